@@ -2,6 +2,7 @@
 
 import csv
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -67,7 +68,12 @@ def read_records(
 
 
 def split_records(
-    path: Path, text: str, refusal: type[ObygazeError], is_header: Callable[[Sequence[str]], bool]
+    path: Path,
+    text: str,
+    refusal: type[ObygazeError],
+    is_header: Callable[[Sequence[str]], bool],
+    *,
+    delimiter: str = "",
 ) -> tuple[Records, str]:
     """Split a text into the records that are not empty, by a delimiter that it names, or that is found.
 
@@ -75,8 +81,10 @@ def split_records(
     ----------
     is_header
         Whether cells are those of the header that is expected.
+    delimiter
+        What stands between cells, where the text does not name it and it is not to be found.
     """
-    line, delimiter, text = 1, "", text.replace("\ufeff", "")  # byte order marks of parts that were joined
+    line, text = 1, text.replace("\ufeff", "")  # byte order marks of parts that were joined
     if said := _SEPARATOR.match(text):
         delimiter, line, text = said[1], 2, text[said.end() :]
     delimiter = delimiter or _delimiter(text[:SAMPLE], is_header)
@@ -117,6 +125,30 @@ def first_rows(head: str) -> dict[str, Records]:
         sign: [(0, row) for row in islice(csv.reader(_lines(head), delimiter=sign), HEADER_ROWS) if row]
         for sign in (said[1] if said else DELIMITERS)
     }
+
+
+def even_delimiter(text: str, signs: str, is_header: Callable[[Sequence[str]], bool]) -> str:
+    """Find what stands between the cells of a table of any header: what divides most rows into equally many.
+
+    Parameters
+    ----------
+    signs
+        Those that may stand between cells.
+    is_header
+        Whether cells are those of a header that is known: the sign that gives one comes first.
+    """
+    best, best_score = ",", (False, 0.0, 0)
+    for sign in signs:
+        rows = list(islice(csv.reader(_lines(text[:SAMPLE]), delimiter=sign), HEADER_ROWS))
+        widths = Counter(len(row) for row in rows if any(row))
+        if not widths:
+            continue
+        width, n_rows = widths.most_common(1)[0]
+        if width > 1:
+            score = (any(map(is_header, rows)), n_rows / widths.total(), width)
+            if score > best_score:
+                best, best_score = sign, score
+    return best
 
 
 def _delimiter(head: str, is_header: Callable[[Sequence[str]], bool]) -> str:

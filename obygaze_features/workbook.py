@@ -62,7 +62,7 @@ def is_workbook(content: bytes) -> bool:
 def read_sheet(
     path: Path, content: bytes, refusal: type[ObygazeError], is_header: Callable[[Sequence[str]], bool]
 ) -> tuple[Records, tuple[str, ...]]:
-    """Read the first sheet with the header, or else with cells: values; times of day as hh:mm:ss.
+    """Read the first sheet with the header, or else the largest: values; times of day as hh:mm:ss.
 
     Parameters
     ----------
@@ -104,7 +104,8 @@ def read_sheet(
     if not filled:
         raise refusal(f"{path}: its sheets are empty")
     heads = {name: ([*map(_text, row)] for row in sheets[name][:HEADER_ROWS]) for name in filled}
-    own = next((name for name in filled if any(map(is_header, heads[name]))), filled[0])
+    largest = max(filled, key=lambda name: _n_filled(sheets[name]))
+    own = next((name for name in filled if any(map(is_header, heads[name]))), largest)
     rows = [[_text(cell) for cell in row] for row in sheets[own]]
     for line, column, text in _unreadable_cells(sheets_xml.get(own, b"")):
         _put(rows, line, column, text)
@@ -114,6 +115,11 @@ def read_sheet(
         notes.append(f"times are whole minutes ({clocks[-1]}): 1:30 in a cell is 1 h 30 min, 0:01:30 is 90 s")
     others = [f"sheet {name!r} left out: {own!r} is read" for name in filled if name != own]
     return records, (*others, *notes)
+
+
+def _n_filled(rows: Sequence[Sequence[Any]]) -> int:
+    """Count the cells of a sheet that are not empty."""
+    return sum(cell not in {"", None} for row in rows for cell in row)
 
 
 def _unreadable_cells(sheet: bytes) -> Iterator[tuple[int, int, str]]:

@@ -1,5 +1,6 @@
 """Share options and output between the commands that write manifests."""
 
+import csv
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -16,8 +17,8 @@ complete_codebook = completed(lambda _: manifests.BUILTIN, files=True)
 Columns = Annotated[
     tuple[str, ...],
     option(
-        "Heading of a table that stands for this column of a manifest, such as level=Stufe; repeatable, "
-        "for level and concepts also with several headings.",
+        "Heading of a table that stands for this column of a manifest, such as level=Stufe, or duration_s; "
+        "repeatable, for level and concepts also with several headings (with none: concepts=).",
         name="column",
         metavar="NAME=HEADING",
     ),
@@ -25,7 +26,7 @@ Columns = Annotated[
 Wide = Annotated[
     str,
     option(
-        "Columns of a table that each hold the labels of the annotator they are named for.",
+        "Annotators who have columns of their own, headed by their names (AB; Level AB, Concepts AB).",
         metavar="NAME,...",
     ),
 ]
@@ -93,9 +94,21 @@ def headings_of(columns: Sequence[str], wide: str) -> "manifests.Headings":
     """Parse NAME=HEADING, where a heading may hold "=", and headings with commas between."""
     by_name: dict[str, list[str]] = {}
     for column in columns:
-        name, _, heading = column.partition("=")
-        if not name.strip() or not heading.strip():
+        name, sign, heading = column.partition("=")
+        if not name.strip() or not sign:
             raise click.BadParameter(f"{column!r}: expected NAME=HEADING", param_hint="'--column'")
         by_name.setdefault(name.strip(), []).append(heading.strip())
-    annotators = [name.strip() for name in wide.split(",") if name.strip()]
+    cells = next(csv.reader([wide]), [])
+    annotators = [name.strip() for name in cells if name.strip()]
     return manifests.Headings(by_name, annotators)
+
+
+def meanings_of(words: Sequence[str]) -> dict[str, str]:
+    """Parse WORD=LABEL, where a label is what follows the last "="; an empty one means none."""
+    meanings: dict[str, str] = {}
+    for text in words:
+        word, sign, label = text.rpartition("=")
+        if not word.strip() or not sign:
+            raise click.BadParameter(f"{text!r}: expected WORD=LABEL", param_hint="'--word'")
+        meanings[word.strip()] = label.strip()
+    return meanings

@@ -1,6 +1,7 @@
 """`obygaze manifest import`: make manifests from annotations, folders and films."""
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -15,8 +16,10 @@ from obygaze_features.commands.manifest_file import (
     complete_codebook,
     folder_for,
     headings_of,
+    meanings_of,
     write_imported,
 )
+from obygaze_features.errors import ManifestError
 from obygaze_features.options import PROBLEMS_FOUND, Answer, completed
 from obygaze_features.signatures import Force, argument, command, option
 
@@ -50,6 +53,15 @@ def spans(
     ] = (),
     columns: Columns = (),
     wide: Wide = "",
+    words: Annotated[
+        tuple[str, ...],
+        option(
+            "Level or concept that a word of the files stands for, such as 0=EN; none where it is empty; "
+            "repeatable.",
+            name="word",
+            metavar="WORD=LABEL",
+        ),
+    ] = (),
     decisions: Annotated[
         bool,
         option(
@@ -115,26 +127,58 @@ def spans(
     fps = None if rate is None else manifests.frame_rate(rate)
     labels = manifests.find_codebook(codebook) if codebook else None
     folder = folder_for(out, labels, force=force)
-    imported = manifests.import_spans(
-        files,
-        folder,
-        kind=kind,
-        tiers=dict(DECIDED) if decisions else roles,
-        columns=headings.columns,
-        wide=headings.wide,
-        movie=movie,
-        annotator=annotator,
-        rate=fps,
-        encoding=encoding,
-        videos=videos,
-        codebook=labels,
-        length_of=_length_of,
-    )
+    try:
+        imported = manifests.import_spans(
+            files,
+            folder,
+            kind=kind,
+            tiers=dict(DECIDED) if decisions else roles,
+            columns=headings.columns,
+            wide=headings.wide,
+            words=meanings_of(words),
+            movie=movie,
+            annotator=annotator,
+            rate=fps,
+            encoding=encoding,
+            videos=videos,
+            codebook=labels,
+            length_of=_length_of,
+        )
+    except manifests.UnreadColumnsError as error:
+        given = {
+            "--as": kind,
+            "--movie": movie,
+            "--annotator": annotator,
+            "--rate": rate or "",
+            "--encoding": encoding,
+            "--videos": str(videos or ""),
+            "--codebook": codebook or "",
+            "--out": str(out),
+        }
+        more = [f"--word {shlex.quote(word)}" for word in words]
+        raise ManifestError(_with_command(error, files, [*more, *_options(given)], force=force)) from None
     accounts = [account.record() for account in imported.accounts]
     answer = write_imported(imported, out, more={"accounts": accounts})
     if imported.manifest.clips:
         return answer
     return replace(answer, code=PROBLEMS_FOUND)
+
+
+def _with_command(
+    error: "manifests.UnreadColumnsError", files: Sequence[Path], given: Sequence[str], *, force: bool
+) -> str:
+    """Write what a table holds that nothing reads, and at the end the command that reads it."""
+    names = [shlex.quote(str(path)) for path in files]
+    parts = ["obygaze manifest import spans", *names, *error.options, *given]
+    if force:
+        parts.append("--force")
+    doubts = "".join(f" ({doubt})" for doubt in error.doubts)
+    return f"{error.reason}; read it with{doubts}: {' '.join(parts)}"
+
+
+def _options(given: Mapping[str, str]) -> list[str]:
+    """Write options with their values, those that have one."""
+    return [f"{name} {shlex.quote(value)}" for name, value in given.items() if value]
 
 
 def _roles(tiers: Sequence[str]) -> dict[str, str]:

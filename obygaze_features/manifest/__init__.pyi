@@ -30,6 +30,7 @@ from .eaf_document import eaf_document as eaf_document
 from .eaf_document import write_documents as write_documents
 from .identity import refuse_twins as refuse_twins
 from .identity import same_films as same_films
+from .importers.column_proposals import UnreadColumnsError as UnreadColumnsError
 from .importers.film_files import FilmFiles as FilmFiles
 from .importers.film_windows import Film as Film
 from .importers.film_windows import FilmPart as FilmPart

@@ -13,20 +13,16 @@ from obygaze_features.cells import is_unreadable
 from obygaze_features.errors import ManifestError
 from obygaze_features.io import local_path
 from obygaze_features.manifest.codebook import BUILTIN, Codebook, parts_of
-from obygaze_features.manifest.importers.columns import (
-    cells_of,
-    find_column,
-    name_of_heading,
-    option,
-    wide_option,
-)
+from obygaze_features.manifest.importers.column_contents import cells_of
+from obygaze_features.manifest.importers.column_proposals import option, wide_option
+from obygaze_features.manifest.importers.columns import find_column
 from obygaze_features.manifest.importers.imported import slug
-from obygaze_features.manifest.spans.headings import Headings
+from obygaze_features.manifest.importers.table_layout import read_layout
+from obygaze_features.manifest.spans.headings import Headings, columns_headed_by, names_of_heading
 from obygaze_features.manifest.spans.names import plain, without_zeros
 from obygaze_features.manifest.spans.span_file import Reading, SpanFile
-from obygaze_features.manifest.text_tables import OUR_COLUMNS, Table, counted, placed, table_of
+from obygaze_features.manifest.text_tables import OUR_COLUMNS, Table, counted, placed
 from obygaze_features.text import composed, first_few, number_of
-from obygaze_features.text_records import split_records
 
 MOST_LEVELS = 12
 """Words of a column that can be an ordered label: a column of more is of names or of texts."""
@@ -155,36 +151,37 @@ def guess_codebook(path: Path | str, headings: Headings | None = None) -> Guesse
 
 
 def _table(file: SpanFile) -> Table:
-    """Read a table of any headings; its header is the first row of several cells."""
-
-    def is_header(cells: Sequence[str]) -> bool:
-        return file.reading.headings.is_header(cells) or sum(map(bool, cells)) > 1
-
-    if file.sheet is not None:
-        records, delimiter = file.sheet, ""
-    else:
-        records, delimiter = split_records(file.path, file.text, ManifestError, is_header)
-    return table_of(file.path, records, delimiter, (), known=OUR_COLUMNS, named=False, is_header=is_header)
+    """Read a table of any headings."""
+    layout = read_layout(file)
+    if layout is None:
+        raise file.error("no row of it is the header of a table, of two columns or more")
+    return layout.table
 
 
 def _columns(table: Table, headings: Headings, name: str) -> list[str]:
     """Find the columns of levels, or of concepts: those that the person names, or that are named so."""
-    named = [*headings.columns.get(name, ()), *(headings.wide if name == "level" else ())]
     columns = []
-    for heading in named:
+    for heading in headings.columns.get(name, ()):
         column = find_column(table, heading)
-        if column is None:
-            raise ManifestError(f"{table.path}: no column {heading!r}; found {', '.join(table.columns)}")
-        columns.append(column)
+        columns += _present(table, heading, [] if column is None else [column])
+    for annotator in headings.wide if name == "level" else ():
+        columns += _present(table, annotator, columns_headed_by(annotator, table.columns)[:1])
     if columns:
         return columns
     if name in table.columns:
         return [name]
     for column in table.columns:
-        is_meant = bool(column) and name_of_heading(column, OUR_COLUMNS) == name
+        is_meant = names_of_heading(column)[:1] == (name,)
         if is_meant and (name != "level" or _are_few(cells_of(table, column))):
             return [column]
     return []
+
+
+def _present(table: Table, heading: str, columns: list[str]) -> list[str]:
+    """Return the columns of a heading that is named, or refuse one that has none."""
+    if not columns:
+        raise ManifestError(f"{table.path}: no column {heading!r}; found {', '.join(table.columns)}")
+    return columns
 
 
 def _are_few(cells: Sequence[str]) -> bool:

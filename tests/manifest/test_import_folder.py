@@ -1,11 +1,16 @@
 """Folders of videos and images become clips, whole or cut into spans; what does not fit is refused."""
 
-import re
-
 import pytest
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest import Film, import_film, import_folder, import_images, import_spans
+from obygaze_features.manifest import (
+    Film,
+    UnreadColumnsError,
+    import_film,
+    import_folder,
+    import_images,
+    import_spans,
+)
 
 
 def touched(folder, *names):
@@ -125,9 +130,13 @@ def test_what_is_no_folder_of_videos_is_refused(films, tmp_path, place, what):
 def test_columns_that_are_almost_named_are_said(films, tmp_path, header, meant):
     text = f"video,start_s,end_s,{header},video_2\ntwo/a.MKV,0,2,S,Body,mine\n"
     (tmp_path / "spans.csv").write_text(text, encoding="utf-8")
-    (account,) = import_spans([tmp_path / "spans.csv"], tmp_path, videos=films).accounts
-    typed = re.findall(r"--column (\S+=\S+)", " ".join(account.notes).replace("level=HEADING", ""))
-    assert sorted(set(typed) - {"="}) == sorted(meant)
+    if meant:
+        with pytest.raises(UnreadColumnsError) as refusal:
+            import_spans([tmp_path / "spans.csv"], tmp_path, videos=films)
+        assert refusal.value.options == tuple(f"--column {column}" for column in meant)
+    else:
+        (clip,) = import_spans([tmp_path / "spans.csv"], tmp_path, videos=films).manifest
+        assert (clip.level, clip.concepts) == ("S", ("Body",))
 
 
 @pytest.mark.parametrize(
@@ -136,7 +145,7 @@ def test_columns_that_are_almost_named_are_said(films, tmp_path, header, meant):
         ("one.mp4,3,2", "line 3, column end_s"),
         ("one.mp4,x,2", "line 3, column start_s"),
         ("one.mp4,1,", "line 3, column end_s"),
-        (",1,2", "line 3, column video"),
+        ("one.mp4,1,2\n,2,3", "line 4, column video"),
         (".,1,2", "line 3"),
         ("one.mp4,0,1", "line 3: clip .* line 2"),
     ],

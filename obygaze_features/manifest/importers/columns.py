@@ -1,98 +1,86 @@
-"""Read the columns of a person's table: those that are ours, those that are named so, and what others hold.
+"""Read the columns of a person's table as they are named: times, labels, marks, columns of annotators."""
 
-A column is looked at, not only its heading: where most cells of one that is not read are levels or concepts
-of the codebook, it is named with what to type. A hint is given only where the cells fit what it proposes.
-"""
-
-import math
-import re
 import shlex
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import Final, NamedTuple
 
 from obygaze_features.cells import is_unreadable
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest.spans.headings import LABEL_COLUMNS, Headings
-from obygaze_features.manifest.spans.instant import is_clock, time_or_nan
+from obygaze_features.manifest.importers.column_contents import (
+    YES,
+    is_of_marks,
+    label_of_heading,
+    range_in,
+)
+from obygaze_features.manifest.spans.headings import (
+    DURATION,
+    LABEL_COLUMNS,
+    Headings,
+    columns_headed_by,
+    seconds_of_unit,
+    without_name,
+)
+from obygaze_features.manifest.spans.instant import instants, is_clock
 from obygaze_features.manifest.spans.label_words import LabelWords
-from obygaze_features.manifest.spans.names import nearest, path_of, plain
-from obygaze_features.manifest.text_tables import OUR_COLUMNS, TIMES, Row, Table
-from obygaze_features.templates import packaged
-from obygaze_features.text import first_few, number_of
+from obygaze_features.manifest.spans.names import plain
+from obygaze_features.manifest.text_tables import CANNOT_BE_READ, TIMES, Row, Table, placed
+from obygaze_features.text import composed
 
-HEADINGS: Final[Mapping[str, Sequence[str]]] = packaged("obygaze_features.manifest.spans", "headings.toml")
-"""Column of ours -> headings that people give it."""
+SIGNS_WITH_COMMAS: Final = {";", "\t", "|"}
+"""What stands between cells where the decimal sign may be a comma."""
 
-YES = {
-    "1",
-    "1.0",
-    "x",
-    "✓",
-    "✔",
-    "yes",
-    "y",
-    "true",
-    "ja",
-    "j",
-    "wahr",
-    "oui",
-    "vrai",
-    "sí",
-    "si",
-    "vero",
-    "sim",
-}
-NO = {"", "0", "0.0", "-", "–", "no", "n", "false", "nein", "falsch", "non", "faux", "falso", "não"}
-"""What the cells of a column of marks say of its heading: that it is there, or not."""
+DIGITS = 6
+"""Of seconds that are computed: a millionth, as beyond it sums of decimal numbers show their rounding."""
 
-SHOWN_COLUMNS = 4
-SHOWN_WORDS = 3
+START, END = TIMES
 
 
-class Content(NamedTuple):
-    """What the cells of a column that are not empty are."""
-
-    n_cells: int
-    n_levels: int
-    n_concepts: int
-
-    @property
-    def n_labels(self) -> int:
-        """How many are levels or concepts."""
-        return self.n_levels + self.n_concepts
-
-    @property
-    def are_levels(self) -> bool:
-        """Whether most are levels."""
-        return 2 * self.n_levels > self.n_cells
-
-    @property
-    def are_concepts(self) -> bool:
-        """Whether most are concepts, and no levels."""
-        return not self.are_levels and 2 * self.n_labels > self.n_cells
-
-
-# --- what a person names
+# --- columns of ours
 # ---------------------------------------------------------------------------
-def renamed(table: Table, headings: Headings) -> Table:
+def renamed(table: Table, headings: Headings, rate: Fraction | None = None) -> Table:
     """Call columns by our names, as the person says which they are; columns of labels stay.
 
-    A column of ours that another heading stands for is left out, and noted.
+    A column of ours that another heading stands for is left out, and noted. Times become starts and ends in
+    seconds: of a heading that spells another unit, of a cell that holds both, of a start and a duration.
     """
+    if headings.has_one_column_of_times:
+        table = _with_both_times(table, find_column(table, headings.columns[START][0]))
+    new_names = _new_names(table, headings)
+    table = _with_names(table, new_names)
+    for column, name in new_names.items():
+        unit = seconds_of_unit(column)
+        if name in {START, END, DURATION} and unit is not None:
+            table = _in_seconds(table, name, column, unit, rate)
+    return with_ends(table, rate)
+
+
+def _new_names(table: Table, headings: Headings) -> dict[str, str]:
+    """Return the columns that are called by our names, and "" for those that they replace."""
     new_names: dict[str, str] = {}
     for name, (heading, *_) in headings.columns.items():
         column = find_column(table, heading)
         if name not in LABEL_COLUMNS and column is not None:
             new_names[column] = name
+    for name in list(new_names.values()):
+        replaced = (END, DURATION) if name in {END, DURATION} else (name,)
+        for other in replaced:
+            if other in table.columns:
+                new_names.setdefault(other, "")
+    return new_names
+
+
+def _with_names(table: Table, new_names: Mapping[str, str]) -> Table:
+    """Give columns new names; leave out, and note, those whose new name is empty."""
     if not new_names:
         return table
     notes = list(table.notes)
-    for column, name in list(new_names.items()):
-        if name in table.columns and name not in new_names:
-            new_names[name] = ""
-            notes.append(f"column {name!r} left out: {column!r} is read as {name}")
+    for column, name in new_names.items():
+        if not name:
+            other = next(heading for heading, new in new_names.items() if new in {column, END, DURATION})
+            notes.append(f"column {column!r} left out: {other!r} is read as {new_names[other]}")
     columns = [new_names.get(column, column) for column in table.columns]
     rows = []
     for row in table.rows:
@@ -102,81 +90,65 @@ def renamed(table: Table, headings: Headings) -> Table:
     return replace(table, columns=tuple(filter(None, columns)), rows=tuple(rows), notes=tuple(notes))
 
 
-def with_labels(table: Table, headings: Headings, words: LabelWords) -> Table:
-    """Fill the columns level and concepts from those that the person names, which are left out.
-
-    A column whose heading is a label, and whose cells are marks (1 and 0, x, yes and no), says where that
-    label is; the cells of another are labels themselves. Two levels of a row are refused.
-    """
-    columns = {
-        name: present
-        for name in LABEL_COLUMNS
-        if (present := _present(table, headings.columns.get(name, ())))
-    }
-    if not columns:
+def _with_both_times(table: Table, column: str | None) -> Table:
+    """Divide a column whose cells hold a start and an end; a cell of one time is a start."""
+    if column is None:
         return table
-    notes = list(table.notes)
-    used = {column for present in columns.values() for column in present}
-    marks = {column for column in used if is_of_marks(table, column, words)}
-    for name, present in columns.items():
-        if name in table.columns and name not in used:
-            used.add(name)
-            notes.append(f"column {name!r} left out: {', '.join(present)} is read as {name}")
     rows = []
     for row in table.rows:
-        cells = {column: cell for column, cell in row.cells.items() if column not in used}
-        for name, present in columns.items():
-            cells[name] = _labels_in(row, present, marks)
+        cells = dict(row.cells)
+        cell = cells.pop(column)
+        cells[START], cells[END] = range_in(cell) or (cell, "")
         rows.append(Row(row.line, cells))
-    kept = [column for column in table.columns if column not in used]
-    return replace(table, columns=(*kept, *columns), rows=tuple(rows), notes=tuple(notes))
+    kept = [name for name in table.columns if name not in {column, START, END}]
+    return replace(table, columns=(*kept, START, END), rows=tuple(rows))
 
 
-def _present(table: Table, headings: Sequence[str]) -> list[str]:
-    """Return the columns of a table that headings name."""
-    columns = [find_column(table, heading) for heading in headings]
-    return [column for column in columns if column is not None]
-
-
-def _labels_in(row: Row, columns: Sequence[str], marks: Collection[str]) -> str:
-    """Join the labels that cells say, or that are marked in them; one that cannot be read stands alone."""
-    labels = []
-    for column in columns:
-        cell = row.cells[column].strip()
-        if is_unreadable(cell):
-            return cell
-        if column not in marks:
-            labels.append(cell)
-        elif plain(cell) in YES:
-            labels.append(column)
-    return ";".join(label for label in labels if label)
-
-
-def is_of_marks(table: Table, column: str, words: LabelWords) -> bool:
-    """Return whether a column is headed by a label, and says by marks where it is."""
-    if words.labels_of(column) is None:
-        return False
-    cells = {plain(row.cells[column]) for row in table.rows if not is_unreadable(row.cells[column])}
-    are_labels = any(words.labels_of(cell) is not None for cell in cells)
-    return cells <= YES | NO and not are_labels
-
-
-def wide_columns(table: Table, headings: Headings) -> list[str]:
-    """Return the columns that each hold an annotator's labels.
-
-    Raises
-    ------
-    ManifestError
-        One is not there, or the table says besides what labels are, or whose.
-    """
-    wide = _present(table, headings.wide)
-    taken = [name for name in ("level", "concepts", "annotator") if name in table.columns]
-    if wide and taken:
+def _in_seconds(table: Table, name: str, heading: str, unit: float, rate: Fraction | None) -> Table:
+    """Write a column of numbers in another unit as seconds; clocks stay as they are."""
+    if not unit and rate is None:
         raise ManifestError(
-            f"{table.path}: --wide {','.join(wide)}: each is an annotator's labels, and the table has a "
-            f"column {taken[0]} besides: leave one of them out"
+            f"{table.path}: column {heading!r}: times are in frames; give their rate, as in --rate 25"
         )
-    return wide
+    values = _seconds(table, name, rate)
+    rows = []
+    for row, value in zip(table.rows, values, strict=True):
+        cells = dict(row.cells)
+        if isinstance(value, float) and not is_clock(cells[name]):
+            cells[name] = _written(value * unit if unit else float(Fraction(value) / (rate or 1)))
+        rows.append(Row(row.line, cells))
+    spelled = f"{unit:g} s" if unit else f"1/{float(rate or 1):g} s"
+    return replace(
+        table, rows=tuple(rows), notes=(*table.notes, f"numbers in column {heading!r} are times of {spelled}")
+    )
+
+
+def with_ends(table: Table, rate: Fraction | None) -> Table:
+    """Fill the column of ends, where a table has durations in place of it: start and duration, added."""
+    if DURATION not in table.columns or END in table.columns or START not in table.columns:
+        return table
+    starts, durations = _seconds(table, START, rate), _seconds(table, DURATION, rate)
+    rows = []
+    for row, start, duration in zip(table.rows, starts, durations, strict=True):
+        cells = dict(row.cells)
+        end = cells.pop(DURATION)
+        if isinstance(start, float) and isinstance(duration, float):
+            cells[START], end = _written(start), _written(start + duration)
+        cells[END] = end
+        rows.append(Row(row.line, cells))
+    columns = [END if column == DURATION else column for column in table.columns]
+    return replace(table, columns=tuple(columns), rows=tuple(rows))
+
+
+def _seconds(table: Table, name: str, rate: Fraction | None) -> list[float | ManifestError | None]:
+    """Read a column of times; a cell that is none stays for the reader of rows to refuse."""
+    usual = "" if table.delimiter in SIGNS_WITH_COMMAS else "."
+    with placed(f"{table.path}: column {name}"):
+        return instants([row.cells[name] for row in table.rows], usual, rate)
+
+
+def _written(time_s: float) -> str:
+    return repr(round(time_s, DIGITS))
 
 
 def find_column(table: Table, heading: str) -> str | None:
@@ -184,150 +156,187 @@ def find_column(table: Table, heading: str) -> str | None:
     return next((column for column in table.columns if plain(column) == plain(heading)), None)
 
 
-# --- what columns hold
+# --- labels
 # ---------------------------------------------------------------------------
-def cells_of(table: Table, column: str) -> list[str]:
-    """Return the cells of a column that are not empty."""
-    cells = [row.cells[column].strip() for row in table.rows]
-    return [cell for cell in cells if cell]
+class Source(NamedTuple):
+    """A column of labels: `label` is what its marks say, or "" where its cells are labels themselves."""
+
+    column: str
+    role: str
+    label: str
 
 
-def content_of(cells: Sequence[str], words: LabelWords) -> Content:
-    """Count the cells that are levels (with concepts or without), and those that are concepts."""
-    labels = [words.labels_of(cell) for cell in cells]
-    n_levels = sum(label is not None and bool(label.level) for label in labels)
-    n_concepts = sum(label is not None and not label.level for label in labels)
-    return Content(len(cells), n_levels, n_concepts)
+class Place(NamedTuple):
+    """Where a cell stands."""
+
+    line: int
+    column: str
 
 
-def hints(table: Table, read: Iterable[str], words: LabelWords) -> Iterator[str]:
-    """Say which columns that are not read hold labels, or are ours by another heading, and what to type.
+class LabelCells(NamedTuple):
+    """The labels of a row, as texts that a codebook is asked about."""
+
+    level: str
+    concepts: str
+
+
+class LabelReader:
+    """Reads the labels of rows, from the columns that a person names, or from ours.
+
+    A column whose heading is a label, and whose cells are marks (1 and 0, x, yes and no), says where that
+    label is; the cells of another are labels themselves. A text in a column of levels may hold concepts too.
 
     Parameters
     ----------
-    read
-        Columns that are read.
+    table
+        Whose columns are read.
+    headings
+        As the person names them.
+    words
+        Of the codebook.
+
+    Attributes
+    ----------
+    respelled
+        (text, label) -> how often it was read so.
+    has_single_labels
+        Whether a row had a concept alone where levels stand: each row of a span says one label of it.
     """
-    unread = [column for column in table.columns if column not in set(read)]
-    contents = {column: content_of(cells_of(table, column), words) for column in unread}
-    levels = [column for column, content in contents.items() if content.are_levels]
-    concepts = [column for column, content in contents.items() if content.are_concepts]
-    marks = [column for column in unread if words.labels_of(column) is not None]
-    shown = {
-        column: f"{column!r}: {content.n_labels} of {content.n_cells} cells"
-        for column, content in contents.items()
-    }
-    if len(levels) == 1:
-        yield f"a column that is not read holds levels ({shown[levels[0]]}): {option('level', levels[0])}"
-    elif levels:
-        names = first_few([shown[column] for column in levels], SHOWN_COLUMNS)
-        yield (
-            f"{len(levels)} columns that are not read hold levels ({names}): {wide_option(levels)} where "
-            f"each is an annotator's, {option('level', levels[0])} reads one"
-        )
-    if concepts:
-        names = first_few([shown[column] for column in concepts], SHOWN_COLUMNS)
-        typed = " ".join(option("concepts", column) for column in concepts)
-        yield f"columns that are not read hold concepts ({names}): {typed}"
-    if marks:
-        yield f"columns named as labels are not read ({', '.join(marks)}): {_marks_options(marks, words)}"
-    labelled = {*levels, *concepts, *marks}
-    rest = [column for column in unread if column not in labelled]
-    absent = [name for name in OUR_COLUMNS if name not in table.columns]
-    proposed = proposals(table, rest, absent, words)
-    if proposed:
-        yield f"not read, though it fits: {' '.join(proposed)}"
+
+    def __init__(self, table: Table, headings: Headings, words: LabelWords) -> None:
+        self._table, self._words = table, words
+        self.respelled: Counter[tuple[str, str]] = Counter()
+        self.has_single_labels = False
+        self.notes: list[str] = []
+        self.annotators = {name: self._of_annotator(name) for name in headings.wide}
+        self.annotators = {name: sources for name, sources in self.annotators.items() if sources}
+        self._shared = []
+        for role in LABEL_COLUMNS:
+            self._shared += self._sources(role, headings)
+        self._refuse_double(headings)
+
+    def _sources(self, role: str, headings: Headings) -> list[Source]:
+        """Return the columns of levels, or of concepts."""
+        named = [find_column(self._table, heading) for heading in headings.columns.get(role, ()) if heading]
+        columns = [column for column in named if column is not None]
+        if columns and role in self._table.columns and role not in columns:
+            self.notes.append(f"column {role!r} left out: {', '.join(columns)} is read as {role}")
+        if not columns and role in self._table.columns and not headings.has_none_of(role):
+            columns = [role]
+        return [self._source(column, column, role) for column in columns]
+
+    def _of_annotator(self, name: str) -> list[Source]:
+        """Return the columns of an annotator: of levels, of concepts, of marks."""
+        columns = columns_headed_by(name, self._table.columns)
+        return [self._source(column, without_name(name, column), "level") for column in columns]
+
+    def _source(self, column: str, heading: str, role: str) -> Source:
+        label = ""
+        if is_of_marks(self._table, column, self._words):
+            label = label_of_heading(column, self._words)
+        elif heading != column and label_of_heading(heading, self._words):
+            label = label_of_heading(heading, self._words)
+        return Source(column, role, label)
+
+    def _refuse_double(self, headings: Headings) -> None:
+        """Refuse columns of annotators beside columns that say besides what levels are, or whose."""
+        taken = [source.column for source in self._shared if source.role == "level"]
+        taken += [name for name in ("annotator",) if name in self._table.columns]
+        if self.annotators and taken:
+            raise ManifestError(
+                f"{self._table.path}: --wide {','.join(headings.wide)}: each is an annotator's labels, and "
+                f"the table has a column {taken[0]} besides: leave one of them out"
+            )
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that are read."""
+        own = [source.column for sources in self.annotators.values() for source in sources]
+        return [source.column for source in self._shared] + own
+
+    @property
+    def is_of_marks(self) -> bool:
+        """Whether any column is of marks."""
+        own = [source for sources in self.annotators.values() for source in sources]
+        return any(source.label for source in (*self._shared, *own))
+
+    def labels(self, row: Row) -> LabelCells:
+        """Read the labels of a row that are of no single annotator."""
+        return self._labels(row, self._shared)
+
+    def labels_by(self, row: Row, annotator: str) -> LabelCells | None:
+        """Read the labels of an annotator, with those that are of all; None where nothing stands."""
+        sources = self.annotators[annotator]
+        if not any(row.cells[source.column].strip() for source in sources):
+            return None
+        return self._labels(row, [*sources, *self._shared])
+
+    def _labels(self, row: Row, sources: Sequence[Source]) -> LabelCells:
+        """Join the labels that cells say, or that are marked in them; note those that cannot be read."""
+        levels: list[str] = []
+        concepts: list[str] = []
+        for source in sources:
+            cell = composed(row.cells[source.column].strip())
+            at = Place(row.line, source.column)
+            if is_unreadable(cell):
+                self._table.problems.add(row.line, f"{cell!r} {CANNOT_BE_READ}", _column_at_fault(source))
+            elif source.label:
+                if plain(cell) in YES:
+                    is_level = source.label in self._words.codebook.level_names
+                    (levels if is_level else concepts).append(source.label)
+            elif source.role == "level":
+                self._add_labels(at, cell, levels, concepts)
+            else:
+                concepts += self._concepts_in(at, cell)
+        return LabelCells(";".join(levels), ";".join(concepts))
+
+    def _add_labels(self, at: Place, cell: str, levels: list[str], concepts: list[str]) -> None:
+        """Add the level of a cell, or what else it holds."""
+        words = self._words
+        if not cell or words.is_no_level(cell):
+            return
+        level = words.level_of(cell)
+        labels = words.labels_of(cell)
+        if level:
+            self._respell(cell, level)
+            levels.append(level)
+        elif labels is None:
+            self._refuse(at, cell, words.codebook.level_spelled)
+        else:
+            if labels.level:
+                levels.append(labels.level)
+            else:
+                self.has_single_labels = True
+            concepts += labels.concepts
+
+    def _concepts_in(self, at: Place, cell: str) -> list[str]:
+        """Return the concepts that a cell lists, by the codebook's names."""
+        words = self._words
+        if not cell or words.is_no_concept(cell):
+            return []
+        concepts = []
+        for text in words.parts_of(cell):
+            name = words.concept_of(text)
+            if name:
+                self._respell(text, name)
+                concepts.append(name)
+            elif not words.is_no_concept(text):
+                self._refuse(at, text, words.codebook.concept_spelled)
+        return concepts
+
+    def _refuse(self, at: Place, text: str, spelled: Callable[[str], str]) -> None:
+        """Note a word that the codebook does not have, with what it may be."""
+        try:
+            spelled(text)
+        except ManifestError as error:
+            remedy = f"; or say what it stands for: --word {shlex.quote(f'{text}=LABEL')}"
+            self._table.problems.add(at.line, f"{error}{remedy}", at.column)
+
+    def _respell(self, text: str, name: str) -> None:
+        if name != text:
+            self.respelled[text, name] += 1
 
 
-def _marks_options(columns: Sequence[str], words: LabelWords) -> str:
-    """Write the options that read columns of marks."""
-    typed = []
-    for column in columns:
-        labels = words.labels_of(column)
-        typed.append(option("level" if labels and labels.level else "concepts", column))
-    return " ".join(typed)
-
-
-def option(name: str, heading: str) -> str:
-    """Write the option that reads a heading as a column of ours."""
-    return f"--column {shlex.quote(f'{name}={heading}')}"
-
-
-def wide_option(headings: Sequence[str]) -> str:
-    """Write the option that reads a column an annotator."""
-    return f"--wide {shlex.quote(','.join(headings))}"
-
-
-def proposals(table: Table, columns: Sequence[str], absent: Sequence[str], words: LabelWords) -> list[str]:
-    """Write options for the columns whose headings people give to ours that are absent, where cells fit."""
-    typed, taken = [], set[str]()
-    for column in columns:
-        name = name_of_heading(column, [name for name in absent if name not in taken])
-        if name and _fits(name, cells_of(table, column), words):
-            taken.add(name)
-            typed.append(option(name, column))
-    return typed
-
-
-def name_of_heading(heading: str, absent: Sequence[str]) -> str:
-    """Return which column of ours people mean by a heading; "" if that is not known."""
-    bare = re.sub(r"[(\[{][^)\]}]*[)\]}]", "", plain(heading)).strip(" .:")
-    for name in absent:
-        if bare in HEADINGS.get(name, ()) or bare == plain(name):
-            return name
-    return nearest(heading, absent)
-
-
-def _fits(name: str, cells: Sequence[str], words: LabelWords) -> bool:
-    """Return whether cells can be those of a column of ours."""
-    if not cells:
-        return False
-    content = content_of(cells, words)
-    are_labels = content.are_levels or content.are_concepts
-    are_times = all(not math.isnan(time_or_nan(cell)) for cell in cells)
-    fits: Mapping[str, Callable[[], bool]] = {
-        "clip_id": lambda: len(set(cells)) == len(cells) and not are_labels and not any(map(is_clock, cells)),
-        "movie": lambda: not are_labels and not any(map(is_clock, cells)),
-        "video": lambda: not are_labels and all(path_of(cell).suffix for cell in cells),
-        "start_s": lambda: are_times,
-        "end_s": lambda: are_times,
-        "level": lambda: content.are_levels,
-        "concepts": lambda: content.are_concepts,
-        "annotator": lambda: not are_labels and all(math.isnan(number_of(cell)) for cell in cells),
-        "seen_score": lambda: all(cell in {"0", "1"} for cell in cells),
-    }
-    return name in fits and fits[name]()
-
-
-def columns_of_times(table: Table, columns: Sequence[str]) -> tuple[str, str] | None:
-    """Find two columns that hold starts and ends: by their headings, or as clocks; None if there are none."""
-    times = {}
-    for column in columns:
-        cells = cells_of(table, column)
-        values = [time_or_nan(cell) for cell in cells]
-        if cells and not any(map(math.isnan, values)):
-            times[column] = all(map(is_clock, cells))
-    by_heading = {name_of_heading(column, TIMES): column for column in times}
-    if TIMES[0] in by_heading and TIMES[1] in by_heading:
-        return by_heading[TIMES[0]], by_heading[TIMES[1]]
-    clocks = [column for column, is_of_clocks in times.items() if is_of_clocks]
-    return (clocks[0], clocks[1]) if len(clocks) > 1 else None
-
-
-def without_labels(table: Table, read: Iterable[str]) -> str:
-    """Say which columns might hold the labels of a table in which none is read; "" if there are none."""
-    samples = []
-    for column in table.columns:
-        cells = cells_of(table, column)
-        if column in set(read) or not cells:
-            continue
-        words = [word for word, _ in Counter(cells).most_common(SHOWN_WORDS)]
-        samples.append((len(set(cells)), f"{column!r} ({', '.join(f'{word:.20}' for word in words)})"))
-    if not samples:
-        return ""
-    samples.sort(key=lambda sample: sample[0])  # columns of few words first
-    shown = first_few([text for _, text in samples], SHOWN_COLUMNS)
-    return (
-        f"no row has a level or concepts; not read are {shown}: --column level=HEADING reads one, and "
-        "`obygaze codebook guess` writes a codebook of its words"
-    )
+def _column_at_fault(source: Source) -> str:
+    """Name the column of a cell that cannot be read: ours, where marks of several columns make it."""
+    return source.role if source.label else source.column

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -9,26 +10,19 @@ from obygaze_features.cells import is_unreadable
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.clip import Clip, Collected, clip_of, seen_of
 from obygaze_features.manifest.codebook import Codebook
-from obygaze_features.manifest.importers.columns import (
-    cells_of,
-    columns_of_times,
-    content_of,
-    hints,
-    option,
-    renamed,
-    wide_columns,
-    with_labels,
-    without_labels,
-)
+from obygaze_features.manifest.importers.column_contents import cells_of, content_of
+from obygaze_features.manifest.importers.column_proposals import UnreadColumnsError, option, propose
+from obygaze_features.manifest.importers.columns import LabelReader, renamed
 from obygaze_features.manifest.importers.folder import movie_of, name_of
 from obygaze_features.manifest.importers.imported import slug, unique_id
 from obygaze_features.manifest.importers.span_films import FilmNames
-from obygaze_features.manifest.spans.headings import FILM_COLUMNS, LABEL_COLUMNS
+from obygaze_features.manifest.importers.table_layout import Layout, read_layout
+from obygaze_features.manifest.importers.table_rows import clip_rows, with_films_of_blocks
+from obygaze_features.manifest.spans.headings import LABEL_COLUMNS, NAMED_COLUMNS, Headings
 from obygaze_features.manifest.spans.label_words import LabelWords
-from obygaze_features.manifest.spans.names import film_named, is_place, plain, suggestion
+from obygaze_features.manifest.spans.names import film_named, is_place
 from obygaze_features.manifest.spans.span_file import SpanFile
 from obygaze_features.manifest.text_tables import (
-    CANNOT_BE_READ,
     OUR_COLUMNS,
     SEEN_SCORE,
     TIMES,
@@ -39,22 +33,14 @@ from obygaze_features.manifest.text_tables import (
     table_of,
 )
 from obygaze_features.text import composed, first_few
-from obygaze_features.text_records import split_records
 
 Decision = tuple[Path, int, Mapping[str, str]]
 """A row of judgements: its file, line and cells."""
 
 JUDGEMENTS = "judgements"
 
-FOOTERS = {
-    "total", "sum", "mean", "average", "median", "sd", "std", "n", "count", "min", "max", "summe", "gesamt",
-    "mittelwert", "durchschnitt", "anzahl", "somme", "moyenne", "médiane", "suma", "media", "promedio",
-    "somma", "totale",
-}  # fmt: skip
-"""What people and programs write before a sum, as names are compared."""
-
-LAST_ROWS = 5
-"""In which a footer stands."""
+SHOWN_COLUMNS = 4
+SHOWN_WORDS = 3
 
 
 class OwnClip(NamedTuple):
@@ -83,20 +69,29 @@ class OwnTables:
 
     def clips(self, file: SpanFile, table: Table, words: LabelWords) -> Iterator[OwnClip]:
         """Yield the clips of a table, and note what is doubtful in it."""
-        table = with_labels(table, file.reading.headings, words)
-        wide = wide_columns(table, file.reading.headings)
+        account, headings = file.account, file.reading.headings
+        is_judged = account.kind == JUDGEMENTS
+        if not is_judged:
+            table = without_explained(table, words)
+            rows = clip_rows(table, headings, words)
+            table = with_films_of_blocks(rows.table)
+            for entry in rows.left_out:
+                account.seen += 1
+                account.leave(_places([entry.row]), f"{entry.reason}, no clip")
+        labels = LabelReader(table, headings, words)
         scales = [scale.name for scale in words.codebook.scales]
-        read = [*OUR_COLUMNS, *scales, *wide]
-        _refuse_unread_times(file, table, read)
-        n_labelled = 0
-        for own_clip in self._clips_of_rows(file, table, _rows(file, table, wide, words), words.codebook):
-            if own_clip.clip.level or own_clip.clip.concepts:
-                n_labelled += 1
-            yield own_clip
-        file.account.note(*table.notes, *_doubtful_rows(table), *hints(table, read, words))
-        file.account.note(*_doubtful_annotators(table, words))
-        if not n_labelled and not scales and file.account.kind != JUDGEMENTS:
-            file.account.note(without_labels(table, read))
+        read = [*OUR_COLUMNS, *scales, *labels.columns]
+        if not is_judged:
+            _note_whole_films(file, table)
+        labelled_rows = list(_rows(file, table, labels))
+        clips = list(self._clips_of_rows(file, table, labelled_rows, words.codebook))
+        table.problems.refuse()
+        yield from clips
+        account.note(*table.notes, *labels.notes, _read_as(labels.respelled), *_doubtful_rows(labelled_rows))
+        account.note(*_doubtful_annotators(table, words))
+        has_labels = any(own.clip.level or own.clip.concepts for own in clips)
+        if not has_labels and not scales and not is_judged and not labels.is_of_marks:
+            account.note(without_labels(table, read))
 
     def _clips_of_rows(
         self, file: SpanFile, table: Table, rows: Iterable[Row], codebook: Codebook
@@ -106,7 +101,6 @@ class OwnTables:
         is_judged, has_ids = account.kind == JUDGEMENTS, "clip_id" in table.columns
         unique = Collected(problems, "clip_id" if has_ids else "")
         whole_films = _WholeFilms(problems)
-        respelled: Counter[tuple[str, str]] = Counter()
         n_judged_again = 0
         for row in rows:
             account.seen += 1
@@ -124,7 +118,6 @@ class OwnTables:
             clip = clip_of(completed, problems, codebook, spelled=True)
             if clip is None:
                 continue
-            respelled.update(_respelled_labels(completed, clip, codebook))
             if not has_ids:
                 whole_films.add(clip, row.line)
             if not is_judged:
@@ -134,7 +127,7 @@ class OwnTables:
             else:
                 self._judged.add(clip.clip_id)
             yield OwnClip(clip, f"line {row.line}", clip.clip_id if is_judged else "")
-        account.note(_judged_again(n_judged_again), _read_as(respelled))
+        account.note(_judged_again(n_judged_again))
 
     def _completed(self, file: SpanFile, line: int, cells: Mapping[str, str]) -> Row:
         """Fill in the film, the video, the annotator and the id of a row that does not say them."""
@@ -217,98 +210,152 @@ _WHICH_TIMES = (
 )
 
 
-def read_own_table(file: SpanFile) -> Table:
+def read_own_table(file: SpanFile) -> Layout:
     """Read a table of ours, its columns by our names but for those of labels.
 
     Raises
     ------
     ManifestError
-        It has no column of times where one is needed, or none that says which film a row is of.
+        It has no header, or judgements lack a column.
+    """
+    headings, rate = file.reading.headings, file.reading.rate
+    if file.account.kind == JUDGEMENTS:
+        records, delimiter = file.records((*TIMES, SEEN_SCORE))
+        table = table_of(
+            file.path,
+            records,
+            delimiter,
+            (*TIMES, SEEN_SCORE),
+            known=OUR_COLUMNS,
+            advice="give what `obygaze film open` or `film next` wrote, filled in",
+        )
+        return Layout(renamed(table, headings, rate), (), table.columns)
+    layout = read_layout(file)
+    if layout is None:
+        raise file.error(
+            "no row of it is the header of a table: two columns or more with headings were expected"
+        )
+    return layout._replace(table=renamed(layout.table, headings, rate))
+
+
+def is_table(file: SpanFile, words: LabelWords) -> bool:
+    """Return whether a file has rows below a header, and some of its columns hold times or labels."""
+    try:
+        layout = read_layout(file)
+    except ManifestError:
+        return False
+    if layout is None or not layout.table.rows:
+        return False
+    if file.reading.headings.are_in(layout.headings):
+        return True
+    layout = layout._replace(table=clip_rows(layout.table, file.reading.headings, words).table)
+    proposal = propose(file, layout, NAMED_COLUMNS, words)
+    return bool(proposal.columns or proposal.wide)
+
+
+def refuse_unread(file: SpanFile, layout: Layout, words: LabelWords, annotator: str) -> None:
+    """Refuse a table that holds times, labels or films that nothing reads; note what else is not read.
+
+    Raises
+    ------
+    UnreadColumnsError
+        With all options that read it.
     """
     headings = file.reading.headings
-    is_judged = file.account.kind == JUDGEMENTS
-    advice = "give what `obygaze film open` or `film next` wrote, filled in" if is_judged else ""
-    if file.sheet is not None:
-        records, delimiter = file.sheet, ""
-    else:
-        records, delimiter = split_records(file.path, file.text, ManifestError, headings.is_header)
-    needed = (*TIMES, SEEN_SCORE) if is_judged else ()
-    table = table_of(
-        file.path,
-        records,
-        delimiter,
-        needed,
-        known=OUR_COLUMNS,
-        advice=advice,
-        is_header=headings.is_header,
-    )
-    table = renamed(table, headings)
-    _refuse_absent(file, table)
-    return table
-
-
-def _refuse_absent(file: SpanFile, table: Table) -> None:
-    """Refuse a table without what each row needs: times or labels of whole films, and a film."""
-    found = ", ".join(name for name in table.columns if name)
-    absent = [name for name in TIMES if name not in table.columns]
-    has_labels = any(name in table.columns for name in LABEL_COLUMNS)
-    is_said = file.reading.headings.are_in(table.columns)
-    if len(absent) == 1 or (absent and not has_labels and not is_said):
-        raise file.error(f"no column {', '.join(absent)}; found {found}")
-    if not any(name in table.columns for name in FILM_COLUMNS) and not file.reading.movie:
-        raise file.error(
-            "no column video or movie says which film a span is of: add one, or give --column movie=HEADING, "
-            f"or --movie; found {found}"
+    table = without_explained(layout.table, words)
+    layout = layout._replace(table=clip_rows(table, headings, words).table)
+    labels = LabelReader(layout.table, headings, words)
+    scales = [scale.name for scale in words.codebook.scales]
+    ours = [name for name in NAMED_COLUMNS if name not in LABEL_COLUMNS or not headings.has_none_of(name)]
+    proposal = propose(file, layout, [*ours, *scales, *labels.columns], words, annotator)
+    if proposal.held:
+        raise UnreadColumnsError(
+            f"{file.path}: it holds {', '.join(proposal.held)}, which no heading of a manifest names",
+            proposal.options(headings),
+            proposal.doubts,
         )
+    if proposal.also:
+        typed = " ".join(proposal.options(Headings()))
+        what = "; ".join(filter(None, (*proposal.also, typed)))
+        file.account.note(f"not read, though it fits: {what}")
 
 
-def _refuse_unread_times(file: SpanFile, table: Table, read: Sequence[str]) -> None:
-    """Refuse a table without columns of times, where others hold them: its rows are of no whole films."""
-    if TIMES[0] in table.columns:
-        return
-    unread = [column for column in table.columns if column not in read]
-    times = columns_of_times(table, unread)
-    if times is not None:
-        options = " ".join(option(name, column) for name, column in zip(TIMES, times, strict=True))
-        raise file.error(f"no columns {' and '.join(TIMES)}, and others hold times: give {options}")
-    n_rows = sum(not row.is_empty for row in table.rows)
-    file.account.note(f"no columns of times: {counted(n_rows, 'row')} taken as whole films")
+def without_explained(table: Table, words: LabelWords) -> Table:
+    """Empty the cells that cannot be read, where a person says that their text stands for nothing."""
+    rows = []
+    for row in table.rows:
+        cells = {
+            name: "" if is_unreadable(cell) and words.is_explained_as_nothing(cell) else cell
+            for name, cell in row.cells.items()
+        }
+        rows.append(Row(row.line, cells))
+    return replace(table, rows=tuple(rows))
 
 
-def _rows(file: SpanFile, table: Table, wide: Sequence[str], words: LabelWords) -> Iterator[Row]:
-    """Yield the rows of a table, times as seconds; of a wide one, a row for each annotator."""
+def _note_whole_films(file: SpanFile, table: Table) -> None:
+    """Say that the rows of a table without times are of whole films."""
+    if TIMES[0] not in table.columns:
+        n_rows = sum(not row.is_empty for row in table.rows)
+        file.account.note(f"no columns of times: {counted(n_rows, 'row')} taken as whole films")
+
+
+def _rows(file: SpanFile, table: Table, labels: LabelReader) -> Iterator[Row]:
+    """Yield the rows of a table, times as seconds, labels as the codebook names them.
+
+    Of columns of annotators a row for each of them; rows that each say one label of a span are one.
+    """
     has_times = TIMES[0] in table.columns
-    rows = table.timed(rate=file.reading.rate) if has_times else table.checked()
-    if not wide:
-        for row in rows:
-            yield row if has_times else row.as_written()
-        return
-    for row in rows:
-        shared = {name: cell for name, cell in row.cells.items() if name not in wide}
-        annotators = [name for name in wide if row.cells[name].strip()]
-        for annotator in annotators:
-            labels = _labels_in(table, row, annotator, words)
-            if labels is not None:
-                yield Row(row.line, {**shared, **labels, "annotator": annotator})
-        if not annotators:
-            yield Row(row.line, {**shared, "level": "", "concepts": "", "annotator": ""})
+    read = set(labels.columns)
+    rows = []
+    for row in table.timed(rate=file.reading.rate) if has_times else table.checked():
+        written = row if has_times else row.as_written()
+        shared = {name: cell for name, cell in written.cells.items() if name not in read}
+        rows += _labelled(written, shared, labels)
+    if labels.has_single_labels:
+        rows = _joined(file, rows)
+    yield from rows
 
 
-def _labels_in(table: Table, row: Row, column: str, words: LabelWords) -> dict[str, str] | None:
-    """Read the labels in a column of an annotator's; None where they are none, which is noted."""
-    cell = row.cells[column].strip()
-    labels = words.labels_of(cell)
-    if labels is not None:
-        return {"level": labels.level, "concepts": ";".join(labels.concepts)}
-    if is_unreadable(cell):
-        table.problems.add(row.line, f"{cell!r} {CANNOT_BE_READ}", column)
-    else:
-        codebook = words.codebook
-        hint = suggestion(cell, (*codebook.level_names, *codebook.concept_names))
-        table.problems.add(
-            row.line, f"unknown label {cell!r}{hint} in the codebook {codebook.name!r}", column
+def _labelled(row: Row, shared: Mapping[str, str], labels: LabelReader) -> list[Row]:
+    """Make a row with labels of each annotator, or of all."""
+    of_annotators = []
+    for annotator in labels.annotators:
+        own = labels.labels_by(row, annotator)
+        if own is not None:
+            cells = {**shared, "level": own.level, "concepts": own.concepts, "annotator": annotator}
+            of_annotators.append(Row(row.line, cells))
+    if of_annotators:
+        return of_annotators
+    of_all = labels.labels(row)
+    more = {"annotator": ""} if labels.annotators else {}
+    return [Row(row.line, {**shared, "level": of_all.level, "concepts": of_all.concepts, **more})]
+
+
+def _joined(file: SpanFile, rows: Sequence[Row]) -> list[Row]:
+    """Join rows that each say one label of a span, of one film and annotator, with one level at most."""
+    joined: dict[object, Row] = {}
+    n_joined = 0
+    for at, row in enumerate(rows):
+        names = ("clip_id", "movie", "video", *TIMES, "annotator")
+        key: object = tuple(row.cells.get(name, "").strip() for name in names)
+        first = joined.get(key)
+        levels = {
+            cells["level"] for cells in (row.cells, first.cells if first else row.cells) if cells["level"]
+        }
+        if first is None or len(levels) > 1:
+            joined[key if first is None else at] = row
+            continue
+        concepts = ";".join(filter(None, (first.cells["concepts"], row.cells["concepts"])))
+        cells = {**first.cells, "level": "".join(levels), "concepts": concepts}
+        joined[key] = Row(first.line, cells)
+        n_joined += 1
+    file.account.seen += n_joined
+    file.account.used += n_joined
+    if n_joined:
+        file.account.note(
+            f"each row says one label: {counted(n_joined, 'row')} joined to others of their span"
         )
-    return None
+    return list(joined.values())
 
 
 def _trimmed(cells: Mapping[str, str]) -> dict[str, str]:
@@ -318,28 +365,16 @@ def _trimmed(cells: Mapping[str, str]) -> dict[str, str]:
 
 # --- doubts
 # ---------------------------------------------------------------------------
-def _doubtful_rows(table: Table) -> Iterator[str]:
-    """Say which rows lack what all others have: times, labels; and which may be sums below the table."""
-    rows = [row for row in table.rows if not row.is_empty]
-    if TIMES[0] in table.columns:
-        untimed = [row for row in rows if not row.cells[TIMES[0]].strip()]
-        if untimed:
-            what = "all" if len(untimed) == len(rows) else counted(len(untimed), "row")
-            yield f"{what} without times taken as whole films ({_places(untimed)})"
-    if "level" in table.columns:
-        unlabelled = [row for row in rows if not row.cells["level"].strip()]
-        if 0 < 2 * len(unlabelled) < len(rows):
-            what = counted(len(unlabelled), "row")
-            yield f"{what} without a level, which the others have ({_places(unlabelled)})"
-    footers = [row for row in rows[-LAST_ROWS:] if _is_footer(row)]
-    if footers:
-        yield f"{counted(len(footers), 'row')} like a sum or a footer read as clips ({_places(footers)})"
-
-
-def _is_footer(row: Row) -> bool:
-    """Return whether the first cell of a row that is not empty begins a sum."""
-    first = next(plain(cell) for cell in row.cells.values() if cell.strip())
-    return first.rstrip(" :.") in FOOTERS or first.startswith(("n =", "n="))
+def _doubtful_rows(rows: Sequence[Row]) -> Iterator[str]:
+    """Say which rows lack what the others have: times, a level."""
+    untimed = [row for row in rows if not row.cells.get(TIMES[0], "").strip()]
+    if untimed and TIMES[0] in rows[0].cells:
+        what = "all" if len(untimed) == len(rows) else counted(len(untimed), "row")
+        yield f"{what} without times taken as whole films ({_places(untimed)})"
+    unlabelled = [row for row in rows if not row.cells["level"].strip()]
+    if 0 < 2 * len(unlabelled) < len(rows):
+        what = counted(len(unlabelled), "row")
+        yield f"{what} without a level, which the others have ({_places(unlabelled)})"
 
 
 def _places(rows: Sequence[Row]) -> str:
@@ -361,14 +396,6 @@ def _doubtful_annotators(table: Table, words: LabelWords) -> Iterator[str]:
         )
 
 
-def _respelled_labels(row: Row, clip: Clip, codebook: Codebook) -> list[tuple[str, str]]:
-    """List the labels of a row that are spelled otherwise than the codebook names them."""
-    labels = [(row.cells.get("level", ""), clip.level or "")]
-    concepts = codebook.split_concepts(row.cells.get("concepts", ""))
-    labels += [(text, codebook.concept_spelled(text)) for text in concepts]
-    return [(text, name) for text, name in labels if text != name]
-
-
 def _judged_again(n: int) -> str:
     return f"{counted(n, 'span was', 'spans were')} judged again: the last counts" if n else ""
 
@@ -379,3 +406,22 @@ def _read_as(respelled: Counter[tuple[str, str]]) -> str:
         return ""
     read = [f"{text!r} as {name} ({counted(n, 'row')})" for (text, name), n in sorted(respelled.items())]
     return f"read {', '.join(read)}"
+
+
+def without_labels(table: Table, read: Iterable[str]) -> str:
+    """Say which columns might hold the labels of a table in which none is read; "" if there are none."""
+    samples = []
+    for column in table.columns:
+        cells = cells_of(table, column)
+        if column in set(read) or not cells:
+            continue
+        words = [word for word, _ in Counter(cells).most_common(SHOWN_WORDS)]
+        samples.append((len(set(cells)), f"{column!r} ({', '.join(f'{word:.20}' for word in words)})"))
+    if not samples:
+        return ""
+    samples.sort(key=lambda sample: sample[0])  # columns of few words first
+    shown = first_few([text for _, text in samples], SHOWN_COLUMNS)
+    return (
+        f"no row has a level or concepts; not read are {shown}: --column level=HEADING reads one, and "
+        "`obygaze codebook guess` writes a codebook of its words"
+    )

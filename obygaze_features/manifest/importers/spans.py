@@ -17,10 +17,16 @@ from obygaze_features.manifest.identity import check_identity, refuse_twins
 from obygaze_features.manifest.importers.film_files import FilmFiles
 from obygaze_features.manifest.importers.imported import Imported, with_columns
 from obygaze_features.manifest.importers.overlaps import overlapping_levels
-from obygaze_features.manifest.importers.own_tables import OwnTables, read_own_table
+from obygaze_features.manifest.importers.own_tables import (
+    JUDGEMENTS,
+    OwnTables,
+    is_table,
+    read_own_table,
+    refuse_unread,
+)
 from obygaze_features.manifest.importers.repeated import repeated_concepts
 from obygaze_features.manifest.importers.span_films import OWN_TABLES, FilmNames
-from obygaze_features.manifest.importers.strange_tables import proposals_for
+from obygaze_features.manifest.importers.table_layout import Layout
 from obygaze_features.manifest.importers.tool_spans import ToolSpans, span_of
 from obygaze_features.manifest.manifest import Manifest, default_codebook
 from obygaze_features.manifest.spans.account import Account
@@ -30,7 +36,7 @@ from obygaze_features.manifest.spans.label_words import LabelWords
 from obygaze_features.manifest.spans.names import film_named, name_hint, plain
 from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.roles import DECLARABLE, TierRoles
-from obygaze_features.manifest.spans.sources import SOURCES, kind_of
+from obygaze_features.manifest.spans.sources import SOURCES, TABLE, kind_of, what_instead
 from obygaze_features.manifest.spans.span_file import Reading, SpanFile
 from obygaze_features.manifest.text_tables import CODEBOOK_COLUMN, Table, counted, placed, uncollected
 from obygaze_features.text import composed, first_few
@@ -51,6 +57,7 @@ def import_spans(
     tiers: Mapping[str, str] | None = None,
     columns: Mapping[str, Sequence[str]] | None = None,
     wide: Sequence[str] = (),
+    words: Mapping[str, str] | None = None,
     movie: str = "",
     annotator: str = "",
     videos: Path | str | None = None,
@@ -75,10 +82,12 @@ def import_spans(
         no other is read then. By default tiers named level or concepts are labels, and those of which every
         text, over all files, is of the codebook, and more than one word is used (`spans.roles`).
     columns
-        Column of a manifest -> the headings of tables that stand for it; several for `level` and `concepts`
-        alone.
+        Column of a manifest, or `duration_s` -> the headings of tables that stand for it; several for `level`
+        and `concepts` alone (`spans.headings.Headings`).
     wide
-        Headings of columns that each hold the labels of one annotator, who is called so.
+        Annotators who have columns of their own, which are called so, or begin or end so.
+    words
+        Words of the files -> the level or concept of the codebook that each stands for; "" for none.
     movie
         The film, or a path or page of it, where no column says it; by default that of the video or media,
         else the file's name without suffix.
@@ -139,9 +148,13 @@ def import_spans(
     for content in contents:
         chosen.choose(content.file, content.codebook_names())
     _refuse_absent_headings(reading.headings, contents)
+    label_words = LabelWords(chosen.codebook, words)
+    for content in contents:
+        if content.layout is not None and content.file.account.kind != JUDGEMENTS:
+            refuse_unread(content.file, content.layout, label_words, annotator)
     labelled = _Labelled(
         FilmNames(FilmFiles(videos, root)),
-        LabelWords(chosen.codebook),
+        label_words,
         composed(annotator),
         _Lengths(root, length_of),
     )
@@ -149,14 +162,13 @@ def import_spans(
 
 
 def _kind_of(file: SpanFile, codebook: Codebook | None) -> str:
-    """Tell a file's kind; for a table that is of none, propose columns by what its cells hold."""
+    """Tell a file's kind; one that is of none, and holds times or labels below a header, is a table."""
     try:
         return kind_of(file)
-    except ManifestError as error:
-        typed = proposals_for(file, LabelWords(codebook or default_codebook()))
-        if not typed:
+    except ManifestError:
+        if what_instead(file) or not is_table(file, LabelWords(codebook or default_codebook())):
             raise
-        raise ManifestError(f"{error}; or, by what its columns hold: {' '.join(typed)}") from None
+        return TABLE
 
 
 @dataclass(frozen=True)
@@ -165,8 +177,13 @@ class _Content:
 
     file: SpanFile
     records: Sequence[RawSpan] = ()
-    table: Table | None = None
+    layout: Layout | None = None
     headings: Sequence[str] = ()
+
+    @property
+    def table(self) -> Table | None:
+        """The table, where the file is one."""
+        return None if self.layout is None else self.layout.table
 
     def codebook_names(self) -> list[str]:
         """List the codebooks that the file names."""
@@ -180,9 +197,10 @@ class _Content:
 def _read(file: SpanFile) -> _Content:
     """Read a file whose kind is known; its text is not kept, as an import may have thousands."""
     if file.account.kind in OWN_TABLES:
-        named = file.reading.headings.named()
-        headings = [heading for heading in named if file.has_columns([heading])]
-        content = _Content(file, table=read_own_table(file), headings=headings)
+        headings = file.reading.headings
+        layout = read_own_table(file)
+        present = [heading for heading in headings.named() if headings.is_in(heading, layout.headings)]
+        content = _Content(file, layout=layout, headings=present)
     else:
         content = _Content(file, records=list(SOURCES[file.account.kind].read(file)))
     file.close()
@@ -195,12 +213,12 @@ def _refuse_absent_headings(headings: Headings, contents: Sequence[_Content]) ->
     absent = [heading for heading in headings.named() if heading not in present]
     if not absent:
         return
-    tables = [content for content in contents if content.table is not None]
-    if not tables:
-        raise ManifestError(f"no table has a column {absent[0]!r}: no file is a table of yours")
-    columns = list(tables[0].table.columns) if tables[0].table is not None else []
-    hint = name_hint(absent[0], columns)
-    raise ManifestError(f"{tables[0].file.path}: no column {absent[0]!r}{hint}; found {', '.join(columns)}")
+    for content in contents:
+        if content.layout is not None:
+            columns = content.layout.headings
+            hint = name_hint(absent[0], columns)
+            raise content.file.error(f"no column {absent[0]!r}{hint}; found {', '.join(columns)}")
+    raise ManifestError(f"no table has a column {absent[0]!r}: no file is a table of yours")
 
 
 class _ChosenCodebook:

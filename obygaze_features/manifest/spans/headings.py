@@ -1,15 +1,32 @@
 """Tell which headings of a table stand for columns of ours: by their names, and as a person says it."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.spans.names import name_hint, plain
 from obygaze_features.manifest.text_tables import OUR_COLUMNS, TIMES, heading_name
+from obygaze_features.templates import packaged
 
 FILM_COLUMNS: Final = ("movie", "video")
 LABEL_COLUMNS: Final = ("level", "concepts")
+
+DURATION: Final = "duration_s"
+"""A column of people's tables that stands in place of `end_s`: how long after its start a span ends."""
+
+NAMED_COLUMNS: Final = (*OUR_COLUMNS, DURATION)
+"""What a heading may stand for."""
+
+KNOWN_HEADINGS: Final[Mapping[str, Sequence[str]]] = packaged(__package__, "headings.toml")
+"""Column of ours -> headings that people give it, as names are compared."""
+
+_SHORTEST_WORD = 3
+"""Letters of a known heading that is looked for inside a longer one: `a` and `in` are in too many."""
+
+_BRACKETS = re.compile(r"[(\[{][^)\]}]*[)\]}]")
 
 
 @dataclass(frozen=True)
@@ -19,10 +36,13 @@ class Headings:
     Parameters
     ----------
     columns
-        Column of ours -> the headings that stand for it. Several stand for `level` or `concepts` alone: each
-        is a column of marks, or of labels, and what all say together counts.
+        Column of ours (or `duration_s`) -> the headings that stand for it. Several stand for `level` or
+        `concepts` alone: each is a column of marks, or of labels, and what all say together counts. One
+        heading may be both `start_s` and `end_s`: its cells hold both times. The heading "" says that a table
+        has no column of `level`, or of `concepts`, whatever its cells look like.
     wide
-        Headings of columns that each hold the labels of one annotator, who is called as the heading.
+        Annotators who each have a column of labels, headed by their name, or several whose headings begin or
+        end with it (`Level AB`, `Concepts AB`).
 
     Raises
     ------
@@ -36,29 +56,51 @@ class Headings:
 
     def __post_init__(self) -> None:
         for name, headings in self.columns.items():
-            if name not in OUR_COLUMNS:
-                hint = name_hint(name, OUR_COLUMNS) or f": expected one of {', '.join(OUR_COLUMNS)}"
+            if name not in NAMED_COLUMNS:
+                hint = name_hint(name, NAMED_COLUMNS) or f": expected one of {', '.join(NAMED_COLUMNS)}"
                 raise ManifestError(f"column {name!r} is none of a manifest{hint}")
             if len(headings) > 1 and name not in LABEL_COLUMNS:
                 several = ", ".join(map(repr, headings))
                 raise ManifestError(f"column {name!r}: one heading was expected, not {several}")
+            if "" in headings and name not in LABEL_COLUMNS:
+                raise ManifestError(f"column {name!r}: the heading that stands for it was expected")
+        if DURATION in self.columns and "end_s" in self.columns:
+            raise ManifestError(f"end_s and {DURATION} are named: a span ends at one, or after the other")
         seen = set[str]()
         for heading in self.named():
             if plain(heading) in seen:
                 raise ManifestError(f"heading {heading!r} is named twice")
             seen.add(plain(heading))
 
+    @property
+    def has_one_column_of_times(self) -> bool:
+        """Whether one heading stands for both times."""
+        start, end = self.columns.get(TIMES[0], ()), self.columns.get(TIMES[1], ())
+        return bool(start) and list(map(plain, start)) == list(map(plain, end))
+
     def named(self) -> list[str]:
         """List all headings that the person names."""
         named: list[str] = []
-        for headings in self.columns.values():
-            named += headings
+        for name, headings in self.columns.items():
+            if name == TIMES[1] and self.has_one_column_of_times:
+                continue
+            named += [heading for heading in headings if heading]
         return [*named, *self.wide]
+
+    def has_none_of(self, name: str) -> bool:
+        """Return whether the person says that no column is of level, or of concepts."""
+        return "" in self.columns.get(name, ())
 
     def are_in(self, cells: Sequence[str]) -> bool:
         """Return whether a heading that the person names is among some cells."""
-        present = {plain(cell) for cell in cells}
-        return any(plain(heading) in present for heading in self.named())
+        return any(self.is_in(heading, cells) for heading in self.named())
+
+    def is_in(self, heading: str, cells: Iterable[str]) -> bool:
+        """Return whether a heading, or a column of an annotator who is named, is among some cells."""
+        cells = list(cells)
+        if any(plain(heading) == plain(cell) for cell in cells):
+            return True
+        return heading in self.wide and any(is_headed_by(heading, cell) for cell in cells)
 
     def is_header(self, cells: Sequence[str]) -> bool:
         """Return whether cells are the header of a table of ours: of times, or of films and labels."""
@@ -66,3 +108,113 @@ class Headings:
         has_times = set(map(plain, TIMES)) <= names
         has_labels = not names.isdisjoint(FILM_COLUMNS) and not names.isdisjoint(LABEL_COLUMNS)
         return has_times or has_labels or self.are_in(cells)
+
+
+# --- columns of annotators
+# ---------------------------------------------------------------------------
+def is_headed_by(annotator: str, heading: str) -> bool:
+    """Return whether a heading is an annotator's name, or begins or ends with it.
+
+    Examples
+    --------
+    >>> is_headed_by("AB", "Level AB"), is_headed_by("AB", "AB_concepts"), is_headed_by("AB", "ABC")
+    (True, True, False)
+    """
+    name, words = _words(annotator), _words(heading)
+    return bool(name) and (words[: len(name)] == name or words[-len(name) :] == name)
+
+
+def without_name(annotator: str, heading: str) -> str:
+    """Return what a heading says besides an annotator's name.
+
+    Examples
+    --------
+    >>> without_name("AB", "Type of shot (AB)"), without_name("AB", "AB")
+    ('Type of shot', '')
+    """
+    letters = re.escape(annotator.strip())
+    for pattern in (rf"\A\W*{letters}(?!\w)", rf"(?<!\w){letters}\W*\Z"):
+        rest = re.sub(pattern, "", heading.strip(), flags=re.IGNORECASE)
+        if rest != heading.strip():
+            return rest.strip(" _-:.@()[]/|")
+    return heading.strip()
+
+
+def columns_headed_by(annotator: str, columns: Sequence[str]) -> list[str]:
+    """List the columns of an annotator: the one that is called so, or else those that begin or end so."""
+    exact = [column for column in columns if plain(column) == plain(annotator)]
+    return exact or [column for column in columns if is_headed_by(annotator, column)]
+
+
+@lru_cache(1 << 14)
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(re.findall(r"\w+", plain(text)))
+
+
+# --- headings that people give
+# ---------------------------------------------------------------------------
+def bare_heading(heading: str) -> str:
+    """Write a heading as headings are looked up: without what stands in brackets.
+
+    Examples
+    --------
+    >>> bare_heading("Anfang (s):")
+    'anfang'
+    """
+    return _BRACKETS.sub("", plain(heading)).strip(" .:*#")
+
+
+@lru_cache(1 << 12)  # of few tables at a time
+def names_of_heading(heading: str) -> tuple[str, ...]:
+    """List the columns of ours that people mean by a heading, the likeliest first.
+
+    A heading that is known comes before one that holds a known one: `Temps de début` holds `début`.
+    """
+    bare = bare_heading(heading)
+    words = _words(bare)
+    matches: list[tuple[int, str]] = []
+    for name, known in KNOWN_HEADINGS.items():
+        lengths = [len(text) for text in (*known, plain(name)) if _holds(words, text, bare)]
+        if bare in known or bare == plain(name):
+            matches.append((1000, name))
+        elif lengths:
+            matches.append((max(lengths), name))
+    matches.sort(key=lambda match: -match[0])
+    return tuple(name for _, name in matches)
+
+
+def _holds(words: Sequence[str], known: str, bare: str) -> bool:
+    """Return whether a heading holds a known one, as whole words."""
+    if len(known) < _SHORTEST_WORD:
+        return False
+    parts = _words(known)
+    n = len(parts)
+    inside = any(tuple(words[at : at + n]) == parts for at in range(len(words) - n + 1))
+    return inside and bare != known
+
+
+# --- units that headings spell
+# ---------------------------------------------------------------------------
+_UNITS: Final = {
+    "ms": 0.001, "msec": 0.001, "msecs": 0.001, "millis": 0.001, "millisec": 0.001, "milliseconds": 0.001,
+    "millisecond": 0.001, "millisekunden": 0.001, "millisecondes": 0.001, "milisegundos": 0.001,
+    "millisecondi": 0.001, "min": 60.0, "mins": 60.0, "minutes": 60.0, "minute": 60.0, "minuten": 60.0,
+    "minutos": 60.0, "minuti": 60.0, "h": 3600.0, "hours": 3600.0, "stunden": 3600.0, "heures": 3600.0,
+    "frames": 0.0, "frame": 0.0, "bilder": 0.0, "images": 0.0, "fotogramas": 0.0,
+}  # fmt: skip
+"""Unit of times that a heading spells -> its seconds; 0 for frames."""
+
+
+def seconds_of_unit(heading: str) -> float | None:
+    """Return how many seconds the unit has that a heading spells, 0 for frames; None where it spells none.
+
+    Examples
+    --------
+    >>> seconds_of_unit("Start (ms)"), seconds_of_unit("Start [frames]"), seconds_of_unit("Start (s)")
+    (0.001, 0.0, None)
+    >>> seconds_of_unit("start_ms"), seconds_of_unit("Start (mm:ss)")
+    (0.001, None)
+    """
+    bracket = _BRACKETS.search(plain(heading))
+    spelled = bracket[0].strip("()[]{} .") if bracket else (_words(heading) or ("",))[-1]
+    return _UNITS.get(spelled.removeprefix("in "))

@@ -18,6 +18,19 @@ FRAME_CODE = re.compile(r"(\d{1,9})([:;])(\d\d)\2(\d\d)(\2|;)(\d{2,3})", re.ASCI
 DROPPING = {Fraction(30_000, 1001): 2, Fraction(60_000, 1001): 4}
 """Rates with drop-frame time code, and the labels that are dropped in a minute. Source: SMPTE ST 12-1."""
 
+_HOURS = r"h|hrs?|hours?|std\.?|stunden?|heures?|horas?|ore"
+_MINUTES = r"m|min\.?|mins|minutes?|minuten|minutos?|minut[io]|['′]"
+_SECONDS = r"s|secs?\.?|sek\.?|seconds?|sekunden?|secondes?|segundos?|second[io]|''|[\"″]"
+SPELLED = re.compile(
+    rf"(?:(\d{{1,9}}) ?(?:{_HOURS})[ ,]*)?(?:(\d{{1,9}}) ?(?:{_MINUTES})[ ,]*)?"
+    rf"(?:(\d{{1,9}}(?:[.,]\d{{0,30}})?) ?(?:{_SECONDS}))?",
+    re.ASCII | re.IGNORECASE,
+)
+"""Hours, minutes and seconds with their units behind them: `1 min 5 s`, `12,5 sec`, `1'05"`."""
+
+DOTTED = re.compile(r"(\d{1,2})\.(\d\d)\.(\d\d)", re.ASCII)
+"""A clock with dots, as some languages write it; one dot alone would be a decimal sign."""
+
 _SIGNS = str.maketrans("：；．，－＋−٫٬", ":;.,-+-.,")
 _BLANKS = re.compile("(?<=[0-9])[ '’\u00a0\u202f](?=[0-9]{3})")
 _PLAIN = {
@@ -82,7 +95,8 @@ def time_code(text: str, rate: Fraction | None = None) -> float | None:
     """
     text = western(text)
     if {":", ";"}.isdisjoint(text):
-        return seconds(text)
+        time_s = spelled_s(text)
+        return seconds(text) if time_s is None else time_s
     if clock := CLOCK.fullmatch(text):
         whole, _, rest = clock[3].replace(",", ".").partition(".")
         if (time_s := clock_s(clock[1], clock[2], whole, rest)) is not None:
@@ -104,6 +118,23 @@ def clock_s(hours: str, minutes: str, whole: str, rest: str) -> float | None:
         return None
     unit: int = 10 ** len(rest)  # as whole numbers, so that it is rounded once
     return ((int(hours or 0) * 3600 + int(minutes) * 60 + int(whole)) * unit + int(rest or 0)) / unit
+
+
+def spelled_s(text: str) -> float | None:
+    """Read a time whose units are spelled, or a clock with dots; None where it is neither.
+
+    Examples
+    --------
+    >>> spelled_s("1 min 5 s"), spelled_s("12,5 sec"), spelled_s("00.01.05"), spelled_s("12.5")
+    (65.0, 12.5, 65.0, None)
+    """
+    if clock := DOTTED.fullmatch(text):
+        return clock_s(clock[1], clock[2], clock[3], "")
+    spelled = SPELLED.fullmatch(text.strip())
+    if spelled is None or not any(spelled.groups()):
+        return None
+    hours, minutes, whole = (group or "0" for group in spelled.groups())
+    return int(hours) * 3600 + int(minutes) * 60 + float(whole.replace(",", "."))
 
 
 def is_clock(text: str) -> bool:

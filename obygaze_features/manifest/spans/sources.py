@@ -1,5 +1,6 @@
 """List the kinds of files that spans are read from, and tell a file's kind by its content."""
 
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from obygaze_features.manifest.spans.boris import read_boris
 from obygaze_features.manifest.spans.cvat import read_cvat
 from obygaze_features.manifest.spans.eaf import read_eaf
 from obygaze_features.manifest.spans.elan_text import read_elan_text
+from obygaze_features.manifest.spans.instant import time_or_nan
 from obygaze_features.manifest.spans.labelstudio import read_labelstudio
 from obygaze_features.manifest.spans.moviegraphs import read_moviegraphs
 from obygaze_features.manifest.spans.record import RawSpan
@@ -87,6 +89,17 @@ READERS: Final[Mapping[str, Reader]] = {
 }
 
 TABLE: Final = "table"
+ELAN_TEXT: Final = "elan-text"
+"""Without a header it is told by times in its third and fourth cells, as a person's table has them too."""
+
+
+def _is_headed(file: SpanFile) -> bool:
+    """Return whether the first row of a file with several cells is of words alone: a header."""
+    for cells in file.first_rows_of_tabs:
+        texts = [cell.strip() for cell in cells if cell.strip()]
+        if len(texts) > 2:
+            return all(math.isnan(time_or_nan(text)) for text in texts) and len(set(texts)) == len(texts)
+    return False
 
 
 def _tells(kind: str, facts: Mapping[str, Any]) -> Callable[[SpanFile], bool]:
@@ -98,6 +111,8 @@ def _tells(kind: str, facts: Mapping[str, Any]) -> Callable[[SpanFile], bool]:
 
     def is_of(file: SpanFile) -> bool:
         is_known = holds.search(file.head) is not None
+        if kind == ELAN_TEXT and is_known:
+            is_known = not _is_headed(file)
         is_known = is_known or any(file.has_columns(names) for names in facts.get("columns", ()))
         is_known = is_known or any(cell.fullmatch(name) for row in file.first_names for name in row)
         if kind == TABLE:
@@ -143,14 +158,14 @@ def kind_of(file: SpanFile) -> str:
         if source.is_of(file):
             return kind
     raise file.error(
-        _what_instead(file)
+        what_instead(file)
         or f"of no kind that is known: expected one of {', '.join(SOURCES)}; a table of yours needs the "
         "columns start_s and end_s, and video or movie. Name the kind with --as to see what is missing"
         + "".join(f"; {note}" for note in file.account.notes)
     )
 
 
-def _what_instead(file: SpanFile) -> str:
+def what_instead(file: SpanFile) -> str:
     """Say what a file is that is near to a kind that is read, or no text; "" if that is not known."""
     reason = no_text(file.content) if file.sheet is None else ""
     if reason:
@@ -196,7 +211,7 @@ def read_subtitles(path: Path | str, *, encoding: str = "", account: Account | N
     kind = next((kind for kind in SUBTITLES if SOURCES[kind].is_of(file)), "")
     file.account.kind = kind
     if not kind:
-        raise file.error(_what_instead(file) or "it has no subtitles: SRT, WebVTT or ASS was expected")
+        raise file.error(what_instead(file) or "it has no subtitles: SRT, WebVTT or ASS was expected")
     spans = file.account.spans(SOURCES[kind].read(file))
     spans.sort(key=lambda span: span.start_s)  # those that begin together as in the file
     file.account.used = len(spans)

@@ -103,8 +103,14 @@ class SpanFile:
     @cached_property
     def head(self) -> str:
         """Its first characters, whatever the encoding."""
-        name = marked_encoding(self.content) or "utf-8-sig"
-        text = self.content[:HEAD_BYTES].decode(name, "replace").replace("\0", "")
+        part = self.content[:HEAD_BYTES]
+        if len(part) == HEAD_BYTES:
+            part = part[: part.rfind(b"\n") + 1] or part  # no letter is cut in two
+        try:
+            text, _ = decoded(part, self.reading.encoding)
+        except ManifestError:
+            text = part.decode(marked_encoding(part) or "utf-8-sig", "replace")
+        text = text.replace("\0", "").removeprefix("\ufeff")
         return text.replace("\r\n", "\n").replace("\r", "\n")
 
     @cached_property
@@ -133,6 +139,13 @@ class SpanFile:
         if self.sheet is not None:
             return [cells for _, cells in self.sheet[:HEADER_ROWS]]
         return [cells for _, cells in chain(*first_rows(self.head).values())]
+
+    @property
+    def first_rows_of_tabs(self) -> list[list[str]]:
+        """Its first rows, as tabs divide them."""
+        if self.sheet is not None:
+            return [cells for _, cells in self.sheet[:HEADER_ROWS]]
+        return [line.split("\t") for line in self.head.split("\n")[:HEADER_ROWS]]
 
     @cached_property
     def first_names(self) -> list[set[str]]:

@@ -64,7 +64,7 @@ def sheet(rows, cells=None):
 
     lines = [
         f'<row r="{n}">'
-        + "".join(cell(f"{'ABCDEFGH'[k]}{n}", value) for k, value in enumerate(row))
+        + "".join(cell(f"{'ABCDEFGHIJKL'[k]}{n}", value) for k, value in enumerate(row))
         + "</row>"
         for n, row in enumerate(rows, start=1)
     ]

@@ -204,7 +204,7 @@ SAID = {
     "a clock in a column of milliseconds": says("movie,segmentation_name,start_ms,end_ms,annotation_0\na,M,00:00:01.000,00:00:05.000,S\n", start_s=1, end_s=5),
     "a clock in a column of frames": says("movie,segmentation_name,start_frame,end_frame,annotation_0\na,M,00:00:01:00,00:00:05:00,S\n", start_s=1, end_s=5),
     **{f"a rectangle that is drawn until frame {last} of 100": says(rectangle(last), start_s=0, end_s=4) for last in (60, 100, 101)},
-    "rows without times, columns of labels": says(table("a,1,5,S,1", "Total,,,,", head="movie,start_s,end_s,level,Body"), "line 3", "(Body)", n=2),
+    "rows without times, columns of labels": says(table("a,1,5,S,1", "Total,,,,", head="movie,start_s,end_s,level,Body"), "line 3", "a sum", n=1, options={"columns": {"concepts": ["Body"]}}, concepts=("Body",)),
     **{f"{empty} for no value": says(table(f"{empty},1,5,AB", f"m,6,7,{empty}", head="movie,start_s,end_s,annotator"), f"movie {empty!r}", f"annotator {empty!r}", n=2) for empty in ("NA", "nan", "NULL")},
     "a film NA, RTTM": says("SPEAKER NA 1 1 4 <NA> <NA> S <NA> <NA>\n", "movie 'NA'"),
     "no film, RTTM": says("SPEAKER <NA> 1 1 4 <NA> <NA> S <NA> <NA>\n", "film 'a'", movie="a", never=("taken as",)),

@@ -1,27 +1,40 @@
 # ruff: noqa: E501 - rows of tables are kept as people write them
 """Tables as people make them: read without editing them, or refused with what to type; never without labels."""
 
+import csv
 import re
 import shlex
 
 import pytest
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest import guess_codebook, import_spans, load_codebook
+from obygaze_features.manifest import UnreadColumnsError, guess_codebook, import_spans, load_codebook
 from obygaze_features.manifest.spans.headings import Headings
 from tests.manifest.spans.files import patched, sheet
 
 
-def options_in(said):
-    """The columns that are proposed, as a shell reads what is printed."""
-    said = said.replace("HEADING", "")
-    columns = {}
-    for option in re.findall(r"--column ('[^']*'|[^\s;:)]+)", said):
-        name, _, heading = shlex.split(option)[0].partition("=")
-        if heading and heading not in columns.setdefault(name, []):
-            columns[name].append(heading)
-    wide = re.search(r"--wide ('[^']*'|[^\s;:)]+)", said)
-    return columns, shlex.split(wide[1])[0].split(",") if wide else []
+def options_of(refusal):
+    """The columns and annotators of a refusal's options, as a shell reads them."""
+    columns, wide, words, more = {}, [], {}, {}
+    texts = shlex.split(" ".join(refusal.options))
+    for name, value in zip(texts[::2], texts[1::2], strict=True):
+        key, _, text = value.partition("=")
+        if name == "--column":
+            columns.setdefault(key, []).append(text)
+        elif name == "--wide":
+            wide = next(csv.reader([value]))
+        elif name == "--word":
+            words[key] = text
+        else:
+            more[name.removeprefix("--")] = value
+    return {"columns": columns, "wide": wide, "words": words, **more}
+
+
+def proposed(read, table, **options):
+    """What a refused table proposes to type."""
+    with pytest.raises(UnreadColumnsError) as refusal:
+        read({"t.csv": table}, **options)
+    return options_of(refusal.value)
 
 
 def workbook(rows):
@@ -72,27 +85,12 @@ def content_of(name):
 
 
 def read_as_is_said(path, codebook=None):
-    """Import a table; follow what is proposed until nothing is left to follow."""
-    columns, wide, said = {}, [], ""
-    for _ in range(3):
-        try:
-            imported = import_spans([path], path.parent, columns=columns, wide=wide, codebook=codebook)
-            said = "\n".join(imported.notices)
-            clips = list(imported.manifest)
-            if (
-                any(clip.level or clip.concepts for clip in clips)
-                and not options_in(said)[0].keys() - columns.keys()
-            ):
-                return clips, said
-        except ManifestError as error:
-            said, clips = str(error), None
-        more, wide = options_in(said)
-        if wide:
-            more.pop("level", None)
-        if not more and not wide:
-            break
-        columns = columns | more
-    return clips, said
+    """Import a table; where it is refused, once more with the options that the refusal names."""
+    try:
+        imported = import_spans([path], path.parent, codebook=codebook)
+    except UnreadColumnsError as refusal:
+        imported = import_spans([path], path.parent, codebook=codebook, **options_of(refusal))
+    return list(imported.manifest)
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -105,11 +103,11 @@ def test_a_table_is_read_as_it_stands_by_what_is_proposed(tmp_path, name):
         guessed = guess_codebook(path)
         (tmp_path / "own.toml").write_text(guessed.to_toml(), encoding="utf-8")
         book = load_codebook(tmp_path / "own.toml")
-    clips, said = read_as_is_said(path, book)
     if name in REFUSED:
-        assert clips is None
-        assert "line 2, column start_s" in said
+        with pytest.raises(ManifestError, match="line 2, column start_s"):
+            read_as_is_said(path, book)
         return
+    clips = read_as_is_said(path, book)
     named = {(clip.annotator, clip.level) for clip in clips if clip.level}
     found = {(clip.level, clip.concepts) for clip in clips if clip.level or clip.concepts}
     assert labels in (named, found)
@@ -123,26 +121,30 @@ def test_a_table_is_read_as_it_stands_by_what_is_proposed(tmp_path, name):
 def test_a_column_of_labels_is_said_whatever_it_is_called(read, heading):
     for labels in (("S", "EN"), ("Body", "Look; Body"), ("Sure", "")):
         rows = "".join(f"a,{n},{n + 1},{label}\n" for n, label in enumerate(labels))
-        _, said = read({"t.csv": f"movie,start_s,end_s,{heading}\n{rows}"})
-        columns, _ = options_in(said)
-        assert [heading] in columns.values()
+        options = proposed(read, f"movie,start_s,end_s,{heading}\n{rows}")
+        assert [heading] in options["columns"].values()
 
 
 @pytest.mark.parametrize(
     ("heading", "cells"),
-    [("annotatr", ("S", "EN")), ("levels", ("AB", "CD")), ("starts", ("x", "y")), ("video_2", ("hi", "you"))],
+    [("category", ("AB", "CD")), ("starts", ("x", "y")), ("video_2", ("hi", "you")), ("note", ("S?", "ok"))],
 )
-def test_a_hint_is_given_only_where_the_cells_fit(read, heading, cells):
+def test_a_table_is_read_where_no_cells_fit_what_a_heading_says(read, heading, cells):
     rows = "".join(f"a,{n},{n + 1},{cell}\n" for n, cell in enumerate(cells))
-    _, said = read({"t.csv": f"movie,start_s,end_s,{heading}\n{rows}"})
-    columns, _ = options_in(said)
-    assert columns in ({}, {"level": [heading]})
-    assert ("level" in columns) == (cells == ("S", "EN"))
+    clips, _ = read({"t.csv": f"movie,start_s,end_s,{heading}\n{rows}"})
+    assert [clip.extras[heading] for clip in clips] == list(cells)
+
+
+def test_columns_of_labels_that_a_person_does_not_want_are_left(read):
+    table = "movie,start_s,end_s,level,Look,tags\na,1,2,S,x,Body\n"
+    assert proposed(read, table)["columns"] == {"concepts": ["tags", "Look"]}
+    (clip,), _ = read({"t.csv": table}, columns={"concepts": [""]})
+    assert (clip.level, clip.concepts) == ("S", ())
 
 
 def test_levels_in_the_column_of_annotators_are_said(read):
     _, said = read({"t.csv": "movie,start_s,end_s,annotator\nf,1,2,S\nf,3,4,EN\n"})
-    assert options_in(said)[0] == {"level": ["annotator"]}
+    assert "level=annotator" in said
     clips, _ = read(
         {"t.csv": "movie,start_s,end_s,annotator\nf,1,2,S\nf,3,4,EN\n"}, columns={"level": ["annotator"]}
     )
@@ -205,8 +207,10 @@ def test_a_row_that_nobody_labelled_stays_a_clip(read):
 def test_rows_without_times_that_have_some_elsewhere_are_of_no_whole_films(read):
     with pytest.raises(ManifestError, match=r"--column start_s=Anfang --column end_s=Ende"):
         read({"t.csv": "video;level;Anfang;Ende\na.mp4;S;00:00:01;00:00:05\n"})
-    with pytest.raises(ManifestError, match=r"t\.csv: line 3: .*line 2"):
+    with pytest.raises(ManifestError, match=r"--column start_s=t_on --column end_s=t_off"):
         read({"t.csv": "video,level,t_on,t_off\na.mp4,S,1,5\na.mp4,EN,6,7\n"})
+    with pytest.raises(ManifestError, match=r"t\.csv: line 3: .*line 2"):
+        read({"t.csv": "video,level,take\na.mp4,S,one\na.mp4,EN,two\n"})
 
 
 # --- cells and rows

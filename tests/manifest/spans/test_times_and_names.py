@@ -78,7 +78,7 @@ def test_labels_that_are_dropped_and_labels_that_are_not_make_no_time_line():
 @pytest.mark.parametrize(
     "cell",
     [
-        "90s",
+        "90x",
         "1_0",
         "nan",
         "inf",

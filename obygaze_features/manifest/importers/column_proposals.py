@@ -1,0 +1,635 @@
+"""Propose how to read a person's table: what each column is, by what its cells hold, then by its heading.
+
+One place decides, for tables whose headings are none of ours and for columns that nothing reads. It looks for
+times, labels, films and annotators, in this order; each takes the columns that it needs from the rest. What
+comes out are the options of `manifest import spans` that read all of it, as one line.
+"""
+
+import shlex
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations, pairwise
+from statistics import median
+from typing import Final
+
+from obygaze_features.cells import is_unreadable
+from obygaze_features.errors import ManifestError
+from obygaze_features.lines import csv_line
+from obygaze_features.manifest.importers.column_contents import (
+    MOST,
+    Content,
+    are_clocks,
+    are_files,
+    are_marks,
+    are_ranges,
+    are_times,
+    content_of,
+    is_of_marks,
+    label_of_heading,
+    readable_cells,
+    seconds_in,
+    whole_numbers,
+)
+from obygaze_features.manifest.importers.table_layout import Layout
+from obygaze_features.manifest.spans.headings import (
+    DURATION,
+    KNOWN_HEADINGS,
+    LABEL_COLUMNS,
+    Headings,
+    bare_heading,
+    columns_headed_by,
+    names_of_heading,
+    without_name,
+)
+from obygaze_features.manifest.spans.label_words import LabelWords
+from obygaze_features.manifest.spans.names import plain, without_zeros
+from obygaze_features.manifest.spans.span_file import SpanFile
+from obygaze_features.manifest.text_tables import TIMES
+from obygaze_features.text import first_few, number_of
+
+SHOWN = 4
+MOST_WORDS = 12
+"""Different words of a column that can be an ordered label: a column of more is of names or of texts."""
+
+START, END = TIMES
+
+UNKNOWN_LABEL: Final = "LABEL"
+"""What stands in a command where only a person can say which label a word is."""
+
+VAGUE: Final = {
+    "note", "code", "value", "wert", "valeur", "valor", "valore", "annotation", "category", "kategorie",
+    "catégorie", "categorie", "categoría", "categoria", "class", "klasse", "classe", "score", "scale",
+    "skala", "échelle", "label", "labels",
+}  # fmt: skip
+"""Headings that mean levels only where the cells do too."""
+
+
+class UnreadColumnsError(ManifestError):
+    """A table holds what nothing reads; `options` of `manifest import spans` read it.
+
+    Attributes
+    ----------
+    reason
+        What the table holds.
+    options
+        All options that read it, in place of those of its columns that were given.
+    doubts
+        What a person has to add.
+    """
+
+    def __init__(self, reason: str, options: Sequence[str], doubts: Sequence[str] = ()) -> None:
+        super().__init__(reason)
+        self.reason, self.options, self.doubts = reason, tuple(options), tuple(doubts)
+        more = "".join(f"; {doubt}" for doubt in doubts)
+        self.args = (f"{reason}: give {' '.join(options)}{more}" if options else f"{reason}{more}",)
+
+
+@dataclass
+class Proposal:
+    """What columns are, and what a person should type to read them.
+
+    Attributes
+    ----------
+    columns
+        Column of ours -> headings that stand for it.
+    wide
+        Annotators who have columns of their own.
+    words
+        Words of the table -> labels of the codebook.
+    movie, annotator
+        The film, or the annotator, of all rows.
+    held
+        What the table holds and nothing reads: without it, rows have no times, labels or films.
+    also
+        What would be read besides.
+    doubts
+        What only a person can say.
+    """
+
+    columns: dict[str, list[str]] = field(default_factory=dict)
+    wide: list[str] = field(default_factory=list)
+    words: dict[str, str] = field(default_factory=dict)
+    movie: str = ""
+    annotator: str = ""
+    held: list[str] = field(default_factory=list)
+    also: list[str] = field(default_factory=list)
+    doubts: list[str] = field(default_factory=list)
+
+    def options(self, given: Headings) -> list[str]:
+        """Write the options, with those that a person gave."""
+        columns = {name: list(headings) for name, headings in given.columns.items()}
+        for name, headings in self.columns.items():
+            known = columns.setdefault(name, [])
+            known += [heading for heading in headings if heading not in known]
+        if DURATION in columns and END not in self.columns:
+            columns.pop(END, None)
+        options = [option(name, heading) for name, headings in columns.items() for heading in headings]
+        annotators = [*given.wide, *(name for name in self.wide if name not in given.wide)]
+        if annotators:
+            options.append(wide_option(annotators))
+        options += [f"--word {shlex.quote(f'{text}={label}')}" for text, label in self.words.items()]
+        if self.movie:
+            options.append(f"--movie {shlex.quote(self.movie)}")
+        if self.annotator:
+            options.append(f"--annotator {shlex.quote(self.annotator)}")
+        return options
+
+
+def option(name: str, heading: str) -> str:
+    """Write the option that reads a heading as a column of ours."""
+    return f"--column {shlex.quote(f'{name}={heading}')}"
+
+
+def wide_option(annotators: Sequence[str]) -> str:
+    """Write the option that reads columns of annotators; a name with a comma is quoted as in a CSV."""
+    return f"--wide {shlex.quote(csv_line(annotators).strip())}"
+
+
+def propose(
+    file: SpanFile, layout: Layout, read: Iterable[str], words: LabelWords, annotator: str = ""
+) -> Proposal:
+    """Say what the columns of a table are that are not read.
+
+    Parameters
+    ----------
+    layout
+        The table, its columns by our names where they are ours or a person named them.
+    read
+        Columns that are read as they are.
+    words
+        Of the codebook.
+    annotator
+        Who annotated, as the person says.
+    """
+    proposer = _Proposer(file, layout, read, words, annotator)
+    proposer.times()
+    proposer.labels()
+    proposer.films()
+    proposer.annotators()
+    return proposer.proposal
+
+
+class _Proposer:
+    """Takes the columns of a table from those that are not read, one meaning after the other."""
+
+    def __init__(
+        self, file: SpanFile, layout: Layout, read: Iterable[str], words: LabelWords, annotator: str
+    ) -> None:
+        self._file, self._table, self._titles = file, layout.table, layout.titles
+        self._words, self._given, self._annotator = words, file.reading.headings, annotator
+        is_read = set(read)
+        self._rest = [column for column in self._table.columns if column not in is_read]
+        self._cells = {column: readable_cells(self._table, column) for column in self._table.columns}
+        self._marks = [column for column in self._rest if is_of_marks(self._table, column, words)]
+        self.proposal = Proposal()
+
+    def _take(self, name: str, columns: Sequence[str]) -> None:
+        """Let columns stand for one of ours."""
+        self.proposal.columns.setdefault(name, []).extend(columns)
+        self._rest = [column for column in self._rest if column not in columns]
+
+    def _has(self, *names: str) -> bool:
+        """Return whether a column of ours is there, named by a person, or proposed."""
+        return any(self._is_read(name) or name in self.proposal.columns for name in names)
+
+    def _is_read(self, name: str) -> bool:
+        """Return whether a column of ours is there, or a person named the columns of its labels."""
+        return name in self._table.columns or bool(self._named_columns(name))
+
+    def _named_columns(self, name: str) -> list[str]:
+        """Return the columns that a person named for one of ours, by the headings that they have."""
+        named = {plain(heading) for heading in self._given.columns.get(name, ())}
+        return [column for column in self._table.columns if plain(column) in named]
+
+    def _meant(self, name: str, fits: Callable[[str], bool]) -> str:
+        """Return the column that is headed as people head one of ours, and fits; "" if there is none."""
+        ranked = []
+        for column in self._rest:
+            names = names_of_heading(column)
+            if name in names and fits(column):
+                ranked.append((names.index(name), not _is_exact(column, name), column))
+        ranked.sort(key=lambda entry: entry[:2])
+        return ranked[0][2] if ranked else ""
+
+    # --- times
+    def times(self) -> None:
+        """Find the columns of starts and ends, of starts and durations, or of both in one."""
+        if self._has(START) and self._has(END, DURATION):
+            return
+        columns = self._columns_of_times()
+        if not columns:
+            self._say_untimed()
+            return
+        for name, column in columns.items():
+            if not self._has(name):
+                self._take(name, [column])
+        shown = ", ".join(map(repr, dict.fromkeys(columns.values())))
+        self.proposal.held.append(f"times ({shown})")
+
+    def _columns_of_times(self) -> dict[str, str]:
+        """Return the columns that hold times, by what they are; none where they cannot be told."""
+        timed = [column for column in self._rest if self._is_timed(column)]
+        start = START if self._has(START) else self._meant(START, timed.__contains__)
+        others = [column for column in timed if column != start]
+        end = self._meant(END, others.__contains__)
+        duration = self._meant(DURATION, others.__contains__)
+        if start and end and self._end_behind(start, [end]):
+            return {START: start, END: end}
+        if start and duration:
+            return {START: start, DURATION: duration}
+        ranges = [column for column in self._rest if are_ranges(self._cells[column])]
+        if ranges and not self._has(START, END):
+            return {START: ranges[0], END: ranges[0]}
+        if start:
+            behind = self._end_behind(start, others)
+            return {START: start, END: behind} if behind else {}
+        return self._pair_of(timed)
+
+    def _is_timed(self, column: str) -> bool:
+        """Return whether a column can be of times: one of marks, or that a label heads, is none."""
+        cells = self._cells[column]
+        is_of_words = 2 * len(cells) < len(self._table.rows) or column in self._marks
+        return not is_of_words and are_times(cells)
+
+    def _end_behind(self, start: str, columns: Sequence[str]) -> str:
+        """Return the first of some columns whose times are behind the starts; "" if there is none."""
+        for column in columns:
+            lengths = self._lengths(start, column)
+            if lengths and sum(length >= 0 for length in lengths) >= MOST * len(lengths):
+                return column
+        return ""
+
+    def _pair_of(self, columns: Sequence[str]) -> dict[str, str]:
+        """Return two columns as starts and ends, by their cells alone: clocks first, the nearest two."""
+        clocks = [column for column in columns if are_clocks(self._cells[column])]
+        pairs = []
+        for start, end in combinations(clocks if len(clocks) > 1 else columns, 2):
+            lengths = self._lengths(start, end)
+            if lengths and min(lengths) > 0 and not self._are_few(end):
+                pairs.append((median(lengths), start, end))
+        if not pairs:
+            return {}
+        _, start, end = min(pairs)
+        return {START: start, END: end}
+
+    def _are_few(self, column: str) -> bool:
+        """Return whether a column has the same few whole numbers again and again, as ratings have."""
+        numbers = whole_numbers(self._cells[column])
+        return numbers is not None and 2 * len(numbers) <= len(self._cells[column]) and len(numbers) <= 10
+
+    def _lengths(self, start: str, end: str) -> list[float]:
+        """Return how long after its start each row ends, where both are times."""
+        starts = seconds_in([row.cells[start].strip() for row in self._table.rows])
+        ends = seconds_in([row.cells[end].strip() for row in self._table.rows])
+        lengths = [last - first for first, last in zip(starts, ends, strict=True)]
+        return [length for length in lengths if length == length]  # noqa: PLR0124 - not NaN
+
+    def _say_untimed(self) -> None:
+        """Say which column holds starts, where none holds ends."""
+        for name in (START, END):
+            other = END if name == START else START
+            column = name if self._has(name) else self._meant(name, self._is_timed)
+            if column and not self._has(other):
+                self.proposal.held.append(f"times ({column!r}), and no column {other}")
+                self.proposal.doubts.append(
+                    f"--column {other}=HEADING, or --column {DURATION}=HEADING, says where spans end"
+                )
+                return
+
+    # --- labels
+    def labels(self) -> None:
+        """Find the columns of levels and concepts: of labels, of marks, of one annotator each."""
+        levels = [column for column in self._rest if self._content(column).are_levels]
+        levels = [column for column in levels if column not in self._marks]
+        is_wide = bool(self._given.wide)
+        if len(levels) > 1 and not self._has("level") and not is_wide:
+            self._take_annotators(levels)
+        elif levels and not self._has("level") and not is_wide:
+            self._take_held("level", levels[:1], "levels")
+        elif levels:
+            shown = ", ".join(self._counted(column) for column in levels)
+            typed = " or ".join(option("level", column) for column in levels)
+            self.proposal.also.append(f"columns that are not read hold levels too ({shown}): {typed}")
+            self._rest = [column for column in self._rest if column not in levels]
+        self._take_marks("level")
+        concepts = [column for column in self._rest if self._content(column).are_concepts]
+        concepts = [column for column in concepts if column not in self._marks]
+        self._take_concepts(concepts)
+        if not self._has("level") and not self.proposal.wide and not is_wide:
+            self._take_unknown_levels()
+        self._explain_levels()
+        self._explain_errors()
+
+    def _content(self, column: str) -> Content:
+        return content_of(self._cells[column], self._words)
+
+    def _counted(self, column: str) -> str:
+        content = self._content(column)
+        return f"{column!r}: {content.n_labels} of {content.n_cells} cells"
+
+    def _take_held(self, name: str, columns: Sequence[str], what: str) -> None:
+        """Let columns of labels stand for one of ours, and say what they hold."""
+        self._take(name, columns)
+        shown = first_few([self._counted(column) for column in columns], SHOWN)
+        self.proposal.held.append(f"{what} ({shown})")
+
+    def _take_annotators(self, levels: Sequence[str]) -> None:
+        """Name the annotators who have a column of levels each; what else they head is theirs too."""
+        annotators = annotators_of(levels, self._table.columns)
+        own = [column for name in annotators for column in columns_headed_by(name, self._rest)]
+        self._rest = [column for column in self._rest if column not in {*own, *levels}]
+        self._marks = [column for column in self._marks if column not in own]
+        self.proposal.wide = annotators
+        self.proposal.held.append(f"levels of {len(annotators)} annotators ({', '.join(map(repr, levels))})")
+
+    def _take_marks(self, name: str) -> None:
+        """Find the columns that are headed by levels, or by concepts, and hold marks."""
+        names = self._words.codebook.level_names
+        own = [
+            column
+            for column in self._marks
+            if column in self._rest and (label_of_heading(column, self._words) in names) == (name == "level")
+        ]
+        if not own:
+            return
+        shown = ", ".join(map(repr, own))
+        if self._given.has_none_of(name):
+            return
+        if self._is_read(name) or (name == "level" and self._has("level")) or self._is_wide(name):
+            typed = " ".join(option(name, column) for column in own)
+            self.proposal.also.append(f"columns headed by labels are not read ({shown}): {typed}")
+            return
+        self._take(name, own)
+        self.proposal.held.append(f"marks of {name if name == 'concepts' else 'levels'} ({shown})")
+
+    def _take_concepts(self, columns: Sequence[str]) -> None:
+        """Read columns of concepts and of their marks."""
+        if self._given.has_none_of("concepts"):
+            return
+        if columns and self._is_read("concepts"):
+            shown = first_few([self._counted(column) for column in columns], SHOWN)
+            typed = " ".join(option("concepts", column) for column in columns)
+            self.proposal.also.append(f"columns that are not read hold concepts too ({shown}): {typed}")
+        elif columns:
+            self._take_held("concepts", columns, "concepts")
+        self._take_marks("concepts")
+
+    def _take_unknown_levels(self) -> None:
+        """Find a column of levels by its heading, where its few words are not of the codebook."""
+        if self._given.has_none_of("level"):
+            return
+        column = self._meant("level", self._can_be_levels)
+        if column:
+            self._take("level", [column])
+            self.proposal.held.append(f"levels in other words ({column!r})")
+
+    def _can_be_levels(self, column: str) -> bool:
+        """Return whether a column has few words, or whole numbers where its heading may mean much else."""
+        cells = self._cells[column]
+        n_words = len(set(map(plain, cells)))
+        is_of_others = self._content(column).are_labels or are_clocks(cells)
+        if bare_heading(column) in VAGUE and not meanings_of_numbers(cells, self._words.codebook.level_names):
+            return False
+        return 0 < n_words <= MOST_WORDS and not is_of_others
+
+    def _explain_levels(self) -> None:
+        """Say what words in columns of levels may mean that the codebook does not have."""
+        columns = [*self.proposal.columns.get("level", ()), *self._read_levels()]
+        unknown: Counter[str] = Counter()
+        n_known = 0
+        for column in columns:
+            if column in self._marks:
+                continue
+            for cell in self._cells[column]:
+                if self._is_known(cell):
+                    n_known += 1
+                else:
+                    unknown[without_zeros(cell)] += 1
+        if not unknown:
+            return
+        meanings = meanings_of_numbers(list(unknown), self._words.codebook.level_names)
+        are_proposed = bool(self.proposal.columns.get("level"))
+        if meanings and not n_known:
+            self.proposal.words |= meanings
+            self.proposal.held.append(f"levels as numbers ({', '.join(sorted(unknown))})")
+            lowest, *_, highest = meanings.items()
+            self.proposal.doubts.append(
+                f"if {lowest[0]} is {lowest[1]} and {highest[0]} is {highest[1]}; else change --word"
+            )
+        elif are_proposed or (not n_known and len(unknown) > 1):
+            self._ask_for_words(unknown)
+
+    def _ask_for_words(self, unknown: Mapping[str, int]) -> None:
+        """Ask a person what words of a column of levels mean."""
+        words = [text for text, _ in Counter(unknown).most_common(MOST_WORDS)]
+        codebook = self._words.codebook
+        shown = ", ".join(f"{text!r:.40} ({unknown[text]})" for text in words[:SHOWN])
+        self.proposal.held.append(f"words that the codebook {codebook.name!r} does not have ({shown})")
+        self.proposal.words |= dict.fromkeys(words, UNKNOWN_LABEL)
+        self.proposal.doubts.append(
+            f"in place of {UNKNOWN_LABEL} type which level a word is ({', '.join(codebook.level_names)}), "
+            "nothing where it is none; or make a codebook of the table's words with `obygaze codebook guess`"
+        )
+
+    def _explain_errors(self) -> None:
+        """Propose to read a spreadsheet's errors in columns of labels as no label, and say where they are."""
+        columns = {*self._columns_with_labels(), *self._read_levels(), *self._named_columns("concepts")}
+        places: dict[str, str] = {}
+        for row in self._table.rows:
+            for column in sorted(columns):
+                cell = row.cells[column].strip()
+                if is_unreadable(cell):
+                    places.setdefault(cell, f"line {row.line}, column {column}")
+        if not places or not self.proposal.held:
+            return
+        for cell, place in places.items():
+            self.proposal.words[cell] = ""
+            self.proposal.doubts.append(f"{place}: {cell!r} cannot be read, and is taken as no label")
+
+    def _columns_with_labels(self) -> list[str]:
+        """Return the columns of labels that are proposed."""
+        own = [column for name in LABEL_COLUMNS for column in self.proposal.columns.get(name, ())]
+        for name in self.proposal.wide:
+            own += columns_headed_by(name, self._table.columns)
+        return own
+
+    def _read_levels(self) -> list[str]:
+        """Return the columns that are read as levels already, by a person's headings or by ours."""
+        named = self._named_columns("level")
+        if not named and "level" in self._table.columns:
+            named = ["level"]
+        return [column for column in named if not is_of_marks(self._table, column, self._words)]
+
+    def _is_known(self, cell: str) -> bool:
+        words = self._words
+        is_label = bool(words.level_of(cell)) or words.labels_of(cell) is not None
+        return is_label or words.is_no_level(cell)
+
+    def _is_wide(self, name: str) -> bool:
+        """Return whether levels are in columns of annotators."""
+        return name == "level" and bool(self.proposal.wide or self._given.wide)
+
+    # --- films and people
+    def films(self) -> None:
+        """Find the column that says which film, or which file, a row is of."""
+        reading = self._file.reading
+        if self._has("video") or reading.movie:
+            return
+        files = [column for column in self._rest if are_files(self._cells[column])]
+        headed = self._meant("movie", lambda column: column not in files and self._can_be_films(column))
+        if files:
+            best = self._meant("video", files.__contains__) or files[0]
+            self._take("video", [best])
+            where = self.proposal.also if self._has("movie") else self.proposal.held
+            where.append(f"files ({best!r})")
+        if self._has("movie"):
+            return
+        headed = headed or (self._only_names() if not files else "")
+        if headed:
+            self._take("movie", [headed])
+            if not files:
+                self.proposal.held.append(f"films ({headed!r})")
+        elif not files and not self._take_ids():
+            self.proposal.movie = self._film_by_title() or self._file.path.stem
+            self.proposal.held.append("rows of one film (no column video or movie says which)")
+            if not self._film_by_title():
+                self.proposal.doubts.append("--movie is proposed by the file's name: give the film's")
+
+    def _take_ids(self) -> bool:
+        """Read a column of ids as the files of a table without times; return whether there is one."""
+        column = "" if self._has(START) else self._meant("clip_id", self._are_different)
+        if column:
+            self._take("video", [column])
+            self.proposal.held.append(f"files ({column!r})")
+        return bool(column)
+
+    def _are_different(self, column: str) -> bool:
+        cells = self._cells[column]
+        return bool(cells) and len(set(cells)) == len(cells) and not self._content(column).are_labels
+
+    def _can_be_films(self, column: str) -> bool:
+        cells = self._cells[column]
+        is_of_labels = self._content(column).are_labels
+        return bool(cells) and not is_of_labels and not are_clocks(cells)
+
+    def _only_names(self) -> str:
+        """Return the first column, where it is of names that repeat and no other meaning fits; else ""."""
+        columns = [column for column in self._rest if self._has_names(column)]
+        headed = [column for column in columns if not names_of_heading(column)]
+        return headed[0] if headed and headed[0] == self._table.columns[0] else ""
+
+    def _has_names(self, column: str) -> bool:
+        """Return whether a column has names: texts in every row, fewer of them than rows."""
+        cells = self._cells[column]
+        are_texts = all(number_of(cell) != number_of(cell) for cell in cells)
+        repeats = len(set(cells)) < len(cells) or len(cells) == 1
+        return are_texts and repeats and len(cells) == len(self._table.rows) and not are_marks(cells)
+
+    def _film_by_title(self) -> str:
+        return said_above(self._titles, "movie")
+
+    def annotators(self) -> None:
+        """Find who annotated: the column that is headed so, or the one that tells repeated spans apart."""
+        if self._has("annotator") or self._annotator or self.proposal.wide or self._given.wide:
+            return
+        column = self._meant("annotator", self._can_be_people)
+        if not column and self._spans_repeat(()):
+            apart = [
+                name for name in self._rest if self._can_be_people(name) and not self._spans_repeat((name,))
+            ]
+            column = apart[0] if apart else ""
+        if column:
+            is_needed = self._spans_repeat(())
+            self._take("annotator", [column])
+            where = self.proposal.held if is_needed else self.proposal.also
+            where.append(f"annotators ({column!r})")
+        else:
+            self.proposal.annotator = said_above(self._titles, "annotator")
+
+    def _can_be_people(self, column: str) -> bool:
+        """Return whether a column can name annotators: no labels, no numbers with decimals, few names."""
+        cells = self._cells[column]
+        n_names = len(set(map(plain, cells)))
+        is_of_labels = self._content(column).are_labels
+        is_text = whole_numbers(cells) is not None or not are_times(cells)
+        return bool(cells) and not is_of_labels and is_text and n_names <= max(MOST_WORDS, len(cells) // 4)
+
+    def _spans_repeat(self, more: Sequence[str]) -> bool:
+        """Return whether two rows are of one span of a film, and equal in some more columns."""
+        if not self._has(START):
+            return False
+        names = ("movie", "video", START, END, DURATION)
+        columns = [column for name in names for column in self._column_of(name)]
+        keys = []
+        for row in self._table.rows:
+            key = tuple(row.cells[column].strip() for column in (*columns, *more))
+            if any(row.cells[column].strip() for column in self._column_of(START)):
+                keys.append(key)
+        return len(set(keys)) < len(keys)
+
+    def _column_of(self, name: str) -> list[str]:
+        if name in self._table.columns:
+            return [name]
+        return self.proposal.columns.get(name, [])
+
+
+def _is_exact(column: str, name: str) -> bool:
+    return bare_heading(column) in KNOWN_HEADINGS.get(name, ())
+
+
+# --- annotators
+# ---------------------------------------------------------------------------
+def annotators_of(levels: Sequence[str], columns: Sequence[str]) -> list[str]:
+    """Name the annotators who have a column of levels each: by its heading without a word for levels.
+
+    Where the names would head columns of levels of another, headings are taken whole.
+    """
+    roles = {text for name in ("level", "concepts") for text in KNOWN_HEADINGS[name]}
+    names = []
+    for heading in levels:
+        name = heading
+        for role in sorted(roles, key=len, reverse=True):
+            shorter = without_name(role, name)
+            if shorter and shorter != name:
+                name = shorter
+                break
+        names.append(name)
+    for name, heading in zip(names, levels, strict=True):
+        if [column for column in levels if column in columns_headed_by(name, columns)] != [heading]:
+            return list(levels)
+    if len(set(map(plain, names))) < len(names):
+        return list(levels)
+    return names
+
+
+# --- words
+# ---------------------------------------------------------------------------
+def meanings_of_numbers(cells: Sequence[str], levels: Sequence[str]) -> dict[str, str]:
+    """Propose which level each number is, from low to high: counted from 0, or else from 1.
+
+    Examples
+    --------
+    >>> meanings_of_numbers(["0", "2"], ["EN", "HN", "S"]), meanings_of_numbers(["3", "1"], ["EN", "HN", "S"])
+    ({'0': 'EN', '1': 'HN', '2': 'S'}, {'1': 'EN', '2': 'HN', '3': 'S'})
+    """
+    numbers = whole_numbers(cells)
+    if not numbers:
+        return {}
+    first = 0 if numbers[0] == 0 else 1
+    if numbers[-1] - first >= len(levels):
+        return {}
+    return {str(number): level for number, level in enumerate(levels, start=first)}
+
+
+# --- titles
+# ---------------------------------------------------------------------------
+def said_above(titles: Iterable[Sequence[str]], name: str) -> str:
+    """Return what a title row says of all rows, such as `Film: Vertigo`; "" if none does."""
+    for cells in titles:
+        filled = [cell.strip() for cell in cells if cell.strip()]
+        texts = [part for cell in filled for part in cell.partition(":")[::2] if part.strip()]
+        for heading, text in pairwise(texts):
+            if bare_heading(heading) in KNOWN_HEADINGS[name]:
+                return text.strip().strip('"')
+    return ""

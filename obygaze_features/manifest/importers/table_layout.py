@@ -1,0 +1,180 @@
+"""Find the header of a person's table: below titles, in one row or in two, and what stands below it."""
+
+from collections import Counter
+from collections.abc import Sequence
+from statistics import median
+from typing import NamedTuple
+
+from obygaze_features.errors import ManifestError
+from obygaze_features.manifest.importers.column_contents import is_time
+from obygaze_features.manifest.spans.headings import NAMED_COLUMNS, Headings
+from obygaze_features.manifest.spans.names import plain
+from obygaze_features.manifest.spans.span_file import SpanFile
+from obygaze_features.manifest.text_tables import Table, table_of
+from obygaze_features.text_records import even_delimiter, split_records
+from obygaze_features.workbook import HEADER_ROWS, Records
+
+SEEN_BELOW = 20
+"""Rows below a header by which it is told."""
+
+HEADED = 0.6
+"""Share of the cells that rows below have, from which on a row can be their header."""
+
+SIGNS = ",;\t|"
+"""What may stand between the cells of a text."""
+
+UNNAMED = "column {}"
+"""What a column without a heading is called, by its number from 1."""
+
+
+class Layout(NamedTuple):
+    """A person's table, the rows of titles above its header, and the headings that it has."""
+
+    table: Table
+    titles: tuple[Sequence[str], ...]
+    headings: tuple[str, ...]
+
+
+class Header(NamedTuple):
+    """The rows of a header, from `first` up to `end`, and the headings that they say."""
+
+    first: int
+    end: int
+    names: list[str]
+
+
+def read_layout(file: SpanFile) -> Layout | None:
+    """Read a file as a table of a person; None where no row can be its header.
+
+    Raises
+    ------
+    ManifestError
+        A row has more or fewer cells than the header, or a quote is never closed.
+    """
+    headings = file.reading.headings
+
+    if file.sheet is not None:
+        records, delimiter = file.sheet, ""
+    else:
+        sign = even_delimiter(file.text, SIGNS, headings.is_header)
+        records, delimiter = split_records(
+            file.path, file.text, ManifestError, headings.is_header, delimiter=sign
+        )
+    filled = [(line, cells) for line, cells in records if any(map(str.strip, cells))]
+    header = find_header(filled, headings)
+    if header is None:
+        return None
+    width = max([len(header.names), *(len(cells) for _, cells in filled[header.end :])])
+    body = [(line, _padded(_without_blanks(cells), width)) for line, cells in filled[header.end :]]
+    line = filled[header.end - 1][0]
+    names = _names(header.names, body)
+    titles = [cells for _, cells in filled[: header.first]]
+    records = [*filled[: header.first], (line, names), *body]
+    table = table_of(
+        file.path,
+        records,
+        delimiter,
+        (),
+        known=NAMED_COLUMNS,
+        named=False,
+        is_header=lambda cells: cells is names,
+    )
+    return Layout(table, tuple(titles), table.columns)
+
+
+def find_header(records: Records, headings: Headings) -> Header | None:
+    """Find the header of a table: the first row that has known headings, or that looks like one."""
+    rows = [list(map(str.strip, cells)) for _, cells in records[: HEADER_ROWS + SEEN_BELOW]]
+    candidates = []
+    for at in range(min(len(rows), HEADER_ROWS)):
+        if _is_of_groups(rows, at):
+            candidates.append(Header(at, at + 2, _joined(rows[at], rows[at + 1])))
+        candidates.append(Header(at, at + 1, rows[at]))
+    for header in candidates:
+        if headings.is_header(header.names):
+            return header
+    for header in candidates:
+        if _looks_like_one(header, rows):
+            return header
+    return None
+
+
+def _looks_like_one(header: Header, rows: Sequence[Sequence[str]]) -> bool:
+    """Return whether a row may be a header: of words, mostly different, and as wide as what is below."""
+    texts = [name for name in header.names if name]
+    below = [sum(map(bool, row)) for row in rows[header.end :][:SEEN_BELOW]]
+    if len(texts) < 2 or any(map(is_time, texts)):
+        return False
+    are_different = 2 * len(set(map(plain, texts))) > len(texts)
+    return are_different and (not below or len(texts) >= HEADED * median(below))
+
+
+def _is_of_groups(rows: Sequence[Sequence[str]], at: int) -> bool:
+    """Return whether a row heads groups of columns, whose own headings the row below it has.
+
+    Such a row has nothing above the further columns of a group, and the row below repeats headings, or has
+    none where the upper row heads a single column.
+    """
+    below = rows[at + 2 :][:SEEN_BELOW]
+    if not below:
+        return False
+    width = max(len(rows[at]), len(rows[at + 1]))
+    upper, lower = _padded(rows[at], width), _padded(rows[at + 1], width)
+    texts = [text for text in (*upper, *lower) if text]
+    if sum(map(bool, upper)) < 2 or sum(map(bool, lower)) < 2 or any(map(is_time, texts)):
+        return False
+    single = [n for n in range(width) if upper[n] and not lower[n]]
+    members = [n for n in range(1, width) if lower[n] and not upper[n] and any(upper[:n])]
+    repeated = len({plain(text) for text in lower if text}) < sum(map(bool, lower))
+    if not members or not (single or repeated):
+        return False
+    if not single:
+        return True
+    filled = [any(n < len(row) and row[n] for n in single) for row in below]
+    return 2 * sum(filled) > len(filled)
+
+
+def _joined(upper: Sequence[str], lower: Sequence[str]) -> list[str]:
+    """Join two rows of headings: the lower one, with its group where it stands there more than once."""
+    width = max(len(upper), len(lower))
+    counts = Counter(plain(text) for text in lower if text)
+    names, group = [], ""
+    for above, below in zip(_padded(upper, width), _padded(lower, width), strict=True):
+        group = above or group
+        if not below:
+            names.append(above)
+        elif counts[plain(below)] > 1:
+            names.append(f"{group} {below}".strip())
+        else:
+            names.append(below)
+    return names
+
+
+def _names(header: Sequence[str], body: Records) -> list[str]:
+    """Give every column that holds something a heading of its own."""
+    names, counts = [], Counter[str]()
+    width = max([len(header), *(len(cells) for _, cells in body)])
+    for n, heading in enumerate(_padded(header, width)):
+        is_filled = any(cells[n].strip() for _, cells in body if n < len(cells))
+        name = heading or (UNNAMED.format(n + 1) if is_filled and not _is_index(n, body) else "")
+        if name:
+            counts[plain(name)] += 1
+            if counts[plain(name)] > 1:
+                name = f"{name} ({counts[plain(name)]})"
+        names.append(name)
+    return names
+
+
+def _is_index(n: int, body: Records) -> bool:
+    """Return whether a column without a heading is a data frame's index: the first, of different numbers."""
+    cells = [cells[n] for _, cells in body if n < len(cells)]
+    return n == 0 and all(map(str.isdecimal, cells)) and len(set(cells)) == len(cells)
+
+
+def _without_blanks(cells: Sequence[str]) -> list[str]:
+    """Empty the cells that hold blanks alone."""
+    return [cell if cell.strip() else "" for cell in cells]
+
+
+def _padded(cells: Sequence[str], width: int) -> list[str]:
+    return [*cells, *[""] * (width - len(cells))]

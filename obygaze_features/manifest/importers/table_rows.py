@@ -1,0 +1,193 @@
+"""Tell the rows of a person's table that are clips from those that are none: sums, legends, remarks."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from obygaze_features.cells import is_unreadable
+from obygaze_features.manifest.importers.column_contents import (
+    YES,
+    are_ranges,
+    are_times,
+    content_of,
+    is_of_marks,
+    is_time,
+    label_of_heading,
+    range_in,
+    readable_cells,
+)
+from obygaze_features.manifest.spans.headings import (
+    DURATION,
+    FILM_COLUMNS,
+    LABEL_COLUMNS,
+    Headings,
+    names_of_heading,
+)
+from obygaze_features.manifest.spans.label_words import LabelWords
+from obygaze_features.manifest.spans.names import plain
+from obygaze_features.manifest.text_tables import TIMES, Row, Table, counted
+
+SUMS: Final = {
+    "total", "totals", "sum", "mean", "average", "avg", "median", "sd", "std", "n", "count", "min", "max",
+    "grand total", "total duration", "variance", "summe", "gesamt", "gesamtsumme", "gesamtdauer", "insgesamt",
+    "mittelwert", "mittel", "durchschnitt", "anzahl", "standardabweichung", "varianz", "somme", "moyenne",
+    "médiane", "total général", "durée totale", "écart type", "suma", "media", "promedio", "somma", "totale",
+    "soma", "média", "σ", "∑",
+}  # fmt: skip
+"""What people and programs write before a sum, as names are compared."""
+
+LAST_ROWS: Final = 5
+"""In which a sum stands that has numbers in place of times."""
+
+
+class LeftOut(NamedTuple):
+    """A row that is no clip, and what it is."""
+
+    row: Row
+    reason: str
+
+
+class ClipRows(NamedTuple):
+    """A table without the rows that are no clips, and those rows."""
+
+    table: Table
+    left_out: tuple[LeftOut, ...]
+
+
+def clip_rows(table: Table, headings: Headings, words: LabelWords) -> ClipRows:
+    """Leave out the rows of a table that are no clips: sums, and remarks between and below the others.
+
+    A sum is left out where it has no start and others have one, and among the last rows where it has no label
+    and others have some. A remark has no start and no label, and is one cell alone, or below the last clip.
+    """
+    rows = [row for row in table.rows if not row.is_empty]
+    body = replace(table, rows=tuple(row for row in rows if not _is_sum(row)))
+    times = _columns_of_times(body, words)
+    starts = _columns_of_starts(times)
+    labels = _columns_of_labels(body, headings, words)
+    timed = [at for at, row in enumerate(rows) if _has_time(row, starts)]
+    last_timed = timed[-1] if timed else len(rows)
+    have_labels = any(_has_label(row, labels, words) for row in body.rows)
+    left_out = []
+    for at, row in enumerate(rows):
+        is_untimed = bool(timed) and not _has_time(row, starts)
+        is_unlabelled = have_labels and not _has_label(row, labels, words)
+        if _is_sum(row):
+            if is_untimed or (is_unlabelled and at >= len(rows) - LAST_ROWS):
+                left_out.append(LeftOut(row, "a sum"))
+            continue
+        is_bare = not _has_cell(row, labels) and not _has_doubtful_time(row, times)
+        if is_untimed and is_bare and (at > last_timed or len(_filled(row)) == 1):
+            left_out.append(LeftOut(row, "a remark, without times"))
+    lines = {entry.row.line for entry in left_out}
+    kept = [row for row in table.rows if row.line not in lines]
+    return ClipRows(replace(table, rows=tuple(kept)), tuple(left_out))
+
+
+def with_films_of_blocks(table: Table) -> Table:
+    """Give rows without a film the film above them, where a table names each film once, above its rows.
+
+    Only where no film is named in two rows that follow each other, and every row without a film has a time.
+    """
+    columns = [name for name in FILM_COLUMNS if name in table.columns]
+    rows = [row for row in table.rows if not row.is_empty]
+    films = [_films(row, columns) for row in rows]
+    n_filled = sum(not any(film) for film in films)
+    if not n_filled or not any(films[0]) or not _are_blocks(rows, films):
+        return table
+    filled_rows = []
+    above = films[0]
+    for row, film in zip(rows, films, strict=True):
+        above = film if any(film) else above
+        cells: dict[str, str] = dict(zip(columns, above, strict=True))
+        filled_rows.append(Row(row.line, {**row.cells, **cells}))
+    note = f"{counted(n_filled, 'row')} without a film taken as of the film above"
+    return replace(table, rows=tuple(filled_rows), notes=(*table.notes, note))
+
+
+def _films(row: Row, columns: Sequence[str]) -> tuple[str, ...]:
+    return tuple(row.cells[column].strip() for column in columns)
+
+
+def _are_blocks(rows: Sequence[Row], films: Sequence[tuple[str, ...]]) -> bool:
+    """Return whether films are named once each, above their rows, and rows without one have a time."""
+    named = [film for film in films if any(film)]
+    are_apart = all(film != following for film, following in pairwise(named))
+    return are_apart and all(
+        any(film) or row.cells.get(TIMES[0], "").strip() for row, film in zip(rows, films, strict=True)
+    )
+
+
+# --- parts of rows
+# ---------------------------------------------------------------------------
+def _columns_of_times(table: Table, words: LabelWords) -> list[str]:
+    """Return the columns of times: those that are named, and others whose cells are times."""
+    columns = [name for name in (*TIMES, DURATION) if name in table.columns]
+    for column in table.columns:
+        cells = readable_cells(table, column)
+        is_filled = 2 * len(cells) >= len(table.rows) and not is_of_marks(table, column, words)
+        if column not in columns and is_filled and (are_times(cells) or are_ranges(cells)):
+            columns.append(column)
+    return columns
+
+
+def _columns_of_starts(columns: Sequence[str]) -> list[str]:
+    """Return which of some columns of times is of starts: by its name or heading; else all that can be."""
+    named = [column for column in columns if column == TIMES[0]]
+    headed = [column for column in columns if TIMES[0] in names_of_heading(column)]
+    return named or headed[:1] or list(columns)
+
+
+def _columns_of_labels(table: Table, headings: Headings, words: LabelWords) -> list[str]:
+    """Return the columns that a person names for labels, that are ours, or whose cells are labels."""
+    columns = []
+    for column in table.columns:
+        is_named = column in LABEL_COLUMNS or headings.are_in([column])
+        content = content_of(readable_cells(table, column), words)
+        is_ours = column in {*TIMES, *FILM_COLUMNS, DURATION, "annotator"}
+        is_label = is_named or content.are_labels or is_of_marks(table, column, words)
+        if is_label and not is_ours:
+            columns.append(column)
+    return columns
+
+
+def _has_time(row: Row, columns: Sequence[str]) -> bool:
+    """Return whether half of some columns hold times in a row."""
+    cells = [row.cells[column].strip() for column in columns]
+    n_times = sum(is_time(cell) or range_in(cell) is not None for cell in cells)
+    return bool(columns) and 2 * n_times >= len(columns)
+
+
+def _has_doubtful_time(row: Row, columns: Sequence[str]) -> bool:
+    """Return whether a row has a time, what may be a mistyped one, or a cell that cannot be read."""
+    cells = [row.cells[column] for column in columns]
+    return any(is_unreadable(cell) or any(map(str.isdigit, cell)) for cell in cells)
+
+
+def _has_label(row: Row, columns: Sequence[str], words: LabelWords) -> bool:
+    """Return whether a row has a label in some columns, or a mark in one that is headed by a label."""
+    for column in columns:
+        cell = row.cells[column].strip()
+        if not cell or is_unreadable(cell):
+            continue
+        is_mark = bool(label_of_heading(column, words)) and plain(cell) in YES
+        if is_mark or words.level_of(cell) or words.labels_of(cell) is not None:
+            return True
+    return False
+
+
+def _has_cell(row: Row, columns: Sequence[str]) -> bool:
+    """Return whether any of some columns holds something in a row, other than an error."""
+    cells = [row.cells[column].strip() for column in columns]
+    return any(cell and not is_unreadable(cell) for cell in cells)
+
+
+def _filled(row: Row) -> list[str]:
+    return [cell.strip() for cell in row.cells.values() if cell.strip()]
+
+
+def _is_sum(row: Row) -> bool:
+    """Return whether the first cell of a row that is not empty begins a sum."""
+    first = plain(_filled(row)[0])
+    return first.rstrip(" :.") in SUMS or first.startswith(("n =", "n=", "ø"))

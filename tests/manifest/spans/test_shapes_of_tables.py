@@ -1,0 +1,67 @@
+"""One annotation in every shape, language and file: read by pasting what the first refusal proposes."""
+
+import itertools
+
+import pytest
+
+from obygaze_features.manifest import UnreadColumnsError, import_spans
+from tests.manifest.spans.tables import FILES, LANGUAGES, SHAPES, TIMES, Span
+from tests.manifest.spans.test_people_tables import options_of
+
+SPANS = [
+    Span("Vertigo", 65.5, 80.5, "S", ("Look", "Body"), "Anna"),
+    Span("Vertigo", 65.5, 80.5, "HN", ("Look",), "Jörg"),
+    Span("Vertigo", 300.0, 312.5, "EN", (), "Anna"),
+    Span("Vertigo", 300.0, 312.5, "EN", (), "Jörg"),
+    Span("Le Mépris", 41.0, 55.0, "NS", ("Type of shot",), "Anna"),
+    Span("Le Mépris", 41.0, 55.0, "S", ("Clothing", "Type of shot"), "Jörg"),
+    Span("Le Mépris", 3700.0, 3720.5, "HN", ("Posture",), "Anna"),
+    Span("Le Mépris", 3700.0, 3720.5, "EN", (), "Jörg"),
+]
+GRID = [
+    (shape, file, list(LANGUAGES)[at % len(LANGUAGES)], list(TIMES)[at % len(TIMES)])
+    for at, (shape, file) in enumerate(itertools.product(SHAPES, FILES))
+]
+"""Every shape in every file; languages and forms of times take turns."""
+
+
+def labels_of(clips):
+    """What clips say, without the order of concepts."""
+    return sorted(
+        (
+            clip.movie,
+            clip.start_s or 0,
+            clip.end_s or 0,
+            clip.level or "",
+            sorted(clip.concepts),
+            clip.annotator,
+        )
+        for clip in clips
+    )
+
+
+def as_said(spans):
+    return sorted(
+        (span.film, span.start_s or 0, span.end_s or 0, span.level, sorted(span.concepts), span.annotator)
+        for span in spans
+    )
+
+
+def read_by_pasting(path):
+    """Import a table; where it is refused, once more with the options that the refusal names."""
+    try:
+        return import_spans([path], path.parent)
+    except UnreadColumnsError as refusal:
+        return import_spans([path], path.parent, **options_of(refusal))
+
+
+@pytest.mark.parametrize(("shape", "file", "language", "time"), GRID)
+def test_a_table_is_read_by_pasting_what_is_proposed(tmp_path, shape, file, language, time):
+    table = SHAPES[shape](SPANS, LANGUAGES[language], TIMES[time])
+    name, written = FILES[file]
+    path = tmp_path / name
+    path.write_bytes(written(table.rows))
+    imported = read_by_pasting(path)
+    assert labels_of(imported.manifest) == as_said(table.spans)
+    (account,) = imported.accounts
+    assert account.seen == account.used + len(account.left_out)
