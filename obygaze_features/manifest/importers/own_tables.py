@@ -27,6 +27,7 @@ from obygaze_features.manifest.spans.headings import FILM_COLUMNS, LABEL_COLUMNS
 from obygaze_features.manifest.spans.label_words import LabelWords
 from obygaze_features.manifest.spans.names import film_named, is_place, plain, suggestion
 from obygaze_features.manifest.spans.span_file import SpanFile
+from obygaze_features.manifest.spans.tier_names import is_of_a_model
 from obygaze_features.manifest.text_tables import (
     CANNOT_BE_READ,
     OUR_COLUMNS,
@@ -87,6 +88,7 @@ class OwnTables:
         wide = wide_columns(table, file.reading.headings)
         scales = [scale.name for scale in words.codebook.scales]
         read = [*OUR_COLUMNS, *scales, *wide]
+        file.account.is_beside_model = any(is_of_a_model(row.cells.get("tier", "")) for row in table.rows)
         _refuse_unread_times(file, table, read)
         n_labelled = 0
         for own_clip in self._clips_of_rows(file, table, _rows(file, table, wide, words), words.codebook):
