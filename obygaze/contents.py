@@ -273,6 +273,9 @@ COMMANDS = {
     "film export": Entry(
         "Write a scored film for ELAN, players, editors.", "obygaze_film.commands.film_output:export"
     ),
+    "film import": Entry(
+        "Take annotations into a scored film's ledger.", "obygaze_film.commands.film_import:import_"
+    ),
     "film evaluate": Entry(
         "Compare scored films with annotations.", "obygaze_film.commands.film_score:evaluate"
     ),

@@ -120,7 +120,7 @@ def spans(
     """
     from obygaze_features.manifest.spans.tier_names import DECIDED
 
-    roles = _roles(tiers)
+    roles = roles_of_tiers(tiers)
     if decisions and roles:
         raise click.UsageError("--decisions names its tiers: give no --tier with it")
     headings = headings_of(columns, wide)
@@ -181,7 +181,7 @@ def _options(given: Mapping[str, str]) -> list[str]:
     return [f"{name} {shlex.quote(value)}" for name, value in given.items() if value]
 
 
-def _roles(tiers: Sequence[str]) -> dict[str, str]:
+def roles_of_tiers(tiers: Sequence[str]) -> dict[str, str]:
     """Parse NAME=levels, NAME=concepts and NAME=labels; a tier's name may hold "="."""
     roles: dict[str, str] = {}
     for tier in tiers:

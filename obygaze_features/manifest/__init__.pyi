@@ -111,6 +111,7 @@ from .spans.subtitles import write_vtt as write_vtt
 from .spans.textgrid import write_textgrid as write_textgrid
 from .spans.tier_names import AGREED as AGREED
 from .spans.tier_names import BLIND as BLIND
+from .spans.tier_names import HOW as HOW
 from .spans.tier_names import HOWS as HOWS
 from .spans.tier_names import IN_SIGHT as IN_SIGHT
 from .spans.tier_names import PeopleTier as PeopleTier

@@ -278,9 +278,10 @@ def learn(
     """Train the model of scored films anew, on its corpus and on what people judged in the films.
 
     Judgements (judgements.csv and passages.csv in the FOLDERs, and --judged) become clips with the features
-    of the windows in them. The model is evaluated strictly before and after: a film is left out whole
-    with its judgements, and those made in sight of the score are trained on and never tested. --out gets the
-    model, manifest.csv (the corpus and the judged clips) and the runs `before` and `after`.
+    of the windows in them; what was agreed (agreed.csv) stands in place of what it settles. The model is
+    evaluated strictly before and after: a film is left out whole with its judgements, and those made in
+    sight of the score are trained on and never tested. --out gets the model, manifest.csv (the corpus and
+    the judged clips) and the runs `before` and `after`.
 
     \b
     Examples:

@@ -3,12 +3,12 @@
 from typing import Final
 
 from obygaze_features.lines import sheet_line
-from obygaze_features.manifest import DECISION, DEFINITION, SEEN_SCORE
+from obygaze_features.manifest import DECISION, DEFINITION, HOW, SEEN_SCORE
 from obygaze_film.exchange.tiers import Exported, Tier, TierSpan
 
 COLUMNS: Final = (
     "movie", "tier", "start_s", "end_s", "p", "p_low", "p_high", "text", "present", "contributions", "flags",
-    "level", "concepts", "annotator", SEEN_SCORE, "note", "how", DECISION, DEFINITION, "caveats",
+    "level", "concepts", "annotator", SEEN_SCORE, "note", HOW, DECISION, DEFINITION, "caveats",
 )  # fmt: skip
 """contributions: of concepts that are seen and that are not, as ``Body +1.4000; Activity -0.3000``. People
 write into level, concepts and annotator; in the row of a model they judge in sight of its score."""
@@ -49,7 +49,7 @@ def _of_a_person(tier: Tier, span: TierSpan) -> dict[str, str]:
         "annotator": one.annotator,
         SEEN_SCORE: "0" if one.is_blind else "1",
         "note": one.note,
-        "how": one.how,
+        HOW: one.how,
         DECISION: one.id,
         DEFINITION: one.definition,
     }

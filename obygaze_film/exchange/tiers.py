@@ -171,7 +171,8 @@ class Exported:
     @property
     def definition(self) -> str:
         """Digest of the definitions that people decided under; empty if unknown, or if there are several."""
-        known = {span.decided.definition for _, span in self.spans if span.decided}
+        decided = [span.decided for _, span in self.spans if span.decided]
+        known = {one.definition for one in decided if one.level}
         return known.pop() if len(known) == 1 else ""
 
     @property

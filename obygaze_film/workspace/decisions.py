@@ -43,6 +43,7 @@ from obygaze_film.workspace.definitions import (
     codebook_in,
     stored,
 )
+from obygaze_film.workspace.importing import IMPORT, Annotated, TakenFrom, taken_from
 from obygaze_film.workspace.ledger import LEDGER, Ledger
 from obygaze_film.workspace.ledger_lines import DECISIONS, HEADERS, Header, Line, in_order
 from obygaze_film.workspace.rules import FIXED, TO_JUDGE, FilmRules, Reading, name_of, read_line
@@ -363,7 +364,7 @@ class Decisions:
             self.refresh()
             line = self._own(name, name_of(annotator))
             # Nor does what it stood in place of.
-            self._acts.did(self._acts.take_back(line, *self._replaced(line)))
+            self._acts.did(self._acts.take_back(line, *self.replaced(line)))
             self._settle()
             return line
 
@@ -386,12 +387,12 @@ class Decisions:
     def history(self, name: str) -> list[Line]:
         """Return what a decision stands in place of, the latest first, without what says the same."""
         shown = [self.lines[name]]
-        for line in self._replaced(self.lines[name]):
+        for line in self.replaced(self.lines[name]):
             if all(_content(line) != _content(other) for other in shown):
                 shown.append(line)
         return shown[1:]
 
-    def _replaced(self, line: Line) -> list[Line]:
+    def replaced(self, line: Line) -> list[Line]:
         """Find the lines in whose place a line stands, and those in whose place they stood."""
         before: dict[str, Line] = {}
         claims = [(line, name) for name in line.replaces]
@@ -403,6 +404,11 @@ class Decisions:
             before[target.id] = target
             claims += [(target, further) for further in target.replaces]
         return sorted(before.values(), key=lambda old: (-old.clock, old.id))
+
+    def is_imported(self, line: Line) -> bool:
+        """Whether a line came in by an import of a file."""
+        first = self.ledger.lines.get(f"{line.sitting}-1")
+        return first is not None and first.row.get("kind") == IMPORT
 
     def _own(self, name: str, who: str) -> Line:
         """Find a decision that somebody may change: one of their own that stands."""
@@ -482,6 +488,33 @@ class Decisions:
         if n_gone and table.path.stat().st_mtime > self._latest_sitting():
             facts = {"decisions": counted(n_gone, "decision"), "ledger": LEDGER}
             self._say(said("table_lacked", path=table.path, **facts))
+
+    def take_in(self, file: Annotated, *, is_blind: bool | None = None) -> list[TakenFrom]:
+        """Take annotations of a file into the ledger, as a sitting of each of their annotators.
+
+        Parameters
+        ----------
+        file : Annotated
+        is_blind : bool, optional
+            Whether the model's score was out of sight, of what does not say so itself.
+
+        Raises
+        ------
+        FilmError
+            Neither says whether the score was in sight, or the film was scored again meanwhile.
+        """
+        with self._lock:
+            if state_of(self.folder / RECORD) != self._record:
+                raise FilmError(said("scored_again", folder=self.folder))
+            self.refresh()
+            every = taken_from(self, file, is_blind)
+            for taken in every:
+                about = {"annotator": taken.annotator, "file": file.path.name}
+                named = sha256_of(f"{file.sha256}\n{taken.annotator}\n{is_blind}".encode())
+                if any(taken.rows) and not self.ledger.add_table(named, IMPORT, taken.rows, about):
+                    self._say(said("import_known", path=file.path, who=taken.annotator))
+            self._settle()
+            return every
 
     def _latest_sitting(self) -> float:
         """Return when a sitting was written to last."""

@@ -48,10 +48,20 @@ class Place(NamedTuple):
 
 
 class TableRow(NamedTuple):
-    """What a row of an edited table says that is new, and the id of the line in whose place it stands."""
+    """What a row of an edited table, or an annotation of a file, says that is new.
+
+    Attributes
+    ----------
+    row : mapping
+    replaces : str
+        Id of the line in whose place it stands; empty if there is none.
+    kind : str
+        Of the decision; empty for that of the table.
+    """
 
     row: Mapping[str, str]
     replaces: str = ""
+    kind: str = ""
 
 
 @dataclass
@@ -277,32 +287,38 @@ class Ledger:
             self._write(sitting, msgspec.structs.replace(first, header=self._header()), force=False)
         return sitting
 
-    def add_table(self, sha256: str, kind: str, rows: Sequence[TableRow | None]) -> int:
-        """Write what a table says as a sitting of its own, whole or not at all; return how much it was.
+    def add_table(
+        self, sha256: str, kind: str, rows: Sequence[TableRow | None], about: Mapping[str, str] | None = None
+    ) -> int:
+        """Write what a table or file says as a sitting, whole or not at all; return how much it was.
 
         Parameters
         ----------
         sha256 : str
             Of the table. It names the sitting, so that a table that came in on two machines came in once.
+        kind : str
+            Of the table's decisions, or `import`.
+        about : mapping, optional
+            What else its first line says of it.
         rows : sequence
             What each row says; None for one that says nothing new.
         """
         path = self._make_folder() / f"{sha256[:16]}.jsonl"
         if path.exists():
             return 0
-        origin = {"kind": kind, "sha256": sha256}
+        origin = {"kind": kind, "sha256": sha256, **(about or {})}
         first = _line(f"{path.stem}-1", 1, "table", origin)
         header = None if self._header is None else self._header()
         lines = [msgspec.structs.replace(first, header=header)]
         for number, new in enumerate(rows, start=2):
             if new is None:
                 continue
-            cells, name = new
+            cells, name, own_kind = new
             old = self.lines.get(name)
             clock, replaces = 2, [name] if name else []
             if old is not None and old.clock < number + MOST_AHEAD:
                 clock = 1 + max(1, old.clock)
-            lines.append(_line(f"{path.stem}-{number}", clock, kind, cells, replaces))
+            lines.append(_line(f"{path.stem}-{number}", clock, own_kind or kind, cells, replaces))
         if len(lines) > 1:
             write_whole(path, b"".join(map(encode_line, lines)), links=False)
             self.read()

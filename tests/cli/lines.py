@@ -365,6 +365,10 @@ manifest import spans out/film.eaf --out out/eaf.csv
 film export out/scored --as eaf --out out/film.eaf
 manifest import spans out/film.eaf --annotator AB --codebook {BOOK} --out out/eaf.csv
     3
+film import out/film.eaf --into out/scored --codebook {BOOK} --json
+    3 | "annotators": []
+film import out/film.eaf --into out/scored --codebook {BOOK}
+    3 | no annotation of these films
 manifest import spans out/next.csv --codebook {BOOK} --out out/judged-json.csv --json
     3
 manifest import spans out/next.csv --codebook {BOOK} --out out/judged.csv

@@ -36,6 +36,8 @@ MISTAKES = f"""
     .: expected the name of a store
 1 store ls nowhere
     nowhere: no such folder; name the one that holds stores: obygaze store ls FOLDER
+2 film import in/truth.csv --into in --blind --in-sight
+    --blind and --in-sight exclude each other
 2 store verify in/films --quick --full
     --quick or --full, not both
 2 store seal in/stores/whole

@@ -113,6 +113,45 @@ def test_people_are_in_an_export_where_they_are_asked_for(obygaze, films, tmp_pa
     assert "human:" not in path.read_text(encoding="utf-8")
 
 
+def test_from_elan_into_the_ledger_and_back(obygaze, films, tmp_path):
+    shutil.copytree(films / "a", tmp_path / "a")
+    film, path, own = tmp_path / "a", tmp_path / "film.eaf", tmp_path / "own.csv"
+    own.write_text("movie,start_s,end_s,level\na,40,48,violent\na,90,95.5,calm\n", encoding="utf-8")
+    asked = ["film", "import", own, "--into", film, "--codebook", tmp_path / "violence.codebook.toml"]
+    codebook(tmp_path)
+    assert "--annotator" in obygaze(*asked, "--blind", code=1)[1]
+    assert "--blind" in obygaze(*asked, "--annotator", "AB", code=1)[1]
+    obygaze(*asked, "--annotator", "AB", "--blind", "--in-sight", code=2)
+    out, _ = obygaze(*asked, "--annotator", "AB", "--in-sight")
+    assert "AB: 2 new, 0 changed, 0 as they stand" in out
+    obygaze("film", "export", film, "--as", "eaf", "--people", "--out", path)
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace('TIME_VALUE="95500"', 'TIME_VALUE="96500"'), encoding="utf-8")
+    out, _ = obygaze("film", "import", path, "--into", film, "--json")
+    (found,) = json.loads(out)["annotators"]
+    assert (found["annotator"], found["new"], found["changed"], found["same"]) == ("AB", 0, 1, 1)
+    with (film / "passages.csv").open(encoding="utf-8") as file:
+        assert [row["end_s"] for row in csv.DictReader(file)] == ["48", "96.5"]
+    assert "AB: 0 new, 0 changed, 2 as they stand" in obygaze("film", "import", path, "--into", film)[0]
+
+
+def test_a_file_of_several_films_comes_into_each(obygaze, films, tmp_path):
+    scored = tmp_path / "scored"
+    for name in "ab":
+        shutil.copytree(films / name, scored / name)
+    codebook(tmp_path)
+    own = tmp_path / "own.csv"
+    rows = ["a,40,48,violent,AB", "b,40,48,calm,AB", "c,1,9,calm,AB"]
+    own.write_text("\n".join(["movie,start_s,end_s,level,annotator", *rows]), encoding="utf-8")
+    book = ("--codebook", tmp_path / "violence.codebook.toml")
+    out, _ = obygaze("film", "import", own, "--into", scored, "--in-sight", *book)
+    assert out.count("1 new") == 2
+    empty = tmp_path / "empty.csv"
+    empty.write_text("movie,start_s,end_s,level,annotator\nz,1,9,calm,AB\n", encoding="utf-8")
+    _, said = obygaze("film", "import", empty, "--into", scored, "--in-sight", *book, code=3)
+    assert "no annotation" in said
+
+
 def test_an_export_says_what_it_loses(obygaze, films, tmp_path):
     _, err = obygaze("film", "export", films / "a", "--as", "vtt", "--out", tmp_path / "a.vtt")
     assert "milliseconds" in err

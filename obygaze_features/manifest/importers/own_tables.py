@@ -22,6 +22,7 @@ from obygaze_features.manifest.spans.headings import LABEL_COLUMNS, NAMED_COLUMN
 from obygaze_features.manifest.spans.label_words import LabelWords
 from obygaze_features.manifest.spans.names import film_named, is_place
 from obygaze_features.manifest.spans.span_file import SpanFile
+from obygaze_features.manifest.spans.tier_names import is_of_a_model
 from obygaze_features.manifest.text_tables import (
     OUR_COLUMNS,
     SEEN_SCORE,
@@ -80,6 +81,7 @@ class OwnTables:
                 account.leave(_places([entry.row]), f"{entry.reason}, no clip")
         labels = LabelReader(table, headings, words)
         scales = [scale.name for scale in words.codebook.scales]
+        account.is_beside_model = any(is_of_a_model(row.cells.get("tier", "")) for row in table.rows)
         read = [*OUR_COLUMNS, *scales, *labels.columns]
         if not is_judged:
             _note_whole_films(file, table)

@@ -23,6 +23,7 @@ from obygaze_features.manifest.spans.sources import SOURCES, SpanSource
 from obygaze_features.manifest.spans.span_file import SpanFile
 from obygaze_features.manifest.spans.tier_names import (
     CONCEPT_TIER,
+    HOW,
     LEVEL_TIER,
     PeopleTier,
     is_of_a_model,
@@ -318,6 +319,9 @@ def _extras(marked: Marked, *, has_text: bool, has_tier: bool, in_sight: bool) -
             extras[name] = marked.raw.cells[name]
     if marked.raw.tier and (marked.text or has_tier):
         extras["tier"] = marked.raw.tier
+    people = PeopleTier.of(marked.raw.tier)
+    if people and people.how:
+        extras[HOW] = people.how
     declared = seen_score_of(marked.raw.tier)
     if declared or in_sight:
         extras[SEEN_SCORE] = declared or "1"

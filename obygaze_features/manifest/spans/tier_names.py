@@ -10,6 +10,9 @@ LEVEL_TIER, CONCEPT_TIER = "human: level", "human: concepts"
 """Tiers that people write on, beside what a model's export wrote; no export of a model has these names."""
 
 BLIND, IN_SIGHT, AGREED = "blind", "in sight", "agreed"
+HOW: Final = "how"
+"""Column: how people decided, where their tier says it."""
+
 HOWS: Final = (IN_SIGHT, BLIND, AGREED)
 """How people decided: with the model's score in sight or out of it; or several, on what they differed on."""
 

@@ -17,7 +17,7 @@ from obygaze_features.lines import encode_line
 from obygaze_film.errors import FilmError
 from obygaze_film.workspace import ledger as ledgers
 from obygaze_film.workspace.authority import standing
-from obygaze_film.workspace.ledger import Ledger
+from obygaze_film.workspace.ledger import Ledger, TableRow
 from obygaze_film.workspace.ledger_lines import LATEST, Header, StoredCodebook
 
 
@@ -267,7 +267,7 @@ def test_a_folder_that_was_exchanged_gets_a_new_file(tmp_path):
 
 def test_a_table_comes_in_whole_and_once(tmp_path, monkeypatch):
     ledger, digest = opened(tmp_path), token_hex(32)
-    rows = [(row(1), ""), None, (row(2), "")]
+    rows = [TableRow(row(1)), None, TableRow(row(2))]
     with monkeypatch.context() as disk:
         disk.setattr(io, "write_all", lambda *_: (_ for _ in ()).throw(OSError(errno.ENOSPC, "full")))
         with pytest.raises(OSError, match="full"):
@@ -277,7 +277,7 @@ def test_a_table_comes_in_whole_and_once(tmp_path, monkeypatch):
     assert [name.partition("-")[2] for name, _ in stands(ledger)] == ["2", "4"]
     other = tmp_path / "other"
     other.mkdir()
-    opened(other).add_table(digest, "note", [(row(1), ""), (row(3), ""), None])
+    opened(other).add_table(digest, "note", [TableRow(row(1)), TableRow(row(3)), None])
     copy(other, tmp_path)  # the same table on another machine, which knew another row
     assert len(stands(read(tmp_path))) == 2
 
@@ -396,5 +396,5 @@ def test_a_tables_lines_come_after_what_they_replace(tmp_path):
     old = ledger.add("note", row(1))
     for number in range(3):
         old = ledger.add("note", row(number), [old.id])
-    ledger.add_table(token_hex(32), "note", [(row(9), old.id)])
+    ledger.add_table(token_hex(32), "note", [TableRow(row(9), old.id)])
     assert [cells for _, cells in stands(read(tmp_path))] == [row(9)]

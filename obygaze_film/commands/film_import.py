@@ -1,0 +1,86 @@
+"""`obygaze film import`: take annotations of other tools' files into a scored film's ledger."""
+
+from pathlib import Path
+from typing import Annotated
+
+import click
+
+from obygaze_features.commands import roles_of_tiers
+from obygaze_features.options import PROBLEMS_FOUND, Answer
+from obygaze_features.signatures import argument, command, option
+
+
+@command("import")
+def import_(
+    files: Annotated[tuple[Path, ...], argument(metavar="FILE...")],
+    *,
+    into: Annotated[Path, option("Folder of the scored film, or of several.", metavar="FOLDER")],
+    annotator: Annotated[str, option("Who annotated, where a file does not say it.")] = "",
+    blind: Annotated[bool, option("They had not seen the model's score.")] = False,
+    in_sight: Annotated[bool, option("They had seen the model's score.")] = False,
+    tiers: Annotated[
+        tuple[str, ...],
+        option(
+            "Read this tier and no other that is not named, as of `manifest import spans`; repeatable.",
+            name="tier",
+            metavar="NAME=levels|concepts|labels",
+        ),
+    ] = (),
+    codebook: Annotated[
+        Path | None,
+        option("Codebook file of the levels.  [default: that of the film's ledger, else the model's]"),
+    ] = None,
+) -> Answer:
+    """Take annotations into the ledger of a scored film, as decisions of who made them.
+
+    FILEs are what `obygaze film export --people` wrote, changed in ELAN, Praat or a spreadsheet, and any file
+    that `obygaze manifest import spans` reads. Each annotator's are a sitting of their own, under the
+    codebook that the file or --codebook names. What was changed stands in the place of one's own decision;
+    what was not, or is not there, moves nothing; a file that comes twice changes nothing. A tier says whether
+    the model's score was in sight; of what does not, you say it by --blind or --in-sight. Blind judgements
+    that were changed in a file with the model's scores stand beside the blind ones.
+
+    \b
+    Exit codes: 0 done, 1 error, 2 usage, 3 done, but annotations were left
+    out, or there were none.
+
+    \b
+    Examples:
+      obygaze film export scored --as eaf --people --out film.eaf
+      obygaze film import film.eaf --into scored
+      obygaze film import own.eaf --into scored --annotator AB --blind \\
+          --tier rating=levels
+    """
+    from obygaze_film.timeline import found_films
+    from obygaze_film.workspace.decisions import Decisions, codebook_in_ledger, codebook_of
+    from obygaze_film.workspace.importing import lines_of, notices_of, read_annotations
+
+    if blind and in_sight:
+        raise click.UsageError("--blind and --in-sight exclude each other")
+    is_blind = True if blind else False if in_sight else None
+    roles = roles_of_tiers(tiers)
+    films = found_films([into])
+    lines: list[str] = []
+    notices: list[str] = []
+    documents: list[dict[str, object]] = []
+    n_left_out = 0
+    for folder, film in films.items():
+        name = film.model().codebook
+        book = codebook_of(name, codebook) if codebook else codebook_in_ledger(folder, name)
+        decisions = Decisions(folder, film, book)
+        for path in files:
+            movie = film.movie if len(films) == 1 else ""
+            file = read_annotations(path, book, movie=movie, tiers=roles, annotator=annotator)
+            if len(films) > 1:
+                file = file.of_film(film.movie)
+            every = decisions.take_in(file, is_blind=is_blind)
+            lines += lines_of(file, every)
+            notices += [*file.notices, *notices_of(file, every)]
+            for taken in every:
+                n_left_out += taken.left_out.total()
+                documents.append({"file": str(path), "movie": film.movie, **taken.document})
+        notices += decisions.notices
+    if not documents:
+        notices.append("no annotation of these films is in the files")
+    code = PROBLEMS_FOUND if n_left_out or not documents else 0
+    return Answer({"annotators": documents}, "\n".join(lines), list(dict.fromkeys(notices)), code)
