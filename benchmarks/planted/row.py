@@ -39,6 +39,15 @@ class Column:
     digits: int = 3
     signed: bool = False
 
+    @property
+    def is_bounded(self) -> bool:
+        """Whether the page states a bound."""
+        return bool(np.isfinite([self.low, self.high]).any())
+
+    def beyond(self, value: float) -> float:
+        """Compute how far a value lies outside the bounds; below 0 it is inside."""
+        return float(max(self.low - value, value - self.high))
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -145,12 +154,38 @@ class Result:
         return tabulate(cells, [*self.row.heads, *columns], tablefmt="github", disable_numparse=True)
 
     @property
+    def errors(self) -> str:
+        """Say the largest standard error of each column; columns of one error are named together."""
+        columns_of: dict[str, list[str]] = defaultdict(list)
+        for name in self.row.columns:
+            errors = [figures[name].error for figures in self.figures if name in figures]
+            columns_of[decimals(max(errors, default=0.0))].append(name)
+        if len(columns_of) == 1:
+            return next(iter(columns_of))
+        return ", ".join(f"{error} ({', '.join(names)})" for error, names in columns_of.items())
+
+    @property
+    def worst(self) -> str:
+        """Say the worst figure of each column that has a bound, and whose it is."""
+        parts = []
+        for name, column in self.row.columns.items():
+            means = [
+                (figures[name].mean, cell)
+                for cell, figures in zip(self.row.cells, self.figures, strict=False)
+                if name in figures and not np.isnan(figures[name].mean)
+            ]
+            if column.is_bounded and len(means) > 1:
+                beyond = [column.beyond(mean) for mean, _ in means]
+                mean, cell = means[int(np.argmax(beyond))]
+                parts.append(f"{name} {decimals(mean, column)} ({', '.join(filter(None, cell.name))})")
+        return f" Worst: {'; '.join(parts)}." if parts else ""
+
+    @property
     def block(self) -> str:
         """Write what stands between the row's marks in its page."""
-        error = max((figure.error for figures in self.figures for figure in figures.values()), default=0.0)
         source = f"`python -m benchmarks.planted {self.row.name}`"
-        drawn = f"{self.n} corpora a cell, standard errors at most {decimals(error)}"
-        return f"{self.row.statement} ({source}: {drawn}.)\n\n{self.table}"
+        drawn = f"{self.n} corpora a cell, standard errors at most {self.errors}"
+        return f"{self.row.statement} ({source}: {drawn}.){self.worst}\n\n{self.table}"
 
 
 def decimals(value: float, column: Column = Column()) -> str:
@@ -202,7 +237,7 @@ def figure(values: Iterable[Any], column: Column) -> Figure:
     if not len(known):
         return Figure(np.nan, 0.0, 0.0)
     mean, error = float(known.mean()), float(known.std() / np.sqrt(len(known)))
-    out = max(column.low - mean, mean - column.high)
+    out = column.beyond(mean)
     return Figure(mean, error, out / max(error, 1e-9) if out > 1e-9 else 0.0)
 
 
