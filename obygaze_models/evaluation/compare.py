@@ -115,7 +115,7 @@ def compare(a: Side, b: Side) -> Comparison:
     rows = []
     for metric, part in movies.groupby("metric", sort=False):
         possible = difference_bounds(
-            known_metrics[metric].bounds,
+            known_metrics[str(metric)].bounds,
             first=_known_value(a, str(metric)),
             second=_known_value(b, str(metric)),
         )

@@ -98,17 +98,15 @@ def rank_items(
     if unknown := [name for name in masters if name not in workers]:
         raise ProtocolError(f"no worker {unknown[0]!r}: there are {', '.join(workers.tolist())}")
     _refuse_parts(items, pairs)
-    compared = Comparisons(*pairs.T, worker, np.isin(workers, masters), len(items))
+    compared = Comparisons(pairs[:, 0], pairs[:, 1], worker, np.isin(workers, masters), len(items))
     with one_blas_thread():
         drawn = draw_posterior(compared, draws, np.random.default_rng(0))
     strengths = drawn.strengths - centre(drawn.strengths)[:, None]
     ranks = (-strengths).argsort(axis=1).argsort(axis=1) + 1.0
     low, strength, high = np.quantile(strengths, (ENDS[0], HALF, ENDS[1]), axis=0)
     # Ranks are whole numbers: an interval ends at ranks that were drawn.
-    rank_low, rank_high = (
-        np.quantile(ranks, end, axis=0, method=method)
-        for end, method in zip(ENDS, ("lower", "higher"), strict=True)
-    )
+    rank_low = np.quantile(ranks, ENDS[0], axis=0, method="lower")
+    rank_high = np.quantile(ranks, ENDS[1], axis=0, method="higher")
     people = pd.DataFrame({"worker": workers, "comparisons": np.bincount(worker)})
     people["reliability"] = drawn.reliabilities.mean(axis=0)
     people[["low", "high"]] = np.quantile(drawn.reliabilities, ENDS, axis=0).T
