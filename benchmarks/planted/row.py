@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
 
@@ -166,17 +167,20 @@ class Result:
 
     @property
     def worst(self) -> str:
-        """Say the worst figure of each column that has a bound, and whose it is."""
+        """Say the worst figure of each column that has a bound, and whose it is.
+
+        It is the one that lies farthest beyond the column's bounds, or beyond the cells' own where the column
+        has none.
+        """
         parts = []
         for name, column in self.row.columns.items():
-            means = [
-                (figures[name].mean, cell)
-                for cell, figures in zip(self.row.cells, self.figures, strict=False)
-                if name in figures and not np.isnan(figures[name].mean)
-            ]
-            if column.is_bounded and len(means) > 1:
-                beyond = [column.beyond(mean) for mean, _ in means]
-                mean, cell = means[int(np.argmax(beyond))]
+            bounded = []
+            for cell, figures in zip(self.row.cells, self.figures, strict=False):
+                bounds = column if column.is_bounded else cell.bounds.get(name, column)
+                if bounds.is_bounded and name in figures and not np.isnan(figures[name].mean):
+                    bounded.append((bounds.beyond(figures[name].mean), figures[name].mean, cell))
+            if len(self.figures) > 1 and bounded:
+                _, mean, cell = max(bounded, key=itemgetter(0))
                 parts.append(f"{name} {decimals(mean, column)} ({', '.join(filter(None, cell.name))})")
         return f" Worst: {'; '.join(parts)}." if parts else ""
 
