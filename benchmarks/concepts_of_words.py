@@ -89,7 +89,8 @@ def shown(films: pd.DataFrame, n_windows: int) -> str:
     """Lay out means over films with the interval of the method."""
 
     def cell(values: "pd.Series[float]", *, signed: bool = False) -> str:
-        held = t_interval(values, covers="method", bounds=None if signed else (0, 1))
+        ends = {"possible": (-1, 1)} if signed else {"bounds": (0, 1)}
+        held = t_interval(values, covers="method", **ends)
         form = "{:+.3f} [{:+.3f}, {:+.3f}]" if signed else "{:.3f} [{:.3f}, {:.3f}]"
         return form.format(held.mean, held.low, held.high)
 

@@ -97,8 +97,8 @@ def notes(rows: pd.DataFrame, data: Dataset, target: str, task: str, silent: int
     }
     words, number, place, expert = found.values()
     held = {name: t_interval(films, covers="method", bounds=(0, 1)) for name, films in found.items()}
-    more = t_interval(words - number, covers="method")
-    more_place = t_interval(words - place, covers="method")
+    more = t_interval(words - number, covers="method", possible=(-1, 1))
+    more_place = t_interval(words - place, covers="method", possible=(-1, 1))
     gains = {"how much is said": more, "how far into the film it is": more_place}
     less = [name for name, gain in gains.items() if gain.low > 0]
     as_well = [name for name in gains if name not in less]

@@ -202,7 +202,10 @@ def estimate_contrast(films: Sequence[FilmSample], x: Floats) -> Estimate:
         )
     )  # fmt: skip
     value, half = float(fit.values[1]) / unit, float(max(robust, classical)) / unit
-    return Estimate(value, value - half, value + half, n_any=n_any)
+    # Rates lie between 0 and 1, and so no group's mean is more than 1 above the other's.
+    most = 1 / float(np.ptp(x)) if len(np.unique(x)) == 2 else np.inf
+    value, low, high = np.clip([value, value - half, value + half], -most, most).tolist()
+    return Estimate(value, low, high, n_any=n_any)
 
 
 def judge_name(name: str) -> str:

@@ -40,7 +40,7 @@ from obygaze_film.errors import FilmError
 from obygaze_film.judged_rate import correct_rates, main_rate
 from obygaze_film.judged_windows import judged_film, least_judged, votes
 from obygaze_film.notes import LATER, said
-from obygaze_film.schema import CorrectedRate
+from obygaze_film.schema import CorrectedRate, shared_seconds
 from obygaze_film.timeline import Timeline
 from obygaze_models.report import Column, Report, block, interval, number, signed
 
@@ -356,11 +356,28 @@ def _note(what: str, names: Sequence[str]) -> list[str]:
     return [said("note_films", what=what, n=len(names), names=shown)] if names else []
 
 
+def staging_means(variables: pd.DataFrame) -> dict[str, float]:
+    """Average what was measured of a film's staging over its time, each second counted once.
+
+    The last window at a film's end begins before the one before it has ended; windows may overlap by design.
+    A variable that is known in no window has no mean.
+    """
+    means = {}
+    for name in variables.columns.drop(["start_s", "end_s"]):
+        known = variables[variables[name].notna()]
+        if len(known):
+            means[str(name)] = float(np.average(known[name], weights=shared_seconds(known)))
+    return means
+
+
 def _staged(films: Sequence[Timeline], by: str | None, facts: Facts | None) -> dict[str, str]:
     """Group films by a variable of their staging: above the median film's mean, or not."""
-    means = {film.movie: float(film.variables[by].mean()) for film in films if by in film.variables}
-    known = {movie: mean for movie, mean in means.items() if not np.isnan(mean)}
-    if not known or by in ("start_s", "end_s") or any(by in cells for cells in (facts or {}).values()):
+    known = {}
+    for film in films:
+        means = staging_means(film.variables)
+        if by in means:
+            known[film.movie] = means[by]
+    if not known or any(by in cells for cells in (facts or {}).values()):
         return {}
     middle = float(np.median([*known.values()]))
     above, up_to = (said(key, column=by, middle=f"{middle:.3g}") for key in ("group_above", "group_up_to"))
@@ -369,7 +386,6 @@ def _staged(films: Sequence[Timeline], by: str | None, facts: Facts | None) -> d
 
 def _facts(film: Timeline, cells: Mapping[str, str]) -> dict[str, str]:
     """Join what a table says of a film with its record and its staging's means; a year gives a decade."""
-    staged = film.variables.drop(columns=["start_s", "end_s"]).mean().dropna()
     recorded = {"title": film.record.title, "year": str(film.record.year or "")}
     # What looks alike is one group: accents in either form, blanks and line breaks of any number.
     written = {
@@ -378,7 +394,7 @@ def _facts(film: Timeline, cells: Mapping[str, str]) -> dict[str, str]:
     year = {**recorded, **written}["year"]
     decade = f"{year[:3]}0s" if len(year) == 4 and year.isdecimal() else ""
     return {
-        **{str(name): repr(float(mean)) for name, mean in staged.items()},
+        **{name: repr(mean) for name, mean in staging_means(film.variables).items()},
         "decade": decade,
         **recorded,
         **written,

@@ -142,7 +142,7 @@ def change_of(films: pd.DataFrame, *, judged: bool = False) -> Interval:
     differences by film do not show.
     """
     own = films[(films["judged"] > 0) == judged]
-    return t_interval(own["after"] - own["before"], covers="method")
+    return t_interval(own["after"] - own["before"], covers="method", possible=(-1.0, 1.0))
 
 
 def learn_from_judgements(

@@ -528,6 +528,20 @@ def durations(table: pd.DataFrame) -> NDArray[np.float64]:
     return np.asarray(table["end_s"] - table["start_s"], dtype=np.float64)
 
 
+def shared_seconds(table: pd.DataFrame) -> NDArray[np.float64]:
+    """Compute the seconds of each row [N], those that several rows cover divided equally among them.
+
+    They add up to the time that the rows cover together, each second counted once.
+    """
+    spans = table[["start_s", "end_s"]].to_numpy(dtype=np.float64)
+    edges, place = np.unique(spans, return_inverse=True)
+    starts, ends = place.reshape(spans.shape).T
+    begun = np.bincount(starts, minlength=len(edges)) - np.bincount(ends, minlength=len(edges))
+    n_rows = np.maximum(np.cumsum(begun)[:-1], 1)  # that cover what lies between two edges
+    shared = np.concatenate([[0.0], np.cumsum(np.diff(edges) / n_rows)])
+    return np.asarray(shared[ends] - shared[starts])
+
+
 def is_counted(table: pd.DataFrame) -> NDArray[np.bool_]:
     """Mark the rows [N] that a film's rate and segments count."""
     return np.asarray(~has_flag(table, *UNRELIABLE, *NO_CONTENT) & table["p"].notna(), dtype=np.bool_)

@@ -79,6 +79,23 @@ def test_figures_are_means_with_their_errors_and_a_claim_that_does_not_hold_is_w
     assert written(page, result) == page
 
 
+def test_a_block_names_the_worst_cell_and_an_error_for_each_unit():
+    """AUCs and seconds have nothing in common."""
+
+    def draw(rng, share):
+        return {"holds": rng.random(5) < share, "seconds": 100 * rng.random(), "AUC": share}
+
+    cells = [Cell(("a", ""), (0.9,)), Cell(("b", "often"), (0.5,))]
+    columns = {"holds": Column(low=0.4, digits=2), "seconds": Column(digits=1), "AUC": Column()}
+    result = run(Row("toy", "docs/x.md", "toy", "Toy.", ("world", "how"), cells, draw, columns, 400))
+    lowest = result.figures[1]["holds"].mean
+    assert f"Worst: holds {lowest:.2f} (b, often).".replace("0.", ".") in result.block
+    errors = [max(figures[name].error for figures in result.figures) for name in columns]
+    expected = [f"{error:.3f}".replace("0.", ".") for error in errors]
+    holds, seconds, auc = (f"{text} ({name})" for text, name in zip(expected, columns, strict=True))
+    assert f"at most {holds}, {seconds}, {auc}" in result.block
+
+
 def test_what_is_undefined_is_in_no_count():
     result = run(toy(lambda rng, share: {"holds": float("nan") if rng.random() < share else 1.0}))
     assert [figures["holds"].mean for figures in result.figures] == [1.0, 1.0]

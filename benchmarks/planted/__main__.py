@@ -16,6 +16,7 @@ from benchmarks.planted import (
     known_films,
     motif,
     nulls,
+    rankings,
     rates,
     scores,
     skill,
@@ -29,7 +30,7 @@ from obygaze_models.blas import one_blas_thread
 
 ROOMS = (
     *(annotators, audits, calibrations, films, rates, scores, nulls, frames, in_time, sums, staging, units),
-    *(motif, worth, known_films, judges, skill),
+    *(motif, worth, known_films, judges, skill, rankings),
 )
 ROWS: dict[str, Row] = {row.name: row for room in ROOMS for row in room.ROWS}
 

@@ -1,4 +1,4 @@
-"""People and machines who annotate: who may stand in, who drifts, who ranks, whose calls are noisy."""
+"""People and machines who annotate: who may stand in, who drifts, whose calls are noisy."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -7,12 +7,10 @@ from typing import Final
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit, logit, ndtri
-from scipy.stats import spearmanr
 
 from benchmarks.planted.row import Cell, Column, Draw, Row
 from obygaze_models.evaluation.alttest import alt_test
 from obygaze_models.evaluation.experts import _evidence, _right, annotators_noise
-from obygaze_models.evaluation.ranking import next_pairs, rank_items
 from obygaze_models.evaluation.rounds import drifts
 
 PAGE: Final = "docs/annotators.md"
@@ -139,38 +137,6 @@ def noise_means(draws: list[Draw]) -> Draw:
     return {**means, "times": times}
 
 
-# --- rankings
-# ---------------------------------------------------------------------------
-def ranked(rng: np.random.Generator, pairs: str, each: int, at_random: float, spread: float) -> Draw:
-    """Rank 100 items of a scale by comparisons by 30 workers, a share of whom tosses coins."""
-    n, n_workers = 100, 30
-    truth = spread * rng.normal(size=n)
-    items, names = [f"{k:03}" for k in range(n)], [f"{k:02}" for k in range(n_workers)]
-    tosses = np.arange(n_workers) < round(at_random * n_workers)
-
-    said: list[tuple[str, str, str]] = []
-    while left := n * each // 2 - len(said):
-        sides = (
-            np.array(next_pairs(items, said)[:left], dtype=np.int64)
-            if pairs == "quicksort"
-            else np.concatenate([rng.permutation(n).reshape(-1, 2) for _ in range(each)])
-        )
-        worker = rng.integers(n_workers, size=len(sides))
-        p = expit(truth[sides[:, 0]] - truth[sides[:, 1]])
-        wins = rng.random(len(sides)) < np.where(tosses[worker], 0.5, p)
-        sides = np.where(wins[:, None], sides, sides[:, ::-1])
-        said += [(names[w], items[a], items[b]) for w, (a, b) in zip(worker, sides, strict=True)]
-    found = rank_items(said)
-    centred, named = truth - truth.mean(), found.workers["random"].to_numpy()
-    place = centred / abs(centred).max()
-    return {
-        "Spearman": spearmanr(found.strength, truth).statistic,
-        "interval holds": (found.low <= place) & (place <= found.high),
-        "random workers named": named[tosses] if tosses.any() else np.nan,
-        "others named": named[~tosses],
-    }
-
-
 SIZES: Final = ((12, 60), (20, 60), (40, 30))
 SPREADS: Final = {"alike": 0.0, "skills differ by .8": 0.8}
 NOTHING: Final = {"always no": "constant", "coin of .3": "coin"}
@@ -244,22 +210,5 @@ ROWS = [
         {"with true labels": SHOWN, "with true chances": SHOWN, "with the features": SHOWN,
          "Dawid and Skene": SHOWN, "times": Column(digits=2)},
         full=100, small=6, small_cells=2, pooled=noise_means,
-    ),
-    Row(
-        "ranking", PAGE, "manifest rank",
-        "100 items on a scale (SD in logits), comparisons of each, 30 workers: rank correlation with the "
-        "truth, how often the 95 % interval of an item's place holds it, and who is named as random.",
-        ("pairs", "comparisons", "workers at random", "SD"),
-        [Cell((pairs, str(each), name, f"{spread:g}"), (pairs, each, share, spread),
-              {"Spearman": Column(low=low), "interval holds": Column(0.93, 0.97)})
-         for pairs, each, name, share, spread, low in (
-             ("drawn", 20, "none", 0, 3.0, 0.95), ("drawn", 20, "a third", 1 / 3, 3.0, 0.9),
-             ("drawn", 20, "none", 0, 1.0, 0.8), ("drawn", 20, "a third", 1 / 3, 1.0, 0.7),
-             ("quicksort", 16, "none", 0, 3.0, 0.95), ("quicksort", 16, "a third", 1 / 3, 3.0, 0.9),
-             ("quicksort", 12, "none", 0, 3.0, 0.9))],
-        ranked,
-        {"Spearman": SHOWN, "interval holds": Column(0.93, 0.97), "random workers named": SHOWN,
-         "others named": Column(high=0.02)},
-        full=16, small=2, small_cells=1,
     ),
 ]  # fmt: skip

@@ -186,7 +186,7 @@ ROWS = [
             ("by 1.2", World((1.2, 0.0)), 0.95),
             ("by .6, 20 films", World((0.6, 0.0), films=20), 0.95),
             ("by .6, films alike", World((0.6, 0.0), spread=0.0), 0.7),
-            ("by .6, rare", World((0.6, 0.0), share=0.1, films=12), 0.5),
+            ("by .6, rare", World((0.6, 0.0), share=0.1, films=12), 0.6),
          )],
         calibrated,
         {"AUC by film": Column(digits=2), "skilled": SHOWN,

@@ -192,7 +192,7 @@ ROWS = [
         "compare-rare", "docs/film-compare.md", "film compare --trend",
         "Rare things: how often the interval holds the truth, and how often it is refused.",
         ("world", *HEADS), by_design(RARE), compared,
-        {"trend": Column(0.93), "trend refused": Column(0, 0.2), "difference": Column(0.93),
+        {"trend": Column(0.93), "trend refused": Column(high=0.2), "difference": Column(0.93),
          "difference refused": Column()},
         full=200, small=2,
     ),
@@ -200,7 +200,7 @@ ROWS = [
         "compare-skewed", "docs/film-compare.md", "film compare --trend",
         "A few films' numbers far above the others: the interval of a rare thing's trend is then too narrow.",
         ("world", *HEADS), by_design(SKEWED), compared,
-        {"trend": Column(0.8), "trend refused": Column(0, 0.2)},
+        {"trend": Column(0.8), "trend refused": Column(high=0.2)},
         full=300, small=2,
     ),
     Row(

@@ -1,12 +1,12 @@
 """A film's share by several judges (`film rate`): each one's own, and all together's."""
 
-from collections.abc import Callable
 from typing import Final
 
 import numpy as np
 
-from benchmarks.planted.rates import TWOFOLD, Content, modelled
+from benchmarks.planted.rates import modelled
 from benchmarks.planted.row import Cell, Column, Draw, Floats, Row
+from benchmarks.planted.worlds import SECONDS, TWOFOLD, Content, Second
 from obygaze_film.cells import Cells
 from obygaze_film.draws import SUCCESSIVE
 from obygaze_film.judged_rate import estimate_windows
@@ -19,36 +19,6 @@ MOST: Final = 40
 """Windows that the first judge judged; the second judged the first k of them."""
 
 FIRST, SECOND = "AB", "CD"
-
-Second = Callable[[np.random.Generator, Floats], Floats]
-"""Draws what the second judge marks of a film, by what the first does."""
-
-
-def half_of_these(rng: np.random.Generator, y: Floats) -> Floats:
-    """Mark half of what the first judge marks: how they differ depends on the window."""
-    return y * rng.permuted(np.arange(len(y)) < len(y) // 2)
-
-
-def others(rng: np.random.Generator, y: Floats) -> Floats:
-    """Mark half as many windows, whatever the first judge marks."""
-    marked = np.arange(len(y)) < round(y.sum() / 2)
-    return rng.permuted(marked).astype(np.float64)
-
-
-def as_many(rng: np.random.Generator, y: Floats) -> Floats:
-    """Mark as many, nine in ten of them the same."""
-    other = y.copy()
-    n = max(1, round(0.1 * y.sum()))
-    other[rng.choice(np.flatnonzero(y == 1), n, replace=False)] = 0
-    other[rng.choice(np.flatnonzero(y == 0), n, replace=False)] = 1
-    return other
-
-
-SECONDS: Final[dict[str, Second]] = {
-    "half of these": half_of_these,
-    "half as many, others": others,
-    "as many": as_many,
-}
 
 
 def judged(rng: np.random.Generator, k: int, second: Second, content: Content) -> Draw:

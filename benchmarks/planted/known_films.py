@@ -211,7 +211,7 @@ def copy(name: tuple[str, str], way: str, *, pictures: bool, low: float) -> Cell
 
 def new(name: tuple[str, str], world: str, *, pictures: bool) -> Cell:
     """Make a world of new films, of which at most one in a hundred has a clip flagged."""
-    return Cell(name, (of_new, world, pictures), {"any clip flagged": Column(0, 0.01)})
+    return Cell(name, (of_new, world, pictures), {"any clip flagged": Column(high=0.01)})
 
 
 ROWS = [

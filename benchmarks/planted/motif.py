@@ -82,6 +82,6 @@ ROWS = [
         side_by_side,
         {f"{model}: {what}": Column(digits=1 + (what != "s"))
          for what in ("AUC", "deletion", "insertion", "s") for model in MODELS},
-        full=3, small=1, small_cells=1,
+        full=8, small=1, small_cells=1,
     ),
 ]  # fmt: skip

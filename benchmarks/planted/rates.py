@@ -9,6 +9,7 @@ from scipy.special import expit, logit, ndtri
 
 from benchmarks.planted.corpora import smooth
 from benchmarks.planted.row import Cell, Column, Draw, Floats, Row
+from benchmarks.planted.worlds import MANYFOLD, TWOFOLD, Content
 from obygaze_film.cells import Cells
 from obygaze_film.judged_rate import kappa_interval
 from obygaze_film.rate_estimates import estimate_rate
@@ -167,29 +168,6 @@ def rated(rng: np.random.Generator, size: int, n: int, *, share: float, model: s
     }
 
 
-@dataclass(frozen=True)
-class Content:
-    """Between how many seconds the content of positive windows lies, and that of the others."""
-
-    positives: tuple[float, float]
-    others: tuple[float, float]
-
-    def draw(self, rng: np.random.Generator, y: Floats) -> Floats:
-        """Draw the content [n] of windows with labels y [n]."""
-        return np.where(y > 0, rng.uniform(*self.positives, len(y)), rng.uniform(*self.others, len(y)))
-
-
-TWOFOLD: Final = {
-    "alike": Content((46, 46), (46, 46)),
-    "positives half": Content((23, 23), (46, 46)),
-    "positives twice": Content((46, 46), (23, 23)),
-    "positives 23 to 34 s, others 34 to 46 s": Content((23, 34), (34, 46)),
-    "23 to 46 s": Content((23, 46), (23, 46)),
-}
-MANYFOLD: Final = {
-    "positives 6 s, others 46 s": Content((6, 6), (46, 46)),
-    "positives 46 s, others 6 s": Content((46, 46), (6, 6)),
-}
 ANSWERS: Final = {"useless": 0.0, "right": 2.0, "reversed": -2.0}
 """How many logits a model's scores of positives lie above the others."""
 

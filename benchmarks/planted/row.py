@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
 
@@ -38,6 +39,15 @@ class Column:
     high: float = np.inf
     digits: int = 3
     signed: bool = False
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether the page states a bound."""
+        return bool(np.isfinite([self.low, self.high]).any())
+
+    def beyond(self, value: float) -> float:
+        """Compute how far a value lies outside the bounds; below 0 it is inside."""
+        return float(max(self.low - value, value - self.high))
 
 
 @dataclass(frozen=True)
@@ -145,12 +155,41 @@ class Result:
         return tabulate(cells, [*self.row.heads, *columns], tablefmt="github", disable_numparse=True)
 
     @property
+    def errors(self) -> str:
+        """Say the largest standard error of each column; columns of one error are named together."""
+        columns_of: dict[str, list[str]] = defaultdict(list)
+        for name in self.row.columns:
+            errors = [figures[name].error for figures in self.figures if name in figures]
+            columns_of[decimals(max(errors, default=0.0))].append(name)
+        if len(columns_of) == 1:
+            return next(iter(columns_of))
+        return ", ".join(f"{error} ({', '.join(names)})" for error, names in columns_of.items())
+
+    @property
+    def worst(self) -> str:
+        """Say the worst figure of each column that has a bound, and whose it is.
+
+        It is the one that lies farthest beyond the column's bounds, or beyond the cells' own where the column
+        has none.
+        """
+        parts = []
+        for name, column in self.row.columns.items():
+            bounded = []
+            for cell, figures in zip(self.row.cells, self.figures, strict=False):
+                bounds = column if column.is_bounded else cell.bounds.get(name, column)
+                if bounds.is_bounded and name in figures and not np.isnan(figures[name].mean):
+                    bounded.append((bounds.beyond(figures[name].mean), figures[name].mean, cell))
+            if len(self.figures) > 1 and bounded:
+                _, mean, cell = max(bounded, key=itemgetter(0))
+                parts.append(f"{name} {decimals(mean, column)} ({', '.join(filter(None, cell.name))})")
+        return f" Worst: {'; '.join(parts)}." if parts else ""
+
+    @property
     def block(self) -> str:
         """Write what stands between the row's marks in its page."""
-        error = max((figure.error for figures in self.figures for figure in figures.values()), default=0.0)
         source = f"`python -m benchmarks.planted {self.row.name}`"
-        drawn = f"{self.n} corpora a cell, standard errors at most {decimals(error)}"
-        return f"{self.row.statement} ({source}: {drawn}.)\n\n{self.table}"
+        drawn = f"{self.n} corpora a cell, standard errors at most {self.errors}"
+        return f"{self.row.statement} ({source}: {drawn}.){self.worst}\n\n{self.table}"
 
 
 def decimals(value: float, column: Column = Column()) -> str:
@@ -202,7 +241,7 @@ def figure(values: Iterable[Any], column: Column) -> Figure:
     if not len(known):
         return Figure(np.nan, 0.0, 0.0)
     mean, error = float(known.mean()), float(known.std() / np.sqrt(len(known)))
-    out = max(column.low - mean, mean - column.high)
+    out = column.beyond(mean)
     return Figure(mean, error, out / max(error, 1e-9) if out > 1e-9 else 0.0)
 
 

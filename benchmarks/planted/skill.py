@@ -1,13 +1,13 @@
 """Corpora too small to learn from, and corpora without anything to learn: what models say of new films."""
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from scipy.stats import norm
 
-from benchmarks.planted.calibrations import log_loss, smooth
-from benchmarks.planted.row import Cell, Column, Draw, Floats, Row
+from benchmarks.planted.calibrations import log_loss
+from benchmarks.planted.row import Cell, Column, Draw, Row
+from benchmarks.planted.worlds import NOISE, WIDTH, Noise
 from obygaze_models.models.grouped_selection import mean_score
 from obygaze_models.models.linear import SPECS
 from obygaze_models.persistence.evidence import may_be_chance
@@ -18,35 +18,7 @@ from obygaze_models.protocol.slope import SlopeLikelihood
 
 (LINEAR,) = SPECS
 
-WIDTH: Final = 20
 NEW_FILMS, NEW_CLIPS = 4, 25
-
-
-@dataclass(frozen=True)
-class Noise:
-    """Films of normal features that know nothing of the labels, half of which are positive.
-
-    Attributes
-    ----------
-    films, clips : int
-        Number of films, and of clips of each.
-    order : float
-        Correlation of a feature with that of the next clip; with one above 0 labels come in runs of five too.
-    """
-
-    films: int
-    clips: int
-    order: float = 0.0
-
-    def draw(self, rng: np.random.Generator) -> tuple[Floats, np.ndarray, np.ndarray]:
-        """Draw features [N, 20], labels and films [N]."""
-        movies = np.repeat(np.arange(self.films), self.clips)
-        place = np.arange(len(movies)) % self.clips
-        labels = place // 5 % 2 if self.order else place % 2
-        if not self.order:
-            return rng.normal(size=(len(movies), WIDTH)), labels, movies
-        films = [smooth(rng, self.clips, WIDTH, self.order) for _ in range(self.films)]
-        return np.concatenate(films), labels, movies
 
 
 def predicted(rng: np.random.Generator, world: Noise) -> Draw:
@@ -113,10 +85,7 @@ ROWS = [
         "films with a probability beyond .9 or .1, in the mean and in the worst corpus, log loss less that "
         "of saying .5, and how often the 80 % band misses .5.",
         ("films x clips",),
-        [Cell((f"{films} x {clips}{', slow' if order else ''}",), (Noise(films, clips, order),))
-         for films, clips, order in (
-             (4, 2, 0.0), (4, 4, 0.0), (4, 10, 0.0), (6, 20, 0.0), (6, 20, 0.8),
-         )],
+        [Cell((name,), (world,)) for name, world in NOISE.items()],
         predicted,
         {"p beyond .9 or .1": Column(high=0.01), "of the worst corpus": Column(digits=2),
          "log loss": Column(high=0.01, signed=True), "band misses .5": Column(high=0.22, digits=2)},

@@ -149,16 +149,18 @@ def rank(
         option("Worker of reliability 1; repeatable.", name="master", metavar="WORKER"),
     ] = (),
     ask: Annotated[bool, option("Write the pairs to judge next, by quicksort, and no ranking.")] = False,
-    out: Annotated[Path, option("Manifest to write: its clips with their place on the scale.", type=FILE)],
+    out: Annotated[Path, option("Manifest to write: its clips with their strength on the scale.", type=FILE)],
     force: Force = False,
 ) -> Answer:
     """Rank clips by COMPARISONS of two, which workers chose between (Bradley-Terry).
 
     COMPARISONS are tables with the columns worker, left, right (clips), and chosen: the one of these two with
     more of it. Of each worker the reliability, the share of judgements that are not random, is estimated with
-    the ranking; who answers at random is named and hardly counts. The column NAME gets each clip's place from
-    -1 to 1, the strongest at an end, NAME_low and NAME_high its 95 % interval: the codebook's cuts make
-    levels of it, for --task scale:NAME.
+    the ranking; who answers at random is named and hardly counts. The column NAME gets each clip's strength
+    in logits, NAME_low and NAME_high its 95 % interval. A clip of 0 would be chosen over half of the others,
+    one of 1 over it in 73 of 100. The codebook's cuts, in logits too, make levels of strengths, for --task
+    scale:NAME. NAME_rank is the clip's rank, of which 1 is the strongest, NAME_rank_low to NAME_rank_high its
+    95 % interval.
 
     With --ask --out is a table of pairs to judge, in which worker and chosen are to be filled in. The first
     pairs need no COMPARISONS, the next ones all tables of rounds that were judged.
@@ -194,12 +196,11 @@ def rank(
     if not judged:
         raise ProtocolError("there is no comparison to rank by: give their tables, or --ask")
     ranking = rank_items(judged, masters=[name.strip() for name in masters])
-    n_in_one_level = _write_places(clips, ranking, scale, out)
+    n_in_one_level = _write_strengths(clips, ranking, scale, out)
     document = {
         "manifest": str(out),
         "clips": len(ranking.items),
         "in_one_level": n_in_one_level,
-        "logits_at_1": float(abs(ranking.strength).max()),
         "workers": ranking.workers.to_dict("records"),
     }
     last = (
@@ -245,17 +246,23 @@ def _check_workers(judgements: Sequence[Judgement]) -> None:
         click.echo(f"{rows} a worker's judgement of two clips, and each counts", err=True)
 
 
-def _write_places(clips: "manifests.Manifest", ranking: "Ranking", name: str, out: Path) -> int:
-    """Write a manifest with the clips' places on a scale; return of how many the interval is in one level."""
+def _write_strengths(clips: "manifests.Manifest", ranking: "Ranking", name: str, out: Path) -> int:
+    """Write a manifest with the clips' strengths; return of how many the interval is in one level."""
     scale = clips.codebook.scale(name)
-    columns = (name, f"{name}_low", f"{name}_high")
+    strengths = {name: ranking.strength, f"{name}_low": ranking.low, f"{name}_high": ranking.high}
+    ranks = {
+        f"{name}_rank": ranking.rank,
+        f"{name}_rank_low": ranking.rank_low,
+        f"{name}_rank_high": ranking.rank_high,
+    }
+    columns = (*strengths, *ranks)
     empty = dict.fromkeys(columns, "")
-    places: dict[str, dict[str, str]] = {}
+    cells: dict[str, dict[str, str]] = {}
     n_in_one_level = 0
-    for item, *numbers in zip(ranking.items, ranking.place, ranking.low, ranking.high, strict=True):
-        _, low, high = cells = [f"{number:.4f}" for number in numbers]
-        places[item] = dict(zip(columns, cells, strict=True))
-        if scale.level_of(low) == scale.level_of(high):
+    for place, item in enumerate(ranking.items):
+        cells[item] = {column: f"{numbers[place]:.4f}" for column, numbers in strengths.items()}
+        cells[item] |= {column: f"{numbers[place]:g}" for column, numbers in ranks.items()}
+        if scale.level_of(cells[item][f"{name}_low"]) == scale.level_of(cells[item][f"{name}_high"]):
             n_in_one_level += 1
     n_replaced = sum(any(clip.extras.get(column) for column in columns) for clip in clips)
     if n_replaced:
@@ -263,7 +270,7 @@ def _write_places(clips: "manifests.Manifest", ranking: "Ranking", name: str, ou
         click.echo(f"{rows} had cells in {', '.join(columns)}, which are replaced or emptied", err=True)
     ranked = []
     for clip in clips:
-        extras = {**clip.extras, **places.get(clip.clip_id, empty)}
+        extras = {**clip.extras, **cells.get(clip.clip_id, empty)}
         ranked.append(replace(clip, extras=extras))
     manifests.write_manifest(clips.with_clips(ranked), out)
     return n_in_one_level

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 import pandas as pd
 
 from obygaze_models.errors import CompareError
-from obygaze_models.evaluation.intervals import t_interval
+from obygaze_models.evaluation.intervals import difference_bounds, t_interval
 from obygaze_models.evaluation.metrics import metrics_of
 from obygaze_models.evaluation.paired_tests import corrected_t, in_family, sign_flip
 from obygaze_models.evaluation.predictions import Predictions
 from obygaze_models.evaluation.run_folder import SavedRun
-from obygaze_models.evaluation.summary import by_movie
+from obygaze_models.evaluation.summary import UNVARYING_AUC, by_movie, constant_models
 
 COLUMNS = (
     *("metric", "a", "b", "difference", "low", "high", "p", "method_low", "method_high", "method_p"),
@@ -108,12 +108,19 @@ def compare(a: Side, b: Side) -> Comparison:
     ['average_precision', 'f1_pos']
     """
     _check_comparable(a, b)
-    own, others = (by_movie(each.predictions, metrics_of(each.predictions.n_classes)) for each in (a, b))
+    known_metrics = metrics_of(a.predictions.n_classes)
+    own, others = (by_movie(each.predictions, known_metrics) for each in (a, b))
     movies = own[["metric", "movie"]].assign(a=own["value"], b=others["value"])
     movies["difference"] = movies["a"] - movies["b"]
     rows = []
     for metric, part in movies.groupby("metric", sort=False):
-        models, method = t_interval(part["difference"]), t_interval(part["difference"], covers="method")
+        possible = difference_bounds(
+            known_metrics[str(metric)].bounds,
+            first=_known_value(a, str(metric)),
+            second=_known_value(b, str(metric)),
+        )
+        models = t_interval(part["difference"], possible=possible)
+        method = t_interval(part["difference"], covers="method", possible=possible)
         test = sign_flip(part["difference"])
         means = (t_interval(part[name]).mean for name in ("a", "b"))
         both = models.mean, models.low, models.high, test.p, method.low, method.high
@@ -125,6 +132,12 @@ def compare(a: Side, b: Side) -> Comparison:
     for p in ("p", "method_p"):
         metrics[f"{p}_holm"] = in_family(names, metrics[p], family)
     return Comparison(a, b, movies, metrics)
+
+
+def _known_value(side: Side, metric: str) -> float | None:
+    """Return the value that a side has whatever movies are drawn: the AUC of scores that do not vary."""
+    is_constant = side.model in constant_models(side.predictions, side.task)
+    return UNVARYING_AUC if metric == "auc" and is_constant else None
 
 
 def _check_comparable(a: Side, b: Side) -> None:

@@ -31,7 +31,7 @@ from obygaze_models.models.binary import Imbalance
 from obygaze_models.models.names import OTHER
 from obygaze_models.models.registry import models_for
 from obygaze_models.models.spec import Fitted, ModelSpec, OrdinalModel, fit, fit_ordinal
-from obygaze_models.protocol.folds import Split, leave_movies_out, scene_blocks, splits
+from obygaze_models.protocol.folds import GAP, Split, leave_movies_out, scene_blocks, splits
 from obygaze_models.protocol.targets import NOT_ASKED, Target, choose_targets
 
 ROUNDING = 1e-12
@@ -284,18 +284,31 @@ def _folds(
             tested = np.unique(data.movies[own.test])
             grouped = seen or len(tested) > 1
             name = f"{'block' if seen else 'fold'} {split.fold}" if grouped else str(tested[0])
+            left_out = name if grouped else f"movie {name}"
             for end, codes in learnt.items():
-                y = codes[own.train]
-                for label, kind in ((1, "positive"), (0, "negative")) if y.max() <= 1 else ():
-                    if not (y == label).any():
-                        raise ProtocolError(
-                            f"without {'' if grouped else 'movie '}{name} there is no {kind} clip"
-                            f"{_by(end)} to learn from: both classes must be in at least 3 movies"
-                        )
+                _check_learnable(codes[own.train], left_out, end, seen=seen)
             context_rows = own.train
             if not seen:
                 context_rows = np.flatnonzero(np.isin(data.movies, np.unique(data.movies[own.train])))
             yield SeededFold(name, own, context_rows, number)
+
+
+def _check_learnable(codes: NDArray[np.int64], left_out: str, end: str, *, seen: bool) -> None:
+    """Refuse a fold whose training clips, of these codes, are none or of one class alone."""
+    missing = ""
+    if not len(codes):
+        missing = "no clip"
+    elif codes.max() <= 1 and not (codes == 1).any():
+        missing = "no positive clip"
+    elif codes.max() <= 1 and not (codes == 0).any():
+        missing = "no negative clip"
+    if not missing:
+        return
+    advice = "both classes must be in at least 3 movies"
+    if seen:
+        left_out += f" and the {GAP} clips on either side of it in each movie"
+        advice = "movies are too short for blocks; leave whole movies out instead"
+    raise ProtocolError(f"without {left_out} there is {missing}{_by(end)} to learn from: {advice}")
 
 
 def _check_classes(

@@ -85,7 +85,12 @@ def variance_factor(n_movies: int, covers: Covers) -> float:
 
 
 def t_interval(
-    values: ArrayLike, level: float = LEVEL, *, covers: Covers = "models", bounds: Bounds | None = None
+    values: ArrayLike,
+    level: float = LEVEL,
+    *,
+    covers: Covers = "models",
+    bounds: Bounds | None = None,
+    possible: Bounds | None = None,
 ) -> Interval:
     """Compute the mean of one value per movie [K], NaN where undefined, and its Student's t interval.
 
@@ -99,6 +104,9 @@ def t_interval(
         Least and greatest value that the mean can have, of which the second may be infinite. The interval
         then stays between them, and is undefined where the mean is at one of them. Without bounds it is
         symmetric, for differences.
+    possible : tuple of float, optional
+        Least and greatest value that the mean of differences can have (`difference_bounds`): the symmetric
+        interval is cut there, which loses no coverage, and 0 lies in it as before.
 
     Examples
     --------
@@ -114,7 +122,70 @@ def t_interval(
     if n >= FEWEST:
         without = (defined.sum() - defined) / (n - 1)
         low, high = _around(mean, without, level, bounds, scale=n * variance_factor(n, covers))
+    if possible is not None:
+        low, high = (float(np.clip(end, *possible)) for end in (low, high))
     return Interval(mean, low, high, n, int(every.size) - n)
+
+
+def difference_bounds(bounds: Bounds, *, first: float | None = None, second: float | None = None) -> Bounds:
+    """Return the least and greatest difference of two numbers with bounds, the first less the second.
+
+    Parameters
+    ----------
+    bounds : tuple of float
+        Of both numbers.
+    first, second : float, optional
+        A number that is known whatever movies are drawn, as the AUC of scores that do not vary: .5.
+
+    Examples
+    --------
+    >>> difference_bounds((0.0, 1.0))
+    (-1.0, 1.0)
+    >>> difference_bounds((0.0, 1.0), second=0.5)
+    (-0.5, 0.5)
+    """
+    first_ends = bounds if first is None else (first, first)
+    second_ends = bounds if second is None else (second, second)
+    return first_ends[0] - second_ends[1], first_ends[1] - second_ends[0]
+
+
+def ratio_interval(tops: ArrayLike, bottoms: ArrayLike, *, covers: Covers = "models") -> Interval:
+    """Compute the ratio of two means over movies and its 95 % interval (Fieller 1954, JRSS B 16).
+
+    It holds the ratios r for which the mean of top - r * bottom is not shown to differ from 0. Undefined
+    where the mean of the bottoms is not shown to differ from 0, as any ratio may then be.
+
+    Parameters
+    ----------
+    tops, bottoms : array-like of float, shape [K]
+        NaN where undefined; a movie counts where both are defined.
+    covers : {"models", "method"}
+        As in `t_interval`.
+
+    Examples
+    --------
+    >>> interval = ratio_interval([0.1, 0.2, 0.15, 0.2], [0.2, 0.4, 0.35, 0.35])
+    >>> f"{interval.mean:.2f} [{interval.low:.2f}, {interval.high:.2f}]"
+    '0.50 [0.39, 0.61]'
+    """
+    pairs = np.column_stack([np.asarray(tops, np.float64), np.asarray(bottoms, np.float64)])
+    defined = pairs[~np.isnan(pairs).any(axis=1)]
+    n = len(defined)
+    n_undefined = len(pairs) - n
+    if not n:
+        return Interval(NAN, NAN, NAN, 0, n_undefined)
+    top, bottom = defined.mean(axis=0).tolist()
+    ratio = top / bottom if bottom else NAN
+    if n < FEWEST:
+        return Interval(ratio, NAN, NAN, n, n_undefined)
+    squared_t = float(stdtrit(n - 1, (1 + LEVEL) / 2)) ** 2
+    spread = squared_t * variance_factor(n, covers) * np.cov(defined.T)
+    # The ends are the roots of a r^2 - 2 b r + c.
+    a, b, c = bottom**2 - spread[1, 1], top * bottom - spread[0, 1], top**2 - spread[0, 0]
+    if a <= 0:
+        return Interval(ratio, NAN, NAN, n, n_undefined)
+    reach = float(np.sqrt(max(b**2 - a * c, 0.0)))
+    return Interval(ratio, (b - reach) / a, (b + reach) / a, n, n_undefined)
 
 
 def auc_interval(values: ArrayLike) -> Interval:

@@ -1,11 +1,9 @@
 """Rank items by pairwise judgements of many workers, some of whom answer at random.
 
-Bradley and Terry (Biometrika 1952): an item with strength s is chosen over one with t with the probability
-1 / (1 + exp(t - s)). A worker judges so in a share r of comparisons, the reliability (Chen et al., WSDM
-2013), and at random in the others. Strengths have a normal prior whose variance is estimated with them,
-so that an item that was always chosen has a finite one. All is drawn from the posterior by Gibbs sampling
-with Polya-Gamma variables (Polson, Scott and Windle, JASA 2013): the mode and its curvature make intervals
-too short, since strengths of items that nearly always win or lose are skewed.
+Strengths and reliabilities are drawn from their posterior (`obygaze_models.evaluation.strengths`). Only
+differences of strengths are known. Their zero is an item that would be chosen over half of the others, in
+each draw: a mean would hang on how far the farthest item lies, which nobody can know of one that is always
+chosen, and a median jumps from one cluster to the next.
 """
 
 from collections import Counter
@@ -16,13 +14,13 @@ from typing import Final
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.special import expit
 
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.errors import ProtocolError
+from obygaze_models.evaluation.strengths import Comparisons, draw_posterior
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -32,25 +30,24 @@ HALF: Final = 0.5
 SURE: Final = 0.9
 """A worker is named as random where the reliability is below a half with this probability."""
 DRAWS: Final = 1000
-TERMS: Final = 24
-SHARES: Final = np.linspace(0.0, 1.0, 11)
-"""Reliabilities that workers may have; how common each is among workers is estimated with them."""
+HALVINGS: Final = 40
+"""Of the span of strengths, until their centre is found."""
 MOST: Final = 2000
 """Items: a draw takes time with their number cubed."""
 
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """Strengths of items, and the workers.
+    """Strengths of items, their ranks, and the workers.
 
     Attributes
     ----------
     items : tuple of str
-    strength : ndarray, shape [N]
-        In logits, around 0.
-    place, low, high : ndarray, shape [N]
-        Strengths over the largest, from -1 to 1, with 95 % intervals of draws, each over its own largest: of
-        few items it is not known how far they are apart, and that is no matter of their places.
+    strength, low, high : ndarray, shape [N]
+        Posterior median in logits, with its 95 % interval. An item of 0 would be chosen over half of the
+        others in the mean (`centre`), one of 1 over an item of 0 with the probability 1 / (1 + exp(-1)).
+    rank, rank_low, rank_high : ndarray, shape [N]
+        From 1, the strongest, to N: the posterior median and its 95 % interval.
     workers : DataFrame
         A row for each: `worker`, `comparisons`; `reliability`, `low` and `high`, the share of judgements that
         are not random with its 95 % interval; and `random`, whether this worker answers at random.
@@ -58,9 +55,11 @@ class Ranking:
 
     items: tuple[str, ...]
     strength: Floats
-    place: Floats
     low: Floats
     high: Floats
+    rank: Floats
+    rank_low: Floats
+    rank_high: Floats
     workers: pd.DataFrame
 
 
@@ -99,17 +98,55 @@ def rank_items(
     if unknown := [name for name in masters if name not in workers]:
         raise ProtocolError(f"no worker {unknown[0]!r}: there are {', '.join(workers.tolist())}")
     _refuse_parts(items, pairs)
+    compared = Comparisons(pairs[:, 0], pairs[:, 1], worker, np.isin(workers, masters), len(items))
     with one_blas_thread():
-        known = np.isin(workers, masters)
-        strengths, shares = _draws(pairs, worker, known, np.random.default_rng(0), draws)
-    strength = strengths.mean(axis=0)
-    place, places = (each / abs(each).max(axis=-1, keepdims=True) for each in (strength, strengths))
-    low, high = np.quantile(places, ENDS, axis=0)
+        drawn = draw_posterior(compared, draws, np.random.default_rng(0))
+    strengths = drawn.strengths - centre(drawn.strengths)[:, None]
+    ranks = (-strengths).argsort(axis=1).argsort(axis=1) + 1.0
+    low, strength, high = np.quantile(strengths, (ENDS[0], HALF, ENDS[1]), axis=0)
+    # Ranks are whole numbers: an interval ends at ranks that were drawn.
+    rank_low = np.quantile(ranks, ENDS[0], axis=0, method="lower")
+    rank_high = np.quantile(ranks, ENDS[1], axis=0, method="higher")
     people = pd.DataFrame({"worker": workers, "comparisons": np.bincount(worker)})
-    people["reliability"] = shares.mean(axis=0)
-    people[["low", "high"]] = np.quantile(shares, ENDS, axis=0).T
-    people["random"] = (shares < HALF).mean(axis=0) >= SURE
-    return Ranking(tuple(items.tolist()), strength, place, low, high, people)
+    people["reliability"] = drawn.reliabilities.mean(axis=0)
+    people[["low", "high"]] = np.quantile(drawn.reliabilities, ENDS, axis=0).T
+    people["random"] = (drawn.reliabilities < HALF).mean(axis=0) >= SURE
+    return Ranking(
+        items=tuple(items.tolist()),
+        strength=strength,
+        low=low,
+        high=high,
+        rank=np.median(ranks, axis=0),
+        rank_low=rank_low,
+        rank_high=rank_high,
+        workers=people,
+    )
+
+
+def centre(strengths: Floats) -> Floats:
+    """Find the strength that would be chosen over half of the items: the mean of 1 / (1 + exp(c - s)) is 1/2.
+
+    Parameters
+    ----------
+    strengths : ndarray, shape [..., N]
+
+    Returns
+    -------
+    ndarray, shape [...]
+
+    Examples
+    --------
+    >>> centre(np.array([1.0, 2.0, 3.0])).round(2).item()
+    2.0
+    >>> centre(np.array([1.0, 2.0, 40.0])).round(2).item()
+    2.66
+    """
+    low, high = strengths.min(axis=-1), strengths.max(axis=-1)
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        is_below = expit(strengths - middle[..., None]).mean(axis=-1) > HALF
+        low, high = np.where(is_below, middle, low), np.where(is_below, high, middle)
+    return np.asarray((low + high) / 2)
 
 
 def next_pairs(
@@ -162,55 +199,6 @@ def next_pairs(
             kept = rng.choice([False, True], len(asked)).tolist()
             return [(a, b) if keep else (b, a) for (a, b), keep in zip(asked, kept, strict=True)]
     return []
-
-
-def _draws(
-    pairs: Ints, worker: Ints, masters: NDArray[np.bool_], rng: np.random.Generator, draws: int
-) -> tuple[Floats, Floats]:
-    """Draw strengths [draws, n], less their mean, and workers' reliabilities [draws, n_workers]."""
-    chosen, other = pairs.T
-    n, n_workers = int(pairs.max()) + 1, int(worker.max()) + 1
-    strength, share = np.zeros(n), np.full(n_workers, 0.9)
-    variance = 1.0
-    common = np.full(len(SHARES), 1 / len(SHARES))
-    kept: list[tuple[Floats, Floats]] = []
-    for _ in range(draws + max(draws // 5, 1)):
-        apart = strength[chosen] - strength[other]
-        meant = share[worker] * expit(apart)
-        is_meant = rng.random(len(apart)) * (meant + (1 - share[worker]) / 2) < meant
-        weights = np.where(is_meant, _polya_gamma(apart, rng), 0.0)
-        precision = np.zeros((n, n))
-        np.add.at(precision, (chosen, other), -weights)
-        precision += precision.T
-        precision += np.diag(1 / variance - precision.sum(axis=1))
-        towards = (np.bincount(chosen, is_meant, n) - np.bincount(other, is_meant, n)) / 2
-        root = np.linalg.cholesky(precision)
-        strength = solve_triangular(
-            root, solve_triangular(root, towards, lower=True) + rng.normal(size=n), lower=True, trans=1
-        )
-        right = expit(strength[chosen] - strength[other])
-        fit = np.log(common)[:, None] + np.array(
-            [np.bincount(worker, np.log(r * right + (1 - r) / 2), n_workers) for r in SHARES]
-        )
-        fit[:-1, masters] = -np.inf
-        drawn = (fit + rng.gumbel(size=fit.shape)).argmax(axis=0)
-        share = SHARES[drawn]
-        common = np.maximum(
-            1e-300, rng.dirichlet(1 / len(SHARES) + np.bincount(drawn[~masters], minlength=len(SHARES)))
-        )
-        variance = float((1 + strength @ strength / 2) / rng.gamma(1 + n / 2))
-        kept.append((strength - strength.mean(), share))
-    strengths, shares = zip(*kept[-draws:], strict=True)
-    return np.array(strengths), np.array(shares)
-
-
-def _polya_gamma(apart: Floats, rng: np.random.Generator) -> Floats:
-    """Draw PG(1, c) variables [C]: the first of their sum of exponentials, and the mean of the others."""
-    terms = (np.arange(TERMS)[:, None] + 0.5) ** 2 + (apart / (2 * np.pi)) ** 2
-    drawn: Floats = (rng.exponential(size=terms.shape) / terms).sum(axis=0) / (2 * np.pi**2)
-    c = np.maximum(np.abs(apart), 1e-6)
-    drawn += np.tanh(c / 2) / (2 * c) - (1 / terms).sum(axis=0) / (2 * np.pi**2)
-    return drawn
 
 
 def _refuse_many(items: Sequence[str] | NDArray[np.str_]) -> None:

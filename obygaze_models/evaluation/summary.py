@@ -18,6 +18,10 @@ Point = Callable[[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]], fl
 """Labels, scores and calls [N] to a number."""
 
 
+UNVARYING_AUC = 0.5
+"""AUC of scores that do not vary within movies, whatever movies are drawn."""
+
+
 @dataclass(frozen=True, eq=False)
 class _Scored:
     """One model tested on one task: labels and movies [N], and of each seed the scores and calls [N]."""
@@ -104,6 +108,18 @@ def by_movie(predictions: Predictions, metrics: Mapping[str, Metric]) -> pd.Data
         for name, metric in metrics.items()
         for rows in rows_by_movie(each.movies)
     )
+
+
+def constant_models(predictions: Predictions, task: str) -> list[str]:
+    """List the models whose scores do not vary within movies: their AUC is `UNVARYING_AUC`."""
+    table = predictions.table
+    names = []
+    for name, scores in table[table["task"] == task].groupby("model", sort=False):
+        of_movies = scores.groupby(["movie", "seed", "fold"])["score"]
+        spread = (of_movies.max() - of_movies.min()).max()
+        if spread <= 1e-9 * scores["score"].abs().max():
+            names.append(str(name))
+    return names
 
 
 def by_seed(predictions: Predictions, metrics: Mapping[str, Metric] = METRICS) -> pd.DataFrame:

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from obygaze_features.text import visible
-from obygaze_models.evaluation.intervals import Interval, t_interval
+from obygaze_models.evaluation.intervals import Interval, difference_bounds, ratio_interval, t_interval
 from obygaze_models.evaluation.metrics import Metric, metrics_of
 from obygaze_models.evaluation.run import Run
-from obygaze_models.evaluation.summary import by_movie
+from obygaze_models.evaluation.summary import UNVARYING_AUC, by_movie, constant_models
 from obygaze_models.models.names import BASELINES, HOMES, LENGTH, OTHER, STAGING
 from obygaze_models.models.registry import BUILTIN_MODELS
 from obygaze_models.report.blocks import interval, number, p_value
@@ -40,10 +40,10 @@ def answers(run: Run) -> tuple[str, ...]:
     on_models: list[str] = []
     on_concepts: list[str] = []
     for task in _tasks(run, metric):
-        standing = _compared(task.values, metric)
+        standing = _compared(task, metric)
         if standing is not None:
             on_models += _on_models(task.before, standing, metric)
-        completeness = _completeness(task.values)
+        completeness = _completeness(task)
         if completeness is not None and metric.name == "auc":
             on_concepts.append(_on_concepts(task.before, completeness))
     lines = [*on_models, *on_concepts, *_on_refits(run, metrics)]
@@ -63,24 +63,26 @@ def is_yardstick(name: str) -> bool:
 
 def constant_controls(run: Run, task: str) -> list[str]:
     """List the controls that give all clips of each movie the same score, and so control nothing."""
-    table = run.predictions.table
-    names = []
-    for key, scores in table[table["task"] == task].groupby("model", sort=False):
-        name = str(key)
-        if name not in BUILTIN_MODELS or not BUILTIN_MODELS[name].control:
-            continue
-        of_movies = scores.groupby(["movie", "seed", "fold"])["score"]
-        spread = (of_movies.max() - of_movies.min()).max()
-        if spread <= 1e-9 * scores["score"].abs().max():
-            names.append(name)
-    return names
+    constant = constant_models(run.predictions, task)
+    return [name for name in constant if name in BUILTIN_MODELS and BUILTIN_MODELS[name].control]
 
 
 class _Task(NamedTuple):
-    """A task of a run: how its sentences begin, and its models' values of a metric by movie."""
+    """A task of a run.
+
+    Attributes
+    ----------
+    before : str
+        How its sentences begin.
+    values : mapping
+        Its models' values of a metric by movie.
+    constant : list of str
+        Its models whose scores do not vary within movies.
+    """
 
     before: str
     values: "dict[str, pd.Series[float]]"
+    constant: list[str]
 
 
 def _tasks(run: Run, metric: Metric) -> Iterator[_Task]:
@@ -88,7 +90,7 @@ def _tasks(run: Run, metric: Metric) -> Iterator[_Task]:
         values = {}
         for model, of_model in of_task.groupby("model", sort=False):
             values[str(model)] = of_model.set_index("movie")["value"]
-        yield _Task(title_prefix(run, task), values)
+        yield _Task(title_prefix(run, task), values, constant_models(run.predictions, str(task)))
 
 
 # --- which models beat the baselines
@@ -129,13 +131,14 @@ class _Difference(NamedTuple):
     n_better: int
 
 
-def _compared(values: "Mapping[str, pd.Series[float]]", metric: Metric) -> _Standing | None:
+def _compared(task: _Task, metric: Metric) -> _Standing | None:
     """Find the models of a task that beat the baselines; None where there are none to compare.
 
     A model beats them if the interval of its difference to each lies above 0. As the best of several models
     is named, intervals hold for all models together (Bonferroni); they are those of the methods, which are
     wider than those of the trained models.
     """
+    values = task.values
     models = [name for name in values if name != OTHER and not is_yardstick(name)]
     # Guesses are left out: one draw's luck by movie would hide a gain; on average they reach no more.
     baselines = [name for name in values if name in YARDSTICKS and not name.startswith("random_")]
@@ -143,7 +146,10 @@ def _compared(values: "Mapping[str, pd.Series[float]]", metric: Metric) -> _Stan
     nearest: dict[str, _Difference] = {}
     for model, baseline in product(models, baselines):
         by_film = (values[model] - values[baseline]) * sign
-        above = t_interval(by_film, 1 - 0.05 / len(models), covers="method")
+        known = UNVARYING_AUC if metric.name == "auc" and baseline in task.constant else None
+        least, most = difference_bounds(metric.bounds, second=known)
+        possible = (least, most) if sign > 0 else (-most, -least)
+        above = t_interval(by_film, 1 - 0.05 / len(models), covers="method", possible=possible)
         # Where an interval is undefined the last baseline counts.
         if model not in nearest or not above.low > nearest[model].interval.low:
             nearest[model] = _Difference(above, baseline, int((by_film > 0).sum()))
@@ -206,7 +212,7 @@ class _Completeness:
         The model of all features.
     auc_labels, auc_features : float
         AUC by movie of annotated concepts, and of all features.
-    share : str
+    share : Interval
         The first above .5 over the second above .5.
     beyond : list of str
         Models with what they find beyond the concepts' labels.
@@ -215,33 +221,38 @@ class _Completeness:
     features: str
     auc_labels: float
     auc_features: float
-    share: str
+    share: Interval
     beyond: list[str]
 
 
-def _completeness(values: "Mapping[str, pd.Series[float]]") -> _Completeness | None:
+def _completeness(task: _Task) -> _Completeness | None:
     """Find how much of the label concepts' labels hold; None without models of them, or of all features.
 
     Completeness is the AUC above .5 of annotated concepts over that of all features (Yeh et al. 2020).
     """
+    values = task.values
     features = next((name for name in OF_FEATURES if name in values), "")
     if ANNOTATED not in values or not features:
         return None
     labels, whole = float(values[ANNOTATED].mean()), float(values[features].mean())
-    share = f"{(labels - 0.5) / (whole - 0.5):.2f}" if whole > 0.5 else "undefined"
+    share = ratio_interval(values[ANNOTATED] - 0.5, values[features] - 0.5, covers="method")
     beyond = []
     for name in (features, *OF_CONCEPTS):
         if name in values:
-            more = t_interval(values[name] - values[ANNOTATED], covers="method")
+            possible = difference_bounds((0.0, 1.0))
+            more = t_interval(values[name] - values[ANNOTATED], covers="method", possible=possible)
             beyond.append(f"{name} {interval(more.mean, more.low, more.high, signed=True)}")
     return _Completeness(features, labels, whole, share, beyond)
 
 
 def _on_concepts(before: str, completeness: _Completeness) -> str:
+    share = completeness.share
+    is_undefined = not completeness.auc_features > 0.5
+    held = "undefined" if is_undefined else interval(share.mean, share.low, share.high)
     return (
         f"{before}concepts: AUC by movie of their labels alone {number(completeness.auc_labels)}, of all "
-        f"features ({completeness.features}) {number(completeness.auc_features)}: completeness "
-        f"{completeness.share}; found beyond the labels: {', '.join(completeness.beyond)} (95 %, retrained)"
+        f"features ({completeness.features}) {number(completeness.auc_features)}: completeness {held}; "
+        f"found beyond the labels: {', '.join(completeness.beyond)} (95 %, retrained)"
     )
 
 

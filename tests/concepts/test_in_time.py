@@ -8,6 +8,7 @@ from benchmarks.planted.in_time import corpus
 from obygaze_models.concepts import ConceptsInTime
 from obygaze_models.concepts.in_time import TimeBank, summaries
 from obygaze_models.errors import ConceptError
+from obygaze_models.models.registry import BUILTIN_MODELS
 
 N_MOVIES = 6
 
@@ -43,6 +44,15 @@ def test_a_concept_in_two_frames_is_found_and_so_is_the_order_of_two(world):
 def test_shuffled_concepts_find_nothing(world):
     model = fitted(world, world.present[:, 0].astype(int), "concepts")
     assert 0.3 < auc_of(world, world.present[:, 0], model) < 0.75
+
+
+def test_the_control_of_shuffled_concepts_varies_where_a_sparse_head_would_not(world):
+    """A score that is alike for all clips has an AUC of .5 whatever leaks."""
+    control = BUILTIN_MODELS["pcbm_time_shuffled"].estimator(0)
+    y = world.present[:, 0].astype(int)
+    control.fit(world.X, y, groups=world.movies, present=world.present)
+    for movie in np.unique(world.movies):
+        assert np.ptp(control.decision_function(world.X[world.movies == movie])) > 0.01
 
 
 def test_scores_are_base_and_contributions_and_a_set_concept_moves_them(world):

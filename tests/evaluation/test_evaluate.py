@@ -127,6 +127,14 @@ def test_nothing_of_the_test_movie_influences_its_fold(make_planted_concepts):
             pd.testing.assert_frame_equal(*own)
 
 
+@pytest.mark.parametrize("clips", [5, 8, 14])
+def test_scene_blocks_that_leave_no_clip_to_learn_from_are_refused(make_planted, clips):
+    """Four clips on either side of a tested block are in no training set: short films have none left."""
+    short = make_planted(n_movies=8, n_per_movie=clips)
+    with pytest.raises(ProtocolError):
+        evaluate(short, ["linear"], "hn_s", seen=True)
+
+
 def test_several_tests_share_the_models(learnable, run):
     both = evaluate(learnable, ["linear"], "hn_s", ["hn_s", "enhn_s"]).predictions.table
     assert list(dict.fromkeys(both["task"])) == ["hn_s>hn_s", "hn_s>enhn_s"]

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy import special, stats
 
 from obygaze_models.evaluation import jackknife_interval, metrics, t_interval
+from obygaze_models.evaluation.intervals import difference_bounds, ratio_interval
 
 UNIT = (0.0, 1.0)
 
@@ -127,3 +128,40 @@ def test_a_jackknife_without_a_movie_that_the_metric_needs_is_undefined():
     assert math.isnan(found.high)
     alone = jackknife_interval(lambda rows: metrics.auc(y[rows], score[rows]), np.full(4, "a"))
     assert math.isnan(alone.low)
+
+
+@given(st.lists(st.floats(-0.5, 0.5), min_size=3, max_size=8))
+def test_an_interval_of_differences_is_students_as_far_as_differences_go(values):
+    """What is cut off cannot be: the interval holds 0, or any value that can be, as often as before."""
+    possible = difference_bounds(UNIT, second=0.5)
+    whole, cut = t_interval(values), t_interval(values, possible=possible)
+    assert possible == (-0.5, 0.5)
+    assert -0.5 <= cut.low <= cut.high <= 0.5
+    assert cut.low == pytest.approx(max(whole.low, -0.5))
+    assert cut.high == pytest.approx(min(whole.high, 0.5))
+
+
+def test_differences_of_two_metrics_reach_from_one_end_to_the_other():
+    assert difference_bounds(UNIT) == (-1.0, 1.0)
+    assert difference_bounds(UNIT, first=0.5) == (-0.5, 0.5)
+    assert difference_bounds((0.0, math.inf)) == (-math.inf, math.inf)
+
+
+def test_the_interval_of_a_ratio_holds_the_ratio_of_means():
+    """Tops and bottoms of a movie go together, as the AUCs of two models do."""
+    rng = np.random.default_rng(0)
+    common = rng.normal(size=(2000, 8))
+    bottoms = 0.2 + 0.05 * common + 0.03 * rng.normal(size=common.shape)
+    tops = 0.16 + 0.04 * common + 0.03 * rng.normal(size=common.shape)
+    held = []
+    for top, bottom in zip(tops, bottoms, strict=True):
+        found = ratio_interval(top, bottom)
+        held.append(found.low <= 0.8 <= found.high)
+    assert np.mean(held) == pytest.approx(0.95, abs=0.015)
+
+
+def test_a_ratio_to_what_may_be_nothing_has_no_interval():
+    found = ratio_interval([0.1, 0.2, 0.1], [0.2, -0.2, 0.1])
+    assert found.mean == pytest.approx(4.0)
+    assert math.isnan(found.low)
+    assert math.isnan(ratio_interval([0.1, 0.2], [0.1, 0.2]).low)

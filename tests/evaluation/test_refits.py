@@ -94,7 +94,7 @@ def test_a_table_with_concepts_in_time_says_their_completeness(data):
     auc = run.metrics.query("metric == 'auc'").set_index("model")["movie_mean"]
     share = (auc["concept_labels"] - 0.5) / (auc["linear"] - 0.5)
     beyond = auc["pcbm_lr"] - auc["concept_labels"]
-    assert f"completeness {share:.2f}" in line
+    assert f"completeness {share:.3f} [" in line
     assert f"pcbm_lr {beyond:+.3f}" in line
     without = om.evaluate(data, ["linear"], "hn_s")
     assert not any("completeness" in line for line in om.run_report(without).answers)

@@ -93,6 +93,16 @@ def test_contrasts_of_films_that_are_all_alike_are_refused():
     assert estimate_contrast(full, np.arange(12.0)).n_any == 1
 
 
+@pytest.mark.parametrize("apart", [1.0, 10.0])
+def test_a_difference_of_two_shares_is_at_most_1(apart):
+    """Three films a group say little: by Student's t alone the interval would end beyond 1."""
+    shares = (0.3, 0.7, 1.0, 0.0, 0.2, 0.5)
+    films = [FilmSample(share, share, share, 0.01, 0.01, 10) for share in shares]
+    estimate = estimate_contrast(films, apart * np.repeat([1.0, 0.0], 3))
+    assert estimate.high == pytest.approx(1 / apart)
+    assert -1 / apart <= estimate.low < estimate.value < estimate.high
+
+
 def test_a_judge_who_marks_less_is_no_difference_of_groups():
     """The second judge marks .15 less; shares of the second are .2 and .8 in the two groups."""
     found, _ = samples(0, n_films=40, n_judged=40)

@@ -6,13 +6,17 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import Manifest
 from obygaze_film import Timeline, compare_films, score_films
 from obygaze_film.errors import FilmError
+from obygaze_film.film_groups import staging_means
 from obygaze_film.page import film_page
 from obygaze_film.rows import Windows, read_variables
+from obygaze_film.schema import shared_seconds
 from tests.film.films import film_store
 
 HEAD = "clip_id,movie,start_s,end_s,loudness,cuts,camera"
@@ -95,6 +99,26 @@ def test_they_are_kept_and_drawn_and_a_film_without_any_is_as_before(films, tmp_
     assert "Motion of the camera" in film_page([a])
     assert "Mouvement de la caméra" in film_page([a], language="fr")
     assert "Motion of the camera" not in film_page([d])
+
+
+def test_a_mean_counts_each_second_once():
+    """A film of 13 s has the windows 0 to 10 and 3 to 13 s: seven seconds are in both."""
+    last = pd.DataFrame({"start_s": [0.0, 3.0], "end_s": [10.0, 13.0], "loudness": [-30.0, -20.0]})
+    assert shared_seconds(last).tolist() == [6.5, 6.5]
+    again = pd.concat([last, last.iloc[1:].assign(loudness=-20.0)]).assign(roll=[1.0, np.nan, np.nan])
+    means = staging_means(again)
+    assert means["loudness"] == pytest.approx((-30 * (3 + 7 / 3) - 20 * (3 + 14 / 3)) / 13)
+    assert means["roll"] == 1.0
+
+
+@given(st.lists(st.tuples(st.floats(0, 100), st.floats(0.1, 30)), min_size=1, max_size=12))
+def test_seconds_that_windows_share_add_up_to_the_time_that_they_cover(windows):
+    spans = pd.DataFrame([(start, start + length) for start, length in windows], columns=["start_s", "end_s"])
+    covered, end_s = 0.0, 0.0
+    for start, end in sorted(spans.itertuples(index=False)):
+        covered += max(0.0, end - max(start, end_s))
+        end_s = max(end_s, end)
+    assert shared_seconds(spans).sum() == pytest.approx(covered)
 
 
 def test_films_are_compared_by_a_variable_above_and_up_to_its_median(films):
