@@ -39,9 +39,9 @@ def main(folder: Path, videos: Path | None = None, network: str | None = None) -
     unit = frame.loc[:, "f0":].to_numpy()
     unit = unit / np.linalg.norm(unit, axis=1, keepdims=True)
     cosine = unit @ unit.T - 2 * np.eye(len(unit))
-    for place, name in enumerate(frame["clip"]):
+    for place, name in enumerate(frame["clip_id"]):
         nearest = int(cosine[place].argmax())
-        print(f"{name} is nearest to {frame['clip'][nearest]} (cosine {cosine[place, nearest]:.2f})")
+        print(f"{name} is nearest to {frame['clip_id'][nearest]} (cosine {cosine[place, nearest]:.2f})")
 
 
 if __name__ == "__main__":

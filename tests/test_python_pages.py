@@ -2,6 +2,7 @@
 
 import doctest
 import inspect
+import multiprocessing
 import re
 from functools import cached_property
 from pathlib import Path
@@ -12,6 +13,39 @@ from obygaze_features import Manifest
 from tests.process import python
 
 ROOT = Path(__file__).parents[1]
+
+
+OTHER_LIBRARIES = ("import polars", "import duckdb", "import dask")
+
+LOADER = """
+import sys
+import warnings
+
+import numpy as np
+import obygaze_features as of
+from pieces import DataLoader, Pieces
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")  # of fork beside threads, from Python 3.12 on
+    group = of.open_store("stores/films")["xclip"]
+    y = np.where(group.usable, np.arange(len(group)), -1)
+    y[:25] = -1
+    loader = DataLoader(
+        Pieces(group, "frames", y),
+        batch_size=None,
+        shuffle=True,
+        num_workers=2,
+        multiprocessing_context=sys.argv[1],
+    )
+    frames = group.frames()
+    seen = []
+    for X, rows in loader:
+        assert np.array_equal(X.numpy(), frames[rows.numpy()])
+        seen += rows.tolist()
+    labelled = np.flatnonzero(y >= 0)
+    assert sorted(seen) == labelled.tolist()
+    print("read", len(seen), "of", len(labelled))
+"""
 
 
 def blocks(page):
@@ -71,11 +105,45 @@ def test_a_manifest_is_what_tables_of_features_take_for_pyright_too():
 
 def test_the_page_for_notebooks_runs_from_top_to_bottom(notebook):
     pytest.importorskip("xarray")
+    pytest.importorskip("torch")
     checks = (
         "assert model.concepts_ == ('Body', 'Clothing')\nassert frame.attrs == {'left_out': {'failed': 1}}"
     )
-    said = notebook("\n".join([*blocks("docs/python.md"), checks]))
+    code = [block for block in blocks("docs/python.md") if not block.startswith(OTHER_LIBRARIES)]
+    said = notebook("\n".join([*code, checks]))
     assert said.startswith("stores/nothing: no such store")
+
+
+@pytest.mark.parametrize("library", ["polars", "duckdb", "dask"])
+def test_other_libraries_take_what_a_group_gives(library, notebook):
+    pytest.importorskip(library)
+    pytest.importorskip("xarray")
+    (code,) = [block for block in blocks("docs/python.md") if block.startswith(f"import {library}")]
+    opened = blocks("docs/python.md")[:2]
+    table = "frame = group.to_frame(of.read_manifest('films.csv'))"
+    notebook("\n".join([*opened, table, code]))
+
+
+@pytest.mark.parametrize(
+    "start_method",
+    [
+        pytest.param("fork", marks=pytest.mark.long),
+        "spawn",
+        pytest.param("forkserver", marks=pytest.mark.long),
+    ],
+)
+@pytest.mark.usefixtures("notebook")
+def test_the_pages_loader_reads_every_labelled_clip_once_whatever_starts_its_workers(
+    start_method, monkeypatch
+):
+    pytest.importorskip("torch")
+    if start_method not in multiprocessing.get_all_start_methods():
+        pytest.skip(f"{start_method} is not of this system")
+    (pieces,) = [block for block in blocks("docs/python.md") if "class Pieces" in block]
+    Path("pieces.py").write_text(pieces, encoding="utf-8")
+    Path("train.py").write_text(LOADER, encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    assert "read 70 of 70" in python("train.py", start_method, cwd=Path.cwd()).stdout
 
 
 @pytest.mark.parametrize(

@@ -160,15 +160,22 @@ class SealedArray:
         StoreError
             As `read`.
         """
-        size, opened = len(rows), None
+        opened = None
         with ExitStack() as stack:
             if isinstance(self._files, FolderFiles) and self._sharded:
-                size, opening = max(1, WARM // self._row_bytes), self._files.open
+                opening = self._files.open
                 opened = cache(lambda name: stack.enter_context(opening(name)))
-            for start in range(rows.start, rows.stop, size):
-                read = partial(self._read, range(start, min(start + size, rows.stop)), opened)
+            for start in range(rows.start, rows.stop, self.piece):
+                read = partial(self._read, range(start, min(start + self.piece, rows.stop)), opened)
                 values: NDArray[Any] = guarded(self._where, read, store=self._files.where)
                 yield start, values
+
+    @property
+    def piece(self) -> int:
+        """Number of rows that are cheap to read at once: of a stored object, or of a shard's first rows."""
+        if isinstance(self._files, FolderFiles) and self._sharded:
+            return min(self._block, max(1, WARM // self._row_bytes))
+        return self._block
 
     def _read(self, rows: range, opened: Callable[[str], FileIO] | None = None) -> NDArray[Any]:
         """Read rows; `opened` opens files of shards that stay open."""

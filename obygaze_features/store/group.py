@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,14 +24,35 @@ from obygaze_features.store.format import (
 )
 from obygaze_features.store.labelled import LabelledManifest, LazyArray, dataset_of, frame_of, html_table
 from obygaze_features.store.provenance import FILLED_IN
-from obygaze_features.store.records import ArraySpec, GroupSpec, StoredClip
+from obygaze_features.store.records import ArraySpec, GroupSpec
 from obygaze_features.store.store_files import StoreFiles, damaged, needed
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
+    from obygaze_features.store.records import StoredClip
+
 _DONE_CODES = tuple(GROUP_STATUSES.index(status) for status in DONE)
+
+
+class Groups(Protocol):
+    """Interface of a store that its groups need."""
+
+    @property
+    def files(self) -> StoreFiles:
+        """Its files, wherever they are."""
+
+    @property
+    def where(self) -> str:
+        """Its name in messages."""
+
+    @property
+    def clips(self) -> tuple[StoredClip, ...]:
+        """Status and origin of every clip, in the order of the rows."""
+
+    def __getitem__(self, name: str) -> Group:
+        """Return a group by its name."""
 
 
 class Group:
@@ -68,13 +90,13 @@ class Group:
 
     def __init__(
         self,
-        files: StoreFiles,
+        store: Groups,
         name: str,
         provenance: Mapping[str, Any],
         metadata: Mapping[str, Any],
-        table: Callable[[], Sequence[StoredClip]],
     ) -> None:
-        self._files, self._table = files, table
+        self._store = store
+        files = store.files
         self.name = name
         self.provenance = dict(provenance)
         self._stored = {
@@ -96,6 +118,10 @@ class Group:
     def __repr__(self) -> str:
         usable = int(self.usable.sum())
         return f"Group({self.name!r}, {len(self)} clips, {usable} usable, {', '.join(self.arrays)})"
+
+    def __reduce__(self) -> tuple[Callable[[Groups, str], Group], tuple[Groups, str]]:
+        """Pickle the store, which is opened again, and the group's name."""
+        return operator.getitem, (self._store, self.name)
 
     def _repr_html_(self) -> str:
         usable = int(self.usable.sum())
@@ -120,7 +146,7 @@ class Group:
         Returns
         -------
         DataFrame
-            Columns clip, movie, start_s, end_s, then level and concepts, then the features f0, f1, ...
+            Columns clip_id, movie, start_s, end_s, then level and concepts, then the features f0, f1, ...
             (``frame.loc[:, "f0":]``). A concept is a nullable boolean: whether it is marked, missing (NA) for
             clips that nobody annotated. `attrs["left_out"]` counts the clips without a row, by reason.
 
@@ -135,7 +161,7 @@ class Group:
         >>> group = open_store("stores/films")["toy"]
         >>> frame = group.to_frame(read_manifest("films.csv"))
         >>> frame.columns[:6].tolist()
-        ['clip', 'movie', 'start_s', 'end_s', 'level', 'Type of shot']
+        ['clip_id', 'movie', 'start_s', 'end_s', 'level', 'Type of shot']
         >>> frame.loc[:, "f0":].shape
         (95, 8)
         >>> frame.attrs["left_out"]
@@ -171,7 +197,7 @@ class Group:
                 self._dims(name),
                 self.shape(name),
                 self.dtype(name),
-                partial(self._features, name),
+                partial(self.rows, name),
             )
             for name in (*self.arrays, *TIME_ARRAYS)
         }
@@ -179,15 +205,15 @@ class Group:
 
     def pooled(self) -> NDArray[np.float32]:
         """Read one vector per clip: float32 [N, D], contiguous, NaN where not `usable`."""
-        return self._features("pooled")
+        return self.rows("pooled")
 
     def frames(self) -> NDArray[np.float16 | np.float32]:
         """Read one vector per sampled frame: [N, F, D], NaN where not `usable`."""
-        return self._features("frames")
+        return self.rows("frames")
 
     def tokens(self) -> NDArray[np.float16]:
         """Read all tokens of the backbone: [N, T, D]; large, so consider `blocks`."""
-        return self._features("tokens")
+        return self.rows("tokens")
 
     @cached_property
     def moments(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -245,7 +271,7 @@ class Group:
                 f"{self._where}: clip {clip_id} is {GROUP_STATUSES[self.status[row]]}"
                 f"{': ' if reason else ''}{reason}; it has no features of {self.name}"
             )
-        values: NDArray[Any] = self._features(array, slice(row, row + 1))[0]
+        values: NDArray[Any] = self.rows(array, slice(row, row + 1))[0]
         return values
 
     def blocks(self, array: str, start: int = 0) -> Iterator[tuple[int, NDArray[Any]]]:
@@ -259,6 +285,39 @@ class Group:
             rows = range(first, min(first + size, len(self.clip_ids)))
             for row, values in self.stored(array, rows):
                 yield row, self._whole(array, row, values)
+
+    def pieces(self, array: str) -> list[slice]:
+        """List the rows that are read at once, in order: what `blocks` yields, to be read in any order.
+
+        For loaders that shuffle: `rows` of one piece cost the least for a clip.
+
+        Examples
+        --------
+        >>> from obygaze_features import open_store
+        >>> group = open_store("stores/films")["toy"]
+        >>> group.pieces("frames")
+        [slice(0, 64, None), slice(64, 96, None)]
+        >>> group.rows("frames", group.pieces("frames")[1]).shape
+        (32, 2, 8)
+        """
+        n_clips = len(self.clip_ids)
+        block, size = block_rows(array, n_clips), self._array(array).piece
+        pieces = []
+        for first in range(0, n_clips, block):
+            end = min(first + block, n_clips)
+            pieces += [slice(start, min(start + size, end)) for start in range(first, end, size)]
+        return pieces
+
+    def rows(self, array: str, rows: slice = slice(None)) -> NDArray[Any]:
+        """Read rows of a feature array, NaN where not `usable`.
+
+        Raises
+        ------
+        StoreError
+            If bytes are damaged or gone.
+        """
+        first = rows.indices(len(self))[0]
+        return self._whole(array, first, self.raw(array, rows))
 
     def stored(self, array: str, rows: range) -> Iterator[tuple[int, NDArray[Any]]]:
         """Yield (first row, rows) over rows of one stored object, whatever their status."""
@@ -275,7 +334,7 @@ class Group:
 
     @property
     def _where(self) -> str:
-        return self._files.where
+        return self._store.where
 
     def digests(self, array: str) -> tuple[str, ...]:
         """Return the SHA-256 of each row of an array [N], hexadecimal; "" of rows without features."""
@@ -284,7 +343,7 @@ class Group:
 
     @cached_property
     def _clips(self) -> tuple[StoredClip, ...]:
-        return tuple(clip.within(self.name) for clip in self._table())
+        return tuple(clip.within(self.name) for clip in self._store.clips)
 
     @cached_property
     def _rows(self) -> dict[str, int]:
@@ -292,10 +351,6 @@ class Group:
 
     def _dims(self, name: str) -> tuple[str, ...]:
         return dimensions(name, self.shape(name), self.n_frames)
-
-    def _features(self, name: str, rows: slice = slice(None)) -> NDArray[Any]:
-        """Read rows; refuse NaN in usable rows of features."""
-        return self._whole(name, rows.start or 0, self.raw(name, rows))
 
     def _whole(self, name: str, start: int, values: NDArray[Any]) -> NDArray[Any]:
         """Return rows from `start` on; refuse NaN in usable rows of features: times may be unknown."""

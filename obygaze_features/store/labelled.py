@@ -104,7 +104,7 @@ def frame_of(
     rows = [position for position in range(len(clips)) if position not in left_out]
     kept = [clips[position] for position in rows]
     columns: dict[str, Any] = {
-        "clip": [clip.clip_id for clip in kept],
+        "clip_id": [clip.clip_id for clip in kept],
         "movie": [clip.movie for clip in kept],
         "start_s": np.array([clip.start_s for clip in kept], dtype=np.float64),
         "end_s": np.array([clip.end_s for clip in kept], dtype=np.float64),
@@ -154,33 +154,14 @@ def dataset_of(
         If xarray is not installed.
     """
     module = imported_xarray()
-    from xarray.backends import BackendArray  # noqa: PLC0415 - optional
-    from xarray.core import indexing  # noqa: PLC0415 - optional
+    from xarray.core.indexing import LazilyIndexedArray  # noqa: PLC0415 - optional
 
-    class Backend(BackendArray):
-        """Rows of a store, read by slices of clips."""
-
-        def __init__(self, array: LazyArray) -> None:
-            self.array = array
-            self.shape = array.shape
-            self.dtype = array.dtype
-
-        def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
-            return indexing.explicit_indexing_adapter(
-                key, self.shape, indexing.IndexingSupport.BASIC, self._read
-            )
-
-        def _read(self, key: tuple[Any, ...]) -> NDArray[Any]:
-            first, *rest = key
-            places = np.atleast_1d(np.arange(self.shape[0])[first])
-            if not len(places):
-                return np.empty((0, *self.shape[1:]), self.dtype)[(slice(None), *rest)]
-            rows = self.array.read(slice(places.min(), places.max() + 1))
-            chosen = rows[places - places.min()]
-            return np.asarray(chosen[(slice(None) if isinstance(first, slice) else 0, *rest)])
+    from obygaze_features.store.xarray_backend import RowsOfStore  # noqa: PLC0415 - imports xarray
 
     variables = {
-        name: module.Variable(array.dims, indexing.LazilyIndexedArray(Backend(array)))
+        name: module.Variable(
+            array.dims, LazilyIndexedArray(RowsOfStore(array.shape, array.dtype, array.read))
+        )
         for name, array in arrays.items()
     }
     fields = {"clip_id": str, "movie": str, "status": str, "start_s": np.float64, "end_s": np.float64}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from shlex import quote
@@ -217,6 +217,11 @@ class Store:
     def __repr__(self) -> str:
         return f"Store({self.where!r}, {', '.join(self.names)})"
 
+    def __reduce__(self) -> tuple[Callable[[str, str], Store], tuple[str, str]]:
+        """Pickle where the store is and its fingerprint: no open file, no bytes, no credentials."""
+        place = self.where if as_url(self.where) else str(Path(self.where).absolute())
+        return _reopened, (place, self.fingerprint)
+
     def _ipython_key_completions_(self) -> list[str]:
         return list(self.names)
 
@@ -273,9 +278,7 @@ class Store:
         arrays = {
             path.removeprefix(below): node for path, node in self._nodes.items() if path.startswith(below)
         }
-        return Group(
-            self.files, name, self._nodes[name]["attributes"][PROVENANCE], arrays, lambda: self.clips
-        )
+        return Group(self, name, self._nodes[name]["attributes"][PROVENANCE], arrays)
 
     def __contains__(self, name: object) -> bool:
         return name in self.names
@@ -310,6 +313,22 @@ def open_store(path: Path | str) -> Store:
     'CC0-1.0'
     """
     return open_files(locate(path))
+
+
+def _reopened(place: str, fingerprint: str) -> Store:
+    """Open the store that a pickle refers to; refuse any other content."""
+    try:
+        store = open_store(place)
+    except StoreError as error:
+        raise StoreError(
+            f"{error} (a pickled store only says where its files are: copy or mount them there)"
+        ) from None
+    if store.fingerprint != fingerprint:
+        raise StoreError(
+            f"{place}: not the store that was pickled: its fingerprint is {store.fingerprint[:8]}, "
+            f"expected {fingerprint[:8]}; open it anew: open_store(PATH)"
+        )
+    return store
 
 
 Place = Store | StoreFiles | Path | str

@@ -45,7 +45,7 @@ def manifest():
 
 def test_a_table_has_a_row_a_clip_with_features_and_counts_the_others(store):
     frame = store["net"].to_frame()
-    assert frame["clip"].tolist() == ["a-0", "a-1", "b-1"]
+    assert frame["clip_id"].tolist() == ["a-0", "a-1", "b-1"]
     assert frame["movie"].tolist() == ["a", "a", "b"]
     assert frame["start_s"].tolist()[1] == 1.5
     assert np.isnan(frame["end_s"][0])
@@ -56,7 +56,7 @@ def test_a_table_has_a_row_a_clip_with_features_and_counts_the_others(store):
 
 
 def test_a_manifest_adds_levels_and_concepts(store, manifest):
-    frame = store["net"].to_frame(manifest).set_index("clip")
+    frame = store["net"].to_frame(manifest).set_index("clip_id")
     assert frame.index.tolist() == ["a-0", "a-1"]
     assert frame.attrs == {"left_out": {"failed": 1, "not in the manifest": 1}}
     assert frame["level"]["a-1"] == "S"
