@@ -137,6 +137,9 @@ class ConceptRecord(Struct, frozen=True, kw_only=True):
     absent : float or None
         Its contribution to the logit where it is at the 5th percentile of the training clips (`explain --set
         NAME=.05`); None where contributions depend on each other, as in a tree.
+    usual, usual_p : float or None
+        The value at which it contributes nothing, the training clips' mean, and its probability there; None
+        as `absent`.
     """
 
     name: str
@@ -146,11 +149,18 @@ class ConceptRecord(Struct, frozen=True, kw_only=True):
     high: float | None = None
     chance: float | None = None
     absent: float | None = None
+    usual: float | None = None
+    usual_p: Share | None = None
 
     @property
     def is_found(self) -> bool:
         """Whether the concept is found better than chance; False if unknown."""
         return self.low is not None and self.chance is not None and self.low > self.chance
+
+    @property
+    def is_near_chance(self) -> bool:
+        """Whether it was looked for on films left out, and not found better than chance."""
+        return self.ap is not None and not self.is_found
 
 
 class CalibrationRecord(Struct, frozen=True, kw_only=True):

@@ -328,7 +328,32 @@ def _concept(model: Model, name: str, threshold: float) -> ConceptRecord:
     )
     columns = {"ap": "mean", "low": "low", "high": "high", "chance": "chance"}
     figures = {field: row.get(f"movie_{column}") for field, column in columns.items()}
-    return ConceptRecord(name=name, threshold_p=threshold, absent=_absent(model, name), **figures)
+    usual = _usual(model, name)
+    return ConceptRecord(
+        name=name,
+        threshold_p=threshold,
+        absent=_absent(model, name),
+        usual=usual,
+        usual_p=None if usual is None else _probability_at(model, name, usual),
+        **figures,
+    )
+
+
+def _usual(model: Model, concept: str) -> float | None:
+    """Return the value of a concept at which a linear head adds nothing: the training clips' mean."""
+    bottleneck = model.estimator
+    if not isinstance(bottleneck, ConceptBottleneck) or not hasattr(bottleneck.head_, "coef_"):
+        return None
+    return float(bottleneck.centre_[model.concepts.index(concept)])
+
+
+def _probability_at(model: Model, concept: str, value: float) -> float | None:
+    """Return the probability of a concept at one of its values; None where it has none."""
+    values = np.zeros((1, len(model.likely_concepts)))
+    column = list(model.likely_concepts).index(concept)
+    values[0, column] = value
+    p = float(model.probabilities_of(values)[0, column])
+    return None if np.isnan(p) else p
 
 
 def _absent(model: Model, concept: str) -> float | None:

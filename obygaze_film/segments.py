@@ -9,14 +9,17 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from obygaze_film.schema import ModelRecord, Run, durations, flags_in, is_counted, runs
+from obygaze_models.prediction import mean_probability
 
 SEGMENT_COLUMNS = (
     "movie", "model", "rank", "start_s", "end_s", "p", "p_low", "p_high", "peak_s", "reaches", "present",
-    "concepts", "concepts_p", "contributions", "flags",
+    "concepts", "concepts_p", "usual_p", "amounts", "contributions", "changes", "flags",
 )  # fmt: skip
 """present: the concepts that are seen and weigh most; concepts: these, and those that weigh most whether seen
-or not, with the probability of each and its contribution to the logit. Names and numbers are separated by
-semicolons, the heaviest first."""
+or not. Of each of these: its probability; the one at its usual value, where it adds nothing; whether there is
+more or less of it than usual; its contribution to the logit; and how much of the segment's probability is due
+to it: p less what p were at its usual value. Names and numbers are separated by semicolons, heaviest first;
+empty where the model has no usual value, as a tree."""
 
 DROP = 0.1
 """Difference between the probabilities at which a segment starts and ends."""
@@ -28,27 +31,74 @@ N_CONCEPTS = 3
 """Most concepts in the column `present`, and number of those that weigh most."""
 
 
+LEAST_CHANGE = 0.01
+"""Change of the probability from which on a concept is a reason."""
+
+LEAST_CONTRIBUTION = 0.05
+"""Contribution to the logit from which on a concept without a usual value is a reason."""
+
+
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """A concept of a segment: its mean probability and contribution to the logit, and whether it is seen."""
+    """A concept of a segment, and its two signs: more or less than usual, for or against.
+
+    Attributes
+    ----------
+    concept : str
+    p, contribution : float
+        Mean probability, and mean contribution to the logit.
+    is_present : bool
+        Whether it is seen: its probability reaches the concept's threshold.
+    usual_p : float or None
+        Its probability at its usual value, where the contribution is 0.
+    amount : str
+        ``more`` or ``less`` than usual; empty where no usual value is known.
+    change : float or None
+        Of the segment's probability, what is due to it: less the probability with the concept at its usual
+        value.
+    """
 
     concept: str
     p: float
     contribution: float
     is_present: bool
+    usual_p: float | None = None
+    amount: str = ""
+    change: float | None = None
+
+    @property
+    def is_for(self) -> bool:
+        """Whether it raises the probability."""
+        return (self.contribution if self.change is None else self.change) > 0
+
+    @property
+    def moves(self) -> bool:
+        """Whether it moves the probability enough to be a reason."""
+        if self.change is None:
+            return abs(self.contribution) >= LEAST_CONTRIBUTION
+        return abs(self.change) >= LEAST_CHANGE
 
 
 def reasons(segment: Mapping[Any, Any]) -> tuple[Reason, ...]:
     """Read the concepts of a row of `SEGMENT_COLUMNS`, the heaviest first."""
-    names, p, contributions = (
-        str(segment[name]).split(";") for name in ("concepts", "concepts_p", "contributions")
-    )
+    if not segment["concepts"]:
+        return ()
+    columns = ("concepts", "concepts_p", "contributions", "usual_p", "amounts", "changes")
+    cells = [str(segment[name]).split(";") for name in columns]
     present = str(segment["present"]).split(";")
-    return tuple(
-        Reason(name, float(own_p), float(contribution), name in present)
-        for name, own_p, contribution in zip(names, p, contributions, strict=True)
-        if name
-    )
+    read = []
+    for name, p, contribution, usual_p, amount, change in zip(*cells, strict=True):
+        reason = Reason(
+            name,
+            float(p),
+            float(contribution),
+            name in present,
+            usual_p=float(usual_p) if usual_p else None,
+            amount=amount,
+            change=float(change) if change else None,
+        )
+        read.append(reason)
+    return tuple(read)
 
 
 def find_segments(rows: pd.DataFrame, model: ModelRecord, top: int = 20) -> pd.DataFrame:
@@ -149,9 +199,22 @@ def means_of(rows: pd.DataFrame, weights: NDArray[np.float64], model: ModelRecor
         return float(np.average(rows[column], weights=weights))
 
     every = []
+    changes = _changes(rows, weights, model)
     for concept in model.concepts if model.by_concepts else ():
         p = mean(f"{concept.name}_p")
-        every.append(Reason(concept.name, p, mean(f"{concept.name}_contribution"), p >= concept.threshold_p))
+        amount = ""
+        if concept.usual is not None:
+            amount = "more" if mean(f"{concept.name}_value") > concept.usual else "less"
+        reason = Reason(
+            concept.name,
+            p,
+            mean(f"{concept.name}_contribution"),
+            p >= concept.threshold_p,
+            usual_p=concept.usual_p,
+            amount=amount,
+            change=changes.get(concept.name),
+        )
+        every.append(reason)
     every.sort(key=lambda reason: -abs(reason.contribution))
     present = [reason for reason in every if reason.is_present][:N_CONCEPTS]
     weighing = [reason for reason in every[:N_CONCEPTS] if reason.contribution]
@@ -161,5 +224,29 @@ def means_of(rows: pd.DataFrame, weights: NDArray[np.float64], model: ModelRecor
         "present": ";".join(reason.concept for reason in present),
         "concepts": ";".join(reason.concept for reason in named),
         "concepts_p": ";".join(f"{reason.p:.4f}" for reason in named),
+        "usual_p": ";".join(_cell(reason.usual_p) for reason in named),
+        "amounts": ";".join(reason.amount for reason in named),
         "contributions": ";".join(f"{reason.contribution:.4f}" for reason in named),
+        "changes": ";".join(_cell(reason.change) for reason in named),
     }
+
+
+def _cell(value: float | None) -> str:
+    return "" if value is None else f"{value:.4f}"
+
+
+def _changes(rows: pd.DataFrame, weights: NDArray[np.float64], model: ModelRecord) -> dict[str, float]:
+    """Compute how much of the probability of rows [N], by weights [N], is due to each concept.
+
+    It is the mean probability less that with the concept at its usual value, where it adds nothing to the
+    logit. Concepts without a usual value are left out.
+    """
+    names = [concept.name for concept in model.concepts if concept.usual is not None]
+    if not (names and model.by_concepts and model.calibration):
+        return {}
+    logits = rows["logit"].to_numpy(dtype=np.float64)
+    added = rows[[f"{name}_contribution" for name in names]].to_numpy(dtype=np.float64).T
+    every = np.concatenate([logits[None], logits - added])
+    p = mean_probability(np.array(model.calibration.draws), every.ravel()).reshape(every.shape)
+    averages = np.average(p, axis=1, weights=weights)
+    return dict(zip(names, (averages[0] - averages[1:]).tolist(), strict=True))

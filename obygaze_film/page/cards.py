@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from obygaze_film.page import charts
-from obygaze_film.page.phrases import Words, clock
+from obygaze_film.page.phrases import clock, why
 from obygaze_film.segments import Reason, reasons
 
 if TYPE_CHECKING:
@@ -28,8 +28,7 @@ def cards(view: "FilmView") -> list[dict[str, Any]]:
     shown = [
         {
             **row,
-            "sentence": sentence(of_row, words),
-            "absent": absent(of_row, words),
+            "sentence": why(of_row, words, view.near_chance),
             "parts": [concept_bar(part, largest, view) for part in of_row],
             "traces": _traces(view, [part.concept for part in of_row if part.is_present], row),
         }
@@ -37,37 +36,6 @@ def cards(view: "FilmView") -> list[dict[str, Any]]:
     ]
     _number(shown, view.whole_s)
     return shown
-
-
-def sentence(parts: Sequence[Reason], words: Words) -> str:
-    """Name the concepts that are seen; mainly those that weigh at least half as much as the heaviest."""
-    if not parts:
-        return ""
-    present = [(part.concept, part.contribution) for part in parts if part.is_present]
-    if not present:
-        return words["none_seen"]
-    most = max(abs(part.contribution) for part in parts)
-    main = [name for name, value in present if value >= most / 2 > 0]
-    rest = [name for name, value in present if 0 < value < most / 2]
-    against = [name for name, value in present if value < 0]
-    helps, speaks = "helps" if len(rest) == 1 else "help", "against" if len(against) == 1 else "againsts"
-    parted = (("mainly", main), (helps, rest), (speaks, against))
-    phrases = [words.say(key, names=words.listed(names)) for key, names in parted if names]
-    if not main:
-        phrases.reverse()
-    if not phrases:  # a tree need not ask for what is seen
-        phrases = [words.say("seen", names=words.listed([name for name, _ in present]))]
-    return "; ".join(phrases) + "."
-
-
-def absent(parts: Sequence[Reason], words: Words) -> str:
-    """Name the concepts that are not seen and weigh, by their sign."""
-    missing = [part for part in parts if not part.is_present]
-    names = {
-        "absent_for": [part.concept for part in missing if part.contribution > 0],
-        "absent_against": [part.concept for part in missing if part.contribution < 0],
-    }
-    return " ".join(words.say(key, names=words.listed(named)) for key, named in names.items() if named)
 
 
 def _traces(view: "FilmView", concepts: Sequence[str], row: Mapping[Any, Any]) -> list[dict[str, Any]]:

@@ -3,14 +3,14 @@
 import math
 import tomllib
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any, Final
 
 import pandas as pd
 
 from obygaze_film.notes import LATER, Said, texts
 from obygaze_film.schema import FLAGS, CorrectedRate, FilmRecord, JudgesAgreement, ModelRecord
-from obygaze_film.segments import reasons
+from obygaze_film.segments import Reason, reasons
 from obygaze_models.report import asset
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ def first_sentence(model: ModelRecord, segments: pd.DataFrame, whole_s: float, w
     """Name the passages that reach the threshold, their time, what they are marked as, and by which concepts.
 
     What they are marked as is the codebook's own wording (`means`), or else the level's name. The concepts
-    are those seen, and not speaking against it, in at least half of the passages' time. Empty for a model
+    are those seen, and speaking for it, in at least half of the passages' time. Empty for a model
     that predicts nothing of it.
 
     Parameters
@@ -178,18 +178,58 @@ def first_sentence(model: ModelRecord, segments: pd.DataFrame, whole_s: float, w
     seen: defaultdict[str, float] = defaultdict(float)
     for row, length in zip(passages.to_dict(orient="records"), lengths, strict=True):
         for part in reasons(row):
-            if part.is_present and part.contribution >= 0:
+            if part.is_present and part.moves and part.is_for:
                 seen[part.concept] += length
     total = float(lengths.sum())
     often = sorted((name for name in seen if seen[name] >= total / 2), key=lambda name: -seen[name])
+    near_chance = {concept.name for concept in model.concepts if concept.is_near_chance}
+    named = [f"{name} ({words['why_near_chance']})" if name in near_chance else name for name in often]
     return words.say(
         "sentence" if len(passages) > 1 else "sentence_one",
         n=len(passages),
         time=str(round(total / 60)) if total >= SHORT_S else words.duration(total),
         whole=words.duration(whole_s),
         means=marked,
-        mostly=words.say("mostly", names=words.listed(often[:MOST_NAMES])) if often else "",
+        mostly=words.say("mostly", names=words.listed(named[:MOST_NAMES])) if named else "",
     )
+
+
+def why(parts: Sequence[Reason], words: Words, near_chance: Set[str] = frozenset()) -> str:
+    """Say what speaks for a passage and what against it: more or less than usual of which concepts.
+
+    What moves its probability by less than `LEAST_CHANGE` is left out. Of a model without usual values, as a
+    tree, the concepts are named alone.
+
+    Parameters
+    ----------
+    parts : sequence of Reason
+    words : Words
+    near_chance : set of str
+        Concepts that films left out show to be found no better than chance, which is said.
+    """
+    if not parts:
+        return ""
+    sentences = []
+    for key, is_for in (("why_for", True), ("why_against", False)):
+        own = [part for part in parts if part.moves and part.is_for == is_for]
+        if own:
+            named = [_reason(part, words, is_near_chance=part.concept in near_chance) for part in own]
+            sentences.append(words.say(key, reasons="; ".join(named)))
+    return " ".join(sentences) or words["why_nothing"]
+
+
+def _reason(part: Reason, words: Words, *, is_near_chance: bool) -> str:
+    """Write a reason: more or less than usual of a concept, with its probability beside the usual one."""
+    amount = words.say(f"why_{part.amount}", concept=part.concept) if part.amount else part.concept
+    notes = []
+    if part.usual_p is not None:
+        p, usual = words.probability(part.p), words.probability(part.usual_p)
+        # Means of probabilities and of values may part: then numbers that say the opposite are not printed.
+        if p != usual and (part.p > part.usual_p) == (part.amount == "more"):
+            notes.append(words.say("why_usual", p=p, usual=usual))
+    if is_near_chance:
+        notes.append(words["why_near_chance"])
+    return f"{amount} ({', '.join(notes)})" if notes else amount
 
 
 def judge_name(name: str, words: Words) -> str:

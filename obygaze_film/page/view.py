@@ -78,6 +78,7 @@ class FilmView:
         self.evidence = evidence(self.model, words)
         self.sentence = first_sentence(self.model, self.segments, self.whole_s, words)
         self.concepts = self._concepts()
+        self.near_chance = {concept.name for concept in self.model.concepts if concept.is_near_chance}
         self.doubtful = {concept.name for concept, _ in self.concepts if not concept.is_found}
         self.frames = film.frames[film.frames["model"] == self.model.key]
 

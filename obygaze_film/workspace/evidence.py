@@ -9,8 +9,8 @@ import pandas as pd
 
 import obygaze_features as of
 from obygaze_features.errors import ObygazeError
-from obygaze_film.page.cards import absent, concept_bar, sentence
-from obygaze_film.page.phrases import Words, clock
+from obygaze_film.page.cards import concept_bar
+from obygaze_film.page.phrases import Words, clock, why
 from obygaze_film.page.view import FilmView
 from obygaze_film.rows import windows_of
 from obygaze_film.schema import ModelRecord, flags_in, is_counted
@@ -36,7 +36,7 @@ def span_evidence(
     -------
     dict
         `p`, `band` and `reaches` (of the rows inside, weighted by how long they lie in it; empty where none
-        is counted, and `flags` says why), `sentence`, `absent`, `parts` of concepts, `cuts`, `said`, `like`.
+        is counted, and `flags` says why), `sentence`, `note`, `parts` of concepts, `cuts`, `said`, `like`.
     """
     view = film.view(words.language)
     rows = view.rows
@@ -47,7 +47,7 @@ def span_evidence(
     spoken = lines[(lines["end_s"] > start_s) & (lines["start_s"] < end_s)]
     cuts = film.timeline.shots["start_s"]
     found: dict[str, Any] = {
-        "p": "", "band": "", "reaches": False, "sentence": "", "absent": "", "parts": [],
+        "p": "", "band": "", "reaches": False, "sentence": "", "note": "", "parts": [],
         "flags": words.flags(";".join(flags_in(rows[overlap > 0]))),
         "cuts": int(((cuts > start_s) & (cuts < end_s)).sum()),
         "said": [{"start": start, "clock": clock(start), "text": text}
@@ -65,15 +65,15 @@ def _seen(view: FilmView, rows: pd.DataFrame, weights: Any, words: Words) -> dic
     parts = reasons(means)
     largest = max((abs(part.contribution) for part in parts), default=1.0) or 1.0
     p = means["p"]
-    said = [absent(parts, words)]
+    note = ""
     if parts and view.model.by_concepts and all(concept.absent is None for concept in view.model.concepts):
-        said.append(words["desk_no_without"])
+        note = words["desk_no_without"]
     return {
         "p": words.probability(p),
         "band": words.interval(means["p_low"], means["p_high"], "–"),
         "reaches": p >= (view.model.threshold_p or 0.0),
-        "sentence": sentence(parts, words),
-        "absent": " ".join(filter(None, said)),
+        "sentence": why(parts, words, view.near_chance),
+        "note": note,
         "parts": [
             concept_bar(part, largest, view)
             | {"p": words.probability(part.p, "desk_hundredth"), "seen": part.is_present}

@@ -199,8 +199,11 @@ class ConceptBottleneck(LogitClassifier):
         base, (parts,), (residual,) = self.contributions(given)
         values = self._values(rows)[0]
         percentiles = (self.train_values_ <= values).mean(axis=0) * 100
-        columns = (column[: len(names)].tolist() for column in (values, percentiles, parts))
-        contributions = tuple(map(Contribution, names, *columns))
+        usual: list[float | None] = [None] * len(names)
+        if hasattr(self.head_, "coef_"):
+            usual = self.centre_[: len(names)].tolist()
+        columns = [column[: len(names)].tolist() for column in (values, percentiles, parts)]
+        contributions = tuple(map(Contribution, names, *columns, usual))
         score, path = base + float(parts.sum()) + float(residual), path_of(self.head_, values, names)
         return Explanation(score, self.threshold_, base, contributions, float(residual), path)
 

@@ -180,12 +180,22 @@ class Contribution:
         Share of the training clips with a value no larger, in percent.
     contribution : float
         What the concept adds to the score.
+    usual : float or None
+        The value at which it adds nothing, the training clips' mean; None of a tree.
     """
 
     concept: str
     value: float
     percentile: float
     contribution: float
+    usual: float | None = None
+
+    @property
+    def amount(self) -> str:
+        """``more`` or ``less`` than usual; empty where no usual value is known."""
+        if self.usual is None:
+            return ""
+        return "more" if self.value > self.usual else "less"
 
 
 @dataclass(frozen=True, slots=True)

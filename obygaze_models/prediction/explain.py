@@ -33,7 +33,10 @@ MOST_CONCEPTS = 4
 """Concepts whose frames a terminal shows; JSON has all."""
 
 LEAST = 0.005
-"""Contribution above which a concept is named among the reasons."""
+"""Contribution above which a concept is named among the reasons, where nothing says what it does to p."""
+
+LEAST_CHANGE = 0.01
+"""Change of the probability from which on a concept is named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,9 @@ class Explained:
         from which on it counts as seen (`Model.concept_thresholds`).
     seen : tuple of str
         The concepts that reach theirs.
+    changes : tuple of float
+        Of the probability, what is due to each concept: less that with the concept at its usual value. None
+        without calibration, or where the concept has no usual value.
     ends : tuple of (Decision, Decision)
         The decision with each concept at the 5th and at the 95th percentile of the training clips' values.
     set_to : dict of str to float
@@ -103,6 +109,7 @@ class Explained:
     concept_p: tuple[float | None, ...] = ()
     concept_thresholds: tuple[float, ...] = ()
     seen: tuple[str, ...] = ()
+    changes: tuple[float | None, ...] = ()
     ends: tuple[tuple[Decision, Decision], ...] = ()
     set_to: Mapping[str, float] = field(default_factory=dict)
     changed: Decision | None = None
@@ -167,6 +174,7 @@ def explain(model: Model, stores: Sequence[Store], clip_id: str, set_to: Mapping
         concept_p=tuple(concept_p),
         concept_thresholds=tuple(thresholds),
         seen=tuple(name for name, p, threshold in of_concepts if p is not None and p >= threshold),
+        changes=_changes(model, explained.decision, parts),
         ends=tuple(zip(low, high, strict=True)),
         changed=changed,
     )
@@ -215,21 +223,41 @@ def parse_settings(settings: Sequence[str]) -> dict[str, float]:
     return quantiles
 
 
+def _changes(model: Model, decision: Decision, parts: Explanation | None) -> tuple[float | None, ...]:
+    """Compute what each concept does to the probability of a clip."""
+    changes: list[float | None] = []
+    for part in () if parts is None else parts.contributions:
+        at_usual = _decide(model, np.array([decision.logit - part.contribution])).p
+        known = part.usual is not None and decision.p is not None and at_usual is not None
+        changes.append(decision.p - at_usual if known else None)  # type: ignore[operator]
+    return tuple(changes)
+
+
+def _reasons(
+    concepts: Sequence[tuple[Contribution, float | None, float | None]],
+) -> dict[str, list[tuple[str, Contribution, float | None]]]:
+    """Part concepts, the strongest first, into those for the positive class and those against it.
+
+    Each is said to be more or less than usual, where a usual value is known. What moves the probability by
+    less than `LEAST_CHANGE` is left out.
+    """
+    reasons: dict[str, list[tuple[str, Contribution, float | None]]] = {"for it": [], "against it": []}
+    for part, p, change in concepts:
+        moved, least = (part.contribution, LEAST) if change is None else (change, LEAST_CHANGE)
+        if abs(moved) >= least:
+            name = f"{part.amount} {part.concept} than usual" if part.amount else part.concept
+            reasons["for it" if moved > 0 else "against it"].append((name, part, p))
+    return reasons
+
+
 def describe(explained: Explained, model: Model) -> str:
     """Describe the decision in words and tables."""
     contributions = () if explained.parts is None else explained.parts.contributions
     columns = (contributions, explained.concept_p, explained.concept_thresholds, explained.ends)
     concepts = list(zip(*columns, strict=True))
     strongest = sorted(concepts, key=lambda own: -abs(own[0].contribution))
-    # Of the largest contributions, those of concepts that are seen, and apart those of the others.
-    labelled = None not in explained.concept_p
-    kinds = ("seen, ", "absent, ") if labelled else ("",)
-    sides = ("in favour", "against")
-    reasons: dict[str, list[Any]] = {f"{kind}counted {side}": [] for kind in kinds for side in sides}
-    for part, p, *_ in strongest:
-        if abs(part.contribution) > LEAST:
-            kind = kinds[labelled and part.concept not in explained.seen]
-            reasons[f"{kind}counted {sides[part.contribution < 0]}"].append((part, p))
+    change_of = {part.concept: change for part, change in zip(contributions, explained.changes, strict=True)}
+    reasons = _reasons([(part, p, change_of[part.concept]) for part, p, *_ in strongest])
     rows = [
         (name, "absent" if value is None else f"{value:+.3f}" if value else "no weight")
         for name, value in explained.modalities.items()
@@ -239,7 +267,7 @@ def describe(explained: Explained, model: Model) -> str:
         "task": model.card.target["name"],
         "sides": model.card.target["classes"],
         "largest": isinstance(model.estimator, LinearFusion) and model.estimator.largest,
-        "labelled": labelled,
+        "labelled": None not in explained.concept_p,
         "reasons": reasons,
         "modalities": table(rows, ["modality", "contribution"], right=[1]),
         "concepts": _concepts_table(concepts if len(concepts) <= MOST_ROWS else strongest[:MOST_ROWS]),

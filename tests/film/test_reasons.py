@@ -79,7 +79,8 @@ def test_the_page_names_what_is_absent_apart_and_draws_no_frames_of_it(film):
     cards = re.findall(r'<li class="card".*?</li>', film_page([film]), re.DOTALL)
     (card,) = (card for card in cards if 'aria-hidden="true">1</span>' in card)
     words = text_of(card)
-    assert "Body helps. Absent, counted in favour: Activity. Absent, counted against: Look." in words
+    assert "For it: more Activity than usual; more Body than usual (0.95, usual 0.17)" in words
+    assert "Against it: more Look than usual (found no better than chance)" in words
     assert "Activity absent, 0.01 +5.00" in words
     frames = card[card.index("Inside the segment") :]
     assert "Body" in frames

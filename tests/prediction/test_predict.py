@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -245,7 +246,7 @@ def test_a_concept_is_seen_where_its_plane_and_its_probability_say_so(shelf, mor
     assert load_model(shelf.paths["linear"]).concept_thresholds.size == 0
 
 
-def test_only_concepts_that_are_seen_are_said_to_be(shelf, more):
+def test_each_reason_has_the_direction_of_the_probability_and_what_is_seen_is(shelf, more):
     model = load_model(shelf.paths["pcbm_lr"])
     table = predict(model, [more[0]]).table
     for clip in table[table["p"].notna()].head(20).to_dict(orient="records"):
@@ -256,13 +257,17 @@ def test_only_concepts_that_are_seen_are_said_to_be(shelf, more):
             if clip[f"{name}_p"] >= threshold
         }
         assert set(found.seen) == there
-        for line in describe(found, model).splitlines():
-            what, colon, named = line.partition(": ")
-            if colon and what.startswith(("seen", "absent")):
-                own = {name for name in model.concepts if f"{name} (p" in named}
-                assert own <= there if what.startswith("seen") else not own & there
-                sign = 1 if what.endswith("favour") else -1
-                assert all(sign * clip[f"{name}_contribution"] > 0 for name in own)
+        text = describe(found, model)
+        reasons = dict(re.findall("^(for it|against it): (.*)$", text, re.MULTILINE))
+        for part, change in zip(found.parts.contributions, found.changes, strict=True):
+            logit = np.array([found.decision.logit - part.contribution])
+            assert change == pytest.approx(found.decision.p - model.calibration.probability(logit)[0])
+            named = [side for side, said in reasons.items() if f" {part.concept} than usual" in said]
+            assert named in ([], ["for it" if change > 0 else "against it"])
+            assert not named or abs(change) >= 0.01
+            if named:
+                amount = "more" if part.value > part.usual else "less"
+                assert f"{amount} {part.concept} than usual" in reasons[named[0]]
 
 
 def test_of_a_clip_unlike_any_only_that_is_said(shelf, alien):

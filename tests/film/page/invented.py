@@ -121,6 +121,7 @@ def invented_film(
     for name, ap, chance in concepts:
         low = chance + 0.02 if name in FOUND else chance - 0.03
         measured = {"threshold_p": 0.5, "ap": ap, "low": low, "high": ap + 0.06, "chance": chance}
+        measured |= {"usual": 0.0, "usual_p": float(1 / (1 + np.exp(1.6)))}
         model["concepts"].append({"name": name} | measured)
     facts = {"movie": movie, "title": title, "year": year, "duration_s": duration_s}
     record = RECORD | facts | {"models": [model]}

@@ -11,12 +11,12 @@ import pytest
 from msgspec.structs import replace
 
 from obygaze_film.page import LANGUAGES, cards, charts, film_page
-from obygaze_film.page.cards import absent, sentence
 from obygaze_film.page.figures import film_figure
-from obygaze_film.page.phrases import Words, clock, evidence, first_sentence, heading
+from obygaze_film.page.phrases import Words, clock, evidence, first_sentence, heading, why
 from obygaze_film.page.view import FilmView
 from obygaze_film.schema import EvidenceRecord
 from obygaze_film.segments import Reason, reasons
+from obygaze_models.prediction import mean_probability
 from obygaze_models.report.pages import asset
 from tests.film.page.invented import invented_film, with_model
 
@@ -75,15 +75,16 @@ def test_the_first_sentence_is_in_the_codebooks_words_and_counts_what_reaches_th
     start = f"The model marks {len(reached)} passages, {minutes} of 120 minutes, as staged like what experts "
     start += "call M: mostly "
     assert sentence.startswith(start)
-    names = re.split(", | and ", sentence.removeprefix(start).rstrip("."))
+    found = sentence.removeprefix(start).rstrip(".").replace(" (found no better than chance)", "")
+    names = re.split(", | and ", found)
     assert 1 <= len(names) <= 3
     seconds = dict.fromkeys(names, 0.0)
     for row in reached.to_dict(orient="records"):
         for part in reasons(row):
-            if part.is_present and part.contribution >= 0 and part.concept in seconds:
+            if part.is_present and part.moves and part.is_for and part.concept in seconds:
                 seconds[part.concept] += row["end_s"] - row["start_s"]
     assert min(seconds.values()) >= (reached["end_s"] - reached["start_s"]).sum() / 2
-    against = reached.assign(contributions=reached["contributions"].str.replace(r"[^;]+", "-1", regex=True))
+    against = reached.assign(changes=reached["changes"].str.replace(r"[^;]+", "-1", regex=True))
     assert "mostly" not in first_sentence(film.model(), against, 7200.0, Words("en"))
     sentence = with_model(meant, threshold_p=1.0).sentence("pcbm_lr", "fr")
     assert sentence.startswith("Le modèle ne marque aucun passage")
@@ -242,24 +243,72 @@ def test_the_line_goes_through_every_probability_and_breaks_where_there_is_none(
     assert charts.line(rows).count("M") == 2
 
 
+def reason(name, change, *, amount="more", p=0.5, usual_p=0.2):
+    return Reason(name, p, np.sign(change), is_present=p > 0.4, usual_p=usual_p, amount=amount, change=change)
+
+
 @pytest.mark.parametrize(
     ("parts", "said"),
     [
+        ([reason("Look", 0.3)], "For it: more Look than usual (0.50, usual 0.20)."),
         (
-            [("Body", 1.4), ("Clothing", 1.1), ("Type of shot", 0.3)],
-            "Mainly Body and Clothing; Type of shot helps.",
+            [reason("Look", 0.3, p=0.33, usual_p=0.18), reason("Body", 0.1, amount="less", p=0.1)],
+            "For it: more Look than usual (0.33, usual 0.18); less Body than usual (0.10, usual 0.20).",
         ),
-        ([("Body", 1.4), ("Look", -0.3)], "Mainly Body; Look speaks against it."),
-        ([("Look", -1.4), ("Body", 0.3)], "Look speaks against it; Body helps."),
-        ([("A", -1.0), ("B", -0.9)], "A and B speak against it."),
-        ([("A", 0.0)], "Seen: A."),
+        (
+            [reason("Body", -0.3), reason("Look", 0.1, amount="less", p=0.3)],
+            # Means of the two scales part: numbers that say the opposite are left out.
+            "For it: less Look than usual. Against it: more Body than usual (0.50, usual 0.20).",
+        ),
+        (
+            [reason("Body", 0.009), reason("Look", -0.01)],
+            "Against it: more Look than usual (0.50, usual 0.20).",
+        ),
+        ([reason("Body", 0.009)], "No concept moves the probability by 0.01."),
+        (
+            [reason("Vague", 0.2, p=0.204)],
+            "For it: more Vague than usual (found no better than chance).",
+        ),
+        (
+            [Reason("A", 0.9, 1.0, is_present=True), Reason("B", 0.1, -1.0, is_present=False)],
+            "For it: A. Against it: B.",
+        ),
         ([], ""),
     ],
 )
-def test_one_plain_sentence_says_why(parts, said):
-    present = [Reason(name, 0.9, value, is_present=True) for name, value in parts]
-    assert sentence(present, Words("en")) == said
-    assert absent(present, Words("en")) == ""
+def test_a_reason_has_two_signs_and_its_doubt(parts, said):
+    assert why(parts, Words("en"), {"Vague"}) == said
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_direction_of_each_reason_is_that_of_the_probability(seed):
+    """Moved to its usual value, a concept that spoke for a passage lowers its probability."""
+    film = invented_film(seed=seed, **SMALL)
+    model, rows = film.model(), film.rows()
+    n_reasons = 0
+    for row in film.segments().to_dict(orient="records"):
+        inside = rows[(rows["start_s"] >= row["start_s"]) & (rows["end_s"] <= row["end_s"])]
+        inside = inside[inside["p"].notna()]
+        weights = (inside["end_s"] - inside["start_s"]).to_numpy()
+        draws = np.array(model.calibration.draws)
+        for part in reasons(row):
+            moved = inside["logit"] - inside[f"{part.concept}_contribution"]
+            p, at_usual = (
+                np.average(mean_probability(draws, logits.to_numpy()), weights=weights)
+                for logits in (inside["logit"], moved)
+            )
+            assert part.change == pytest.approx(p - at_usual, abs=1e-4)
+            assert part.is_for == (p > at_usual) or abs(p - at_usual) < 1e-4
+            value = np.average(inside[f"{part.concept}_value"], weights=weights)
+            assert part.amount == ("more" if value > 0 else "less")
+            sentence = why([part], Words("en"))
+            if part.moves:
+                assert sentence.startswith("For it" if p > at_usual else "Against it")
+                assert f"{part.amount} {part.concept} than usual" in sentence
+                n_reasons += 1
+            else:
+                assert part.concept not in sentence
+    assert n_reasons > 10
 
 
 def test_words_of_numbers():
@@ -281,9 +330,9 @@ def test_what_rounds_to_a_hundredth_is_written_and_what_has_no_share_is_no_reaso
     assert words.interval(0.004, 0.2, " to ") == "<0.01 to 0.20"
     assert [words.interval(0.001, high, " to ") for high in (0.004, 0.005)] == ["", "<0.01 to 0.01"]
     assert words.spoken(0.0, 0.0, 0.005) != words.spoken(0.0, 0.0, 0.004)
-    reasons = [Reason("Body", 0.1, 0.0, is_present=False), Reason("Look", 0.1, 0.4, is_present=False)]
-    assert "Body" not in absent(reasons, words)
-    assert "Look" in absent(reasons, words)
+    weighing = [Reason("Body", 0.1, 0.0, is_present=False), Reason("Look", 0.1, 0.4, is_present=False)]
+    assert "Body" not in why(weighing, words)
+    assert "Look" in why(weighing, words)
 
 
 def test_numbers_above_the_timeline_keep_their_distance():
