@@ -120,6 +120,6 @@ ROWS: Final = (
             "panel given": Column(digits=2),
             "panel holds": Column(low=0.93),
         },
-        full=20,
+        full=220,
     ),
 )
