@@ -294,7 +294,7 @@ def _estimate_sequential_poisson(cells: Cells, judged: NDArray[np.int64], y: Flo
     )  # fmt: skip
     names = ("value", "low", "high", "alone_low", "alone_high")
     if y.shape[1] < LEAST:  # of so few there was no number
-        of_open = moved_out(of_open, y, 1.0 * is_open[judged], chances[judged])
+        of_open = moved_out(of_open, y, np.where(is_open[judged], 1.0, 0.0), chances[judged])
     return replace(of_open, **{name: known + rest * getattr(of_open, name) for name in names})
 
 
