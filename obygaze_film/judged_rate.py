@@ -9,7 +9,6 @@ import msgspec
 import numpy as np
 from msgspec import Struct, structs
 from numpy.typing import NDArray
-from scipy.special import betaincinv
 
 from obygaze_features.door import decoded
 from obygaze_features.io import write_whole
@@ -20,7 +19,6 @@ from obygaze_film.cells import Cells, Floats, cells_by
 from obygaze_film.draws import SUCCESSIVE, Law
 from obygaze_film.errors import FilmError
 from obygaze_film.judged_windows import (
-    LEAST,
     JudgedFilm,
     JudgedWindows,
     judged_film,
@@ -28,7 +26,7 @@ from obygaze_film.judged_windows import (
     votes,
 )
 from obygaze_film.notes import said
-from obygaze_film.rate_estimates import LEVEL, Estimates, PossibleShares, estimate_rate
+from obygaze_film.rate_estimates import LEVEL, Estimates, estimate_rate
 from obygaze_film.schema import (
     UNREADABLE,
     CorrectedRate,
@@ -248,27 +246,10 @@ def _too_few(film: JudgedFilm, n: int, notices: Sequence[str]) -> FilmError:
 
 
 def estimate_windows(windows: JudgedWindows) -> Estimates:
-    """Estimate the mean share of the judges of some windows, each of which all of them judged.
-
-    Of fewer than 10 windows of one judge the interval holds the exact one of as many draws as well (Clopper
-    and Pearson, Biometrika 26, 1934): score intervals of so few hold shares near .1 in .90 of draws.
-    """
+    """Estimate the mean share of the judges of some windows, each of which all of them judged."""
     order, y, _ = votes(windows.by_cell)
     cells, judges = windows.sure_cells, windows.common_judges
-    found = estimate_rate(cells, order[None], y[None], law=windows.law, judges=judges)
-    if len(order) >= LEAST or judges > 1:
-        return found
-    low, high = PossibleShares(cells.content, order, y, judges).interval(*exact_interval(y))
-    return replace(found, low=np.minimum(found.low, low), high=np.maximum(found.high, high))
-
-
-def exact_interval(y: Floats) -> tuple[float, float]:
-    """Compute the exact 95 % interval of a share from n draws [n], each 0 or 1."""
-    n, n_positive = len(y), int(y.sum())
-    tail = (1 - LEVEL) / 2
-    low = float(betaincinv(n_positive, n - n_positive + 1, tail)) if n_positive else 0.0
-    high = float(betaincinv(n_positive + 1, n - n_positive, 1 - tail)) if n_positive < n else 1.0
-    return low, high
+    return estimate_rate(cells, order[None], y[None], law=windows.law, judges=judges)
 
 
 class _Estimator:

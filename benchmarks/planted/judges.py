@@ -1,16 +1,18 @@
 """A film's share by several judges (`film rate`): each one's own, and all together's."""
 
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from benchmarks.planted.rates import modelled
 from benchmarks.planted.row import Cell, Column, Draw, Floats, Row
 from benchmarks.planted.worlds import SECONDS, TWOFOLD, Content, Second
 from obygaze_film.cells import Cells
 from obygaze_film.draws import SUCCESSIVE
-from obygaze_film.judged_rate import estimate_windows
-from obygaze_film.judged_windows import JudgedFilm, JudgedWindows, least_judged
+from obygaze_film.judged_windows import JudgedFilm, JudgedWindows, least_judged, votes
+from obygaze_film.rate_estimates import estimate_rate
 
 SIZE: Final = 130
 """Windows of a film: 100 minutes of 46 s."""
@@ -29,21 +31,19 @@ def judged(rng: np.random.Generator, k: int, second: Second, content: Content) -
     cells = Cells(np.zeros((SIZE, 2)), seconds, seconds, p)
     truth = {judge: float(np.average(own, weights=seconds)) for judge, own in calls.items()}
     name = str(rng.integers(2**31))
-    first_holds, second_holds, panel_holds, given = [], [], [], []
+    films = []
     for seed in range(10):
         order = cells.drawn(name, seed)
-        film = film_of(cells, order, {FIRST: calls[FIRST][order[:MOST]], SECOND: calls[SECOND][order[:k]]})
-        first_holds.append(holds(film.of(FIRST), truth[FIRST]))
-        second_holds.append(holds(film.of(SECOND), truth[SECOND]))
-        panel = film.panel()
-        is_given = len(panel.by_cell) >= least_judged(cells)
-        given.append(is_given)
-        panel_holds.append(holds(panel, float(np.mean([*truth.values()]))) if is_given else np.nan)
+        own = {FIRST: calls[FIRST][order[:MOST]], SECOND: calls[SECOND][order[:k]]}
+        films.append(film_of(cells, order, own))
+    panels = [film.panel() for film in films]
+    is_given = len(panels[0].by_cell) >= least_judged(cells)
+    mean = float(np.mean([*truth.values()]))
     return {
-        "first's holds": first_holds,
-        "second's holds": second_holds,
-        "panel given": given,
-        "panel holds": panel_holds,
+        "first's holds": holds([film.of(FIRST) for film in films], truth[FIRST]),
+        "second's holds": holds([film.of(SECOND) for film in films], truth[SECOND]),
+        "panel given": is_given,
+        "panel holds": holds(panels, mean) if is_given else np.nan,
     }
 
 
@@ -60,10 +60,12 @@ def film_of(cells: Cells, order: list[int], judged_by: dict[str, Floats]) -> Jud
     )
 
 
-def holds(windows: JudgedWindows, truth: float) -> bool:
-    """Whether the interval holds a share."""
-    found = estimate_windows(windows)
-    return bool(found.low[0] <= truth + 1e-9 and truth <= found.high[0] + 1e-9)
+def holds(draws: Sequence[JudgedWindows], truth: float) -> NDArray[np.bool_]:
+    """Say whether the intervals from draws of one film hold a share."""
+    orders, y, _ = zip(*(votes(windows.by_cell) for windows in draws), strict=True)
+    cells, judges = draws[0].sure_cells, draws[0].common_judges
+    found = estimate_rate(cells, np.array(orders), np.array(y), law=draws[0].law, judges=judges)
+    return np.asarray((found.low <= truth + 1e-9) & (truth <= found.high + 1e-9))
 
 
 ROWS: Final = (
@@ -90,6 +92,6 @@ ROWS: Final = (
             "panel given": Column(digits=2),
             "panel holds": Column(low=0.93),
         },
-        full=20,
+        full=220,
     ),
 )

@@ -6,6 +6,7 @@ from typing import Final
 
 import numpy as np
 from scipy.special import expit, logit, ndtri
+from scipy.stats import hypergeom
 
 from benchmarks.planted.corpora import smooth
 from benchmarks.planted.row import Cell, Column, Draw, Floats, Row
@@ -201,6 +202,22 @@ def by_content(rng: np.random.Generator, world: World, part: float) -> Draw:
     }
 
 
+def by_count(_: np.random.Generator, size: int, n: int) -> Draw:
+    """Compute how often an interval of n of some windows alike, without a model, holds each share."""
+    counts = np.arange(n + 1)
+    y = (np.arange(n)[None] < counts[:, None]).astype(np.float64)
+    alike = np.full(size, WINDOW_S)
+    cells = Cells(np.zeros((size, 2)), alike, alike, np.full(size, 0.5))
+    found = estimate_rate(cells, np.tile(np.arange(n), (n + 1, 1)), y)
+    holds, widths = [], []
+    for positives in range(round(0.05 * size), round(0.5 * size) + 1):
+        chances = hypergeom(size, positives, n).pmf(counts)
+        share = positives / size
+        holds.append(chances @ ((found.low <= share) & (share <= found.high)))
+        widths.append(chances @ (found.high - found.low))
+    return {"holds the worst share": min(holds), "a share": np.mean(holds), "width": np.mean(widths)}
+
+
 def at_any_time(rng: np.random.Generator, world: World) -> Draw:
     """Judge all windows of a film at the desk: whether its share was refuted at any time before."""
     cells, y = world.draw(rng)
@@ -301,6 +318,15 @@ ROWS = [
         [Cell((str(size), str(n)), (size, n, 0.2, name))
          for size, n in ((26, 10), (26, 20), (26, 25), (13, 10), (13, 12)) for name in list(MODELS)[:3]],
         on_grid, {"holds": Column(0.9)}, full=30, small=2,
+    ),
+    Row(
+        "rate-counts", CODE, "film rate",
+        "Windows alike and no model: how often the interval holds the share, of those from .05 to .5, that "
+        "it holds least often, and one of them on average, by the chances of all draws.",
+        ("windows", "judged"),
+        [Cell((str(size), str(n)), (size, n)) for size in (40, 130, 400) for n in (5, 10, 15, 20, 30)],
+        by_count, {"holds the worst share": Column(0.93), "a share": Column(0.95), "width": SHOWN},
+        full=1, small=1,
     ),
     Row(
         "rate-lengths", CODE, "film rate",

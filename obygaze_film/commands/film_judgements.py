@@ -42,7 +42,9 @@ def next_(
     draws all at random, in proportion to their content (without black and credits), and shows no score: from
     such judgements `obygaze film rate` estimates each film's rate. The file is a manifest: fill in the
     columns level, concepts and annotator, with --blind in the order of the list, so that you may stop at any
-    row. The same films give the same windows; a larger --n adds to them; those of --judged are left out.
+    row. Its columns place, law, seed and content_s say how each window was drawn (its place in the order, the
+    law, the random seed and its seconds of content), and definition under which codebook: leave them as they
+    are. The same films give the same windows; a larger --n adds to them; those of --judged are left out.
 
     \b
     Examples:

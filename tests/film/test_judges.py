@@ -11,7 +11,6 @@ from obygaze_film.errors import FilmError
 from obygaze_film.judged_rate import (
     correct_rate,
     correct_rates,
-    exact_interval,
     main_rate,
     rates_by_definition,
 )
@@ -151,13 +150,6 @@ def test_what_was_judged_under_two_definitions_has_a_number_under_each(timeline,
     assert any("15 judgements" in notice for notice in found.notices)
     alone = rates_by_definition(timeline, every.with_clips([*first, *unknown]))
     assert [rate.definition for rate in alone.rates] == [before] * 3
-
-
-@pytest.mark.parametrize(("positive", "low", "high"), [(0, 0, 0.522), (2, 0.053, 0.853), (5, 0.478, 1)])
-def test_of_fewer_than_ten_windows_the_interval_is_exact(positive, low, high):
-    """Ends of Clopper and Pearson of 0, 2 and 5 of 5, from their tables."""
-    labels = np.arange(5) < positive
-    assert exact_interval(labels.astype(float)) == pytest.approx((low, high), abs=5e-4)
 
 
 def test_few_windows_have_no_narrower_interval_than_the_exact_one(timeline, tmp_path, drawn):

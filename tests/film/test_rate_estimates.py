@@ -6,11 +6,18 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import hypergeom
+from scipy.stats import binomtest, hypergeom
 
 from obygaze_film.cells import Cells
 from obygaze_film.draws import SEQUENTIAL_POISSON, random_order
-from obygaze_film.rate_estimates import MOST_SUMS, estimate_rate, most_unseen, sums_of_whole
+from obygaze_film.rate_estimates import (
+    LEAST_LEVEL,
+    MOST_SUMS,
+    estimate_rate,
+    exact_interval,
+    most_unseen,
+    sums_of_whole,
+)
 
 
 def cells_of_content(content, p=None):
@@ -72,6 +79,43 @@ def test_an_interval_lies_within_what_the_judged_windows_leave_open(seed, sizes,
         most = known + content[order[n:]].sum() / content.sum()
         assert known - 1e-8 <= found.low[0] <= found.value[0] <= found.high[0] <= most + 1e-8
     assert (found.low[0], found.high[0]) == pytest.approx((known, known))
+
+
+@pytest.mark.parametrize(("k", "n"), [(0, 5), (2, 5), (5, 5), (4, 10), (13, 40)])
+def test_the_exact_interval_is_that_of_clopper_and_pearson(k, n):
+    expected = binomtest(k, n).proportion_ci(LEAST_LEVEL, method="exact")
+    low, high = exact_interval([k / n], [n])
+    assert (low[0], high[0]) == pytest.approx((expected.low, expected.high), abs=1e-6)
+
+
+def coverages(n_windows, n):
+    """By hand: a judge judges n of windows alike; the chance that each possible share is held, .05 to .95."""
+    labels = (np.arange(n)[None] < np.arange(n + 1)[:, None]).astype(float)
+    found = estimate_rate(cells_of_content([46.0] * n_windows), np.tile(np.arange(n), (n + 1, 1)), labels)
+    shares = {k: k / n_windows for k in range(round(0.05 * n_windows), round(0.95 * n_windows) + 1)}
+    holds = {k: (found.low <= share) & (share <= found.high) for k, share in shares.items()}
+    return [hypergeom(n_windows, k, n).pmf(np.arange(n + 1)) @ holds[k] for k in shares]
+
+
+@pytest.mark.parametrize("n_windows", [40, 130])
+def test_no_share_is_held_less_often_than_stated_however_few_are_judged(n_windows):
+    """Of 10 of 130 windows alike a score interval holds the share .4 in .912 of draws."""
+    for n in (3, 5, 7, 9, 10, 12, 15, 20, 25, 30):
+        assert min(coverages(n_windows, n)) >= 0.93, n
+
+
+@pytest.mark.parametrize("model", [0.0, 1.0, -1.0])
+def test_a_model_leaves_what_a_few_judgements_hold(model):
+    """Where the judge marks .4 of 130 windows, and judged 10; 3,000 draws leave it uncertain by .005."""
+    rng = np.random.default_rng(5)
+    held_draws = []
+    for _ in range(150):
+        y = rng.permuted(np.arange(130) < 52).astype(float)
+        p = 1 / (1 + np.exp(-model * (2 * y - 1) - 0.2 * rng.normal(size=130)))
+        judged = rng.permuted(np.tile(np.arange(130), (20, 1)), axis=1)[:, :10]
+        found = estimate_rate(cells_of_content([46.0] * 130, p), judged, y[judged])
+        held_draws.append((found.low <= 0.4) & (found.high >= 0.4))
+    assert np.mean(held_draws) >= 0.93 - 0.01
 
 
 WORLDS = {

@@ -1,13 +1,16 @@
 """The desk in a real browser, acted on twice and thrice: what is on the screen, and what is in the tables."""
 
 import re
+import shutil
 
 import pytest
 
 from obygaze_features.manifest import import_spans
 from obygaze_film import Timeline
-from obygaze_film.workspace.decisions import JUDGEMENTS, PASSAGES
+from obygaze_film.workspace.decisions import JUDGEMENTS, PASSAGES, Decisions
 from tests.files import rows_of
+from tests.film.conftest import LONG_MS
+from tests.film.workspace.deciding import judge, judge_blindly
 from tests.film.workspace.driving import (
     LOOPS,
     PRESSED,
@@ -24,6 +27,7 @@ from tests.film.workspace.driving import (
     said,
     until,
 )
+from tests.film.workspace.test_definitions import reworded
 from tests.planted_models import codebook
 
 pytestmark = pytest.mark.long
@@ -348,3 +352,51 @@ def test_what_was_undone_is_changed_again_and_a_note_that_is_emptied_goes(opened
     page.locator("#d-table").get_by_role("button", name="Delete").click()
     until(page, "document.querySelector('#d-progress').textContent.includes('Window 1')")
     assert errors == []
+
+
+def test_what_was_judged_under_other_words_is_judged_again(serve, browser, film, scored_once, tmp_path):
+    """Windows and a passage are judged, then the codebook is reworded: the dialog has both texts."""
+    folder = shutil.copytree(scored_once[0], tmp_path / "tt1")
+    book = codebook(tmp_path)
+    made = Decisions(folder, scored_once[1], book)
+    judge_blindly(made, *["violent"] * 10, n=10)
+    judge(made, 10, 20, "violent")
+    path = tmp_path / "other.codebook.toml"
+    path.write_text(reworded(book).to_toml(), "utf-8")
+    served = serve(folder, path, "--film", str(film), enter=False)
+    page = browser.new_page()
+    page.set_default_timeout(LONG_MS)
+    page.goto(served.address)
+    page.wait_for_url("**/read")
+    until(page, TITLE)
+    page.get_by_label("Your name").fill("")
+
+    def again():
+        page.get_by_role("button", name="decided under other words").click()
+        dialog = page.get_by_role("dialog")
+        shown = dialog.inner_text()
+        dialog.get_by_role("button", name="Judge these again").click()
+        return shown
+
+    shown = again()
+    assert "any shot in which a weapon is on the table" in shown
+    assert book.levels[-1].means in shown
+    said(page, "name")  # nobody has said whose they are
+    named(page)
+    again()
+    until(page, "document.querySelector('#d-title').textContent.includes('0:10')")
+    press(page, "1")  # the passage
+    again()  # the windows of the draw come again by themselves
+    page.wait_for_url("**/blind")
+    named(page)
+    page.get_by_label("How many").fill("10")
+    page.get_by_role("button", name="Begin").click()
+    for number in range(1, 11):
+        until(page, f"document.querySelector('#d-progress').textContent.includes('Window {number} of 10')")
+        page.keyboard.press("1")
+    until(page, "!document.querySelector('#d-progress').textContent.includes('Window')")
+    assert {row["level"] for row in rows_of(folder / JUDGEMENTS)} == {"calm"}
+    page.goto(page.url.replace("/blind", "/read"))
+    until(page, TITLE)
+    assert page.get_by_role("button", name="under other words").count() == 0
+    page.context.close()
