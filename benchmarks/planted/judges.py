@@ -1,6 +1,6 @@
 """A film's share by several judges (`film rate`): each one's own, and all together's."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
