@@ -1,10 +1,11 @@
 """Read a sheet of a spreadsheet's workbook (.xlsx) as a table of texts."""
 
 import io
+import math
 import re
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from functools import reduce
 from pathlib import Path
@@ -13,7 +14,7 @@ from xml.etree.ElementTree import Element, ParseError, fromstring
 
 from obygaze_features.cells import NEVER_COMPUTED
 from obygaze_features.errors import ObygazeError, install_command
-from obygaze_features.text import first_few
+from obygaze_features.text import first_few, number_of
 
 MOST_CELLS = 20_000_000
 DAMAGED = "damaged, encrypted or of an unknown version: save it again, or its sheet as CSV (UTF-8)"
@@ -30,10 +31,18 @@ _ERROR = rb'<(?:\w+:)?c (?=[^<>]*\bt="e")[^<>]*\br="(\w+)"[^<>]*>(?:(?!</(?:\w+:
 _FORMULA = rb'\br="(\w+)"(?![^<>]*t="str")[^<>]*>\s*<f(?:[^<>]*/>|[^<>]*>[^<]*</f>)(?:<v\s*/>|<v></v>)?</c'
 """A cell of a formula that was never computed."""
 
+_MERGED = re.compile(rb'mergeCell [^<>]*ref="(\w+):(\w+)"')
+"""Cells that are merged: the first and the last."""
+
+SHEET = "sheet"
+"""Heading of the column that names the sheet of each row, where several with one header are read."""
+
 ODD = {
     "that cannot be read, of an error": rb'\br="(\w+)"[^<>]*\bt="e"|\bt="e"[^<>]*\br="(\w+)"',
     "that cannot be read, of a formula never computed": _FORMULA,
-    "merged, of which the first alone has a value": rb'mergeCell [^<>]*ref="([\w:]+)"',
+    "merged across columns, of which the first alone has a value": (
+        rb'mergeCell [^<>]*ref="(([A-Z]+)\d+:(?!\2\d)\w+)"'
+    ),
     "of hidden rows or columns, read as the others": (
         rb'<(?:\w+:)?(?:row [^<>]*?r|col [^<>]*?min)="(\d+)"[^<>]*\bhidden="(?:1|true)"'
     ),
@@ -106,15 +115,78 @@ def read_sheet(
     heads = {name: ([*map(_text, row)] for row in sheets[name][:HEADER_ROWS]) for name in filled}
     largest = max(filled, key=lambda name: _n_filled(sheets[name]))
     own = next((name for name in filled if any(map(is_header, heads[name]))), largest)
-    rows = [[_text(cell) for cell in row] for row in sheets[own]]
-    for line, column, text in _unreadable_cells(sheets_xml.get(own, b"")):
-        _put(rows, line, column, text)
-    records = [(line, cells) for line, cells in enumerate(rows, start=1) if any(cells)]
+    records = _records(sheets[own], sheets_xml.get(own, b""))
+    read = [own]
+    visible = [name for name in filled if name != own and not hidden[name]]
+    more = {name: _records(sheets[name], sheets_xml.get(name, b"")) for name in visible}
+    header = _shared_header(records, more.values())
+    if header is not None:
+        alike = {name: others for name, others in more.items() if _line_of(header, others) is not None}
+        records = _together({own: records, **alike}, header)
+        read += alike
+        notes.append(
+            f"sheets {', '.join(map(repr, read))} read together, each row with its sheet and its line"
+        )
     clocks = [cell for _, cells in records for cell in cells if _CLOCK.fullmatch(cell)]
     if clocks and all(cell.endswith((":00", ":00.000")) for cell in clocks):
         notes.append(f"times are whole minutes ({clocks[-1]}): 1:30 in a cell is 1 h 30 min, 0:01:30 is 90 s")
-    others = [f"sheet {name!r} left out: {own!r} is read" for name in filled if name != own]
+    others = [f"sheet {name!r} left out: {own!r} is read" for name in filled if name not in read]
     return records, (*others, *notes)
+
+
+def _records(cells: Sequence[Sequence[Any]], xml: bytes) -> Records:
+    """Write the rows of a sheet that are not empty, with errors and merged cells as people see them."""
+    rows = [[_text(cell) for cell in row] for row in cells]
+    for line, column, text in _unreadable_cells(xml):
+        _put(rows, line, column, text)
+    _fill_merged(rows, xml)
+    return [(line, row) for line, row in enumerate(rows, start=1) if any(row)]
+
+
+def _shared_header(records: Records, others: Iterable[Records]) -> list[str] | None:
+    """Return the first row of several texts that a further sheet has too; None if there is none."""
+    further = list(others)
+    for _, cells in records[:HEADER_ROWS]:
+        are_texts = sum(map(bool, cells)) > 1 and not any(map(_is_number, cells))
+        if are_texts and any(_line_of(cells, rows) is not None for rows in further):
+            return cells
+    return None
+
+
+def _line_of(header: Sequence[str], records: Records) -> int | None:
+    """Return the index of the row that is a header; None if there is none."""
+    wanted = _without_end(header)
+    for at, (_, cells) in enumerate(records[:HEADER_ROWS]):
+        if _without_end(cells) == wanted:
+            return at
+    return None
+
+
+def _without_end(cells: Sequence[str]) -> list[str]:
+    """Leave out the empty cells behind the last one that is filled; headings without case and blanks."""
+    texts = [cell.strip().casefold() for cell in cells]
+    while texts and not texts[-1]:
+        texts.pop()
+    return texts
+
+
+def _is_number(cell: str) -> bool:
+    return bool(cell) and not math.isnan(number_of(cell))
+
+
+def _together(sheets: Mapping[str, Records], header: Sequence[str]) -> Records:
+    """Put the rows below one header, of several sheets, into one table with a column of the sheets' names."""
+    width = max(len(cells) for records in sheets.values() for _, cells in records)
+    joined: Records = []
+    for name, records in sheets.items():
+        at = _line_of(header, records) or 0
+        above = [] if joined else records[: at + 1]
+        for place, (line, cells) in enumerate(above):
+            padded = [*cells, *[""] * (width - len(cells))]
+            joined.append((line, [*padded, SHEET if place == at else ""]))
+        for line, cells in records[at + 1 :]:
+            joined.append((line, [*cells, *[""] * (width - len(cells)), name]))
+    return joined
 
 
 def _n_filled(rows: Sequence[Sequence[Any]]) -> int:
@@ -128,6 +200,19 @@ def _unreadable_cells(sheet: bytes) -> Iterator[tuple[int, int, str]]:
         yield *_line_and_column(match[1]), match[2].decode("utf-8", "replace")
     for match in re.finditer(_FORMULA, sheet):
         yield *_line_and_column(match[1]), NEVER_COMPUTED
+
+
+def _fill_merged(rows: list[list[str]], sheet: bytes) -> None:
+    """Give cells that are merged one below the other the text of the first, as people see it."""
+    for match in _MERGED.finditer(sheet):
+        first_line, column = _line_and_column(match[1])
+        last_line, last_column = _line_and_column(match[2])
+        if column != last_column or first_line > len(rows) or column >= len(rows[first_line - 1]):
+            continue
+        text = rows[first_line - 1][column]
+        for line in range(first_line + 1, min(last_line, len(rows)) + 1):
+            if column >= len(rows[line - 1]) or not rows[line - 1][column]:
+                _put(rows, line, column, text)
 
 
 def _line_and_column(place: bytes) -> tuple[int, int]:

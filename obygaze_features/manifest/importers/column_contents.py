@@ -31,6 +31,9 @@ MOST = 2 / 3
 _RANGE = re.compile(r"(.*?\d.*?)\s*(?:[-–—~→]|-->|\bto\b|\btill\b|\bbis\b|\bà\b|\ba\b|\bal?\b)\s*(\d.*)")
 """Two times in a cell, and what stands between them."""
 
+_FROM = re.compile(r"\A(?:from|von|de|du|da|dalle|desde)\b\s*", re.IGNORECASE)
+"""What may stand before the first of two times."""
+
 
 class Content(NamedTuple):
     """What the cells of a column that are not empty are."""
@@ -86,7 +89,6 @@ def is_time(cell: str) -> bool:
 def are_times(cells: Sequence[str]) -> bool:
     """Return whether most cells are times."""
     n_times = sum(not math.isnan(value) for value in seconds_in(cells))
-    n_times += sum(FRAME_CODE.fullmatch(cell) is not None for cell in cells)
     return bool(cells) and n_times >= MOST * len(cells)
 
 
@@ -108,7 +110,7 @@ def range_in(cell: str) -> tuple[str, str] | None:
     >>> range_in("00:01:05 - 00:01:20"), range_in("12.5–18"), range_in("-3"), range_in("2026-11-27")
     (('00:01:05', '00:01:20'), ('12.5', '18'), None, None)
     """
-    match = _RANGE.fullmatch(cell.strip().strip("[]()"))
+    match = _RANGE.fullmatch(_FROM.sub("", cell.strip().strip("[]()")))
     if match is None:
         return None
     start, end = match[1].strip(" ,;"), match[2].strip(" ,;")
@@ -116,12 +118,21 @@ def range_in(cell: str) -> tuple[str, str] | None:
 
 
 def seconds_in(cells: Sequence[str]) -> list[float]:
-    """Read cells as times, their decimal sign decided by all of them; NaN where one is none."""
+    """Read cells as times, their decimal sign decided by all of them; NaN where one is none.
+
+    Frames behind a clock count as hundredths: nearly, as their rate is not known.
+    """
+    cells = [_with_hundredths(cell) for cell in cells]
     try:
-        values = instants(list(cells), "")
+        values = instants(cells, "")
     except ManifestError:
         return [time_or_nan(cell) for cell in cells]
     return [value if isinstance(value, float) else math.nan for value in values]
+
+
+def _with_hundredths(cell: str) -> str:
+    code = FRAME_CODE.fullmatch(cell.strip())
+    return cell if code is None else f"{code[1]}:{code[3]}:{code[4]}.{code[6]}"
 
 
 # --- labels

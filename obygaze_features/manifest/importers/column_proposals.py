@@ -40,13 +40,16 @@ from obygaze_features.manifest.spans.headings import (
     bare_heading,
     columns_headed_by,
     names_of_heading,
+    seconds_of_unit,
     without_name,
 )
+from obygaze_features.manifest.spans.instant import FRAME_CODE
 from obygaze_features.manifest.spans.label_words import LabelWords
-from obygaze_features.manifest.spans.names import plain, without_zeros
+from obygaze_features.manifest.spans.names import nearest, plain, without_zeros
 from obygaze_features.manifest.spans.span_file import SpanFile
 from obygaze_features.manifest.text_tables import TIMES
 from obygaze_features.text import first_few, number_of
+from obygaze_features.workbook import SHEET
 
 SHOWN = 4
 MOST_WORDS = 12
@@ -56,6 +59,8 @@ START, END = TIMES
 
 UNKNOWN_LABEL: Final = "LABEL"
 """What stands in a command where only a person can say which label a word is."""
+
+COMMON_RATES: Final = (25, 30, 50, 60)
 
 VAGUE: Final = {
     "note", "code", "value", "wert", "valeur", "valor", "valore", "annotation", "category", "kategorie",
@@ -97,8 +102,8 @@ class Proposal:
         Annotators who have columns of their own.
     words
         Words of the table -> labels of the codebook.
-    movie, annotator
-        The film, or the annotator, of all rows.
+    movie, annotator, rate
+        The film, or the annotator, of all rows; the rate of times that end in frames.
     held
         What the table holds and nothing reads: without it, rows have no times, labels or films.
     also
@@ -112,6 +117,7 @@ class Proposal:
     words: dict[str, str] = field(default_factory=dict)
     movie: str = ""
     annotator: str = ""
+    rate: str = ""
     held: list[str] = field(default_factory=list)
     also: list[str] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
@@ -131,6 +137,8 @@ class Proposal:
         options += [f"--word {shlex.quote(f'{text}={label}')}" for text, label in self.words.items()]
         if self.movie:
             options.append(f"--movie {shlex.quote(self.movie)}")
+        if self.rate:
+            options.append(f"--rate {self.rate}")
         if self.annotator:
             options.append(f"--annotator {shlex.quote(self.annotator)}")
         return options
@@ -226,6 +234,18 @@ class _Proposer:
                 self._take(name, [column])
         shown = ", ".join(map(repr, dict.fromkeys(columns.values())))
         self.proposal.held.append(f"times ({shown})")
+        self._propose_rate(list(columns.values()))
+
+    def _propose_rate(self, columns: Sequence[str]) -> None:
+        """Propose a rate for times that end in frames, by the highest number of a frame."""
+        cells = [cell for column in columns for cell in self._cells[column]]
+        codes = [code for cell in cells if (code := FRAME_CODE.fullmatch(cell))]
+        are_frames = any(seconds_of_unit(column) == 0 for column in columns)
+        if self._file.reading.rate is not None or not (codes or are_frames):
+            return
+        last = max([int(code[6]) for code in codes], default=0)
+        self.proposal.rate = next((str(rate) for rate in COMMON_RATES if last < rate), "60")
+        self.proposal.doubts.append("its times have frames: give the film's rate by --rate")
 
     def _columns_of_times(self) -> dict[str, str]:
         """Return the columns that hold times, by what they are; none where they cannot be told."""
@@ -236,6 +256,8 @@ class _Proposer:
         duration = self._meant(DURATION, others.__contains__)
         if start and end and self._end_behind(start, [end]):
             return {START: start, END: end}
+        if not start and duration and not end and len(timed) == 2:
+            start = next(column for column in timed if column != duration)
         if start and duration:
             return {START: start, DURATION: duration}
         ranges = [column for column in self._rest if are_ranges(self._cells[column])]
@@ -303,7 +325,9 @@ class _Proposer:
         levels = [column for column in self._rest if self._content(column).are_levels]
         levels = [column for column in levels if column not in self._marks]
         is_wide = bool(self._given.wide)
-        if len(levels) > 1 and not self._has("level") and not is_wide:
+        if levels and self._are_of_annotators():
+            self._take_annotators(["level", *levels])
+        elif len(levels) > 1 and not self._has("level") and not is_wide:
             self._take_annotators(levels)
         elif levels and not self._has("level") and not is_wide:
             self._take_held("level", levels[:1], "levels")
@@ -318,8 +342,16 @@ class _Proposer:
         self._take_concepts(concepts)
         if not self._has("level") and not self.proposal.wide and not is_wide:
             self._take_unknown_levels()
+        if not self._has("level") and not self.proposal.wide and not is_wide:
+            self._take_unknown_annotators()
         self._explain_levels()
         self._explain_errors()
+
+    def _are_of_annotators(self) -> bool:
+        """Return whether levels beside a column `level` are another annotator's: nobody is named."""
+        is_ours = "level" in self._table.columns and not self._given.columns.get("level")
+        is_signed = self._has("annotator") or bool(self._meant("annotator", self._can_be_people))
+        return is_ours and not is_signed and not self._given.wide and not self._annotator
 
     def _content(self, column: str) -> Content:
         return content_of(self._cells[column], self._words)
@@ -384,6 +416,33 @@ class _Proposer:
             self._take("level", [column])
             self.proposal.held.append(f"levels in other words ({column!r})")
 
+    def _take_unknown_annotators(self) -> None:
+        """Find columns that have the same few words or numbers, none of them of the codebook."""
+        if self._given.has_none_of("level"):
+            return
+        columns = [column for column in self._rest if not names_of_heading(column) and self._has_few(column)]
+        alike = [column for column in columns if any(self._are_alike(column, other) for other in columns)]
+        if len(alike) > 1:
+            self._take_annotators(alike)
+
+    def _are_alike(self, column: str, other: str) -> bool:
+        """Return whether most words of a column are those of another."""
+        words = set(map(plain, self._cells[column]))
+        shared = words & set(map(plain, self._cells[other]))
+        return column != other and 2 * len(shared) > len(words)
+
+    def _has_few(self, column: str) -> bool:
+        """Return whether the cells of a column are few words, or few numbers that can be levels."""
+        cells = self._cells[column]
+        different = set(map(plain, cells))
+        levels = self._words.codebook.level_names
+        is_of_others = are_marks(cells) or are_clocks(cells) or self._content(column).are_concepts
+        are_numbers = whole_numbers(cells) is not None
+        if are_numbers and not meanings_of_numbers(cells, levels):
+            return False
+        repeat = are_numbers or len(different) < len(cells)
+        return 1 < len(different) <= len(levels) and repeat and not is_of_others
+
     def _can_be_levels(self, column: str) -> bool:
         """Return whether a column has few words, or whole numbers where its heading may mean much else."""
         cells = self._cells[column]
@@ -395,7 +454,11 @@ class _Proposer:
 
     def _explain_levels(self) -> None:
         """Say what words in columns of levels may mean that the codebook does not have."""
-        columns = [*self.proposal.columns.get("level", ()), *self._read_levels()]
+        columns = [
+            *self.proposal.columns.get("level", ()),
+            *self._read_levels(),
+            *self._levels_of_annotators(),
+        ]
         unknown: Counter[str] = Counter()
         n_known = 0
         for column in columns:
@@ -409,7 +472,7 @@ class _Proposer:
         if not unknown:
             return
         meanings = meanings_of_numbers(list(unknown), self._words.codebook.level_names)
-        are_proposed = bool(self.proposal.columns.get("level"))
+        are_proposed = bool(self.proposal.columns.get("level") or self.proposal.wide)
         if meanings and not n_known:
             self.proposal.words |= meanings
             self.proposal.held.append(f"levels as numbers ({', '.join(sorted(unknown))})")
@@ -426,11 +489,33 @@ class _Proposer:
         codebook = self._words.codebook
         shown = ", ".join(f"{text!r:.40} ({unknown[text]})" for text in words[:SHOWN])
         self.proposal.held.append(f"words that the codebook {codebook.name!r} does not have ({shown})")
-        self.proposal.words |= dict.fromkeys(words, UNKNOWN_LABEL)
+        names = {plain(text): level.name for level in codebook.levels for text in level.spellings}
+        for text in words:
+            near = nearest(text, names)
+            self.proposal.words[text] = names[near] if near else UNKNOWN_LABEL
         self.proposal.doubts.append(
-            f"in place of {UNKNOWN_LABEL} type which level a word is ({', '.join(codebook.level_names)}), "
+            f"check which level each --word is, in place of {UNKNOWN_LABEL} where that cannot be told: "
+            f"{', '.join(codebook.level_names)}, "
             "nothing where it is none; or make a codebook of the table's words with `obygaze codebook guess`"
         )
+
+    def _levels_of_annotators(self) -> list[str]:
+        """Return the columns of levels of annotators that are proposed."""
+        columns: list[str] = []
+        for name in self.proposal.wide:
+            columns += filter(self._can_hold_levels, columns_headed_by(name, self._table.columns))
+        return columns
+
+    def _can_hold_levels(self, column: str) -> bool:
+        """Return whether a column of an annotator is neither of concepts nor of marks."""
+        return not self._content(column).are_concepts and not self._is_marked(column)
+
+    def _is_marked(self, column: str) -> bool:
+        """Return whether a column of an annotator holds marks."""
+        is_headed = any(
+            label_of_heading(without_name(name, column), self._words) for name in self.proposal.wide
+        )
+        return is_headed and are_marks(self._cells[column])
 
     def _explain_errors(self) -> None:
         """Propose to read a spreadsheet's errors in columns of labels as no label, and say where they are."""
@@ -485,7 +570,8 @@ class _Proposer:
             where.append(f"files ({best!r})")
         if self._has("movie"):
             return
-        headed = headed or (self._only_names() if not files else "")
+        if not files:
+            headed = headed or self._sheet() or self._only_names()
         if headed:
             self._take("movie", [headed])
             if not files:
@@ -495,6 +581,10 @@ class _Proposer:
             self.proposal.held.append("rows of one film (no column video or movie says which)")
             if not self._film_by_title():
                 self.proposal.doubts.append("--movie is proposed by the file's name: give the film's")
+
+    def _sheet(self) -> str:
+        """Return the column of sheets' names, where several sheets of a workbook are read."""
+        return SHEET if SHEET in self._rest else ""
 
     def _take_ids(self) -> bool:
         """Read a column of ids as the files of a table without times; return whether there is one."""
@@ -534,11 +624,9 @@ class _Proposer:
         if self._has("annotator") or self._annotator or self.proposal.wide or self._given.wide:
             return
         column = self._meant("annotator", self._can_be_people)
-        if not column and self._spans_repeat(()):
-            apart = [
-                name for name in self._rest if self._can_be_people(name) and not self._spans_repeat((name,))
-            ]
-            column = apart[0] if apart else ""
+        if not column and self._spans_repeat(()) and not self._has_one_label_a_row():
+            people = [name for name in self._rest if self._can_be_people(name)]
+            column = next((name for name in people if not self._spans_repeat((name,))), "")
         if column:
             is_needed = self._spans_repeat(())
             self._take("annotator", [column])
@@ -554,6 +642,11 @@ class _Proposer:
         is_of_labels = self._content(column).are_labels
         is_text = whole_numbers(cells) is not None or not are_times(cells)
         return bool(cells) and not is_of_labels and is_text and n_names <= max(MOST_WORDS, len(cells) // 4)
+
+    def _has_one_label_a_row(self) -> bool:
+        """Return whether rows of one span differ in the label that they say, not in who says it."""
+        columns = [*self.proposal.columns.get("level", ()), *self._read_levels()]
+        return any(self._content(column).are_both for column in columns)
 
     def _spans_repeat(self, more: Sequence[str]) -> bool:
         """Return whether two rows are of one span of a film, and equal in some more columns."""

@@ -210,9 +210,10 @@ class LabelReader:
         self.notes: list[str] = []
         self.annotators = {name: self._of_annotator(name) for name in headings.wide}
         self.annotators = {name: sources for name, sources in self.annotators.items() if sources}
+        own = {source.column for sources in self.annotators.values() for source in sources}
         self._shared = []
         for role in LABEL_COLUMNS:
-            self._shared += self._sources(role, headings)
+            self._shared += [source for source in self._sources(role, headings) if source.column not in own]
         self._refuse_double(headings)
 
     def _sources(self, role: str, headings: Headings) -> list[Source]:

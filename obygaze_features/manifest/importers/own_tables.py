@@ -17,7 +17,7 @@ from obygaze_features.manifest.importers.folder import movie_of, name_of
 from obygaze_features.manifest.importers.imported import slug, unique_id
 from obygaze_features.manifest.importers.span_films import FilmNames
 from obygaze_features.manifest.importers.table_layout import Layout, read_layout
-from obygaze_features.manifest.importers.table_rows import clip_rows, with_films_of_blocks
+from obygaze_features.manifest.importers.table_rows import clip_rows, with_films_of_blocks, with_whole_names
 from obygaze_features.manifest.spans.headings import LABEL_COLUMNS, NAMED_COLUMNS, Headings
 from obygaze_features.manifest.spans.label_words import LabelWords
 from obygaze_features.manifest.spans.names import film_named, is_place
@@ -75,7 +75,7 @@ class OwnTables:
         if not is_judged:
             table = without_explained(table, words)
             rows = clip_rows(table, headings, words)
-            table = with_films_of_blocks(rows.table)
+            table = with_whole_names(with_films_of_blocks(rows.table))
             for entry in rows.left_out:
                 account.seen += 1
                 account.leave(_places([entry.row]), f"{entry.reason}, no clip")

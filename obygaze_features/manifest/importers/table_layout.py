@@ -61,12 +61,12 @@ def read_layout(file: SpanFile) -> Layout | None:
             file.path, file.text, ManifestError, headings.is_header, delimiter=sign
         )
     filled = [(line, cells) for line, cells in records if any(map(str.strip, cells))]
-    header = find_header(filled, headings)
+    header = find_header(filled, headings) or _numbered(filled)
     if header is None:
         return None
     width = max([len(header.names), *(len(cells) for _, cells in filled[header.end :])])
     body = [(line, _padded(_without_blanks(cells), width)) for line, cells in filled[header.end :]]
-    line = filled[header.end - 1][0]
+    line = filled[max(header.end - 1, 0)][0]
     names = _names(header.names, body)
     titles = [cells for _, cells in filled[: header.first]]
     records = [*filled[: header.first], (line, names), *body]
@@ -97,6 +97,14 @@ def find_header(records: Records, headings: Headings) -> Header | None:
         if _looks_like_one(header, rows):
             return header
     return None
+
+
+def _numbered(records: Records) -> Header | None:
+    """Give numbers to the columns of a table of rows of one width without a header; None for others."""
+    widths = {len(cells) for _, cells in records}
+    if len(records) < 2 or len(widths) > 1 or widths == {1}:
+        return None
+    return Header(0, 0, [UNNAMED.format(n + 1) for n in range(widths.pop())])
 
 
 def _looks_like_one(header: Header, rows: Sequence[Sequence[str]]) -> bool:

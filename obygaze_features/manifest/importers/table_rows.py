@@ -1,5 +1,6 @@
 """Tell the rows of a person's table that are clips from those that are none: sums, legends, remarks."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -16,6 +17,7 @@ from obygaze_features.manifest.importers.column_contents import (
     label_of_heading,
     range_in,
     readable_cells,
+    whole_numbers,
 )
 from obygaze_features.manifest.spans.headings import (
     DURATION,
@@ -25,7 +27,7 @@ from obygaze_features.manifest.spans.headings import (
     names_of_heading,
 )
 from obygaze_features.manifest.spans.label_words import LabelWords
-from obygaze_features.manifest.spans.names import plain
+from obygaze_features.manifest.spans.names import plain, without_zeros
 from obygaze_features.manifest.text_tables import TIMES, Row, Table, counted
 
 SUMS: Final = {
@@ -36,6 +38,9 @@ SUMS: Final = {
     "soma", "média", "σ", "∑",
 }  # fmt: skip
 """What people and programs write before a sum, as names are compared."""
+
+MOST_KINDS: Final = 12
+"""Kinds of what is said of spans, such as level, concept, remark: a column of more is of something else."""
 
 LAST_ROWS: Final = 5
 """In which a sum stands that has numbers in place of times."""
@@ -80,9 +85,50 @@ def clip_rows(table: Table, headings: Headings, words: LabelWords) -> ClipRows:
         is_bare = not _has_cell(row, labels) and not _has_doubtful_time(row, times)
         if is_untimed and is_bare and (at > last_timed or len(_filled(row)) == 1):
             left_out.append(LeftOut(row, "a remark, without times"))
-    lines = {entry.row.line for entry in left_out}
-    kept = [row for row in table.rows if row.line not in lines]
-    return ClipRows(replace(table, rows=tuple(kept)), tuple(left_out))
+    table = _without(table, left_out)
+    others = _rows_of_other_kinds(table, words)
+    return ClipRows(_without(table, others), (*left_out, *others))
+
+
+def _without(table: Table, left_out: Sequence[LeftOut]) -> Table:
+    gone = {id(entry.row) for entry in left_out}
+    return replace(table, rows=tuple(row for row in table.rows if id(row) not in gone))
+
+
+def _rows_of_other_kinds(table: Table, words: LabelWords) -> list[LeftOut]:
+    """Return the rows whose kind never has a label, in a table in which each row says one thing of a span.
+
+    Such a table has a column of kinds, some called as people head columns of levels or concepts, and a column
+    of what is said: labels in all rows of some kinds, and in no row of others.
+    """
+    for kinds in table.columns:
+        named = set(readable_cells(table, kinds))
+        is_of_kinds = any({"level", "concepts"} & set(names_of_heading(kind)) for kind in named)
+        if not is_of_kinds or len(named) > MOST_KINDS:
+            continue
+        for column in table.columns:
+            others = _kinds_without_labels(table, kinds, column, words)
+            if others:
+                rows = [row for row in table.rows if row.cells[kinds].strip() in others]
+                return [LeftOut(row, f"of {row.cells[kinds].strip()!r}, not a label") for row in rows]
+    return []
+
+
+def _kinds_without_labels(table: Table, kinds: str, column: str, words: LabelWords) -> set[str]:
+    """Return the kinds of rows that have no label in a column; none where it does not divide kinds so."""
+    n_rows: Counter[str] = Counter()
+    n_labels: Counter[str] = Counter()
+    n_read: Counter[str] = Counter()
+    for row in table.rows:
+        kind, cell = row.cells[kinds].strip(), row.cells[column].strip()
+        if kind and cell:
+            n_rows[kind] += 1
+            is_label = words.labels_of(cell) is not None or bool(words.level_of(cell))
+            n_labels[kind] += is_label
+            n_read[kind] += is_label or words.is_no_concept(cell)
+    without = {kind for kind in n_rows if not n_labels[kind]}
+    are_whole = all(n_read[kind] == n_rows[kind] for kind in n_rows if kind not in without)
+    return without if are_whole and len(without) < len(n_rows) else set()
 
 
 def with_films_of_blocks(table: Table) -> Table:
@@ -104,6 +150,19 @@ def with_films_of_blocks(table: Table) -> Table:
         filled_rows.append(Row(row.line, {**row.cells, **cells}))
     note = f"{counted(n_filled, 'row')} without a film taken as of the film above"
     return replace(table, rows=tuple(filled_rows), notes=(*table.notes, note))
+
+
+def with_whole_names(table: Table) -> Table:
+    """Write numbers that name films or annotators without decimals, as 2.0 beside an empty cell is 2."""
+    columns = [name for name in ("movie", "annotator") if name in table.columns]
+    whole = [name for name in columns if whole_numbers(readable_cells(table, name)) is not None]
+    if not whole:
+        return table
+    rows = []
+    for row in table.rows:
+        names: dict[str, str] = {name: without_zeros(row.cells[name]) for name in whole}
+        rows.append(Row(row.line, {**row.cells, **names}))
+    return replace(table, rows=tuple(rows))
 
 
 def _films(row: Row, columns: Sequence[str]) -> tuple[str, ...]:

@@ -133,7 +133,9 @@ def without_name(annotator: str, heading: str) -> str:
     ('Type of shot', '')
     """
     letters = re.escape(annotator.strip())
-    for pattern in (rf"\A\W*{letters}(?!\w)", rf"(?<!\w){letters}\W*\Z"):
+    sign = r"\d" if annotator.strip().isdecimal() else r"[^\W\d_]"
+    before, behind = f"(?<!{sign})", f"(?!{sign})"
+    for pattern in (rf"\A\W*{letters}{behind}", rf"{before}{letters}\W*\Z"):
         rest = re.sub(pattern, "", heading.strip(), flags=re.IGNORECASE)
         if rest != heading.strip():
             return rest.strip(" _-:.@()[]/|")
@@ -148,7 +150,7 @@ def columns_headed_by(annotator: str, columns: Sequence[str]) -> list[str]:
 
 @lru_cache(1 << 14)
 def _words(text: str) -> tuple[str, ...]:
-    return tuple(re.findall(r"\w+", plain(text)))
+    return tuple(re.findall(r"[^\W\d_]+|\d+", plain(text)))
 
 
 # --- headings that people give

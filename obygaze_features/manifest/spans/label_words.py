@@ -27,6 +27,10 @@ _MORE_SIGNS = re.compile(r"[|+&/]|\b(?:and|und|et|y|e)\b|\s[-–—]\s", re.IGNO
 """What stands between concepts only where it divides a text into words of the codebook."""
 
 
+_EXPLAINED = re.compile(r"[()\[\]=:]|\s[-–—]\s")
+"""What stands between a label and its other spelling."""
+
+
 class Labels(NamedTuple):
     """A level, "" if there is none, and concepts, by the codebook's names."""
 
@@ -91,11 +95,19 @@ class LabelWords:
             for key in (word(spelling), plain(spelling)):
                 if key in self._levels:
                     return self._levels[key]
-        return next((name for name in self.codebook.level_names if plain(name) == plain(text)), "")
+        same = next((name for name in self.codebook.level_names if plain(name) == plain(text)), "")
+        return same or self._explained(text, self._levels)
 
     def concept_of(self, text: str) -> str:
         """Return the concept that a text is; "" if it is none."""
-        return self._concepts.get(word(text.strip())) or self._concepts.get(plain(text)) or ""
+        known = self._concepts.get(word(text.strip())) or self._concepts.get(plain(text))
+        return known or self._explained(text, self._concepts)
+
+    def _explained(self, text: str, names: Mapping[str, str]) -> str:
+        """Return the label of a text that says it twice, as `S (Sure)` and `EN = Easy Negative`; else ""."""
+        parts = [part.strip() for part in _EXPLAINED.split(text) if part.strip()]
+        labels = {names.get(word(part), "") for part in parts}
+        return labels.pop() if len(parts) == 2 and len(labels) == 1 else ""
 
     def is_no_concept(self, text: str) -> bool:
         """Return whether a text says that there is no concept."""
@@ -141,6 +153,7 @@ class LabelWords:
     def _labels_of(self, text: str) -> Labels | None:
         """Return the labels that a text is made of; None if any part of it is none, or it has two levels."""
         whole = self._levels.get(word(text)) or self._levels.get(word(without_zeros(text)))
+        whole = whole or self._explained(text, self._levels)
         if whole:
             return Labels(whole, ())
         levels, concepts = [], []

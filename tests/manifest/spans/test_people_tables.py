@@ -8,7 +8,13 @@ import shlex
 import pytest
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest import UnreadColumnsError, guess_codebook, import_spans, load_codebook
+from obygaze_features.manifest import (
+    UnreadColumnsError,
+    frame_rate,
+    guess_codebook,
+    import_spans,
+    load_codebook,
+)
 from obygaze_features.manifest.spans.headings import Headings
 from tests.manifest.spans.files import patched, sheet
 
@@ -25,6 +31,8 @@ def options_of(refusal):
             wide = next(csv.reader([value]))
         elif name == "--word":
             words[key] = text
+        elif name == "--rate":
+            more["rate"] = frame_rate(text or value)
         else:
             more[name.removeprefix("--")] = value
     return {"columns": columns, "wide": wide, "words": words, **more}
@@ -263,6 +271,88 @@ def test_a_level_of_a_manifest_with_decimals_is_proposed(tmp_path):
     (tmp_path / "m.csv").write_text(f"{head}c,f,,1,2,2.0,,,v\n")
     with pytest.raises(ManifestError, match=r"did you mean '2'"):
         read_manifest(tmp_path / "m.csv")
+
+
+# --- what a refusal proposes reads the table
+# ---------------------------------------------------------------------------
+READ_BY_PASTING = {
+    "ids and no times": ("ID;Bewertung;Merkmale\nc1;S;Look, Body\nc2;EN;keine\nc3;HN;Posture und Body\n", [(None, None, "S", {"Look", "Body"}, ""), (None, None, "EN", set(), ""), (None, None, "HN", {"Posture", "Body"}, "")]),
+    "time codes with frames": ("Film;TC in;TC out;Level\nG;00:01:05:12;00:01:20:00;S\nG;00:02:00:00;00:02:10:24;EN\n", [(65.48, 80, "S", set(), ""), (120, 130.96, "EN", set(), "")]),
+    "levels said twice": ("movie,start,end,level\nG,1,4,S (Sure)\nG,6,9,EN = Easy Negative\n", [(1, 4, "S", set(), ""), (6, 9, "EN", set(), "")]),
+    "units in cells": ("Titre;Départ;Durée;Niveau;Codeur\nG;12 s;5,5 s;S;AL\nG;1 min 5 s;12 s;EN;AL\n", [(12, 17.5, "S", set(), "AL"), (65, 77, "EN", set(), "AL")]),
+    "milliseconds": ("filename,start_ms,end_ms,label\na.mp4,1000,3500,S\na.mp4,5000,8000,EN\n", [(1, 3.5, "S", set(), ""), (5, 8, "EN", set(), "")]),
+    "a separator that is said": ("sep=;\nFilm;Anfang;Ende;Stufe\nG;1,5;3,5;S\nG;5;9;EN\n", [(1.5, 3.5, "S", set(), ""), (5, 9, "EN", set(), "")]),
+    "headings of two lines": ('"Film\nTitle","Start\n(s)","End\n(s)","Objectification\nlevel"\nG,1.5,3,S\nG,4,5,EN\n', [(1.5, 3, "S", set(), ""), (4, 5, "EN", set(), "")]),
+    "numbers of two annotators": ("Film;Start;Ende;Klara;Murat\nG;10;15;0;1\nG;20;25;3;3\nG;30;35;2;0\n", [(10, 15, "EN", set(), "Klara"), (10, 15, "HN", set(), "Murat"), (20, 25, "S", set(), "Klara"), (20, 25, "S", set(), "Murat"), (30, 35, "NS", set(), "Klara"), (30, 35, "EN", set(), "Murat")]),
+    "marks of two annotators": ("film,start,end,AB level,AB Look,AB Body,CD level,CD Look,CD Body\nG,1,3,S,1,0,HN,0,1\nG,5,8,EN,0,0,NS,1,1\n", [(1, 3, "S", {"Look"}, "AB"), (1, 3, "HN", {"Body"}, "CD"), (5, 8, "EN", set(), "AB"), (5, 8, "NS", {"Look", "Body"}, "CD")]),
+    "annotators by number": ("film,start,end,Level1,Concepts1,Level2,Concepts2\nG,1,3,S,Look,HN,Body\nG,4,6,EN,,EN,\n", [(1, 3, "S", {"Look"}, "1"), (1, 3, "HN", {"Body"}, "2"), (4, 6, "EN", set(), "1"), (4, 6, "EN", set(), "2")]),
+    "a second annotator beside the level": ("Film;Start;End;Level;Level 2nd coder\nG;1;3;S;HN\nG;4;8;EN;EN\n", [(1, 3, "S", set(), "level"), (1, 3, "HN", set(), "2nd coder"), (4, 8, "EN", set(), "level"), (4, 8, "EN", set(), "2nd coder")]),
+    "two times with words": ("Film;Zeitraum;Wertung\nG;von 1:05 bis 1:20;S\nG;2:00–2:30;EN\n", [(65, 80, "S", set(), ""), (120, 150, "EN", set(), "")]),
+    "films and people as numbers": ("film_id,rater,start,end,level\n1.0,2.0,1,3,S\n1.0,3.0,1,3,EN\n", [(1, 3, "S", set(), "2"), (1, 3, "EN", set(), "3")]),
+    "headings of a language that is not known": ("tytuł;początek;koniec;ocena;elementy\nK;1,5;3;S;Look\nK;5;7,5;EN;\nP;8;9;HN;Body\n", [(1.5, 3, "S", {"Look"}, ""), (5, 7.5, "EN", set(), ""), (8, 9, "HN", {"Body"}, "")]),
+    "no headings": ("G;1,5;3;S;Look\nG;5;7,5;EN;\nL;8;9;HN;Body\n", [(1.5, 3, "S", {"Look"}, ""), (5, 7.5, "EN", set(), ""), (8, 9, "HN", {"Body"}, "")]),
+    "remarks on rows of their own": ("film,start,end,variable,value\nG,1,3,level,S\nG,1,3,concept,Look\nG,1,3,note,of hands\nG,5,8,level,EN\n", [(1, 3, "S", {"Look"}, ""), (5, 8, "EN", set(), "")]),
+    "cells with blanks, bars": ("Film | Start | End | Level \nG | 1 | 3 | S \nG | 5 | 8 | EN \n", [(1, 3, "S", set(), ""), (5, 8, "EN", set(), "")]),
+    "an error in a level": ("Film;Beginn;Ende;Stufe\nG;1;3;S\nG;5;8;#N/A\nG;9;10;EN\n", [(1, 3, "S", set(), ""), (5, 8, "", set(), ""), (9, 10, "EN", set(), "")]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", READ_BY_PASTING)
+def test_a_table_is_read_by_what_its_refusal_proposes(tmp_path, name):
+    table, wanted = READ_BY_PASTING[name]
+    path = tmp_path / "t.csv"
+    path.write_text(table, encoding="utf-8")
+    found = [
+        (clip.start_s, clip.end_s, clip.level or "", set(clip.concepts), clip.annotator)
+        for clip in read_as_is_said(path)
+    ]
+    assert len(found) == len(wanted)
+    assert all(clip in found for clip in wanted)
+
+
+def test_words_that_only_a_person_can_explain_are_asked_for(read):
+    table = "Film,Start,End,Objectification\nG,1,3,ja klar\nG,5,8,gar nicht\nG,9,10,gar nicht\n"
+    options = proposed(read, table)
+    assert options["words"] == {"gar nicht": "LABEL", "ja klar": "LABEL"}
+    options["words"] = {"gar nicht": "EN", "ja klar": "Sure"}
+    clips, _ = read({"t.csv": table}, **options)
+    assert [clip.level for clip in clips] == ["S", "EN", "EN"]
+    with pytest.raises(ManifestError, match="'EM' is no level or concept"):
+        read({"t.csv": table}, **{**options, "words": {"gar nicht": "EM"}})
+
+
+def test_what_a_person_named_is_kept_in_what_is_proposed(read):
+    table = "Film;Beginn;Ende;Stufe;Kürzel\nG;1;3;S;AB\n"
+    columns = proposed(read, table, columns={"movie": ["Film"]})["columns"]
+    assert columns == {"movie": ["Film"], "start_s": ["Beginn"], "end_s": ["Ende"], "level": ["Stufe"], "annotator": ["Kürzel"]}  # fmt: skip
+
+
+def test_a_table_with_tabs_and_a_heading_row_is_no_text_of_elan(read):
+    table = "Film\tPlan\tDébut\tFin\tNiveau\nC\t12\t00:02:10.500\t00:02:16.000\tHN\n"
+    assert proposed(read, table)["columns"]["start_s"] == ["Début"]
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-16", "utf-8-sig", "utf-8"])
+def test_a_heading_is_named_in_any_encoding(tmp_path, encoding):
+    path = tmp_path / "t.csv"
+    path.write_bytes("Film;start_s;end_s;Begründung\nG;1;3;Look\n".encode(encoding))
+    columns = {"movie": ["Film"], "concepts": ["Begru\u0308ndung"]}
+    (clip,) = import_spans([path], tmp_path, columns=columns).manifest
+    assert clip.concepts == ("Look",)
+
+
+def test_films_that_are_named_once_are_not_filled_in_where_others_are_repeated(read):
+    with pytest.raises(ManifestError, match="line 4"):
+        read({"t.csv": "movie,start_s,end_s,level\na,1,2,S\na,3,4,EN\n,5,6,S\n"})
+
+
+def test_a_mistyped_time_in_the_last_row_is_refused_and_a_legend_is_left_out(read):
+    table = "movie,start_s,end_s,level\na,1,2,S\na,3,4,EN\n"
+    with pytest.raises(ManifestError, match="line 4, column start_s"):
+        read({"t.csv": f"{table}a,5x,6,S\n"})
+    clips, said = read({"t.csv": f"{table}EN,easy negative,,\n"})
+    assert len(clips) == 2
+    assert "line 4, 'EN'" in said
 
 
 # --- a codebook of the words that are there

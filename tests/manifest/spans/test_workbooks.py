@@ -16,7 +16,7 @@ BOOK = sheet([["movie", "start_s", "end_s", "level"], ["a", 1, 5, "S"], ["a", 6,
 @pytest.mark.parametrize(
     ("before", "after", "what"),
     [
-        ("</sheetData>", '</sheetData><mergeCells><mergeCell ref="D2:D3"/></mergeCells>', "D2:D3"),
+        ("</sheetData>", '</sheetData><mergeCells><mergeCell ref="C2:D2"/></mergeCells>', "C2:D2"),
         ('<row r="3">', '<row r="3" hidden="1">', "hidden"),
     ],
 )
@@ -113,16 +113,36 @@ def test_a_sheet_of_notes_is_told_what_a_table_needs(read):
         read({"a.xlsx": sheet([["Notes of this study"], ["by AB"]])})
 
 
-def test_the_sheet_with_the_header_is_read_whichever_it_is(read):
+def with_sheet(content, name, rows):
+    """A workbook with one sheet more, in front."""
     kind = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/worksheet"
     part = f'<Relationship Id="rId3" Type="{kind}" Target="worksheets/sheet2.xml"/>'
-    named = "<sheets>", '<sheets><sheet name="Read me" sheetId="2" r:id="rId3"/>'
-    out = io.BytesIO(patched(BOOK, named, ('Target="styles.xml"/>', f'Target="styles.xml"/>{part}')))
-    with zipfile.ZipFile(io.BytesIO(sheet([["S", "Sure"]]))) as notes, zipfile.ZipFile(out, "a") as book:
-        book.writestr("xl/worksheets/sheet2.xml", notes.read("xl/worksheets/sheet1.xml"))
-    clips, said = read({"a.xlsx": out.getvalue()})
+    named = "<sheets>", f'<sheets><sheet name="{name}" sheetId="2" r:id="rId3"/>'
+    out = io.BytesIO(patched(content, named, ('Target="styles.xml"/>', f'Target="styles.xml"/>{part}')))
+    with zipfile.ZipFile(io.BytesIO(sheet(rows))) as further, zipfile.ZipFile(out, "a") as book:
+        book.writestr("xl/worksheets/sheet2.xml", further.read("xl/worksheets/sheet1.xml"))
+    return out.getvalue()
+
+
+def test_the_sheet_with_the_header_is_read_whichever_it_is(read):
+    clips, said = read({"a.xlsx": with_sheet(BOOK, "Read me", [["S", "Sure"]])})
     assert [clip.level for clip in clips] == ["S", "EN"]
     assert "'Read me' left out" in said
+
+
+def test_sheets_of_one_header_are_read_together_and_may_name_the_films(read):
+    one = sheet([["start_s", "end_s", "level"], [1, 5, "S"]])
+    both = with_sheet(one, "Gilda", [["start_s", "end_s", "level"], [6, 7, "EN"]])
+    clips, said = read({"a.xlsx": both}, columns={"movie": ["sheet"]})
+    assert [(clip.movie, clip.level) for clip in clips] == [("Gilda", "EN"), ("Sheet1", "S")]
+    assert "read together" in said
+
+
+def test_cells_that_are_merged_one_below_the_other_have_the_text_of_the_first(read):
+    rows = [["movie", "start_s", "end_s", "level", "annotator"], ["a", 1, 5, "S", "AB"], ["a", 6, 7, "EN"]]
+    merged = ("</sheetData>", '</sheetData><mergeCells><mergeCell ref="E2:E3"/></mergeCells>')
+    clips, _ = read({"a.xlsx": patched(sheet(rows), merged)})
+    assert [clip.annotator for clip in clips] == ["AB", "AB"]
 
 
 def test_a_cell_of_a_manifest_that_cannot_be_read_is_refused(tmp_path):
