@@ -12,20 +12,24 @@ from obygaze_film.schema import ModelRecord, Run, durations, flags_in, is_counte
 from obygaze_models.prediction import mean_probability
 
 SEGMENT_COLUMNS = (
-    "movie", "model", "rank", "start_s", "end_s", "p", "p_low", "p_high", "peak_s", "reaches", "present",
-    "concepts", "concepts_p", "usual_p", "amounts", "contributions", "changes", "flags",
+    "movie", "model", "number", "rank", "start_s", "end_s", "p", "p_low", "p_high", "peak_s", "reaches",
+    "present", "concepts", "concepts_p", "usual_p", "amounts", "contributions", "changes", "flags",
 )  # fmt: skip
-"""present: the concepts that are seen and weigh most; concepts: these, and those that weigh most whether seen
-or not. Of each of these: its probability; the one at its usual value, where it adds nothing; whether there is
-more or less of it than usual; its contribution to the logit; and how much of the segment's probability is due
-to it: p less what p were at its usual value. Names and numbers are separated by semicolons, heaviest first;
-empty where the model has no usual value, as a tree."""
+"""number: the passage's one number, by time: 1, 2, ... of those that reach the threshold, w1, w2, ... of the
+others; rank: by strength, those that reach first; present: the concepts that are seen and weigh most;
+concepts: these, and those that weigh most whether seen or not. Of each of these: its probability; the one at
+its usual value, where it adds nothing; whether there is more or less of it than usual; its contribution to
+the logit; and how much of the segment's probability is due to it: p less what p were at its usual value.
+Names and numbers are separated by semicolons, heaviest first; empty without a usual value, as of a tree."""
 
 DROP = 0.1
 """Difference between the probabilities at which a segment starts and ends."""
 
 MIN_S, GAP_S = 5.0, 5.0
 """Seconds of the shortest segment, and of the longest gap in one."""
+
+LISTED = 20
+"""Places of a film that are listed, if it has as many: passages that reach the threshold, and weaker ones."""
 
 N_CONCEPTS = 3
 """Most concepts in the column `present`, and number of those that weigh most."""
@@ -101,13 +105,16 @@ def reasons(segment: Mapping[Any, Any]) -> tuple[Reason, ...]:
     return tuple(read)
 
 
-def find_segments(rows: pd.DataFrame, model: ModelRecord, top: int = 20) -> pd.DataFrame:
+def find_segments(rows: pd.DataFrame, model: ModelRecord, top: int = LISTED) -> pd.DataFrame:
     """Find the segments of one model in a film.
 
     A segment starts where the probability reaches the model's threshold and goes on while it stays above the
     threshold less 0.1 (of a threshold below 0.2: above half of it). Segments at most 5 s apart are one;
     shorter ones than 5 s are dropped. Where fewer than `top` are found, the highest places that stay below
     the threshold are listed too, cut out by the same rule with their own peak as the threshold.
+
+    A place has one number, whatever `top` is: by time among those that reach the threshold, and among the
+    others of the `LISTED` first ones; further ones follow.
 
     Parameters
     ----------
@@ -129,12 +136,28 @@ def find_segments(rows: pd.DataFrame, model: ModelRecord, top: int = 20) -> pd.D
     start, end = (rows[name].to_numpy(dtype=np.float64) for name in ("start_s", "end_s"))
     reaching = [run for run in runs(p >= _floor(threshold)) if p[slice(*run)].max() >= threshold]
     reaching = [run for run in _bridge(reaching, start, end) if end[run[1] - 1] - start[run[0]] >= MIN_S]
-    below = _peaks(np.where(p < threshold, p, -1.0), reaching, start, end, top - len(reaching))
-    listed = [_row(rows, run, model) | {"reaches": 1} for run in reaching]
-    listed += [_row(rows, run, model) | {"reaches": 0} for run in below]
+    n_below = max(top, LISTED) - len(reaching)
+    below = _peaks(np.where(p < threshold, p, -1.0), reaching, start, end, n_below)
+    standard = max(LISTED - len(reaching), 0)
+    numbers = _by_time(below[:standard]) + [standard + n for n in _by_time(below[standard:])]
+    listed = [
+        _row(rows, run, model) | {"reaches": 1, "number": str(number)}
+        for run, number in zip(reaching, _by_time(reaching), strict=True)
+    ]
+    shown = max(top - len(reaching), 0)
+    listed += [
+        _row(rows, run, model) | {"reaches": 0, "number": f"w{number}"}
+        for run, number in zip(below[:shown], numbers[:shown], strict=True)
+    ]
     table = pd.DataFrame(listed, columns=SEGMENT_COLUMNS)
     table = table.sort_values(["reaches", "p", "start_s"], ascending=[False, False, True], ignore_index=True)
     return table.assign(rank=np.arange(1, len(table) + 1))
+
+
+def _by_time(places: Sequence[Run]) -> list[int]:
+    """Give places the numbers from 1 on in the order of time."""
+    in_order = sorted(places)
+    return [in_order.index(place) + 1 for place in places]
 
 
 def _floor(threshold: float) -> float:

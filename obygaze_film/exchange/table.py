@@ -7,11 +7,13 @@ from obygaze_features.manifest import DECISION, DEFINITION, HOW, SEEN_SCORE
 from obygaze_film.exchange.tiers import Exported, Tier, TierSpan
 
 COLUMNS: Final = (
-    "movie", "tier", "start_s", "end_s", "p", "p_low", "p_high", "text", "present", "contributions", "flags",
-    "level", "concepts", "annotator", SEEN_SCORE, "note", HOW, DECISION, DEFINITION, "caveats",
+    "movie", "tier", "number", "rank", "start_s", "end_s", "p", "p_low", "p_high", "text", "present",
+    "contributions", "flags", "level", "concepts", "annotator", SEEN_SCORE, "note", HOW, DECISION,
+    DEFINITION, "caveats",
 )  # fmt: skip
-"""contributions: of concepts that are seen and that are not, as ``Body +1.4000; Activity -0.3000``. People
-write into level, concepts and annotator; in the row of a model they judge in sight of its score."""
+"""number: of a passage, by time, the same everywhere; rank: by strength; contributions: of concepts that are
+seen and that are not, as ``Body +1.4000; Activity -0.3000``. People write into level, concepts and annotator;
+in the row of a model they judge in sight of its score."""
 
 
 def to_csv(made: Exported) -> str:
@@ -35,6 +37,7 @@ def _of_a_model(span: TierSpan) -> dict[str, str]:
         if value is not None:
             cells[name] = f"{value:.4f}"
     signed = [f"{reason.concept} {reason.contribution:+.4f}" for reason in span.reasons]
+    cells |= {"number": span.number, "rank": "" if span.rank is None else str(span.rank)}
     return cells | {"contributions": "; ".join(signed)}
 
 

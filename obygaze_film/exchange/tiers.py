@@ -101,6 +101,7 @@ class TierSpan:
     p_low: float | None = None
     p_high: float | None = None
     flags: str = ""
+    number: str = ""
     rank: int | None = None
     reasons: tuple[Reason, ...] = ()
     decided: Decided | None = None
@@ -262,10 +263,10 @@ def notice_of(film: "Timeline", model: ModelRecord, tiers: Sequence[Tier], kinds
 
 def _segments(film: "Timeline", model: ModelRecord, top: int) -> Iterator[TierSpan]:
     for row in _records(film.segments(model.key, top=top).sort_values("start_s", kind="stable")):
-        span = _spanned(row, "", rank=row["rank"], reasons=reasons(row))
+        span = _spanned(row, "", number=row["number"], rank=row["rank"], reasons=reasons(row))
         band = _with_band(row["p"], row["p_low"], row["p_high"])
         parts = [
-            f"{span.rank}. {'/'.join(model.positive) or model.task_title} {band}",
+            f"{span.number}. {'/'.join(model.positive) or model.task_title} {band}",
             ", ".join(span.present),
         ]
         parts += ["" if row["reaches"] else "below the threshold", span.flags.replace(";", ", ")]

@@ -34,7 +34,7 @@ def cards(view: "FilmView") -> list[dict[str, Any]]:
         }
         for row, of_row in zip(records, parts, strict=True)
     ]
-    _number(shown, view.whole_s)
+    _place_numbers(shown, view.whole_s)
     return shown
 
 
@@ -73,8 +73,8 @@ def concept_bar(part: Reason, largest: float, view: "FilmView") -> dict[str, Any
     }
 
 
-def _number(segments: Sequence[dict[str, Any]], whole_s: float) -> None:
-    """Choose the numbers shown above the timeline: best segments first, without overlap."""
+def _place_numbers(segments: Sequence[dict[str, Any]], whole_s: float) -> None:
+    """Choose the numbers that stand above the timeline: best segments first, without overlap."""
     used: dict[float, list[float]] = {NEAR: [], NEAR_NARROW: []}
     for card in sorted(segments, key=lambda card: int(card["rank"])):
         at = (card["start_s"] + card["end_s"]) / 2 / whole_s
@@ -82,4 +82,4 @@ def _number(segments: Sequence[dict[str, Any]], whole_s: float) -> None:
         for near, places in used.items():
             if fits[near]:
                 places.append(at)
-        card["number"] = "" if not fits[NEAR] else "on" if fits[NEAR_NARROW] else "odd"
+        card["above"] = "" if not fits[NEAR] else "on" if fits[NEAR_NARROW] else "odd"

@@ -202,7 +202,8 @@ def desk_page(
         "decisions": shown, "around": AROUND_S,
     }  # fmt: skip
     for one in [] if blind else view.segments.to_dict("records"):
-        passage = {"start": one["start_s"], "end": one["end_s"], "p": round(one["p"], 3)}
+        span = {"start": one["start_s"], "end": one["end_s"]}
+        passage = {**span, "p": round(one["p"], 3), "number": one["number"], "rank": one["rank"]}
         state["passages" if one["reaches"] else "weak"].append(passage)
     return template_page(
         "desk.html.j2",

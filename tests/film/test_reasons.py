@@ -77,7 +77,7 @@ def test_the_tier_of_a_concept_has_no_span_where_it_is_absent(film, best):
 
 def test_the_page_names_what_is_absent_apart_and_draws_no_frames_of_it(film):
     cards = re.findall(r'<li class="card".*?</li>', film_page([film]), re.DOTALL)
-    (card,) = (card for card in cards if 'aria-hidden="true">1</span>' in card)
+    (card,) = (card for card in cards if f'data-t="{film.segments().iloc[0]["start_s"]}"' in card)
     words = text_of(card)
     assert "For it: more Activity than usual; more Body than usual (0.95, usual 0.17)" in words
     assert "Against it: more Look than usual (found no better than chance)" in words
@@ -117,6 +117,29 @@ def test_what_is_seen_is_what_reaches_its_own_threshold(seed):
         seen = [one.name for one in concepts if mean[one.name, "p"] >= one.threshold_p]
         seen.sort(key=lambda name: -abs(mean[name, "contribution"]))
         assert segment["present"] == ";".join(seen[:3])
+
+
+def test_a_passage_has_one_number_by_time_in_every_file_page_and_list(film, kind):
+    every = film.segments()
+    reaching = every[every["reaches"] == 1].sort_values("start_s")
+    assert reaching["number"].tolist() == [str(n) for n in range(1, len(reaching) + 1)]
+    weak = every[every["reaches"] == 0].sort_values("start_s")
+    assert weak["number"].tolist() == [f"w{n}" for n in range(1, len(weak) + 1)]
+    number_of = dict(zip(every["start_s"], every["number"], strict=True))
+    written = pd.read_csv(io.BytesIO(files_of(film)["segments.csv"]), dtype={"number": str})
+    assert dict(zip(written["start_s"], written["number"], strict=True)) == number_of
+    for top in (0, len(reaching) + 2, 20, 25):
+        listed = film.segments(top=top)
+        some = dict(zip(listed["start_s"], listed["number"], strict=True))
+        assert {start: some[start] for start in some if start in number_of}.items() <= number_of.items()
+        assert len(set(some.values())) == len(some)
+        for span in collect(film, kind, tiers=["segments"], top=top).tiers[0].spans:
+            assert span.number == some[span.start_s]
+            assert span.text.startswith(f"{span.number}. ")
+    cards = re.findall(r'<li class="card".*?</li>', film_page([film]), re.DOTALL)
+    for card in cards:
+        start = float(re.search(r'data-t="([\d.]+)"', card)[1])
+        assert f'aria-hidden="true">{number_of[start]}</span>' in card
 
 
 def test_exports_hold_the_passages_that_reach_and_top_adds_others_marked(film, kind):

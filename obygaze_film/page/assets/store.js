@@ -6,9 +6,8 @@ const overlap = (a, b) => Math.min(a.end, b.end) - Math.max(a.start, b.start);
 export class Store {
  constructor({decisions, passages, weak, who, mode}) {
   Object.assign(this, {decisions, mode, who, selected: null, loops: false, draft: null, changed: () => {}});
-  // Numbered in order of time; those below the threshold apart.
-  this.passages = passages.map((one, k) => ({...one, type: "passage", number: String(k + 1)}));
-  this.weak = weak.map((one, k) => ({...one, type: "passage", number: `w${k + 1}`}));
+  this.passages = passages.map((one) => ({...one, type: "passage"}));
+  this.weak = weak.map((one) => ({...one, type: "passage"}));
  }
  get name() { return named(this.who); }
  get own() { return this.decisions.filter((one) => one.who === this.name); }

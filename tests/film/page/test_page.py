@@ -98,6 +98,8 @@ def test_passages_are_in_time_order_and_keep_the_rank_of_their_strength():
     assert times == sorted(times)
     assert sorted(ranks) == list(range(1, len(ranks) + 1))
     assert ranks != sorted(ranks)
+    numbers = re.findall(r'<span class="rank" aria-hidden="true">(\w+)</span>', above)
+    assert numbers == [str(n) for n in range(1, len(ranks) + 1)]
 
 
 def test_a_film_unlike_training_has_no_probability_and_no_rate():
@@ -338,8 +340,8 @@ def test_what_rounds_to_a_hundredth_is_written_and_what_has_no_share_is_no_reaso
 def test_numbers_above_the_timeline_keep_their_distance():
     places = (0.0, cards.NEAR, cards.NEAR + cards.NEAR_NARROW)
     shown = [{"rank": rank, "start_s": at, "end_s": at} for rank, at in enumerate(places)]
-    cards._number(shown, 1.0)
-    assert [card["number"] for card in shown] == ["on", "odd", "on"]
+    cards._place_numbers(shown, 1.0)
+    assert [card["above"] for card in shown] == ["on", "odd", "on"]
 
 
 def test_no_class_of_the_films_styles_is_one_of_the_reports():
