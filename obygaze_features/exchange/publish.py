@@ -9,6 +9,7 @@ from shlex import quote
 from threading import Lock
 from typing import TYPE_CHECKING
 
+from obygaze_features.arguments import checked
 from obygaze_features.errors import StoreError
 from obygaze_features.exchange.transfer import FileProgress, download, files_shown, in_threads, new_file
 from obygaze_features.io import NO_LICENCE, local_path, sha256_of, store_path
@@ -64,6 +65,7 @@ def card_files(store: Store, licence: str | None = None) -> dict[str, bytes]:
 
 # --- one zip
 # ---------------------------------------------------------------------------
+@checked
 def pack(store: Place, out: Path | str | None = None, progress: Progress | bool | None = None) -> Path:
     """Write a sealed store into one zip; the same store gives the same bytes.
 
@@ -155,6 +157,7 @@ def _add(archive: zipfile.ZipFile, files: StoreFiles, name: str, size: int, expe
 
 # --- copies elsewhere; one that was stopped resumes
 # ---------------------------------------------------------------------------
+@checked
 def push(store: Place, destination: Path | str, progress: FileProgress | bool | None = None) -> str:
     """Copy a sealed store to `destination` and return its location.
 

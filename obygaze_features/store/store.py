@@ -11,6 +11,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
+from obygaze_features.arguments import checked, made_by
 from obygaze_features.errors import StoreError
 from obygaze_features.io import local_path
 from obygaze_features.schema import Name, expected, fits
@@ -133,6 +134,7 @@ def _metadata(files: StoreFiles) -> tuple[dict[str, Any], dict[str, Any]]:
     return attributes, root
 
 
+@made_by("open_store(PATH)")
 class Store:
     """A sealed store: a mapping of backbone names to their groups.
 
@@ -290,6 +292,7 @@ class Store:
         return len(self.names)
 
 
+@checked
 def open_store(path: Path | str) -> Store:
     """Open a sealed store; only its metadata are read.
 
