@@ -21,6 +21,10 @@ class ObygazeError(ValueError):
     """
 
 
+class ArgumentError(ObygazeError):
+    """A function was given a value of a type that it does not take; the message has a call that is right."""
+
+
 class OutputError(ObygazeError):
     """A file or folder cannot be written where it was asked for."""
 

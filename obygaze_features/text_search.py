@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from obygaze_features.arguments import checked
 from obygaze_features.backbones import load_text_backbone
 from obygaze_features.backbones.registry import made_by
 from obygaze_features.cosines import best, cosines
@@ -119,6 +120,7 @@ class Query:
     notes: tuple[str, ...] = ()
 
 
+@checked
 def search(
     store: Store | Path | str,
     query: str,
@@ -186,6 +188,7 @@ def search(
     return _ranking(opened, group, cosines(group, encoded.vector), encoded, top)
 
 
+@checked
 def search_like(
     store: Store | Path | str,
     clip_id: str,

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from obygaze_features.arguments import checked
 from obygaze_features.manifest import Manifest, name_hint, refuse_twins
 from obygaze_features.templates import packaged
 from obygaze_film.agreement import (
@@ -164,6 +165,7 @@ class FilmEvaluation:
     record: Mapping[str, object] = field(default_factory=dict)
 
 
+@checked
 def evaluate_films(
     films: Sequence[Timeline],
     truth: Manifest,

@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
+from obygaze_features.arguments import checked
 from obygaze_features.errors import ManifestError
 from obygaze_features.io import local_path
 from obygaze_features.manifest import (
@@ -227,6 +228,7 @@ def _film_of(
     return None, title if math.isnan(year) else f"{title} ({year:g})"
 
 
+@checked
 def compare_films(
     films: Sequence[Timeline],
     judgements: Manifest,

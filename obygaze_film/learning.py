@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 import obygaze_models as om
+from obygaze_features.arguments import checked
 from obygaze_features.errors import StoreError
 from obygaze_features.io import NO_LICENCE
 from obygaze_features.manifest import (
@@ -145,6 +146,7 @@ def change_of(films: pd.DataFrame, *, judged: bool = False) -> Interval:
     return t_interval(own["after"] - own["before"], covers="method", possible=(-1.0, 1.0))
 
 
+@checked
 def learn_from_judgements(
     films: Sequence[Timeline],
     judgements: Manifest,

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from obygaze_features.arguments import checked
 from obygaze_features.io import file_sha256, local_path
 from obygaze_features.manifest import BUILTIN, builtin_codebook, perceived
 from obygaze_features.store import Store
@@ -97,6 +98,7 @@ class _Loaded:
     trained_on: Set[str]
 
 
+@checked
 def score_film(
     store: Store,
     models: Sequence[Model | Path | str],
@@ -148,6 +150,7 @@ def score_film(
     return score_films(store, models, movies={movie}, **of_film)[0]
 
 
+@checked
 def score_films(
     store: Store,
     models: Sequence[Model | Path | str],

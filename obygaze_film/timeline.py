@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from obygaze_features.arguments import checked, made_by
 from obygaze_features.io import local_path
 from obygaze_film.errors import FilmError
 from obygaze_film.schema import NO_TEXTS, NO_TRACES, NO_VARIABLES, FilmRecord, ModelRecord, Rate
@@ -14,6 +15,7 @@ from obygaze_film.scored_files import RECORD, read_scored, write_films
 from obygaze_film.segments import find_segments
 
 
+@made_by("read_films([FOLDER])[0]")
 @dataclass(frozen=True, eq=False)
 class Timeline:
     """A film scored by models over time.
@@ -138,6 +140,7 @@ class Timeline:
         return cls(record, *tables)
 
 
+@checked
 def read_films(folders: Sequence[Path | str]) -> list[Timeline]:
     """Read scored films from folders of one film, of several, or of a run (`obygaze film run`).
 

@@ -63,7 +63,8 @@ def _plain(value: Any) -> Any:
     """Return what JSON has no word for: of a table type and values of each column, which read back alike."""
     if isinstance(value, pd.DataFrame):
         return {name: (str(column.dtype), column.tolist()) for name, column in value.items()}
-    return {field.name: getattr(value, field.name) for field in fields(value)}
+    names = [field.name for field in fields(value) if field.name != "specs"]  # models: they are named
+    return {name: getattr(value, name) for name in names}
 
 
 def _table(columns: Mapping[str, tuple[str, list[Any]]]) -> pd.DataFrame:

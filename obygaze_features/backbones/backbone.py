@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from obygaze_features.arguments import made_by
 from obygaze_features.backbones.weights import Weights
 
 
@@ -50,6 +51,7 @@ class Hearing:
     steps_a_second: int = 0
 
 
+@made_by("load_backbone(NAME)")
 @dataclass(frozen=True)
 class Backbone:
     """A frozen network or descriptor that turns sampled frames, or the sound around them, into vectors.

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from obygaze_features import plugins
+from obygaze_features.arguments import checked
 from obygaze_features.backbones.backbone import Backbone, LoadedNetwork, TextBackbone
 from obygaze_features.backbones.weights import TABLES, Weights
 from obygaze_features.errors import BackboneError, ObygazeError
@@ -25,6 +26,7 @@ ONNX = "onnx:"
 """What the name of a backbone begins with that is a file: `onnx:FILE[:LAYER]`."""
 
 
+@checked
 def load_backbone(name: str, n_frames: int | None = None, **options: Any) -> Backbone:
     """Build a backbone by its name.
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from obygaze_features.arguments import checked
 from obygaze_features.store.format import TIME_ARRAYS
 from obygaze_features.store.group import Group, rows_of
 from obygaze_features.store.provenance import clipped, contrasts, same_numerics
@@ -114,6 +115,7 @@ class StoreDiff:
         }
 
 
+@checked
 def diff(first: Store, second: Store) -> StoreDiff:
     """Compare two stores; features are streamed, so memory stays bounded.
 

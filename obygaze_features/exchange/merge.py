@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
+from obygaze_features.arguments import checked
 from obygaze_features.errors import StoreError
 from obygaze_features.identity import same_names
 from obygaze_features.io import sha256_of, store_path
@@ -21,6 +22,7 @@ from obygaze_features.store.store_files import damaged
 _MISSING = STATUSES[0]
 
 
+@checked
 def merge(
     places: Sequence[Place],
     destination: Path | str,

@@ -9,6 +9,7 @@ from shlex import quote
 from threading import Lock
 from typing import TYPE_CHECKING
 
+from obygaze_features.arguments import checked
 from obygaze_features.errors import StoreError
 from obygaze_features.exchange.transfer import FileProgress, download, files_shown, in_threads, new_file
 from obygaze_features.io import NO_LICENCE, local_path, sha256_of, store_path
@@ -59,11 +60,31 @@ def card_files(store: Store, licence: str | None = None) -> dict[str, bytes]:
     stated = {**store.attributes, "licence": sealed if licence is None else validate_licence(licence)}
     facts = facts_of(stated, store.clips, [spec_of(store[name]) for name in store])
     table = croissant(facts, store.version, digest_of(store.files, TABLE), store.files.size(TABLE))
-    return {CARD: readme(facts).encode(), CROISSANT: table}
+    return {CARD: readme(facts, citing_lines(store, stated["licence"])).encode(), CROISSANT: table}
+
+
+def citing_lines(store: Store, licence: str) -> list[str]:
+    """Return the lines by which a store is cited: a sentence, how its makers want to be cited, BibTeX."""
+    corpus, version = str(store.attributes["corpus"]["name"]), store.version
+    what = f"obygaze feature store, fingerprint {store.fingerprint}"
+    sentence = f"Features of {corpus}, version {version}. {what}. Licence {licence}."
+    plain = corpus.translate(dict.fromkeys(map(ord, "{}\\")))  # signs of BibTeX's own
+    citation = store.attributes["citation"]
+    return [
+        sentence,
+        *([str(citation)] if citation else []),
+        "",
+        f"@misc{{{store.name}-{version},",
+        f"  title = {{Features of {plain}}},",
+        f"  version = {{{version}}},",
+        f"  note = {{{what}}},",
+        "}",
+    ]
 
 
 # --- one zip
 # ---------------------------------------------------------------------------
+@checked
 def pack(store: Place, out: Path | str | None = None, progress: Progress | bool | None = None) -> Path:
     """Write a sealed store into one zip; the same store gives the same bytes.
 
@@ -155,6 +176,7 @@ def _add(archive: zipfile.ZipFile, files: StoreFiles, name: str, size: int, expe
 
 # --- copies elsewhere; one that was stopped resumes
 # ---------------------------------------------------------------------------
+@checked
 def push(store: Place, destination: Path | str, progress: FileProgress | bool | None = None) -> str:
     """Copy a sealed store to `destination` and return its location.
 

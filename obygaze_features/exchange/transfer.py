@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 
+from obygaze_features.arguments import checked
 from obygaze_features.door import read_bytes
 from obygaze_features.errors import StoreError
 from obygaze_features.io import (
@@ -192,6 +193,7 @@ def download(
         return _Transfer(files, destination, building, digests, progress).run(arrays, clips)
 
 
+@checked
 def pull(
     store: Place,
     destination: Path | str,

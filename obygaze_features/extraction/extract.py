@@ -10,6 +10,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any, Literal, ParamSpec, TypeVar
 
+from obygaze_features.arguments import checked
 from obygaze_features.backbones import TEXT_BACKBONES, Backbone, TextBackbone, load_text_backbone
 from obygaze_features.cores import usable_cores
 from obygaze_features.errors import ExtractError, ManifestError
@@ -43,6 +44,9 @@ from obygaze_features.store.shares import check_shares
 
 CLIPS_AT_ONCE, TEXTS_AT_ONCE = 8, 64
 VIDEOS = (".mp4", ".mkv", ".avi", ".mov", ".webm", ".ts")  # refused where a manifest is expected
+
+MaybeNone = Any
+"""None in a rare case, which type checkers do not make every caller look at."""
 
 AnyBackbone = str | Recipe | Backbone | TextBackbone
 
@@ -241,8 +245,9 @@ def _after(preparing: Callable[P, Extraction]) -> Callable[[Callable[[Extraction
     return decorate
 
 
+@checked
 @_after(prepare)
-def extract(work: Extraction) -> Store:
+def extract(work: Extraction) -> Store | MaybeNone:
     """Extract the features of clips or texts and seal them into a store; resume an interrupted call.
 
     Finished clips are written to `OUT.staging` at once, so calling again resumes where the last call stopped.
@@ -290,7 +295,8 @@ def extract(work: Extraction) -> Store:
     shard, sealing
         For `prepare` alone: shard (i, n) does the pieces k with k % n == i; whether to seal at the end.
     limit
-        Most rows to process now; None is all.
+        Most rows to process now; None is all. While clips are left to do, a note says how many, and there is
+        no store to return: the next call goes on.
     shots
         CSV file to write: the shots of the films whose windows the manifest holds, found on the frames that
         are decoded for the windows, each frame once.
@@ -301,6 +307,11 @@ def extract(work: Extraction) -> Store:
         Called with each message that is not an error.
     progress
         Called with (rows done, rows to do); or whether to show a bar: by default in a notebook alone.
+
+    Returns
+    -------
+    Store
+        The sealed store; None while `limit` leaves clips to do.
 
     Raises
     ------
@@ -321,9 +332,13 @@ def extract(work: Extraction) -> Store:
         raise ExtractError("extract seals a store: for one shard, or without sealing, use prepare(...).run()")
     stage, _ = work.run()
     sealed = work.seal(stage)
-    if sealed is None:
-        raise ExtractError(f"{stage.path}: {len(stage.missing())} {work.unit}s are left to do; extract again")
-    return open_store(sealed)
+    if sealed is not None:
+        return open_store(sealed)
+    left = f"{stage.path}: {counted(len(stage.missing()), work.unit)} left to do; extract again"
+    if work.limit is None:
+        raise ExtractError(left)
+    work.note(left)
+    return None
 
 
 @wraps(prepare)

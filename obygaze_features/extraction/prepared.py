@@ -189,6 +189,7 @@ class Extraction:
         self._refuse_sealed()
         if obstacle := what_forbids_writing(folder):
             raise ExtractError(obstacle)
+        self._note_licences()
         films = self._films()
         stage = self._open_stage()
         if self.shard[1] > 1:
@@ -244,21 +245,35 @@ class Extraction:
             if {self.licence, self.citation} - {NO_LICENCE, "", held["licence"], held["citation"]}:
                 self.note(f"{self.sealed_path} is sealed and keeps licence and citation. For others: {anew}")
             return self.sealed_path
+        licence, citation = self._terms()
+        return seal(stage.path, self.out, version=self.version, licence=licence, citation=citation)
+
+    def _terms(self) -> tuple[str, str]:
+        """Return licence and citation of the store; those not given are taken from the parent store."""
         licence, citation = self.licence, self.citation
-        if self.append is not None:  # fields not given are taken from the parent store
+        if self.append is not None:
             attributes = open_store(self.append).attributes
             licence = attributes["licence"] if licence == NO_LICENCE else licence
             citation = citation or attributes["citation"]
+        return licence, citation
+
+    def _note_licences(self) -> None:
+        """Say under which licence the features will be sealed, while it can still be stated."""
+        if not self.seals or self.sealed_path.exists():
+            return
+        licence = self._terms()[0]
         if licence == NO_LICENCE:
-            self.note(f"no --licence given: the store is sealed as {NO_LICENCE}. Before you share it: {anew}")
+            self.note(
+                f"no --licence given: the store will be sealed as {NO_LICENCE}, and cannot be shared so. To "
+                "state one, stop this and run it again with --licence SPDX: it goes on where it stopped"
+            )
         for group in self.job.groups():
             of_weights = str(group.provenance.get("licence", NO_LICENCE))
             if of_weights not in {NO_LICENCE, licence, *PERMISSIVE}:
                 self.note(
-                    f"the weights of {group.name} are under {of_weights}, the features are sealed as "
+                    f"the weights of {group.name} are under {of_weights}, the features will be sealed as "
                     f"{licence}: look what it says of a network's outputs before you share them"
                 )
-        return seal(stage.path, self.out, version=self.version, licence=licence, citation=citation)
 
 
 def what_forbids_writing(folder: Path) -> str | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 
+from obygaze_features.arguments import made_by
 from obygaze_features.errors import ManifestError
 from obygaze_features.lines import csv_line, sheet_line
 from obygaze_features.manifest.codebook import BUILTIN, Codebook
@@ -20,6 +21,7 @@ OVERHANG_S = 1 / 24
 """Seconds by which a clip may end after its film: a frame."""
 
 
+@made_by("Clip(CLIP_ID, MOVIE)")
 @dataclass(frozen=True, slots=True)
 class Clip:
     """A span of a video with its annotations.

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct
 
+from obygaze_features.arguments import checked, made_by
 from obygaze_features.door import parse_toml
 from obygaze_features.errors import ManifestError
 from obygaze_features.io import local_path
@@ -28,6 +29,7 @@ FOLDER = "codebooks"
 TaskOrScale = TypeVar("TaskOrScale", Task, Scale)
 
 
+@made_by("load_codebook(PATH)")
 @dataclass(frozen=True)
 class Codebook:
     """Levels in rising order, concepts in canonical order, and the tasks that they make.
@@ -347,6 +349,7 @@ def codebook_of_text(text: str) -> Codebook:
     return Codebook(**parts_of(composed(text)))
 
 
+@checked
 def load_codebook(path: str | Path) -> Codebook:
     r"""Read and check a codebook file.
 
@@ -376,6 +379,7 @@ def load_codebook(path: str | Path) -> Codebook:
     return codebook
 
 
+@checked
 @cache
 def builtin_codebook(name: str) -> Codebook:
     """Read a built-in codebook.

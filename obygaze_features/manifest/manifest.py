@@ -8,6 +8,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from obygaze_features.arguments import checked, made_by
 from obygaze_features.door import STANDARD
 from obygaze_features.errors import ManifestError
 from obygaze_features.io import in_any_form, local_path, write_together
@@ -44,6 +45,7 @@ def default_codebook() -> Codebook:
     return builtin_codebook(BUILTIN[0])
 
 
+@made_by("read_manifest(PATH)")
 @dataclass(frozen=True)
 class Manifest:
     """Clips in order, the folder that their relative video paths are under, and the codebook of their labels.
@@ -204,6 +206,7 @@ ADVICE = (
 
 
 @uncollected()
+@checked
 def read_manifest(path: str | Path, *, spreadsheet_safe: bool = False) -> Manifest:
     """Read and check a manifest file, and its codebook.
 
@@ -248,6 +251,7 @@ def codebook_file(manifest: Path) -> Path:
     return manifest.with_suffix(".codebook.toml")
 
 
+@checked
 def write_manifest(
     manifest: Manifest,
     path: str | Path,

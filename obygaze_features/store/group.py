@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from obygaze_features.arguments import checked, made_by
 from obygaze_features.errors import StoreError
 from obygaze_features.store.arrays import SealedArray
 from obygaze_features.store.format import (
@@ -55,6 +56,7 @@ class Groups(Protocol):
         """Return a group by its name."""
 
 
+@made_by("open_store(PATH)[BACKBONE]")
 class Group:
     """One backbone's features: row i of every array is the clip `clip_ids[i]`.
 
@@ -135,6 +137,7 @@ class Group:
     def __len__(self) -> int:
         return len(self.clip_ids)
 
+    @checked
     def to_frame(self, manifest: LabelledManifest | None = None) -> pd.DataFrame:
         """Make a pandas table of the pooled features, one row per clip that has features.
 

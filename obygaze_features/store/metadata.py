@@ -159,11 +159,16 @@ def _on_hub(licence: str) -> str:
     return licence if licence in names["same"].lower().split() else str(names["others"].get(licence, "other"))
 
 
-def readme(facts: Facts) -> str:
-    """Write the card: front matter as the Hub's dataset cards have it, then the same as text."""
+def readme(facts: Facts, citing: Sequence[str] = ()) -> str:
+    """Write the card: front matter as the Hub's dataset cards have it, then the same as text.
+
+    `citing` are lines to paste; the card inside a store has none, since it is written before there is a
+    fingerprint.
+    """
     kind = "text-features" if facts.rows == TEXTS else "video-features"
     values = {
         "facts": facts,
+        "citing": citing,
         "about": facts.about,
         "known": _on_hub(facts.about["licence"].lower()),
         "size": _SIZES[min(len(_SIZES) - 1, max(0, len(str(facts.total)) - 3))],

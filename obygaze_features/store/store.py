@@ -11,6 +11,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
+from obygaze_features.arguments import checked, made_by
 from obygaze_features.errors import StoreError
 from obygaze_features.io import local_path
 from obygaze_features.schema import Name, expected, fits
@@ -38,6 +39,7 @@ from obygaze_features.store.store_files import FolderFiles, StoreFiles, guarded,
 
 if TYPE_CHECKING:
     import xarray as xr
+    import zarr
 
 VERSIONED = re.compile(r"-(\d+)\.(\d+)\.(\d+)$")
 """How the name of a sealed store's folder ends."""
@@ -133,6 +135,7 @@ def _metadata(files: StoreFiles) -> tuple[dict[str, Any], dict[str, Any]]:
     return attributes, root
 
 
+@made_by("open_store(PATH)")
 class Store:
     """A sealed store: a mapping of backbone names to their groups.
 
@@ -262,6 +265,35 @@ class Store:
         tree.attrs.update(store=self.where, version=self.version)
         return tree
 
+    def to_zarr(self) -> zarr.Group:
+        """Open the sealed arrays by zarr-python, read-only: a folder, a zip or a URL alike.
+
+        For what reads Zarr, as dask and xarray do. zarr-python checks the checksum of each chunk, and a chunk
+        that is gone is refused. It does not check that the features are those that were sealed (`verify`
+        does), nor tell which rows hold any (`Group.usable`): the others are NaN.
+
+        Returns
+        -------
+        zarr.Group
+            With a group for each backbone, and in it the arrays of docs/store-format.md. It pickles, as the
+            store does.
+
+        Raises
+        ------
+        StoreError
+            When it is read: bytes are gone, or a server misbehaves.
+
+        Examples
+        --------
+        >>> from obygaze_features import open_store
+        >>> group = open_store("stores/films").to_zarr()
+        >>> group["toy/pooled"].shape, group["toy"].attrs["provenance"]["backbone"]
+        ((96, 8), 'toy')
+        """
+        from obygaze_features.store.zarr_view import as_zarr  # noqa: PLC0415 - zarr is slow to import
+
+        return as_zarr(self)
+
     def __getitem__(self, name: str) -> Group:
         if name not in self.names:
             raise StoreError(
@@ -290,6 +322,7 @@ class Store:
         return len(self.names)
 
 
+@checked
 def open_store(path: Path | str) -> Store:
     """Open a sealed store; only its metadata are read.
 

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from obygaze_features.arguments import checked
 from obygaze_features.cores import usable_cores
 from obygaze_features.errors import StoreError
 from obygaze_features.io import sha256_of
@@ -116,6 +117,7 @@ FileCheck = tuple[int, str]
 """Size of a file, and its digest if it was read."""
 
 
+@checked
 def verify(store: Place, depth: Depth = "digests", progress: Progress | bool | None = None) -> VerifyReport:
     """Check a sealed store: a folder, a zip, or at a URL.
 

@@ -10,6 +10,7 @@ import numpy as np
 import PIL
 from numpy.typing import NDArray
 
+from obygaze_features.arguments import checked
 from obygaze_features.errors import VideoError
 from obygaze_features.io import local_path
 from obygaze_features.video.file_facts import file_state
@@ -45,6 +46,7 @@ def read_frames(
     strict: bool = False,
     each: Callable[[Pixels], T],
 ) -> Frames[T]: ...
+@checked
 def read_frames(
     path: str | Path,
     sampling: Sampling,
@@ -151,6 +153,7 @@ def read_windows(
             yield number, error
 
 
+@checked
 def probe(path: str | Path) -> Probe:
     """Count the frames of a video without decoding, in tens of milliseconds per clip.
 

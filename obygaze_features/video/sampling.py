@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from obygaze_features.arguments import checked, made_by
 from obygaze_features.errors import VideoError
 
 # A span with a smaller share inside the video is probably wrong.
@@ -23,6 +24,7 @@ Span: TypeAlias = tuple[float | None, float | None]
 """Start, inclusive, and end, exclusive, in seconds of the player's clock; None leaves a side open."""
 
 
+@made_by("uniform(N)")
 @dataclass(frozen=True, slots=True)
 class Sampling:
     """A named rule to choose frames, made by `uniform`, `fps`, `keyframes`, `pairs` or `at`.
@@ -63,6 +65,7 @@ class Sampling:
         return {name: value for name, value in fields.items() if value is not None}
 
 
+@checked
 def uniform(n: int) -> Sampling:
     """Take n evenly spaced frames: frame int(i * L / n) of L, for i = 0 .. n-1 (the published rule).
 

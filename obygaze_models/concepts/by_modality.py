@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from obygaze_features.arguments import checked
 from obygaze_features.manifest import PERCEIVED_BY, Codebook, perceived, why_unperceived
 from obygaze_models.concepts.bank import ConceptBank
 from obygaze_models.concepts.in_time import TimeBank
@@ -24,6 +25,7 @@ FEWEST_MOVIES = 3
 """Movies in which a concept is there, and absent, so that it is in two whatever movie is left out."""
 
 
+@checked
 def fused_by_concepts(data: Dataset, *, in_time: bool = False) -> list[ModelSpec]:
     """Make the models of concepts that are each learnt from the modality that conveys them.
 

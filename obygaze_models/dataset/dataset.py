@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from obygaze_features.arguments import made_by
 from obygaze_features.manifest import Codebook
 from obygaze_features.store import Group
 from obygaze_models.dataset.features import Features, StoredClips, read_array
@@ -63,6 +64,7 @@ class Modality:
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
 
+@made_by("load_dataset(STORE, MANIFEST)")
 @dataclass(frozen=True, eq=False)
 class Dataset:
     """The annotated clips of a manifest that have features, in the manifest's order.

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from obygaze_features.arguments import checked
 from obygaze_features.io import sha256_of
 from obygaze_features.manifest import Manifest
 from obygaze_features.same_pictures import GROUP as SIGNATURE
@@ -31,6 +32,7 @@ MOST_WINDOWS = 32
 """Windows of a bag that models of frames read, evenly spaced; vectors are the maximum over all."""
 
 
+@checked
 def load_dataset(
     store: Store | Sequence[Store],
     manifest: Manifest,
@@ -84,7 +86,7 @@ def load_dataset(
     >>> [(one.clip_id, one.reason) for one in data.excluded]
     [('film5-c015', 'failed: the file is empty (0 bytes)')]
     """
-    if isinstance(store, list | tuple):
+    if not isinstance(store, Store):
         names = [backbone] * len(store) if backbone is None or isinstance(backbone, str) else list(backbone)
         if len(names) != len(store):
             raise DatasetError(f"{len(store)} stores and {len(names)} backbones: name one for each")
@@ -93,12 +95,6 @@ def load_dataset(
             for own, name in zip(store, names, strict=True)
         ]
         return join_modalities([own.name for own in store], each, manifest)
-    if not isinstance(store, Store) or not isinstance(manifest, Manifest):
-        raise DatasetError(
-            "load_dataset takes an open store, then a manifest that was read; it was given a "
-            f"{type(store).__name__} and a {type(manifest).__name__}: "
-            "load_dataset(open_store(PATH), read_manifest(PATH))"
-        )
     if backbone is not None and not isinstance(backbone, str):
         raise DatasetError("one store, and several backbones: give the store once for each")
     group = find_group(store, backbone)
@@ -272,6 +268,7 @@ def _nothing_left(store: Store, manifest: Manifest, excluded: Sequence[Exclusion
 
 # --- bags of windows: features of films that were cut into windows once, for any spans of them
 # ---------------------------------------------------------------------------
+@checked
 def load_bags(store: Store, manifest: Manifest, *, backbone: str | None = None) -> Dataset:
     """Load the labels of a manifest's clips, and of each the windows whose middles lie in it.
 

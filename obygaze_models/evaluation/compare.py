@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from obygaze_features.arguments import checked, made_by
 from obygaze_models.errors import CompareError
 from obygaze_models.evaluation.intervals import difference_bounds, t_interval
 from obygaze_models.evaluation.metrics import metrics_of
@@ -18,6 +19,7 @@ COLUMNS = (
 )
 
 
+@made_by("side(RUN)")
 @dataclass(frozen=True, eq=False)
 class Side:
     """One model of one run, on one task: its rows of the table of predictions."""
@@ -28,6 +30,7 @@ class Side:
     predictions: Predictions
 
 
+@made_by("compare(A, B)")
 @dataclass(frozen=True, eq=False)
 class Comparison:
     """Metrics of two models by movie.
@@ -51,6 +54,7 @@ class Comparison:
     metrics: pd.DataFrame
 
 
+@checked
 def side(run: SavedRun, model: str | None = None, task: str | None = None) -> Side:
     """Take one model of a run on one task, by default the first of each.
 
@@ -86,6 +90,7 @@ def side(run: SavedRun, model: str | None = None, task: str | None = None) -> Si
     return Side(run, name, chosen, Predictions(kept, run.predictions.n_classes))
 
 
+@checked
 def compare(a: Side, b: Side) -> Comparison:
     """Compare two models, paired by movie; training data may differ, test clips and labels may not.
 

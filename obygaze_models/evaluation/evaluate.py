@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from obygaze_features.arguments import checked
 from obygaze_features.screen import Progress, shown_progress
 from obygaze_models.dataset.dataset import Dataset, refuse_labels
 from obygaze_models.errors import ConceptError, ProtocolError
@@ -38,6 +39,7 @@ ROUNDING = 1e-12
 """By how much less a refit may be, and still as good."""
 
 
+@checked
 def evaluate(
     data: Dataset,
     models: str | Sequence[str] | Mapping[str, Any] | Sequence[ModelSpec] | None = None,
@@ -213,6 +215,7 @@ def evaluate(
         record,
         {spec.name: spec.title for spec in specs} | yardstick,
         tuple(metrics),
+        tuple(specs),
     )
 
 

@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from obygaze_features.arguments import checked
 from obygaze_features.manifest import Manifest, read_table
 from obygaze_models.errors import ProtocolError
 from obygaze_models.evaluation.intervals import t_interval
@@ -55,6 +56,7 @@ class Localisation:
     n_shifts: int
 
 
+@checked
 def localise(
     frames: pd.DataFrame,
     segments: Mapping[str, Sequence[tuple[float, float]]],

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from obygaze_features.arguments import made_by
 from obygaze_features.door import read_text
 from obygaze_features.file_kinds import where_damaged
 from obygaze_features.io import local_path, write_whole
@@ -37,6 +38,7 @@ KEY = ["model", "task", "fold", "seed", "clip_id"]
 """What names a row: under some protocols a clip is tested in several folds."""
 
 
+@made_by("evaluate(DATA, MODELS).predictions")
 @dataclass(frozen=True, eq=False)
 class Predictions:
     """A checked table of predictions.

@@ -1,10 +1,12 @@
 """Hold the results of an evaluation: predictions, metrics, selection, curves, record; and their folder."""
 
 import dataclasses
+import pickle
 import platform
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
+from pathlib import Path
 from typing import Annotated, Any, TypedDict, cast
 
 import numpy as np
@@ -13,6 +15,8 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import asdict
 from numpy.typing import NDArray
 
+from obygaze_features.arguments import checked, made_by
+from obygaze_features.io import NO_LICENCE
 from obygaze_features.schema import Count, Flag, Hex64, Number, SomeText, Text, Versions, Whole, check
 from obygaze_models.dataset.dataset import Dataset, Modality
 from obygaze_models.errors import RunError
@@ -44,6 +48,7 @@ CURVES = (
 """Columns of `Run.curves`; the last two are the lowest and highest training loss of a model's starts."""
 
 
+@made_by("evaluate(DATA, MODELS)")
 @dataclass(frozen=True, eq=False)
 class Run:
     """The results of an evaluation.
@@ -64,6 +69,9 @@ class Run:
         Title of each model.
     own_metrics : sequence of Metric
         Those that were given to `evaluate`.
+    specs : sequence of ModelSpec
+        The models as they were evaluated, of which `save` trains some on all films. A run that was pickled
+        holds those that pickle, one that is read from a folder none.
 
     Examples
     --------
@@ -84,6 +92,38 @@ class Run:
     record: dict[str, Any]
     titles: Mapping[str, str] = field(default_factory=dict)
     own_metrics: Sequence[Metric] = ()
+    specs: Sequence[ModelSpec] = field(default=(), repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out models that do not pickle: functions of a notebook, or lambdas."""
+        return vars(self) | {"specs": tuple(filter(_pickles, self.specs))}
+
+    @checked
+    def save(
+        self,
+        data: Dataset,
+        names: Iterable[str],
+        folder: Path | str,
+        *,
+        licence: str = NO_LICENCE,
+        citation: str = "",
+    ) -> dict[str, Path]:
+        """Train models of this run on all films, and save each as ``FOLDER/NAME.model``.
+
+        As `obygaze_models.save_models`, which has more on the parameters and errors.
+
+        Examples
+        --------
+        >>> import obygaze_features as of
+        >>> import obygaze_models as om
+        >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
+        >>> run = om.evaluate(data, {"mine": om.linear_probe()}, task="hn_s", test="enhn_s")
+        >>> [file.name for file in run.save(data, ["mine"], "kept").values()]
+        ['mine.model']
+        """
+        from obygaze_models.prediction.final import save_models  # noqa: PLC0415 - which stands on this module
+
+        return save_models(self, data, names, folder, licence=licence, citation=citation)
 
     def __repr__(self) -> str:
         models = ", ".join(self.metrics["model"].unique())
@@ -99,6 +139,15 @@ class Run:
         wide = wide.reindex(columns=order).rename_axis(columns=None).reset_index()
         table: str = wide.to_html(index=False, float_format="{:.3f}".format, na_rep="undefined")
         return f"<div><strong>By movie, means</strong>{table}</div>"
+
+
+def _pickles(spec: ModelSpec) -> bool:
+    """Return whether a model can be sent to another process."""
+    try:
+        pickle.dumps(spec)
+    except (pickle.PicklingError, AttributeError, TypeError):
+        return False
+    return True
 
 
 @dataclass(frozen=True, eq=False, slots=True)

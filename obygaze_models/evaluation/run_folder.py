@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from obygaze_features.arguments import checked, made_by
 from obygaze_features.door import parse_json, read_text
 from obygaze_features.errors import ObygazeError
 from obygaze_features.file_kinds import where_damaged
@@ -27,6 +28,7 @@ FILES = (
 where a model stops early, ``excluded.csv`` where clips have no features."""
 
 
+@made_by("read_run(FOLDER)")
 @dataclass(frozen=True, eq=False)
 class SavedRun:
     """A saved run: its record (JSON values) and predictions; `where` names it in messages."""
@@ -36,6 +38,7 @@ class SavedRun:
     predictions: Predictions
 
 
+@checked
 def read_run(folder: Path | str) -> SavedRun:
     """Read a run's record and predictions.
 
@@ -69,6 +72,7 @@ def read_run(folder: Path | str) -> SavedRun:
     return SavedRun(str(folder), record, Predictions.read(folder / "predictions.csv", record["n_classes"]))
 
 
+@checked
 def saved(run: Run, where: str = "this run") -> SavedRun:
     """Convert a run to a saved one.
 
@@ -102,6 +106,7 @@ def check_free(folder: Path, *, force: bool) -> None:
     refuse_taken(folder, there, foreign, "a run", force=force, error=RunError)
 
 
+@checked
 def write_run(
     run: Run, folder: Path | str, texts: Mapping[str, str] | None = None, *, force: bool = False
 ) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from obygaze_features.arguments import checked
 from obygaze_features.io import local_path
 from obygaze_models.concepts.bank import LinearCAV
 from obygaze_models.errors import ModelError
@@ -16,6 +17,7 @@ from obygaze_models.persistence.card import JOINT, Card, CardTarget, Sources
 from obygaze_models.persistence.model_file import write_model
 
 
+@checked
 def save_joint(joint: Joint, planes: Planes, path: Path | str, *, concept: str = "") -> None:
     """Write a joint linear model, or the CAV of a concept, as a model file.
 

@@ -19,6 +19,7 @@ from msgspec import structs
 from numpy.typing import NDArray
 from scipy import linalg
 
+from obygaze_features.arguments import checked, made_by
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.concepts.cav_fitting import Hyperplanes
 from obygaze_models.concepts.ridge_tuning import PENALTIES
@@ -91,6 +92,7 @@ class Bottleneck:
         return self.head.decision_function(self.planes.distances(X))[:, 0]
 
 
+@made_by("join([SUMS, SUMS])")
 @dataclass(frozen=True, eq=False)
 class Joint:
     """Films of several labs together, as sums.
@@ -319,6 +321,7 @@ def _solve(gram: Floats, moments: Floats, penalty: float) -> Floats:
     return np.asarray((axes[:, real] / sizes[real]) @ (axes[:, real].T @ moments))
 
 
+@checked
 def join(several: Sequence[Sums]) -> Joint:
     """Put the sums of several labs together.
 
@@ -384,6 +387,7 @@ class FitStep:
         return self.change <= TOLERANCE
 
 
+@checked
 def newton_step(joint: Joint, C: float = 1.0) -> FitStep:
     """Make the next model of gradients and curvatures at the last: of half ||w||^2 + C sum of log losses.
 

@@ -16,6 +16,7 @@ from msgspec import Meta, Struct
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from obygaze_features.arguments import checked, made_by
 from obygaze_features.door import MOST_BYTES, open_regular, read_text
 from obygaze_features.errors import ObygazeError
 from obygaze_features.file_kinds import SAFETENSORS, what, why_not
@@ -72,6 +73,7 @@ class About(Sources, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return self.n_features + (1 + self.concepts.index(concept) if concept else 0)
 
 
+@made_by("gram(DATA, TASK)")
 @dataclass(frozen=True, eq=False)
 class Sums:
     """Sums over films of one lab, or of several.
@@ -106,6 +108,7 @@ class Sums:
         return f"Sums({clips} clips of {len(about.movies)} films, {about.target['name']}, {about.backbone})"
 
 
+@checked
 def gram(
     data: Dataset,
     task: str,
@@ -214,6 +217,7 @@ def _start(model: Model) -> dict[str, NDArray[np.float64]]:
 
 # --- files
 # ---------------------------------------------------------------------------
+@checked
 def write_sums(sums: Sums, path: Path | str) -> None:
     """Write sums as a safetensors file, whose metadata say what they are of; the same sums, the same bytes.
 
@@ -237,6 +241,7 @@ def write_sums(sums: Sums, path: Path | str) -> None:
     write_whole(place, save(whole, {"about": msgspec.json.encode(sums.about, order="sorted").decode()}))
 
 
+@checked
 def read_sums(path: Path | str) -> Sums:
     """Read what `write_sums` wrote; nothing in it is executed.
 

@@ -19,6 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.validation import check_is_fitted
 
+from obygaze_features.arguments import checked
 from obygaze_models.dataset.dataset import Dataset
 from obygaze_models.errors import ModelError, ProtocolError
 from obygaze_models.models.binary import LogitClassifier, encode_labels
@@ -45,6 +46,7 @@ Pattern = tuple[int, ...]
 """A set of modalities, by their places among those that are read."""
 
 
+@checked
 def fused(models: Sequence[str | ModelSpec], data: Dataset, how: How) -> list[ModelSpec]:
     """Make fused models of models of vectors, and those that show what each modality is worth in them.
 

@@ -16,6 +16,7 @@ from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
 
+from obygaze_features.arguments import checked
 from obygaze_models.dataset.features import StoredClips
 from obygaze_models.models.binary import Floats, rows_for
 from obygaze_models.models.grouped_selection import Grid
@@ -251,6 +252,7 @@ class FramePool(TransformerMixin, Estimator):
 # ---------------------------------------------------------------------------
 
 
+@checked
 def linear_probe(C: float = 0.01) -> Pipeline:
     """Make the linear probe, unfitted; its penalty is tuned over `PENALTIES`.
 

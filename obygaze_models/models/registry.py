@@ -123,9 +123,7 @@ def as_spec(name: str, given: Any) -> ModelSpec:
     if isinstance(given, ModelSpec):
         return given
     if hasattr(given, "fit") and not isinstance(given, type):
-        from sklearn.base import clone  # noqa: PLC0415  only for estimators handed over as they are
-
-        return ModelSpec(name, name, lambda seed: _seeded(clone(given), seed))
+        return ModelSpec(name, name, partial(_seeded_clone, given))
     if not callable(given):
         raise ModelError(
             f"{name} is a {type(given).__name__}: expected a ModelSpec, an estimator or a factory"
@@ -135,7 +133,14 @@ def as_spec(name: str, given: Any) -> ModelSpec:
         return made
     if not hasattr(made, "fit"):
         raise ModelError(f"{name} gives a {type(made).__name__}, which has no fit: expected an estimator")
-    return ModelSpec(name, name, lambda seed: _call(name, given, seed))
+    return ModelSpec(name, name, partial(_call, name, given))
+
+
+def _seeded_clone(given: Any, seed: int) -> Any:
+    """Copy an estimator, unfitted, with a seed."""
+    from sklearn.base import clone  # noqa: PLC0415  only for estimators handed over as they are
+
+    return _seeded(clone(given), seed)
 
 
 def _call(name: str, factory: Callable[..., Any], seed: int) -> Any:

@@ -13,6 +13,7 @@ from sklearn import config_context
 from sklearn.base import BaseEstimator
 from sklearn.utils.metadata_routing import get_routing_for_object
 
+from obygaze_features.arguments import made_by
 from obygaze_features.errors import ObygazeError
 from obygaze_models.dataset.dataset import Reads
 from obygaze_models.errors import ModelError
@@ -35,6 +36,7 @@ FAILURES = (AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 """What a foreign estimator may raise about clips that it can't use; torch's own errors are RuntimeErrors."""
 
 
+@made_by("ModelSpec(NAME, TITLE, MAKE)")
 @dataclass(frozen=True, slots=True)
 class ModelSpec:
     """A model of the zoo: how it is made, and what it needs.

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from obygaze_features.arguments import checked
 from obygaze_features.door import MOST_TOML, read_bytes
 from obygaze_features.errors import StoreError
 from obygaze_features.io import (
@@ -41,6 +42,7 @@ from obygaze_models.persistence.zoo_list import (
 )
 
 
+@checked
 def push_model(
     model: Path | str, zoo: Path | str, name: str, version: str = "1.0.0", *, notes: str = ""
 ) -> Entry:
@@ -103,6 +105,7 @@ def push_model(
     return entry
 
 
+@checked
 def pull_model(
     name: str,
     folder: Path | str,
@@ -225,6 +228,7 @@ def model_page(entry: Entry, file: ModelFile, notes: str = "", where: str = "") 
     return filled("obygaze_models.persistence", "model.md.jinja", values, filters=filters)
 
 
+@checked
 def verify_models(zoo: Path | str | None = None) -> list[tuple[Entry, str]]:
     """Read every model of a list: its digest, its file, and whether the list says what its card says.
 

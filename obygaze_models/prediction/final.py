@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from obygaze_features.arguments import checked
 from obygaze_features.errors import ObygazeError
 from obygaze_features.io import NO_LICENCE, file_names, local_path, refuse_existing
 from obygaze_features.manifest.spans.names import suggestion
@@ -47,6 +48,7 @@ HANDFUL = 6
 """Movies, of which two clips a class are what `check_can_be_saved` fits models on."""
 
 
+@checked
 def save_models(
     run: Run,
     data: Dataset,
@@ -72,7 +74,7 @@ def save_models(
     folder : Path or str
         Created if missing.
     models : mapping or sequence of ModelSpec, optional
-        The models given to `evaluate`, if not by name.
+        The models given to `evaluate`, where the run no longer holds them: it was read from a folder.
     licence : str
         SPDX expression of the saved models; NOASSERTION if none is stated.
     citation : str
@@ -313,11 +315,22 @@ def _input(each: Modality) -> Input:
 def _find(name: str, run: Run, models: Any) -> ModelSpec:
     if name not in run.record["models"]:
         raise ModelError(f"model {name!r} was not evaluated{suggestion(name, [*run.record['models'], BANK])}")
-    if models is not None and not isinstance(models, Mapping):
-        models = {spec.name: spec for spec in models}
-    wanted = [name] if models is None else {name: models[name]}
+    if models is None:
+        for spec in run.specs:
+            if spec.name == name:
+                return spec
+        wanted: Any = [name]
+    elif isinstance(models, Mapping):
+        wanted = {name: models[name]}
+    else:
+        wanted = [spec for spec in models if spec.name == name]
     kind: Kind = run.record["train"]["kind"]
-    return next(spec for spec in models_for(kind, wanted) if spec.name == name)
+    try:
+        return next(spec for spec in models_for(kind, wanted) if spec.name == name)
+    except ModelError as error:
+        raise ModelError(
+            f"{error}; if it is your own, give it again: save_models(..., models={{{name!r}: ESTIMATOR}})"
+        ) from None
 
 
 def _seed(run: Run) -> int:

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from obygaze_features.arguments import checked
 from obygaze_features.errors import StoreError
 from obygaze_features.io import local_path, write_whole
 from obygaze_features.manifest import Manifest
@@ -92,6 +93,7 @@ class Predicted:
         write_whole(local_path(path), self.to_csv())
 
 
+@checked
 def predict(
     model: Model,
     stores: Store | Sequence[Store],
@@ -266,6 +268,7 @@ FRAME_COLUMNS = ("clip_id", "movie", "frame", "time_s", "flags", *OF_ATTENTION)
 """Columns of every table of frames, followed by two per concept; `flags` may be `TRAINED_ON`."""
 
 
+@checked
 def predict_frames(model: Model, stores: Store | Sequence[Store]) -> pd.DataFrame:
     """Compute a model's output for each sampled frame of each clip.
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from obygaze_features.arguments import checked, made_by
 from obygaze_models.concepts.bank import ConceptBank
 from obygaze_models.concepts.bottleneck import ConceptBottleneck
 from obygaze_models.concepts.heads import Explanation
@@ -29,6 +30,7 @@ MORE_LIKELY = 0.5
 """Lowest probability at which any concept counts as seen: it is there more likely than not."""
 
 
+@made_by("load_model(PATH)")
 @dataclass(frozen=True, eq=False)
 class Model:
     """A model that was trained on all films, or read from a file.
@@ -211,6 +213,7 @@ def vectors(X: ArrayLike | StoredClips) -> NDArray[Any]:
     return np.asarray((np.nanmean if np.isnan(features).any() else np.mean)(features, axis=1))
 
 
+@checked
 def load_model(
     place: Path | str, offered: Mapping[str, Any] | None = None, *, zoo: Path | str | None = None
 ) -> Model:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from obygaze_features.arguments import checked, made_by
 from obygaze_features.manifest import Manifest
 from obygaze_models.errors import ProtocolError
 from obygaze_models.protocol.targets import NOT_ASKED, Target, labels_of
@@ -28,6 +29,7 @@ GAP = 4
 clip, .27 at distance 2, .17 at 3 and .07 at 5."""
 
 
+@made_by("leave_one_movie_out(CLIP_IDS, MOVIES)")
 @dataclass(frozen=True, eq=False)
 class FoldTable:
     """The fold in which each clip is tested.
@@ -77,6 +79,7 @@ class Split:
     test: NDArray[np.intp]
 
 
+@checked
 def leave_one_movie_out(clip_ids: Sequence[str], movies: Sequence[str]) -> FoldTable:
     """Return each movie, in sorted order, a fold of its own.
 
@@ -131,6 +134,7 @@ def leave_movies_out(clip_ids: Sequence[str], movies: Sequence[str]) -> FoldTabl
     return FoldTable(table.clip_ids, table.movies, fold_of[table.folds])
 
 
+@checked
 def splits(table: FoldTable, train: NDArray[np.bool_], test: NDArray[np.bool_]) -> Iterator[Split]:
     """Cut a fold table into train and test sides, checking each before it is handed out.
 

@@ -8,6 +8,7 @@ import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
+from obygaze_features.arguments import checked, made_by
 from obygaze_features.manifest import (
     BUILTIN,
     SEEN_SCORE,
@@ -168,6 +169,7 @@ def experts_of(manifest: Manifest, merged: Manifest) -> dict[str, Labels]:
     return labels
 
 
+@made_by("find_target(NAME, CODEBOOK)")
 @dataclass(frozen=True, slots=True)
 class Target:
     """The target of a model.
@@ -263,6 +265,7 @@ def task_target(task: Task) -> Target:
     return Target(task.name, task.title, "levels", (task.negatives, task.positives))
 
 
+@checked
 def find_target(name: str, codebook: Codebook) -> Target:
     """Find a target by name: a task, ``concept:NAME``, ``levels``, or ``scale:NAME``.
 

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from tabulate import tabulate
 
+from obygaze_features.arguments import made_by
 from obygaze_features.templates import filled
 
 NOTHING = "-"
@@ -56,6 +57,7 @@ class Picture:
     draw: Callable[[Path], None]
 
 
+@made_by("run_report(RUN)")
 @dataclass(frozen=True, eq=False)
 class Report:
     """The report of an evaluation, an audit, a task or an experiment.

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
+from obygaze_features.arguments import checked
 from obygaze_features.text import visible
 from obygaze_models.evaluation.compare import Comparison, Side
 from obygaze_models.evaluation.intervals import CAPTIONS
@@ -19,6 +20,7 @@ FEW = 30
 Row = Mapping[Any, Any]
 
 
+@checked
 def comparison_report(comparison: Comparison) -> Report:
     """Lay out a comparison: one row per metric, for these models and for the methods.
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
+from obygaze_features.arguments import checked
 from obygaze_features.io import local_path, refuse_existing, write_whole
 from obygaze_models.report.blocks import Block, Picture, Report
 from obygaze_models.report.write import is_numeric
@@ -145,6 +146,7 @@ def to_html(reports: Report | Sequence[Report], title: str = "") -> str:
     )
 
 
+@checked
 def write_html(
     reports: Report | Sequence[Report], path: str | Path, title: str = "", *, force: bool = False
 ) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from obygaze_features.arguments import checked
 from obygaze_models.evaluation.intervals import CAPTIONS
 from obygaze_models.evaluation.metrics import Metric, metrics_of
 from obygaze_models.evaluation.run import Run
@@ -25,6 +26,7 @@ NEAR = 0.9
 """A by-movie AP above which an interval covers less than its nominal level (docs/evaluation.md)."""
 
 
+@checked
 def run_report(run: Run) -> Report:
     """Lay out a run: metrics by movie with intervals, metrics over all clips, and the data behind them.
 

@@ -12,6 +12,7 @@ from typing import Any
 import pandas as pd
 from tabulate import tabulate
 
+from obygaze_features.arguments import checked
 from obygaze_features.door import parse_json, read_bytes
 from obygaze_features.errors import OutputError
 from obygaze_features.io import digests_of, is_temporary, local_path, refuse_taken, whole_folder, write_whole
@@ -236,6 +237,7 @@ def texts(report: Report) -> dict[str, str]:
     }
 
 
+@checked
 def write_report(report: Report, folder: Path | str) -> list[str]:
     """Write a report's files into a folder and return their names.
 

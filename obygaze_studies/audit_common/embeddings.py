@@ -1,4 +1,4 @@
-"""Read embeddings of images or texts from a store whose provenance names their space."""
+"""Read embeddings of images or texts from a store; those that are compared must name their space."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,8 +21,9 @@ class Embeddings:
     ----------
     where : str
         Store and group, for messages.
-    space : str
-        Model and weights that made the vectors; only vectors of one space compare.
+    space : str or None
+        Model and weights that made the vectors; only vectors of one space compare. None of features that were
+        imported without it.
     vectors : float32 [N, D]
     rows
         Item id -> row of `vectors`; an id without features has none.
@@ -35,7 +36,7 @@ class Embeddings:
     """
 
     where: str
-    space: str
+    space: str | None
     vectors: NDArray[np.float32]
     rows: Mapping[str, int]
     fingerprint: str
@@ -122,7 +123,7 @@ def read_embeddings(path: Path) -> Embeddings:
     Raises
     ------
     AuditError
-        The store has several groups, or the group's provenance has no `space`.
+        The store has several groups.
     StoreError
         There is no such store.
     """
@@ -132,13 +133,10 @@ def read_embeddings(path: Path) -> Embeddings:
     ids = list(map(composed, group.clip_ids))
     rows = {name: row for row, name in enumerate(ids) if group.usable[row]}
     partial = {clip.clip_id: clip.reason for clip in store.clips if clip.status == "partial"}
-    space = embedding_space(group.provenance)
-    if space is None:
-        raise AuditError(
-            f"{where}: its provenance has no field 'space', so nothing says what its vectors compare with"
-        )
     texts = None if group.text is None else dict(zip(ids, group.text, strict=True))
-    return Embeddings(where, space, group.pooled(), rows, store.fingerprint, partial, texts)
+    return Embeddings(
+        where, embedding_space(group.provenance), group.pooled(), rows, store.fingerprint, partial, texts
+    )
 
 
 def choose_group(store: Store) -> Group:
@@ -155,8 +153,15 @@ def check_same_space(a: Embeddings, b: Embeddings) -> None:
     Raises
     ------
     AuditError
-        Naming both spaces, or both dimensions.
+        Naming the one whose space is not known, both spaces, or both dimensions.
     """
+    for embeddings in (a, b):
+        if embeddings.space is None:
+            raise AuditError(
+                f"{embeddings.where}: its provenance has no field 'space', so nothing says what its vectors "
+                "compare with; import it with the space: obygaze store import ... --declared FILE, a JSON "
+                'object such as {"space": "our CLIP"}, the same for images and texts'
+            )
     if a.space != b.space:
         raise AuditError(
             f"embeddings of two spaces don't compare: {a.where} is of {a.space!r}, {b.where} of {b.space!r}"

@@ -215,7 +215,7 @@ store import in/films.csv in/npy out/npy --from npy --pattern {{clip_id}} {ALLOW
 store card in/films --json
     0 | "croissant.json"
 store card in/films
-    0 | license: cc0-1.0
+    0 | license: cc0-1.0 | fingerprint | @misc{{films-1.0.0,
 =store card in/films --out out/card
     0 out/card/README.md out/card/croissant.json
 store rm out/json-1.0.0 --yes --json

@@ -39,6 +39,17 @@ def test_it_gives_the_very_bytes_of_the_command(films, obygaze, tree):
     assert "--store-version 1.0.1" in said.stderr
 
 
+def test_a_limit_leaves_clips_for_the_next_call_which_gives_the_store(films):
+    notes = []
+    settings = {"n_frames": 2, "workers": 1, "licence": "CC0-1.0", "progress": False, "note": notes.append}
+    assert of.extract(films / "films.csv", films / "few", limit=1, **settings) is None
+    assert "2 clips" in notes[-1]
+    store = of.extract(films / "films.csv", films / "few", **settings)
+    assert [clip.status for clip in store.clips] == ["ok", "ok", "failed"]
+    again = of.extract(films / "films.csv", films / "whole", limit=3, **settings)
+    assert np.array_equal(again["descriptors"].pooled(), store["descriptors"].pooled(), equal_nan=True)
+
+
 def test_a_store_lists_what_its_files_state_of_their_pictures_with_the_number_of_clips(films):
     """Part of no clip's row: two films of one kind are one entry, and a file that was not read is none."""
     store = of.extract(films / "films.csv", films / "mine", n_frames=2, workers=1, licence="CC0-1.0")

@@ -1,5 +1,6 @@
 """Every kind of estimator in a file: the zoo's, a lab's own, scikit-learn's parts; and files on servers."""
 
+import pickle
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -20,8 +21,9 @@ from obygaze_models.concepts.bank import LinearCAV
 from obygaze_models.concepts.heads import head_scores
 from obygaze_models.errors import ModelError
 from obygaze_models.evaluation.evaluate import evaluate
-from obygaze_models.models.linear import ClippedScaler, FramePool, make_frames_probe
+from obygaze_models.models.linear import ClippedScaler, FramePool, linear_probe, make_frames_probe
 from obygaze_models.models.ridge_logistic import RidgeLogistic
+from obygaze_models.models.spec import ModelSpec
 from obygaze_models.persistence.estimators import CONVERSIONS, _check_tree, is_linear, stored_tree
 from obygaze_models.persistence.model_file import construct, pack, read_model, to_state
 from obygaze_models.prediction.final import save_models
@@ -147,6 +149,28 @@ def test_an_estimator_that_gives_its_arrays_is_kept_and_found_again_where_it_is_
     for other in (Nearest(), Renamed()):
         with pytest.raises(ModelError, match="'lab:kept'"):
             load_model(paths["lab:kept"], offered={"lab:kept": other})
+
+
+def test_a_run_keeps_its_own_models_by_their_names(own, tmp_path):
+    data, run = own
+    named = save_models(run, data, ["lab:kept"], tmp_path / "given", models=MODELS)["lab:kept"]
+    by_name = save_models(run, data, ["lab:kept"], tmp_path / "by-name")["lab:kept"]
+    by_run = run.save(data, ["lab:kept"], tmp_path / "by-run")["lab:kept"]
+    assert named.read_bytes() == by_name.read_bytes() == by_run.read_bytes()
+
+
+def test_a_run_that_comes_from_another_process_keeps_what_can_be_sent_there(own, tmp_path):
+    data, _ = own
+    here_alone = ModelSpec("stays", "stays", lambda _seed: linear_probe())
+    models = {"sent": linear_probe(), "stays": here_alone}
+    run = evaluate(data, models)
+    there = pickle.loads(pickle.dumps(run))  # noqa: S301 - made here
+    assert there.predictions.table.equals(run.predictions.table)
+    here = run.save(data, ["sent", "stays"], tmp_path / "here")
+    sent = there.save(data, ["sent"], tmp_path / "there")["sent"]
+    assert sent.read_bytes() == here["sent"].read_bytes()
+    with pytest.raises(ModelError, match="models="):
+        there.save(data, ["stays"], tmp_path / "there")
 
 
 def test_an_estimator_of_scikit_learns_parts_is_kept_by_skops_the_same_bytes_every_time(own, tmp_path):

@@ -22,6 +22,12 @@ def front_matter(text):
     )
 
 
+def uncited(card):
+    """The card without the lines to cite it by, which the store's own cannot have."""
+    before, _, after = card.partition(b"\n## How to cite\n")
+    return before + after[after.index(b"\nCheck it with") :]
+
+
 @pytest.fixture(scope="module")
 def path(tmp_path_factory):
     return sealed(tmp_path_factory.mktemp("card"), 20)
@@ -39,9 +45,19 @@ def test_the_card_and_croissant_are_the_same_bytes_every_time(path, tmp_path):
     again = sealed(tmp_path, 20)
     for name in ("README.md", "croissant.json"):
         assert (again / name).read_bytes() == (path / name).read_bytes()
-    assert card_files(open_store(path)) == {
-        name: (path / name).read_bytes() for name in ("README.md", "croissant.json")
-    }
+    regenerated = card_files(open_store(path))
+    assert regenerated["croissant.json"] == (path / "croissant.json").read_bytes()
+    assert uncited(regenerated["README.md"]) == (path / "README.md").read_bytes()
+
+
+def test_a_regenerated_card_says_how_to_cite_this_very_content(path):
+    store = open_store(path)
+    card = card_files(store)["README.md"].decode()
+    cited = card.partition("## How to cite")[2]
+    assert cited.count(store.fingerprint) == 2
+    assert f"    @misc{{{path.name}," in cited.splitlines()
+    assert store.attributes["citation"] in cited
+    assert "Toy films, version 1.0.0" in cited
 
 
 def test_croissant_gives_the_real_digest_of_the_table(path):

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path, PurePosixPath
 
+from obygaze_features.arguments import checked
 from obygaze_features.errors import ManifestError
 from obygaze_features.file_kinds import PICTURE_SUFFIXES, VIDEO_SUFFIXES
 from obygaze_features.io import local_path
@@ -21,6 +22,7 @@ LATER_PART = re.compile(r"(VTS_\d\d_)[2-9](\.VOB)", re.IGNORECASE)
 """A further file of a DVD's title, which is read with the first."""
 
 
+@checked
 def import_folder(source: Path | str, root: Path | str, codebook: Codebook | None = None) -> Imported:
     """Make a clip of every video below a folder.
 

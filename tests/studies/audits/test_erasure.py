@@ -98,6 +98,16 @@ def test_what_is_left_on_other_films_and_what_it_costs(tmp_path):
     assert len(rows) == 601
 
 
+def test_features_of_no_known_space_are_erased_but_not_compared_with_texts():
+    _, _, items, images = world()
+    unknown = replace(images, space=None)
+    columns = {"attribute": "gender", "films": "film"}
+    found = records(audit_erase(unknown, items, **columns).data)
+    assert found == records(audit_erase(images, items, **columns).data)
+    with pytest.raises(AuditError, match="space"):
+        audit_erase(unknown, items, **columns, texts=texts(), tests=[])
+
+
 def test_where_erasing_leaves_nothing_the_effect_is_undefined_and_the_audit_goes_on():
     X, attribute, items, images = world()
     X = np.ones_like(X)

@@ -1,0 +1,322 @@
+"""Check what public functions are given against their annotations, and say what makes the right thing.
+
+    @checked
+    def evaluate(data: Dataset, ...) -> Run: ...
+
+    evaluate: data is a Store; expected a Dataset: evaluate(load_dataset(STORE, MANIFEST))
+
+The annotations are the only list of types. They are read at the first call; a check takes some microseconds.
+Names, signatures and help stay those of the function. A call that Python itself refuses, such as one with too
+few arguments, stays a TypeError.
+"""
+
+import builtins
+import inspect
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from functools import cache, wraps
+from itertools import islice
+from numbers import Integral, Real
+from types import NoneType, UnionType
+from typing import Annotated, Any, ForwardRef, Literal, TypeVar, Union, cast, get_args, get_origin
+
+from obygaze_features.errors import ArgumentError
+
+F = TypeVar("F", bound=Callable[..., Any])
+C = TypeVar("C", bound=type)
+
+_MADE_BY: dict[type, str] = {}
+"""Class -> a line that makes one."""
+
+LONGEST = 60
+"""Characters of a value that a message shows."""
+
+
+def made_by(line: str) -> Callable[[C], C]:
+    """Note on a class the line of Python that makes one, for messages.
+
+    Parameters
+    ----------
+    line
+        A call; what its user fills in is in capitals.
+    """
+
+    def note(kind: C) -> C:
+        _MADE_BY[kind] = line
+        return kind
+
+    return note
+
+
+def checked(function: F) -> F:
+    """Make a function refuse, before it begins, a value of a type that its annotations don't allow.
+
+    Raises
+    ------
+    ArgumentError
+        By the function that is returned: it names the function, the argument, what it was given, what was
+        expected and a line that makes it.
+    """
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        expected = _annotations(function)
+        try:
+            given = _signature(function).bind(*args, **kwargs).arguments
+        except TypeError:  # Python's own message names the argument that is missing or unknown
+            given = {}
+        for name, value in given.items():
+            if name in expected and not allows(expected[name], value):
+                raise ArgumentError(_refusal(function, name, value, expected))
+        return function(*args, **kwargs)
+
+    return cast("F", call)
+
+
+@cache
+def _signature(function: Callable[..., Any]) -> inspect.Signature:
+    return inspect.signature(function)
+
+
+@cache
+def _annotations(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the annotation of each parameter that stands for one value; those written as text are read."""
+    names = _Names(getattr(function, "__globals__", {}))
+    several = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
+    expected = {}
+    for name, parameter in _signature(function).parameters.items():
+        annotation = parameter.annotation
+        if annotation is inspect.Parameter.empty or parameter.kind in several:
+            continue
+        if isinstance(annotation, str):
+            annotation = eval(annotation, {}, names)  # noqa: S307 - our own source
+        expected[name] = annotation
+    return expected
+
+
+# --- names that are imported for type checkers alone
+# ---------------------------------------------------------------------------
+class _ByName(type):
+    """Metaclass of a stand-in for a class that is not imported: classes of its name count as it."""
+
+    def __instancecheck__(cls, value: object) -> bool:
+        return any(kind.__name__ == cls.__name__ for kind in type(value).__mro__)
+
+    def __getattr__(cls, name: str) -> type:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return _by_name(name)
+
+
+def _by_name(name: str) -> type:
+    """Return the stand-in for a class, whose module may stand before it."""
+    return _ByName(name.rpartition(".")[2], (), {})
+
+
+class _Names(dict[str, Any]):
+    """Names of a module, and stand-ins for those that it does not import when it runs."""
+
+    def __missing__(self, name: str) -> type:
+        if hasattr(builtins, name):
+            raise KeyError(name)
+        return _by_name(name)
+
+
+# --- whether an annotation allows a value
+# ---------------------------------------------------------------------------
+def allows(annotation: Any, value: object) -> bool:
+    """Return whether an annotation allows a value.
+
+    Numbers of numpy count as numbers, whole ones as any number; arrays as sequences of what stands first in
+    them, and as arrays of any type. A text is no sequence of texts, what `made_by` knows no collection.
+
+    Examples
+    --------
+    >>> allows(float | None, 2), allows(float, "2"), allows(list[int], ["a"])
+    (True, False, False)
+    """
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is None:
+        return _is_of_class(annotation, value)
+    if origin in _RULES:
+        return _RULES[origin](arguments, value)
+    if _is_ndarray(origin):
+        return hasattr(value, "__array__")
+    if isinstance(origin, type) and issubclass(origin, Iterable):
+        return _holds(origin, arguments, value)
+    return not isinstance(origin, type) or isinstance(value, origin)
+
+
+def _is_of_class(annotation: Any, value: object) -> bool:
+    """Return whether a value is of a class, or has what a protocol asks for."""
+    if isinstance(annotation, ForwardRef):
+        annotation = _by_name(annotation.__forward_arg__)
+    kind = _SIMPLE.get(annotation, annotation)
+    if kind is Any or not isinstance(kind, type):  # the second is a variable of types
+        return True
+    if getattr(kind, "_is_protocol", False):
+        return _has_members(kind, value)
+    return isinstance(value, kind)
+
+
+_SIMPLE: Mapping[Any, type] = {int: Integral, float: Real, None: NoneType}
+"""What is more lenient than the annotation."""
+
+
+def _has_members(protocol: type, value: object) -> bool:
+    """Return whether a value has all that a protocol asks for; nothing is called."""
+    missing = object()
+    members = [name for name in dir(protocol) if not name.startswith("_")]
+    return all(inspect.getattr_static(value, name, missing) is not missing for name in members)
+
+
+def _is_one(choices: tuple[Any, ...], value: object) -> bool:
+    return any(type(value) is type(choice) and value == choice for choice in choices)
+
+
+def _is_ndarray(kind: Any) -> bool:
+    """Return whether a class is numpy's, which is not imported here: `--help` needs none."""
+    return getattr(kind, "__name__", "") == "ndarray"
+
+
+def _is_any_of(choices: tuple[Any, ...], value: object) -> bool:
+    return any(allows(choice, value) for choice in choices)
+
+
+_RULES: Mapping[Any, Callable[[tuple[Any, ...], object], bool]] = {
+    Annotated: lambda arguments, value: allows(arguments[0], value),
+    Callable: lambda _arguments, value: callable(value),
+    Literal: _is_one,
+    Union: _is_any_of,
+    UnionType: _is_any_of,
+}
+"""Origin of an annotation -> whether its arguments allow a value."""
+
+_COLLECTIONS: Sequence[tuple[type, Any]] = (
+    (Mapping, Mapping),
+    (Sequence, Sequence),
+    (Set, Set),
+    (Collection, Sequence | Set | Mapping),
+    (Iterable, Sequence | Set | Mapping | Iterator),
+)
+"""Kind of collection, the narrower before the wider -> what is one."""
+
+
+def _holds(origin: type, arguments: tuple[Any, ...], value: object) -> bool:
+    """Return whether a value is a collection of what is allowed."""
+    if isinstance(value, str | bytes) or any(kind in _MADE_BY for kind in type(value).__mro__):
+        return False
+    if hasattr(value, "dtype") and not issubclass(origin, Mapping):  # an array, or a column of a table
+        return _allows_all(arguments[0], islice(iter(cast("Iterable[object]", value)), 1))
+    wanted = next(kinds for wide, kinds in _COLLECTIONS if issubclass(origin, wide))
+    return isinstance(value, wanted) and _allows_items(origin, arguments, value)
+
+
+def _allows_items(origin: type, arguments: tuple[Any, ...], value: Any) -> bool:
+    """Return whether all that a collection holds is allowed; what can be read once is not looked into."""
+    if isinstance(value, Iterator | range):
+        return True
+    if issubclass(origin, Mapping):
+        keys_and_values = [*value.keys()], [*value.values()]
+        return all(_allows_all(kind, items) for kind, items in zip(arguments, keys_and_values, strict=True))
+    if origin is tuple and Ellipsis not in arguments:
+        return len(value) == len(arguments) and all(map(allows, arguments, value))
+    return _allows_all(arguments[0], value)
+
+
+def _allows_all(annotation: Any, items: Iterable[object]) -> bool:
+    return all(allows(annotation, item) for item in items)
+
+
+# --- what is said
+# ---------------------------------------------------------------------------
+def _refusal(function: Callable[..., Any], name: str, value: object, expected: Mapping[str, Any]) -> str:
+    """Say what a function was given, what it expects, and how to call it."""
+    called = function.__qualname__
+    kinds = list(dict.fromkeys(_kinds(expected[name])))
+    wanted = ", ".join(kinds[:-1])
+    wanted = f"{wanted} or {kinds[-1]}" if wanted else kinds[-1]
+    return f"{called}: {name} is {_described(value)}; expected {wanted}: {_call(function, name, expected)}"
+
+
+def _described(value: object) -> str:
+    """Describe a value: plain ones are shown, of others the class is named."""
+    if value is None or isinstance(value, bool):
+        return repr(value)
+    shown = repr(value) if isinstance(value, str | int | float) else ""
+    if shown and len(shown) <= LONGEST:
+        return f"{'the text ' if isinstance(value, str) else ''}{shown}"
+    return _with_article(type(value).__name__)
+
+
+def _with_article(noun: str) -> str:
+    return f"an {noun}" if noun[0].lower() in "aeiou" else f"a {noun}"
+
+
+_WORDS: Mapping[Any, str] = {
+    str: "a text",
+    int: "a whole number",
+    float: "a number",
+    bool: "True or False",
+    NoneType: "None",
+    None: "None",
+    Callable: "a function",
+}
+
+
+def _kinds(annotation: Any) -> Iterator[str]:
+    """Yield a word for each kind of value that an annotation allows."""
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin in {Union, UnionType}:
+        for choice in arguments:
+            yield from _kinds(choice)
+    elif origin is Annotated:
+        yield from _kinds(arguments[0])
+    elif origin is Literal:
+        yield from map(repr, arguments)
+    elif _is_ndarray(origin):
+        yield "an array"
+    elif (kind := annotation if origin is None else origin) in _WORDS:
+        yield _WORDS[kind]
+    elif isinstance(origin, type) and issubclass(origin, Mapping):
+        yield "a dict"
+    elif isinstance(origin, type) and issubclass(origin, Iterable):
+        items = " or ".join(dict.fromkeys(_kinds(arguments[0])))
+        yield f"a list, each item {items}"
+    else:
+        yield _with_article(_name(annotation).rpartition(".")[2])
+
+
+def _name(annotation: Any) -> str:
+    """Return the name of a class, or of the text that stands for one."""
+    for attribute in ("__forward_arg__", "__name__"):
+        if hasattr(annotation, attribute):
+            return str(getattr(annotation, attribute))
+    return str(annotation)
+
+
+def _call(function: Callable[..., Any], wrong: str, expected: Mapping[str, Any]) -> str:
+    """Write a call with what is required and what was wrong, each by the line that makes it."""
+    parts = []
+    for name, parameter in _signature(function).parameters.items():
+        is_required = parameter.default is inspect.Parameter.empty
+        if name not in expected or not (is_required or name == wrong):
+            continue
+        value = _line(expected[name]) or name.upper()
+        by_name = parameter.kind is inspect.Parameter.KEYWORD_ONLY or not is_required
+        parts.append(f"{name}={value}" if by_name else value)
+    return f"{function.__qualname__}({', '.join(parts)})"
+
+
+def _line(annotation: Any) -> str:
+    """Return a line that makes the first kind of value that an annotation allows and that has one."""
+    origin = get_origin(annotation)
+    if origin is Literal:
+        return repr(get_args(annotation)[0])
+    if origin is None:
+        lines = {kind.__name__: line for kind, line in _MADE_BY.items()}
+        return lines.get(_name(annotation).rpartition(".")[2], "")
+    for argument in get_args(annotation):
+        if line := _line(argument):
+            is_list = isinstance(origin, type) and issubclass(origin, Iterable)
+            return f"[{line}]" if is_list else line
+    return ""

@@ -1,0 +1,126 @@
+"""Hand the sealed arrays of a store to zarr-python, read-only, wherever the store is.
+
+zarr-python checks the checksum of every chunk that it reads (crc32c). It would take a chunk that is gone
+for one without values; here it is refused.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from typing import Never
+
+import zarr
+from zarr.abc.store import ByteRequest, OffsetByteRequest, RangeByteRequest, Store, SuffixByteRequest
+from zarr.core.buffer import Buffer, BufferPrototype, default_buffer_prototype
+
+from obygaze_features.errors import StoreError
+from obygaze_features.store.format import FEATURES
+from obygaze_features.store.group import Groups
+from obygaze_features.store.store_files import chunk_of, gone
+
+
+class SealedZarr(Store):
+    """The files below `data/features.zarr` of a sealed store, as zarr-python asks for them.
+
+    It is as read-only as the store, and pickles as the store does.
+    """
+
+    supports_writes = False
+    supports_deletes = False
+    supports_listing = True
+
+    def __init__(self, store: Groups) -> None:
+        super().__init__(read_only=True)
+        self.store = store
+
+    def __reduce__(self) -> tuple[type["SealedZarr"], tuple[Groups]]:
+        return SealedZarr, (self.store,)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SealedZarr) and other.store.files == self.store.files
+
+    def __hash__(self) -> int:
+        return hash(self.store.where)
+
+    def __repr__(self) -> str:
+        return f"SealedZarr({self.store.where!r})"
+
+    async def get(
+        self, key: str, prototype: BufferPrototype | None = None, byte_range: ByteRequest | None = None
+    ) -> Buffer | None:
+        """Read a file or a part of it; None if there is no such file of metadata.
+
+        Raises
+        ------
+        StoreError
+            If a chunk is not there, or a server misbehaves.
+        """
+        start, stop = _range_of(byte_range)
+        name = f"{FEATURES}/{key}"
+        try:
+            data = await asyncio.to_thread(self.store.files.read, name, start, stop)
+        except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
+            if chunk_of(name) is None:
+                return None
+            raise gone(self.store.files, name) from None
+        return (prototype or default_buffer_prototype()).buffer.from_bytes(data)
+
+    async def get_partial_values(
+        self, prototype: BufferPrototype, key_ranges: Iterable[tuple[str, ByteRequest | None]]
+    ) -> list[Buffer | None]:
+        """Read parts of several files at a time."""
+        return [*await asyncio.gather(*(self.get(key, prototype, part) for key, part in key_ranges))]
+
+    async def exists(self, key: str) -> bool:
+        """Return whether there is such a file."""
+        return key in self._keys()
+
+    async def list(self) -> AsyncIterator[str]:
+        """Yield the keys of all files."""
+        for key in self._keys():
+            yield key
+
+    async def list_prefix(self, prefix: str) -> AsyncIterator[str]:
+        """Yield the keys that begin with a prefix."""
+        for key in self._keys():
+            if key.startswith(prefix):
+                yield key
+
+    async def list_dir(self, prefix: str) -> AsyncIterator[str]:
+        """Yield what lies directly below a prefix."""
+        folder = f"{prefix.rstrip('/')}/" if prefix else ""
+        below = (key.removeprefix(folder) for key in self._keys() if key.startswith(folder))
+        for name in dict.fromkeys(rest.partition("/")[0] for rest in below):
+            yield name
+
+    async def set(self, key: str, value: Buffer) -> Never:
+        """Refuse to write."""
+        del value
+        raise self._sealed(key)
+
+    async def delete(self, key: str) -> Never:
+        """Refuse to delete."""
+        raise self._sealed(key)
+
+    def _keys(self) -> Iterable[str]:
+        root = f"{FEATURES}/"
+        return [name.removeprefix(root) for name in self.store.files.names() if name.startswith(root)]
+
+    def _sealed(self, key: str) -> StoreError:
+        return StoreError(f"{self.store.where}/{FEATURES}/{key}: a sealed store never changes")
+
+
+def _range_of(part: ByteRequest | None) -> tuple[int, int | None]:
+    """Return where a part begins and ends; a negative beginning counts from the end."""
+    match part:
+        case RangeByteRequest(start=start, end=end):
+            return start, end
+        case OffsetByteRequest(offset=offset):
+            return offset, None
+        case SuffixByteRequest(suffix=suffix):
+            return -suffix, None
+    return 0, None
+
+
+def as_zarr(store: Groups) -> zarr.Group:
+    """Open the sealed group."""
+    return zarr.open_group(SealedZarr(store), mode="r")

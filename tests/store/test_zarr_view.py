@@ -1,0 +1,100 @@
+"""The sealed group in the hands of zarr-python, xarray and dask: the same numbers, and nothing to write."""
+
+import pickle
+
+import numpy as np
+import pytest
+import zarr
+
+from obygaze_features.errors import StoreError
+from obygaze_features.exchange.publish import pack
+from obygaze_features.store import open_store
+from obygaze_features.store.format import FEATURES
+from obygaze_features.store.testing import seal_arrays
+from tests.store.serving import serving
+
+CLIPS = {f"{movie}-{number}": movie for movie in "ab" for number in range(20)}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A store of 40 clips, three of which hold no features, in a folder and in a zip beside it."""
+    rng = np.random.default_rng(0)
+    arrays = {
+        "pooled": rng.standard_normal((40, 3), np.float32),
+        "frames": rng.standard_normal((40, 2, 3)).astype(np.float16),
+        "tokens": rng.standard_normal((40, 5, 7)).astype(np.float16),
+    }
+    failed = dict.fromkeys(["a-1", "a-2", "b-19"], "no video")
+    path = seal_arrays(tmp_path_factory.mktemp("stores") / "s", CLIPS, {"net": arrays}, failed=failed)
+    pack(path, path.parent / "s.zip")
+    return path
+
+
+@pytest.fixture(params=["folder", "zip", "url", "zip at a url"])
+def store(request, folder):
+    """The store, wherever it is."""
+    if "url" not in request.param:
+        yield open_store(folder if request.param == "folder" else folder.parent / "s.zip")
+        return
+    with serving(folder.parent) as site:
+        yield open_store(f"{site.url}/{folder.name if request.param == 'url' else 's.zip'}")
+
+
+def test_zarr_reads_every_array_as_groups_do(store):
+    sealed, net = store.to_zarr(), store["net"]
+    assert isinstance(sealed, zarr.Group)
+    assert sorted(sealed.group_keys()) == ["net"]
+    for name in ("pooled", "frames", "tokens", "time_s", "status"):
+        assert np.array_equal(sealed[f"net/{name}"][:], net.raw(name), equal_nan=name != "status"), name
+    assert sealed["net/clip"][:].tolist() == list(net.clip_ids)
+    assert np.array_equal(sealed["net/tokens"][17:20, 1], net.tokens()[17:20, 1], equal_nan=True)
+
+
+def test_xarray_opens_it(store):
+    xarray = pytest.importorskip("xarray")
+    data = xarray.open_zarr(store.to_zarr().store, group="net", chunks=None)
+    assert np.array_equal(data.tokens, store["net"].tokens(), equal_nan=True)
+    assert data.pooled.dims == ("clip", "feature")
+
+
+def test_dask_reads_it_in_blocks(folder):
+    array = pytest.importorskip("dask.array")
+    store = open_store(folder)
+    blocks = array.from_zarr(store.to_zarr()["net/frames"])
+    assert np.array_equal(blocks.compute(), store["net"].frames(), equal_nan=True)
+
+
+def test_it_pickles_as_the_store_does(folder):
+    store = open_store(folder)
+    again = pickle.loads(pickle.dumps(store.to_zarr()["net/pooled"]))  # noqa: S301 - made here
+    assert np.array_equal(again[:], store["net"].pooled(), equal_nan=True)
+
+
+def test_nothing_can_be_written(folder):
+    sealed = open_store(folder).to_zarr()
+    before = (folder / FEATURES / "zarr.json").read_bytes()
+    for change in (
+        lambda: sealed.create_array("more", shape=(1,), dtype="f4"),
+        lambda: sealed["net/pooled"].__setitem__(0, 1.0),
+        lambda: sealed.attrs.update(licence="MIT"),
+    ):
+        with pytest.raises((ValueError, StoreError)):
+            change()
+    assert (folder / FEATURES / "zarr.json").read_bytes() == before
+
+
+@pytest.mark.parametrize("damage", ["gone", "flipped"])
+def test_a_chunk_that_is_gone_or_changed_is_no_missing_value(damage, tmp_path):
+    path = seal_arrays(tmp_path / "s", {"a-0": "a"}, {"net": {"pooled": np.ones((1, 4), np.float32)}})
+    (chunk,) = (file for file in (path / FEATURES / "net/pooled/c").rglob("*") if file.is_file())
+    array = open_store(path).to_zarr()["net/pooled"]
+    chunk.chmod(0o644)
+    if damage == "gone":
+        chunk.unlink()
+    else:
+        data = bytearray(chunk.read_bytes())
+        data[3] ^= 1
+        chunk.write_bytes(data)
+    with pytest.raises((StoreError, ValueError)):
+        array[:]
