@@ -2,8 +2,9 @@
 
 A track is decoded in blocks of half a minute, each by a decoder of its own from two seconds before it, so
 that a span has the same samples whatever else is read. Times are those of the frames' time stamps. Containers
-round them, so a run of frames starts where all of their time stamps agree best. Where a file has no samples
-there is silence, which is counted.
+round them, so a run of frames starts where all of their time stamps agree best. Frames that state no time go
+on from those before, and the first ones end where the first that states one begins. Where a file has no
+samples there is silence, which is counted.
 """
 
 import math
@@ -193,6 +194,8 @@ class SoundTrack:
                     )
         samples = np.full((end_s - start_s) * rate, np.nan, np.float32)
         for run in runs:
+            if run.start_s is None:  # no frame of it states a time
+                continue
             first = round((run.start_s - start_s) * rate)
             for values in run.mono(rate):
                 place = samples[max(first, 0) : max(first + len(values), 0)]
@@ -365,24 +368,33 @@ def _to_damage(packets: Iterable[Any]) -> Iterator[Any]:
 class _Run:
     """Frames of one kind and part without a gap: their samples, mixed, and when the run starts by each."""
 
-    def __init__(self, kind: tuple[str, str, int, int], time_s: float) -> None:
+    def __init__(self, kind: tuple[str, str, int, int]) -> None:
         self.kind = kind
         *_, self.rate = kind
         self.n = 0
-        self._starts_s = [time_s]
+        self._starts_s: list[float] = []
         self._resampler: av.AudioResampler | None = av.AudioResampler(format="flt", layout="mono")
         self._values: list[Samples] = []
 
     @property
-    def start_s(self) -> float:
+    def start_s(self) -> float | None:
         """The median of what its time stamps say, which one odd stamp does not move (phones write some)."""
+        if not self._starts_s:
+            return None
         middle = len(self._starts_s) // 2
         return (self._starts_s[middle] + self._starts_s[~middle]) / 2
 
-    def add(self, frame: Any, start_s: float | None) -> None:
-        """Add a frame; `start_s` is when the run starts by its time stamp."""
-        if start_s is not None:
-            insort(self._starts_s, start_s)
+    def is_far(self, time_s: float | None, longest_s: float) -> bool:
+        """Whether a frame of this time is farther than `longest_s` from the run's end."""
+        start_s = self.start_s
+        if time_s is None or start_s is None:
+            return False
+        return abs(time_s - self.n / self.rate - start_s) > longest_s
+
+    def add(self, frame: Any, time_s: float | None) -> None:
+        """Add a frame; its time, if it states one, says when the run starts."""
+        if time_s is not None:
+            insort(self._starts_s, time_s - self.n / self.rate)
         self._values += self._mixed(frame)
         self.n += frame.samples
 
@@ -411,17 +423,12 @@ def _add(runs: list[_Run], frame: Any, origin: float, rate: int, part: int, *, l
     """Add a decoded frame to the run that it goes on, or begin another; return how many samples it adds."""
     if not 0 < frame.sample_rate <= HIGHEST_RATE:
         return 0
-    run = runs[-1] if runs else None
     kind = frame.format.name, frame.layout.name, part, frame.sample_rate
     time_s = None if frame.time is None else frame.time - origin
-    start_s = None if run is None or time_s is None else time_s - run.n / run.rate
-    far = start_s is not None and run is not None and abs(start_s - run.start_s) > longest_s
-    if run is None or far or run.kind != kind:
-        if time_s is None:
-            return 0
-        run, start_s = _Run(kind, time_s), None
-        runs.append(run)
-    run.add(frame, start_s)
+    if not runs or runs[-1].kind != kind or runs[-1].is_far(time_s, longest_s):
+        runs.append(_Run(kind))
+    run = runs[-1]
+    run.add(frame, time_s)
     return int(frame.samples) * rate // run.rate
 
 

@@ -10,7 +10,7 @@ import pytest
 from av.stream import Disposition
 
 from obygaze_features.errors import VideoError
-from obygaze_features.video import SoundTrack, played
+from obygaze_features.video import SoundTrack, played, sound
 from obygaze_features.video.packets import demux
 from obygaze_features.video.sound import jump_s
 from obygaze_features.video.source import Source
@@ -162,6 +162,26 @@ def test_a_first_packet_of_another_length_moves_nothing_else(tmp_path, shorter):
     phone = remux(film, tmp_path / "phone.mp4", shifted, kinds=("video", "audio"))
     (samples,), _ = read(phone, RATE, 0.0, 4.0)
     assert abs(int(np.abs(samples).argmax()) - (2 * RATE - shorter)) <= 2
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("n", [1, 6])
+def test_first_frames_that_state_no_time_end_where_the_next_begins(films, monkeypatch, kind, n):
+    """As of WMA Pro, whose first packet holds frames and a time that none of them gets."""
+    (truth,), _ = read(films[kind], RATE, 0.0, 3.0)
+    placed = sound.placed
+
+    def without_times(*settings):
+        for number, each in enumerate(placed(*settings)):
+            if number < n:
+                each[1].pts = each[1].dts = None
+            yield each
+
+    monkeypatch.setattr(sound, "placed", without_times)
+    path = shutil.copy(films[kind], films[kind].with_name(f"{n}.{kind}"))
+    (samples,), missing_s = read(path, RATE, 0.0, 3.0)
+    assert np.abs(samples - truth).max() < 0.01
+    assert missing_s < 0.1
 
 
 def test_what_a_damaged_file_holds_behind_is_silent_and_counted(films, monkeypatch):
