@@ -69,6 +69,16 @@ def test_samples_are_those_of_ffmpegs_command(films, kind):
     assert distance < 1e-5
 
 
+@pytest.mark.skipif(shutil.which("ffmpeg") is None, reason="the command of FFmpeg is not installed")
+@pytest.mark.parametrize("cut_s", [0.5, 0.757, 0.013])
+def test_a_click_is_heard_in_time_where_a_film_was_cut_without_encoding(films, tmp_path, cut_s):
+    """The edit list of the sound then begins inside a packet."""
+    words = f"ffmpeg -v error -ss {cut_s} -i {films['mp4']} -t 3 -c copy {tmp_path / 'cut.mp4'}".split()
+    subprocess.run(words, check=True)
+    (samples,), _ = read(tmp_path / "cut.mp4", 48_000, 0.0, 2.0)
+    assert np.abs(samples).argmax() / 48_000 == pytest.approx(AT_S[0] - cut_s, abs=0.001)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_span_has_the_same_samples_whatever_else_is_read(films, kind):
     (whole,), _ = read(films[kind], 16_000, 0.0, 36.0)

@@ -30,6 +30,14 @@ def test_pictures_whose_file_gives_times_of_decoding_come_in_the_order_of_the_de
     assert numbers_of(window.images) == [10, 12, 14, 16, 18]
 
 
+@pytest.mark.parametrize("name", ["asp.avi", "h264.avi"])
+def test_pictures_of_avi_that_are_reordered_begin_with_their_sound_and_that_is_said(films, name):
+    """They are decoded one or two later than shown; the file's entries are a frame each, from 0 on."""
+    frames = read_frames(films[name], at(range(10)))
+    np.testing.assert_allclose(frames.time_s, np.arange(10) / 25, atol=0.0015)
+    assert any("AVI" in note for note in frames.notes)
+
+
 def test_pictures_of_vp9_that_are_not_shown_are_none(tmp_path):
     film = encode(tmp_path / "a.webm", map(draw, range(30)), "libvpx-vp9", options=VPX)
     keys = [bytes(each) for each in packets_of(film) if each.is_keyframe]
