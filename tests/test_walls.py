@@ -18,6 +18,7 @@ SUPPORT = {
     *(
         f"obygaze_features.{name}"
         for name in (
+            "arguments",
             "cores",
             "door",
             "errors",
@@ -185,6 +186,7 @@ OPENED = {
     "obygaze_features/extraction/ray_leader.py": "its own process's",
     "obygaze_features/file_kinds.py": "after it was found regular",
     "obygaze_features/store/metadata.py": "of the store that is being sealed",
+    "obygaze_features/store/zarr_view.py": "zarr asks the store's files, which open by the door",
     "obygaze_features/torch_files.py": "callers have digested it, or read its header, by the door",
     "obygaze_features/video/cuts.py": "a file of an installed package",
     "obygaze_features/video/source.py": "after `check_file`",

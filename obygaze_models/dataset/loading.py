@@ -73,8 +73,7 @@ def load_dataset(
     Raises
     ------
     DatasetError
-        A path in place of what it holds, or the two the wrong way round; a backbone or array that the store
-        lacks or that must be named; no annotated clip with features.
+        A backbone or array that the store lacks or that must be named; no annotated clip with features.
 
     Examples
     --------
