@@ -93,5 +93,6 @@ ROWS: Final = (
             "panel holds": Column(low=0.93),
         },
         full=220,
+        small=12,
     ),
 )
