@@ -13,6 +13,9 @@ from statistics import median
 from threading import Thread
 from typing import Any, Final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from obygaze_features.errors import ObygazeError
 from obygaze_features.manifest import SEEN_SCORE, Clip, Codebook, Concept, why_unperceived
 from obygaze_features.store import Store
@@ -160,6 +163,21 @@ class OpenFilm:
             return windows_store(self.timeline, stores_near(self.decisions.folder, self.timeline))
         return None
 
+    def probability_of(self, start_s: float, end_s: float) -> float | None:
+        """Return the mean probability of a span, by duration; None where it has none."""
+        starts, ends, p = self._known_rows.T
+        seconds = np.minimum(ends, end_s) - np.maximum(starts, start_s)
+        inside = seconds > 0
+        if not inside.any():
+            return None
+        return round(float(np.average(p[inside], weights=seconds[inside])), 3)
+
+    @cached_property
+    def _known_rows(self) -> NDArray[np.float64]:
+        """Starts, ends and probabilities [R, 3] of the rows that have one."""
+        rows = self.timeline.rows(self.timeline.model().key).dropna(subset="p")
+        return np.asarray(rows[["start_s", "end_s", "p"]], dtype=np.float64)
+
     def view(self, language: str = "en") -> FilmView:
         """Return the content of the page in a language."""
         if language not in self._views:
@@ -193,13 +211,15 @@ def desk_page(
         "made": f"obygaze {version('obygaze')}",
         "model": "" if blind else f"{view.model.title} {digest}",
     }
-    shown = shown_decisions(film, who, blind=blind)
+    stands = what_stands(film, who, blind=blind)
     state: dict[str, Any] = {
         "mode": mode, "who": who, "whole": record.duration_s, "fps": film.fps, "film": film.number,
         "levels": book.level_names, "ticks": charts.TICKS_S,
         "cuts": [round(start, 3) for start in film.timeline.shots["start_s"].tolist()],
         "words": view.words.starting("desk_"), "weak": [], "passages": [], "cited": cited,
-        "decisions": shown, "around": AROUND_S,
+        "decisions": stands["you"], "differ": stands["differ"], "hidden": stands["hidden"],
+        "around": AROUND_S,
+        "threshold": 0.5 if blind else view.model.threshold_p or 0.5,
     }  # fmt: skip
     for one in [] if blind else view.segments.to_dict("records"):
         span = {"start": one["start_s"], "end": one["end_s"]}
@@ -217,18 +237,40 @@ def desk_page(
         view=view,
         learns=learns,
         changed=film.decisions.changed_definitions(),
-        n_otherwise=sum(one["otherwise"] for one in shown),
+        n_otherwise=sum(one["otherwise"] for one in stands["you"]),
         concepts=_asked_for(film),
         folder=quote(str(film.decisions.folder)),
         state=json_data(state),
     )
 
 
+def what_stands(film: OpenFilm, who: str, *, blind: bool = False) -> dict[str, Any]:
+    """Say what somebody may see of the decisions about a film.
+
+    Returns
+    -------
+    dict
+        `you`, the decisions (`shown_decisions`); `differ`, the spans that these differ on: `start`, `end`,
+        `parents` and `agreed`, the ids of what differs and of what settles it; `hidden`, the number of blind
+        judgements that are hidden until one's own are finished.
+    """
+    shown = shown_decisions(film, who, blind=blind)
+    differ = []
+    for one in film.decisions.disagreements({one["id"] for one in shown}):
+        ends = {"start": one.start_s, "end": one.end_s}
+        differ.append({**ends, "parents": one.decisions, "agreed": one.agreed})
+    hidden = 0
+    if film.decisions.hides(who):
+        others = film.decisions.blind(any_definition=True)
+        hidden = sum(len(judged) for name, judged in others.items() if name != who)
+    return {"you": shown, "differ": differ, "hidden": hidden}
+
+
 def shown_decisions(film: OpenFilm, who: str, *, blind: bool = False) -> list[dict[str, Any]]:
     """Describe the decisions of a film as objects, in time order.
 
     Others' blind judgements are left out until those of `who` are finished; with `blind`, all that would
-    tell where the model marks passages: everything but one's own blind judgements.
+    tell where the model marks passages: whatever was decided in sight of its score.
     """
     decisions, shown = film.decisions, []
     conflicts, is_hidden = decisions.conflicts(), decisions.hides(who)
@@ -236,25 +278,30 @@ def shown_decisions(film: OpenFilm, who: str, *, blind: bool = False) -> list[di
         for clip in clips:
             is_blind = clip.extras.get(SEEN_SCORE) == "0"
             is_own = is_blind and clip.annotator == who
-            hidden = not is_own and (blind or (is_blind and is_hidden))
+            hidden = not is_own and (is_hidden if is_blind else blind)
             if clip.movie == film.timeline.movie and (clip.level or kind == "note") and not hidden:
                 if clip.clip_id not in film.described:
                     film.described[clip.clip_id] = _described(film, kind, clip)
-                now = {
+                now: dict[str, Any] = {
                     "beside": clip.clip_id in conflicts,
                     "otherwise": not decisions.is_current(clip.clip_id),
                 }
+                if not blind:
+                    now["p"] = film.probability_of(clip.start_s or 0.0, clip.end_s or 0.0)
                 shown.append(film.described[clip.clip_id] | now)
     return sorted(shown, key=lambda one: float(one["start"]))
 
 
 def _described(film: OpenFilm, kind: str, clip: Clip) -> dict[str, Any]:
-    row, book = film.decisions.lines[clip.clip_id].row, film.decisions.codebook
+    line, book = film.decisions.lines[clip.clip_id], film.decisions.codebook
+    row = line.row
+    judges = sorted({film.decisions.lines[name].annotator for name in line.parents})
     return {
         "id": clip.clip_id, "kind": kind, "start": clip.start_s or 0.0, "end": clip.end_s or 0.0,
         "level": clip.level or "", "title": _title(book, clip.level or ""),
         "concepts": clip.concepts, "note": row.get("note", ""),
         "who": clip.annotator, "origin": row.get("origin", ""), "place": film.decisions.place_of(clip),
+        "blind": clip.extras.get(SEEN_SCORE) == "0", "parents": line.parents, "judges": ", ".join(judges),
         "verdict": film.decisions.verdict(clip.level) if clip.level else "note",
         "history": [said_of(line.row, book) for line in film.decisions.history(clip.clip_id)],
     }  # fmt: skip

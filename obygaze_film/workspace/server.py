@@ -50,6 +50,7 @@ from obygaze_film.workspace.pages import (
     next_window,
     said_of,
     shown_decisions,
+    what_stands,
 )
 from obygaze_film.workspace.proxy import make_proxy
 from obygaze_models.report import asset
@@ -59,7 +60,7 @@ MOST_BODY: Final = 1 << 16
 
 MODES: Final = ("read", "blind")
 
-MODULES: Final = ("time", "store", "player", "media", "drawing", "tiers", "panel", "desk")
+MODULES: Final = ("time", "list", "store", "player", "media", "drawing", "tiers", "panel", "desk")
 """Of the desk's script."""
 
 Learning = Callable[[Tell], list[str]]
@@ -264,7 +265,7 @@ class Workspace:
         film, asked = self.film(request), request.query_params
         film.decisions.refresh()
         who = " ".join(asked.get("who", "").split())
-        return JSONResponse({"you": shown_decisions(film, who, blind=asked.get("mode") == "blind")})
+        return JSONResponse(what_stands(film, who, blind=asked.get("mode") == "blind"))
 
     def video(self, request: Request) -> Response:
         """Send the film, or the part of it that the browser asks for."""
@@ -295,7 +296,7 @@ class Workspace:
         told = [words.again(notices.pop(0)) for _ in range(len(notices))]
         answer["said"] = "; ".join([answer["said"], *told])
         who = " ".join(asked.who.split())
-        return JSONResponse(answer | {"you": shown_decisions(film, who, blind=asked.mode == "blind")})
+        return JSONResponse(answer | what_stands(film, who, blind=asked.mode == "blind"))
 
     def copy(self, request: Request) -> Response:
         """Begin the copy that the browser plays, or say how far it is."""

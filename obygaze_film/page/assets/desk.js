@@ -1,5 +1,6 @@
 // The desk: keys, decisions sent to the server, the queue of windows that are judged blindly.
 import {make} from "./drawing.js";
+import {nextOpen} from "./list.js";
 import {mediaOf} from "./media.js";
 import {Panel, filled} from "./panel.js";
 import {Player} from "./player.js";
@@ -152,6 +153,13 @@ const keys = {
   store.loops = !store.loops && Boolean(video);
   store.changed();
  },
+ d: () => {
+  const next = nextOpen(store, store.selected?.start ?? -1);
+  if (!next) return say(words.none_open);
+  find("#d-judging").hidden = false;
+  choose(next);
+ },
+ f: () => panel.showNext(),
  z: () => redraw({kind: "undo"}), y: () => redraw({kind: "redo"}), x: () => store.mine ? act.delete(store.mine) : say(words.no_delete),
  c: () => blind ? say(words.only_windows) : cite(), "+": () => tiers.zoom(.5, player.at), "-": () => tiers.zoom(2, player.at), 0: () => tiers.view(0, state.whole),
  "?": () => find("#d-help").showModal(),
@@ -169,6 +177,8 @@ addEventListener("keydown", (e) => {
  does();
 });
 each("key", (key) => keys[key.toLowerCase()]());
+each("filter", (filter) => panel.showRows(filter));
+if (find("#d-order")) find("#d-order").onchange = () => panel.table();
 each("level", judge);
 each("concept", toggle);
 each("dialog", (id) => find(id).showModal());
@@ -195,7 +205,7 @@ function cite() {
  const it = store.selected, {title, year, file, model, made} = state.cited;
  if (!it) return say(unchosen);
  const own = store.decision, p = panel.found.p && `${panel.found.p} ${find("#d-band").textContent}`;
- const by = own ? filled(words.by, own) : it.type === "passage" ? words.by_model : "";
+ const by = own?.kind === "agreed" ? filled(words.by_agreed, own) : own ? filled(words.by, own) : it.type === "passage" ? words.by_model : "";
  const ends = `${it.start},${it.end}`, facts = [by, p && filled(words.cited, {p, model}), made, new Date().toISOString().slice(0, 10)];
  find("#d-citation").textContent = `${title}${year && ` (${year})`}, ${clock(it.start)}–${clock(it.end)}. ${facts.filter(Boolean).join("; ")}. ${file}#t=${ends}`;
  const still = find("#d-still"), save = find("#d-save"), name = `${title} ${clock(it.start)}`.replace(/[^\p{L}\p{N}]+/gu, "-");

@@ -4,14 +4,15 @@ const named = (text) => text.trim().replace(/\s+/g, " ");
 const overlap = (a, b) => Math.min(a.end, b.end) - Math.max(a.start, b.start);
 
 export class Store {
- constructor({decisions, passages, weak, who, mode}) {
-  Object.assign(this, {decisions, mode, who, selected: null, loops: false, draft: null, changed: () => {}});
+ constructor({decisions, differ = [], hidden = 0, passages, weak, who, mode}) {
+  Object.assign(this, {decisions, differ, hidden, mode, who, selected: null, loops: false, draft: null, changed: () => {}});
   this.passages = passages.map((one) => ({...one, type: "passage"}));
   this.weak = weak.map((one) => ({...one, type: "passage"}));
  }
  get name() { return named(this.who); }
  get own() { return this.decisions.filter((one) => one.who === this.name); }
- get judged() { return this.own.filter((one) => one.level); }
+ // What was agreed settles others' decisions, and is none of one's own of a span.
+ get judged() { return this.own.filter((one) => one.level && one.kind !== "agreed"); }
  // One's own that were decided under other definitions: those of this mode first.
  get otherwise() {
   const isHere = (one) => Boolean(one.place) === (this.mode === "blind");
@@ -49,13 +50,15 @@ export class Store {
  // What the server is asked to keep of the selected object.
  body(change = {}) {
   const it = this.selected, old = this.decision, {level, concepts, note} = {...this.form, ...change};
+  const parents = it.parents ?? old?.parents;
+  if (level && parents?.length) return {kind: "agreed", start_s: it.start, end_s: it.end, level, concepts, note, parents, ...(this.mine && {id: this.mine.id})};
   const kind = !level ? "note" : it.place || (it.type === "passage" && !it.moved) || (old?.kind === "judgement" && !it.moved) ? "judgement" : "passage";
   const body = {kind, start_s: it.start, end_s: it.end, level, concepts, note, origin: it.origin || old?.origin || "own"};
   return {...body, ...(this.mine && {id: this.mine.id}), ...(it.place && {place: it.place})};
  }
  // `id` is of what was kept in place of `old`: of what is selected still, unless one went on meanwhile.
- answered({you, id}, old) {
-  this.decisions = you;
+ answered({you, differ = [], hidden = 0, id}, old) {
+  Object.assign(this, {decisions: you, differ, hidden});
   const it = this.selected, kept = this.find(id);
   if (it && kept && (sameSpan(kept, it) || (old && it.id === old))) [this.selected, this.draft] = [{...this.selected, id, moved: false}, null];
   if (this.selected?.id && !this.find(this.selected.id)) { // deleted, or changed elsewhere

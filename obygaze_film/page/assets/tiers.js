@@ -73,10 +73,12 @@ export class Tiers extends View {
   };
   this.one("#d-model")?.replaceChildren(...store.weak.filter(seen).flatMap((one) => passage(one, "d-weak")), ...store.passages.filter(seen).flatMap((one) => passage(one, "d-passage")));
   const people = store.decisions.filter(seen), isMine = (one) => one.who === store.name, fresh = it && !it.id && it.type === "span" ? [bar(it, "d-mine d-fresh")] : [];
-  this.one("#d-you").replaceChildren(...people.filter(isMine).map((one) => bar(one, `d-mine d-${one.verdict}`)), ...fresh);
-  const others = this.one("#d-others");
-  others.replaceChildren(...people.filter((one) => !isMine(one)).map((one) => bar(one, `d-theirs d-${one.verdict}`)));
-  others.closest(".d-tier").hidden = store.decisions.every(isMine);
+  const own = people.filter((one) => one.kind !== "agreed"), others = this.one("#d-others"), agreed = this.one("#d-agreed");
+  this.one("#d-you").replaceChildren(...own.filter(isMine).map((one) => bar(one, `d-mine d-${one.verdict}`)), ...fresh);
+  others.replaceChildren(...own.filter((one) => !isMine(one)).map((one) => bar(one, `d-theirs d-${one.verdict}`)));
+  others.closest(".d-tier").hidden = store.decisions.every((one) => isMine(one) || one.kind === "agreed");
+  agreed.replaceChildren(...people.filter((one) => one.kind === "agreed").map((one) => bar(one, `d-theirs d-${one.verdict}`)));
+  agreed.closest(".d-tier").hidden = store.decisions.every((one) => one.kind !== "agreed");
   super.draw();
 
   const place = (a, b) => [`${100 * a / whole}%`, `${100 * Math.max(.001, (b - a) / whole)}%`];

@@ -1,12 +1,13 @@
 // The desk's modules, run by node: times, and what is selected and kept.
 import assert from "node:assert/strict";
 import test from "node:test";
+import {disagreementsOf, nextOpen, openOf, rowsOf} from "./list.js";
 import {Store} from "./store.js";
 import {clock, nextCut, snapped, tickTimes, toFrame, windowOf} from "./time.js";
 
-const passages = [{start: 10, end: 20, p: .8}, {start: 50, end: 60, p: .6}];
+const passages = [{start: 10, end: 20, p: .8, number: "1"}, {start: 50, end: 60, p: .6, number: "2"}];
 const kept = (values) => ({kind: "judgement", level: "S", verdict: "agree", concepts: [], note: "", who: "AB", origin: "", history: [], place: 0, ...values});
-const made = (decisions = [], more = {}) => new Store({decisions, passages, weak: [{start: 30, end: 34, p: .1}], who: " AB ", mode: "read", ...more});
+const made = (decisions = [], more = {}) => new Store({decisions, passages, weak: [{start: 30, end: 34, p: .1, number: "w1"}], who: " AB ", mode: "read", ...more});
 
 test("times are written, framed and snapped", () => {
  assert.equal(clock(3725.9), "1:02:05");
@@ -109,4 +110,45 @@ test("what was decided under other words is offered again, in the mode that it w
  const own = [kept({id: "a-1", start: 1, end: 9, place: 2, otherwise: true}), kept({id: "a-2", start: 10, end: 20, otherwise: true}), kept({id: "a-3", start: 50, end: 60}), kept({id: "b-1", who: "CD", start: 1, end: 9, otherwise: true})];
  assert.deepEqual(made(own).otherwise.map((one) => one.id), ["a-2", "a-1"]);
  assert.deepEqual(made(own, {mode: "blind"}).otherwise.map((one) => one.id), ["a-1", "a-2"]);
+});
+
+const both = (n, start, more = {}) => [kept({id: `a-${n}`, start, end: start + 8, title: "Sure", blind: true, place: n, p: .1 * n, ...more}), kept({id: `b-${n}`, who: "CD", level: "N", title: "None", start, end: start + 8, blind: true, place: n, p: .1 * n, ...more})];
+const differ = (n, start, agreed = "") => ({start, end: start + 8, parents: [`a-${n}`, `b-${n}`], agreed});
+
+test("what people differ on comes one after the other, and what is settled no more", () => {
+ const settled = kept({id: "c-1", kind: "agreed", start: 30, end: 38, parents: ["a-2", "b-2"], judges: "AB, CD", title: "Sure"});
+ const store = made([...both(1, 90), ...both(2, 30), ...both(3, 60), settled], {differ: [differ(2, 30, "c-1"), differ(3, 60), differ(1, 90)]});
+ assert.deepEqual(openOf(store).map((one) => one.start), [60, 90]);
+ assert.deepEqual([nextOpen(store, -1), nextOpen(store, 60), nextOpen(store, 90)].map((one) => one.start), [60, 90, 60]);
+ assert.equal(disagreementsOf(store)[0].settled, settled);
+ assert.equal(openOf(store)[0].said, "AB: Sure · CD: None");
+ assert.equal(nextOpen(made(), 0), null);
+});
+
+test("a level of what differs is what they agree on; of what is agreed, another", () => {
+ const store = made(both(3, 60), {differ: [differ(3, 60)]});
+ store.select(nextOpen(store, -1));
+ assert.deepEqual(store.form, {level: "", concepts: [], note: ""});
+ assert.deepEqual(store.body({level: "S"}), {kind: "agreed", start_s: 60, end_s: 68, level: "S", concepts: [], note: "", parents: ["a-3", "b-3"]});
+ const agreed = kept({id: "c-1", kind: "agreed", start: 60, end: 68, parents: ["a-3", "b-3"]});
+ store.answered({you: [...both(3, 60), agreed], differ: [differ(3, 60, "c-1")], id: "c-1"});
+ assert.equal(store.mine.id, "c-1");
+ assert.equal(store.body({level: "N"}).id, "c-1");
+ assert.deepEqual(openOf(store), []);
+ assert.equal(store.judged.length, 1); // what is agreed is no judgement of one's own
+});
+
+test("rows are of one kind, in an order of one's own", () => {
+ const own = kept({id: "a-9", start: 50, end: 60, p: .6}), note = kept({id: "n-1", who: "CD", level: "", start: 1, end: 2, p: null});
+ const store = made([note, ...both(3, 60), own, ...both(9, 90)], {differ: [differ(3, 60)]});
+ const ids = (options) => rowsOf(store, options).map((one) => one.id ?? one.start);
+ assert.deepEqual(ids({filter: "mine"}), ["a-9", "a-3", "a-9"]);
+ assert.deepEqual(ids({filter: "theirs"}), ["n-1", "b-3", "b-9"]);
+ assert.deepEqual(ids({filter: "differ"}), [60]);
+ assert.deepEqual(ids({filter: "undecided"}), [10]);
+ assert.deepEqual(ids({filter: "blind"}), ["a-3", "b-3", "a-9", "b-9"]);
+ assert.deepEqual(ids({order: "strength"}).slice(0, 3), ["a-9", "b-9", "a-9"]);
+ assert.equal(ids({order: "strength"}).at(-1), "n-1");
+ assert.equal(ids({order: "doubt", threshold: .3})[0], "a-3");
+ assert.equal(ids({order: "doubt", threshold: .3}).at(-1), "n-1");
 });

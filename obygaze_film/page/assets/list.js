@@ -1,0 +1,33 @@
+// Which rows the table of decisions has, and in which order: decisions, what people differ on, passages nobody decided.
+export const FILTERS = ["all", "mine", "theirs", "differ", "undecided", "blind"];
+const near = (a, b) => Math.abs(a.start - b.start) < 2e-3 && Math.abs(a.end - b.end) < 2e-3;
+
+// A disagreement as an object to select: whose levels it is of, and what settles it, if anything does.
+export const disagreementsOf = ({differ, decisions}) => differ.map(({start, end, parents, agreed}) => {
+ const people = parents.map((id) => decisions.find((one) => one.id === id)).filter(Boolean);
+ const settled = decisions.find((one) => one.id === agreed);
+ return {type: "differ", start, end, parents, settled, people, p: people[0]?.p, said: people.map((one) => `${one.who}: ${one.title}`).join(" · ")};
+});
+export const openOf = (store) => disagreementsOf(store).filter((one) => !one.settled);
+// The next one that is open, after a time, and round to the first.
+export const nextOpen = (store, after) => {
+ const open = openOf(store);
+ return open.find((one) => one.start > after + 1e-6) ?? open[0] ?? null;
+};
+const undecidedOf = ({passages, own}) => passages.filter((one) => !own.some((mine) => mine.level && near(mine, one)));
+
+const ROWS = {
+ all: ({decisions}) => decisions,
+ mine: ({decisions, name}) => decisions.filter((one) => one.who === name),
+ theirs: ({decisions, name}) => decisions.filter((one) => one.who !== name),
+ differ: disagreementsOf,
+ undecided: undecidedOf,
+ blind: ({decisions}) => decisions.filter((one) => one.blind),
+};
+// What has no probability comes last, whatever the order.
+const ORDERS = {
+ time: (a, b) => a.start - b.start,
+ strength: (a, b) => (b.p ?? -1) - (a.p ?? -1),
+ doubt: (a, b, threshold) => Math.abs((a.p ?? 9) - threshold) - Math.abs((b.p ?? 9) - threshold),
+};
+export const rowsOf = (store, {filter = "all", order = "time", threshold = .5} = {}) => [...ROWS[filter](store)].sort((a, b) => ORDERS[order](a, b, threshold) || a.start - b.start);

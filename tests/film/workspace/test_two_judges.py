@@ -1,0 +1,232 @@
+"""The day of two scholars at the desk: they judge apart, differ, and settle it by keys; nothing is lost."""
+
+import random
+import shutil
+
+import pytest
+
+from obygaze_features.manifest import import_spans
+from obygaze_film import Timeline
+from obygaze_film.scored_files import JUDGEMENTS, PASSAGES, SETTLED
+from obygaze_film.workspace.decisions import Decisions
+from obygaze_film.workspace.judged_tables import read_judged
+from obygaze_film.workspace.pages import OpenFilm, desk_page, what_stands
+from obygaze_film.workspace.server import _door
+from tests.files import rows_of
+from tests.film.conftest import LONG_MS
+from tests.film.workspace.deciding import judge_blindly
+from tests.film.workspace.driving import TITLE, decided, said, until
+from tests.film.workspace.test_people import synchronise
+from tests.planted_models import codebook
+
+N, N_UNLIKE, MOST_KEYS = 30, 14, 45
+HOSTILE = "<img src=x onerror=window.ran=1></script><script>window.ran=1</script>"
+
+
+class Keyboard:
+    """A person at the desk who touches nothing but the keys, and counts them."""
+
+    def __init__(self, page):
+        self.page, self.n_pressed = page, 0
+        self.errors = []
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+
+    def press(self, key):
+        self.page.keyboard.press(key)
+        self.n_pressed += 1
+
+    def named(self, name):
+        until(self.page, TITLE)
+        self.page.locator("#d-who").focus()
+        self.page.keyboard.press("Control+a")
+        self.page.keyboard.type(name)
+        while self.page.evaluate("document.activeElement.matches('input:not([type=checkbox])')"):
+            self.page.keyboard.press("Tab")  # keys are signs in a field
+        until(self.page, "document.querySelector('#d-hidden').textContent === ''")
+
+    def settle(self, level):
+        """Go to the next span that they differ on, and give what they agree on."""
+        self.press("d")
+        until(self.page, f"{TITLE}.includes('agree on')")
+        self.press(level)
+        said(self.page, "kept")
+
+    def count(self):
+        return self.page.locator("#d-differ").inner_text()
+
+
+@pytest.fixture
+def machine(process, browser):
+    """Start `film open` on a folder, and sit down before it."""
+    contexts = []
+
+    def start(folder, book, mode="read"):
+        started, address = process(folder, book)
+        context = browser.new_context(viewport={"width": 1400, "height": 900})
+        context.set_default_timeout(LONG_MS)
+        contexts.append(context)
+        page = context.new_page()
+        with _door(address) as door:
+            page.goto(door)
+            page.wait_for_url("http://**/film/0/read")
+        page.goto(page.url.rpartition("/")[0] + f"/{mode}")
+        return started, Keyboard(page)
+
+    yield start
+    for context in contexts:
+        context.close()
+
+
+def both_judged(folder, book):
+    """Two people judge 30 windows each, of which 14 are unlike; one of them is called a tag."""
+    made = Decisions(folder, Timeline.read(folder), book)
+    first = ["violent", "calm"] * (N // 2)
+    unlike = set(random.Random(3).sample(range(N), N_UNLIKE))
+    turned = {"violent": "calm", "calm": "violent"}
+    second = [turned[level] if place in unlike else level for place, level in enumerate(first)]
+    judge_blindly(made, *first, n=N)
+    judge_blindly(made, *second, who=HOSTILE, n=N)
+    made.ledger.close()
+
+
+def settled_in(folder, book):
+    made = Decisions(folder, Timeline.read(folder), book)
+    differ = made.disagreements()
+    return sum(bool(one.agreed) for one in differ), len(differ), len(made.kept["agreed"])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("mode", ["read", "blind"])
+def test_fourteen_disagreements_are_settled_by_keys_alone(machine, films, tmp_path, mode):
+    book, path = codebook(tmp_path), films / "violence.codebook.toml"
+    here, there = (tmp_path / name / "tt1" for name in ("here", "there"))
+    shutil.copytree(films / "scored" / "tt1", here)
+    both_judged(here, book)
+    shutil.copytree(here, there)
+    started, desk = machine(here, path, mode)
+    until(desk.page, TITLE)
+    assert "60" in desk.page.locator("#d-hidden").inner_text()  # nobody has written a name yet
+    desk.press("d")
+    said(desk.page, "hidden")
+    desk.named("AB")
+    assert desk.count() == "differ: 14, settled: 0"
+    desk.n_pressed = 0
+    for _ in range(4):
+        desk.settle("3")
+    assert desk.count() == "differ: 14, settled: 4"
+    desk.page.reload()
+    desk.named("AB")
+    desk.settle("1")
+    assert desk.count() == "differ: 14, settled: 5"
+    started.kill()
+    started.wait()
+    desk.press("d")
+    desk.press("1")
+    said(desk.page, "Not kept")
+    _, again = machine(here, path, mode)
+    again.named("AB")
+    assert again.count() == "differ: 14, settled: 5"
+    synchronise(here, there)
+    _, elsewhere = machine(there, path, mode)
+    elsewhere.named("AB")
+    for _ in range(2):
+        elsewhere.settle("3")
+    again.settle("3")  # neither machine has seen the other
+    synchronise(here, there)
+    again.page.reload()
+    again.named("AB")
+    while "settled: 14" not in again.count():
+        again.settle("1")
+    n_pressed = desk.n_pressed + again.n_pressed + elsewhere.n_pressed
+    assert n_pressed <= MOST_KEYS
+    synchronise(here, there)
+    assert settled_in(here, book)[:2] == settled_in(there, book)[:2] == (14, 14)
+    assert len({(row["start_s"], row["end_s"]) for row in rows_of(here / SETTLED)}) == 14
+    made = Decisions(here, Timeline.read(here), book)
+    assert {who: len(places) for who, places in made.blind().items()} == {"AB": 30, HOSTILE: 30}
+    assert {row["seen_score"] for row in rows_of(here / SETTLED)} == {"0" if mode == "blind" else "1"}
+    for one in (desk, again, elsewhere):
+        assert one.errors == []
+        assert one.page.evaluate("window.ran") is None
+    tables = read_judged({here: made.film}, book, (JUDGEMENTS, PASSAGES), settled=True)
+    assert len(tables.manifest) == 60 - 28 + 14
+    assert len(import_spans([here / JUDGEMENTS], tmp_path, "judgements", codebook=book).manifest) == 60
+
+
+@pytest.mark.long
+def test_rows_are_of_one_kind_and_one_order_by_keys_alone(machine, films, tmp_path):
+    folder, path = tmp_path / "tt1", films / "violence.codebook.toml"
+    shutil.copytree(films / "scored" / "tt1", folder)
+    both_judged(folder, codebook(tmp_path))
+    _, desk = machine(folder, path)
+    desk.named("AB")
+    page = desk.page
+    rows = "document.querySelectorAll('#d-table tbody tr').length"
+    expected = {"mine": 30, "theirs": 30, "differ": 14, "undecided": 4, "blind": 60, "all": 60}
+    for name, n in expected.items():
+        desk.press("f")
+        until(page, f"document.querySelector('[data-filter={name}]').ariaPressed === 'true'")
+        assert page.evaluate(rows) == n, name
+    for _ in range(4):
+        desk.press("f")
+    page.locator("#d-order").focus()
+    page.keyboard.press("ArrowDown")  # strongest first
+    numbers = page.locator("#d-table td.n").all_inner_texts()
+    assert numbers == sorted(numbers, reverse=True)
+    page.locator("#d-table button").first.focus()
+    page.keyboard.press("Enter")
+    until(page, f"{TITLE}.startsWith('Passage')")
+    desk.press("3")
+    said(page, "kept")
+    assert page.evaluate(rows) == 3
+    for _ in range(3):
+        desk.press("f")
+    desk.press("d")
+    desk.press("3")
+    said(page, "kept")
+    assert any("agreed by" in text for text in decided(page))
+    desk.press("x")
+    said(page, "deleted")
+    assert desk.count() == "differ: 14, settled: 0"
+    desk.press("z")
+    said(page, "undo")
+    assert desk.count() == "differ: 14, settled: 1"
+    assert desk.errors == []
+
+
+def test_nobody_sees_what_others_judged_blindly_nor_that_they_differ_before_they_are_finished(place):
+    made = Decisions(*place)
+    judge_blindly(made, *["calm"] * 10, n=10)
+    judge_blindly(made, *["violent"] * 6, who="CD", n=10)
+    film = OpenFilm(0, made.film, made)
+    seen = {who: what_stands(film, who) for who in ("AB", "CD", "")}
+    assert [len(seen[who]["differ"]) for who in ("AB", "CD", "")] == [6, 0, 0]
+    assert [seen[who]["hidden"] for who in ("AB", "CD", "")] == [0, 10, 16]
+    judge_blindly(made, *["violent"] * 4, who="CD", n=10)
+    assert len(what_stands(film, "CD")["differ"]) == 10
+
+
+def test_where_one_judges_blindly_nothing_tells_the_score(place):
+    """Others' blind judgements are of windows drawn by chance; what was decided in sight is not shown."""
+    made = Decisions(*place)
+    judge_blindly(made, *["calm"] * 10, n=10)
+    judge_blindly(made, *["violent"] * 10, who="CD", n=10)
+    first, second, *_ = made.disagreements()
+    made.keep("passage", 50, 60, "AB", level="violent")
+    for one, mode in ((first, "blind"), (second, "read")):
+        made.keep("agreed", one.start_s, one.end_s, "AB", level="calm", parents=one.decisions, mode=mode)
+    stands = what_stands(OpenFilm(0, made.film, made), "AB", blind=True)
+    assert {one["kind"] for one in stands["you"]} == {"judgement", "agreed"}
+    assert sum(one["kind"] == "agreed" for one in stands["you"]) == 1
+    assert all("p" not in one for one in stands["you"])
+    assert len(stands["differ"]) == 10
+
+
+def test_a_hostile_name_or_note_is_text_in_the_page(place):
+    made = Decisions(*place)
+    judge_blindly(made, *["calm"] * 10, who=HOSTILE, n=10)
+    made.keep("passage", 50, 60, "AB", level="violent", note=HOSTILE)
+    film = OpenFilm(0, made.film, made)
+    page = desk_page([film], film, "read", "en")
+    assert "<img" not in page.replace("&lt;img", "")
+    assert page.count("</script>") == 2
