@@ -335,6 +335,15 @@ def test_what_a_person_named_is_kept_in_what_is_proposed(read):
     assert columns == {"movie": ["Film"], "start_s": ["Beginn"], "end_s": ["Ende"], "level": ["Stufe"], "annotator": ["Kürzel"]}  # fmt: skip
 
 
+def test_tables_that_need_other_options_than_the_first_are_named(read):
+    one = "Film;Beginn;Ende;Stufe\nG;1;3;S\n"
+    other = one.replace("Beginn", "Anfang")
+    with pytest.raises(UnreadColumnsError) as refusal:
+        read({"a.csv": one, "b.csv": other, "c.csv": one.replace("G", "L")})
+    assert "b.csv" in str(refusal.value)
+    assert "c.csv" not in str(refusal.value)
+
+
 def test_a_table_with_tabs_and_a_heading_row_is_no_text_of_elan(read):
     table = "Film\tPlan\tDébut\tFin\tNiveau\nC\t12\t00:02:10.500\t00:02:16.000\tHN\n"
     assert proposed(read, table)["columns"]["start_s"] == ["Début"]
