@@ -31,7 +31,7 @@ from obygaze_features.manifest.importers.column_contents import (
     seconds_in,
     whole_numbers,
 )
-from obygaze_features.manifest.importers.table_layout import Layout
+from obygaze_features.manifest.importers.table_layout import SECTION, Layout
 from obygaze_features.manifest.spans.headings import (
     DURATION,
     KNOWN_HEADINGS,
@@ -175,6 +175,7 @@ def propose(
     proposer.labels()
     proposer.films()
     proposer.annotators()
+    proposer.explain()
     return proposer.proposal
 
 
@@ -344,8 +345,6 @@ class _Proposer:
             self._take_unknown_levels()
         if not self._has("level") and not self.proposal.wide and not is_wide:
             self._take_unknown_annotators()
-        self._explain_levels()
-        self._explain_errors()
 
     def _are_of_annotators(self) -> bool:
         """Return whether levels beside a column `level` are another annotator's: nobody is named."""
@@ -452,6 +451,11 @@ class _Proposer:
             return False
         return 0 < n_words <= MOST_WORDS and not is_of_others
 
+    def explain(self) -> None:
+        """Say what cells of labels mean that are no labels, so that the whole table can be read."""
+        self._explain_levels()
+        self._explain_errors()
+
     def _explain_levels(self) -> None:
         """Say what words in columns of levels may mean that the codebook does not have."""
         columns = [
@@ -480,7 +484,7 @@ class _Proposer:
             self.proposal.doubts.append(
                 f"if {lowest[0]} is {lowest[1]} and {highest[0]} is {highest[1]}; else change --word"
             )
-        elif are_proposed or (not n_known and len(unknown) > 1):
+        elif are_proposed or self.proposal.held or (not n_known and len(unknown) > 1):
             self._ask_for_words(unknown)
 
     def _ask_for_words(self, unknown: Mapping[str, int]) -> None:
@@ -583,8 +587,8 @@ class _Proposer:
                 self.proposal.doubts.append("--movie is proposed by the file's name: give the film's")
 
     def _sheet(self) -> str:
-        """Return the column of sheets' names, where several sheets of a workbook are read."""
-        return SHEET if SHEET in self._rest else ""
+        """Return the column of the names of sheets, or of sections, where a table has several."""
+        return next((name for name in (SECTION, SHEET) if name in self._rest), "")
 
     def _take_ids(self) -> bool:
         """Read a column of ids as the files of a table without times; return whether there is one."""
@@ -626,7 +630,9 @@ class _Proposer:
         column = self._meant("annotator", self._can_be_people)
         if not column and self._spans_repeat(()) and not self._has_one_label_a_row():
             people = [name for name in self._rest if self._can_be_people(name)]
-            column = next((name for name in people if not self._spans_repeat((name,))), "")
+            several = [name for name in people if self._n_different(name) < len(self._cells[name])]
+            apart = [name for name in several if not self._spans_repeat((name,))]
+            column = min(apart, key=self._n_different, default="")
         if column:
             is_needed = self._spans_repeat(())
             self._take("annotator", [column])
@@ -643,21 +649,23 @@ class _Proposer:
         is_text = whole_numbers(cells) is not None or not are_times(cells)
         return bool(cells) and not is_of_labels and is_text and n_names <= max(MOST_WORDS, len(cells) // 4)
 
+    def _n_different(self, column: str) -> int:
+        return len(set(map(plain, self._cells[column])))
+
     def _has_one_label_a_row(self) -> bool:
         """Return whether rows of one span differ in the label that they say, not in who says it."""
         columns = [*self.proposal.columns.get("level", ()), *self._read_levels()]
         return any(self._content(column).are_both for column in columns)
 
     def _spans_repeat(self, more: Sequence[str]) -> bool:
-        """Return whether two rows are of one span of a film, and equal in some more columns."""
-        if not self._has(START):
-            return False
-        names = ("movie", "video", START, END, DURATION)
+        """Return whether two rows are of one span, or of one whole film, and equal in some more columns."""
+        names = ("clip_id", "movie", "video", START, END, DURATION)
         columns = [column for name in names for column in self._column_of(name)]
+        of_what = self._column_of(START) or self._column_of("video") or self._column_of("movie")
         keys = []
         for row in self._table.rows:
             key = tuple(row.cells[column].strip() for column in (*columns, *more))
-            if any(row.cells[column].strip() for column in self._column_of(START)):
+            if any(row.cells[column].strip() for column in of_what):
                 keys.append(key)
         return len(set(keys)) < len(keys)
 

@@ -2,6 +2,8 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
 from statistics import median
 from typing import NamedTuple
 
@@ -10,7 +12,7 @@ from obygaze_features.manifest.importers.column_contents import is_time
 from obygaze_features.manifest.spans.headings import NAMED_COLUMNS, Headings
 from obygaze_features.manifest.spans.names import plain
 from obygaze_features.manifest.spans.span_file import SpanFile
-from obygaze_features.manifest.text_tables import Table, table_of
+from obygaze_features.manifest.text_tables import Row, Table, counted, table_of
 from obygaze_features.text_records import even_delimiter, split_records
 from obygaze_features.workbook import HEADER_ROWS, Records
 
@@ -22,6 +24,9 @@ HEADED = 0.6
 
 SIGNS = ",;\t|"
 """What may stand between the cells of a text."""
+
+SECTION = "section"
+"""Heading of the column that holds the text of the row of one cell above a row."""
 
 UNNAMED = "column {}"
 """What a column without a heading is called, by its number from 1."""
@@ -79,7 +84,38 @@ def read_layout(file: SpanFile) -> Layout | None:
         named=False,
         is_header=lambda cells: cells is names,
     )
+    table = _with_sections(table)
     return Layout(table, tuple(titles), table.columns)
+
+
+def _with_sections(table: Table) -> Table:
+    """Give rows the text of the row above them that has one cell alone, as films and scenes are headed.
+
+    It fills its own column where the rows below have nothing there, and else a column of sections. Only where
+    the first row is such a one, and each has rows below it.
+    """
+    rows = [row for row in table.rows if not row.is_empty]
+    are_sections = [len(_filled_columns(row)) == 1 for row in rows]
+    is_divided = len(rows) > 2 and are_sections[0] and not are_sections[-1] and len(table.columns) > 2
+    if not is_divided or any(one and following for one, following in pairwise(are_sections)):
+        return table
+    own = {column for row in rows[:1] for column in _filled_columns(row)}
+    clips = [row for row, is_section in zip(rows, are_sections, strict=True) if not is_section]
+    is_free = all(not row.cells[column].strip() for row in clips for column in own)
+    name = next(iter(own)) if is_free else SECTION
+    divided, section = [], ""
+    for row, is_section in zip(rows, are_sections, strict=True):
+        if is_section:
+            section = next(cell.strip() for cell in row.cells.values() if cell.strip())
+        else:
+            divided.append(Row(row.line, {**row.cells, name: section}))
+    columns = table.columns if is_free else (*table.columns, SECTION)
+    note = f"{counted(sum(are_sections), 'row')} of one cell read as column {name!r} of the rows below"
+    return replace(table, columns=columns, rows=tuple(divided), notes=(*table.notes, note))
+
+
+def _filled_columns(row: Row) -> list[str]:
+    return [column for column, cell in row.cells.items() if cell.strip()]
 
 
 def find_header(records: Records, headings: Headings) -> Header | None:

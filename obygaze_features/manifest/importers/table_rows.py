@@ -202,7 +202,7 @@ def _columns_of_labels(table: Table, headings: Headings, words: LabelWords) -> l
     """Return the columns that a person names for labels, that are ours, or whose cells are labels."""
     columns = []
     for column in table.columns:
-        is_named = column in LABEL_COLUMNS or headings.are_in([column])
+        is_named = column in LABEL_COLUMNS or headings.are_of(column)
         content = content_of(readable_cells(table, column), words)
         is_ours = column in {*TIMES, *FILM_COLUMNS, DURATION, "annotator"}
         is_label = is_named or content.are_labels or is_of_marks(table, column, words)
@@ -248,5 +248,8 @@ def _filled(row: Row) -> list[str]:
 
 def _is_sum(row: Row) -> bool:
     """Return whether the first cell of a row that is not empty begins a sum."""
-    first = plain(_filled(row)[0])
-    return first.rstrip(" :.") in SUMS or first.startswith(("n =", "n=", "ø"))
+    filled = _filled(row)
+    first = plain(filled[0])
+    is_short = len(filled) <= 3 and 2 * len(filled) < len(row.cells) + 1
+    is_named = first.rstrip(" :.") in SUMS or (is_short and first.partition(" ")[0] in SUMS)
+    return is_named or first.startswith(("n =", "n=", "ø"))

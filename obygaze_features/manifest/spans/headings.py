@@ -92,8 +92,17 @@ class Headings:
         return "" in self.columns.get(name, ())
 
     def are_in(self, cells: Sequence[str]) -> bool:
-        """Return whether a heading that the person names is among some cells."""
-        return any(self.is_in(heading, cells) for heading in self.named())
+        """Return whether headings that the person names are among some cells: two, or the one that is named.
+
+        One of several may head a column of a legend too.
+        """
+        named = self.named()
+        n_present = sum(self.is_in(heading, cells) for heading in named)
+        return bool(named) and n_present >= min(2, len(named))
+
+    def are_of(self, column: str) -> bool:
+        """Return whether a column is one that the person names."""
+        return any(self.is_in(heading, [column]) for heading in self.named())
 
     def is_in(self, heading: str, cells: Iterable[str]) -> bool:
         """Return whether a heading, or a column of an annotator who is named, is among some cells."""

@@ -293,6 +293,14 @@ READ_BY_PASTING = {
     "no headings": ("G;1,5;3;S;Look\nG;5;7,5;EN;\nL;8;9;HN;Body\n", [(1.5, 3, "S", {"Look"}, ""), (5, 7.5, "EN", set(), ""), (8, 9, "HN", {"Body"}, "")]),
     "remarks on rows of their own": ("film,start,end,variable,value\nG,1,3,level,S\nG,1,3,concept,Look\nG,1,3,note,of hands\nG,5,8,level,EN\n", [(1, 3, "S", {"Look"}, ""), (5, 8, "EN", set(), "")]),
     "cells with blanks, bars": ("Film | Start | End | Level \nG | 1 | 3 | S \nG | 5 | 8 | EN \n", [(1, 3, "S", set(), ""), (5, 8, "EN", set(), "")]),
+    "a form of two people": ("Zeitstempel,E-Mail,Welcher Clip?,Wie?,Merkmale?\n3.11. 10:12,ann@u.de,c1.mp4,S,Look\n3.11. 10:15,ann@u.de,c2.mp4,EN,\n4.11. 9:12,ben@u.de,c1.mp4,HN,Look\n4.11. 9:13,ben@u.de,c2.mp4,EN,\n", [(None, None, "S", {"Look"}, "ann@u.de"), (None, None, "EN", set(), "ann@u.de"), (None, None, "HN", {"Look"}, "ben@u.de"), (None, None, "EN", set(), "ben@u.de")]),
+    "minutes with decimals": ("Film;Start (min);Ende (min);Level\nG;1,5;2;S\nG;3;3,25;EN\n", [(90, 120, "S", set(), ""), (180, 195, "EN", set(), "")]),
+    "frames": ("video;start_frame;end_frame;level\na.mp4;25;100;S\na.mp4;150;200;EN\n", [(1, 4, "S", set(), ""), (6, 8, "EN", set(), "")]),
+    "labels one a row, no column of kinds": ("Film;Start;End;Person;Label\nG;1;3;A;S\nG;1;3;A;Look\nG;1;3;B;HN\nG;5;8;A;EN\n", [(1, 3, "S", {"Look"}, "A"), (1, 3, "HN", set(), "B"), (5, 8, "EN", set(), "A")]),
+    "films on rows of their own": ("Start;End;Level\nGilda;;\n1;3;S\n5;8;EN\nLaura;;\n2;4;HN\n", [(1, 3, "S", set(), ""), (5, 8, "EN", set(), ""), (2, 4, "HN", set(), "")]),
+    "films on rows of their own, in their column": ("Film;Start;End;Level\nGilda;;;\n;1;3;S\n;5;8;EN\nLaura;;;\n;2;4;HN\n", [(1, 3, "S", set(), ""), (5, 8, "EN", set(), ""), (2, 4, "HN", set(), "")]),
+    "a doubtful level": ("Film,Start,End,Level\nG,1,3,HN?\nG,4,6,EN\nG,8,9,EN\n", [(1, 3, "HN", set(), ""), (4, 6, "EN", set(), ""), (8, 9, "EN", set(), "")]),
+    "means, totals, a signature": ("Film;Start;End;Level\nG;1;3;S\nG;4;6;EN\nG;8;9;EN\nMean length;;1,7;\nTotal;;5;\ncoded in May;;;\n", [(1, 3, "S", set(), ""), (4, 6, "EN", set(), ""), (8, 9, "EN", set(), "")]),
     "an error in a level": ("Film;Beginn;Ende;Stufe\nG;1;3;S\nG;5;8;#N/A\nG;9;10;EN\n", [(1, 3, "S", set(), ""), (5, 8, "", set(), ""), (9, 10, "EN", set(), "")]),
 }  # fmt: skip
 
@@ -325,6 +333,15 @@ def test_what_a_person_named_is_kept_in_what_is_proposed(read):
     table = "Film;Beginn;Ende;Stufe;Kürzel\nG;1;3;S;AB\n"
     columns = proposed(read, table, columns={"movie": ["Film"]})["columns"]
     assert columns == {"movie": ["Film"], "start_s": ["Beginn"], "end_s": ["Ende"], "level": ["Stufe"], "annotator": ["Kürzel"]}  # fmt: skip
+
+
+def test_tables_that_need_other_options_than_the_first_are_named(read):
+    one = "Film;Beginn;Ende;Stufe\nG;1;3;S\n"
+    other = one.replace("Beginn", "Anfang")
+    with pytest.raises(UnreadColumnsError) as refusal:
+        read({"a.csv": one, "b.csv": other, "c.csv": one.replace("G", "L")})
+    assert "b.csv" in str(refusal.value)
+    assert "c.csv" not in str(refusal.value)
 
 
 def test_a_table_with_tabs_and_a_heading_row_is_no_text_of_elan(read):

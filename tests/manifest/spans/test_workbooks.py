@@ -138,6 +138,14 @@ def test_sheets_of_one_header_are_read_together_and_may_name_the_films(read):
     assert "read together" in said
 
 
+def test_the_sheet_that_has_the_headings_is_read_where_a_legend_has_one_of_them(read):
+    rows = [["Film", "Start", "End", "Code"], ["a", 1, 5, "S"], ["a", 6, 7, "EN"]]
+    content = with_sheet(sheet(rows), "Codes", [["Code", "Meaning"], ["S", "sure"]])
+    columns = {"movie": ["Film"], "start_s": ["Start"], "end_s": ["End"], "level": ["Code"]}
+    clips, _ = read({"a.xlsx": content}, columns=columns)
+    assert [clip.level for clip in clips] == ["S", "EN"]
+
+
 def test_cells_that_are_merged_one_below_the_other_have_the_text_of_the_first(read):
     rows = [["movie", "start_s", "end_s", "level", "annotator"], ["a", 1, 5, "S", "AB"], ["a", 6, 7, "EN"]]
     merged = ("</sheetData>", '</sheetData><mergeCells><mergeCell ref="E2:E3"/></mergeCells>')
