@@ -4,9 +4,9 @@ import test from "node:test";
 import {Store} from "./store.js";
 import {clock, nextCut, snapped, tickTimes, toFrame, windowOf} from "./time.js";
 
-const passages = [{start: 10, end: 20, p: .8}, {start: 50, end: 60, p: .6}];
+const passages = [{start: 10, end: 20, p: .8, number: "1"}, {start: 50, end: 60, p: .6, number: "2"}];
 const kept = (values) => ({kind: "judgement", level: "S", verdict: "agree", concepts: [], note: "", who: "AB", origin: "", history: [], place: 0, ...values});
-const made = (decisions = [], more = {}) => new Store({decisions, passages, weak: [{start: 30, end: 34, p: .1}], who: " AB ", mode: "read", ...more});
+const made = (decisions = [], more = {}) => new Store({decisions, passages, weak: [{start: 30, end: 34, p: .1, number: "w1"}], who: " AB ", mode: "read", ...more});
 
 test("times are written, framed and snapped", () => {
  assert.equal(clock(3725.9), "1:02:05");
