@@ -12,15 +12,16 @@ from obygaze_film.schema import ModelRecord, Run, durations, flags_in, is_counte
 from obygaze_models.prediction import mean_probability
 
 SEGMENT_COLUMNS = (
-    "movie", "model", "number", "rank", "start_s", "end_s", "p", "p_low", "p_high", "peak_s", "reaches",
-    "present", "concepts", "concepts_p", "usual_p", "amounts", "contributions", "changes", "flags",
+    "movie", "model", "number", "rank", "start_s", "end_s", "p", "p_low", "p_high", "peak_s", "judged_s",
+    "reaches", "present", "concepts", "concepts_p", "usual_p", "amounts", "contributions", "changes", "flags",
 )  # fmt: skip
 """number: the passage's one number, by time: 1, 2, ... of those that reach the threshold, w1, w2, ... of the
-others; rank: by strength, those that reach first; present: the concepts that are seen and weigh most;
-concepts: these, and those that weigh most whether seen or not. Of each of these: its probability; the one at
-its usual value, where it adds nothing; whether there is more or less of it than usual; its contribution to
-the logit; and how much of the segment's probability is due to it: p less what p were at its usual value.
-Names and numbers are separated by semicolons, heaviest first; empty without a usual value, as of a tree."""
+others; rank: by strength, those that reach first; judged_s: its seconds with a probability, less than its
+length where it goes on over others; present: the concepts that are seen and weigh most; concepts: these, and
+those that weigh most whether seen or not. Of each of these: its probability; the one at its usual value,
+where it adds nothing; whether there is more or less of it than usual; its contribution to the logit; and how
+much of the segment's probability is due to it: p less what p were at its usual value. Names and numbers are
+separated by semicolons, heaviest first; empty without a usual value, as of a tree."""
 
 DROP = 0.1
 """Difference between the probabilities at which a segment starts and ends."""
@@ -209,6 +210,7 @@ def _row(rows: pd.DataFrame, run: Run, model: ModelRecord) -> dict[str, object]:
         "model": model.key,
         "start_s": float(part["start_s"].iloc[0]),
         "end_s": float(part["end_s"].iloc[-1]),
+        "judged_s": float(durations(reliable).sum()),
         "peak_s": float((peak["start_s"] + peak["end_s"]) / 2),
         **means_of(reliable, durations(reliable), model),
         "flags": ";".join(flags_in(part)),

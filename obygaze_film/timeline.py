@@ -10,6 +10,7 @@ import pandas as pd
 from obygaze_features.arguments import checked, made_by
 from obygaze_features.io import local_path
 from obygaze_film.errors import FilmError
+from obygaze_film.film_time import FilmTime, film_time
 from obygaze_film.schema import NO_TEXTS, NO_TRACES, NO_VARIABLES, FilmRecord, ModelRecord, Rate
 from obygaze_film.scored_files import RECORD, read_scored, write_films
 from obygaze_film.segments import find_segments
@@ -106,6 +107,10 @@ class Timeline:
         """
         return find_segments(self.rows(key), self.model(key), top)
 
+    def time(self, key: str | None = None) -> FilmTime:
+        """Part the film's time: judged by a model, not judged, and black pictures or credits."""
+        return film_time(self.rows(key))
+
     def rate(self, key: str | None = None) -> Rate:
         """Return the share of the film's time that a model expects to be positive, or why it is refused."""
         return self.model(key).rate
@@ -115,7 +120,7 @@ class Timeline:
         from obygaze_film.page.phrases import Words, first_sentence  # noqa: PLC0415 - these write
 
         model = self.model(key)
-        return first_sentence(model, self.segments(model.key), self.record.duration_s, Words(language))
+        return first_sentence(model, self.segments(model.key), self.time(model.key), Words(language))
 
     def evidence(self, key: str | None = None, language: str = "en") -> str:
         """Say what films left out of training show of a model (`phrases.evidence`)."""

@@ -211,8 +211,9 @@ class Exported:
         if human is not None:
             known = {"kappa": human.kappa, "boundary": human.boundary_f1}
             lines.append(said("caveat_human", corpus=human.corpus, **known))
-        if model.rate.unreliable > 0:
-            lines.append(said("caveat_unlike", percent=100 * model.rate.unreliable))
+        time = self.film.time(model.key)
+        if time.unlike_s > 0:
+            lines.append(said("caveat_unlike", percent=100 * time.share(time.unlike_s)))
         if self.licence:
             lines.append(said("caveat_licence", licence=self.licence))
         return lines

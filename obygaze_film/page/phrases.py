@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pandas as pd
 
+from obygaze_film.film_time import FilmTime
 from obygaze_film.notes import LATER, Said, texts
 from obygaze_film.schema import FLAGS, CorrectedRate, FilmRecord, JudgesAgreement, ModelRecord
 from obygaze_film.segments import Reason, reasons
@@ -154,27 +155,37 @@ def evidence(model: ModelRecord, words: Words) -> str:
     return f"{measured}{doubt}."
 
 
-def first_sentence(model: ModelRecord, segments: pd.DataFrame, whole_s: float, words: Words) -> str:
-    """Name the passages that reach the threshold, their time, what they are marked as, and by which concepts.
+def first_sentence(model: ModelRecord, segments: pd.DataFrame, time: FilmTime, words: Words) -> str:
+    """Say of what part of a film a model speaks, and which passages it marks there.
 
-    What they are marked as is the codebook's own wording (`means`), or else the level's name. The concepts
-    are those seen, and speaking for it, in at least half of the passages' time. Empty for a model
-    that predicts nothing of it.
+    Of a film of which it can judge little that is said first. What the passages are marked as is the
+    codebook's own wording (`means`), or else the level's name. The concepts are those seen, and speaking for
+    it, in at least half of the passages' time. Empty for a model that predicts nothing of it.
 
     Parameters
     ----------
     segments : DataFrame
         As `Timeline.segments` gives them.
-    whole_s : float
-        Length of the film in seconds.
+    time : FilmTime
     """
-    if model.calibration is None or model.is_trained_on or model.rate.unreliable >= 1:
+    if model.calibration is None or model.is_trained_on or not time.judged_s:
         return ""
+    judged = words.duration(time.judged_s)
+    share = words.share(time.share(time.judged_s))
+    if not time.is_mostly_judged:
+        limits = words.say("sentence_little", judged=judged, share=share)
+        return f"{limits} {_marked(model, segments, words, words['sentence_of_these'])}"
+    before = words.say("sentence_all" if time.is_whole else "sentence_of", judged=judged, share=share)
+    return _marked(model, segments, words, before)
+
+
+def _marked(model: ModelRecord, segments: pd.DataFrame, words: Words, before: str) -> str:
+    """Say which passages a model marks, after words that tell of which part of the film."""
     marked = model.means or f"“{' / '.join(model.positive) or model.task_title}”"
     passages = segments[segments["reaches"] == 1]
     if passages.empty:
-        return words.say("sentence_none", means=marked, whole=words.duration(whole_s))
-    lengths = passages["end_s"] - passages["start_s"]
+        return words.say("sentence_none", before=before, means=marked)
+    lengths = passages["judged_s"]
     seen: defaultdict[str, float] = defaultdict(float)
     for row, length in zip(passages.to_dict(orient="records"), lengths, strict=True):
         for part in reasons(row):
@@ -186,9 +197,9 @@ def first_sentence(model: ModelRecord, segments: pd.DataFrame, whole_s: float, w
     named = [f"{name} ({words['why_near_chance']})" if name in near_chance else name for name in often]
     return words.say(
         "sentence" if len(passages) > 1 else "sentence_one",
+        before=before,
         n=len(passages),
-        time=str(round(total / 60)) if total >= SHORT_S else words.duration(total),
-        whole=words.duration(whole_s),
+        time=words.duration(total),
         means=marked,
         mostly=words.say("mostly", names=words.listed(named[:MOST_NAMES])) if named else "",
     )

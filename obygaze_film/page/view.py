@@ -10,14 +10,13 @@ from markupsafe import Markup
 from numpy.typing import ArrayLike, NDArray
 
 from obygaze_features.manifest import BUILTIN, builtin_codebook
+from obygaze_film.film_time import NOTHING, UNLIKE, film_time, parts_of
 from obygaze_film.page import charts
 from obygaze_film.page.cards import cards
 from obygaze_film.page.phrases import Words, evidence, first_sentence, heading
 from obygaze_film.schema import (
     FLAGS,
     FORMER,
-    NO_CONTENT,
-    UNRELIABLE,
     ConceptRecord,
     CorrectedRate,
     has_flag,
@@ -76,7 +75,8 @@ class FilmView:
         self.positive = " / ".join(map(self._level_text, self.model.positive)) or self.model.task_title
         self.heading = heading(film.record, words)
         self.evidence = evidence(self.model, words)
-        self.sentence = first_sentence(self.model, self.segments, self.whole_s, words)
+        self.time = film_time(self.rows)
+        self.sentence = first_sentence(self.model, self.segments, self.time, words)
         self.concepts = self._concepts()
         self.near_chance = {concept.name for concept in self.model.concepts if concept.is_near_chance}
         self.doubtful = {concept.name for concept, _ in self.concepts if not concept.is_found}
@@ -90,6 +90,11 @@ class FilmView:
         levels = builtin_codebook(book).levels if book in BUILTIN else ()
         title = next((level.title for level in levels if level.name == name), "")
         return f"{name} ({title})" if title and title != name else name
+
+    def unlike_share(self, key: str | None = None) -> float:
+        """Return the share of the film that a model, by default the one shown, cannot judge."""
+        time = self.time if key is None else self.film.time(key)
+        return time.share(time.unlike_s)
 
     @cached_property
     def cards(self) -> list[dict[str, Any]]:
@@ -119,13 +124,12 @@ class FilmView:
     @cached_property
     def hatched(self) -> list[dict[str, Any]]:
         """Find spans without a probability or without content; adjacent spans are joined."""
-        unreliable, without = has_flag(self.rows, *UNRELIABLE), has_flag(self.rows, *NO_CONTENT)
-        unlike = unreliable | (self.rows["p"].isna().to_numpy() & ~without)
+        parts = parts_of(self.rows)
         spans = self.rows[["start_s", "end_s"]].to_numpy(dtype=np.float64).tolist()
         return [
             {"kind": kind, "start": spans[first][0], "end": spans[after - 1][1]}
-            for kind, marked in (("unlike", unlike), ("nothing", without & ~unlike))
-            for first, after in runs(marked)
+            for kind in (UNLIKE, NOTHING)
+            for first, after in runs(parts == kind)
         ]
 
     def _concepts(self) -> list[tuple[ConceptRecord, NDArray[np.float64]]]:

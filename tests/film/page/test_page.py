@@ -49,7 +49,7 @@ def test_every_text_is_there_in_every_language_with_the_same_places():
 def test_what_must_be_known_comes_first():
     page = text_of(film_page([invented_film(**SMALL)]))
     order = [
-        "The model marks",
+        "the model marks",
         "kappa",
         "Timeline",
         "Segments",
@@ -70,10 +70,14 @@ def test_the_first_sentence_is_in_the_codebooks_words_and_counts_what_reaches_th
     film = invented_film()
     meant = with_model(film, means="staged like what experts call M")
     reached = film.segments().query("reaches == 1")
-    minutes = round((reached["end_s"] - reached["start_s"]).sum() / 60)
+    time = film.time()
+    judged, minutes = round(time.judged_s / 60), round(reached["judged_s"].sum() / 60)
     sentence = meant.sentence()
-    start = f"The model marks {len(reached)} passages, {minutes} of 120 minutes, as staged like what experts "
-    start += "call M: mostly "
+    share = round(100 * time.judged_s / 7212)
+    start = (
+        f"Of the {judged} minutes that it can judge ({share}% of the film) the model marks {len(reached)} "
+    )
+    start += f"passages, {minutes} minutes, as staged like what experts call M: mostly "
     assert sentence.startswith(start)
     found = sentence.removeprefix(start).rstrip(".").replace(" (found no better than chance)", "")
     names = re.split(", | and ", found)
@@ -85,9 +89,52 @@ def test_the_first_sentence_is_in_the_codebooks_words_and_counts_what_reaches_th
                 seconds[part.concept] += row["end_s"] - row["start_s"]
     assert min(seconds.values()) >= (reached["end_s"] - reached["start_s"]).sum() / 2
     against = reached.assign(changes=reached["changes"].str.replace(r"[^;]+", "-1", regex=True))
-    assert "mostly" not in first_sentence(film.model(), against, 7200.0, Words("en"))
+    assert "mostly" not in first_sentence(film.model(), against, time, Words("en"))
     sentence = with_model(meant, threshold_p=1.0).sentence("pcbm_lr", "fr")
-    assert sentence.startswith("Le modèle ne marque aucun passage")
+    assert sentence.startswith(f"Des {judged} minutes qu’il peut juger")
+    assert "le modèle ne marque aucun passage" in sentence
+
+
+@pytest.mark.parametrize("unlike", [0.0, 0.1, 0.5, 0.9, 1.0])
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_parts_of_the_time_add_up_and_each_number_of_the_first_sentence_is_one_of_them(unlike, language):
+    film = invented_film(unlike=((0.0, unlike),) if unlike else (), **SMALL)
+    rows, time, words = film.rows(), film.time(), Words(language)
+    seconds = rows["end_s"] - rows["start_s"]
+    assert time.nothing_s == pytest.approx(seconds[rows["flags"].str.contains("credits")].sum())
+    assert time.judged_s == pytest.approx(seconds[rows["p"].notna()].sum())
+    assert time.judged_s + time.unlike_s + time.nothing_s == pytest.approx(film.record.duration_s)
+    hatched = FilmView(film, "f1", words, top=20).hatched
+    for kind, part_s in (("unlike", time.unlike_s), ("nothing", time.nothing_s)):
+        drawn_s = sum(one["end"] - one["start"] for one in hatched if one["kind"] == kind)
+        assert drawn_s == pytest.approx(part_s)
+    sentence = film.sentence(language=language)
+    if not time.judged_s:
+        assert sentence == ""
+        return
+    assert words.duration(time.judged_s) in sentence
+    assert words.share(time.judged_s / 600) in sentence
+    says_nothing = {"en": "it says nothing of the rest", "fr": "il ne dit rien du reste"}[language]
+    content_s = time.judged_s + time.unlike_s
+    assert (says_nothing in sentence) == (time.unlike_s > 0.2 * content_s)
+    reached = film.segments().query("reaches == 1")
+    for row in reached.to_dict(orient="records"):
+        inside = (rows["start_s"] >= row["start_s"]) & (rows["end_s"] <= row["end_s"])
+        assert row["judged_s"] == pytest.approx(seconds[inside & rows["p"].notna()].sum())
+    if len(reached):
+        assert words.duration(reached["judged_s"].sum()) in sentence
+
+
+def test_credits_that_are_unlike_everything_too_are_credits():
+    film = invented_film(unlike=((0.9, 1.0),), **SMALL)
+    table = film.table.assign(
+        flags=[flags.replace("unlike", "unlike;credits") if at > 0.96 * 600 else flags
+               for flags, at in zip(film.table["flags"], film.table["start_s"], strict=True)]
+    )  # fmt: skip
+    film = film_of(film, table=table)
+    last = FilmView(film, "f1", Words("en"), top=20).hatched[-1]
+    assert (last["kind"], last["end"]) == ("nothing", 600.0)
+    assert film.time().whole_s == pytest.approx(600.0)
 
 
 def test_passages_are_in_time_order_and_keep_the_rank_of_their_strength():
@@ -131,8 +178,8 @@ def test_a_film_without_a_reliable_second_warns_and_one_of_a_level_left_out_says
     calibration = replace(record.calibration, levels_left_out=["EN"])
     rate = replace(record.rate, unreliable=0.0)
     assert "EN" in figures(with_model(film, calibration=calibration, rate=rate))[0][-1]
-    flagged = with_model(film, rate=replace(record.rate, unreliable=0.5))
-    assert words.share(0.5) in figures(flagged)[0][-1]
+    half = invented_film(unlike=((0.0, 0.5),), **SMALL)
+    assert words.share(half.time().unlike_s / 600.0) in figures(half)[0][-1]
 
 
 @pytest.mark.parametrize("language", ["en", "fr"])
