@@ -170,9 +170,6 @@ def test_what_makes_no_dataset_is_refused(store, manifest, tmp_path):
         ((store, manifest), {"backbone": "two", "features": "pooled"}),
         ((store, others), {"backbone": "one"}),
         ((store, Manifest((Clip("a1", "a"),), tmp_path)), {"backbone": "one"}),  # no levels
-        ((manifest, store), {}),
-        (("films.zarr", manifest), {}),
-        ((store, "films.csv"), {}),
     ):
         with pytest.raises(DatasetError):
             load_dataset(*given, **how)

@@ -213,7 +213,7 @@ def test_a_kept_joint_model_scores_clips_as_it_is(joint, labs, together, tmp_pat
         assert model.card.n_positives == (present[:, 0] if concept else y).sum()
         assert set(model.card.movies) == set(sum(LABS.values(), ()))
         assert [measured["task"] for measured in model.card.metrics] == [concept or TASK] * (not penalty)
-    predicted = om.predict(model, open_store(labs["a"].group._files.path))
+    predicted = om.predict(model, open_store(labs["a"].group._store.path))
     assert predicted.table["p"].isna().all()
     assert predicted.has("trained_on").all()
 

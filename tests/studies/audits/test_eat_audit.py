@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from obygaze_models.report import records, to_csv, to_json
-from obygaze_studies.audit_common.embeddings import read_embeddings
+from obygaze_studies.audit_common.embeddings import check_same_space, read_embeddings
 from obygaze_studies.eat import audit_eat, critical_d
 from obygaze_studies.eat_stimuli import (
     EFFECTS,
@@ -170,10 +170,12 @@ def test_unequal_spaces_are_refused_and_both_named(planted, tmp_path, keep, spac
         planted(texts=read_embeddings(tmp_path / "other"))
 
 
-def test_a_store_that_names_no_space_is_refused(tmp_path, keep):
+def test_a_store_that_names_no_space_is_not_compared(tmp_path, keep):
     keep(tmp_path / "old", ["a"], np.ones((1, 2)), space=None)
-    with pytest.raises(AuditError, match="space"):
-        read_embeddings(tmp_path / "old")
+    unknown = read_embeddings(tmp_path / "old")
+    assert unknown.space is None
+    with pytest.raises(AuditError, match="'space'"):
+        check_same_space(unknown, unknown)
 
 
 @pytest.mark.parametrize(
