@@ -318,7 +318,6 @@ def how_to_get(repository: str) -> str:
         Of the hub, `owner/name`, or the name of a model in `OPENCLIP`.
     """
     from huggingface_hub import constants  # noqa: PLC0415 - obygaze[extract]
-    from huggingface_hub.file_download import repo_folder_name  # noqa: PLC0415
 
     named = {repository, *(name for name, model in OPENCLIP.items() if model.repository == repository)}
     backbones = [backbone for backbone, name in HUB.items() if name in named]
@@ -326,7 +325,7 @@ def how_to_get(repository: str) -> str:
         repository = OPENCLIP[repository].repository
     first = "unset HF_HUB_OFFLINE, and run on" if _offline() else "on"
     cache = constants.HF_HUB_CACHE
-    folder = repo_folder_name(repo_id=repository, repo_type="model")
+    folder = f"models--{repository.replace('/', '--')}"
     layout = TRANSFORMERS if named_architecture(repository) is None else OPEN_CLIP
     licence = LICENCES.get(repository, "stated on its card on the hub")
     return (
@@ -477,9 +476,10 @@ def _hub_file(repository: str, name: str, revision: str | None) -> Path | None:
     except (OSError, errors.HTTPError, errors.EntryNotFoundError, errors.HFValidationError) as error:  # type: ignore[attr-defined]  # HTTPError is not exported
         if isinstance(error, errors.EntryNotFoundError) and _offline():
             return None
+        ways = "" if isinstance(error, errors.HFValidationError) else f". {how_to_get(repository)}"
         raise BackboneError(
             f"weights '{repository}@{revision or 'main'}': no file or folder of this name here, "
-            f"and {name} cannot be had from the hub: {absent or first_line(error)}. {how_to_get(repository)}"
+            f"and {name} cannot be had from the hub: {absent or first_line(error)}{ways}"
         ) from None
 
 

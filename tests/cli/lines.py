@@ -232,6 +232,12 @@ weights verify in/video.mp4 --sha256 {"0" * 64}
     3 | these are other weights
 doctor out/store --json
     0,3 | "faults"
+doctor --for laptop
+    0,3 | extra sound
+slurm init out/jobs --licence CC-BY-4.0 --sbatch partition=gpu --json
+    0 out/jobs/array.sbatch out/jobs/submit.sh | "scripts"
+slurm init out/jobs --licence CC-BY-4.0
+    1 | array.sbatch
 """,
     "zoo": f"""
 =evaluate {PLANTED} --save linear --out out/run --html out/run.html --licence MIT

@@ -18,8 +18,10 @@ from obygaze_features.commands.extract_command import (
     extract,
     read_recipes,
 )
+from obygaze_features.errors import ExtractError
 from obygaze_features.extraction.prepared import what_forbids_writing
 from obygaze_features.store import open_store, verify
+from obygaze_features.store.shares import begin_share
 from tests.later import later
 
 Compute = later("obygaze_features.backbones.compute", "Compute")
@@ -84,13 +86,23 @@ def test_a_place_that_cannot_be_written_is_known_before_the_work(tmp_path, monke
     assert told.startswith(f"{tmp_path}: no permission to write there")
 
 
-def test_a_share_that_is_given_beats_that_of_a_job_array(monkeypatch, capsys):
+def test_a_share_that_is_given_beats_that_of_a_job_array(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("SLURM_ARRAY_TASK_ID", "1")
     monkeypatch.setenv("SLURM_ARRAY_TASK_COUNT", "2")
-    assert choose_shard((0, 3)) == (0, 3)
+    assert choose_shard((0, 2), tmp_path) == (0, 2)
     assert capsys.readouterr().err == ""
-    assert choose_shard(None) == (1, 2)
+    assert choose_shard(None, tmp_path) == (1, 2)
     assert "--shard 1/2" in capsys.readouterr().err
+
+
+def test_a_first_array_has_as_many_tasks_as_shares_and_a_later_one_any_of_them(tmp_path, monkeypatch):
+    monkeypatch.setenv("SLURM_ARRAY_TASK_ID", "1")
+    monkeypatch.setenv("SLURM_ARRAY_TASK_COUNT", "2")
+    with pytest.raises(ExtractError, match="job array of 2 tasks"):
+        choose_shard((0, 3), tmp_path)
+    begin_share(tmp_path, (0, 3))
+    assert choose_shard((1, 3), tmp_path) == (1, 3)
+    assert choose_shard(None, tmp_path) == (1, 3)
 
 
 HEADER = "clip_id,movie,video,start_s,end_s,level,concepts,annotator\n"
