@@ -278,7 +278,7 @@ def _kinds(annotation: Any) -> Iterator[str]:
     elif (kind := annotation if origin is None else origin) in _WORDS:
         yield _WORDS[kind]
     elif isinstance(origin, type) and issubclass(origin, Mapping):
-        yield "a dict"
+        yield "a dict by name"
     elif isinstance(origin, type) and issubclass(origin, Iterable):
         items = " or ".join(dict.fromkeys(_kinds(arguments[0])))
         yield f"a list, each item {items}"
@@ -312,6 +312,8 @@ def _line(annotation: Any) -> str:
     origin = get_origin(annotation)
     if origin is Literal:
         return repr(get_args(annotation)[0])
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return f"{{NAME: {_line(get_args(annotation)[1]) or 'VALUE'}}}"
     if origin is None:
         lines = {kind.__name__: line for kind, line in _MADE_BY.items()}
         return lines.get(_name(annotation).rpartition(".")[2], "")

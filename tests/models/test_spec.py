@@ -13,6 +13,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from obygaze_features.errors import ArgumentError
 from obygaze_features.manifest import Clip, Manifest
 from obygaze_features.store import open_store
 from obygaze_models.dataset import load_dataset
@@ -271,8 +272,10 @@ def test_an_estimator_that_can_not_be_used_is_refused_in_one_line(data, given, p
 
 def test_names_of_models_are_given_and_taken_once(data):
     for nameless in (LogisticRegression(), [LogisticRegression()], RandomForestClassifier()):
-        with pytest.raises(ModelError, match="my_model"):
+        with pytest.raises(ArgumentError, match="NAME: VALUE"):
             evaluate(data, nameless, task="hn_s")
+        with pytest.raises(ModelError, match="my_model"):
+            models_for("levels", nameless)
     twice = ModelSpec("linear", "Another", lambda _: LogisticRegression())
     with pytest.raises(ModelError, match="'linear'"):
         evaluate(data, [BUILTIN_MODELS["linear"], twice], "enhn_s")
