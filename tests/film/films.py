@@ -39,6 +39,17 @@ def film_store(
     return open_store(seal_arrays(folder / "-".join(movies), movie_of, groups, failed=reasons, spans=spans))
 
 
+def under_another_name(trained: Shelf, movie: str, name: str, folder: Path) -> Store:
+    """Keep a store of the clips of a training film, called otherwise; their features are the same bytes."""
+    data = trained.data
+    rows = [at for at, of_movie in enumerate(data.movies) if of_movie == movie]
+    ids = [f"{name}-{number}" for number in range(len(rows))]
+    spans = {clip_id: (4.0 * number, 4.0 * number + 4) for number, clip_id in enumerate(ids)}
+    pooled = np.asarray(data.X)[rows].astype(np.float32)
+    groups = {"descriptors": {"pooled": pooled}}
+    return open_store(seal_arrays(folder / "copy", dict.fromkeys(ids, name), groups, spans=spans))
+
+
 def shots_of(movie: str, end_s=600.0, seed=3) -> pd.DataFrame:
     """Plant shots of 2 to 9 seconds; the first is black, the last two are credits."""
     rng = np.random.default_rng(seed)

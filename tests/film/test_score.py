@@ -23,8 +23,9 @@ from obygaze_film.score import FilmFacts, _concept, score_film, score_films
 from obygaze_film.scored_files import files_of
 from obygaze_film.timeline import Timeline, read_films
 from obygaze_models.prediction.calibration import mean_probability
+from obygaze_models.prediction.explain import explain
 from obygaze_models.prediction.saved_model import load_model
-from tests.film.films import PLANTED, film_store, scored_film, shots_of
+from tests.film.films import PLANTED, film_store, scored_film, shots_of, under_another_name
 
 
 def tiou(a, b):
@@ -150,6 +151,14 @@ def test_a_film_that_a_model_was_trained_on_says_so(trained):
     assert timeline.heading == "f0 · no prediction: the model was trained on this film"
     assert timeline.rows()["flags"].str.contains("trained_on").all()
     assert timeline.rate().reason == "the model was trained on this film"
+
+
+def test_a_film_under_another_name_is_known_by_its_features(trained, tmp_path):
+    store = under_another_name(trained, "f0", "another name", tmp_path)
+    timeline = score_film(store, [trained.paths["pcbm_lr"]], movie="another name")
+    assert timeline.rows()["flags"].str.contains("trained_on").all()
+    explained = explain(load_model(trained.paths["pcbm_lr"]), [store], "another name-1", {})
+    assert explained.trained_on
 
 
 def test_a_film_of_which_more_than_a_fifth_is_unlike_has_no_rate(trained, tmp_path):

@@ -57,6 +57,9 @@ MOST_WORDS = 12
 
 START, END = TIMES
 
+UNKNOWN_HEADING: Final = "HEADING"
+"""What stands in a command where only a person can say which column is meant."""
+
 UNKNOWN_LABEL: Final = "LABEL"
 """What stands in a command where only a person can say which label a word is."""
 
@@ -314,6 +317,9 @@ class _Proposer:
             other = END if name == START else START
             column = name if self._has(name) else self._meant(name, self._is_timed)
             if column and not self._has(other):
+                if column != name:
+                    self._take(name, [column])
+                self.proposal.columns[other] = [UNKNOWN_HEADING]
                 self.proposal.held.append(f"times ({column!r}), and no column {other}")
                 self.proposal.doubts.append(
                     f"--column {other}=HEADING, or --column {DURATION}=HEADING, says where spans end"
@@ -672,7 +678,8 @@ class _Proposer:
     def _column_of(self, name: str) -> list[str]:
         if name in self._table.columns:
             return [name]
-        return self.proposal.columns.get(name, [])
+        proposed = self.proposal.columns.get(name, [])
+        return [column for column in proposed if column in self._table.columns]
 
 
 def _is_exact(column: str, name: str) -> bool:

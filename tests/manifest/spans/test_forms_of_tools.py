@@ -186,7 +186,7 @@ REFUSED = {
     "RTTM two films of one name": ("SPEAKER one/a.mp4 1 1 4 <NA> <NA> S <NA> <NA>\nSPEAKER two/a.mp4 1 6 1 <NA> <NA> S <NA> <NA>\n", "both be movie"),
     "a table without a film": ("start_s,end_s\n1,2\n", "no column video or movie"),
     "a time that R does not know": ("movie,start_s,end_s\na,NA,2\n", "line 2, column start_s: .*empty"),
-    "a list of scenes without ends": ("movie,Start Time (seconds)\na,1\n", "start_s and end_s"),
+    "a list of scenes without ends": ("movie,Start Time (seconds)\na,1\n", "no column end_s"),
     "a list of cuts": ("TITLE: a\nFCM: NON-DROP FRAME\n", "start_s and end_s"),
     "a timeline of Premiere": ('<?xml version="1.0"?>\n<!DOCTYPE xmeml>\n<xmeml version="4">', "video editor"),
     "a timeline of OpenTimelineIO": ('{\n  "OTIO_SCHEMA": "Timeline.1"}', "video editor"),
