@@ -58,7 +58,7 @@ const tiers = new Tiers(find(".d-tiers"), store, player, state, act), panel = ne
 store.changed = () => { panel.draw(); tiers.draw(); };
 
 // In turn: what is pressed before an answer came is of the decision that the answer tells.
-let sending = Promise.resolve(), waiting = 0;
+let sending = Promise.resolve(), waiting = 0, answers = 0;
 const latest = new Map();
 const decide = (body) => {
  const hurried = waiting++ > 0;
@@ -79,15 +79,17 @@ async function send(body, last) {
   say(filled(words.of, {what: words.not_kept, which: result.said}));
   return null;
  }
+ answers++;
  say(result.said);
  store.answered(result, body.id);
  if (!result.id) latest.clear(); // what was undone stands again
  else if (id) latest.set(id, result.id);
  return {...result, span};
 }
+// What was asked for before a decision, and answered behind it, is no longer so.
 async function refresh() {
- const found = await got(`decisions?mode=${state.mode}&who=${encodeURIComponent(store.who)}`);
- if (found.ok) store.answered(found);
+ const before = answers, found = await got(`decisions?mode=${state.mode}&who=${encodeURIComponent(store.who)}`);
+ if (found.ok && before === answers) store.answered(found);
 }
 const unchosen = words[blind ? "nothing_blind" : "choose_first"];
 const judge = async (level) => {
