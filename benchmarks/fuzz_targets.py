@@ -22,6 +22,7 @@ from obygaze_features.exchange.publish import pack
 from obygaze_features.exchange.transfer import download
 from obygaze_features.io import file_sha256
 from obygaze_features.manifest import Manifest, builtin_codebook, read_manifest, write_manifest
+from obygaze_features.signature_likeness import SKETCH_BYTES
 from obygaze_features.store import open_store, read_stage, seal, verify
 from obygaze_features.store.format import TIME_ARRAYS
 from obygaze_features.store.store import locate
@@ -43,6 +44,7 @@ from obygaze_models.joint.sums import About, Sums, _moments
 from obygaze_models.persistence.sharing import verify_models
 from obygaze_models.persistence.zoo_list import default_zoo
 from obygaze_models.prediction.saved_model import load_model
+from obygaze_models.prediction.training_films import KEPT_VIEWS, TrainingFilms
 from obygaze_models.protocol import find_target
 from obygaze_models.protocol.targets import codebook_record
 
@@ -191,7 +193,10 @@ def small_sums() -> Sums:
         target=find_target("hn_s", codebook).record(), movies=["a", "b", "c"], licence="MIT",
     )  # fmt: skip
     means, products = (np.stack(each) for each in zip(*parts, strict=True))
-    return Sums(about, np.full(3, 30.0), means, products, {})
+    digests = rng.integers(1, 256, (90, 1, 16), np.uint8)
+    no_pictures, no_films = np.empty((0, len(KEPT_VIEWS), SKETCH_BYTES), np.uint8), np.empty(0, np.int64)
+    training = TrainingFilms(digests, np.repeat(np.arange(3), 30), no_pictures, no_films)
+    return Sums(about, np.full(3, 30.0), means, products, {}, training)
 
 
 def file_targets(folder: Path, store: Path) -> dict[str, tuple[Path, Target]]:

@@ -31,7 +31,7 @@ MOST = 2 / 3
 _RANGE = re.compile(r"(.*?\d.*?)\s*(?:[-–—~→]|-->|\bto\b|\btill\b|\bbis\b|\bà\b|\ba\b|\bal?\b)\s*(\d.*)")
 """Two times in a cell, and what stands between them."""
 
-_FROM = re.compile(r"\A(?:from|von|de|du|da|dalle|desde)\b\s*", re.IGNORECASE)
+_FROM = re.compile(r"\A(?:from|von|de|du|da(?:lle)?|desde)\b\s*", re.IGNORECASE)
 """What may stand before the first of two times."""
 
 
