@@ -65,7 +65,8 @@ class Answered(RawSpan):
     def level(self) -> str:
         """The level of highest probability; "" where several have it."""
         levels = self.of("level")
-        best = [name for name, p in levels.items() if p == max(levels.values())]
+        highest = max(levels.values(), default=0.0)
+        best = [name for name, p in levels.items() if p == highest]
         return best[0] if len(best) == 1 else ""
 
 
@@ -114,17 +115,21 @@ def _lines(file: SpanFile) -> list[Answered]:
     return [_line(f"line {at}", json_in(line, dict)) for at, line in lines if line.strip()]
 
 
-def _usual_questions(clips: Sequence[Answered]) -> list[tuple[str, str]]:
-    """List the questions, each with its machine, that are answered for more than half of its clips."""
+def _usual_questions(clips: Sequence[Answered]) -> dict[str, list[str]]:
+    """Return the questions that are answered for more than half of a machine's clips, by the machine."""
     n_answers = Counter((clip.model, question) for clip in clips for question in clip.answers)
     n_clips = Counter(clip.model for clip in clips)
-    return sorted(key for key, n in n_answers.items() if 2 * n > n_clips[key[0]])
+    asked: dict[str, list[str]] = {}
+    for (model, question), n in sorted(n_answers.items()):
+        if 2 * n > n_clips[model]:
+            asked.setdefault(model, []).append(question)
+    return asked
 
 
-def _gap(clip: Answered, asked: Sequence[tuple[str, str]]) -> str:
+def _gap(clip: Answered, asked: Mapping[str, Sequence[str]]) -> str:
     """Say which usual question a clip has no answer to; "" if there is none."""
-    for model, question in asked:
-        if model == clip.model and question not in clip.answers:
+    for question in asked.get(clip.model, ()):
+        if question not in clip.answers:
             return f"no answer to {question}"
     return ""
 
@@ -206,6 +211,7 @@ def _probabilities(answers: Mapping[str, Any]) -> _Probabilities:
     """Read the answers to all questions of a clip."""
     probabilities: dict[str, float] = {}
     reasons = []
+    names = set[str]()
     for question, answer in answers.items():
         kind, _, name = question.partition(":")
         if kind not in {"level", "concept"} or (question != "level" and not name):
@@ -215,9 +221,10 @@ def _probabilities(answers: Mapping[str, Any]) -> _Probabilities:
         if not values or any(math.isnan(p) for p in values.values()):
             reasons.append(f"{question} refused or unclear")
             continue
-        names = [plain(known) for known in (*probabilities, *values)]
-        if len(set(names)) < len(names):
-            reasons.append(f"{question} is answered twice")
+        for name in map(plain, values):
+            if name in names:
+                reasons.append(f"{question} is answered twice")
+            names.add(name)
         probabilities.update(values)
     return _Probabilities(probabilities, reasons[0] if reasons else "")
 
