@@ -92,6 +92,11 @@ def open_regular(path: Path | str, most: int | None = None, *, within: Path | No
     return io.FileIO(descriptor)
 
 
+def is_given_open(path: Path) -> bool:
+    """Return whether a path names standard input, or what the caller's shell has opened."""
+    return path == STANDARD or _GIVEN_OPEN.fullmatch(str(path)) is not None
+
+
 def read_bytes(path: Path, most: int = MOST_BYTES, *, within: Path | None = None) -> bytes:
     """Read a file that has at most `most` bytes, or standard input, kept for whoever reads it again.
 
@@ -100,7 +105,7 @@ def read_bytes(path: Path, most: int = MOST_BYTES, *, within: Path | None = None
     InputError, OSError
         As of `open_regular`.
     """
-    if path == STANDARD or _GIVEN_OPEN.fullmatch(str(path)):
+    if is_given_open(path):
         data = _given_open(str(path))
     else:
         with open_regular(path, most, within=within) as file:

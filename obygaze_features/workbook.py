@@ -95,9 +95,7 @@ def read_sheet(
     records = _records(path, sheets[own], parts.sheets.get(own, NO_FACTS), refusal)
     read = [own]
     visible = [name for name in filled if name != own and not hidden[name]]
-    more = {
-        name: _records(path, sheets[name], parts.sheets.get(name, NO_FACTS), refusal) for name in visible
-    }
+    more = {name: _records(path, sheets[name], parts.sheets.get(name, NO_FACTS), refusal) for name in visible}
     header = _shared_header(records, more.values())
     if header is not None:
         alike = {name: others for name, others in more.items() if _line_of(header, others) is not None}

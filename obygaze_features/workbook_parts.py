@@ -12,6 +12,7 @@ from typing import IO, Final, NamedTuple
 from xml.parsers import expat
 
 from obygaze_features.cells import NEVER_COMPUTED
+from obygaze_features.errors import ObygazeError
 
 MOST_BYTES: Final = 1 << 28
 """Most bytes of all parts of a workbook, unpacked."""
@@ -54,11 +55,11 @@ _SHOWS_MORE = re.compile(
 _PLACE = re.compile(r"([A-Za-z]{1,3})([0-9]{1,7})")
 
 
-class DamagedPartError(Exception):
+class DamagedPartError(ObygazeError):
     """A part is no XML, or not of the kind that was expected."""
 
 
-class TooLargeError(Exception):
+class TooLargeError(ObygazeError):
     """A workbook, or a sheet of it, would need much memory."""
 
 

@@ -13,12 +13,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from obygaze_features.apart import readers_apart
 from obygaze_features.errors import ObygazeError
 from obygaze_features.manifest.spans.json_values import json_in, number
 from obygaze_features.manifest.spans.names import plain
 from obygaze_features.manifest.spans.one_line import one_line
+from obygaze_features.manifest.spans.read_apart import FileContent, read_apart
 from obygaze_features.manifest.spans.record import RawSpan
-from obygaze_features.manifest.spans.span_file import SpanFile
+from obygaze_features.manifest.spans.span_file import Reading, SpanFile
 from obygaze_features.perception import PICTURES, modalities_of
 from obygaze_features.text import composed
 
@@ -167,7 +169,13 @@ def _note_machines(file: SpanFile, clips: Sequence[Answered]) -> None:
 
 def read_answered(path: Path) -> list[Answered]:
     """Read a file of answers, those that do not count included."""
-    return answered(SpanFile(path))
+    with readers_apart() as child:
+        content = read_apart(child, path, Reading(), _read_answered)
+    return list(content.records)
+
+
+def _read_answered(file: SpanFile) -> FileContent[Answered]:
+    return FileContent(file, answered(file))
 
 
 def _line(where: str, value: Any) -> Answered:
