@@ -176,5 +176,6 @@ def _decoded(answer: bytes) -> _Message:
 
 def _lists_of(name: str) -> Any:
     """Return the type of lists of a class of records, by its name."""
-    classes: dict[str, Any] = {each.__name__: each for each in (RawSpan, *RawSpan.__subclasses__())}
-    return list[classes[name]]  # type: ignore[valid-type,misc,name-defined,index]
+    classes: list[type[RawSpan]] = [RawSpan, *RawSpan.__subclasses__()]
+    by_name = {each.__name__: each for each in classes}
+    return list[by_name[name]]  # type: ignore[valid-type]
