@@ -115,7 +115,7 @@ def _answer(request: Request) -> tuple[bytes, bytes]:
     except ObygazeError as error:
         told: dict[str, Any] = {
             "refused": str(error),
-            "error": type(error).__name__,
+            "error": _known_class(error),
             "column": getattr(error, "column", ""),
         }
     except MemoryError:
@@ -128,6 +128,12 @@ def _answer(request: Request) -> tuple[bytes, bytes]:
     except Exception as error:  # noqa: BLE001 - a bug, whose traceback the parent raises
         told = {"bug": "".join(traceback.format_exception(error))}
     return FAILED, json.dumps(told).encode()
+
+
+def _known_class(error: ObygazeError) -> str:
+    """Name the class of an error that every process knows: its own, or the one that it is derived from."""
+    names = [each.__name__ for each in type(error).__mro__]
+    return next(name for name in names if hasattr(errors, name))
 
 
 def _result(kind: bytes, answer: bytes, request: Request, where: str) -> bytes:
