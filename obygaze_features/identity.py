@@ -113,10 +113,13 @@ def _looks(text: str) -> str:
 
 def _without_marks(text: str) -> str:
     """Leave out marks on letters, and signs without width."""
+    if text.isascii():
+        return text
     kept = [sign for sign in unicodedata.normalize("NFD", text) if not _is_mark(sign)]
     return unicodedata.normalize("NFC", "".join(kept))
 
 
+@lru_cache(1 << 16)
 def _is_mark(sign: str) -> bool:
     code = ord(sign)
     if unicodedata.category(sign) == "Cf":

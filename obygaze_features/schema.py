@@ -105,7 +105,7 @@ def misfit(error: msgspec.ValidationError) -> str:
     told, _, place = str(error).partition(" - at `$")
     where = place.strip("`.")
     why = "is not allowed"
-    if kinds := re.match(r"Expected `(\w+).*`, got `(\w+)`", told):
+    if kinds := re.match(r"Expected `(\w++).*`, got `(\w++)`", told):
         why = "expected {}, found {}".format(*(KINDS.get(kind, kind) for kind in kinds.groups()))
     elif key := re.match(r"Object (contains unknown|missing required) field `(.*)`", told):
         why = f"{'unknown key' if key[1].endswith('unknown') else 'no key'} {key[2]!r}"

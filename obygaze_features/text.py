@@ -18,13 +18,13 @@ _NOT_IN_LINES = re.compile(f"[\0-\x08\x0b\x0c\x0e-\x1f{_OTHERS}]")
 _NOT_SHOWN = re.compile(f"[\0-\x08\x0b-\x1f\u2028\u2029{_OTHERS}]")
 _CATEGORIES = {"Cc": "control", "Cs": "surrogate", "Zl": "line separator", "Zp": "paragraph separator"}
 # A path that went through pathlib has lost one of its slashes.
-_USER = re.compile(r"(\b[A-Za-z][A-Za-z0-9+.-]*:/{1,2})[^/\s@]+@")
+_USER = re.compile(r"((?<=[A-Za-z0-9+.-]):/{1,2})[^/\s@]++@")
 # A name that was cut at its '@'; after a host there is a port.
-_PAIR = re.compile(
-    r"(\b[A-Za-z][A-Za-z0-9+.-]*:/{1,2})[^/\s@:'\"]+:(?![0-9]{1,5}(?:[^0-9A-Za-z]|$))[^/\s@'\"]+"
-)
+_PAIR = re.compile(r"((?<=[A-Za-z0-9+.-]):/{1,2})[^/\s@:'\"]+:(?![0-9]{1,5}(?:[^0-9A-Za-z]|$))[^/\s@'\"]+")
 # Also of a URL of which a message names the last part alone.
-_QUERY = re.compile(r"(\b(?:https?|s3|hf):/{1,2}[^\s?'\"]+\?|\?(?=[\w.%-]+=))[^\s'\"]+")
+_QUERY = re.compile(
+    r"(?P<url>\b(?:https?|s3|hf):/{1,2}[^\s?'\"]++)(?P<query>\?[^\s'\"]++)?|\?(?=[\w.%-]+=)[^\s'\"]++"
+)
 # On Windows.
 _NOT_IN_A_NAME = re.compile(r'[<>:"|?*/\\]')
 _RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(?=\.|$)", re.IGNORECASE)
@@ -101,7 +101,13 @@ def masked(text: str) -> str:
     >>> masked("no store at https://me:secret@lab.example/films?token=secret")
     'no store at https://***@lab.example/films?***'
     """
-    return _QUERY.sub(r"\1***", _PAIR.sub(r"\1***", _USER.sub(r"\1***@", text)))
+    return _QUERY.sub(_without_query, _PAIR.sub(r"\1***", _USER.sub(r"\1***@", text)))
+
+
+def _without_query(found: re.Match[str]) -> str:
+    """Write a URL without what its query says, or a query of which a message names no more."""
+    url = found["url"] or ""
+    return url if url and not found["query"] else f"{url}?***"
 
 
 def unescaped(stream: Any) -> Any:

@@ -5,62 +5,38 @@ import math
 import re
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
-from functools import reduce
 from pathlib import Path
 from typing import Any
-from xml.etree.ElementTree import Element, ParseError, fromstring
 
-from obygaze_features.cells import NEVER_COMPUTED
 from obygaze_features.errors import ObygazeError, install_command
-from obygaze_features.text import first_few, number_of
+from obygaze_features.text import number_of
+from obygaze_features.workbook_parts import (
+    NO_FACTS,
+    Cell,
+    DamagedPartError,
+    Merged,
+    Parts,
+    SheetFacts,
+    TooLargeError,
+    read_parts,
+)
 
-MOST_CELLS = 20_000_000
 DAMAGED = "damaged, encrypted or of an unknown version: save it again, or its sheet as CSV (UTF-8)"
-MOST_BYTES = 1 << 28
+MOST_CHARACTERS = 1 << 17
+"""Of a cell; spreadsheets take 32,767, and Python's reader of CSV no more than this."""
 HEADER_ROWS = 40
 """Rows among which the header is looked for: tools and people write titles above it."""
-RELATIONS = "xl/_rels/workbook.xml.rels"
 DAMAGES = (zipfile.BadZipFile, zlib.error)
 Records = list[tuple[int, list[str]]]
 """Line (from 1) and cells of each record that is not empty."""
-
-_ERROR = rb'<(?:\w+:)?c (?=[^<>]*\bt="e")[^<>]*\br="(\w+)"[^<>]*>(?:(?!</(?:\w+:)?c>).)*?<(?:\w+:)?v>([^<]*)<'
-"""A cell of an error, and its text."""
-_FORMULA = rb'\br="(\w+)"(?![^<>]*t="str")[^<>]*>\s*<f(?:[^<>]*/>|[^<>]*>[^<]*</f>)(?:<v\s*/>|<v></v>)?</c'
-"""A cell of a formula that was never computed."""
-
-_MERGED = re.compile(rb'mergeCell [^<>]*ref="(\w+):(\w+)"')
-"""Cells that are merged: the first and the last."""
-
+FIRST_DAYS = datetime(1899, 12, 31), datetime(1904, 1, 1)  # noqa: DTZ001 - cells have no time zone
+"""Of the calendars of workbooks: a time beyond 24 hours is a date to them."""
 SHEET = "sheet"
 """Heading of the column that names the sheet of each row, where several with one header are read."""
 
-ODD = {
-    "that cannot be read, of an error": rb'\br="(\w+)"[^<>]*\bt="e"|\bt="e"[^<>]*\br="(\w+)"',
-    "that cannot be read, of a formula never computed": _FORMULA,
-    "merged across columns, of which the first alone has a value": (
-        rb'mergeCell [^<>]*ref="(([A-Z]+)\d+:(?!\2\d)\w+)"'
-    ),
-    "of hidden rows or columns, read as the others": (
-        rb'<(?:\w+:)?(?:row [^<>]*?r|col [^<>]*?min)="(\d+)"[^<>]*\bhidden="(?:1|true)"'
-    ),
-}
-"""Cells that people see otherwise than they are read."""
-STYLED = rb'<(?:\w+:)?c (?=[^<>]*\bs="(?:%s)")(?![^<>]*\bt="[^n])[^<>]*?\br="(\w+)"[^<>]*(?<!/)>'
-"""Numbers of some styles."""
-_MORE = re.compile(
-    r'<(?:\w+:)?numFmt (?=[^<>]*\bnumFmtId="(\d+)")[^<>]*\bformatCode="'
-    r'(?!(?>&quot;[^"]*?&quot;|\\.|\[[^\]]{,99}\]|[^"dhmsyDHMSY])*+[dhmsyDHMSY])'
-    r'(?:00|[^"]*(?:%|(?:\\|&quot;[^"&]*)[^\W\d_]|[0#?],++[^0#?]))'
-)
-"""Formats, no dates, with zeros in front, per cent, words, or in thousands."""
-_STYLE = re.compile(r'<(?:\w+:)?xf\b[^<>]*?(?:\bnumFmtId="(\d+)"[^<>]*)?>')
-FIRST_DAYS = datetime(1899, 12, 31), datetime(1904, 1, 1)  # noqa: DTZ001 - cells have no time zone
-"""Of the calendars of workbooks: a time beyond 24 hours is a date to them."""
 _CLOCK = re.compile(r"\d\d+:\d\d:\d\d(?:\.\d+)?")
-_CELL = re.compile(rb'<(?:\w+:)?c [^>]*?r="([A-Z]{1,3})(\d{1,7})"')
 
 
 def is_workbook(content: bytes) -> bool:
@@ -99,7 +75,8 @@ def read_sheet(
             f"{path}: an Excel workbook; save the sheet as CSV (UTF-8), or install: "
             f"{install_command('obygaze[xlsx]')}"
         ) from None
-    sheets_xml, notes = _refuse_large(path, content, refusal)
+    parts = _parts(path, content, refusal)
+    notes = parts.notes
     try:
         book = calamine.CalamineWorkbook.from_filelike(io.BytesIO(content))
         hidden = {
@@ -115,10 +92,10 @@ def read_sheet(
     heads = {name: ([*map(_text, row)] for row in sheets[name][:HEADER_ROWS]) for name in filled}
     largest = max(filled, key=lambda name: _n_filled(sheets[name]))
     own = next((name for name in filled if any(map(is_header, heads[name]))), largest)
-    records = _records(sheets[own], sheets_xml.get(own, b""))
+    records = _records(path, sheets[own], parts.sheets.get(own, NO_FACTS), refusal)
     read = [own]
     visible = [name for name in filled if name != own and not hidden[name]]
-    more = {name: _records(sheets[name], sheets_xml.get(name, b"")) for name in visible}
+    more = {name: _records(path, sheets[name], parts.sheets.get(name, NO_FACTS), refusal) for name in visible}
     header = _shared_header(records, more.values())
     if header is not None:
         alike = {name: others for name, others in more.items() if _line_of(header, others) is not None}
@@ -134,12 +111,21 @@ def read_sheet(
     return records, (*others, *notes)
 
 
-def _records(cells: Sequence[Sequence[Any]], xml: bytes) -> Records:
+def _records(
+    path: Path, cells: Sequence[Sequence[Any]], facts: SheetFacts, refusal: type[ObygazeError]
+) -> Records:
     """Write the rows of a sheet that are not empty, with errors and merged cells as people see them."""
     rows = [[_text(cell) for cell in row] for row in cells]
-    for line, column, text in _unreadable_cells(xml):
-        _put(rows, line, column, text)
-    _fill_merged(rows, xml)
+    for line, row in enumerate(rows, start=1):
+        if any(len(cell) > MOST_CHARACTERS for cell in row):
+            raise refusal(f"{path}: line {line}: a cell of more than {MOST_CHARACTERS:,} characters")
+    for cell in facts.unreadable:
+        _put(rows, cell)
+    _fill_merged(rows, facts.merged)
+    if facts.unreadable or facts.merged:
+        width = max(map(len, rows), default=0)
+        for row in rows:
+            row.extend([""] * (width - len(row)))
     return [(line, row) for line, row in enumerate(rows, start=1) if any(row)]
 
 
@@ -194,117 +180,41 @@ def _n_filled(rows: Sequence[Sequence[Any]]) -> int:
     return sum(cell not in {"", None} for row in rows for cell in row)
 
 
-def _unreadable_cells(sheet: bytes) -> Iterator[tuple[int, int, str]]:
-    """Yield the line (from 1), the column (from 0) and the text of each cell that cannot be read."""
-    for match in re.finditer(_ERROR, sheet, re.DOTALL):
-        yield *_line_and_column(match[1]), match[2].decode("utf-8", "replace")
-    for match in re.finditer(_FORMULA, sheet):
-        yield *_line_and_column(match[1]), NEVER_COMPUTED
+def _fill_merged(rows: list[list[str]], merged: Sequence[Merged]) -> None:
+    """Give cells that are merged one below the other the text of the first, as people see it.
 
-
-def _fill_merged(rows: list[list[str]], sheet: bytes) -> None:
-    """Give cells that are merged one below the other the text of the first, as people see it."""
-    for match in _MERGED.finditer(sheet):
-        first_line, column = _line_and_column(match[1])
-        last_line, last_column = _line_and_column(match[2])
-        if column != last_column or first_line > len(rows) or column >= len(rows[first_line - 1]):
+    Merged cells never share any: lines that one has filled are not gone through for another.
+    """
+    last_filled: dict[int, int] = {}
+    for first_line, last_line, column in sorted(merged):
+        if first_line > len(rows) or column >= len(rows[first_line - 1]):
             continue
         text = rows[first_line - 1][column]
-        for line in range(first_line + 1, min(last_line, len(rows)) + 1):
+        last = min(last_line, len(rows))
+        for line in range(max(first_line, last_filled.get(column, 0)) + 1, last + 1):
             if column >= len(rows[line - 1]) or not rows[line - 1][column]:
-                _put(rows, line, column, text)
+                _put(rows, Cell(line, column, text))
+        last_filled[column] = max(last, last_filled.get(column, 0))
 
 
-def _line_and_column(place: bytes) -> tuple[int, int]:
-    """Read the place of a cell, such as B2: its line from 1 and its column from 0."""
-    letters = place.rstrip(b"0123456789")
-    column = reduce(lambda n, sign: 26 * n + sign - 64, letters, 0)
-    return int(place[len(letters) :]), column - 1
-
-
-def _put(rows: list[list[str]], line: int, column: int, text: str) -> None:
+def _put(rows: list[list[str]], cell: Cell) -> None:
     """Write a text into a cell, which may lie behind the last that has a value."""
-    while len(rows) < line:
+    while len(rows) < cell.line:
         rows.append([])
-    row = rows[line - 1]
-    width = max(column + 1, *map(len, rows))
-    row += [""] * (width - len(row))
-    row[column] = text
+    row = rows[cell.line - 1]
+    row.extend([""] * (cell.column + 1 - len(row)))
+    row[cell.column] = cell.text
 
 
-def _parts_of_sheets(archive: zipfile.ZipFile) -> dict[str, str]:
-    """Return the part of an archive that each sheet is, by the sheets' names."""
-    parts = {}
-    sheets = _elements(archive, "xl/workbook.xml", "sheet")
-    targets = {
-        each.get("Id", ""): each.get("Target", "") for each in _elements(archive, RELATIONS, "Relationship")
-    }
-    for sheet in sheets:
-        identity = next((value for name, value in sheet.attrib.items() if name.endswith("}id")), "")
-        target = targets.get(identity, "")
-        parts[sheet.get("name", "")] = target.removeprefix("/") if target.startswith("/") else f"xl/{target}"
-    return parts
-
-
-def _elements(archive: zipfile.ZipFile, part: str, tag: str) -> list[Element]:
-    """Return the elements of a part with a tag, in any namespace; none where it declares entities."""
-    if part not in archive.namelist():
-        return []
-    content = archive.read(part)
-    if b"<!ENTITY" in content:
-        return []
-    try:
-        root = fromstring(content)  # noqa: S314 - it has no entities
-    except ParseError:
-        return []
-    return [node for node in root.iter() if node.tag.rpartition("}")[2] == tag]
-
-
-def _refuse_large(
-    path: Path, content: bytes, refusal: type[ObygazeError]
-) -> tuple[dict[str, bytes], list[str]]:
-    """Refuse what would need much memory: calamine makes room for every cell up to the last.
-
-    Returns
-    -------
-    sheets : dict
-        Name of each sheet -> its XML.
-    notes : list of str
-        Cells that people see otherwise.
-    """
+def _parts(path: Path, content: bytes, refusal: type[ObygazeError]) -> Parts:
+    """Go through the parts of a workbook, and refuse what is damaged or would need much memory."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            members = archive.infolist()
-            is_small = sum(member.file_size for member in members) <= MOST_BYTES
-            names = [member.filename for member in members] if is_small else []
-            read = {
-                name: archive.read(name) for name in names if "worksheets/" in name or "styles.xml" in name
-            }
-            part_of_sheet = _parts_of_sheets(archive) if is_small else {}
-    except (*DAMAGES, NotImplementedError, RuntimeError, EOFError, OSError, ValueError):
+            return read_parts(archive, len(content))
+    except TooLargeError as error:
+        raise refusal(f"{path}: {error}") from None
+    except (DamagedPartError, *DAMAGES, NotImplementedError, RuntimeError, EOFError, OSError, ValueError):
         raise refusal(f"{path}: an Excel workbook that is {DAMAGED}") from None
-    if not is_small:
-        raise refusal(f"{path}: a workbook of more than {MOST_BYTES >> 20} MB; save the sheet as CSV")
-    sheets = [content for name, content in read.items() if "worksheets/" in name]
-    styles = [content for name, content in read.items() if "styles.xml" in name]
-    for cells in map(_CELL.findall, sheets):
-        height = max((int(row) for _, row in cells), default=0)
-        columns = (reduce(lambda n, sign: 26 * n + sign - 64, column, 0) for column, _ in cells)
-        if height * (width := max(columns, default=0)) > MOST_CELLS:
-            what = f"a sheet of {height:,} rows and {width:,} columns"
-            raise refusal(f"{path}: {what}; save its table as CSV")
-    text = b"".join(styles).decode("utf-8", "replace")
-    formats, styled = {"9", "10", *_MORE.findall(text)}, _STYLE.findall(text.partition("cellXfs")[2])  # 9: 0%
-    more = "|".join(str(at) for at, name in enumerate(styled) if name in formats) or "none"
-    signs = {**ODD, "whose format shows more than their number, which is read": STYLED % more.encode()}
-    where = "cells of any sheet" if len(sheets) > 1 else "cells"
-    notes = []
-    for what, sign in signs.items():
-        matches = [match for sheet in sheets for match in re.finditer(sign, sheet)]
-        places = [next(group for group in match.groups() if group).decode() for match in matches]
-        if places:
-            notes.append(f"{where} {what}: {first_few(places, 3)}")
-    return {name: read[part] for name, part in part_of_sheet.items() if part in read}, notes
 
 
 def _text(cell: Any) -> str:

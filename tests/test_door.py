@@ -4,16 +4,19 @@ import io
 import os
 import shutil
 import sys
+import tracemalloc
 from codecs import BOM_UTF8
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import obygaze_film
 import obygaze_models as om
 from obygaze_features import door
 from obygaze_features.door import (
-    MOST_PARTS,
     MOST_TOML,
     open_regular,
     parse_json,
@@ -279,18 +282,74 @@ def test_what_the_shell_opened_is_read_as_standard_input_is(tmp_path, name):
 @pytest.mark.parametrize(
     "text",
     [
-        "a" + ".a" * MOST_PARTS + " = 1",
-        "[" + ".".join("abc" for _ in range(MOST_PARTS + 1)) + "]",
-        " . ".join(['"a"'] * (MOST_PARTS + 1)) + " = 1",
-        "b = {" + ".".join(["'a.b'"] * 40) + " = 1}",
+        "a" + ".a" * 20_000 + " = 1",
+        "[" + ".".join("abc" for _ in range(3_000)) + "]",
+        " . ".join(['"a"'] * 300) + " = 1",
+        "b = {" + ".".join(["'a.b'"] * 200) + " = 1}",
+        'x = """\\""""""\na' + ".a" * 20_000 + '=1\n# """\n',
+        "x = \'\'\'\\\'\'\'\na" + ".a" * 20_000 + "=1\n# \'\'\'\n",
+        "".join(f"[{n:x}]\n" for n in range(20_000)),
+        "".join(f"{n:x}={{}}\n" for n in range(20_000)),
+        "".join(f"[{n:x}" + ".a" * 150 + "]\n" for n in range(200)),
         "a = " + "[" * 100_000,
+        "a = " + "[" * 1900,
         "# " + "x" * (1 << 22),
     ],
-    ids=["dotted", "header", "quoted", "inline", "nested", "long"],
-)
+    ids=[
+        "dotted", "header", "quoted", "inline", "six quotes", "six apostrophes", "tables", "empty tables",
+        "dotted tables", "open", "nested", "long",
+    ],
+)  # fmt: skip
 def test_toml_that_takes_much_for_its_size_is_refused(text):
-    with pytest.raises(ValueError, match=r"parts|deeply|MB"):
+    with pytest.raises(ValueError, match=r"points|deeply|MB"):
         parse_toml(text)
+
+
+BARE = st.text("ab_-1", min_size=1, max_size=3)
+STRINGS = st.sampled_from(['""', "''", '"."', "'.'", '"""\\""""""', "'''\\'''", '"\\""', '"a.b"', '"""\n"""'])
+KEYS = st.lists(st.one_of(BARE, STRINGS), min_size=1, max_size=4).map(".".join)
+VALUES = st.recursive(
+    st.one_of(STRINGS, st.sampled_from(["1", "1.5", "true", "1979-05-27", "[]", "{}"])),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=4).map(lambda values: f"[{', '.join(values)}]"),
+        st.tuples(KEYS, inner).map(lambda pair: f"{{{pair[0]} = {pair[1]}}}"),
+    ),
+    max_leaves=8,
+)
+STATEMENTS = st.one_of(
+    st.tuples(KEYS, VALUES).map(" = ".join),
+    KEYS.map("[{}]".format),
+    KEYS.map("[[{}]]".format),
+    STRINGS.map("# {}".format),
+)
+
+
+@settings(max_examples=60)
+@given(st.lists(STATEMENTS, min_size=1, max_size=6), st.sampled_from([1, 40, 400, 4000]))
+def test_toml_takes_memory_in_proportion_to_its_size(statements, times):
+    # Each time under another table, so that what was right once is right again.
+    text = "".join(f"[t{n}]\n" + "\n".join(statements) + "\n" for n in range(times))
+    with suppress(ValueError):
+        tracemalloc.start()
+        try:
+            parse_toml(text)
+        finally:
+            peak = tracemalloc.get_traced_memory()[1]
+            tracemalloc.stop()
+        assert peak < 50 * len(text) + 1_000_000
+
+
+JSON_PARTS = ["[]", "{}", '{"":{}}', '[{"a":1}]', '""', "1.5", "null", '{"a":[]}', '"\\ud83d"']
+
+
+@given(st.lists(st.sampled_from(JSON_PARTS), min_size=1, max_size=6))
+def test_json_takes_memory_in_proportion_to_its_size(parts):
+    text = f"[{','.join(parts * 2000)}]"
+    tracemalloc.start()
+    parse_json(text)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 50 * len(text)
 
 
 def test_toml_may_be_as_long_as_its_limit():
@@ -307,7 +366,7 @@ def test_damage_of_toml_is_said_where_it_is(text, where):
 
 
 def test_dots_in_texts_numbers_and_comments_are_no_keys():
-    dots = "." * 99 + "a.b" * 40
+    dots = "." * 30 + "a.b" * 40
     text = f'# {dots}\na = "{dots}"\nb = """\n{dots}"""\nc = [{"1.5, " * 40}]\n"{dots}" = 1\nd.e.f = 2\n'
     found = parse_toml(text)
     assert (found["a"], found["b"], found[dots], found["d"]) == (dots, dots, 1, {"e": {"f": 2}})

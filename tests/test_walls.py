@@ -171,7 +171,9 @@ MAY_OPEN = re.compile("open|read|load|from|File|memmap|safe_open|ZipFile|Parquet
 OPENED = {
     "obygaze/demo.py": "a mark of its own",
     "obygaze/demo_corpus.py": "its own tables",
+    "obygaze_features/apart.py": "the null device",
     "obygaze_features/door.py": "the door",
+    "obygaze_features/limits.py": "what Linux says of this process",
     "obygaze_features/errors.py": "the configuration of the installation",
     "obygaze_features/io.py": "opens to write, and prints its own file",
     "obygaze_features/messages.py": "memory shared with its own workers",

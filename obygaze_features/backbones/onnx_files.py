@@ -26,6 +26,7 @@ from obygaze_features.errors import BackboneError, first_line
 from obygaze_features.file_kinds import UNKNOWN, what, why_not
 from obygaze_features.io import NO_LICENCE, sha256_of
 from obygaze_features.schema import Licence, Name, SomeText, check
+from obygaze_features.text import unsuitable
 
 MOST_NETWORK = 1 << 31
 """Most bytes of an ONNX file: protocol buffers end there."""
@@ -219,6 +220,9 @@ def _description(path: Path) -> Description:
     where = str(path) if is_there else f"{path} (no such file)"
     check(document, (Description,), where, error=BackboneError, page=PAGE)
     told = msgspec.convert(document, Description)
+    wrong = unsuitable(told.citation or "")
+    if wrong:
+        raise BackboneError(f"{path}: citation {wrong}")
     if [bool(told.mean), bool(told.std)] != [told.type != "uint8"] * 2:
         raise BackboneError(f"{path}: expected mean and std of pixels from 0 to 1; for uint8, neither")
     crops = isinstance(told.size, int) and told.size <= (told.shortest or 0)

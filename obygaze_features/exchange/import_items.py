@@ -8,6 +8,7 @@ import atexit
 import errno
 import json
 import os
+import signal
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
@@ -22,7 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.errors import ObygazeError, StoreError
-from obygaze_features.workers import Parent, WorkerPool
+from obygaze_features.limits import keep_to, limits_of, without_network
+from obygaze_features.workers import Event, Parent, WorkerPool
 
 MOST_BYTES = 1 << 30
 """Most bytes of one clip's features; larger files are refused before they are read."""
@@ -30,6 +32,7 @@ MOST_BYTES = 1 << 30
 LIMIT_S = 600.0
 """Seconds for one clip, and for opening a file, plus one per megabyte: what takes longer does not end."""
 
+OVER_TIME = f"signal {getattr(signal, 'SIGXCPU', 0)}"
 DAMAGED = "the file is damaged; get or write it again"
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -198,11 +201,8 @@ def _ask(request: _Request, library: str, where: str, limit_s: float) -> tuple[A
     except BaseException:  # Ctrl-C, or a bug of the reader
         end_reader()
         raise
-    if event.kind == "late":
-        raise StoreError(f"{where}: {library} took more than {limit_s:.0f} s to read it: {DAMAGED}")
-    if event.kind == "died":
-        scarce = "there is too little memory, or " if event.value == "signal 9" else ""
-        raise StoreError(f"{where}: {library} crashed while reading it ({event.value}): {scarce}{DAMAGED}")
+    if event.kind != "done":
+        raise StoreError(f"{where}: {library} {_how_it_ended(event, limit_s)}")
     answer = json.loads(parts[0])
     if "refused" in answer:
         raise StoreError(answer["refused"])
@@ -211,6 +211,16 @@ def _ask(request: _Request, library: str, where: str, limit_s: float) -> tuple[A
     if "system" in answer:
         raise OSError(*answer["system"])
     return answer, parts[1:]
+
+
+def _how_it_ended(event: Event, limit_s: float) -> str:
+    """Say why a worker ended without an answer."""
+    if event.kind == "late":
+        return f"took more than {limit_s:.0f} s to read it: {DAMAGED}"
+    if event.value == OVER_TIME:
+        return f"took more processor time than its size allows: {DAMAGED}"
+    scarce = "there is too little memory, or " if event.value == "signal 9" else ""
+    return f"crashed while reading it ({event.value}): {scarce}{DAMAGED}"
 
 
 _numbers = count()
@@ -232,7 +242,9 @@ _session: list[Any] = [None, [], {}]  # its number, the items and texts of its f
 
 def _answer(request: _Request, parent: Parent) -> None:
     _be_quiet()
+    without_network()
     os.chdir(request.folder)
+    keep_to(limits_of(_size(request.words[0])))
     arrays: list[NDArray[Any]] = []
     try:
         if _session[0] != request.session:  # this worker may replace one that crashed
@@ -264,6 +276,14 @@ def _answer(request: _Request, parent: Parent) -> None:
     parent.send(json.dumps(answer).encode())
     for array in arrays:
         parent.send(array.reshape(-1).view(np.uint8).data)
+
+
+def _size(path: object) -> int:
+    """Return the size of a file, or of the largest one in a folder, in bytes."""
+    if not isinstance(path, Path):
+        return 0
+    files = filter(Path.is_file, path.rglob("*")) if path.is_dir() else (path,)
+    return max((file.stat().st_size for file in files if file.exists()), default=0)
 
 
 @cache

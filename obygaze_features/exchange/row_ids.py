@@ -85,6 +85,10 @@ def open_parquet(path: Path) -> tuple[dict[str, Any], Callable[[str], Any]]:
     import pyarrow as pa  # type: ignore[import-untyped]  # noqa: PLC0415 - no dependency of ours
     import pyarrow.parquet as pq  # type: ignore[import-untyped]  # noqa: PLC0415 - the same
 
+    # Each thread takes memory of its own, and there may be as many as there are cores.
+    pa.set_cpu_count(1)
+    pa.set_io_thread_count(1)
+
     @contextmanager
     def naming() -> Iterator[None]:
         try:

@@ -14,7 +14,7 @@ from obygaze_features.store.provenance import validate_licence
 
 ARRAY, SEAL, SUBMIT, RAY, TRAIN = "array.sbatch", "seal.sbatch", "submit.sh", "ray.sbatch", "train.sbatch"
 SCRIPTS = (ARRAY, SEAL, SUBMIT, RAY, TRAIN)
-SITE = re.compile(r"(?m)^# ---- What your site needs.*\n(?:#.*\n)*?# -{20,}\n")
+SITE = re.compile(r"(?m)^# ---- What your site needs.*\n(?:#(?! ---- What| -{20,}\n).*\n)*+# -{20,}\n")
 """The marked place of a script."""
 
 UNFILLED = re.compile(r"(?m)^##SBATCH --account=.*\n")

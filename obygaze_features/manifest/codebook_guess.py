@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import NamedTuple
 
+from obygaze_features.apart import readers_apart
 from obygaze_features.cells import is_unreadable
 from obygaze_features.errors import ManifestError
 from obygaze_features.io import local_path
@@ -20,6 +21,8 @@ from obygaze_features.manifest.importers.imported import slug
 from obygaze_features.manifest.importers.table_layout import read_layout
 from obygaze_features.manifest.spans.headings import Headings, columns_headed_by, names_of_heading
 from obygaze_features.manifest.spans.names import plain, without_zeros
+from obygaze_features.manifest.spans.read_apart import FileContent, read_apart
+from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.span_file import Reading, SpanFile
 from obygaze_features.manifest.text_tables import OUR_COLUMNS, Table, counted, placed
 from obygaze_features.text import composed, first_few, number_of
@@ -131,8 +134,10 @@ def guess_codebook(path: Path | str, headings: Headings | None = None) -> Guesse
     [('high', 1), ('low', 2)]
     """
     headings = headings or Headings()
-    file = SpanFile(local_path(path), Reading(headings=headings))
-    table = _table(file)
+    with readers_apart() as child:
+        content = read_apart(child, local_path(path), Reading(headings=headings), _content)
+    file, table = content.file, content.table
+    assert table is not None  # noqa: S101 - `_content` has one
     levels = _columns(table, headings, "level")
     concepts = _columns(table, headings, "concepts")
     if not levels:
@@ -148,6 +153,10 @@ def guess_codebook(path: Path | str, headings: Headings | None = None) -> Guesse
     with placed(f"{file.path}: the words of {', '.join(map(repr, guessed.columns))} make no codebook"):
         Codebook(**parts_of(guessed.to_toml()))
     return guessed
+
+
+def _content(file: SpanFile) -> FileContent[RawSpan]:
+    return FileContent(file, table=_table(file))
 
 
 def _table(file: SpanFile) -> Table:

@@ -339,12 +339,14 @@ def table_of(
         found = ", ".join(filter(None, written))
         what = f"{path}: line {first_line}: no column {', '.join(missing)}; found {found}"
         raise ManifestError("; ".join(filter(None, (what, advice))))
+    before = set[str]()
     for number, column in enumerate(header, start=1):
         where = f"{path}: line {first_line}: column {repr(column) if column else number}"
         if named and not column:
             raise ManifestError(f"{where} has no name (a data frame's index? write it without)")
-        if column in header[: number - 1]:
+        if column in before:
             raise ManifestError(f"{where} is there twice")
+        before.add(column)
     problems = Problems(path)
     rows = []
     for line, cells in body:

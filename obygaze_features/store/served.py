@@ -127,8 +127,14 @@ def slow(where: str, name: str) -> StoreError:
     )
 
 
+_TRIES = re.compile(r" after \d++ retries, ")
+
+
 def line_of(error: BaseException) -> str:
     """Return the first line of a message, without retries, queries, and the page that a server sent."""
     text = first_line(error)
-    text = re.sub(r"^.* after \d+ retries, .*? +- ", "", text)
+    tries = _TRIES.search(text)
+    if tries:
+        _, dash, reason = text[tries.end() :].partition(" - ")
+        text = reason if dash else text
     return re.sub(r"\?\S*", "", text.partition(": <")[0]).strip()[:300]

@@ -223,7 +223,7 @@ def damaged(what: str, store: str) -> StoreError:
 
 FETCH_LIST = "a list of files that a partial copy leaves out"
 _URL_SIGNS = "!#$&'()*+,/:;=?@[]~"
-_FETCH_LINE = re.compile(rf"(?P<url>.+) - (?P<name>{PAYLOAD}/.+)")
+_BETWEEN = f" - {PAYLOAD}/"
 
 
 def fetch_bytes(names: Iterable[str], source: str) -> bytes:
@@ -252,12 +252,12 @@ def absent_files(files: StoreFiles) -> dict[str, str]:
         raise StoreError(f"{files.where}/{FETCH}: {why_not(data, FETCH_LIST)}")
     absent = {}
     for number, line in enumerate(data.decode("utf-8", errors="replace").splitlines(), start=1):
-        match = _FETCH_LINE.fullmatch(line)
-        if match is None:
+        url, between, place = line.rpartition(_BETWEEN)
+        if not (url and between and place):
             raise StoreError(
                 f"{files.where}/{FETCH}, line {number}: expected 'URL - FILE'; found {line[:80]!r}"
             )
-        absent[match["name"]] = match["url"]
+        absent[f"{PAYLOAD}/{place}"] = url
     return absent
 
 

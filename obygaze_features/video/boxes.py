@@ -24,13 +24,18 @@ STREAM_HEADS: Final = {
 """How streams begin, whose own packets begin so too."""
 MISREAD, OWN_HEAD = {"mxf", "nut", "wtv", "rm"}, 14
 """Formats whose second file is read with times of the first; bytes with which a file of them begins."""
-SCRAMBLED = re.compile(
+SCRAMBLED: Final = re.compile(
     rb"(?=G(?:.{187}G){7})(?:G..[\x00-\x3f].{184})*+G..[\x40-\xff]"
-    rb"|.{4}(?=G(?:.{191}G){7})(?:G..[\x00-\x3f].{188})*+G..[\x40-\xff]"
-    rb"|\x00\x00\x01\xba.*?\x00\x00\x01[\xe0-\xef]..[\x90-\xbf]",
+    rb"|.{4}(?=G(?:.{191}G){7})(?:G..[\x00-\x3f].{188})*+G..[\x40-\xff]",
     re.DOTALL,
 )
-"""How streams begin of which packets are encrypted: the third, of pictures, as CSS does on discs."""
+"""How transport streams begin of which packets are encrypted."""
+SCRAMBLED_INSIDE: Final = re.compile(SCRAMBLED.pattern.replace(b"*+", b"{0,8}+"), re.DOTALL)
+"""The same somewhere in a stream: each packet begins one, so few need to be followed."""
+PACK: Final = b"\x00\x00\x01\xba"
+"""How a program stream begins."""
+SCRAMBLED_PICTURE: Final = re.compile(rb"\x00\x00\x01[\xe0-\xef]..[\x90-\xbf]", re.DOTALL)
+"""A packet of pictures that is encrypted, as CSS does on discs."""
 TRANSPORT_BYTES = 1 << 20
 """Bytes of a transport or program stream that are searched for encrypted packets."""
 
@@ -147,7 +152,10 @@ def scrambled(path: Path, start: int = 0) -> bool:
     with open_regular(path) as file:
         file.seek(start)
         content = file.read(TRANSPORT_BYTES)
-    return (SCRAMBLED.search if start else SCRAMBLED.match)(content) is not None
+    pack = content.find(PACK) if start else 0
+    if content.startswith(PACK, pack) and SCRAMBLED_PICTURE.search(content, pack + len(PACK)):
+        return True
+    return (SCRAMBLED_INSIDE.search(content) if start else SCRAMBLED.match(content)) is not None
 
 
 def boxes(data: mmap, start: int, end: int) -> Iterator[tuple[int, int, bytes]]:

@@ -13,7 +13,7 @@ import av
 from av.container import InputContainer
 
 _LISTED = re.compile(
-    r"^  Stream #\d+:(?P<index>\d+)(?:\[0x(?P<id>[0-9a-f]+)\])?[^:]*: (?P<kind>\w+): (?P<codec>\w+)",
+    r"^  Stream #\d++:(?P<index>\d++)(?:\[0x(?P<id>[0-9a-f]+)\])?[^:]*: (?P<kind>\w+): (?P<codec>\w+)",
     re.MULTILINE,
 )
 _dumping = Lock()

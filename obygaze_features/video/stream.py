@@ -206,6 +206,11 @@ def _crop(text: str) -> tuple[int, ...]:
     return (above, below, left, right) if left or right or above or below else ()
 
 
+_DOLBY_PROFILE = re.compile(
+    r"profile: (\d++)(?:(?!profile: |compatibility id: \d).)*+compatibility id: (\d+)"
+)
+
+
 def _dolby_vision(text: str, source: Source) -> str:
     """Return profile and compatibility.
 
@@ -214,7 +219,7 @@ def _dolby_vision(text: str, source: Source) -> str:
     VideoError
         The base layer is made for Dolby Vision alone (profile 5, and any without compatibility).
     """
-    match = re.search(r"profile: (\d+).*compatibility id: (\d+)", text)
+    match = _DOLBY_PROFILE.search(text)
     profile, compatible = match.groups() if match else ("not stated", "0")
     if not match and tag_of(source.context) not in DOLBY_TAGS:
         return ""

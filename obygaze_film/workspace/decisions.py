@@ -44,7 +44,7 @@ from obygaze_film.workspace.definitions import (
     stored,
 )
 from obygaze_film.workspace.importing import IMPORT, Annotated, TakenFrom, taken_from
-from obygaze_film.workspace.ledger import LEDGER, Ledger
+from obygaze_film.workspace.ledger import LEDGER, MOST_OF_A_KIND, Ledger
 from obygaze_film.workspace.ledger_lines import DECISIONS, HEADERS, Header, Line, in_order
 from obygaze_film.workspace.rules import FIXED, TO_JUDGE, FilmRules, Reading, name_of, read_line
 from obygaze_film.workspace.settling import Disagreement, disagreements, problem_of
@@ -116,6 +116,7 @@ class Decisions:
         self.lines: dict[str, Line] = {}
         self.notices: list[str] = []
         self._said: set[str] = set()
+        self._n_of_kind = Counter[str]()
         self._same_meaning: tuple[str, ...] = ()
         self.ledger = Ledger(folder, self._say, self._header)
         self._acts = Acts(self.ledger)
@@ -530,7 +531,7 @@ class Decisions:
             known = read_line(self.rules, line, *self.ledger.where[line.id])
             self._readings[line.id] = known
             for problem in known.problems:
-                self._say(problem)
+                self._say(problem, "nonsense")
         return known
 
     def _recorded_draws(self) -> tuple[Draw, ...]:
@@ -589,6 +590,7 @@ class Decisions:
         """Find what stands, say what claims more than it may, and write the tables anew."""
         self._find()
         self._tell_claims()
+        self._say_how_many_more()
         conflicts = self.conflicts()
         if conflicts:
             self._say(said("beside", folder=self.folder, n=len(conflicts)))
@@ -601,12 +603,14 @@ class Decisions:
 
     def _tell_claims(self) -> None:
         """Say which lines ask to replace, or take back, what they may not."""
-        for claim in refused_claims(self.ledger.lines.values(), self._is_valid):
+        claims = list(refused_claims(self.ledger.lines.values(), self._is_valid))
+        for claim in claims[:MOST_OF_A_KIND]:
             path, number = self.ledger.where[claim.line.id]
             act = said("claim_undo" if claim.line.kind == "undo" else "claim_replace")
             facts = {"who": claim.line.annotator, "name": claim.target.id, "other": claim.target.annotator}
             reason = said(f"claim_{claim.reason}")
             self._say(said("claim", path=path, line=number, act=act, reason=reason, **facts))
+        self._n_of_kind["claims"] = len(claims)
 
     def table(self, kind: str, only: Container[str] | None = None) -> str:
         """Write the decisions of a kind as a table; `only` those of some ids."""
@@ -614,10 +618,22 @@ class Decisions:
         chosen = [line for line in lines if only is None or line.id in only]
         return table_text(kind, [Decision(line, self.definition_of(line)) for line in chosen])
 
-    def _say(self, message: str) -> None:
-        if message not in self._said:
-            self._said.add(message)
-            self.notices.append(message)
+    def _say(self, message: str, kind: str = "") -> None:
+        """Keep a notice that is new; of a kind of which there may be many, the first ones."""
+        if message in self._said:
+            return
+        if kind:
+            self._n_of_kind[kind] += 1
+            if self._n_of_kind[kind] > MOST_OF_A_KIND:
+                return
+        self._said.add(message)
+        self.notices.append(message)
+
+    def _say_how_many_more(self) -> None:
+        """Count the notices of each kind behind the first ones."""
+        for kind, n in self._n_of_kind.items():
+            if n > MOST_OF_A_KIND:
+                self._say(said(f"more_{kind}", folder=self.folder, n=n - MOST_OF_A_KIND))
 
 
 def copy_decisions(folder: Path, out: Path) -> None:

@@ -5,6 +5,7 @@ nothing is locked. Order comes from Lamport clocks, never from the clocks of mac
 """
 
 import os
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -25,7 +26,18 @@ from obygaze_film.scored_files import MOST_BYTES
 from obygaze_film.workspace.authority import Validity, standing
 from obygaze_film.workspace.ledger_lines import HEADERS, ID, LATEST, MOST_AHEAD, Header, Line
 
-__all__ = ["ID", "LATEST", "LEDGER", "Header", "Ledger", "Line", "Place", "TableRow", "standing"]
+__all__ = [
+    "ID",
+    "LATEST",
+    "LEDGER",
+    "MOST_OF_A_KIND",
+    "Header",
+    "Ledger",
+    "Line",
+    "Place",
+    "TableRow",
+    "standing",
+]
 
 LEDGER: Final = "ledger"
 """Folder of the sittings, in a scored film's folder."""
@@ -36,6 +48,9 @@ PLAUSIBLE: Final = 2**20
 An honest clock is never above that number, but sittings may be missing. If one line with a clock of its own
 choice drove all that follow, nobody could decide anything later than that line.
 """
+
+MOST_OF_A_KIND: Final = 10
+"""Notices of a kind that are said one by one; the others are counted."""
 
 _DECODER = msgspec.json.Decoder(Line)
 
@@ -97,7 +112,8 @@ class Ledger:
     ----------
     folder : Path
     say : callable
-        Gets what can't be read and is left out, by file and line.
+        Gets what can't be read and is left out, by file and line; of a kind of which there are many,
+        the first few and their number.
     header : callable, optional
         Gives what a sitting that begins says of itself in its first line; without it there is no such line.
 
@@ -122,6 +138,7 @@ class Ledger:
         self._named: dict[str, int] = {}
         self._lost: dict[str, Line] = {}
         self._sitting: _Sitting | None = None
+        self._n_of_kind = Counter[str]()
 
     def standing(self, is_valid: Validity | None = None) -> list[Line]:
         """Return the decisions that stand (`authority.standing`)."""
@@ -141,6 +158,15 @@ class Ledger:
                 self._read_file(path)
             except (OSError, InputError) as error:
                 self._say(str(error))
+        for kind, n in self._n_of_kind.items():
+            if n > MOST_OF_A_KIND:
+                self._say(said(f"more_{kind}", folder=self.folder, n=n - MOST_OF_A_KIND))
+
+    def _say_of(self, kind: str, message: str) -> None:
+        """Say something of which there may be as many as there are lines."""
+        self._n_of_kind[kind] += 1
+        if self._n_of_kind[kind] <= MOST_OF_A_KIND:
+            self._say(message)
 
     def _read_file(self, path: Path) -> None:
         known = self._files.setdefault(path, _File())
@@ -182,13 +208,13 @@ class Ledger:
             line = _DECODER.decode(entry or b"")
         except UNREADABLE as error:
             why = str(error) if entry else "damaged"
-            self._say(f"{place.path}: line {place.number}: {why}; it is left out")
+            self._say_of("damaged", f"{place.path}: line {place.number}: {why}; it is left out")
             return
         if line.has_reasonable_clock:
             self._add(line, place)
         else:
             facts = {"path": place.path, "line": place.number, "who": line.annotator, "clock": line.clock}
-            self._say(said("clock_ahead", **facts))
+            self._say_of("clock", said("clock_ahead", **facts))
 
     def _add(self, line: Line, place: Place) -> None:
         if line.id in self._lost:
@@ -202,7 +228,7 @@ class Ledger:
             self._named[sitting] = max(int(number), self._named.get(sitting, 0))
         if known != line:
             facts = {"path": place.path, "line": place.number, "name": line.id}
-            self._say(said("two_of_one_id", **facts, who=known.annotator, other=line.annotator))
+            self._say_of("twins", said("two_of_one_id", **facts, who=known.annotator, other=line.annotator))
 
     def _choose(self, name: str) -> None:
         """Of different lines with one id, choose the one that every machine chooses."""

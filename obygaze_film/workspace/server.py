@@ -1,6 +1,7 @@
 """Serve scored films, the user's copies and their decisions, to the user's browser on this machine alone."""
 
 import math
+import re
 import secrets
 import socket
 import tempfile
@@ -80,6 +81,9 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
 }
+
+_NUMBER = re.compile("[0-9]{1,6}")
+"""Of a film in an address."""
 
 
 class Secrets:
@@ -183,7 +187,7 @@ class Workspace:
 
     def app(self, keys: Secrets, port: int) -> Starlette:
         """Make the application for a start: its secrets, and the port that it listens on."""
-        film, small = "/film/{number:int}", [Middleware(GZipMiddleware)]
+        film, small = "/film/{number}", [Middleware(GZipMiddleware)]
         routes = [
             Route("/", self.first),
             Route("/films", self.every, middleware=small),
@@ -211,7 +215,8 @@ class Workspace:
 
     def film(self, request: Request) -> OpenFilm:
         """Find the film of an address."""
-        number: int = request.path_params["number"]
+        text = str(request.path_params["number"])
+        number = int(text) if _NUMBER.fullmatch(text) else len(self.films)
         if number >= len(self.films):
             raise HTTPException(404, "no such film")
         return self.films[number]
@@ -413,7 +418,9 @@ def serve(
             door = stack.enter_context(_door(address))
             Thread(target=webbrowser.open, args=(door,), daemon=True).start()
         app = Workspace(films, compared, learning).app(keys, port)
-        config = uvicorn.Config(app, log_level="warning", lifespan="off", timeout_graceful_shutdown=1)
+        config = uvicorn.Config(
+            app, log_level="warning", lifespan="off", ws="none", timeout_graceful_shutdown=1
+        )
         uvicorn.Server(config).run(sockets=sockets)
 
 

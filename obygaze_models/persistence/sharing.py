@@ -23,6 +23,7 @@ from obygaze_features.locks import alone_in
 from obygaze_features.schema import misfit
 from obygaze_features.store.objects import download_file, files_in, put_listed
 from obygaze_features.templates import filled
+from obygaze_features.text import file_name
 from obygaze_models.errors import ModelError
 from obygaze_models.persistence.card import PROTOCOL
 from obygaze_models.persistence.evidence import evidence_line
@@ -81,6 +82,8 @@ def push_model(
             f"{name}: no licence is recorded in the model, without one others may not use it; "
             "keep it anew with one: obygaze evaluate ... --save MODEL --licence CC-BY-4.0 (or another)"
         )
+    if file_name(name) != name:
+        raise ModelError(f"{name}: a name that some systems cannot write as a file's; choose another")
     entry = entry_of(file.card, data, name, version, "0" * 64)
     page = model_page(entry, file, notes).encode("utf-8")
     entry = msgspec.structs.replace(entry, page_sha256=sha256_of(page))

@@ -6,6 +6,7 @@ version) or ``NAME@VERSION``.
 
 import os
 import re
+from collections import Counter
 from collections.abc import Sequence
 from difflib import get_close_matches
 from importlib.resources import files as package_files
@@ -140,10 +141,13 @@ def parse_list(data: bytes, place: Path | str) -> list[Entry]:
         listed = msgspec.convert(parse_toml(decoded(data)), _List).model
     except msgspec.ValidationError as error:
         raise ModelError(f"{place}/{LIST}: not a list of models: {misfit(error)}") from None
-    except ValueError as error:
+    except UnicodeDecodeError as error:
         raise ModelError(f"{place}/{LIST}: {where_damaged(error, data, 'a list of models')}") from None
-    labels = [entry.label for entry in listed]
-    if twice := sorted({label for label in labels if labels.count(label) > 1}):
+    except ValueError as error:
+        raise ModelError(f"{place}/{LIST}: not a list of models: {error}") from None
+    n_by_label = Counter(entry.label for entry in listed)
+    twice = sorted(label for label, n in n_by_label.items() if n > 1)
+    if twice:
         raise ModelError(f"{place}/{LIST}: {twice[0]} is listed twice")
     return sorted(listed, key=lambda entry: (entry.name, _rank(entry.version)))
 

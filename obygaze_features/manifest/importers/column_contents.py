@@ -28,7 +28,9 @@ NO: Final = {
 MOST = 2 / 3
 """Share of a column's cells from which on they say what the column is: others are remarks, or mistyped."""
 
-_RANGE = re.compile(r"(.*?\d.*?)\s*(?:[-–—~→]|-->|\bto\b|\btill\b|\bbis\b|\bà\b|\ba\b|\bal?\b)\s*(\d.*)")
+_RANGE = re.compile(
+    r"(.{0,40}?\d.{0,40}?)\s{0,9}(?:[-–—~→]|-->|\bto\b|\btill\b|\bbis\b|\bà\b|\ba\b|\bal?\b)\s{0,9}(\d.{0,40})"
+)
 """Two times in a cell, and what stands between them."""
 
 _FROM = re.compile(r"\A(?:from|von|de|du|da(?:lle)?|desde)\b\s*", re.IGNORECASE)

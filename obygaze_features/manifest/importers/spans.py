@@ -3,12 +3,13 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from obygaze_features.apart import readers_apart
 from obygaze_features.errors import ManifestError
 from obygaze_features.io import local_path
 from obygaze_features.manifest.clip import OVERHANG_S, Clip, grouped
@@ -35,11 +36,12 @@ from obygaze_features.manifest.spans.headings import Headings
 from obygaze_features.manifest.spans.instant import SHORTEST_S, clock
 from obygaze_features.manifest.spans.label_words import LabelWords
 from obygaze_features.manifest.spans.names import film_named, name_hint, plain
+from obygaze_features.manifest.spans.read_apart import FileContent, read_apart
 from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.roles import DECLARABLE, TierRoles
 from obygaze_features.manifest.spans.sources import SOURCES, TABLE, kind_of, what_instead
 from obygaze_features.manifest.spans.span_file import Reading, SpanFile
-from obygaze_features.manifest.text_tables import CODEBOOK_COLUMN, Table, counted, placed, uncollected
+from obygaze_features.manifest.text_tables import CODEBOOK_COLUMN, counted, placed, uncollected
 from obygaze_features.text import composed, first_few
 
 LATE_S, LONGEST_S = 3600.0, 86_400.0
@@ -141,13 +143,12 @@ def import_spans(
             Clip("film", movie)
     reading = Reading(rate, encoding, movie, tiers or {}, Headings(columns or {}, wide))
     chosen = _ChosenCodebook(codebook)
-    contents = []
-    for path in map(local_path, files):
-        file = SpanFile(path, reading)
-        file.account.kind = kind or _kind_of(file, codebook)
-        contents.append(_read(file))
+    with readers_apart() as child:
+        contents = [
+            read_apart(child, path, reading, _read, kind, codebook) for path in map(local_path, files)
+        ]
     for content in contents:
-        chosen.choose(content.file, content.codebook_names())
+        chosen.choose(content.file, _codebook_names(content))
     _refuse_absent_headings(reading.headings, contents)
     label_words = LabelWords(chosen.codebook, words)
     _refuse_unread_tables(contents, label_words, annotator)
@@ -160,14 +161,15 @@ def import_spans(
     return labelled.imported(contents, reading, root)
 
 
-def _refuse_unread_tables(contents: Sequence["_Content"], words: LabelWords, annotator: str) -> None:
+def _refuse_unread_tables(contents: Sequence["Content"], words: LabelWords, annotator: str) -> None:
     """Refuse tables that hold what nothing reads: with the options of the first, and who needs others."""
     refusals = []
     for content in contents:
-        if content.layout is None or content.file.account.kind == JUDGEMENTS:
+        layout = _layout(content)
+        if layout is None or content.file.account.kind == JUDGEMENTS:
             continue
         try:
-            refuse_unread(content.file, content.layout, words, annotator)
+            refuse_unread(content.file, layout, words, annotator)
         except UnreadColumnsError as refusal:
             refusals.append((content.file.path.name, refusal))
     if not refusals:
@@ -190,51 +192,45 @@ def _kind_of(file: SpanFile, codebook: Codebook | None) -> str:
         return TABLE
 
 
-@dataclass(frozen=True)
-class _Content:
-    """What a file holds: the records of another tool, or a table of ours with the headings that are named."""
-
-    file: SpanFile
-    records: Sequence[RawSpan] = ()
-    layout: Layout | None = None
-    headings: Sequence[str] = ()
-
-    @property
-    def table(self) -> Table | None:
-        """The table, where the file is one."""
-        return None if self.layout is None else self.layout.table
-
-    def codebook_names(self) -> list[str]:
-        """List the codebooks that the file names."""
-        if self.table is not None:
-            names = [row.cells.get(CODEBOOK_COLUMN, "") for row in self.table.rows]
-        else:
-            names = [record.cells.get("codebook", "") for record in self.records]
-        return list(dict.fromkeys(name.strip() for name in names if name.strip()))
+Content = FileContent[RawSpan]
 
 
-def _read(file: SpanFile) -> _Content:
-    """Read a file whose kind is known; its text is not kept, as an import may have thousands."""
+def _codebook_names(content: Content) -> list[str]:
+    """List the codebooks that a file names."""
+    if content.table is not None:
+        names = [row.cells.get(CODEBOOK_COLUMN, "") for row in content.table.rows]
+    else:
+        names = [record.cells.get("codebook", "") for record in content.records]
+    return list(dict.fromkeys(name.strip() for name in names if name.strip()))
+
+
+def _read(file: SpanFile, kind: str, codebook: Codebook | None) -> Content:
+    """Read a file of a kind, or of the one that its content tells."""
+    file.account.kind = kind or _kind_of(file, codebook)
     if file.account.kind in OWN_TABLES:
         headings = file.reading.headings
         layout = read_own_table(file)
         present = [heading for heading in headings.named() if headings.is_in(heading, layout.headings)]
-        content = _Content(file, layout=layout, headings=present)
-    else:
-        content = _Content(file, records=list(SOURCES[file.account.kind].read(file)))
-    file.close()
-    return content
+        return FileContent(
+            file, table=layout.table, headings=present, titles=layout.titles, header=layout.headings
+        )
+    return FileContent(file, records=list(SOURCES[file.account.kind].read(file)))
 
 
-def _refuse_absent_headings(headings: Headings, contents: Sequence[_Content]) -> None:
+def _layout(content: Content) -> Layout | None:
+    """Return a table of a person with what stands above it; None for the file of a tool."""
+    return None if content.table is None else Layout(content.table, content.titles, content.header)
+
+
+def _refuse_absent_headings(headings: Headings, contents: Sequence[Content]) -> None:
     """Refuse headings that the person names and no table has."""
     present = {heading for content in contents for heading in content.headings}
     absent = [heading for heading in headings.named() if heading not in present]
     if not absent:
         return
     for content in contents:
-        if content.layout is not None:
-            columns = content.layout.headings
+        if content.table is not None:
+            columns = content.header
             hint = name_hint(absent[0], columns)
             raise content.file.error(f"no column {absent[0]!r}{hint}; found {', '.join(columns)}")
     raise ManifestError(f"no table has a column {absent[0]!r}: no file is a table of yours")
@@ -278,7 +274,7 @@ class _Labelled:
     def __init__(self, films: FilmNames, words: LabelWords, annotator: str, lengths: "_Lengths") -> None:
         self._films, self._words, self._annotator, self._lengths = films, words, annotator, lengths
 
-    def imported(self, contents: Sequence[_Content], reading: Reading, root: Path) -> Imported:
+    def imported(self, contents: Sequence[Content], reading: Reading, root: Path) -> Imported:
         """Make the manifest, and say what became of everything."""
         roles = self._roles(contents, reading)
         ids = set[str]()
@@ -308,7 +304,7 @@ class _Labelled:
             manifest = Manifest(tuple(kept_clips), root, self._words.codebook)
         return Imported(manifest, tuple(notices), accounts=tuple(accounts))
 
-    def _roles(self, contents: Sequence[_Content], reading: Reading) -> TierRoles:
+    def _roles(self, contents: Sequence[Content], reading: Reading) -> TierRoles:
         """Decide the roles of tiers by all files."""
         roles = TierRoles(self._words, reading.tiers)
         for content in contents:
@@ -317,7 +313,7 @@ class _Labelled:
         return roles
 
     def _clips(
-        self, content: _Content, tables: OwnTables, tools: ToolSpans
+        self, content: Content, tables: OwnTables, tools: ToolSpans
     ) -> Iterator[tuple[str | None, _Sourced]]:
         """Yield the clips of a file, a judgement with its id."""
         file = content.file

@@ -31,6 +31,12 @@ class Account:
     notes: list[str] = field(default_factory=list)
     is_beside_model: bool = False
 
+    def take(self, other: "Account") -> None:
+        """Become what another account says, but for its path."""
+        self.kind, self.seen, self.used = other.kind, other.seen, other.used
+        self.left_out, self.notes = other.left_out, other.notes
+        self.is_beside_model = other.is_beside_model
+
     def leave(self, where: str, reason: str) -> None:
         """Count a record that is left out."""
         self.left_out.append((where, reason))

@@ -13,12 +13,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from obygaze_features.apart import readers_apart
 from obygaze_features.errors import ObygazeError
 from obygaze_features.manifest.spans.json_values import json_in, number
 from obygaze_features.manifest.spans.names import plain
 from obygaze_features.manifest.spans.one_line import one_line
+from obygaze_features.manifest.spans.read_apart import FileContent, read_apart
 from obygaze_features.manifest.spans.record import RawSpan
-from obygaze_features.manifest.spans.span_file import SpanFile
+from obygaze_features.manifest.spans.span_file import Reading, SpanFile
 from obygaze_features.perception import PICTURES, modalities_of
 from obygaze_features.text import composed
 
@@ -65,7 +67,8 @@ class Answered(RawSpan):
     def level(self) -> str:
         """The level of highest probability; "" where several have it."""
         levels = self.of("level")
-        best = [name for name, p in levels.items() if p == max(levels.values())]
+        highest = max(levels.values(), default=0.0)
+        best = [name for name, p in levels.items() if p == highest]
         return best[0] if len(best) == 1 else ""
 
 
@@ -114,17 +117,21 @@ def _lines(file: SpanFile) -> list[Answered]:
     return [_line(f"line {at}", json_in(line, dict)) for at, line in lines if line.strip()]
 
 
-def _usual_questions(clips: Sequence[Answered]) -> list[tuple[str, str]]:
-    """List the questions, each with its machine, that are answered for more than half of its clips."""
+def _usual_questions(clips: Sequence[Answered]) -> dict[str, list[str]]:
+    """Return the questions that are answered for more than half of a machine's clips, by the machine."""
     n_answers = Counter((clip.model, question) for clip in clips for question in clip.answers)
     n_clips = Counter(clip.model for clip in clips)
-    return sorted(key for key, n in n_answers.items() if 2 * n > n_clips[key[0]])
+    asked: dict[str, list[str]] = {}
+    for (model, question), n in sorted(n_answers.items()):
+        if 2 * n > n_clips[model]:
+            asked.setdefault(model, []).append(question)
+    return asked
 
 
-def _gap(clip: Answered, asked: Sequence[tuple[str, str]]) -> str:
+def _gap(clip: Answered, asked: Mapping[str, Sequence[str]]) -> str:
     """Say which usual question a clip has no answer to; "" if there is none."""
-    for model, question in asked:
-        if model == clip.model and question not in clip.answers:
+    for question in asked.get(clip.model, ()):
+        if question not in clip.answers:
             return f"no answer to {question}"
     return ""
 
@@ -162,7 +169,13 @@ def _note_machines(file: SpanFile, clips: Sequence[Answered]) -> None:
 
 def read_answered(path: Path) -> list[Answered]:
     """Read a file of answers, those that do not count included."""
-    return answered(SpanFile(path))
+    with readers_apart() as child:
+        content = read_apart(child, path, Reading(), _read_answered)
+    return list(content.records)
+
+
+def _read_answered(file: SpanFile) -> FileContent[Answered]:
+    return FileContent(file, answered(file))
 
 
 def _line(where: str, value: Any) -> Answered:
@@ -206,6 +219,7 @@ def _probabilities(answers: Mapping[str, Any]) -> _Probabilities:
     """Read the answers to all questions of a clip."""
     probabilities: dict[str, float] = {}
     reasons = []
+    names = set[str]()
     for question, answer in answers.items():
         kind, _, name = question.partition(":")
         if kind not in {"level", "concept"} or (question != "level" and not name):
@@ -215,9 +229,10 @@ def _probabilities(answers: Mapping[str, Any]) -> _Probabilities:
         if not values or any(math.isnan(p) for p in values.values()):
             reasons.append(f"{question} refused or unclear")
             continue
-        names = [plain(known) for known in (*probabilities, *values)]
-        if len(set(names)) < len(names):
-            reasons.append(f"{question} is answered twice")
+        for name in map(plain, values):
+            if name in names:
+                reasons.append(f"{question} is answered twice")
+            names.add(name)
         probabilities.update(values)
     return _Probabilities(probabilities, reasons[0] if reasons else "")
 

@@ -14,7 +14,7 @@ COLUMNS = ("layer", "start", "end", "style", "name", "marginl", "marginr", "marg
 """Where no line Format says which they are."""
 
 EVENTS = "[events]"
-_USUAL_SPEED = re.compile(r"\s*(?:100(?:[.,]0*)?)?\s*")
+_USUAL_SPEED = re.compile(r"\s*+(?:100(?:[.,]0*)?)?\s*+")
 
 
 def read_ass(file: SpanFile) -> Iterator[RawSpan]:

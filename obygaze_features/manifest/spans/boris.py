@@ -6,6 +6,7 @@ user guide, "Export events"; BORIS 7.13 to 9.12, export_observation.py.
 
 import math
 import re
+import string
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
@@ -29,6 +30,9 @@ OFFSET, OBSERVATION, TYPE, STATUS = "Time offset (s)", "Observation id", "Behavi
 SOURCE, LENGTHS = "Source", "Media duration (s)"
 ABOVE = {OBSERVATION: OBSERVATION, OFFSET: OFFSET, SOURCE: "Player #1"}
 """Columns, and what stands in their place above the table of version 7."""
+
+_PLAYER = re.compile(r"player #\d+ *:", re.IGNORECASE)
+_BETWEEN_PLAYERS = f"|;{string.whitespace}"
 
 
 class Medium(NamedTuple):
@@ -188,10 +192,16 @@ def _observations(file: SpanFile, rows: Sequence[Row]) -> list[Observation]:
             raise file.error(f"line {row.line}, {OFFSET}: {offset!r}: times are moved; set it to 0 in BORIS")
         name = first_of(row.cells, OBSERVATION)
         observation = observations.setdefault(name, Observation(name))
-        players = re.split(r"[|;\s]*player #\d+ *:", row.cells[SOURCE], flags=re.IGNORECASE)
-        first_player = next((player for player in players if player), "")
+        first_player = _first_player(row.cells[SOURCE])
         observation.lengths[first_player] = row.cells.get(LENGTHS, "").partition("|")[0]
     return list(observations.values())
+
+
+def _first_player(source: str) -> str:
+    """Return the media of the first player of a list, such as `player #1:a.mp4;player #2:b.mp4`."""
+    *players, last = _PLAYER.split(source)
+    named = [*(player.rstrip(_BETWEEN_PLAYERS) for player in players), last]
+    return next((player for player in named if player), "")
 
 
 def _in_order(file: SpanFile, observation: Observation) -> list[Medium]:

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from xml.etree.ElementTree import Element
 
 from obygaze_features.manifest.spans.names import find_film, path_of, stem_of
@@ -35,6 +35,10 @@ DECISION = "decision"
 DECISIONS = "decisions"
 """Property of the header: which annotation shows which decision, as in `a12=0123456789abcdef-4`."""
 
+MOST_ABOVE: Final = 100
+"""Annotations, or tiers, one above the other; tools write three or four."""
+MOST_STEPS: Final = 50
+"""How often each time slot is looked at on average to give times to those that have none."""
 ANNOTATIONS = ("ALIGNABLE_ANNOTATION", "REF_ANNOTATION")
 REFERENCES = ("ANNOTATION_REF", "PREVIOUS_ANNOTATION")
 MEDIA_ATTRIBUTES = ("MEDIA_URL", "RELATIVE_MEDIA_URL", "MEDIA_FILE")
@@ -100,7 +104,7 @@ def _tier(
         for node in child if child.tag == "ANNOTATION" else [child]:
             if node.tag not in ANNOTATIONS:
                 reason = "it is no annotation of ELAN"
-                yield RawSpan(f"<{node.tag}> on tier {name!r}", tier=name, reason=reason)
+                yield RawSpan(f"<{node.tag:.60}> on tier {name!r:.60}", tier=name, reason=reason)
                 continue
             annotation = times.annotation(node, tier)
             span_id = node.get("ANNOTATION_ID", "")
@@ -108,7 +112,7 @@ def _tier(
             text = "; ".join(line for value in values if (line := one_line(value)))
             start_s, end_s = annotation.start_ms / 1000, annotation.end_ms / 1000
             yield RawSpan(
-                f"annotation {span_id} of tier {name!r} (from {start_s:g} s)",
+                f"annotation {span_id:.60} of tier {name!r:.60} (from {start_s:g} s)",
                 start_s,
                 end_s,
                 text,
@@ -206,6 +210,7 @@ class _Times:
     """Times of annotations in milliseconds of the film: their own, their parents', or spread evenly."""
 
     def __init__(self, file: SpanFile, root: Element, tiers: list[Element], media: Element | None) -> None:
+        self._file = file
         self._origin_ms = _origin_ms(file, media)
         self._slots = _time_slots(file, root)
         every = [(node, tier) for tier in tiers for node in tier.findall("ANNOTATION/*")]
@@ -233,7 +238,7 @@ class _Times:
         problem = self._problem(first_slot) or self._problem(last_slot)
         refusal = ""
         if problem:
-            place = f"tier {tier.get('TIER_ID', '')!r}, annotation {node.get('ANNOTATION_ID', '')!r}"
+            place = f"tier {tier.get('TIER_ID', '')!r:.60}, annotation {node.get('ANNOTATION_ID', '')!r:.60}"
             refusal = f"{place}: {problem}: save it in ELAN"
         return Annotation(
             self._time_ms(first_slot),
@@ -268,7 +273,7 @@ class _Times:
         """Count the tiers above one."""
         above = set[str]()
         name = tier.get("PARENT_REF", "")
-        while name in self._tiers and name not in above:
+        while name in self._tiers and name not in above and len(above) < MOST_ABOVE:
             above.add(name)
             name = self._tiers[name].get("PARENT_REF", "")
         return len(above)
@@ -278,6 +283,8 @@ class _Times:
         line = dict[Element, None]()
         while node not in line:
             line[node] = None
+            if len(line) > MOST_ABOVE:
+                raise self._file.error(f"more than {MOST_ABOVE} annotations refer to each other in a chain")
             node = self._nodes.get(node.get("ANNOTATION_REF", ""), (node, node))[0]
         return list(line)
 
@@ -296,29 +303,39 @@ class _Times:
 
     def _spread(self, chains: Sequence[Mapping[str, str]]) -> None:
         """Give times to the slots that two annotations of a tier share: ELAN's subdivisions are even."""
+        n_steps, most_steps = 0, MOST_STEPS * (len(self._slots) + len(self._nodes))
         n_before, n_known = -1, self._n_known()
         while n_before < n_known < len(self._slots):
             # Where no tier is named as the one above, another round finds its times.
             for chain in chains:
                 for first in [slot for slot in chain if isinstance(self._slots.get(slot), int)]:
-                    self._spread_from(first, chain)
+                    n_steps += self._spread_from(first, chain)
+                    if n_steps > most_steps:
+                        raise self._file.error("time slots without times are entangled: save it in ELAN")
             n_before, n_known = n_known, self._n_known()
 
     def _n_known(self) -> int:
         return sum(isinstance(time, int) for time in self._slots.values())
 
-    def _spread_from(self, first: str, chain: Mapping[str, str]) -> None:
-        """Spread the slots without times between one with a time and the next in a chain that has one."""
+    def _spread_from(self, first: str, chain: Mapping[str, str]) -> int:
+        """Spread the slots without times between one with a time and the next in a chain that has one.
+
+        Returns
+        -------
+        steps : int
+            How many slots were looked at.
+        """
         last = chain[first]
-        inner: list[str] = []
+        inner = dict[str, None]()
         while self._slots.get(last) == "" and last in chain and last not in inner:
-            inner.append(last)
+            inner[last] = None
             last = chain[last]
         start_ms, end_ms = self._slots[first], self._slots.get(last)
         if isinstance(start_ms, int) and isinstance(end_ms, int):
             step_ms = (end_ms - start_ms) / (len(inner) + 1)
             for n, slot in enumerate(inner, start=1):
                 self._slots[slot] = int(start_ms + n * step_ms)
+        return 1 + len(inner)
 
 
 def _origin_ms(file: SpanFile, media: Element | None) -> int:

@@ -37,8 +37,8 @@ TOLD_BY = 200
 SLACK_S = 0.002
 """Within which times in several forms, and durations, are equal."""
 
-_READ = KINDS["elan-text"]["read"]
-_OFFSET = re.compile(r"#.*offset: *(-?\d+)", re.IGNORECASE)
+_READ = re.compile(KINDS["elan-text"]["read"])
+_OFFSET = re.compile(r"#(?:(?!offset: *-?\d)[^#\n])*+offset: *+(-?\d{1,12})", re.IGNORECASE)
 
 
 class Rows(NamedTuple):
@@ -111,7 +111,7 @@ def _with_header(file: SpanFile, rows: Rows) -> Iterator[RawSpan]:
     table = tool_table(file, (begin, end), (even, "\t"), "" if has_tier_column else ".*")
     values = ["Annotation"]
     if not has_tier_column:
-        values = [name for name in table.columns if name == "Annotation" or not re.fullmatch(_READ, name)]
+        values = [name for name in table.columns if name == "Annotation" or not _READ.fullmatch(name)]
     timed_rows = timed(
         file,
         table.rows,

@@ -26,7 +26,7 @@ KNOWN_HEADINGS: Final[Mapping[str, Sequence[str]]] = packaged(__package__, "head
 _SHORTEST_WORD = 3
 """Letters of a known heading that is looked for inside a longer one: `a` and `in` are in too many."""
 
-_BRACKETS = re.compile(r"[(\[{][^)\]}]*[)\]}]")
+_BRACKETS = re.compile(r"[(\[{][^()\[\]{}]*+[)\]}]")
 
 
 @dataclass(frozen=True)

@@ -24,9 +24,9 @@ USUAL_FIELDS = ("video", "audio", "url")
 
 _SOURCE = re.compile(r"""<[^<>]*\bsrc=["']?([^"'\s>]+).*""", re.DOTALL)
 """A player in HTML, which names its file."""
-_UPLOAD = re.compile(r"(/upload/\d+/)[0-9a-f]{8}-")
+_UPLOAD = re.compile(r"(/upload/\d++/)[0-9a-f]{8}-")
 """What Label Studio writes before the name of a file."""
-_LOCAL = re.compile(r".*/data/local-files/\?d=")
+LOCAL = "/data/local-files/?d="
 """What it writes before the quoted path of a file on its own disk."""
 
 
@@ -99,7 +99,9 @@ def _media(data: Mapping[str, Any]) -> str:
             films.append(key)
     if not films:
         return ""
-    return _LOCAL.sub("file:///", _UPLOAD.sub(r"\1", places[films[0]]))
+    place = _UPLOAD.sub(r"\1", places[films[0]])
+    _, local, path = place.rpartition(LOCAL)
+    return f"file:///{path}" if local else place
 
 
 def _frames_per_second(file: SpanFile, regions: Sequence[Mapping[str, Any]], where: str) -> float | None:

@@ -12,6 +12,9 @@ from obygaze_features.errors import ManifestError
 from obygaze_features.file_kinds import FACTS, FILM_SUFFIXES, SUBTITLE_SUFFIXES
 from obygaze_features.text import composed
 
+MOST_COMPARED = 200
+"""Characters of a name; to compare longer ones for likeness takes time that grows with their product."""
+
 _IMDB = re.compile(r"(?:.*/title/)?(?:tt)?(\d{1,9})/?", re.ASCII | re.IGNORECASE)
 _DRIVE = re.compile(r"(?:[A-Za-z]:|%\w+%|\$\w+|\$\{\w+\})[\\/]")
 """A disk, or a variable of the system that names a folder."""
@@ -21,7 +24,7 @@ _ALIKE[ord("ı")] = ord("i")
 _ALIKE |= {sign + 0xFEE0: _ALIKE.get(sign, sign) for sign in range(0x21, 0x7F)}  # full width
 _ID_OF_FILE = re.compile(r"tt\d{7,9}(?=\.)", re.ASCII)
 _LANGUAGE = re.compile(  # a word in a title begins with a capital
-    rf"(\.(?![A-Z][a-z])(?i:({'|'.join(FACTS['languages'])})([-_]([a-z]{{2,4}}|\d{{3}}))*|sdh|cc|forced|default))+$"
+    rf"(?![A-Z][a-z])(?i:({'|'.join(FACTS['languages'])})([-_]([a-z]{{2,4}}|\d{{3}}))*|sdh|cc|forced|default)"
 )
 # Tools write names of files as they are; a page of IMDb names its film, whatever follows.
 _URL = re.compile(r"(?i:file:/.*)|[A-Za-z][A-Za-z0-9+.-]+:/(?:[^?#]*?/title/tt\d+|[^?#]*)", re.ASCII)
@@ -42,7 +45,9 @@ def plain(text: str) -> str:
 
 def nearest(text: str, names: Iterable[str]) -> str:
     """Find the name that is nearest to a text, an IMDb id by its number; "" if none is near."""
-    known = {plain(name): name for name in names}
+    if len(text) > MOST_COMPARED:
+        return ""
+    known = {plain(name): name for name in names if len(name) <= MOST_COMPARED}
     written = imdb_id(text)
     same = [name for name in known.values() if written and imdb_id(name) == written]
     same += [name for name in known.values() if name == without_zeros(text)]
@@ -154,7 +159,14 @@ def film_by_file(path: PurePath) -> str:
     ('tt0054215', 'Psycho.1960')
     """
     by_id = _ID_OF_FILE.match(path.name)
-    return by_id[0] if by_id else stem_of(_LANGUAGE.sub("", path.stem))
+    if by_id:
+        return by_id[0]
+    stem = path.stem
+    name, point, last = stem.rpartition(".")
+    while point and _LANGUAGE.fullmatch(last):
+        stem = name
+        name, point, last = stem.rpartition(".")
+    return stem_of(stem)
 
 
 def imdb_id(text: str) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from obygaze_features.apart import readers_apart
 from obygaze_features.errors import ManifestError
 from obygaze_features.file_kinds import XML_PROLOGUE, no_text
 from obygaze_features.io import local_path
@@ -21,6 +22,7 @@ from obygaze_features.manifest.spans.elan_text import read_elan_text
 from obygaze_features.manifest.spans.instant import time_or_nan
 from obygaze_features.manifest.spans.labelstudio import read_labelstudio
 from obygaze_features.manifest.spans.moviegraphs import read_moviegraphs
+from obygaze_features.manifest.spans.read_apart import FileContent, read_apart
 from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.rttm import read_rttm
 from obygaze_features.manifest.spans.span_file import KINDS, NOT_READ, Reading, SpanFile
@@ -205,9 +207,15 @@ def read_subtitles(path: Path | str, *, encoding: str = "", account: Account | N
     >>> read_subtitles("a.srt")
     [Subtitle(start_s=1.0, end_s=2.5, text='Hello')]
     """
-    file = SpanFile(local_path(path), Reading(encoding=encoding))
+    with readers_apart() as child:
+        content = read_apart(child, local_path(path), Reading(encoding=encoding), _read_subtitles)
     if account is not None:
-        file.account = account
+        account.take(content.file.account)
+    return [Subtitle(span.start_s, span.end_s, span.text) for span in content.records]
+
+
+def _read_subtitles(file: SpanFile) -> FileContent[RawSpan]:
+    """Read a file of subtitles of any kind, in the order of their starts."""
     kind = next((kind for kind in SUBTITLES if SOURCES[kind].is_of(file)), "")
     file.account.kind = kind
     if not kind:
@@ -219,4 +227,4 @@ def read_subtitles(path: Path | str, *, encoding: str = "", account: Account | N
         raise ManifestError(f"{file.path}: it has no subtitles that are text: {file.account.line()}")
     if file.path.suffix.lower() == ".vtt" and kind == "srt":
         file.account.note("no line WEBVTT: read as SRT")
-    return [Subtitle(span.start_s, span.end_s, span.text) for span in spans]
+    return FileContent(file, spans)

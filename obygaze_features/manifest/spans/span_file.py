@@ -31,8 +31,14 @@ HEAD_BYTES = 1 << 16
 """Of a file, by which its kind is told."""
 
 _ENCODING = re.compile(r"""\s*<\?xml[^>]*\sencoding\s*=\s*["'](?!utf)([\w.-]+)""", re.IGNORECASE)
+_LINE_ENDS = re.compile(r"\r++\n?")
 _CONTROLS = re.compile("[\x80-\x84\x86-\x9f]")
 """Letters that were saved in a wrong encoding; U+0085 is none of them, as it ends lines."""
+
+
+def _one_for_each(ends: re.Match[str]) -> str:
+    """Write a line feed for carriage returns before one, as programs write several; else for each of them."""
+    return "\n" if ends[0].endswith("\n") else "\n" * len(ends[0])
 
 
 @dataclass(frozen=True)
@@ -98,7 +104,10 @@ class SpanFile:
     @property
     def lines(self) -> list[str]:
         """Its lines; line feeds and carriage returns alone end one, as texts hold other signs."""
-        return re.split(r"\r*\n|\r", self.text)
+        text = self.text.replace("\r\n", "\n")
+        if "\r" in text:
+            text = _LINE_ENDS.sub(_one_for_each, text)
+        return text.split("\n")
 
     @cached_property
     def head(self) -> str:

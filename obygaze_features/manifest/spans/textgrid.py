@@ -15,7 +15,7 @@ from obygaze_features.manifest.spans.span_file import SpanFile
 from obygaze_features.manifest.spans.subtitles import Subtitle
 from obygaze_features.manifest.spans.tier_names import numbered
 
-_TOKEN = re.compile(r'"(?:[^"]|"")*"\S?|![^\r\n]*|\S+')
+_TOKEN = re.compile(r'"(?:[^"]++|"")*+"\S?|![^\r\n]*+|\S++')
 SLACK_S = 0.001
 """By which an interval may end after its tier."""
 
@@ -70,7 +70,7 @@ def _tier(file: SpanFile, tokens: "_Tokens") -> Iterator[RawSpan]:
             reason = f"it ends after its tier, {tier_end_s:g} s"
         elif not text:
             reason = "no text"
-        where = f"line {start.line} (interval {place} of tier {name!r})"
+        where = f"line {start.line} (interval {place} of tier {name!r:.60})"
         yield RawSpan(where, number(start.text), number(end.text), text, name, reason=reason)
 
 

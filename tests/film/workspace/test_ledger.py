@@ -17,7 +17,7 @@ from obygaze_features.lines import encode_line
 from obygaze_film.errors import FilmError
 from obygaze_film.workspace import ledger as ledgers
 from obygaze_film.workspace.authority import standing
-from obygaze_film.workspace.ledger import Ledger, TableRow
+from obygaze_film.workspace.ledger import MOST_OF_A_KIND, Ledger, TableRow
 from obygaze_film.workspace.ledger_lines import LATEST, Header, StoredCodebook
 
 
@@ -398,3 +398,12 @@ def test_a_tables_lines_come_after_what_they_replace(tmp_path):
         old = ledger.add("note", row(number), [old.id])
     ledger.add_table(token_hex(32), "note", [TableRow(row(9), old.id)])
     assert [cells for _, cells in stands(read(tmp_path))] == [row(9)]
+
+
+def test_notices_of_a_kind_are_counted_after_the_first_ones(tmp_path):
+    said = []
+    (tmp_path / "ledger").mkdir()
+    (tmp_path / "ledger" / "0000000000000000.jsonl").write_bytes(b"\n" * 5000)
+    Ledger(tmp_path, said.append).read()
+    assert len(said) == MOST_OF_A_KIND + 1
+    assert "4990" in said[-1].replace(",", "")

@@ -490,3 +490,9 @@ def test_it_ends_on_a_signal_with_a_line(process, copied):
     started.send_signal(signal.SIGTERM)
     assert started.wait(60) == 143
     assert started.stdout.read().strip() == "obygaze: stopped"
+
+
+def test_an_address_with_a_number_of_thousands_of_digits_is_no_film(serve, copied):
+    served = serve(*copied)
+    assert served.ask("GET", f"/film/{'9' * 4400}/read")[0].status == 404
+    assert served.ask("GET", "/film/-1/read")[0].status == 404

@@ -1,7 +1,9 @@
 """Workbooks: cells that people see otherwise, and sheets that cannot be read."""
 
 import io
+import time
 import zipfile
+from contextlib import suppress
 
 import pytest
 
@@ -165,3 +167,61 @@ def test_a_cell_of_a_manifest_that_cannot_be_read_is_refused(tmp_path):
         pytest.raises(ManifestError, match=r"films\.xlsx: line 2, column level"),
     ):
         read_manifest(path)
+
+
+def packed(book):
+    """Compress a workbook, as programs do."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(book)) as old, zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as new:
+        for name in old.namelist():
+            new.writestr(name, old.read(name))
+    return out.getvalue()
+
+
+FAR = '<row r="400000"><c r="AW400000"><v>1</v></c></row>'
+HOSTILE_SHEETS = {
+    "an attribute again and again": ("</worksheet>", "<x " + 'r="a" ' * 60_000 + "></worksheet>"),
+    "a name again and again": ("</worksheet>", "<x " + "mergeCell " * 60_000 + "></worksheet>"),
+    "cells that never end": ("</sheetData>", "<c " * 60_000),
+    "styles that never end": ("</sheetData>", '<c s="1" ' * 60_000),
+    "rows in one tag": ("</sheetData>", "<row " + 'r="1" ' * 60_000 + "/></sheetData>"),
+    "a far cell": ("</sheetData>", f"{FAR}</sheetData>"),
+    "a far cell in small letters": ("</sheetData>", f"{FAR.replace('AW', 'aw')}</sheetData>"),
+    "a far cell without a place": ("</sheetData>", "<row>" + "<c/>" * 20_000 + "</row></sheetData>"),
+    "a long text": ("<is><t>a</t>", f"<is><t>{'a' * 20_000_000}</t>"),
+    "a longer text": ("<is><t>a</t>", f"<is><t>{'a' * 80_000_000}</t>"),
+    "another element first": ("<worksheet", "<a></a><worksheet"),
+    "another root": ("<worksheet", "<a><worksheet"),
+    "entities": ("<worksheet", '<!DOCTYPE x [<!ENTITY a "aaaa">]><worksheet'),
+}
+
+
+@pytest.mark.parametrize("what", HOSTILE_SHEETS)
+def test_sheets_that_are_made_to_take_long_are_refused_at_once(read, what):
+    before, after = HOSTILE_SHEETS[what]
+    start = time.process_time()
+    with pytest.raises(ManifestError, match=r"a\.xlsx"):
+        read({"a.xlsx": packed(patched(BOOK, (before, after)))})
+    assert time.process_time() - start < 3
+
+
+def test_a_sheet_outside_of_its_usual_folder_is_looked_at_too(read):
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(patched(BOOK, ("</sheetData>", f"{FAR}</sheetData>")))) as old:
+        moved = {name: old.read(name).decode() for name in old.namelist()}
+    moved["xl/elsewhere.xml"] = moved.pop("xl/worksheets/sheet1.xml")
+    relations = "xl/_rels/workbook.xml.rels"
+    moved[relations] = moved[relations].replace("worksheets/sheet1.xml", "elsewhere.xml")
+    with zipfile.ZipFile(out, "w") as new:
+        for name, text in moved.items():
+            new.writestr(name, text)
+    with pytest.raises(ManifestError, match="400,000 rows"):
+        read({"a.xlsx": out.getvalue()})
+
+
+def test_many_errors_in_a_sheet_take_time_in_proportion(read):
+    rows = "".join(f'<row r="{n}"><c r="A{n}" t="e"><v>#N/A</v></c></row>' for n in range(4, 40_000))
+    start = time.process_time()
+    with suppress(ManifestError):
+        read({"a.xlsx": packed(patched(BOOK, ("</sheetData>", f"{rows}</sheetData>")))})
+    assert time.process_time() - start < 10

@@ -1,0 +1,185 @@
+"""Limit the time and memory of a process that reads what strangers made, and keep it off the network.
+
+Linux keeps a process to its limits. macOS keeps it to its time and Windows to nothing: there the parent
+watches (`is_over`). On Linux the system itself refuses sockets, to C code too; elsewhere Python does.
+"""
+
+import ctypes
+import os
+import platform
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+CPU_S: Final = 60
+FURTHER_CPU_S: Final = 20
+FURTHER_BYTES: Final = 10_000_000
+"""Seconds of processor time for any file, and further ones for each 10 MB of it."""
+MEMORY: Final = 1 << 28
+MEMORY_OF_A_BYTE: Final = 30
+"""Bytes of memory above what the process has before it reads, and further ones for each byte of the file."""
+
+_SYSTEM_CALLS: Final = {"x86_64": (0xC000003E, (41, 425)), "aarch64": (0xC00000B7, (198, 425))}
+"""Of a processor: its number, those of `socket` and `io_uring_setup`. Source: linux/audit.h, asm/unistd.h."""
+_LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
+_OTHER_NUMBERS: Final = 0x40000000
+"""From here on are the numbers of a second set of system calls, x32."""
+_ALLOW, _REFUSE = 0x7FFF0000, 0x00050000 | 1  # EPERM
+_NO_NEW_PRIVILEGES, _SECCOMP, _FILTER, _SIGNAL_OF_PARENT = 38, 22, 2, 1
+
+
+class Limits(NamedTuple):
+    """What reading a file may take.
+
+    Attributes
+    ----------
+    cpu_s
+        Processor time in seconds.
+    memory
+        Bytes above what the process has before it reads.
+    """
+
+    cpu_s: int
+    memory: int
+
+
+class Used(NamedTuple):
+    """What a process has used: processor time in seconds, and the memory that it has in bytes."""
+
+    cpu_s: float
+    memory: int
+
+
+def limits_of(size: int) -> Limits:
+    """Return what reading a file of a size in bytes may take.
+
+    Examples
+    --------
+    >>> limits_of(25_000_000)
+    Limits(cpu_s=100, memory=1018435456)
+    """
+    return Limits(CPU_S + FURTHER_CPU_S * (size // FURTHER_BYTES), MEMORY + MEMORY_OF_A_BYTE * size)
+
+
+def keep_to(limits: Limits) -> None:
+    """Keep this process to limits from now on, where the system can; it may be told others later."""
+    if sys.platform == "win32":
+        return
+    import resource  # noqa: PLC0415 - not on Windows
+
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    used_s = int(used.ru_utime + used.ru_stime)
+    _, most = resource.getrlimit(resource.RLIMIT_CPU)
+    cpu_s = used_s + limits.cpu_s + 1
+    resource.setrlimit(
+        resource.RLIMIT_CPU, (cpu_s if most == resource.RLIM_INFINITY else min(cpu_s, most), most)
+    )
+    if sys.platform == "linux":
+        memory = _own_memory() + limits.memory
+        _, most = resource.getrlimit(resource.RLIMIT_DATA)
+        allowed = memory if most == resource.RLIM_INFINITY else min(memory, most)
+        resource.setrlimit(resource.RLIMIT_DATA, (allowed, most))
+
+
+def _own_memory() -> int:
+    """Return how much memory of its own this process has asked for, in bytes: libraries' code is none."""
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[5])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+# --- no network
+# ---------------------------------------------------------------------------
+class _Instruction(ctypes.Structure):
+    _fields_ = (
+        ("code", ctypes.c_ushort),
+        ("if_true", ctypes.c_ubyte),
+        ("if_false", ctypes.c_ubyte),
+        ("value", ctypes.c_uint),
+    )
+
+
+class _Program(ctypes.Structure):
+    _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.POINTER(_Instruction)))
+
+
+@cache
+def without_network() -> None:
+    """Refuse sockets to this process for the rest of its life, by the system or else by Python."""
+    if sys.platform == "linux" and platform.machine() in _SYSTEM_CALLS and _filter_calls():
+        return
+    sys.addaudithook(_refuse_sockets)
+
+
+def _filter_calls() -> bool:
+    """Have Linux refuse the system calls that make sockets; return whether it does."""
+    architecture, calls = _SYSTEM_CALLS[platform.machine()]
+    n = len(calls)
+    steps = [
+        (_LOAD, 0, 0, 4),  # the architecture
+        (_EQUAL, 0, n + 3, architecture),
+        (_LOAD, 0, 0, 0),  # the number of the call
+        (_AT_LEAST, n + 1, 0, _OTHER_NUMBERS),
+        *((_EQUAL, n - at, 0, call) for at, call in enumerate(calls)),
+        (_RETURN, 0, 0, _ALLOW),
+        (_RETURN, 0, 0, _REFUSE),
+    ]
+    instructions = (_Instruction * len(steps))(*(_Instruction(*step) for step in steps))
+    program = _Program(len(steps), instructions)
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0) != 0:
+        return False
+    return bool(libc.prctl(_SECCOMP, _FILTER, ctypes.byref(program), 0, 0) == 0)
+
+
+def _refuse_sockets(event: str, _: tuple[Any, ...]) -> None:
+    if event == "socket.__new__":
+        raise PermissionError("no network where files of strangers are read")
+
+
+def end_with_parent() -> None:
+    """Have Linux end this process when its parent ends, however that ends."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_SIGNAL_OF_PARENT, 9, 0, 0, 0)
+
+
+# --- watched by the parent
+# ---------------------------------------------------------------------------
+IS_KEPT: Final = sys.platform == "linux"
+"""Whether the system keeps a process to all its limits; else its parent must watch it."""
+
+
+def used_by(pid: int) -> Used:
+    """Return what another process has used; nothing where it has ended, or that cannot be told."""
+    if sys.platform == "win32":
+        return _used_on_windows(pid)
+    words = subprocess.run(  # noqa: S603
+        ["/bin/ps", "-o", "rss=", "-p", str(pid)], capture_output=True, text=True, check=False
+    ).stdout.split()
+    return Used(0.0, int(words[0]) * 1024 if words else 0)  # its time the system limits
+
+
+def is_over(pid: int, limits: Limits, before: Used) -> bool:
+    """Return whether a process has used more than its limits since it had used `before`."""
+    now = used_by(pid)
+    return now.cpu_s - before.cpu_s > limits.cpu_s or now.memory - before.memory > limits.memory
+
+
+def _used_on_windows(pid: int) -> Used:
+    """Ask Windows for the processor time and the committed memory of a process."""
+    kernel = ctypes.WinDLL("kernel32")  # type: ignore[attr-defined]
+    kernel.OpenProcess.restype = ctypes.c_void_p
+    handle = kernel.OpenProcess(0x0400 | 0x0010, 0, pid)  # to query it, and to read its memory's counters
+    if not handle:
+        return Used(0.0, 0)
+    counters = (
+        ctypes.c_size_t * 10
+    )()  # PROCESS_MEMORY_COUNTERS: two words, then sizes; the last is committed
+    times = [ctypes.c_ulonglong() for _ in range(4)]  # created, ended, in the kernel, by itself: 100 ns
+    try:
+        kernel.K32GetProcessMemoryInfo(ctypes.c_void_p(handle), counters, ctypes.sizeof(counters))
+        kernel.GetProcessTimes(ctypes.c_void_p(handle), *map(ctypes.byref, times))
+    finally:
+        kernel.CloseHandle(ctypes.c_void_p(handle))
+    return Used((times[2].value + times[3].value) / 1e7, int(counters[8]))

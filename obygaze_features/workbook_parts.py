@@ -1,0 +1,406 @@
+"""Go through the parts of a workbook once: how large its sheets are, and cells that people see otherwise.
+
+A library reads the values. It makes room for every cell up to the last, and says nothing of errors, formulas
+without a value, merged and hidden cells; so each part is parsed here first, a piece at a time.
+"""
+
+import re
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import IO, Final, NamedTuple
+from xml.parsers import expat
+
+from obygaze_features.cells import NEVER_COMPUTED
+from obygaze_features.errors import ObygazeError
+
+MOST_BYTES: Final = 1 << 28
+"""Most bytes of all parts of a workbook, unpacked."""
+FREE_BYTES: Final = 1 << 25
+MOST_PACKING: Final = 100
+"""Bytes that any workbook may have unpacked, and how many times its own size a larger one: sheets of programs
+are packed to a tenth or a twentieth, those that are made to fill the memory to a thousandth."""
+FREE_CELLS: Final = 2_000_000
+MOST_EMPTY: Final = 10
+"""Cells that any sheet may have up to its last one, and how many for each that is written a larger one."""
+MOST_CELLS: Final = 20_000_000
+MOST_ROWS: Final = 1 << 20
+MOST_COLUMNS: Final = 1 << 14
+"""Of a sheet, by ECMA-376."""
+PIECE_BYTES: Final = 1 << 16
+MOST_TEXT: Final = 100
+"""Characters that are kept of the text of an error."""
+SHOWN_PLACES: Final = 3
+
+RELATIONS: Final = "xl/_rels/workbook.xml.rels"
+WORKBOOK: Final = "xl/workbook.xml"
+CELLS: Final = b"sheetData"
+"""Element in which a sheet has its cells."""
+OTHER_KINDS: Final = {"mimetype", "content.xml", "xl/workbook.bin"}
+"""Parts of workbooks of other kinds, which the library would read as such."""
+
+ERRORS: Final = "that cannot be read, of an error"
+UNCOMPUTED: Final = "that cannot be read, of a formula never computed"
+MERGED: Final = "merged across columns, of which the first alone has a value"
+HIDDEN: Final = "of hidden rows or columns, read as the others"
+STYLED: Final = "whose format shows more than their number, which is read"
+PER_CENT: Final = {"9", "10"}
+"""Formats of per cent that every workbook has, by their numbers."""
+_SHOWS_MORE = re.compile(
+    r'(?!(?>"[^"]*"|\\.|\[[^\]]{,99}\]|[^"dhmsyDHMSY])*+[dhmsyDHMSY])'
+    r'(?:00|.*(?:%|(?:\\|"[^"]*)[^\W\d_]|[0#?],++(?:[^0#?]|$)))',
+    re.DOTALL,
+)
+"""A format, of no date, with zeros in front, per cent, words, or in thousands."""
+_PLACE = re.compile(r"([A-Za-z]{1,3})([0-9]{1,7})")
+
+
+class DamagedPartError(ObygazeError):
+    """A part is no XML, or not of the kind that was expected."""
+
+
+class TooLargeError(ObygazeError):
+    """A workbook, or a sheet of it, would need much memory."""
+
+
+class Cell(NamedTuple):
+    """A cell that cannot be read: its line from 1, its column from 0, and what is shown in its place."""
+
+    line: int
+    column: int
+    text: str
+
+
+@dataclass
+class Places:
+    """The first places of something, and how many there are."""
+
+    first: list[str] = field(default_factory=list)
+    n: int = 0
+
+    def add(self, place: str) -> None:
+        """Count a place."""
+        self.n += 1
+        if self.n <= SHOWN_PLACES:
+            self.first.append(place)
+
+    def line(self) -> str:
+        """Write the first places, and the number of the others."""
+        more = self.n - len(self.first)
+        return ", ".join(self.first) + (f" and {more:,} more" if more else "")
+
+
+class Merged(NamedTuple):
+    """Cells of one column that are merged: the first and the last line, from 1, and the column, from 0."""
+
+    first_line: int
+    last_line: int
+    column: int
+
+
+@dataclass(frozen=True)
+class SheetFacts:
+    """What the values of a sheet do not say: cells that cannot be read, and that are merged in a column."""
+
+    unreadable: Sequence[Cell] = ()
+    merged: Sequence[Merged] = ()
+
+
+NO_FACTS: Final = SheetFacts()
+
+
+@dataclass
+class Parts:
+    """What is known of a workbook before its values are read.
+
+    Parameters
+    ----------
+    sheets
+        Name of a sheet -> what is known of it.
+    notes
+        Cells that people see otherwise than they are read.
+    """
+
+    sheets: Mapping[str, SheetFacts]
+    notes: list[str]
+
+
+def read_parts(archive: zipfile.ZipFile, packed: int) -> Parts:
+    """Go through the parts of a workbook.
+
+    Parameters
+    ----------
+    packed
+        Size of the workbook in bytes.
+
+    Raises
+    ------
+    DamagedPartError, ValueError
+        A part is not what it should be.
+    TooLargeError
+        It would need much memory.
+    """
+    members = archive.infolist()
+    size = sum(member.file_size for member in members)
+    if size > MOST_BYTES:
+        raise TooLargeError(f"a workbook of more than {MOST_BYTES >> 20} MB; save the sheet as CSV")
+    if size > max(FREE_BYTES, MOST_PACKING * packed):
+        raise TooLargeError(
+            f"a workbook of {packed:,} bytes that unpacks to {size >> 20} MB; save the sheet as CSV"
+        )
+    names = [member.filename for member in members]
+    if len(set(names)) < len(names) or not OTHER_KINDS.isdisjoint(names):
+        raise DamagedPartError
+    formats = _Formats()
+    for member in members:
+        if member.filename.endswith("styles.xml"):
+            _parse(archive.open(member), formats.start, formats.end)
+    odd = {what: Places() for what in (ERRORS, UNCOMPUTED, MERGED, HIDDEN, STYLED)}
+    sheets: dict[str, _Sheet] = {}
+    for member in members:
+        sheet = _Sheet(formats.showing_more(), odd)
+        try:
+            _parse(archive.open(member), sheet.start, sheet.end, sheet.text)
+        except DamagedPartError:
+            if sheet.is_one:
+                raise
+            _refuse_cells(archive.open(member))
+            continue
+        sheet.refuse_emptiness()
+        sheets[member.filename] = sheet
+    where = "cells of any sheet" if len(sheets) > 1 else "cells"
+    notes = [f"{where} {what}: {places.line()}" for what, places in odd.items() if places.n]
+    facts = {
+        name: SheetFacts(sheets[part].unreadable, sheets[part].merged)
+        for name, part in _names_of(archive).items()
+        if part in sheets
+    }
+    return Parts(facts, notes)
+
+
+def _names_of(archive: zipfile.ZipFile) -> dict[str, str]:
+    """Return the part of an archive that each sheet is, by the sheets' names."""
+    targets = {
+        each.get("Id", ""): each.get("Target", "") for each in _elements(archive, RELATIONS, "Relationship")
+    }
+    parts = {}
+    for sheet in _elements(archive, WORKBOOK, "sheet"):
+        identity = next((value for name, value in sheet.items() if name.endswith(":id")), "")
+        target = targets.get(identity, "")
+        parts[sheet.get("name", "")] = target.removeprefix("/") if target.startswith("/") else f"xl/{target}"
+    return parts
+
+
+def _elements(archive: zipfile.ZipFile, part: str, tag: str) -> list[dict[str, str]]:
+    """Return the attributes of the elements of a part with a tag, in any namespace."""
+    found: list[dict[str, str]] = []
+
+    def start(name: str, attributes: dict[str, str]) -> None:
+        if _local(name) == tag:
+            found.append(attributes)
+
+    if part in archive.namelist():
+        _parse(archive.open(part), start, lambda _: None)
+    return found
+
+
+@dataclass
+class _Formats:
+    """The formats of a workbook's cells."""
+
+    more: set[str] = field(default_factory=lambda: set(PER_CENT))
+    of_cells: list[str] = field(default_factory=list)
+    is_inside: bool = False
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        """Take a format, or a style of cells."""
+        tag = _local(name)
+        if tag == "numFmt" and _SHOWS_MORE.match(attributes.get("formatCode", "")):
+            self.more.add(attributes.get("numFmtId", ""))
+        elif tag == "cellXfs":
+            self.is_inside = True
+        elif tag == "xf" and self.is_inside:
+            self.of_cells.append(attributes.get("numFmtId", ""))
+
+    def end(self, name: str) -> None:
+        """Leave the styles of cells."""
+        if _local(name) == "cellXfs":
+            self.is_inside = False
+
+    def showing_more(self) -> frozenset[str]:
+        """Return the styles, by number, whose cells show more than their number."""
+        return frozenset(str(n) for n, name in enumerate(self.of_cells) if name in self.more)
+
+
+class _Sheet:
+    """A sheet, as its elements come; `is_one` once its first element has shown that it is a sheet."""
+
+    def __init__(self, showing_more: frozenset[str], odd: Mapping[str, Places]) -> None:
+        self.unreadable: list[Cell] = []
+        self.merged: list[Merged] = []
+        self._showing_more, self._odd = showing_more, odd
+        self._height, self._width, self._n_cells = 0, 0, 0
+        self.is_one = False
+        self._place, self._kind, self._style = "", "", ""
+        self._line, self._column = 0, 0
+        self._has_formula = False
+        self._value: str | None = None
+        self._is_value = False
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        """Take an element that begins."""
+        tag = _local(name)
+        if not self.is_one:
+            if tag != "worksheet":
+                raise DamagedPartError
+            self.is_one = True
+        elif tag == "c":
+            self._begin_cell(attributes)
+        elif tag == "v":
+            self._is_value = True
+            if self._style in self._showing_more and self._kind in {"", "n"} and self._place:
+                self._odd[STYLED].add(self._place)
+        elif tag == "f":
+            self._has_formula = True
+        elif tag == "row":
+            self._begin_row(attributes)
+        elif tag == "col" and _is_true(attributes):
+            self._odd[HIDDEN].add(attributes.get("min", ""))
+        elif tag == "mergeCell":
+            self._merge(attributes.get("ref", ""))
+
+    def end(self, name: str) -> None:
+        """Take the end of an element."""
+        tag = _local(name)
+        if tag == "v":
+            self._is_value = False
+        elif tag == "c":
+            self._end_cell()
+
+    def text(self, text: str) -> None:
+        """Take a piece of text; the beginning of a value is kept."""
+        if self._is_value and len(self._value or "") < MOST_TEXT:
+            self._value = (self._value or "") + text[:MOST_TEXT]
+
+    def _merge(self, places: str) -> None:
+        """Take merged cells: of one column, or of several."""
+        first, _, last = places.partition(":")
+        begin, end = _PLACE.fullmatch(first), _PLACE.fullmatch(last)
+        if begin is None or end is None:
+            return  # of no place: the library ignores it too
+        if begin[1].upper() == end[1].upper():
+            self.merged.append(Merged(int(begin[2]), int(end[2]), _number_of(begin[1]) - 1))
+        else:
+            self._odd[MERGED].add(places)
+
+    def _begin_row(self, attributes: Mapping[str, str]) -> None:
+        place = attributes.get("r", "")
+        self._line = int(place) if place.isdecimal() and len(place) < 8 else self._line + 1
+        self._column = 0
+        if _is_true(attributes):
+            self._odd[HIDDEN].add(place or str(self._line))
+
+    def _begin_cell(self, attributes: Mapping[str, str]) -> None:
+        self._place = attributes.get("r", "")
+        self._kind, self._style = attributes.get("t", ""), attributes.get("s", "")
+        self._has_formula, self._value = False, None
+        self._column += 1
+        if self._place:
+            match = _PLACE.fullmatch(self._place)
+            if match is None:
+                raise DamagedPartError
+            self._column, self._line = _number_of(match[1]), int(match[2])
+        self._n_cells += 1
+        self._height, self._width = max(self._height, self._line), max(self._width, self._column)
+        area = self._height * self._width
+        is_usual = self._height <= MOST_ROWS and self._width <= MOST_COLUMNS and area <= MOST_CELLS
+        if not is_usual:
+            what = f"a sheet of {self._height:,} rows and {self._width:,} columns"
+            raise TooLargeError(f"{what}; save its table as CSV")
+
+    def _end_cell(self) -> None:
+        place = self._place or f"{self._line}"
+        value = self._value or ""
+        if self._kind == "e":
+            self._odd[ERRORS].add(place)
+            if value:
+                self.unreadable.append(Cell(self._line, self._column - 1, value[:MOST_TEXT]))
+        elif self._has_formula and not value and self._kind != "str":
+            self._odd[UNCOMPUTED].add(place)
+            self.unreadable.append(Cell(self._line, self._column - 1, NEVER_COMPUTED))
+
+    def refuse_emptiness(self) -> None:
+        """Refuse a sheet that is large and nearly empty."""
+        area = self._height * self._width
+        if area > max(FREE_CELLS, MOST_EMPTY * self._n_cells):
+            what = (
+                f"a sheet of {self._height:,} rows and {self._width:,} columns with {self._n_cells:,} cells"
+            )
+            raise TooLargeError(f"{what}: one lies far from the table; remove it, or save the table as CSV")
+
+
+def _is_true(attributes: Mapping[str, str]) -> bool:
+    return attributes.get("hidden", "") in {"1", "true"}
+
+
+def _number_of(letters: str) -> int:
+    """Return the number of a column, from 1, by its letters."""
+    number = 0
+    for letter in letters.upper():
+        number = 26 * number + ord(letter) - 64
+    return number
+
+
+def _local(name: str) -> str:
+    """Return the name of an element without its prefix."""
+    return name.rpartition(":")[2]
+
+
+def _parse(
+    part: IO[bytes],
+    start: Callable[[str, dict[str, str]], None],
+    end: Callable[[str], None],
+    text: Callable[[str], None] | None = None,
+) -> None:
+    """Parse a part of an archive a piece at a time; a longer one where a tag is longer than a piece.
+
+    Each piece of a tag is gone through again with the next one.
+    """
+    parser = expat.ParserCreate()
+    parser.StartElementHandler, parser.EndElementHandler = start, end
+    parser.CharacterDataHandler = text
+    parser.StartDoctypeDeclHandler = _refuse_doctype
+    size = PIECE_BYTES
+    with part:
+        while piece := part.read(size):
+            before = parser.CurrentByteIndex
+            try:
+                parser.Parse(piece)
+            except expat.ExpatError:
+                raise DamagedPartError from None
+            size = 2 * size if parser.CurrentByteIndex == before else PIECE_BYTES
+        try:
+            parser.Parse(b"", True)
+        except expat.ExpatError:
+            raise DamagedPartError from None
+
+
+def _refuse_doctype(*_: object) -> None:
+    """Refuse a type of document, which may declare entities and which no workbook has."""
+    raise ValueError
+
+
+def _refuse_cells(part: IO[bytes]) -> None:
+    """Refuse a part that is no sheet to us and may be one to the library; its checksum is read with it.
+
+    Raises
+    ------
+    ValueError
+        It has cells.
+    """
+    with part:
+        last = b""
+        while piece := part.read(PIECE_BYTES):
+            if CELLS in last + piece:
+                raise ValueError
+            last = piece[-len(CELLS) :]

@@ -1,0 +1,221 @@
+"""Files of strangers are read in a child with limits: what takes more is one line, and harms nothing else."""
+
+import math
+import os
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from obygaze_features import apart, limits
+from obygaze_features.apart import Child, readers_apart
+from obygaze_features.errors import InputError, ManifestError
+from obygaze_features.limits import Limits, limits_of
+from obygaze_features.manifest import Account, import_spans, read_subtitles
+from obygaze_features.manifest.spans import read_apart
+from obygaze_features.manifest.spans.read_apart import FileContent
+from obygaze_features.manifest.spans.record import RawSpan
+from obygaze_features.manifest.spans.span_file import Reading, SpanFile
+from obygaze_features.manifest.text_tables import Table
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the parent watches there")
+
+SRT = "1\n00:00:01,000 --> 00:00:02,000\nHello\n"
+
+
+@pytest.fixture(scope="module", params=["a fork", "a new Python"])
+def kind(request):
+    """What a child is: of a module's scope, so that forks come before there are other threads."""
+    if request.param == "a fork" and not apart._may_fork():
+        pytest.skip("other threads run here")
+    return request.param
+
+
+@pytest.fixture
+def child(kind, monkeypatch):
+    """A child of both kinds."""
+    monkeypatch.setattr(apart, "_may_fork", lambda: kind == "a fork")
+    with readers_apart() as each:
+        yield each
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Limits of a second and 64 MB above idle."""
+    monkeypatch.setattr(apart, "limits_of", lambda _: Limits(1, 1 << 26))
+
+
+def compute() -> bytes:
+    """Never end."""
+    while True:
+        pass
+
+
+def fill() -> bytes:
+    """Take a gigabyte."""
+    return bytes([len(bytearray(1 << 30)) % 2])
+
+
+def crash() -> bytes:
+    """Die as a library does that reads a damaged file."""
+    os.kill(os.getpid(), signal.SIGSEGV)
+    return b""
+
+
+def connect() -> bytes:
+    """Make a socket."""
+    socket.socket().close()
+    return b""
+
+
+def refuse() -> bytes:
+    """Refuse as a reader does."""
+    raise ManifestError("a.csv: line 3: wrong", "level")
+
+
+def lack() -> bytes:
+    """Open what is not there."""
+    Path("nowhere").read_bytes()
+    return b""
+
+
+def err() -> bytes:
+    """Fail as a bug does."""
+    raise KeyError("bug")
+
+
+def pid() -> bytes:
+    """Return which process this is."""
+    return str(os.getpid()).encode()
+
+
+@pytest.mark.parametrize(("work", "what"), [(compute, "1 s"), (fill, "64 MB"), (crash, "crashed")])
+@pytest.mark.usefixtures("small")
+def test_what_takes_more_than_its_limits_is_given_up_in_a_line(child, work, what, tmp_path):
+    with pytest.raises(InputError, match=what) as raised:
+        child.call(work, path=tmp_path / "a.eaf")
+    assert str(raised.value).startswith(str(tmp_path / "a.eaf"))
+    assert "\n" not in str(raised.value)
+    assert child.call(pid, path=tmp_path)  # the next file has a child again
+
+
+def test_a_child_has_no_network(child):
+    with pytest.raises(PermissionError):
+        child.call(connect, path=Path())
+
+
+def test_a_child_is_kept_for_the_files_of_an_import(child):
+    assert child.call(pid, path=Path()) == child.call(pid, path=Path()) != str(os.getpid()).encode()
+
+
+def test_what_a_reader_raises_is_raised_here(child):
+    with pytest.raises(ManifestError, match="line 3") as raised:
+        child.call(refuse, path=Path())
+    assert raised.value.column == "level"
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        child.call(lack, path=Path())
+    with pytest.raises(RuntimeError, match="KeyError"):
+        child.call(err, path=Path())
+
+
+def test_a_child_reads_on_its_own():
+    def ask(*_):
+        pytest.fail("a child asked another")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(apart._state, "is child", True)
+        patch.setattr(apart, "_ask_worker", ask)
+        with readers_apart() as child:
+            assert isinstance(child, Child)
+            assert child.call(pid, path=Path()) == str(os.getpid()).encode()
+
+
+def test_limits_grow_with_the_file():
+    assert limits_of(0) == Limits(60, 1 << 28)
+    assert limits_of(20_000_000) == Limits(100, (1 << 28) + 600_000_000)
+
+
+@pytest.mark.parametrize("n_threads", [0, 1])
+def test_a_file_reads_the_same_whether_this_process_may_be_forked(tmp_path, n_threads):
+    (tmp_path / "a.srt").write_text(SRT)
+    stop = threading.Event()
+    threads = [threading.Thread(target=stop.wait, daemon=True) for _ in range(n_threads)]
+    for thread in threads:
+        thread.start()
+    account = Account(tmp_path / "a.srt")
+    assert [line.text for line in read_subtitles(tmp_path / "a.srt", account=account)] == ["Hello"]
+    stop.set()
+    assert (account.kind, account.seen, account.used) == ("srt", 1, 1)
+
+
+def half_a_letter(file: SpanFile) -> FileContent[RawSpan]:
+    """Find a text that no UTF-8 has."""
+    return FileContent(file, [RawSpan("line 1", 1.0, float("nan"), "\ud83d")])
+
+
+def test_halves_of_letters_come_back_as_they_are(child, tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("a")
+    (record,) = read_apart.read_apart(child, path, Reading(), half_a_letter).records
+    assert (record.text, record.start_s) == ("\ud83d", 1.0)
+    assert math.isnan(record.end_s)
+
+
+def test_a_message_has_every_fact_of_accounts_and_tables():
+    assert {"path", *read_apart._AccountMessage.__struct_fields__} == {*Account.__dataclass_fields__}
+    assert {"path", *read_apart._TableMessage.__struct_fields__} == {*Table.__dataclass_fields__}
+
+
+def test_python_refuses_sockets_where_the_system_does_not():
+    words = (
+        "from obygaze_features import limits; limits._filter_calls = lambda: False; limits.without_network()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", f"{words}; import socket; socket.socket()"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "PermissionError" in done.stderr
+
+
+def test_the_parent_sees_what_a_process_has_used():
+    assert limits.used_by(os.getpid()).memory > 1 << 20
+    assert not limits.is_over(os.getpid(), Limits(60, 1 << 40), limits.Used(0.0, 0))
+    assert limits.is_over(os.getpid(), Limits(60, 1 << 20), limits.Used(0.0, 0))
+
+
+TEXTGRID = (
+    'File type = "ooTextFile"\nObject class = "TextGrid"\n0\n1\n<exists>\n1\n"IntervalTier" "x" 0 1 1 0 1\n'
+)
+HOSTILE = {
+    "a long text": ("a.TextGrid", lambda n: TEXTGRID + '"' + "a" * (40 * n) + '"\n'),
+    "quotation marks": ("a.TextGrid", lambda n: TEXTGRID + '"' * (10 * n + 1) + "\n"),
+    "a list of players": (
+        "a.csv",
+        lambda n: f"Observation id,Source,Start (s),Stop (s),Behavior\no,{';' * n},1,2,b\n",
+    ),
+    "annotations again and again": ("a.json", lambda n: '{"a": {' + '"annotations":[' * n),
+    "offsets": ("a.txt", lambda n: "#" * n + "\nt\tp\t1.0\t2.0\tw\n"),
+    "carriage returns": ("a.srt", lambda n: "\r" * n + "1\n00:00:01,000 --> 00:00:02,000\nHello\n"),
+    "a name of languages": ("a.csv", lambda n: f"movie,start_s,end_s\n{'.en_us' * (n // 10)}.srt,1,2\n"),
+}
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_files_that_are_made_to_take_long_take_time_and_memory_in_proportion(tmp_path, what):
+    name, text = HOSTILE[what]
+    path = tmp_path / name
+    path.write_text(text(100_000))
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime + time.process_time()
+    with suppress(ManifestError):  # a line that gives it up would be another error
+        import_spans([path], tmp_path)
+    took = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime + time.process_time() - before
+    assert took < 5

@@ -1,0 +1,325 @@
+"""Find every regular expression of the packages, and make the texts on which one could be slow.
+
+A pattern is slow on long texts where an attempt that fails has gone through much of the text, and the next
+attempt begins one character later: time grows with the square of the text's length. `shapes_for` makes texts
+of many repeats of what a pattern itself asks for, on which such a pattern shows.
+"""
+
+import ast
+import importlib
+import pkgutil
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby, product
+from pathlib import Path
+from re import _constants as codes  # type: ignore[attr-defined]  # of the pattern's own parser
+from re import _parser as parser  # type: ignore[attr-defined]
+from typing import Any, NamedTuple
+
+from obygaze_features.file_kinds import XML_PROLOGUE, _kinds
+from obygaze_features.video.stills import STATED
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ("obygaze", "obygaze_features", "obygaze_models", "obygaze_film", "obygaze_studies")
+FIRST, ALL, START, WHOLE = "search", "finditer", "match", "fullmatch"
+METHODS = {
+    "search": FIRST,
+    "match": START,
+    "fullmatch": WHOLE,
+    **dict.fromkeys(("sub", "subn", "split", "findall", "finditer"), ALL),
+}
+"""Methods of a pattern -> the one whose time stands for theirs."""
+
+LARGE = {"torch", "transformers", "ray", "matplotlib"}
+"""Libraries that take seconds to import."""
+USUAL_LETTERS = "a0 A_\t"
+MOST_PAIRED = 9
+"""Letters of which each pair is a unit."""
+BAD_END = "\x01\n"
+MOST_UNITS = 80
+"""Units that are tried of a pattern, the shortest ones: each is more or less a part of a longer one."""
+
+
+class Use(NamedTuple):
+    """A pattern, where it stands, and the method that it is used with."""
+
+    place: str
+    pattern: re.Pattern[Any]
+    method: str
+
+
+# --- every pattern of the packages
+# ---------------------------------------------------------------------------
+def uses() -> tuple[list[Use], list[str]]:
+    """List the patterns of the packages with their uses; and the places of those that no module shows.
+
+    Returns
+    -------
+    uses : list of Use
+        Of module constants, of calls such as `re.search("...", text)`, and of tables of facts.
+    hidden : list of str
+        Modules and sources of patterns that are made while the program runs.
+    """
+    trees = dict(_modules())
+    methods = _methods_by_name(trees.values())
+    found: list[Use] = []
+    hidden: list[str] = []
+    for name, tree in trees.items():
+        calls = list(_calls(tree))
+        names = _names_of(name, tree) if calls else {}
+        for constant, value in names.items():
+            for pattern, method in _patterns_in(value):
+                called = {method} if method else methods.get(constant, {START, FIRST})
+                found += [Use(f"{name}.{constant}", pattern, each) for each in sorted(called)]
+        for call in calls:
+            source = ast.unparse(call)
+            call_pattern = _evaluated(call, names)
+            if call_pattern is None:
+                hidden.append(f"{name}: {source}")
+            elif call.func.attr != "compile":  # type: ignore[attr-defined]
+                method = METHODS[call.func.attr]  # type: ignore[attr-defined]
+                found.append(Use(f"{name}: {source:.60}", call_pattern, method))
+    return [*dict.fromkeys([*found, *_of_facts()])], hidden
+
+
+def _names_of(name: str, tree: ast.Module) -> Mapping[str, Any]:
+    """Return what a module defines; of one that imports a large library, its patterns alone."""
+    imported = {alias.name for node in tree.body if isinstance(node, ast.Import) for alias in node.names}
+    imported |= {str(node.module).partition(".")[0] for node in tree.body if isinstance(node, ast.ImportFrom)}
+    if imported.isdisjoint(LARGE):
+        return vars(importlib.import_module(name))
+    names: dict[str, Any] = {"re": re}
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+            pattern = _evaluated(node.value, names) if node.value in _calls(node) else None
+            names |= {target.id: pattern for target in node.targets if isinstance(target, ast.Name)}
+    return names
+
+
+def _modules() -> Iterator[tuple[str, ast.Module]]:
+    """Yield the name and the syntax of each module."""
+    for package in PACKAGES:
+        for module in pkgutil.walk_packages([str(ROOT / package)], f"{package}."):
+            if module.name.endswith("__main__"):  # runs the command
+                continue
+            path = ROOT.joinpath(*module.name.split("."))
+            path = path / "__init__.py" if module.ispkg else path.with_suffix(".py")
+            yield module.name, ast.parse(path.read_text(encoding="utf-8"))
+
+
+def _methods_by_name(trees: Iterable[ast.Module]) -> Mapping[str, set[str]]:
+    """Return the methods by which each constant is used, in any module."""
+    methods: dict[str, set[str]] = {}
+    for tree in trees:
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.Attribute) or node.attr not in METHODS:
+                continue
+            owner = node.value
+            if isinstance(owner, ast.Subscript):
+                owner = owner.value
+            name = getattr(owner, "id", getattr(owner, "attr", ""))
+            methods.setdefault(name, set()).add(METHODS[node.attr])
+    return methods
+
+
+def _patterns_in(value: object) -> Iterator[tuple[re.Pattern[Any], str]]:
+    """Yield the patterns that a constant holds, with the method that it binds, if any."""
+    if isinstance(value, re.Pattern):
+        yield value, ""
+    elif isinstance(getattr(value, "__self__", None), re.Pattern):
+        yield value.__self__, METHODS[value.__name__]  # type: ignore[attr-defined]
+    elif type(value) is dict:
+        yield from _patterns_in(tuple(value.values()))
+    elif isinstance(value, list | tuple):
+        for each in value:
+            if isinstance(each, re.Pattern):
+                yield each, ""
+
+
+def _calls(tree: ast.AST) -> Iterator[ast.Call]:
+    """Yield the calls of functions of `re` that take a pattern."""
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and getattr(node.func.value, "id", "") == "re"
+            and node.func.attr in {"compile", *METHODS}
+        ):
+            yield node
+
+
+def _evaluated(call: ast.Call, names: Mapping[str, Any]) -> re.Pattern[Any] | None:
+    """Compile the pattern of a call; None where it depends on more than the module's constants."""
+    flags = [word.value for word in call.keywords if word.arg == "flags"]
+    first_flag = {"compile": 1, "sub": 3, "subn": 3}.get(call.func.attr, 2)  # type: ignore[attr-defined]
+    flags += [] if call.func.attr == "split" else call.args[first_flag : first_flag + 1]  # type: ignore[attr-defined]
+    try:
+        pattern, *more = (
+            eval(compile(ast.Expression(node), "", "eval"), dict(names))  # noqa: S307 - our own source
+            for node in [call.args[0], *flags]
+        )
+    except NameError:
+        return None
+    return re.compile(pattern, *more)
+
+
+def _of_facts() -> Iterator[Use]:
+    """Yield the patterns of tables of facts."""
+    folder = ROOT / "obygaze_features"
+    kinds = tomllib.loads((folder / "manifest/spans/kinds.toml").read_text(encoding="utf-8"))
+    for name, facts in kinds["kinds"].items():
+        if "holds" in facts:
+            holds = facts["holds"].replace("{xml}", XML_PROLOGUE)
+            yield Use(f"kinds.{name}.holds", re.compile(holds, re.MULTILINE | re.IGNORECASE), FIRST)
+        if "anywhere" in facts:
+            yield Use(f"kinds.{name}.anywhere", re.compile(facts["anywhere"].encode()), FIRST)
+        for key in {"cell", "read"} & facts.keys():
+            yield Use(f"kinds.{name}.{key}", re.compile(facts[key], re.IGNORECASE), WHOLE)
+    for number, near in enumerate(kinds["not_read"]):
+        yield Use(f"kinds.not_read.{number}", re.compile(near["holds"]), FIRST)
+    for source in STATED:
+        yield Use("video.stills.STATED", re.compile(source), FIRST)
+    for binary in (False, True):
+        for source, kind in _kinds(binary=binary):
+            yield Use(f"file_kinds: {kind.name}", re.compile(source, re.DOTALL), START)
+
+
+# --- texts on which a pattern could be slow
+# ---------------------------------------------------------------------------
+class Shape(NamedTuple):
+    """A text that a pattern could be slow on: a beginning, a unit that is repeated, and an end."""
+
+    begin: str
+    unit: str
+    end: str
+
+    def text(self, n: int) -> str:
+        """Return the text with n units."""
+        return self.begin + self.unit * n + self.end
+
+
+def shapes_for(pattern: re.Pattern[Any]) -> list[Shape]:
+    """Make shapes of a pattern's own literals and repeats, each with and without an end that does not fit."""
+    source, flags = pattern.pattern, pattern.flags
+    if isinstance(source, bytes):
+        source, flags = source.decode("latin-1"), flags & ~re.UNICODE
+    tree = parser.parse(source, flags)
+    letters = "".join(dict.fromkeys([*_literals(tree), *USUAL_LETTERS]))
+    begins: dict[str, dict[str, None]] = {}
+    for begin, sequence in _sequences(tree, letters, ""):
+        samples = [_sample([item], letters) for item in _joined_literals(sequence)]
+        for first in range(len(samples)):
+            for last in range(first, len(samples)):
+                unit = "".join(samples[first : last + 1])
+                begins.setdefault(unit, {})[begin + "".join(samples[:first])] = None
+    units = [*letters, *("".join(pair) for pair in product(letters[:MOST_PAIRED], repeat=2))]
+    units += sorted(begins, key=len)[:MOST_UNITS]
+    units.append(_sample(tree, letters))
+    shapes: dict[Shape, None] = {}
+    for unit in filter(None, units):
+        for begin in ("", *list(begins.get(unit, ()))[:2]):
+            for end in ("", BAD_END):
+                shapes[Shape(begin, unit, end)] = None
+    return list(shapes)
+
+
+def _joined_literals(sequence: Sequence[Any]) -> list[Any]:
+    """Join the literals of a sequence that follow each other, as one node of the parser's own kind."""
+    joined: list[Any] = []
+    for is_literal, items in groupby(sequence, lambda item: item[0] is codes.LITERAL):
+        run = list(items)
+        joined += [(codes.ATOMIC_GROUP, run)] if is_literal else run
+    return joined
+
+
+def _literals(tree: Any) -> Iterator[str]:
+    """Yield the characters that a pattern names."""
+    for code, value in tree:
+        if code in (codes.LITERAL, codes.NOT_LITERAL):
+            yield chr(value)
+        elif code is codes.IN:
+            yield from (chr(each[1]) for each in value if each[0] is codes.LITERAL)
+        else:
+            for part in _parts(code, value):
+                yield from _literals(part)
+
+
+def _parts(code: Any, value: Any) -> Sequence[Any]:
+    """Return the patterns inside a node."""
+    parts: list[Any] = []
+    if code in (codes.MAX_REPEAT, codes.MIN_REPEAT, codes.POSSESSIVE_REPEAT):
+        parts = [value[2]]
+    elif code is codes.SUBPATTERN:
+        parts = [value[3]]
+    elif code is codes.BRANCH:
+        parts = list(value[1])
+    elif code in (codes.ASSERT, codes.ASSERT_NOT):
+        parts = [value[1]]
+    elif code is codes.ATOMIC_GROUP:
+        parts = [value]
+    elif code is codes.GROUPREF_EXISTS:
+        parts = [part for part in value[1:] if part]
+    return parts
+
+
+def _sequences(tree: Any, letters: str, begin: str) -> Iterator[tuple[str, list[Any]]]:
+    """Yield each sequence of nodes, with a text that fits what stands before it."""
+    items = list(tree)
+    yield begin, items
+    before = begin
+    for item in items:
+        for part in _parts(*item):
+            yield from _sequences(part, letters, before)
+        before += _sample([item], letters)
+
+
+def _sample(tree: Iterable[tuple[Any, Any]], letters: str) -> str:
+    """Write a short text that fits a pattern, but for what it looks around for; each repeat at least once."""
+    text = ""
+    for code, value in tree:
+        if code is codes.LITERAL:
+            text += chr(value)
+        elif code in (codes.NOT_LITERAL, codes.ANY, codes.IN):
+            inside = value if code is codes.IN else [(code, value)]
+            text += _letter(inside, letters)
+        elif code in (codes.MAX_REPEAT, codes.MIN_REPEAT, codes.POSSESSIVE_REPEAT):
+            text += _sample(value[2], letters) * max(1, min(value[0], 60)) * bool(value[1])
+        elif code in (codes.ASSERT, codes.ASSERT_NOT):
+            continue
+        else:
+            parts = _parts(code, value)
+            text += _sample(parts[0], letters) if parts else ""
+    return text
+
+
+def _letter(inside: Sequence[tuple[Any, Any]], letters: str) -> str:
+    """Choose a letter of a class: a usual one, or one that the pattern names, or of a range of it."""
+    ranges = "".join(chr(value[0]) for code, value in inside if code is codes.RANGE)
+    for letter in (*USUAL_LETTERS, *letters, *ranges):
+        if _is_in(letter, inside):
+            return letter
+    return ""
+
+
+def _is_in(letter: str, inside: Sequence[tuple[Any, Any]]) -> bool:
+    """Return whether a letter is in a class."""
+    is_negated = bool(inside) and inside[0][0] is codes.NEGATE
+    for code, value in inside:
+        fits = (
+            (code is codes.LITERAL and ord(letter) == value)
+            or (code is codes.NOT_LITERAL and ord(letter) != value)
+            or (code is codes.ANY and letter != "\n")
+            or (code is codes.RANGE and value[0] <= ord(letter) <= value[1])
+            or (code is codes.CATEGORY and _is_of(letter, value))
+        )
+        if fits:
+            return not is_negated
+    return is_negated
+
+
+def _is_of(letter: str, category: Any) -> bool:
+    """Return whether a letter is a digit, blank or word, or is none."""
+    kinds = {"DIGIT": letter.isdigit(), "SPACE": letter.isspace(), "WORD": letter.isalnum() or letter == "_"}
+    name = str(category).removeprefix("CATEGORY_").removeprefix("UNI_")
+    return not kinds[name.removeprefix("NOT_")] if name.startswith("NOT_") else kinds[name]

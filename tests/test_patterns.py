@@ -1,0 +1,120 @@
+"""No pattern takes time that grows with the square of a text, whatever the text."""
+
+import math
+import re
+import time
+from collections import deque
+from collections.abc import Callable
+
+import pytest
+
+from tests.patterns import ALL, Shape, Use, shapes_for, uses
+
+FEW_UNITS, UNITS = 18, 2000
+QUICK_S = 0.002
+"""CPU seconds that linear patterns stay below at `UNITS` units; quadratic ones take tens of milliseconds."""
+MOST_CHARACTERS = 100_000
+MOST_RATIO = 3.0
+"""Of the time for twice as many units to that for `UNITS`; 4 is quadratic, 2 is linear."""
+REPEATS = 5
+
+
+def _work(use: Use, text: str) -> Callable[[], object]:
+    """Return what applies a pattern to a text as the packages do."""
+    subject = text.encode("utf-8", "replace") if isinstance(use.pattern.pattern, bytes) else text
+    if use.method == ALL:
+        return lambda: deque(use.pattern.finditer(subject), 0)
+    return lambda: getattr(use.pattern, use.method)(subject)
+
+
+def _cpu_s(work: Callable[[], object], repeats: int = 1) -> float:
+    """Return the least CPU time of some repeats, in seconds."""
+    took = []
+    for _ in range(repeats):
+        start = time.thread_time()
+        work()
+        took.append(time.thread_time() - start)
+    return min(took)
+
+
+def slow_shape(use: Use) -> tuple[Shape, float] | None:
+    """Return the first shape on which a pattern is slower than linear, with the ratio of its times."""
+    for shape in shapes_for(use.pattern):
+        if _is_slow(use, shape, FEW_UNITS):
+            return shape, math.inf
+        if not _is_slow(use, shape, UNITS):
+            continue
+        n = min(UNITS, MOST_CHARACTERS // len(shape.unit))
+        once = _cpu_s(_work(use, shape.text(n)), REPEATS)
+        twice = _cpu_s(_work(use, shape.text(2 * n)), REPEATS)
+        if twice > MOST_RATIO * once:
+            return shape, twice / once
+    return None
+
+
+def _is_slow(use: Use, shape: Shape, n: int) -> bool:
+    """Return whether a pattern takes longer than every linear one, more than once."""
+    work = _work(use, shape.text(min(n, MOST_CHARACTERS // len(shape.unit))))
+    return _cpu_s(work) > QUICK_S and _cpu_s(work, REPEATS) > QUICK_S
+
+
+KNOWN_HIDDEN = {
+    "obygaze_features.backbones.checkpoint": "keys of networks.toml, on names of tensors",
+    "obygaze_features.backbones.xclip_lsmdc_network": "a name of ours, escaped",
+    "obygaze_features.file_kinds": "file_kinds.toml, here too",
+    "obygaze_features.manifest.spans.instant": "in a constant, here too",
+    "obygaze_features.manifest.spans.sources": "kinds.toml, here too",
+    "obygaze_features.manifest.spans.tool_tables": "kinds.toml, here too",
+    "obygaze_features.text_records": "two line ends of two bytes",
+    "obygaze_features.video.boxes": "constants that are here too, one or the other",
+    "obygaze_features.video.file_facts": "a name of DVDs",
+    "obygaze_features.video.late_streams": "classes of single bytes",
+    "obygaze_features.video.stills": "a constant's keys, here too",
+    "obygaze_features.video.stream": "a line of FFmpeg",
+}
+"""Modules that make patterns while they run, and of what."""
+
+
+@pytest.fixture(scope="module")
+def found() -> tuple[list[Use], list[str]]:
+    """The patterns of all packages, and what makes others."""
+    return uses()
+
+
+def test_no_pattern_takes_time_that_grows_with_the_square_of_a_text(found):
+    slow = {}
+    for use in found[0]:
+        shape = slow_shape(use)
+        if shape is not None:
+            slow[f"{use.place} ({use.method})"] = shape
+    assert not slow
+
+
+def test_every_pattern_is_looked_at(found):
+    assert len(found[0]) > 200
+    assert {place.partition(":")[0] for place in found[1]} <= KNOWN_HIDDEN.keys()
+
+
+@pytest.mark.parametrize(
+    ("pattern", "method"),
+    [
+        (r"[|;\s]*player #\d+ *:", ALL),
+        (r"<c [^>]*?r=\"([A-Z]{1,3})", ALL),
+        (r"\b[A-Za-z][A-Za-z0-9+.-]*:/[^/\s@]+@", ALL),
+        (r"#.*offset: *(-?\d+)", "search"),
+        (r'\A[^\0]*"annotations"\s*:\s*\[[^\]]*"segment"', "search"),
+        (r".* - .*", "fullmatch"),
+        (r"(?:a|a)*b", "match"),
+        (r"\r*\n|\r", ALL),
+    ],
+)
+def test_patterns_that_are_slow_are_found(pattern, method):
+    assert slow_shape(Use("planted", re.compile(pattern), method)) is not None
+
+
+@pytest.mark.parametrize(
+    ("pattern", "method"),
+    [(r'"[^"]*+"', ALL), (r"[a-z]{1,9}:", ALL), (r".*x", "match"), (r"a*b", "match")],
+)
+def test_patterns_that_are_linear_pass(pattern, method):
+    assert slow_shape(Use("planted", re.compile(pattern), method)) is None
