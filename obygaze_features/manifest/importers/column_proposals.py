@@ -430,6 +430,19 @@ class _Proposer:
         if not self.proposal.wide and not is_wide:
             self._take_unknown_concepts()
         self._take_unknown_marks()
+        if not self._has("level") and not self.proposal.wide and not is_wide and self._has("concepts"):
+            self._take_numbers()
+
+    def _take_numbers(self) -> None:
+        """Find the one column of numbers beside concepts that can be levels, where no other is."""
+        if self._given.has_none_of("level"):
+            return
+        names = self._words.codebook.level_names
+        columns = [column for column in self._rest if self._has_few(column) and not names_of_heading(column)]
+        columns = [column for column in columns if meanings_of_numbers(self._cells[column], names)]
+        if len(columns) == 1:
+            self._take("level", columns)
+            self.proposal.held.append(f"numbers that may be levels ({columns[0]!r})")
 
     def _are_of_annotators(self) -> bool:
         """Return whether levels beside a column `level` are another annotator's: nobody is named."""

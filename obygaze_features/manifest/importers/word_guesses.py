@@ -64,7 +64,7 @@ def label_near(text: str, words: LabelWords) -> str:
     'Clothing'
     """
     bare = text.strip(" ?!*.~()[]")
-    doubted = words.level_of(bare) or words.concept_of(bare)
+    doubted = label_like(bare, words) or label_like(text, words)
     if doubted:
         return doubted
     written = plain(text)
