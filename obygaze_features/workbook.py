@@ -1,4 +1,4 @@
-"""Read a sheet of a spreadsheet's workbook (.xlsx) as a table of texts."""
+"""Read sheets of a spreadsheet's workbook (.xlsx, .ods) as tables of texts."""
 
 import io
 import math
@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from obygaze_features.errors import ObygazeError, install_command
 from obygaze_features.text import number_of
@@ -21,6 +21,7 @@ from obygaze_features.workbook_parts import (
     SheetFacts,
     TooLargeError,
     read_parts,
+    refuse_large_document,
 )
 
 DAMAGED = "damaged, encrypted or of an unknown version: save it again, or its sheet as CSV (UTF-8)"
@@ -36,12 +37,30 @@ FIRST_DAYS = datetime(1899, 12, 31), datetime(1904, 1, 1)  # noqa: DTZ001 - cell
 SHEET = "sheet"
 """Heading of the column that names the sheet of each row, where several with one header are read."""
 
-_CLOCK = re.compile(r"\d\d+:\d\d:\d\d(?:\.\d+)?")
+CLOCK_CELL = re.compile(r"\d\d+:\d\d:\d\d(?:\.\d+)?")
+"""A time as cells of workbooks are written here."""
+
+
+class Workbook(NamedTuple):
+    """The sheets of a workbook that hold something, what is odd in their cells, and which are hidden."""
+
+    sheets: dict[str, Records]
+    notes: tuple[str, ...]
+    hidden: frozenset[str]
 
 
 def is_workbook(content: bytes) -> bool:
-    """Return whether a file is a workbook of a spreadsheet (.xlsx)."""
+    """Return whether a file is a workbook of a spreadsheet (.xlsx, .ods)."""
+    if is_open_document(content):
+        return True
     return content.startswith(b"PK\3\4") and (b"[Content_Types]" in content or b"xl/" in content)
+
+
+def is_open_document(content: bytes) -> bool:
+    """Return whether a file is a spreadsheet of OpenDocument (.ods)."""
+    return (
+        content.startswith(b"PK\3\4") and b"application/vnd.oasis.opendocument.spreadsheet" in content[:200]
+    )
 
 
 def read_sheet(
@@ -68,6 +87,23 @@ def read_sheet(
     ObygazeError
         It is no workbook, too large, or python-calamine is not installed.
     """
+    book = read_workbook(path, content, refusal)
+    sheets = book.sheets
+    heads = {name: [cells for _, cells in records[:HEADER_ROWS]] for name, records in sheets.items()}
+    largest = max(sheets, key=lambda name: n_filled(sheets[name]))
+    own = next((name for name in sheets if any(map(is_header, heads[name]))), largest)
+    read = sheets_together(book, own)
+    return read.records, sheet_notes(book, read)
+
+
+def read_workbook(path: Path, content: bytes, refusal: type[ObygazeError]) -> Workbook:
+    """Read all sheets of a workbook that hold something; see `read_sheet`.
+
+    Raises
+    ------
+    ObygazeError
+        It is no workbook, too large, has no cells, or python-calamine is not installed.
+    """
     try:
         import python_calamine as calamine  # noqa: PLC0415 - an extra
     except ModuleNotFoundError:
@@ -76,39 +112,36 @@ def read_sheet(
             f"{install_command('obygaze[xlsx]')}"
         ) from None
     parts = _parts(path, content, refusal)
-    notes = parts.notes
     try:
         book = calamine.CalamineWorkbook.from_filelike(io.BytesIO(content))
         hidden = {
             each.name: each.visible != calamine.SheetVisibleEnum.Visible for each in book.sheets_metadata
         }
         names = sorted(book.sheet_names, key=hidden.__getitem__)  # those that people see first
-        sheets = {name: book.get_sheet_by_name(name).to_python(skip_empty_area=False) for name in names}
+        values = {name: book.get_sheet_by_name(name).to_python(skip_empty_area=False) for name in names}
     except (calamine.CalamineError, OSError, ValueError):
-        raise refusal(f"{path}: an Excel workbook that is {DAMAGED}") from None
-    filled = [name for name, rows in sheets.items() if rows]
-    if not filled:
+        raise refusal(f"{path}: a workbook that is {DAMAGED}") from None
+    sheets = {}
+    for name, cells_of_sheet in values.items():
+        records = _records(path, cells_of_sheet, parts.sheets.get(name, NO_FACTS), refusal)
+        if records:
+            sheets[name] = records
+    if not sheets:
         raise refusal(f"{path}: its sheets are empty")
-    heads = {name: ([*map(_text, row)] for row in sheets[name][:HEADER_ROWS]) for name in filled}
-    largest = max(filled, key=lambda name: _n_filled(sheets[name]))
-    own = next((name for name in filled if any(map(is_header, heads[name]))), largest)
-    records = _records(path, sheets[own], parts.sheets.get(own, NO_FACTS), refusal)
-    read = [own]
-    visible = [name for name in filled if name != own and not hidden[name]]
-    more = {name: _records(path, sheets[name], parts.sheets.get(name, NO_FACTS), refusal) for name in visible}
-    header = _shared_header(records, more.values())
-    if header is not None:
-        alike = {name: others for name, others in more.items() if _line_of(header, others) is not None}
-        records = _together({own: records, **alike}, header)
-        read += alike
-        notes.append(
-            f"sheets {', '.join(map(repr, read))} read together, each row with its sheet and its line"
-        )
-    clocks = [cell for _, cells in records for cell in cells if _CLOCK.fullmatch(cell)]
-    if clocks and all(cell.endswith((":00", ":00.000")) for cell in clocks):
-        notes.append(f"times are whole minutes ({clocks[-1]}): 1:30 in a cell is 1 h 30 min, 0:01:30 is 90 s")
-    others = [f"sheet {name!r} left out: {own!r} is read" for name in filled if name not in read]
-    return records, (*others, *notes)
+    return Workbook(sheets, tuple(parts.notes), frozenset(name for name in sheets if hidden.get(name)))
+
+
+def clock_notes(records: Records) -> list[str]:
+    """Say where the times of a sheet are whole minutes, as where 1:30 was meant as a minute and a half."""
+    clocks = [cell for _, cells in records for cell in cells if CLOCK_CELL.fullmatch(cell)]
+    if clocks and all(map(is_of_whole_minutes, clocks)):
+        return [f"times are whole minutes ({clocks[-1]}): 1:30 in a cell is 1 h 30 min, 0:01:30 is 90 s"]
+    return []
+
+
+def is_of_whole_minutes(cell: str) -> bool:
+    """Return whether a cell is a time as workbooks keep it, without seconds."""
+    return CLOCK_CELL.fullmatch(cell) is not None and cell.endswith((":00", ":00.000"))
 
 
 def _records(
@@ -175,9 +208,38 @@ def _together(sheets: Mapping[str, Records], header: Sequence[str]) -> Records:
     return joined
 
 
-def _n_filled(rows: Sequence[Sequence[Any]]) -> int:
+class Sheets(NamedTuple):
+    """The records of a sheet, with those of others below the same header, and the names of all of these."""
+
+    records: Records
+    names: list[str]
+
+
+def sheets_together(book: Workbook, own: str) -> Sheets:
+    """Put a sheet and those of its header into one table, each row with its sheet; a sheet alone stays so."""
+    records = book.sheets[own]
+    more = {name: rows for name, rows in book.sheets.items() if name != own and name not in book.hidden}
+    header = _shared_header(records, more.values())
+    if header is None:
+        return Sheets(records, [own])
+    alike = {name: rows for name, rows in more.items() if _line_of(header, rows) is not None}
+    return Sheets(_together({own: records, **alike}, header), [own, *alike])
+
+
+def sheet_notes(book: Workbook, read: Sheets) -> tuple[str, ...]:
+    """Say which sheets are read together, which are left out, and what is odd in cells."""
+    own = read.names[0]
+    notes = [f"sheet {name!r} left out: {own!r} is read" for name in book.sheets if name not in read.names]
+    notes += book.notes
+    if len(read.names) > 1:
+        shown = ", ".join(map(repr, read.names))
+        notes.append(f"sheets {shown} read together, each row with its sheet and its line")
+    return (*notes, *clock_notes(read.records))
+
+
+def n_filled(records: Records) -> int:
     """Count the cells of a sheet that are not empty."""
-    return sum(cell not in {"", None} for row in rows for cell in row)
+    return sum(bool(cell) for _, cells in records for cell in cells)
 
 
 def _fill_merged(rows: list[list[str]], merged: Sequence[Merged]) -> None:
@@ -210,11 +272,14 @@ def _parts(path: Path, content: bytes, refusal: type[ObygazeError]) -> Parts:
     """Go through the parts of a workbook, and refuse what is damaged or would need much memory."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            if is_open_document(content):
+                refuse_large_document(archive, len(content))
+                return Parts({}, [])
             return read_parts(archive, len(content))
     except TooLargeError as error:
         raise refusal(f"{path}: {error}") from None
     except (DamagedPartError, *DAMAGES, NotImplementedError, RuntimeError, EOFError, OSError, ValueError):
-        raise refusal(f"{path}: an Excel workbook that is {DAMAGED}") from None
+        raise refusal(f"{path}: a workbook that is {DAMAGED}") from None
 
 
 def _text(cell: Any) -> str:

@@ -34,6 +34,11 @@ SHOWN_PLACES: Final = 3
 
 RELATIONS: Final = "xl/_rels/workbook.xml.rels"
 WORKBOOK: Final = "xl/workbook.xml"
+CONTENT_TYPES: Final = "[Content_Types].xml"
+DOCUMENT: Final = "content.xml"
+"""Part of a spreadsheet of OpenDocument with all of its sheets."""
+MOST_DIGITS: Final = 9
+"""Of a number of repetitions."""
 CELLS: Final = b"sheetData"
 """Element in which a sheet has its cells."""
 OTHER_KINDS: Final = {"mimetype", "content.xml", "xl/workbook.bin"}
@@ -141,13 +146,7 @@ def read_parts(archive: zipfile.ZipFile, packed: int) -> Parts:
         It would need much memory.
     """
     members = archive.infolist()
-    size = sum(member.file_size for member in members)
-    if size > MOST_BYTES:
-        raise TooLargeError(f"a workbook of more than {MOST_BYTES >> 20} MB; save the sheet as CSV")
-    if size > max(FREE_BYTES, MOST_PACKING * packed):
-        raise TooLargeError(
-            f"a workbook of {packed:,} bytes that unpacks to {size >> 20} MB; save the sheet as CSV"
-        )
+    _refuse_packing(members, packed)
     names = [member.filename for member in members]
     if len(set(names)) < len(names) or not OTHER_KINDS.isdisjoint(names):
         raise DamagedPartError
@@ -176,6 +175,72 @@ def read_parts(archive: zipfile.ZipFile, packed: int) -> Parts:
         if part in sheets
     }
     return Parts(facts, notes)
+
+
+def refuse_large_document(archive: zipfile.ZipFile, packed: int) -> None:
+    """Refuse a spreadsheet of OpenDocument that would need much memory: it repeats cells by a number.
+
+    Parameters
+    ----------
+    packed
+        Size of the file in bytes.
+
+    Raises
+    ------
+    DamagedPartError, ValueError
+        It has no part with cells, or parts of a workbook of another kind, or a part is no XML.
+    TooLargeError
+        It would need much memory.
+    """
+    members = archive.infolist()
+    _refuse_packing(members, packed)
+    names = [member.filename for member in members]
+    is_of_another_kind = any(name.startswith("xl/") for name in names) or CONTENT_TYPES in names
+    if len(set(names)) < len(names) or is_of_another_kind or DOCUMENT not in names:
+        raise DamagedPartError
+    cells = _DocumentCells()
+    _parse(archive.open(DOCUMENT), cells.start, cells.end)
+
+
+class _DocumentCells:
+    """Count the cells of a spreadsheet of OpenDocument that have a value, as its elements come."""
+
+    def __init__(self) -> None:
+        self._n_cells, self._n_of_row, self._row_repeats = 0, 0, 1
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        """Take an element that begins."""
+        tag = _local(name)
+        named = {_local(key): value for key, value in attributes.items()}
+        if tag == "table-row":
+            self._n_of_row, self._row_repeats = 0, _repeats(named.get("number-rows-repeated", "1"))
+        elif tag == "table-cell" and "value-type" in named:
+            self._n_of_row += _repeats(named.get("number-columns-repeated", "1"))
+            if self._n_cells + self._n_of_row * self._row_repeats > MOST_CELLS:
+                raise TooLargeError(f"a workbook of more than {MOST_CELLS:,} cells; save its table as CSV")
+
+    def end(self, name: str) -> None:
+        """Take the end of an element."""
+        if _local(name) == "table-row":
+            self._n_cells += self._n_of_row * self._row_repeats
+
+
+def _repeats(text: str) -> int:
+    """Read how often a cell or row is repeated."""
+    if not text.isdecimal() or len(text) > MOST_DIGITS:
+        raise DamagedPartError
+    return int(text)
+
+
+def _refuse_packing(members: Sequence[zipfile.ZipInfo], packed: int) -> None:
+    """Refuse a workbook that would fill the memory when it is unpacked."""
+    size = sum(member.file_size for member in members)
+    if size > MOST_BYTES:
+        raise TooLargeError(f"a workbook of more than {MOST_BYTES >> 20} MB; save the sheet as CSV")
+    if size > max(FREE_BYTES, MOST_PACKING * packed):
+        raise TooLargeError(
+            f"a workbook of {packed:,} bytes that unpacks to {size >> 20} MB; save the sheet as CSV"
+        )
 
 
 def _names_of(archive: zipfile.ZipFile) -> dict[str, str]:

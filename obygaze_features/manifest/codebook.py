@@ -173,14 +173,15 @@ class Codebook:
         >>> builtin_codebook("obygaze12").split_concepts("Body, Look; Clothes")
         ('Body', 'Look', 'Clothes')
         """
-        if not self._has_commas:
+        if self.has_commas_between:
             text = text.replace(",", ";")
         parts = [part.strip() for part in text.split(";")]
         return tuple(part for part in parts if part)
 
     @cached_property
-    def _has_commas(self) -> bool:
-        return any("," in spelling for concept in self.concepts for spelling in concept.spellings)
+    def has_commas_between(self) -> bool:
+        """Whether commas stand between concepts, as no concept has one."""
+        return not any("," in spelling for concept in self.concepts for spelling in concept.spellings)
 
     def task(self, name: str) -> Task:
         """Find a task by its name.

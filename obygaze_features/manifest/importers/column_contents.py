@@ -28,6 +28,9 @@ NO: Final = {
 MOST = 2 / 3
 """Share of a column's cells from which on they say what the column is: others are remarks, or mistyped."""
 
+SHORTEST: Final = 4
+"""Letters of a label that is looked for inside a longer heading."""
+
 _RANGE = re.compile(
     r"(.{0,40}?\d.{0,40}?)\s{0,9}(?:[-–—~→]|-->|\bto\b|\btill\b|\bbis\b|\bà\b|\ba\b|\bal?\b)\s{0,9}(\d.{0,40})"
 )
@@ -144,7 +147,8 @@ def content_of(cells: Sequence[str], words: LabelWords) -> Content:
 
     Cells that say that there is no label count as none.
     """
-    said = [cell for cell in cells if not words.is_no_concept(cell) and not is_unreadable(cell)]
+    said = [cell for cell in cells if words.level_of(cell) or not words.is_no_concept(cell)]
+    said = [cell for cell in said if not is_unreadable(cell)]
     labels = [words.labels_of(cell) for cell in said]
     n_levels = sum(label is not None and bool(label.level) for label in labels)
     n_concepts = sum(label is not None and not label.level for label in labels)
@@ -157,6 +161,9 @@ def label_of_heading(heading: str, words: LabelWords) -> str:
     What stands in brackets does not count, nor a word for concepts or levels in front: `Concept: Look`.
     """
     for text in (heading, bare_heading(heading), _without_role(heading)):
+        label = words.level_of(text) or words.concept_of(text)
+        if label:
+            return label
         labels = words.labels_of(text.strip())
         if labels is not None and len(labels.words) == 1:
             return labels.words[0]
@@ -177,11 +184,29 @@ def are_marks(cells: Sequence[str]) -> bool:
 
 def is_of_marks(table: Table, column: str, words: LabelWords) -> bool:
     """Return whether a column is headed by a label, and says by marks where it is."""
-    if not label_of_heading(column, words):
+    label = label_of_heading(column, words)
+    if not label:
         return False
     cells = readable_cells(table, column)
+    is_of_concept = label in words.codebook.concept_names
     are_labels = content_of(cells, words).are_labels
-    return are_marks(cells) and not (are_labels and len(set(cells)) > 1)
+    return are_marks(cells) and (is_of_concept or not are_labels or len(set(cells)) < 2)
+
+
+def label_in_heading(heading: str, words: LabelWords) -> str:
+    """Return the level or concept that a heading holds among other words; the longest, "" if none.
+
+    Examples
+    --------
+    >>> from obygaze_features import builtin_codebook
+    >>> label_in_heading("Is her body shown?", LabelWords(builtin_codebook("obygaze12")))
+    'Body'
+    """
+    text = " ".join(["", *re.findall(r"[^\W_]+", plain(heading)), ""])
+    known = [
+        spelling for spelling in words.spellings if len(spelling) >= SHORTEST and f" {spelling} " in text
+    ]
+    return words.spellings[max(known, key=len)] if known else ""
 
 
 def whole_numbers(cells: Sequence[str]) -> list[int] | None:

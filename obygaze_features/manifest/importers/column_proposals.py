@@ -5,6 +5,7 @@ times, labels, films and annotators, in this order; each takes the columns that 
 comes out are the options of `manifest import spans` that read all of it, as one line.
 """
 
+import re
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,6 +19,7 @@ from obygaze_features.errors import ManifestError
 from obygaze_features.lines import csv_line
 from obygaze_features.manifest.importers.column_contents import (
     MOST,
+    YES,
     Content,
     are_clocks,
     are_files,
@@ -26,12 +28,24 @@ from obygaze_features.manifest.importers.column_contents import (
     are_times,
     content_of,
     is_of_marks,
+    label_in_heading,
     label_of_heading,
     readable_cells,
     seconds_in,
     whole_numbers,
 )
+from obygaze_features.manifest.importers.columns import role_of_heading
 from obygaze_features.manifest.importers.table_layout import SECTION, Layout
+from obygaze_features.manifest.importers.table_rows import SUMS
+from obygaze_features.manifest.importers.word_guesses import (
+    are_few_words,
+    are_lists,
+    explained_words,
+    label_like,
+    label_near,
+    legend_rows,
+    listed_parts,
+)
 from obygaze_features.manifest.spans.headings import (
     DURATION,
     KNOWN_HEADINGS,
@@ -45,9 +59,9 @@ from obygaze_features.manifest.spans.headings import (
 )
 from obygaze_features.manifest.spans.instant import FRAME_CODE
 from obygaze_features.manifest.spans.label_words import LabelWords
-from obygaze_features.manifest.spans.names import nearest, plain, without_zeros
+from obygaze_features.manifest.spans.names import plain, without_zeros
 from obygaze_features.manifest.spans.span_file import SpanFile
-from obygaze_features.manifest.text_tables import TIMES
+from obygaze_features.manifest.text_tables import SHOWN_PROBLEMS, TIMES
 from obygaze_features.text import first_few, number_of
 from obygaze_features.workbook import SHEET
 
@@ -55,10 +69,25 @@ SHOWN = 4
 MOST_WORDS = 12
 """Different words of a column that can be an ordered label: a column of more is of names or of texts."""
 
+MOST_ASKED = 40
+"""Different words of a column that are looked at for labels in other words."""
+
 START, END = TIMES
 
 UNKNOWN_HEADING: Final = "HEADING"
 """What stands in a command where only a person can say which column is meant."""
+
+OF_ALL: Final = {
+    "agree", "agreed", "agreement", "consensus", "majority", "majority vote", "mode", "modus", "final",
+    "kappa", "übereinstimmung", "konsens", "mehrheit", "accord", "majorité", "accordo", "maggioranza",
+    "acuerdo", "mayoría", "difference", "diff", "differenz", "différence",
+}  # fmt: skip
+"""Headings of columns beside those of annotators, which are computed of them."""
+
+_RATE = re.compile(
+    r"(\d{2,3}(?:[.,]\d+)?)\s*(?:fps|f/s|b/s|i/s|im/s|img/s|bilder|images|fotogr|hz)", re.IGNORECASE
+)
+"""A rate of frames that a heading or a title says."""
 
 UNKNOWN_LABEL: Final = "LABEL"
 """What stands in a command where only a person can say which label a word is."""
@@ -125,6 +154,23 @@ class Proposal:
     also: list[str] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
 
+    def add(self, other: "Proposal") -> bool:
+        """Add what another table needs besides; return False where its headings or film say otherwise."""
+        for name, headings in other.columns.items():
+            if name not in LABEL_COLUMNS and self.columns.get(name, headings) != headings:
+                return False
+        if self.movie != other.movie:
+            return False
+        for name, headings in other.columns.items():
+            own = self.columns.setdefault(name, [])
+            own += [heading for heading in headings if heading not in own]
+        self.wide += [name for name in other.wide if name not in self.wide]
+        for text, label in other.words.items():
+            if self.words.get(text, UNKNOWN_LABEL) == UNKNOWN_LABEL:
+                self.words[text] = label
+        self.doubts += [doubt for doubt in other.doubts if doubt not in self.doubts]
+        return True
+
     def options(self, given: Headings) -> list[str]:
         """Write the options, with those that a person gave."""
         columns = {name: list(headings) for name, headings in given.columns.items()}
@@ -189,12 +235,34 @@ class _Proposer:
         self, file: SpanFile, layout: Layout, read: Iterable[str], words: LabelWords, annotator: str
     ) -> None:
         self._file, self._table, self._titles = file, layout.table, layout.titles
-        self._words, self._given, self._annotator = words, file.reading.headings, annotator
+        self._known, self._given, self._annotator = words, file.reading.headings, annotator
         is_read = set(read)
         self._rest = [column for column in self._table.columns if column not in is_read]
         self._cells = {column: readable_cells(self._table, column) for column in self._table.columns}
-        self._marks = [column for column in self._rest if is_of_marks(self._table, column, words)]
+        self._words = self._guessing()
+        self._rest = [column for column in self._rest if not self._is_no_label(column)]
+        self._marks = [column for column in self._rest if is_of_marks(self._table, column, self._words)]
         self.proposal = Proposal()
+
+    def _guessing(self) -> LabelWords:
+        """Return the words of the codebook, with translations, and what the table's own words seem to be."""
+        words = self._known.with_guesses()
+        legend = [*self._titles, *legend_rows(self._file.other_sheets)]
+        guesses = explained_words(legend, self._table.columns, words)
+        for column, cells in self._cells.items():
+            different = list(dict.fromkeys(cells))
+            for text in different if len(different) <= MOST_ASKED else ():
+                if label := label_like(text, words):
+                    guesses.setdefault(text, label)
+            if cells and are_marks(cells):
+                heading = label_like(column, words) or label_in_heading(column, words)
+                if label := heading or label_near(bare_heading(column), words):
+                    guesses.setdefault(column, label)
+        return self._known.with_guesses(guesses)
+
+    def _is_no_label(self, column: str) -> bool:
+        """Return whether a person says that a column of marks is of no label."""
+        return self._known.is_explained_as_nothing(column) and are_marks(self._cells[column])
 
     def _take(self, name: str, columns: Sequence[str]) -> None:
         """Let columns stand for one of ours."""
@@ -241,11 +309,16 @@ class _Proposer:
         self._propose_rate(list(columns.values()))
 
     def _propose_rate(self, columns: Sequence[str]) -> None:
-        """Propose a rate for times that end in frames, by the highest number of a frame."""
+        """Propose a rate for times that end in frames: of a heading or title, or by the highest frame."""
         cells = [cell for column in columns for cell in self._cells[column]]
         codes = [code for cell in cells if (code := FRAME_CODE.fullmatch(cell))]
         are_frames = any(seconds_of_unit(column) == 0 for column in columns)
         if self._file.reading.rate is not None or not (codes or are_frames):
+            return
+        texts = [*self._table.columns, *(cell for cells in self._titles for cell in cells)]
+        rates = [match[1] for text in texts if (match := _RATE.search(text))]
+        if rates:
+            self.proposal.rate = rates[0].replace(",", ".")
             return
         last = max([int(code[6]) for code in codes], default=0)
         self.proposal.rate = next((str(rate) for rate in COMMON_RATES if last < rate), "60")
@@ -330,8 +403,11 @@ class _Proposer:
     def labels(self) -> None:
         """Find the columns of levels and concepts: of labels, of marks, of one annotator each."""
         levels = [column for column in self._rest if self._content(column).are_levels]
-        levels = [column for column in levels if column not in self._marks]
+        levels = [column for column in levels if column not in self._marks and not self._is_of_others(column)]
         is_wide = bool(self._given.wide)
+        levels = [*levels, *(column for column in self._headed_levels(levels) if not is_wide)]
+        if self._given.has_none_of("level"):
+            levels = []
         if levels and self._are_of_annotators():
             self._take_annotators(["level", *levels])
         elif len(levels) > 1 and not self._has("level") and not is_wide:
@@ -351,12 +427,58 @@ class _Proposer:
             self._take_unknown_levels()
         if not self._has("level") and not self.proposal.wide and not is_wide:
             self._take_unknown_annotators()
+        if not self.proposal.wide and not is_wide:
+            self._take_unknown_concepts()
+        self._take_unknown_marks()
+        if not self._has("level") and not self.proposal.wide and not is_wide and self._has("concepts"):
+            self._take_numbers()
+
+    def _take_numbers(self) -> None:
+        """Find the one column of numbers beside concepts that can be levels, where no other is."""
+        if self._given.has_none_of("level"):
+            return
+        names = self._words.codebook.level_names
+        columns = [column for column in self._rest if self._has_few(column) and not names_of_heading(column)]
+        columns = [column for column in columns if meanings_of_numbers(self._cells[column], names)]
+        if len(columns) == 1:
+            self._take("level", columns)
+            self.proposal.held.append(f"numbers that may be levels ({columns[0]!r})")
 
     def _are_of_annotators(self) -> bool:
         """Return whether levels beside a column `level` are another annotator's: nobody is named."""
         is_ours = "level" in self._table.columns and not self._given.columns.get("level")
         is_signed = self._has("annotator") or bool(self._meant("annotator", self._can_be_people))
         return is_ours and not is_signed and not self._given.wide and not self._annotator
+
+    def _is_of_others(self, column: str) -> bool:
+        """Return whether a column that seems of levels is computed of others, or numbers something."""
+        if bare_heading(column) in {*OF_ALL, *SUMS}:
+            return True
+        is_of_numbers = whole_numbers(self._cells[column]) is not None
+        names = names_of_heading(column)
+        is_of_ids = is_of_numbers and bool(names) and "level" not in names
+        return is_of_ids or bare_heading(column).rstrip("?") in OF_ALL
+
+    def _headed_levels(self, levels: Sequence[str]) -> list[str]:
+        """Return further columns that people head as levels, and columns of numbers, one an annotator.
+
+        Only where there are two or more in all, of the same words.
+        """
+        if self._has("level") or self._given.has_none_of("level"):
+            return []
+        can_be = [column for column in self._rest if column not in {*levels, *self._marks}]
+        can_be = [
+            column for column in can_be if self._can_be_levels(column) and not self._is_of_others(column)
+        ]
+        headed = [column for column in can_be if "level" in names_of_heading(column)[:1]]
+        if not levels and len(headed) < 2:
+            names = self._words.codebook.level_names
+            can_be = [column for column in can_be if not names_of_heading(column)]
+            headed = [column for column in can_be if meanings_of_numbers(self._cells[column], names)]
+        words = {plain(cell) for column in (*levels, *headed) for cell in self._cells[column]}
+        is_alike = all(len(words) <= 2 * len(set(map(plain, self._cells[column]))) for column in headed)
+        is_of_annotators = len(levels) + len(headed) > 1 and is_alike
+        return headed if is_of_annotators else []
 
     def _content(self, column: str) -> Content:
         return content_of(self._cells[column], self._words)
@@ -399,6 +521,77 @@ class _Proposer:
             return
         self._take(name, own)
         self.proposal.held.append(f"marks of {name if name == 'concepts' else 'levels'} ({shown})")
+
+    def _take_unknown_concepts(self) -> None:
+        """Find columns of concepts in other words: headed so, or lists of a few words again and again."""
+        if self._given.has_none_of("concepts"):
+            return
+        can_be = [
+            column for column in self._rest if column not in self._marks and self._can_be_concepts(column)
+        ]
+        headed = [column for column in can_be if "concepts" in names_of_heading(column)]
+        has_other = self._is_read("concepts") or "concepts" in self.proposal.columns
+        lists = [column for column in can_be if column not in headed and not names_of_heading(column)]
+        lists = [column for column in lists if are_lists(self._cells[column], self._words)]
+        if has_other and (headed or lists):
+            typed = " ".join(option("concepts", column) for column in (*headed, *lists))
+            shown = ", ".join(map(repr, (*headed, *lists)))
+            self.proposal.also.append(f"columns that may be of concepts are not read ({shown}): {typed}")
+        elif headed or lists:
+            columns = headed or lists[:1]
+            self._take("concepts", columns)
+            self.proposal.held.append(f"concepts in other words ({', '.join(map(repr, columns))})")
+
+    def _can_be_concepts(self, column: str) -> bool:
+        """Return whether a column has texts of a few short words, in several rows."""
+        cells = self._cells[column]
+        listed = [parts for parts in listed_parts(cells, self._words) if parts]
+        n_parts = sum(map(len, listed))
+        n_different = len({plain(part) for parts in listed for part in parts})
+        is_repeated = 4 * n_different <= 3 * n_parts or are_lists(cells, self._words)
+        return are_few_words(listed) and is_repeated and not are_times(cells) and not are_files(cells)
+
+    def _take_unknown_marks(self) -> None:
+        """Find columns of marks whose headings are no labels, beside such that are, or of no others."""
+        if self._given.has_none_of("concepts"):
+            return
+        columns = [
+            column
+            for column in self._rest
+            if column not in self._marks and self._is_marked(column) and not names_of_heading(column)
+        ]
+        if not columns:
+            return
+        order = list(self._table.columns)
+        beside = [
+            order.index(column)
+            for column in self.proposal.columns.get("concepts", ())
+            if self._is_marked(column)
+        ]
+        has_labels = self._has("level", "concepts") or self._given.wide or self.proposal.wide
+        near = [
+            column
+            for column in columns
+            if beside and min(beside) - 1 <= order.index(column) <= max(beside) + 1
+        ]
+        taken = near if has_labels else columns
+        taken = [column for column in taken if bare_heading(column).rstrip("?") not in {*OF_ALL, *SUMS}]
+        if taken:
+            self._take("concepts", taken)
+            self.proposal.held.append(f"marks under other words ({', '.join(map(repr, taken))})")
+        rest = [column for column in columns if column not in taken]
+        if rest:
+            shown = ", ".join(map(repr, rest))
+            typed = " ".join(option("concepts", column) for column in rest)
+            self.proposal.also.append(
+                f"columns of marks are not read ({shown}): {typed}, if they are of concepts"
+            )
+
+    def _is_marked(self, column: str) -> bool:
+        """Return whether a column says yes and no, or yes and nothing."""
+        cells = {plain(cell) for cell in self._cells[column]}
+        is_filled = len(self._cells[column]) == len(self._table.rows)
+        return bool(cells & YES) and are_marks(self._cells[column]) and (len(cells) > 1 or not is_filled)
 
     def _take_concepts(self, columns: Sequence[str]) -> None:
         """Read columns of concepts and of their marks."""
@@ -458,18 +651,38 @@ class _Proposer:
         return 0 < n_words <= MOST_WORDS and not is_of_others
 
     def explain(self) -> None:
-        """Say what cells of labels mean that are no labels, so that the whole table can be read."""
+        """Say what words of labels mean that are no labels, so that the whole table can be read."""
+        self._explain_headings()
         self._explain_levels()
+        self._explain_concepts()
         self._explain_errors()
 
+    def _explain_headings(self) -> None:
+        """Say what headings of marks mean that are no words of the codebook."""
+        levels = self.proposal.columns.get("level", ())
+        headings = [column for column in levels if label_of_heading(column, self._words)]
+        headings += self.proposal.columns.get("concepts", ())
+        headings = [column for column in headings if are_marks(self._cells[column])]
+        for name in self.proposal.wide:
+            own = columns_headed_by(name, self._table.columns)
+            headings += [without_name(name, column) for column in own if self._is_marked_by(name, column)]
+        for heading in headings:
+            if heading and not label_of_heading(heading, self._known):
+                self.proposal.words[heading] = label_of_heading(heading, self._words) or UNKNOWN_LABEL
+
+    def _is_marked_by(self, annotator: str, column: str) -> bool:
+        """Return whether a column of an annotator is headed by a label, and holds marks."""
+        is_headed = bool(label_of_heading(without_name(annotator, column), self._words))
+        return is_headed and are_marks(self._cells[column])
+
     def _explain_levels(self) -> None:
-        """Say what words in columns of levels may mean that the codebook does not have."""
+        """Say what words in columns of levels mean that the codebook does not have."""
         columns = [
             *self.proposal.columns.get("level", ()),
             *self._read_levels(),
-            *self._levels_of_annotators(),
+            *self._of_annotators("level"),
         ]
-        unknown: Counter[str] = Counter()
+        unknown = Counter[str]()
         n_known = 0
         for column in columns:
             if column in self._marks:
@@ -482,50 +695,96 @@ class _Proposer:
         if not unknown:
             return
         meanings = meanings_of_numbers(list(unknown), self._words.codebook.level_names)
-        are_proposed = bool(self.proposal.columns.get("level") or self.proposal.wide)
-        if meanings and not n_known:
+        if meanings and not n_known and not all(map(self._words.level_of, unknown)):
             self.proposal.words |= meanings
             self.proposal.held.append(f"levels as numbers ({', '.join(sorted(unknown))})")
             lowest, *_, highest = meanings.items()
             self.proposal.doubts.append(
                 f"if {lowest[0]} is {lowest[1]} and {highest[0]} is {highest[1]}; else change --word"
             )
-        elif are_proposed or self.proposal.held or (not n_known and len(unknown) > 1):
-            self._ask_for_words(unknown)
+            return
+        is_proposed = bool(self.proposal.columns.get("level") or self.proposal.wide)
+        self._propose_words(self._parts_of_levels(unknown), is_proposed=is_proposed)
 
-    def _ask_for_words(self, unknown: Mapping[str, int]) -> None:
-        """Ask a person what words of a column of levels mean."""
-        words = [text for text, _ in Counter(unknown).most_common(MOST_WORDS)]
-        codebook = self._words.codebook
-        shown = ", ".join(f"{text!r:.40} ({unknown[text]})" for text in words[:SHOWN])
-        self.proposal.held.append(f"words that the codebook {codebook.name!r} does not have ({shown})")
-        names = {plain(text): level.name for level in codebook.levels for text in level.spellings}
-        for text in words:
-            near = nearest(text, names)
-            self.proposal.words[text] = names[near] if near else UNKNOWN_LABEL
-        self.proposal.doubts.append(
-            f"check which level each --word is, in place of {UNKNOWN_LABEL} where that cannot be told: "
-            f"{', '.join(codebook.level_names)}, "
-            "nothing where it is none; or make a codebook of the table's words with `obygaze codebook guess`"
-        )
+    def _parts_of_levels(self, cells: Mapping[str, int]) -> Counter[str]:
+        """Count the words that are not known of cells, which may hold concepts beside a level."""
+        words = Counter[str]()
+        for text, n in cells.items():
+            if self._words.level_of(text) or self._words.labels_of(text) is None:
+                words[text] += n
+                continue
+            for part in self._words.parts_of(text):
+                if not self._known.level_of(part) and not self._known.concept_of(part):
+                    words[part] += n
+        return words
 
-    def _levels_of_annotators(self) -> list[str]:
-        """Return the columns of levels of annotators that are proposed."""
-        columns: list[str] = []
-        for name in self.proposal.wide:
-            columns += filter(self._can_hold_levels, columns_headed_by(name, self._table.columns))
+    def _explain_concepts(self) -> None:
+        """Say what words in columns of concepts mean that the codebook does not have."""
+        names = self._named_columns("concepts")
+        if not names and "concepts" in self._table.columns and not self._given.has_none_of("concepts"):
+            names = ["concepts"]
+        columns = [*self.proposal.columns.get("concepts", ()), *names, *self._of_annotators("concepts")]
+        words = Counter[str]()
+        for column in columns:
+            if (are_marks(self._cells[column]) and label_of_heading(column, self._words)) or self._is_marked(
+                column
+            ):
+                continue
+            for parts in listed_parts(self._cells[column], self._words):
+                for part in parts:
+                    if not self._known.concept_of(part) and not self._known.is_no_concept(part):
+                        words[part] += 1
+        is_proposed = bool(self.proposal.columns.get("concepts") or self.proposal.wide)
+        self._propose_words(words, is_proposed=is_proposed)
+
+    def _of_annotators(self, role: str) -> list[str]:
+        """Return the columns of levels, or of concepts, that annotators have of their own."""
+        columns = []
+        for name in (*self.proposal.wide, *self._given.wide):
+            for column in columns_headed_by(name, self._table.columns):
+                heading = without_name(name, column)
+                if role_of_heading(heading) == role and not label_of_heading(heading, self._words):
+                    columns.append(column)
         return columns
 
-    def _can_hold_levels(self, column: str) -> bool:
-        """Return whether a column of an annotator is neither of concepts nor of marks."""
-        return not self._content(column).are_concepts and not self._is_marked(column)
+    def _propose_words(self, words: Counter[str], *, is_proposed: bool) -> None:
+        """Propose what words mean, and ask a person about those of which nothing is known.
 
-    def _is_marked(self, column: str) -> bool:
-        """Return whether a column of an annotator holds marks."""
-        is_headed = any(
-            label_of_heading(without_name(name, column), self._words) for name in self.proposal.wide
+        Words of columns that are read already, in a few rows, are left to whom reads the rows: it names them.
+        """
+        texts = [text for text, _ in words.most_common()]
+        known = {text: self._words.level_of(text) or self._words.concept_of(text) for text in texts}
+        is_left = not is_proposed and not self.proposal.held and not any(known.values())
+        if not texts or (is_left and words.total() <= SHOWN_PROBLEMS):
+            return
+        near = {text: label_near(text, self._words) for text in texts if not known[text]}
+        for text in texts:
+            self.proposal.words[text] = known[text] or near[text] or UNKNOWN_LABEL
+        translated = [f"{text!r} as {label}" for text, label in known.items() if label]
+        mistyped = [f"{text!r} as {label}" for text, label in near.items() if label]
+        asked = [text for text, label in near.items() if not label]
+        if translated:
+            shown = first_few(translated, SHOWN)
+            self.proposal.doubts.append(f"translated, or explained by the table: {shown}")
+        if mistyped:
+            self.proposal.doubts.append(f"mistyped, it seems: {', '.join(mistyped)}; else change --word")
+        if asked:
+            self._ask_for_words(words, asked)
+        elif not self.proposal.held:
+            self.proposal.held.append(f"labels in other words ({_shown_words(words, texts)})")
+
+    def _ask_for_words(self, words: Mapping[str, int], asked: Sequence[str]) -> None:
+        """Ask a person what words mean."""
+        codebook = self._words.codebook
+        shown = _shown_words(words, asked)
+        self.proposal.held.append(f"words that the codebook {codebook.name!r} does not have ({shown})")
+        labels = ", ".join([*codebook.level_names, *codebook.concept_names])
+        doubt = (
+            f"in place of {UNKNOWN_LABEL} type which level or concept a word is ({labels}), "
+            "nothing where it is none; or make a codebook of the table's words with `obygaze codebook guess`"
         )
-        return is_headed and are_marks(self._cells[column])
+        if doubt not in self.proposal.doubts:
+            self.proposal.doubts.append(doubt)
 
     def _explain_errors(self) -> None:
         """Propose to read a spreadsheet's errors in columns of labels as no label, and say where they are."""
@@ -557,7 +816,7 @@ class _Proposer:
         return [column for column in named if not is_of_marks(self._table, column, self._words)]
 
     def _is_known(self, cell: str) -> bool:
-        words = self._words
+        words = self._known
         is_label = bool(words.level_of(cell)) or words.labels_of(cell) is not None
         return is_label or words.is_no_level(cell)
 
@@ -680,6 +939,10 @@ class _Proposer:
             return [name]
         proposed = self.proposal.columns.get(name, [])
         return [column for column in proposed if column in self._table.columns]
+
+
+def _shown_words(words: Mapping[str, int], shown: Sequence[str]) -> str:
+    return first_few([f"{text!r:.40} ({words[text]})" for text in shown], SHOWN)
 
 
 def _is_exact(column: str, name: str) -> bool:

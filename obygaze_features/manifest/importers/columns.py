@@ -11,15 +11,19 @@ from obygaze_features.cells import is_unreadable
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.importers.column_contents import (
     YES,
+    are_marks,
+    cells_of,
     is_of_marks,
     label_of_heading,
     range_in,
 )
+from obygaze_features.manifest.importers.whole_minutes import with_minutes_as_typed
 from obygaze_features.manifest.spans.headings import (
     DURATION,
     LABEL_COLUMNS,
     Headings,
     columns_headed_by,
+    names_of_heading,
     seconds_of_unit,
     without_name,
 )
@@ -40,7 +44,9 @@ START, END = TIMES
 
 # --- columns of ours
 # ---------------------------------------------------------------------------
-def renamed(table: Table, headings: Headings, rate: Fraction | None = None) -> Table:
+def renamed(
+    table: Table, headings: Headings, rate: Fraction | None = None, *, is_of_a_workbook: bool = False
+) -> Table:
     """Call columns by our names, as the person says which they are; columns of labels stay.
 
     A column of ours that another heading stands for is left out, and noted. Times become starts and ends in
@@ -50,6 +56,8 @@ def renamed(table: Table, headings: Headings, rate: Fraction | None = None) -> T
         table = _with_both_times(table, find_column(table, headings.columns[START][0]))
     new_names = _new_names(table, headings)
     table = _with_names(table, new_names)
+    if is_of_a_workbook:
+        table = with_minutes_as_typed(table)
     for column, name in new_names.items():
         unit = seconds_of_unit(column)
         if name in {START, END, DURATION} and unit is not None:
@@ -180,6 +188,18 @@ class LabelCells(NamedTuple):
     concepts: str
 
 
+def role_of_heading(heading: str) -> str:
+    """Return what a column of an annotator holds, by its heading without the name: `level` or `concepts`.
+
+    Examples
+    --------
+    >>> role_of_heading("Konzepte"), role_of_heading("Stufe"), role_of_heading("")
+    ('concepts', 'level', 'level')
+    """
+    names = [name for name in names_of_heading(heading) if name in LABEL_COLUMNS]
+    return names[0] if names else "level"
+
+
 class LabelReader:
     """Reads the labels of rows, from the columns that a person names, or from ours.
 
@@ -219,17 +239,24 @@ class LabelReader:
     def _sources(self, role: str, headings: Headings) -> list[Source]:
         """Return the columns of levels, or of concepts."""
         named = [find_column(self._table, heading) for heading in headings.columns.get(role, ()) if heading]
-        columns = [column for column in named if column is not None]
+        columns = [column for column in named if column is not None and not self._is_nothing(column)]
         if columns and role in self._table.columns and role not in columns:
             self.notes.append(f"column {role!r} left out: {', '.join(columns)} is read as {role}")
         if not columns and role in self._table.columns and not headings.has_none_of(role):
             columns = [role]
         return [self._source(column, column, role) for column in columns]
 
+    def _is_nothing(self, column: str) -> bool:
+        """Return whether a person says that the heading of a column of marks stands for no label."""
+        return self._words.is_explained_as_nothing(column) and are_marks(cells_of(self._table, column))
+
     def _of_annotator(self, name: str) -> list[Source]:
         """Return the columns of an annotator: of levels, of concepts, of marks."""
-        columns = columns_headed_by(name, self._table.columns)
-        return [self._source(column, without_name(name, column), "level") for column in columns]
+        sources = []
+        for column in columns_headed_by(name, self._table.columns):
+            heading = without_name(name, column)
+            sources.append(self._source(column, heading, role_of_heading(heading)))
+        return sources
 
     def _source(self, column: str, heading: str, role: str) -> Source:
         label = ""

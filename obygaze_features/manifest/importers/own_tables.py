@@ -11,7 +11,7 @@ from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.clip import Clip, Collected, clip_of, seen_of
 from obygaze_features.manifest.codebook import Codebook
 from obygaze_features.manifest.importers.column_contents import cells_of, content_of
-from obygaze_features.manifest.importers.column_proposals import UnreadColumnsError, option, propose
+from obygaze_features.manifest.importers.column_proposals import Proposal, UnreadColumnsError, option, propose
 from obygaze_features.manifest.importers.columns import LabelReader, renamed
 from obygaze_features.manifest.importers.folder import movie_of, name_of
 from obygaze_features.manifest.importers.imported import slug, unique_id
@@ -237,7 +237,8 @@ def read_own_table(file: SpanFile) -> Layout:
         raise file.error(
             "no row of it is the header of a table: two columns or more with headings were expected"
         )
-    return layout._replace(table=renamed(layout.table, headings, rate))
+    table = renamed(layout.table, headings, rate, is_of_a_workbook=file.sheet is not None)
+    return layout._replace(table=table)
 
 
 def is_table(file: SpanFile, words: LabelWords) -> bool:
@@ -255,31 +256,48 @@ def is_table(file: SpanFile, words: LabelWords) -> bool:
     return bool(proposal.columns or proposal.wide)
 
 
-def refuse_unread(file: SpanFile, layout: Layout, words: LabelWords, annotator: str) -> None:
-    """Refuse a table that holds times, labels or films that nothing reads; note what else is not read.
+def refuse_unread(tables: Sequence[tuple[SpanFile, Layout]], words: LabelWords, annotator: str) -> None:
+    """Refuse tables that hold times, labels or films that nothing reads; note what else is not read.
 
     Raises
     ------
     UnreadColumnsError
-        With all options that read it.
+        With all options that read the first of them, and those others whose columns are headed as its are.
     """
+    refused: list[tuple[SpanFile, Proposal]] = []
+    for file, layout in tables:
+        proposal = _proposal(file, layout, words, annotator)
+        if proposal.held:
+            refused.append((file, proposal))
+        elif proposal.also:
+            typed = " ".join(proposal.options(Headings()))
+            what = "; ".join(filter(None, (*proposal.also, typed)))
+            file.account.note(f"not read, though it fits: {what}")
+    if not refused:
+        return
+    file, proposal = refused[0]
+    others = []
+    for other_file, other in refused[1:]:
+        if not proposal.add(other):
+            others.append(other_file.path.name)
+    if others:
+        proposal.doubts.append(f"import apart, as they need other options: {first_few(others, 3)}")
+    raise UnreadColumnsError(
+        f"{file.path}: it holds {', '.join(proposal.held)}, which no heading of a manifest names",
+        proposal.options(file.reading.headings),
+        [*proposal.doubts, *proposal.also],
+    )
+
+
+def _proposal(file: SpanFile, layout: Layout, words: LabelWords, annotator: str) -> Proposal:
+    """Say what the columns of a table are that its reader does not read."""
     headings = file.reading.headings
     table = without_explained(layout.table, words)
     layout = layout._replace(table=clip_rows(table, headings, words).table)
     labels = LabelReader(layout.table, headings, words)
     scales = [scale.name for scale in words.codebook.scales]
     ours = [name for name in NAMED_COLUMNS if name not in LABEL_COLUMNS or not headings.has_none_of(name)]
-    proposal = propose(file, layout, [*ours, *scales, *labels.columns], words, annotator)
-    if proposal.held:
-        raise UnreadColumnsError(
-            f"{file.path}: it holds {', '.join(proposal.held)}, which no heading of a manifest names",
-            proposal.options(headings),
-            proposal.doubts,
-        )
-    if proposal.also:
-        typed = " ".join(proposal.options(Headings()))
-        what = "; ".join(filter(None, (*proposal.also, typed)))
-        file.account.note(f"not read, though it fits: {what}")
+    return propose(file, layout, [*ours, *scales, *labels.columns], words, annotator)
 
 
 def without_explained(table: Table, words: LabelWords) -> Table:

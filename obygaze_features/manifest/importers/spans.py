@@ -15,7 +15,6 @@ from obygaze_features.io import local_path
 from obygaze_features.manifest.clip import OVERHANG_S, Clip, grouped
 from obygaze_features.manifest.codebook import BUILTIN, Codebook, builtin_codebook
 from obygaze_features.manifest.identity import check_identity, refuse_twins
-from obygaze_features.manifest.importers.column_proposals import UnreadColumnsError
 from obygaze_features.manifest.importers.film_files import FilmFiles
 from obygaze_features.manifest.importers.imported import Imported, with_columns
 from obygaze_features.manifest.importers.overlaps import overlapping_levels
@@ -162,24 +161,13 @@ def import_spans(
 
 
 def _refuse_unread_tables(contents: Sequence["Content"], words: LabelWords, annotator: str) -> None:
-    """Refuse tables that hold what nothing reads: with the options of the first, and who needs others."""
-    refusals = []
+    """Refuse tables that hold what nothing reads."""
+    tables = []
     for content in contents:
         layout = _layout(content)
-        if layout is None or content.file.account.kind == JUDGEMENTS:
-            continue
-        try:
-            refuse_unread(content.file, layout, words, annotator)
-        except UnreadColumnsError as refusal:
-            refusals.append((content.file.path.name, refusal))
-    if not refusals:
-        return
-    _, first = refusals[0]
-    others = [name for name, refusal in refusals[1:] if refusal.options != first.options]
-    doubts = list(first.doubts)
-    if others:
-        doubts.append(f"import apart, as they need other options: {first_few(others, 3)}")
-    raise UnreadColumnsError(first.reason, first.options, doubts)
+        if layout is not None and content.file.account.kind != JUDGEMENTS:
+            tables.append((content.file, layout))
+    refuse_unread(tables, words, annotator)
 
 
 def _kind_of(file: SpanFile, codebook: Codebook | None) -> str:

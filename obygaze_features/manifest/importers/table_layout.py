@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.importers.column_contents import is_time
-from obygaze_features.manifest.spans.headings import NAMED_COLUMNS, Headings
+from obygaze_features.manifest.spans.headings import NAMED_COLUMNS, Headings, columns_meant
 from obygaze_features.manifest.spans.names import plain
 from obygaze_features.manifest.spans.span_file import SpanFile
 from obygaze_features.manifest.text_tables import Row, Table, counted, table_of
@@ -125,14 +125,27 @@ def find_header(records: Records, headings: Headings) -> Header | None:
     for at in range(min(len(rows), HEADER_ROWS)):
         if _is_of_groups(rows, at):
             candidates.append(Header(at, at + 2, _joined(rows[at], rows[at + 1])))
-        candidates.append(Header(at, at + 1, rows[at]))
+        is_below_groups = any(header.first < at < header.end for header in candidates)
+        if not (is_below_groups and _repeats(rows[at])):
+            candidates.append(Header(at, at + 1, rows[at]))
+    named = [headings.n_in(header.names) for header in candidates]
+    if any(named):
+        return candidates[named.index(max(named))]
     for header in candidates:
         if headings.is_header(header.names):
             return header
-    for header in candidates:
-        if _looks_like_one(header, rows):
-            return header
-    return None
+    alike = [header for header in candidates if _looks_like_one(header, rows)]
+    if not alike:
+        return None
+    n_known = [len(columns_meant(header.names)) for header in alike]
+    best = max(n_known)
+    return alike[n_known.index(best)] if best > 1 else alike[0]
+
+
+def _repeats(names: Sequence[str]) -> bool:
+    """Return whether headings stand more than once in a row: they need the groups above them."""
+    texts = [plain(name) for name in names if name]
+    return len(set(texts)) < len(texts)
 
 
 def _numbered(records: Records) -> Header | None:

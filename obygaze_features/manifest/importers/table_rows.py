@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from obygaze_features.cells import is_unreadable
 from obygaze_features.manifest.importers.column_contents import (
+    NO,
     YES,
     are_ranges,
     are_times,
@@ -65,6 +66,8 @@ def clip_rows(table: Table, headings: Headings, words: LabelWords) -> ClipRows:
 
     A sum is left out where it has no start and others have one, and among the last rows where it has no label
     and others have some. A remark has no start and no label, and is one cell alone, or below the last clip.
+    Of a row whose times and film cannot be read nothing is known but its labels; of one that says only no,
+    nothing at all.
     """
     rows = [row for row in table.rows if not row.is_empty]
     body = replace(table, rows=tuple(row for row in rows if not _is_sum(row)))
@@ -78,6 +81,12 @@ def clip_rows(table: Table, headings: Headings, words: LabelWords) -> ClipRows:
     for at, row in enumerate(rows):
         is_untimed = bool(timed) and not _has_time(row, starts)
         is_unlabelled = have_labels and not _has_label(row, labels, words)
+        if is_untimed and _says_only_no(row):
+            left_out.append(LeftOut(row, "without times, and nothing but marks of no"))
+            continue
+        if is_untimed and _is_unreadable_row(row, starts):
+            left_out.append(LeftOut(row, "times and film cannot be read"))
+            continue
         if _is_sum(row):
             if is_untimed or (is_unlabelled and at >= len(rows) - LAST_ROWS):
                 left_out.append(LeftOut(row, "a sum"))
@@ -222,6 +231,19 @@ def _has_doubtful_time(row: Row, columns: Sequence[str]) -> bool:
     """Return whether a row has a time, what may be a mistyped one, or a cell that cannot be read."""
     cells = [row.cells[column] for column in columns]
     return any(is_unreadable(cell) or any(map(str.isdigit, cell)) for cell in cells)
+
+
+def _says_only_no(row: Row) -> bool:
+    """Return whether all cells of a row that are not empty say no, as copied checkboxes do."""
+    cells = _filled(row)
+    return len(cells) > 1 and all(plain(cell) in NO for cell in cells)
+
+
+def _is_unreadable_row(row: Row, starts: Sequence[str]) -> bool:
+    """Return whether the starts and the film of a row cannot be read: it looks up what is not there."""
+    films = [name for name in row.cells if "movie" in names_of_heading(name)[:1] or name in FILM_COLUMNS]
+    cells = [row.cells[name].strip() for name in (*starts, *films)]
+    return bool(starts) and bool(films) and all(cell and is_unreadable(cell) for cell in cells)
 
 
 def _has_label(row: Row, columns: Sequence[str], words: LabelWords) -> bool:

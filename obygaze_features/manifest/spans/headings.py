@@ -111,6 +111,10 @@ class Headings:
             return True
         return heading in self.wide and any(is_headed_by(heading, cell) for cell in cells)
 
+    def n_in(self, cells: Sequence[str]) -> int:
+        """Count the headings that the person names and that are among some cells."""
+        return sum(self.is_in(heading, cells) for heading in self.named())
+
     def is_header(self, cells: Sequence[str]) -> bool:
         """Return whether cells are the header of a table of ours: of times, or of films and labels."""
         names = {heading_name(cell) for cell in cells}
@@ -192,6 +196,25 @@ def names_of_heading(heading: str) -> tuple[str, ...]:
             matches.append((max(lengths), name))
     matches.sort(key=lambda match: -match[0])
     return tuple(name for _, name in matches)
+
+
+def columns_meant(cells: Iterable[str]) -> set[str]:
+    """Return the columns of ours that some cells head: known headings as they stand.
+
+    Examples
+    --------
+    >>> sorted(columns_meant(["Film", "Anfang (s)", "Bemerkung"]))
+    ['movie', 'start_s']
+    """
+    meant = set()
+    for cell in cells:
+        bare = bare_heading(cell)
+        name = next(
+            (name for name, known in KNOWN_HEADINGS.items() if bare in known or bare == plain(name)), ""
+        )
+        if name:
+            meant.add(name)
+    return meant
 
 
 def _holds(words: Sequence[str], known: str, bare: str) -> bool:

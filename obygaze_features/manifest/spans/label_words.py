@@ -9,11 +9,21 @@ from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.codebook import Codebook
 from obygaze_features.manifest.codebook_parts import Concept, Level
 from obygaze_features.manifest.spans.names import plain, suggestion, without_zeros
+from obygaze_features.templates import packaged
+
+TRANSLATIONS: Final[Mapping[str, Mapping[str, Sequence[str]]]] = packaged(
+    __package__, "label_translations.toml"
+)
+"""Of `levels` and `concepts`: title of a level, or name of a concept -> words of other languages for it."""
 
 NO_CONCEPTS: Final = {
     "-", "--", "---", "/", ".", "n/a", "na", "n.a.", "none", "nil", "no concept", "no concepts", "nothing",
     "keine", "keines", "keins", "kein", "nichts", "aucun", "aucune", "rien", "néant", "ninguno", "ninguna",
-    "nada", "nessuno", "nessuna", "niente", "nenhum", "nenhuma", "∅", "0",
+    "nada", "nessuno", "nessuna", "niente", "nenhum", "nenhuma", "∅", "0", "none of these", "none of them",
+    "none of the above", "keines davon", "keines der genannten", "nichts davon", "aucun de ceux-ci",
+    "aucune de ces", "aucun concept", "kein konzept", "keine konzepte", "nessun concetto",
+    "nessuno di questi", "ningún concepto", "ninguno de estos", "×", "[]", "geen", "ingen", "inga", "brak",
+    "null", "nan",
 }  # fmt: skip
 """What people write for no concept, as names are compared; where the codebook has such a word, it is that."""
 
@@ -23,8 +33,14 @@ NO_LEVEL: Final = {"-", "--", "---", "n/a", "na", "n.a.", "?"}
 SIGNS: Final = ";\n"
 """What always stands between concepts; a comma does where no concept of the codebook has one."""
 
-_MORE_SIGNS = re.compile(r"[|+&/]|\b(?:and|und|et|y|e)\b|\s[-–—]\s", re.IGNORECASE)
-"""What stands between concepts only where it divides a text into words of the codebook."""
+_COMMAS = re.compile(r",(?![^()\[\]]*[)\]])")
+"""Commas that are not in brackets."""
+
+_QUOTED = re.compile(r"""'((?:[^'\\]|\\.|'(?![\s,\]]|$))*)'|"((?:[^"\\]|\\.)*)\"""")
+"""A text of a list as programs write it: ['a', "b's"]."""
+
+_MORE_SIGNS = re.compile(r"[|+&/]|\b(?i:and|und|et)\b|(?<=\w)\s(?:y|e|og|och|en|i)\s(?=\w)|\s[-–—]\s")
+"""What stands between concepts only where it divides a text into words of the codebook; E is a code."""
 
 
 _EXPLAINED = re.compile(r"[()\[\]=:]|\s[-–—]\s")
@@ -64,6 +80,7 @@ class LabelWords:
         self._levels = _names(codebook.levels)
         self._concepts = _names(codebook.concepts)
         self._nothing = set[str]()
+        self._meanings = dict(meanings or {})
         for text, label in (meanings or {}).items():
             self._add(text, label)
         self.labels_of = lru_cache(1 << 14)(self._labels_of)  # a tier says the same again and again
@@ -83,6 +100,32 @@ class LabelWords:
                 f"word {text!r}: {label!r} is no level or concept of the codebook "
                 f"{self.codebook.name!r}{suggestion(label, names)}"
             )
+
+    def with_guesses(self, guesses: Mapping[str, str] | None = None) -> "LabelWords":
+        """Return these words with translations, and more guesses, of what no word of these is."""
+        words = LabelWords(self.codebook, self._meanings)
+        named = {
+            "levels": (words._levels, {plain(level.title or level.name) for level in self.codebook.levels}),
+            "concepts": (words._concepts, set(map(plain, self.codebook.concept_names))),
+        }
+        for part, (known, names) in named.items():
+            for name, texts in TRANSLATIONS[part].items():
+                if name in names:
+                    words._add_unknown(dict.fromkeys(texts, known[name]))
+        words._add_unknown(guesses or {})
+        return words
+
+    def _add_unknown(self, meanings: Mapping[str, str]) -> None:
+        """Add words, but for those that have a meaning already."""
+        for text, label in meanings.items():
+            key = word(text)
+            if key not in {*self._levels, *self._concepts, *self._nothing}:
+                self._add(text, label)
+
+    @property
+    def spellings(self) -> dict[str, str]:
+        """All words, and the level or concept that each is."""
+        return {**self._concepts, **self._levels}
 
     @property
     def twins(self) -> set[str]:
@@ -127,28 +170,46 @@ class LabelWords:
     def parts_of(self, text: str) -> list[str]:
         """Split a text into the labels that it lists.
 
-        Semicolons, line breaks and commas (where no concept has one) always divide. Other signs that people
-        write (`+`, `/`, `|`, "and") divide only a text that is no label, into texts of which one is.
+        Semicolons, line breaks and commas (where no concept has one, and not in brackets) always divide, but
+        for a text that is a label as it stands. Other signs that people write (`+`, `/`, `|`, "and") divide
+        only a text that is no label, into texts of which one is. A list as programs write it is its texts.
         """
+        if text.startswith("[") and text.endswith("]"):
+            return texts_of_list(text)
         divided = [text]
         for sign in SIGNS:
             divided = [part for piece in divided for part in piece.split(sign)]
         parts: list[str] = []
         for piece in divided:
-            for part in self.codebook.split_concepts(piece):
+            for part in self._divided_at_commas(piece.strip()):
                 parts += self._further_divided(part)
         return parts
+
+    def _divided_at_commas(self, text: str) -> list[str]:
+        """Divide a text at its commas, but where parts together are a label."""
+        if not text or self._is_label(text) or not self.codebook.has_commas_between:
+            return [text] if text else []
+        pieces = [piece.strip() for piece in _COMMAS.split(text)]
+        parts = []
+        at = 0
+        while at < len(pieces):
+            end = next(
+                (n for n in range(len(pieces), at + 1, -1) if self._is_label(", ".join(pieces[at:n]))), at + 1
+            )
+            parts.append(", ".join(pieces[at:end]))
+            at = end
+        return [part for part in parts if part]
 
     def _further_divided(self, text: str) -> list[str]:
         """Divide a text that is no label at the signs that people write, if that gives labels."""
         if self._is_label(text):
             return [text]
-        parts = [part.strip() for part in _MORE_SIGNS.split(text)]
-        parts = [part for part in parts if part]
+        parts = further_parts(text)
         return parts if any(self._is_label(part) for part in parts) else [text]
 
     def _is_label(self, text: str) -> bool:
-        return word(text) in self._levels or word(text) in self._concepts
+        key = word(text)
+        return key in self._levels or key in self._concepts or key in self._nothing
 
     def _labels_of(self, text: str) -> Labels | None:
         """Return the labels that a text is made of; None if any part of it is none, or it has two levels."""
@@ -156,6 +217,8 @@ class LabelWords:
         whole = whole or self._explained(text, self._levels)
         if whole:
             return Labels(whole, ())
+        if word(text) in self._concepts:
+            return Labels("", (self._concepts[word(text)],))
         levels, concepts = [], []
         for part in self.parts_of(text):
             key = word(part)
@@ -168,6 +231,31 @@ class LabelWords:
         if len(levels) > 1 or not (levels or concepts):
             return None
         return Labels(levels[0] if levels else "", tuple(concepts))
+
+
+def further_parts(text: str) -> list[str]:
+    """Divide a text at the signs that people write between concepts, besides semicolons and commas.
+
+    Examples
+    --------
+    >>> further_parts("R+V"), further_parts("corps et posture")
+    (['R', 'V'], ['corps', 'posture'])
+    """
+    parts = [part.strip() for part in _MORE_SIGNS.split(text)]
+    return [part for part in parts if part]
+
+
+def texts_of_list(text: str) -> list[str]:
+    r"""Return the texts of a list as programs write it.
+
+    Examples
+    --------
+    >>> texts_of_list("['Look', \"Body's\"]"), texts_of_list("[Look, Body]"), texts_of_list("[]")
+    (['Look', "Body's"], ['Look', 'Body'], [])
+    """
+    quoted = [(one or other).strip() for one, other in _QUOTED.findall(text)]
+    texts = quoted or [part.strip() for part in text[1:-1].split(",")]
+    return [part for part in texts if part]
 
 
 def word(text: str) -> str:

@@ -8,20 +8,30 @@ from functools import cached_property
 from itertools import chain
 from json import JSONDecodeError
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from xml.etree.ElementTree import Element, ParseError, XMLParser
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.file_kinds import where_damaged
 from obygaze_features.manifest.spans.account import Account
 from obygaze_features.manifest.spans.encodings import decoded
-from obygaze_features.manifest.spans.headings import Headings
+from obygaze_features.manifest.spans.headings import Headings, columns_meant
 from obygaze_features.manifest.spans.json_values import json_of
 from obygaze_features.manifest.spans.names import plain
 from obygaze_features.manifest.text_tables import content_of, naming, placed
 from obygaze_features.templates import packaged
 from obygaze_features.text_records import first_rows, marked_encoding, split_records
-from obygaze_features.workbook import HEADER_ROWS, Records, is_workbook, read_sheet
+from obygaze_features.workbook import (
+    HEADER_ROWS,
+    Records,
+    Sheets,
+    Workbook,
+    is_workbook,
+    n_filled,
+    read_workbook,
+    sheet_notes,
+    sheets_together,
+)
 
 FACTS: Final = packaged(__package__, "kinds.toml")
 KINDS, NOT_READ = FACTS["kinds"], FACTS["not_read"]
@@ -64,6 +74,13 @@ class Reading:
     movie: str = ""
     tiers: Mapping[str, str] = field(default_factory=dict)
     headings: Headings = field(default_factory=Headings)
+
+
+class SheetHeader(NamedTuple):
+    """The best header of a sheet: how many headings of each kind it has, and its names."""
+
+    score: tuple[int, int, int]
+    names: frozenset[str]
 
 
 @dataclass(eq=False)
@@ -123,18 +140,62 @@ class SpanFile:
         return text.replace("\r\n", "\n").replace("\r", "\n")
 
     @cached_property
-    def sheet(self) -> Records | None:
-        """Its records, where it is a workbook; what else it holds is noted."""
+    def _book(self) -> Workbook | None:
+        """Its sheets, where it is a workbook."""
         if not is_workbook(self.content):
             return None
+        return read_workbook(self.path, self.content, ManifestError)
+
+    @cached_property
+    def _header_of_sheet(self) -> dict[str, SheetHeader]:
+        """The row of each sheet that has the most known headings."""
+        if self._book is None:
+            return {}
+        return {name: self._best_header(records) for name, records in self._book.sheets.items()}
+
+    def _best_header(self, records: Records) -> SheetHeader:
+        """Find the row of a sheet with the most headings: those that a person names, ours, or known ones."""
         headers = [naming(names) for facts in KINDS.values() for names in facts.get("columns", ())]
+        found: list[SheetHeader] = []
+        for _, cells in records[:HEADER_ROWS]:
+            n_named = self.reading.headings.n_in(cells)
+            is_ours = any(is_one(cells) for is_one in headers)
+            score = (n_named, int(is_ours), len(columns_meant(cells)))
+            found.append(SheetHeader(score, frozenset(plain(cell) for cell in cells if cell.strip())))
+        return max(found, key=lambda header: header.score)  # the first of equal ones
 
-        def is_header(cells: Sequence[str]) -> bool:
-            return self.reading.headings.are_in(cells) or any(is_one(cells) for is_one in headers)
+    @cached_property
+    def main_sheet(self) -> str:
+        """The sheet that is read: with the most headings, the largest of those without; "" of no workbook."""
+        book = self._book
+        if book is None:
+            return ""
+        headers = self._header_of_sheet
+        best = max(header.score for header in headers.values())
+        n_named, is_ours, n_known = best
+        if n_named or is_ours or n_known > 1:
+            return next(name for name, header in headers.items() if header.score == best)
+        return max(book.sheets, key=lambda name: n_filled(book.sheets[name]))
 
-        records, notes = read_sheet(self.path, self.content, ManifestError, is_header)
-        self.account.note(*notes)
-        return records
+    @cached_property
+    def _sheets(self) -> Sheets | None:
+        """The sheet that is read, with those of its header."""
+        return None if self._book is None else sheets_together(self._book, self.main_sheet)
+
+    @cached_property
+    def sheet(self) -> Records | None:
+        """Its records, where it is a workbook; what else it holds is noted."""
+        if self._book is None or self._sheets is None:
+            return None
+        self.account.note(*sheet_notes(self._book, self._sheets))
+        return self._sheets.records
+
+    @property
+    def other_sheets(self) -> list[Records]:
+        """The sheets beside those that are read."""
+        if self._book is None or self._sheets is None:
+            return []
+        return [records for name, records in self._book.sheets.items() if name not in self._sheets.names]
 
     def records(self, needed: Sequence[str]) -> tuple[Records, str]:
         """Split it into records, by what its header has between cells; "" for a workbook."""
@@ -207,5 +268,6 @@ class SpanFile:
 
     def close(self) -> None:
         """Forget its content, of which nothing more is read; the account stays."""
-        for name in ("content", "text", "head", "sheet", "first_rows", "first_names", "document"):
+        of_workbook = ("sheet", "_book", "_header_of_sheet", "main_sheet", "_sheets")
+        for name in ("content", "text", "head", *of_workbook, "first_rows", "first_names", "document"):
             self.__dict__.pop(name, None)

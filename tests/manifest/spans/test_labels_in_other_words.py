@@ -1,0 +1,143 @@
+"""Labels in other languages, codes and headings: the first refusal proposes all of them, and none is lost."""
+
+import zipfile
+
+import pytest
+
+from obygaze_features.manifest import UnreadColumnsError, builtin_codebook, import_spans
+from obygaze_features.manifest.spans.label_words import LabelWords
+from tests.manifest.spans.test_people_tables import options_of
+
+LEVELS = {
+    "German": ["leicht negativ", "schwer negativ", "unsicher", "sicher"],
+    "French": ["négatif facile", "négatif difficile", "pas sûr", "sûr"],
+    "Italian": ["negativo facile", "negativo difficile", "non sicuro", "sicuro"],
+    "Spanish": ["negativo fácil", "negativo difícil", "no seguro", "seguro"],
+}
+CONCEPTS = {
+    "German": ["Einstellungsgröße", "Blick", "Körper", "Gefühlsausdruck"],
+    "French": ["type de plan", "regard", "corps", "expression d'une émotion"],
+    "Italian": ["tipo di inquadratura", "sguardo", "corpo", "espressione di un'emozione"],
+    "Spanish": ["tipo de plano", "mirada", "cuerpo", "expresión de emociones"],
+}
+NAMES = ["Type of shot", "Look", "Body", "Expression of emotion"]
+MEANT = [
+    ("EN", []),
+    ("HN", ["Look"]),
+    ("NS", ["Body", "Look"]),
+    ("S", ["Expression of emotion", "Type of shot"]),
+]
+UNKNOWN = ["Uno", "Due", "Tre", "Quattro"]
+
+
+def read_by_pasting(path, rows, meanings=None):
+    """Import rows with what the first refusal proposes; a person fills in the words that nobody knows."""
+    path.write_text("\n".join("\t".join(map(str, row)) for row in rows), encoding="utf-8")
+    with pytest.raises(UnreadColumnsError) as refusal:
+        import_spans([path], path.parent)
+    options = options_of(refusal.value)
+    words = options.get("words", {})
+    options["words"] = {
+        word: (meanings or {}).get(word, "") if label == "LABEL" else label for word, label in words.items()
+    }
+    return import_spans([path], path.parent, **options)
+
+
+def labels_of(imported):
+    return [(clip.level, sorted(clip.concepts)) for clip in imported.manifest]
+
+
+def parts(concepts, language):
+    return [CONCEPTS[language][NAMES.index(name)] for name in concepts]
+
+
+@pytest.mark.parametrize("sign", [", ", "; ", " + ", " / ", "|"])
+@pytest.mark.parametrize("language", LEVELS)
+def test_lists_of_concepts_are_read_in_every_language(tmp_path, language, sign):
+    rows = [["Film", "Start", "End", "Niveau", "Concetti"]]
+    for at, (level, concepts) in enumerate(MEANT * 2):
+        word = LEVELS[language][["EN", "HN", "NS", "S"].index(level)]
+        rows.append(["Vertigo", 100 * at, 100 * at + 10, word, sign.join(parts(concepts, language))])
+    assert labels_of(read_by_pasting(tmp_path / "t.tsv", rows)) == MEANT * 2
+
+
+@pytest.mark.parametrize(("yes", "no"), [("x", ""), ("1", "0"), ("ja", "nein"), ("TRUE", "FALSE"), ("✓", "")])
+@pytest.mark.parametrize("language", LEVELS)
+def test_marks_are_read_below_headings_of_every_language(tmp_path, language, yes, no):
+    rows = [["Film", "Start", "End", "Level", *CONCEPTS[language], "Notes"]]
+    for at, (level, concepts) in enumerate(MEANT * 2):
+        marks = [yes if name in concepts else no for name in NAMES]
+        rows.append(["Vertigo", 100 * at, 100 * at + 10, level, *marks, ""])
+    assert labels_of(read_by_pasting(tmp_path / "t.tsv", rows)) == MEANT * 2
+
+
+@pytest.mark.parametrize("heading", ["concepts", "Concepten", "What do you see? (tick all that apply)"])
+def test_words_that_nobody_knows_are_asked_for_once_each_and_all(tmp_path, heading):
+    rows = [["movie", "start_s", "end_s", "level", heading]]
+    for at, (level, concepts) in enumerate(MEANT * 4):
+        cell = ", ".join(UNKNOWN[NAMES.index(name)] for name in concepts)
+        rows.append(["Vertigo", 100 * at, 100 * at + 10, level, cell])
+    imported = read_by_pasting(tmp_path / "t.tsv", rows, dict(zip(UNKNOWN, NAMES, strict=True)))
+    assert labels_of(imported) == MEANT * 4
+
+
+def test_lists_as_programs_write_them_are_read(tmp_path):
+    rows = [["film", "start", "end", "level", "tags"]]
+    for at, (level, concepts) in enumerate(MEANT * 2):
+        rows.append(["Vertigo", 100 * at, 100 * at + 10, level, repr(concepts)])
+    assert labels_of(read_by_pasting(tmp_path / "t.tsv", rows)) == MEANT * 2
+
+
+def test_rows_of_copied_checkboxes_are_left_out_and_counted(tmp_path):
+    rows = [["film", "start", "end", "level", "Look", "Body"]]
+    rows += [["Vertigo", 100 * at, 100 * at + 10, "S", "TRUE", "FALSE"] for at in range(4)]
+    rows += [["", "", "", "", "FALSE", "FALSE"]] * 3
+    imported = read_by_pasting(tmp_path / "t.tsv", rows)
+    (account,) = imported.accounts
+    assert labels_of(imported) == [("S", ["Look"])] * 4
+    assert len(account.left_out) == 3
+
+
+def test_rows_whose_times_and_film_cannot_be_read_are_left_out_and_counted(tmp_path):
+    rows = [["film", "start", "end", "level"]]
+    rows += [["Vertigo", 100 * at, 100 * at + 10, "S"] for at in range(4)]
+    rows.append(["#N/A", "#N/A", "#N/A", "HN"])
+    imported = read_by_pasting(tmp_path / "t.tsv", rows)
+    (account,) = imported.accounts
+    assert labels_of(imported) == [("S", [])] * 4
+    assert len(account.left_out) == 1
+
+
+def test_a_code_of_one_letter_is_no_and():
+    words = LabelWords(builtin_codebook("obygaze12"), {"TP": "Type of shot", "E": "Look"})
+    assert words.parts_of("TP+E") == ["TP", "E"]
+
+
+def test_a_concept_with_a_comma_is_one_word():
+    words = LabelWords(builtin_codebook("obygaze12"), {"Nude, or nearly": "Body"})
+    assert words.parts_of("Look, Nude, or nearly, Body (nudity, parts)") == [
+        "Look",
+        "Nude, or nearly",
+        "Body (nudity, parts)",
+    ]
+
+
+def test_a_spreadsheet_of_open_document_is_read(tmp_path):
+    cells = [["movie", "start_s", "end_s", "level"], ["Vertigo", "1", "5", "S"], ["Vertigo", "9", "12", "EN"]]
+    head = (
+        '<office:document-content xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0" '
+        'xmlns:table="urn:oasis:names:tc:opendocument:xmlns:table:1.0" '
+        'xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0"><office:body><office:spreadsheet>'
+        '<table:table table:name="Codes">'
+    )
+    cell = '<table:table-cell office:value-type="string"><text:p>{}</text:p></table:table-cell>'
+    rows = ["".join(cell.format(text) for text in row) for row in cells]
+    body = "".join(f"<table:table-row>{row}</table:table-row>" for row in rows)
+    tail = "</table:table></office:spreadsheet></office:body></office:document-content>"
+    path = tmp_path / "codes.ods"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("mimetype", "application/vnd.oasis.opendocument.spreadsheet")
+        archive.writestr("content.xml", head + body + tail)
+        archive.writestr("META-INF/manifest.xml", "<manifest/>")
+    imported = import_spans([path], tmp_path)
+    assert labels_of(imported) == [("S", []), ("EN", [])]
