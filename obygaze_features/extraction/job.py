@@ -243,7 +243,6 @@ def array_shard(environment: Mapping[str, str], n_shares: int | None = None) -> 
     if (first, last) != (0, count - 1):
         raise ExtractError(
             f"task {task} of a job array with {count} tasks from {first} to {last} cannot tell its share, "
-            "since the first array of a store divides it: number it from 0 without gaps, as in --array=0-7, "
-            f"or give --shard {task}/8"
+            "since the first array of a store divides it: number it from 0 without gaps, as in --array=0-7"
         )
     return task, count

@@ -25,6 +25,10 @@ OF_EXTRACTION = frozenset({"time", "mem", "cpus-per-task", "gres", "gpus", "gpus
 """Options of sbatch that are for jobs that extract; the others are for all jobs."""
 
 
+OF_THE_SCRIPTS = frozenset({"output", "error", "signal", "open-mode", "ntasks", "job-name"})
+"""Options of sbatch on which the scripts rely: where their logs are, and when they are told to stop."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Site:
     """What a site asks of a job.
@@ -62,6 +66,10 @@ class Site:
             if not re.fullmatch(r"[a-z][a-z-]*", name) or not re.fullmatch(r"[^\s#]+", value):
                 raise ExtractError(
                     f"--sbatch {name}={value!r}: expected a long option and one word, as in account=film"
+                )
+            if name in OF_THE_SCRIPTS:
+                raise ExtractError(
+                    f"--sbatch {name}: the scripts stand on their own value; change it in them"
                 )
             if name == "array":
                 raise ExtractError(
@@ -120,7 +128,7 @@ def filled(name: str, site: Site) -> str:
     """Return a script with what the site needs filled in."""
     script = files("obygaze_features").joinpath("job_scripts", name).read_text(encoding="utf-8")
     if name == SUBMIT:
-        return script.replace(f"--licence {NO_LICENCE}", f"--licence {quote(site.licence)}")
+        return script.replace(f"licence={NO_LICENCE} ", f"licence={quote(site.licence)} ")
     directives = site.directives(extracts=name in (ARRAY, RAY))
     if name == ARRAY:
         directives["array"] = f"0-{site.tasks - 1}"
@@ -134,7 +142,8 @@ def environment_lines() -> list[str]:
         from huggingface_hub import constants  # noqa: PLC0415 - an extra
     except ImportError:
         return lines
-    return [*lines, f"export HF_HUB_CACHE={quote(constants.HF_HUB_CACHE)}"]
+    cache = quote(constants.HF_HUB_CACHE)
+    return [*lines, f'[ -n "${{HF_HUB_CACHE:-}}" ] || export HF_HUB_CACHE={cache}']
 
 
 def _with_directives(script: str, directives: Mapping[str, str]) -> str:

@@ -46,7 +46,7 @@ from obygaze_features.store.missing_videos import refuse_missing_videos
 from obygaze_features.store.pieces import Rows, StoredArray, attempt_file
 from obygaze_features.store.provenance import plain, validate_licence
 from obygaze_features.store.records import StoredClip, one_line
-from obygaze_features.store.shares import shares_not_begun, shown_shares
+from obygaze_features.store.shares import number_of_shares, shown_shares
 from obygaze_features.store.stage import Stage, read_stage
 
 Best = Mapping[int, JournalEntry]
@@ -206,14 +206,13 @@ def versioned(destination: Path, version: str) -> Path:
     return destination.with_name(f"{destination.name}-{version}")
 
 
-def _unbegun(stage: Path) -> str:
-    """Name the shares that no task has begun; empty if there is none."""
-    shares = shares_not_begun(stage)
-    return (
-        f", and no task has begun shares {shown_shares(shares)} (--array={shown_shares(shares)})"
-        if shares
-        else ""
-    )
+def _shares_left(stage: Stage, missing: Sequence[str]) -> str:
+    """Name the shares in which clips are still to do; empty where clips are not divided."""
+    number = number_of_shares(stage.path)
+    if number is None:
+        return ""
+    shares = shown_shares(sorted({stage.piece(clip_id) % number for clip_id in missing}))
+    return f" (shares {shares} of {number}: --array={shares} does these again)"
 
 
 def _refuse_unready(stage: Stage, best: Best, *, allow_missing: bool, max_failed: int | None) -> None:
@@ -222,7 +221,7 @@ def _refuse_unready(stage: Stage, best: Best, *, allow_missing: bool, max_failed
     if missing and not allow_missing:
         raise StoreError(
             f"{stage.path}: {len(missing)} of {len(stage.clips)} clips are still to do, "
-            f"the first is {missing[0]}{_unbegun(stage.path)}; extract again, or allow missing clips "
+            f"the first is {missing[0]}{_shares_left(stage, missing)}; extract again, or allow missing clips "
             "(--allow-missing)"
         )
     if not allow_missing:

@@ -89,7 +89,9 @@ def test_a_place_that_cannot_be_written_is_known_before_the_work(tmp_path, monke
 def test_a_share_that_is_given_beats_that_of_a_job_array(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("SLURM_ARRAY_TASK_ID", "1")
     monkeypatch.setenv("SLURM_ARRAY_TASK_COUNT", "2")
-    assert choose_shard((0, 2), tmp_path) == (0, 2)
+    assert choose_shard((1, 2), tmp_path) == (1, 2)
+    with pytest.raises(ExtractError, match="share of its own"):
+        choose_shard((0, 2), tmp_path)
     assert capsys.readouterr().err == ""
     assert choose_shard(None, tmp_path) == (1, 2)
     assert "--shard 1/2" in capsys.readouterr().err

@@ -32,7 +32,7 @@ def test_a_task_of_an_array_knows_its_share(variables, shard):
     ids=["--array=3", "--array=3,5", "--array=3,4", "--array=1-8", "--array=0-6:2"],
 )
 def test_some_tasks_of_an_array_cannot_tell_their_share(variables):
-    with pytest.raises(ExtractError, match="--shard"):
+    with pytest.raises(ExtractError, match="cannot tell its share"):
         array_shard(variables)
 
 
@@ -159,6 +159,7 @@ def test_scripts_that_a_site_may_have_changed_are_not_replaced(tmp_path):
         {"sbatch": {"partition": "gpu\n#SBATCH --wrap=x"}},
         {"sbatch": {"a b": "c"}},
         {"sbatch": {"array": "1-4"}},
+        {"sbatch": {"output": "logs/%A.log"}},
         {"setup": ["true\nfalse"]},
         {"tasks": 0},
     ],
@@ -180,3 +181,25 @@ def test_the_job_that_seals_names_the_tasks_that_failed_or_were_killed(tmp_path)
     assert code == 1
     named = [line for line in said.splitlines() if line.startswith(("failed: ", "killed: "))]
     assert [line.split()[1].rstrip(":") for line in named] == ["extract-9_1.log", "extract-9_2.log"]
+
+
+def test_an_error_of_the_first_minute_gets_one_more_turn(tmp_path):
+    site = Folder(tmp_path, "exit 1")
+    code, said = site.run(*ARRAY, SLURM_RESTART_COUNT="1")
+    assert (code, site.asked) == (1, "")
+    assert "--array=2" in said
+    assert site.run(*ARRAY, SLURM_RESTART_COUNT="1", QUICK="0")[0] == 1
+    assert site.asked == "requeue 9_2"
+
+
+@pytest.mark.parametrize(("typed", "licence"), [([], "CC-BY-4.0"), (["--licence", "CC0-1.0"], "CC0-1.0")])
+def test_the_store_has_the_licence_of_the_site_unless_another_is_typed(tmp_path, typed, licence):
+    write_job_scripts(tmp_path / "jobs", Site(licence="CC-BY-4.0"))
+    site = Folder(tmp_path, "exit 0", name="sbatch")
+    (tmp_path / "sbatch").write_text('#!/bin/bash\necho "$ARRAY $@" >> asked\necho 17\n', encoding="utf-8")
+    code, said = site.run(str(tmp_path / "jobs" / "submit.sh"), "films.csv", "films", *typed)
+    assert code == 0, said
+    first, second = site.asked.splitlines()
+    assert first.endswith(" ".join(["array.sbatch films.csv films", *typed]))
+    assert second.startswith("17 --dependency=afterany:17 ")
+    assert second.endswith(f"seal.sbatch films --licence {licence}")
