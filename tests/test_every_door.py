@@ -69,6 +69,7 @@ WRITTEN = {
     "write_sums": "out/lab.sums",
     "write_run": "out/run/run.json",
     "save_models": "out/models/linear.model",
+    "Run.save": "out/kept/linear.model",
     "write_report": "out/evaluate.md",
     "write_html": "out/report.html",
     "Predictions.write": "out/predictions.csv",

@@ -63,6 +63,7 @@ CALLS = {
     "write_run": lambda: om.write_run(a_run()[0], "~/out/run"),
     "read_run": lambda: om.read_run("~/out/run"),
     "save_models": lambda: om.save_models(*a_run(), ["linear"], "~/out/models"),
+    "Run.save": lambda: a_run()[0].save(a_run()[1], ["linear"], "~/out/kept"),
     "write_report": lambda: om.write_report(om.run_report(a_run()[0]), "~/out"),
     "write_html": lambda: om.write_html(om.run_report(a_run()[0]), "~/out/report.html"),
     "Predictions.write": lambda: a_run()[0].predictions.write("~/out/predictions.csv"),

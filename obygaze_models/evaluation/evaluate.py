@@ -42,7 +42,7 @@ ROUNDING = 1e-12
 @checked
 def evaluate(
     data: Dataset,
-    models: str | Sequence[str] | Mapping[str, Any] | Sequence[ModelSpec] | None = None,
+    models: str | Sequence[str | ModelSpec] | Mapping[str, Any] | None = None,
     task: str | Target = "",
     test: str | Target | Sequence[str | Target] | None = None,
     *,

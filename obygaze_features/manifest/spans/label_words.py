@@ -33,11 +33,11 @@ NO_LEVEL: Final = {"-", "--", "---", "n/a", "na", "n.a.", "?"}
 SIGNS: Final = ";\n"
 """What always stands between concepts; a comma does where no concept of the codebook has one."""
 
-_COMMAS = re.compile(r",(?![^()\[\]]*[)\]])")
-"""Commas that are not in brackets."""
+MOST_COMMAS = 8
+"""Of a label: how many pieces of a text are tried as one."""
 
-_QUOTED = re.compile(r"""'((?:[^'\\]|\\.|'(?![\s,\]]|$))*)'|"((?:[^"\\]|\\.)*)\"""")
-"""A text of a list as programs write it: ['a', "b's"]."""
+_QUOTED = re.compile(r"""'((?:[^'\\]|\\.|'(?![\s,\]]|$)){0,200}+)'|"((?:[^"\\]|\\.){0,200}+)\"""")
+"""A text of a list as programs write it: ['a', "b's"]; none is longer than a label may be."""
 
 _MORE_SIGNS = re.compile(r"[|+&/]|\b(?i:and|und|et)\b|(?<=\w)\s(?:y|e|og|och|en|i)\s(?=\w)|\s[-–—]\s")
 """What stands between concepts only where it divides a text into words of the codebook; E is a code."""
@@ -189,12 +189,13 @@ class LabelWords:
         """Divide a text at its commas, but where parts together are a label."""
         if not text or self._is_label(text) or not self.codebook.has_commas_between:
             return [text] if text else []
-        pieces = [piece.strip() for piece in _COMMAS.split(text)]
+        pieces = [piece.strip() for piece in split_at_commas(text)]
         parts = []
         at = 0
         while at < len(pieces):
+            longest = min(len(pieces), at + 1 + MOST_COMMAS)
             end = next(
-                (n for n in range(len(pieces), at + 1, -1) if self._is_label(", ".join(pieces[at:n]))), at + 1
+                (n for n in range(longest, at + 1, -1) if self._is_label(", ".join(pieces[at:n]))), at + 1
             )
             parts.append(", ".join(pieces[at:end]))
             at = end
@@ -256,6 +257,28 @@ def texts_of_list(text: str) -> list[str]:
     quoted = [(one or other).strip() for one, other in _QUOTED.findall(text)]
     texts = quoted or [part.strip() for part in text[1:-1].split(",")]
     return [part for part in texts if part]
+
+
+def split_at_commas(text: str) -> list[str]:
+    """Split a text at the commas that are not in brackets; a bracket that is not closed holds none.
+
+    Examples
+    --------
+    >>> split_at_commas("Body (nudity, parts), Look")
+    ['Body (nudity, parts)', ' Look']
+    """
+    cuts = []
+    is_in_brackets = False
+    for at in range(len(text) - 1, -1, -1):
+        if text[at] in ")]":
+            is_in_brackets = True
+        elif text[at] in "([":
+            is_in_brackets = False
+        elif text[at] == "," and not is_in_brackets:
+            cuts.append(at)
+    ends = [*reversed(cuts), len(text)]
+    starts = [0, *(cut + 1 for cut in reversed(cuts))]
+    return [text[start:end] for start, end in zip(starts, ends, strict=True)]
 
 
 def word(text: str) -> str:
