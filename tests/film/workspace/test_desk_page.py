@@ -1,6 +1,8 @@
 """The desk's page: what it asks, cites and weighs."""
 
 import gzip
+import re
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -39,6 +41,15 @@ def test_the_desk_of_two_hours_is_sent_in_less_than_100_kilobytes(tmp_path):
     opened.decisions = Decisions(tmp_path, opened.timeline, builtin_codebook("obygaze12"))
     for mode in ("read", "blind"):
         assert len(gzip.compress(desk_page([opened], opened, mode, "en").encode())) < 100_000
+
+
+@pytest.mark.parametrize("mode", ["read", "blind"])
+def test_no_two_elements_share_an_id(tmp_path, mode):
+    film = invented_film(n_rows=60, duration_s=600.0)
+    opened = OpenFilm(0, film, Decisions(tmp_path, film, builtin_codebook("obygaze12")))
+    ids = re.findall(r'<[a-z][^<>]*\sid="([^"]+)"', desk_page([opened], opened, mode, "en"))
+    assert len(ids) > 20
+    assert [name for name, n in Counter(ids).items() if n > 1] == []
 
 
 def test_a_citation_names_the_model_by_twelve_digits(tmp_path):
