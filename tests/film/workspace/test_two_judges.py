@@ -20,6 +20,8 @@ from tests.film.workspace.test_people import synchronise
 from tests.planted_models import codebook
 
 N, N_UNLIKE, MOST_KEYS = 30, 14, 45
+KEYS = {"calm": "1", "violent": "3"}
+PROGRESS = "document.querySelector('#d-progress').textContent"
 HOSTILE = "<img src=x onerror=window.ran=1></script><script>window.ran=1</script>"
 
 
@@ -51,6 +53,24 @@ class Keyboard:
         self.press(level)
         said(self.page, "kept")
 
+    def judge_blindly(self, name, levels):
+        """Write a name, and judge the windows of the draw."""
+        until(self.page, TITLE)
+        self._write("Your name", name)
+        self._write("How many", str(len(levels)))
+        self.page.get_by_role("button", name="Begin").focus()
+        self.page.keyboard.press("Enter")
+        for number, level in enumerate(levels, 1):
+            until(self.page, f"{PROGRESS}.includes('Window {number} of {len(levels)}')")
+            self.page.keyboard.press(KEYS[level])
+        until(self.page, f"!{PROGRESS}.includes('Window {len(levels)} of')")
+
+    def _write(self, label, text):
+        self.page.get_by_label(label).focus()
+        self.page.keyboard.press("Control+a")
+        self.page.keyboard.type(text)
+        self.page.keyboard.press("Tab")
+
     def count(self):
         return self.page.locator("#d-differ").inner_text()
 
@@ -77,13 +97,18 @@ def machine(process, browser):
         context.close()
 
 
-def both_judged(folder, book):
-    """Two people judge 30 windows each, of which 14 are unlike; one of them is called a tag."""
-    made = Decisions(folder, Timeline.read(folder), book)
+def levels_of_both():
+    """What two people call 30 windows, of which 14 are unlike."""
     first = ["violent", "calm"] * (N // 2)
     unlike = set(random.Random(3).sample(range(N), N_UNLIKE))
     turned = {"violent": "calm", "calm": "violent"}
-    second = [turned[level] if place in unlike else level for place, level in enumerate(first)]
+    return first, [turned[level] if place in unlike else level for place, level in enumerate(first)]
+
+
+def both_judged(folder, book):
+    """Two people judge 30 windows each, of which 14 are unlike; one of them is called a tag."""
+    made = Decisions(folder, Timeline.read(folder), book)
+    first, second = levels_of_both()
     judge_blindly(made, *first, n=N)
     judge_blindly(made, *second, who=HOSTILE, n=N)
     made.ledger.close()
@@ -101,7 +126,15 @@ def test_fourteen_disagreements_are_settled_by_keys_alone(machine, films, tmp_pa
     book, path = codebook(tmp_path), films / "violence.codebook.toml"
     here, there = (tmp_path / name / "tt1" for name in ("here", "there"))
     shutil.copytree(films / "scored" / "tt1", here)
-    both_judged(here, book)
+    if mode == "blind":  # each on a day of their own, before the desk
+        for name, levels in zip(("AB", HOSTILE), levels_of_both(), strict=True):
+            started, judging = machine(here, path, mode)
+            judging.judge_blindly(name, levels)
+            assert judging.errors == []
+            started.terminate()
+            started.wait()
+    else:
+        both_judged(here, book)
     shutil.copytree(here, there)
     started, desk = machine(here, path, mode)
     until(desk.page, TITLE)
