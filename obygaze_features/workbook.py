@@ -279,7 +279,8 @@ def _parts(path: Path, content: bytes, refusal: type[ObygazeError]) -> Parts:
     except TooLargeError as error:
         raise refusal(f"{path}: {error}") from None
     except (DamagedPartError, *DAMAGES, NotImplementedError, RuntimeError, EOFError, OSError, ValueError):
-        raise refusal(f"{path}: a workbook that is {DAMAGED}") from None
+        what = "a workbook" if is_open_document(content) else "an Excel workbook"
+        raise refusal(f"{path}: {what} that is {DAMAGED}") from None
 
 
 def _text(cell: Any) -> str:

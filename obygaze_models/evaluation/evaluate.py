@@ -42,7 +42,7 @@ ROUNDING = 1e-12
 @checked
 def evaluate(
     data: Dataset,
-    models: str | Sequence[str | ModelSpec] | Mapping[str, Any] | None = None,
+    models: str | Mapping[str, Any] | Sequence[str | ModelSpec] | None = None,
     task: str | Target = "",
     test: str | Target | Sequence[str | Target] | None = None,
     *,

@@ -182,15 +182,22 @@ def are_marks(cells: Sequence[str]) -> bool:
     return {plain(cell) for cell in cells if not is_unreadable(cell)} <= YES | NO
 
 
+def has_marks(cells: Sequence[str]) -> bool:
+    """Return whether a cell says yes by more than a number, which may be a grade."""
+    return any(plain(cell) in YES and not plain(cell).isdecimal() for cell in cells)
+
+
 def is_of_marks(table: Table, column: str, words: LabelWords) -> bool:
     """Return whether a column is headed by a label, and says by marks where it is."""
     label = label_of_heading(column, words)
     if not label:
         return False
     cells = readable_cells(table, column)
-    is_of_concept = label in words.codebook.concept_names
     are_labels = content_of(cells, words).are_labels
-    return are_marks(cells) and (is_of_concept or not are_labels or len(set(cells)) < 2)
+    if label in words.codebook.concept_names:
+        # A cell that is no mark, such as "?", is asked about where it is read.
+        return are_marks(cells) or (has_marks(cells) and not are_labels)
+    return are_marks(cells) and (not are_labels or len(set(cells)) < 2)
 
 
 def label_in_heading(heading: str, words: LabelWords) -> str:

@@ -19,6 +19,7 @@ from obygaze_features.errors import ManifestError
 from obygaze_features.lines import csv_line
 from obygaze_features.manifest.importers.column_contents import (
     MOST,
+    NO,
     YES,
     Content,
     are_clocks,
@@ -726,9 +727,10 @@ class _Proposer:
         columns = [*self.proposal.columns.get("concepts", ()), *names, *self._of_annotators("concepts")]
         words = Counter[str]()
         for column in columns:
-            if (are_marks(self._cells[column]) and label_of_heading(column, self._words)) or self._is_marked(
-                column
-            ):
+            if is_of_marks(self._table, column, self._words) or self._is_marked(column):
+                for cell in self._cells[column]:  # of marks alone what is neither yes nor no is asked for
+                    if plain(cell) not in YES | NO and not self._known.concept_of(cell):
+                        words[cell] += 1
                 continue
             for parts in listed_parts(self._cells[column], self._words):
                 for part in parts:

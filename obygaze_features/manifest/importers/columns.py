@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 from obygaze_features.cells import is_unreadable
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.importers.column_contents import (
+    NO,
     YES,
     are_marks,
     cells_of,
@@ -309,7 +310,7 @@ class LabelReader:
             if is_unreadable(cell):
                 self._table.problems.add(row.line, f"{cell!r} {CANNOT_BE_READ}", _column_at_fault(source))
             elif source.label:
-                if plain(cell) in YES:
+                if self._is_marked(at, cell, source.label):
                     is_level = source.label in self._words.codebook.level_names
                     (levels if is_level else concepts).append(source.label)
             elif source.role == "level":
@@ -317,6 +318,18 @@ class LabelReader:
             else:
                 concepts += self._concepts_in(at, cell)
         return LabelCells(";".join(levels), ";".join(concepts))
+
+    def _is_marked(self, at: Place, cell: str, label: str) -> bool:
+        """Return whether a cell says that a label is there; note one that says neither yes nor no."""
+        said = plain(cell)
+        meant = self._words.level_of(cell) or self._words.concept_of(cell)
+        if said in YES or meant == label:
+            return True
+        if cell and said not in NO and not self._words.is_no_concept(cell):
+            typed = shlex.quote(f"{cell}={label}")
+            remedy = f"--word {typed} where it is there, --word {shlex.quote(f'{cell}=')} where it is not"
+            self._table.problems.add(at.line, f"{cell!r} is neither yes nor no: {remedy}", at.column)
+        return False
 
     def _add_labels(self, at: Place, cell: str, levels: list[str], concepts: list[str]) -> None:
         """Add the level of a cell, or what else it holds."""

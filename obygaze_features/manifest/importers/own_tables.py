@@ -10,7 +10,7 @@ from obygaze_features.cells import is_unreadable
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.clip import Clip, Collected, clip_of, seen_of
 from obygaze_features.manifest.codebook import Codebook
-from obygaze_features.manifest.importers.column_contents import cells_of, content_of
+from obygaze_features.manifest.importers.column_contents import cells_of, content_of, label_of_heading
 from obygaze_features.manifest.importers.column_proposals import Proposal, UnreadColumnsError, option, propose
 from obygaze_features.manifest.importers.columns import LabelReader, renamed
 from obygaze_features.manifest.importers.folder import movie_of, name_of
@@ -42,6 +42,8 @@ JUDGEMENTS = "judgements"
 
 SHOWN_COLUMNS = 4
 SHOWN_WORDS = 3
+LEAST_LABELS = 4
+"""Of so many cells of a column that is not read one is a label, where it is said."""
 
 
 class OwnClip(NamedTuple):
@@ -91,6 +93,8 @@ class OwnTables:
         yield from clips
         account.note(*table.notes, *labels.notes, _read_as(labels.respelled), *_doubtful_rows(labelled_rows))
         account.note(*_doubtful_annotators(table, words))
+        if not is_judged:
+            account.note(*unread_labels(table, read, words))
         has_labels = any(own.clip.level or own.clip.concepts for own in clips)
         if not has_labels and not scales and not is_judged and not labels.is_of_marks:
             account.note(without_labels(table, read))
@@ -426,6 +430,22 @@ def _read_as(respelled: Counter[tuple[str, str]]) -> str:
         return ""
     read = [f"{text!r} as {name} ({counted(n, 'row')})" for (text, name), n in sorted(respelled.items())]
     return f"read {', '.join(read)}"
+
+
+def unread_labels(table: Table, read: Iterable[str], words: LabelWords) -> Iterator[str]:
+    """Say which columns that are not read are headed by a label, or hold some."""
+    for column in table.columns:
+        cells = cells_of(table, column)
+        if column in set(read) or not cells:
+            continue
+        shown = ", ".join(f"{word!r:.20}" for word, _ in Counter(cells).most_common(SHOWN_WORDS))
+        label = label_of_heading(column, words)
+        n_labels = content_of(cells, words).n_labels
+        if label:
+            yield f"column {column!r} is headed as {label} and not read: its cells are no marks ({shown})"
+        elif n_labels > 1 and LEAST_LABELS * n_labels >= len(cells):
+            counted = f"{n_labels} of its {len(cells)} cells are labels ({shown})"
+            yield f"column {column!r} is not read, and {counted}"
 
 
 def without_labels(table: Table, read: Iterable[str]) -> str:

@@ -4,6 +4,7 @@ import zipfile
 
 import pytest
 
+from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import UnreadColumnsError, builtin_codebook, import_spans
 from obygaze_features.manifest.spans.label_words import LabelWords
 from tests.manifest.spans.test_people_tables import options_of
@@ -141,3 +142,44 @@ def test_a_spreadsheet_of_open_document_is_read(tmp_path):
         archive.writestr("META-INF/manifest.xml", "<manifest/>")
     imported = import_spans([path], tmp_path)
     assert labels_of(imported) == [("S", []), ("EN", [])]
+
+
+MARKED = [
+    ["movie", "start_s", "end_s", "annotator", "level", "look", "body"],
+    ["Gilda", 5, 25, "AB", "S", "x", "?"],
+    ["Gilda", 65, 85, "AB", "S", "", "x"],
+    ["Gilda", 125, 145, "AB", "NS", "x", "(x)"],
+    ["Gilda", 225, 245, "AB", "NS", "", ""],
+]
+
+
+def test_a_cell_that_is_no_mark_is_asked_for_and_loses_no_column(tmp_path):
+    imported = read_by_pasting(tmp_path / "marks.tsv", MARKED, {"(x)": "Body"})
+    expected = [("S", ["Look"]), ("S", ["Body"]), ("NS", ["Body", "Look"]), ("NS", [])]
+    assert labels_of(imported) == expected
+
+
+def test_a_mark_that_says_neither_yes_nor_no_is_refused_with_its_line(tmp_path):
+    path = tmp_path / "marks.tsv"
+    path.write_text("\n".join("\t".join(map(str, row)) for row in MARKED), encoding="utf-8")
+    with pytest.raises(ManifestError, match=r"line 2, column body: '\?'"):
+        import_spans([path], tmp_path, columns={"concepts": ["look", "body"]}, words={"(x)": "Body"})
+
+
+@pytest.mark.parametrize(
+    ("column", "cells"),
+    [
+        ("look", ["2", "1", "0", "2"]),
+        ("look", ["strong", "weak", "", "strong"]),
+        ("EF", ["EN?", "S", "HN", "skip"]),
+    ],
+)
+def test_a_column_of_labels_that_is_left_unread_is_named(tmp_path, column, cells):
+    path = tmp_path / "graded.csv"
+    rows = [f"Gilda,{60 * at},{60 * at + 9},AB,S,{cell}" for at, cell in enumerate(cells)]
+    path.write_text("\n".join([f"movie,start_s,end_s,annotator,level,{column}", *rows]), encoding="utf-8")
+    try:
+        said = " ".join(import_spans([path], tmp_path).notices)
+    except UnreadColumnsError as refusal:
+        said = str(refusal)
+    assert f"{column!r}" in said
