@@ -357,7 +357,8 @@ def decide(folder: Path) -> None:
                 for notice in desk.notices:
                     raise FilmError(notice)
             known("had")
-    tables = [(at / name).read_text("utf-8").splitlines()[1:] for name in decisions.COLUMNS]
+    written = [at / name for name in decisions.COLUMNS if (at / name).exists()]  # nothing was agreed on
+    tables = [path.read_text("utf-8").splitlines()[1:] for path in written]
     rows = sorted(row.partition(",")[2] for table in tables for row in table)  # without the ids
     write_whole(folder / "decided.txt", "\n".join(rows))
 

@@ -141,7 +141,14 @@ def test_a_measurement_that_was_cut_off_is_made_again_by_a_second_pass(film, tmp
 @pytest.mark.long
 @pytest.mark.parametrize("backbone", ["descriptors", "sound"])
 def test_a_measurement_that_was_lost_after_its_windows_were_kept_is_made_again(film, tmp_path, backbone):
-    work = prepare(windows(film), tmp_path / "f", backbones=[backbone], workers=1, shots=tmp_path / "s.csv")
+    work = prepare(
+        windows(film),
+        tmp_path / "f",
+        backbones=[backbone],
+        workers=1,
+        shots=tmp_path / "s.csv",
+        licence="CC0-1.0",
+    )
     work.run()
     (tmp_path / "s.csv").unlink()
     for measured in sorted((tmp_path / "f.staging" / MEASURED).iterdir())[1:]:
