@@ -413,32 +413,16 @@ def choose_shard(typed: tuple[int, int] | None, stage: Path) -> tuple[int, int]:
     ExtractError, StoreError
         If the tasks of the job array are not the shares that the stage, or this first array, has.
     """
+    n_shares = number_of_shares(stage)
     if typed is not None:
-        _refuse_other_numbers(typed, stage)
+        if n_shares is None:
+            extraction.check_first_array(os.environ, typed)
         return typed
-    shard = extraction.array_shard(os.environ, number_of_shares(stage))
+    shard = extraction.array_shard(os.environ, n_shares)
     if shard is None:
         return 0, 1
     note(f"--shard {shard[0]}/{shard[1]}, as this is a task of a Slurm job array")
     return shard
-
-
-def _refuse_other_numbers(shard: tuple[int, int], stage: Path) -> None:
-    """Refuse a first job array that has another number of tasks than shares, or all tasks one share."""
-    share, n_shares = shard
-    n_tasks = os.environ.get("SLURM_ARRAY_TASK_COUNT", "")
-    task, first = os.environ.get(ARRAY_TASK, ""), os.environ.get("SLURM_ARRAY_TASK_MIN", "0")
-    is_first = number_of_shares(stage) is None
-    if is_first and n_tasks.isdecimal() and int(n_tasks) != n_shares:
-        raise ExtractError(
-            f"a job array of {n_tasks} tasks, and --shard divides the clips into {n_shares}: shares without "
-            "a task would never be done; submit as many tasks as there are shares"
-        )
-    if is_first and n_tasks and int(task) - int(first) != share:
-        raise ExtractError(
-            f"task {task} of a job array that begins with {first} is told to do share {share}: each task has "
-            "a share of its own; leave out --shard, and number the array from 0"
-        )
 
 
 def _gpu_indices(text: str) -> tuple[int, ...]:

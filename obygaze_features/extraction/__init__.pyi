@@ -5,6 +5,7 @@ from .extract import prepare as prepare
 from .job import Job as Job
 from .job import Recipe as Recipe
 from .job import array_shard as array_shard
+from .job import check_first_array as check_first_array
 from .job import of_stills as of_stills
 from .job_scripts import Site as Site
 from .job_scripts import write_job_scripts as write_job_scripts

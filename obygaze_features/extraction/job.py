@@ -5,7 +5,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -211,6 +211,26 @@ def frames_of(manifest: Manifest, wanted: int | None) -> int | None:
     return 1 if wanted is None and of_stills(manifest) else wanted
 
 
+class ArrayTask(NamedTuple):
+    """A task of a Slurm job array: its number, those of the first and the last, and how many there are."""
+
+    number: int
+    first: int
+    last: int
+    n_tasks: int
+
+
+def array_task(environment: Mapping[str, str]) -> ArrayTask | None:
+    """Read which task of a job array this process is, from variables that Slurm sets; None if it is none."""
+    number = environment.get("SLURM_ARRAY_TASK_ID", "")
+    count = environment.get("SLURM_ARRAY_TASK_COUNT", "")
+    if not number.isdecimal() or not count.isdecimal():
+        return None
+    first = int(environment.get("SLURM_ARRAY_TASK_MIN", "0"))
+    last = int(environment.get("SLURM_ARRAY_TASK_MAX", first + int(count) - 1))
+    return ArrayTask(int(number), first, last, int(count))
+
+
 def array_shard(environment: Mapping[str, str], n_shares: int | None = None) -> tuple[int, int] | None:
     """Return the shard (i, n) of this task of a job array; None outside a job array.
 
@@ -227,22 +247,45 @@ def array_shard(environment: Mapping[str, str], n_shares: int | None = None) -> 
     ExtractError
         If the array's indices are no shares.
     """
-    names = ("SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_COUNT")
-    if not all(name in environment for name in names):
+    task = array_task(environment)
+    if task is None:
         return None
-    task, count = (int(environment[name]) for name in names)
-    first = int(environment.get("SLURM_ARRAY_TASK_MIN", "0"))
-    last = int(environment.get("SLURM_ARRAY_TASK_MAX", first + count - 1))
     if n_shares is not None:
-        if last >= n_shares:
+        if task.last >= n_shares:
             raise ExtractError(
-                f"a job array with tasks up to {last}, and the clips are divided into {n_shares} shares, 0 "
-                f"to {n_shares - 1}: submit it again with some of these, as in --array=0-{n_shares - 1}"
+                f"a job array with tasks up to {task.last}, and the clips are divided into {n_shares} "
+                f"shares, 0 to {n_shares - 1}: submit it again with some of these, as in "
+                f"--array=0-{n_shares - 1}"
             )
-        return task, n_shares
-    if (first, last) != (0, count - 1):
+        return task.number, n_shares
+    if (task.first, task.last) != (0, task.n_tasks - 1):
         raise ExtractError(
-            f"task {task} of a job array with {count} tasks from {first} to {last} cannot tell its share, "
-            "since the first array of a store divides it: number it from 0 without gaps, as in --array=0-7"
+            f"task {task.number} of a job array with {task.n_tasks} tasks from {task.first} to {task.last} "
+            "cannot tell its share, since the first array of a store divides it: number it from 0 without "
+            "gaps, as in --array=0-7"
         )
-    return task, count
+    return task.number, task.n_tasks
+
+
+def check_first_array(environment: Mapping[str, str], shard: tuple[int, int]) -> None:
+    """Refuse a shard (i, n) that was typed, where the tasks of a store's first job array would not do all.
+
+    Raises
+    ------
+    ExtractError
+        If the array has another number of tasks than there are shares, or this task does another one's share.
+    """
+    task = array_task(environment)
+    if task is None:
+        return
+    share, n_shares = shard
+    if task.n_tasks != n_shares:
+        raise ExtractError(
+            f"a job array of {task.n_tasks} tasks, and --shard divides the clips into {n_shares}: shares "
+            "without a task would never be done; submit as many tasks as there are shares"
+        )
+    if task.number - task.first != share:
+        raise ExtractError(
+            f"task {task.number} of a job array that begins with {task.first} is told to do share {share}: "
+            "each task has a share of its own; leave out --shard, and number the array from 0"
+        )

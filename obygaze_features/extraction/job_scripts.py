@@ -9,7 +9,7 @@ from pathlib import Path
 from shlex import quote
 
 from obygaze_features.errors import ExtractError
-from obygaze_features.io import NO_LICENCE, local_path, make_folder, write_whole
+from obygaze_features.io import NO_LICENCE, local_path, make_folder, write_together
 from obygaze_features.store.provenance import validate_licence
 
 ARRAY, SEAL, SUBMIT, RAY, TRAIN = "array.sbatch", "seal.sbatch", "submit.sh", "ray.sbatch", "train.sbatch"
@@ -117,10 +117,8 @@ def write_job_scripts(folder: Path | str, site: Site) -> tuple[Path, ...]:
     if there := [path for path in paths if path.exists()]:
         raise ExtractError(f"{there[0]}: there already, and you may have changed it; choose another folder")
     make_folder(folder)
-    for path in paths:
-        write_whole(path, filled(path.name, site).encode())
-        if path.name == SUBMIT:
-            path.chmod(0o755)
+    write_together({path: filled(path.name, site).encode() for path in paths})
+    (folder / SUBMIT).chmod(0o755)
     return paths
 
 
