@@ -47,7 +47,8 @@ def init(
       obygaze slurm init jobs --licence CC-BY-4.0 --sbatch account=film \\
           --sbatch partition=gpu
       obygaze slurm init jobs --licence CC-BY-4.0 --tasks 16 \\
-          --sbatch time=08:00:00 --sbatch gres=gpu:a100:1 --setup "module load cuda"
+          --sbatch time=08:00:00 --sbatch gres=gpu:a100:1 \\
+          --setup "module load cuda"
       jobs/submit.sh films.csv stores/films --backbone xclip
     """
     options = dict(_option(text) for text in sbatch)

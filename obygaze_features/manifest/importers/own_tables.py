@@ -93,10 +93,12 @@ class OwnTables:
         yield from clips
         account.note(*table.notes, *labels.notes, _read_as(labels.respelled), *_doubtful_rows(labelled_rows))
         account.note(*_doubtful_annotators(table, words))
-        if not is_judged:
-            account.note(*unread_labels(table, read, words))
+        if is_judged or account.is_beside_model:
+            return  # a table of ours, whose other columns say what a model found
         has_labels = any(own.clip.level or own.clip.concepts for own in clips)
-        if not has_labels and not scales and not is_judged and not labels.is_of_marks:
+        if has_labels or scales or labels.is_of_marks:
+            account.note(*unread_columns(table, read, words))
+        else:
             account.note(without_labels(table, read))
 
     def _clips_of_rows(
@@ -432,8 +434,9 @@ def _read_as(respelled: Counter[tuple[str, str]]) -> str:
     return f"read {', '.join(read)}"
 
 
-def unread_labels(table: Table, read: Iterable[str], words: LabelWords) -> Iterator[str]:
-    """Say which columns that are not read are headed by a label, or hold some."""
+def unread_columns(table: Table, read: Iterable[str], words: LabelWords) -> Iterator[str]:
+    """Say which columns are not read: those that are headed by a label or hold some, and the others."""
+    others = []
     for column in table.columns:
         cells = cells_of(table, column)
         if column in set(read) or not cells:
@@ -446,6 +449,11 @@ def unread_labels(table: Table, read: Iterable[str], words: LabelWords) -> Itera
         elif n_labels > 1 and LEAST_LABELS * n_labels >= len(cells):
             counted = f"{n_labels} of its {len(cells)} cells are labels ({shown})"
             yield f"column {column!r} is not read, and {counted}"
+        else:
+            others.append(repr(column))
+    if others:
+        kept = first_few(others, SHOWN_COLUMNS)
+        yield f"kept as they are, and read as no labels: {kept} (--column concepts=HEADING reads one)"
 
 
 def without_labels(table: Table, read: Iterable[str]) -> str:

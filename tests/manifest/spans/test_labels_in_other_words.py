@@ -183,3 +183,15 @@ def test_a_column_of_labels_that_is_left_unread_is_named(tmp_path, column, cells
     except UnreadColumnsError as refusal:
         said = str(refusal)
     assert f"{column!r}" in said
+
+
+def test_a_column_that_is_kept_and_not_read_is_named(tmp_path):
+    rows = [
+        ["Film", "Start", "Stop", "Rater", "Rating", "What you see"],
+        ["Rope", "0:10", "0:20", "Mia", "very", "face; hands"],
+        ["Rope", "1:10", "1:25", "Mia", "not", "-"],
+        ["Rope", "2:10", "2:22", "Jo", "very", "hands"],
+    ]
+    imported = read_by_pasting(tmp_path / "own.tsv", rows, {"very": "S", "not": "EN"})
+    assert [clip.level for clip in imported.manifest] == ["S", "EN", "S"]
+    assert "'What you see'" in " ".join(imported.notices)
