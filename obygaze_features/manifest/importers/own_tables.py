@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from obygaze_features.cells import is_unreadable
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest.clip import Clip, Collected, clip_of, seen_of
+from obygaze_features.manifest.clip import Clip, Collected, clip_of, seen_of, split_concepts
 from obygaze_features.manifest.codebook import Codebook
 from obygaze_features.manifest.importers.column_contents import cells_of, content_of, label_of_heading
 from obygaze_features.manifest.importers.column_proposals import Proposal, UnreadColumnsError, option, propose
@@ -337,7 +337,7 @@ def _rows(file: SpanFile, table: Table, labels: LabelReader) -> Iterator[Row]:
         written = row if has_times else row.as_written()
         shared = {name: cell for name, cell in written.cells.items() if name not in read}
         rows += _labelled(written, shared, labels)
-    if labels.has_single_labels:
+    if labels.has_single_labels or _are_of_one_concept(rows):
         rows = _joined(file, rows)
     yield from rows
 
@@ -358,23 +358,22 @@ def _labelled(row: Row, shared: Mapping[str, str], labels: LabelReader) -> list[
 
 
 def _joined(file: SpanFile, rows: Sequence[Row]) -> list[Row]:
-    """Join rows that each say one label of a span, of one film and annotator, with one level at most."""
+    """Join rows that each say one label of a span, of one film and annotator, with one level at most.
+
+    A row that says nothing new, or another level, stays: it is refused as a second one of its clip.
+    """
     joined: dict[object, Row] = {}
     n_joined = 0
     for at, row in enumerate(rows):
-        names = ("clip_id", "movie", "video", *TIMES, "annotator")
-        key: object = tuple(row.cells.get(name, "").strip() for name in names)
-        first = joined.get(key)
-        levels = {
-            cells["level"] for cells in (row.cells, first.cells if first else row.cells) if cells["level"]
-        }
-        if first is None or len(levels) > 1:
-            joined[key if first is None else at] = row
-            continue
-        concepts = ";".join(filter(None, (first.cells["concepts"], row.cells["concepts"])))
-        cells = {**first.cells, "level": "".join(levels), "concepts": concepts}
-        joined[key] = Row(first.line, cells)
-        n_joined += 1
+        span = tuple(row.cells.get(name, "").strip() for name in _OF_A_SPAN)
+        first = joined.get(span)
+        if first is None:
+            joined[span] = row
+        elif _can_be_joined(first, row):
+            joined[span] = _with_label(first, row)
+            n_joined += 1
+        else:
+            joined[at] = row
     file.account.seen += n_joined
     file.account.used += n_joined
     if n_joined:
@@ -382,6 +381,39 @@ def _joined(file: SpanFile, rows: Sequence[Row]) -> list[Row]:
             f"each row says one label: {counted(n_joined, 'row')} joined to others of their span"
         )
     return list(joined.values())
+
+
+_OF_A_SPAN = ("clip_id", "movie", "video", *TIMES, "annotator")
+
+
+def _are_of_one_concept(rows: Sequence[Row]) -> bool:
+    """Return whether each row says at most one concept, and of which span: by an id, or by times.
+
+    Rows that say neither may be of spans whose times nobody has read; they are no labels of one film.
+    """
+    say_spans = all(row.cells.get("clip_id") or row.cells.get(TIMES[0]) for row in rows)
+    return say_spans and all(len(split_concepts(row.cells["concepts"])) <= 1 for row in rows)
+
+
+def _can_be_joined(first: Row, row: Row) -> bool:
+    """Return whether a row adds a label to another of its span, and no second level."""
+    levels = {each.cells["level"] for each in (first, row) if each.cells["level"]}
+    new_concepts = set(split_concepts(row.cells["concepts"])) - set(split_concepts(first.cells["concepts"]))
+    new_level = row.cells["level"] and not first.cells["level"]
+    return len(levels) <= 1 and bool(new_concepts or new_level)
+
+
+def _with_label(first: Row, row: Row) -> Row:
+    """Add the label of a row to another of its span, and what its other cells say besides."""
+    cells = dict(first.cells)
+    for name, cell in row.cells.items():
+        if name == "concepts":
+            cells[name] = ";".join(filter(None, (cells[name], cell)))
+        elif not cells[name]:
+            cells[name] = cell
+        elif name not in OUR_COLUMNS and cell.strip() and cell != cells[name]:
+            cells[name] = f"{cells[name]}; {cell}"
+    return Row(first.line, cells)
 
 
 def _trimmed(cells: Mapping[str, str]) -> dict[str, str]:

@@ -212,6 +212,42 @@ def test_a_row_that_nobody_labelled_stays_a_clip(read):
     assert [(c.start_s, c.level, c.annotator) for c in clips] == [(1.0, "S", "AB"), (3.0, None, "")]
 
 
+LABEL_A_ROW = """clip_id,movie,start_s,end_s,annotator,level,concepts,remark
+a1,f,0,10,AB,S,Body,slow
+a1,f,0,10,AB,S,Look,pan
+a1,f,0,10,CD,EN,Look,
+a2,f,10,20,AB,HN,Clothing,
+"""
+
+
+def test_rows_that_each_say_one_label_of_a_clip_are_one(read):
+    clips, notices = read({"t.csv": LABEL_A_ROW})
+    labels = [(clip.clip_id, clip.annotator, clip.level, set(clip.concepts)) for clip in clips]
+    assert labels == [
+        ("a1", "AB", "S", {"Body", "Look"}),
+        ("a1", "CD", "EN", {"Look"}),
+        ("a2", "AB", "HN", {"Clothing"}),
+    ]
+    assert clips[0].extras["remark"] == "slow; pan"
+    assert "1 row joined" in notices
+
+
+@pytest.mark.parametrize(
+    "row",
+    ["a2,f,10,20,AB,HN,Clothing,", "a2,f,10,20,AB,S,Look,", "a2,f,10,30,AB,HN,Look,"],
+    ids=["says nothing new", "another level", "another span"],
+)
+def test_a_second_row_of_a_clip_that_adds_no_label_is_refused(read, row):
+    with pytest.raises(ManifestError, match=r"line 6, .*line 5"):
+        read({"t.csv": f"{LABEL_A_ROW}{row}\n"})
+
+
+def test_rows_of_several_concepts_say_all_of_a_clip(read):
+    table = "clip_id,movie,start_s,end_s,concepts\na1,f,0,10,Body;Look\na1,f,0,10,Clothing\n"
+    with pytest.raises(ManifestError, match=r"line 3, .*line 2"):
+        read({"t.csv": table})
+
+
 def test_rows_without_times_that_have_some_elsewhere_are_of_no_whole_films(read):
     with pytest.raises(ManifestError, match=r"--column start_s=Anfang --column end_s=Ende"):
         read({"t.csv": "video;level;Anfang;Ende\na.mp4;S;00:00:01;00:00:05\n"})
