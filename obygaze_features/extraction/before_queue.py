@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from obygaze_features.backbones import Backbone, TextBackbone, backbone_options
 from obygaze_features.backbones.weights import HUB, how_to_get, hub_name, is_cached
 from obygaze_features.errors import BackboneError, ObygazeError
-from obygaze_features.extraction.doctor import Diagnosis, examine_place
+from obygaze_features.extraction.doctor import Diagnosis, Level, examine_place
 from obygaze_features.extraction.job import Recipe
 from obygaze_features.extraction.prepared import Extraction
 from obygaze_features.extraction.texts import TextJob
@@ -94,7 +94,7 @@ def _clips(work: Extraction) -> Iterator[Diagnosis]:
     if not gone:
         yield Diagnosis("videos", "ok", text)
         return
-    level = "fault" if gone == videos else "note"
+    level: Level = "fault" if gone == videos else "note"
     yield Diagnosis("videos", level, f"{text}; absent: such as {min(gone)}. Is their file system mounted?")
 
 

@@ -231,8 +231,8 @@ def devices(wanted: str | None = None) -> Iterator[Diagnosis]:
             yield _found("gpu", "none without torch", fault=f", and {wanted} is asked for")
         return
     n = torch.cuda.device_count()
-    number = (wanted or "").partition(":")[2]
-    if needs_gpu and int(number or 0) >= n:
+    index = (wanted or "").partition(":")[2]
+    if needs_gpu and int(index or 0) >= n:
         build = f"torch {torch.__version__}, built for CUDA {torch.version.cuda}, sees {n} GPUs"
         yield _found("gpu", build, fault=f", and {wanted} is asked for")
     elif not n and NODE_GPUS.is_dir():
