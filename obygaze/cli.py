@@ -188,7 +188,9 @@ def _run(arguments: list[str] | None) -> object:
     except obygaze_error() as error:
         code = fail(str(error))
     except OSError as error:
-        code = fail(f"{error.filename or 'input/output'}: {error.strerror or error}")
+        from obygaze_features.errors import system_error_line  # noqa: PLC0415 - help needs no package
+
+        code = fail(system_error_line(error))
     except (ModuleNotFoundError, RuntimeError) as error:
         message = _missing(error)
         if message is None:

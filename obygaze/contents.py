@@ -178,6 +178,7 @@ COMMANDS = {
     "store card": Entry(
         "Regenerate a store's dataset card.", "obygaze_features.commands.store_exchange:card"
     ),
+    "store cite": Entry("Print how a store is cited.", "obygaze_features.commands.store_exchange:cite"),
     "store pack": Entry("Pack a store into one zip file.", "obygaze_features.commands.store_transfer:pack"),
     "store unpack": Entry(
         "Unpack a zip file into a folder.", "obygaze_features.commands.store_transfer:unpack"

@@ -3,6 +3,7 @@
 Any other exception is a bug and keeps its traceback.
 """
 
+import errno
 import sys
 from pathlib import Path
 
@@ -99,6 +100,35 @@ class NoRangesError(StoreError):
 
 class SearchError(ObygazeError):
     """Clips cannot be ranked by a text: the two do not compare, or there is nothing to rank."""
+
+
+WHAT_TO_DO = {
+    errno.ENOSPC: "the disk is full: make room there (obygaze doctor PATH says how much is free)",
+    errno.EDQUOT: "your quota there is used up: make room, or have it raised",
+    errno.EROFS: "that file system can only be read: choose another place",
+    errno.ESTALE: "its file system was mounted anew, or it was removed on another machine",
+    errno.EIO: "the disk or its server fails: look into the system's log",
+}
+"""Number of an error of the system -> what it means, and what to do."""
+
+
+def system_error_line(error: OSError) -> str:
+    """Return the line that tells of an error of the system: the path, what went wrong, what to do.
+
+    Parameters
+    ----------
+    error
+        It names the file, where there is one.
+
+    Examples
+    --------
+    >>> system_error_line(FileNotFoundError(errno.ENOENT, "No such file or directory", "films.csv"))
+    'films.csv: No such file or directory'
+    """
+    line = f"{error.filename or 'input/output'}: {error.strerror or error}"
+    if error.errno not in WHAT_TO_DO:
+        return line
+    return f"{line}: {WHAT_TO_DO[error.errno]}, then run the same command again"
 
 
 def first_line(error: BaseException | str, longest: int | None = None) -> str:

@@ -1,5 +1,6 @@
 """Every version that is pinned has the digests of its files, and no file names an index."""
 
+import importlib.metadata
 import re
 import runpy
 import tomllib
@@ -77,12 +78,57 @@ def test_the_table_of_wheels_has_every_system_and_every_extra_that_users_install
     assert {line[0] for line in lines[2:]} == wheels["SYSTEMS"].keys()
 
 
-def test_the_page_on_installing_lists_what_the_base_install_brings_and_every_extra():
+def base_section() -> str:
+    """Give the section of the page on installing that lists what the base install brings."""
     page = (ROOT / "docs" / "installing.md").read_text(encoding="utf-8")
-    section = page.partition("## The base install\n")[2].partition("\n## ")[0]
-    items = [line.partition(": ")[2] for line in section.splitlines() if line.startswith("- ")]
-    listed = {re.match("[a-z0-9-]+", name)[0] for item in items for name in item.split(", ")}
+    return page.partition("## The base install\n")[2].partition("\n## ")[0]
+
+
+def named_in(text: str) -> set[str]:
+    """List the packages that a text names."""
+    return {canonicalize_name(name) for name in re.findall(r"`([A-Za-z0-9_.-]+)`", text)}
+
+
+def test_the_page_on_installing_lists_what_is_asked_for_and_every_extra():
+    of_our_own = base_section().partition("- what these need in turn")[0]
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert listed == {canonicalize_name(Requirement(words).name) for words in project["dependencies"]}
+    assert named_in(of_our_own) == {
+        canonicalize_name(Requirement(words).name) for words in project["dependencies"]
+    }
+    page = (ROOT / "docs" / "installing.md").read_text(encoding="utf-8")
     users_extras = project["optional-dependencies"].keys() - {"dev", "docs", "benchmarks"}
     assert {name for name in users_extras if f"'.[{name}]'" not in page} == set()
+
+
+# --- the base install
+# ---------------------------------------------------------------------------
+SYSTEMS = {
+    "Linux": {"sys_platform": "linux", "platform_system": "Linux", "os_name": "posix"},
+    "macOS": {"sys_platform": "darwin", "platform_system": "Darwin", "os_name": "posix"},
+    "Windows": {"sys_platform": "win32", "platform_system": "Windows", "os_name": "nt"},
+}
+
+
+def brought_by(name: str, environment: dict[str, str]) -> set[str]:
+    """List the packages that the base install of a package brings, as those installed here declare them."""
+    brought, waiting = set(), {(name, "")}
+    while waiting:
+        package, extra = waiting.pop()
+        brought.add((package, extra))
+        try:
+            declared = importlib.metadata.requires(package) or []
+        except importlib.metadata.PackageNotFoundError:  # of another system
+            continue
+        for requirement in map(Requirement, declared):
+            marker = requirement.marker
+            if marker is None or marker.evaluate({**environment, "extra": extra}):
+                needed = {(canonicalize_name(requirement.name), each) for each in ("", *requirement.extras)}
+                waiting |= needed - brought
+    return {package for package, _ in brought} - {name}
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+@pytest.mark.parametrize("python", ["3.11", "3.14"])
+def test_the_base_install_brings_what_its_page_lists_and_no_more(system, python):
+    environment = {**SYSTEMS[system], "python_version": python, "python_full_version": f"{python}.0"}
+    assert brought_by("obygaze", environment) <= named_in(base_section())

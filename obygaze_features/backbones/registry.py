@@ -22,6 +22,9 @@ BACKBONES: dict[str, str] = TABLES["backbones"]
 TEXT_BACKBONES: dict[str, str] = TABLES["text_backbones"]
 NETWORKS: dict[str, str] = TABLES["networks"]
 """Name -> module:function, imported on demand, since networks need large libraries."""
+WITHOUT_NETWORK = frozenset(TABLES["without_network"]["names"])
+"""Backbones of this package that run no network; known here, as loading one to ask takes seconds."""
+
 ONNX = "onnx:"
 """What the name of a backbone begins with that is a file: `onnx:FILE[:LAYER]`."""
 
@@ -155,6 +158,11 @@ def backbone_options(name: str) -> tuple[str, ...]:
         If there is no such backbone.
     """
     return tuple(option for option in inspect.signature(_find(name)).parameters if option != "n_frames")
+
+
+def is_known_network(name: str) -> bool:
+    """Return whether a backbone is one of this package that runs a network of torch; nothing is loaded."""
+    return (name in BACKBONES or name in TEXT_BACKBONES) and name not in WITHOUT_NETWORK
 
 
 def _function(name: str, options: Mapping[str, Any]) -> Callable[..., Any]:

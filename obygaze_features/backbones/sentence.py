@@ -17,6 +17,7 @@ from obygaze_features.backbones.backbone import TextBackbone
 from obygaze_features.backbones.checkpoint import auto_config, load_pretrained, plain_config
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.network import text_backbone
+from obygaze_features.backbones.text_encoders import ByteTokenizer
 from obygaze_features.backbones.tokenizer import Tokenizer
 from obygaze_features.backbones.weights import (
     HUB,
@@ -32,6 +33,21 @@ from obygaze_features.errors import BackboneError
 CITATION = "Reimers and Gurevych, Sentence-BERT, EMNLP 2019, and whoever trained these weights"
 HEADS = (r".*pooler\..*", r"cls\..*", r"lm_head\..*")  # unused here
 MODULES, PROMPTS, _, *LIMITS = SENTENCE_FILES
+UNTRAINED = {
+    "hidden_size": 384,
+    "num_hidden_layers": 6,
+    "num_attention_heads": 12,
+    "intermediate_size": 1536,
+    "vocab_size": 30522,
+}
+"""What random weights are those of: a BERT as all-MiniLM-L6-v2, by its config.json on the hub."""
+
+UNTRAINED_TOKENS = 256
+"""Most tokens of a text of that network, by its sentence_bert_config.json."""
+
+OCTETS_A_PIECE = 4
+"""Bytes of English that a piece of its vocabulary stands for, about."""
+
 MODES: tuple[Literal["mean"], Literal["cls"]] = ("mean", "cls")
 """The poolings that are supported; older versions have a flag such as `pooling_mode_mean_tokens` for each."""
 
@@ -67,16 +83,16 @@ def sentence(*, weights: str = HUB["sentence"], compute: Compute | None = None) 
     """Build a sentence encoder.
 
     The mean over all tokens, scaled to length 1; where the folder has the `modules.json` of
-    sentence-transformers, what that says.
+    sentence-transformers, what that says. Random weights are those of a network like the usual one.
     """
     source = find_weights(weights)
     config = _config(source)
-    pooling = read_pooling(source)
+    pooling = Pooling(max_tokens=UNTRAINED_TOKENS) if source.seed is not None else read_pooling(source)
     cls: Any = MODEL_MAPPING[type(config)]
     has_pooler = "add_pooling_layer" in inspect.signature(cls).parameters
     settings = {"add_pooling_layer": False} if has_pooler else {}
     model = load_pretrained(cls, source, config, allow_unexpected=HEADS, **settings)
-    tokenizer = Tokenizer(source, _max_tokens(model, config, pooling), lower=pooling.lower_case)
+    tokenizer = _tokenizer(source, _max_tokens(model, config, pooling), pooling, config.vocab_size)
     return text_backbone(
         "sentence",
         model,
@@ -93,8 +109,17 @@ def sentence(*, weights: str = HUB["sentence"], compute: Compute | None = None) 
     )
 
 
+def _tokenizer(
+    weights: Weights, limit: int | None, pooling: Pooling, vocabulary: int
+) -> Tokenizer | ByteTokenizer:
+    """Return the tokenizer beside the weights; of random ones what makes as many pieces, about."""
+    if weights.seed is None:
+        return Tokenizer(weights, limit, lower=pooling.lower_case)
+    return ByteTokenizer(limit or UNTRAINED_TOKENS, vocabulary, padded=False, octets=OCTETS_A_PIECE)
+
+
 def _config(weights: Weights) -> Any:
-    config = auto_config(weights)
+    config = auto_config(weights, "" if weights.network else "bert", UNTRAINED)
     reads = hasattr(config, "vocab_size") and hasattr(config, "hidden_size")  # and not images, or both
     if type(config) not in MODEL_MAPPING or config.is_encoder_decoder or not reads:
         raise BackboneError(f"{weights.name}: a network of type {config.model_type!r} is no sentence encoder")

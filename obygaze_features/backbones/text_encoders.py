@@ -86,16 +86,19 @@ class ByteTokenizer:
         Number of tokens of the network; the last one ends a text, as CLIP's does.
     padded
         Fill texts up with 0.
+    octets
+        Bytes of a text that make one token: the first of them stands for all.
     """
 
-    def __init__(self, limit: int, vocabulary: int, *, padded: bool) -> None:
+    def __init__(self, limit: int, vocabulary: int, *, padded: bool, octets: int = 1) -> None:
         self.limit = limit
+        self.octets = octets
         self.end = vocabulary - 1
         self.padded = padded
 
     def __call__(self, texts: Sequence[str]) -> list[Tokens]:
         """Turn texts into tokens, cut at the limit."""
-        return [self._row(text.encode("utf-8")) for text in texts]
+        return [self._row(text.encode("utf-8")[:: self.octets]) for text in texts]
 
     def _row(self, octets: bytes) -> Tokens:
         ids = [1 + octet % (self.end - 1) for octet in octets[: self.limit - 1]] + [self.end]

@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
+from shlex import quote
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
@@ -309,20 +310,22 @@ def fetch(repository: str, revision: str | None = None, layout: Layout = TRANSFO
     return Weights(tuple(paths), first.parent, digest(paths), repository, commit)
 
 
-def how_to_get(repository: str) -> str:
+def how_to_get(name: str) -> str:
     """Say in one line how weights of the hub can be had: fetched, carried over, or given by a path.
 
     Parameters
     ----------
-    repository
-        Of the hub, `owner/name`, or the name of a model in `OPENCLIP`.
+    name
+        Of the hub, `owner/name[@revision]`, or the name of a model in `OPENCLIP`.
     """
     from huggingface_hub import constants  # noqa: PLC0415 - obygaze[extract]
 
+    repository = name.partition("@")[0]
     named = {repository, *(name for name, model in OPENCLIP.items() if model.repository == repository)}
     backbones = [backbone for backbone, name in HUB.items() if name in named]
     if repository in OPENCLIP:
         repository = OPENCLIP[repository].repository
+    fetched = backbones[0] if backbones and "@" not in name else quote(name)
     first = "unset HF_HUB_OFFLINE, and run on" if _offline() else "on"
     cache = constants.HF_HUB_CACHE
     folder = f"models--{repository.replace('/', '--')}"
@@ -330,22 +333,54 @@ def how_to_get(repository: str) -> str:
     licence = LICENCES.get(repository, "stated on its card on the hub")
     return (
         f"Three ways to get them: (1) {first} a machine with a network: obygaze weights fetch "
-        f"{backbones[0] if backbones else repository}; (2) for a machine without one, carry the folder "
-        f"{folder} from such a machine's cache into this one's, {cache} (HF_HUB_CACHE sets which), and set "
-        f"HF_HUB_OFFLINE=1; (3) from files that you have: --weights FOLDER, with {layout.config} and "
-        f"{layout.single[0]}. Their licence: {licence}"
+        f"{fetched}; (2) for a machine without one, carry the folder {folder} from such a machine's cache "
+        f"into this one's, {cache} (HF_HUB_CACHE sets which), and set HF_HUB_OFFLINE=1; (3) from files that "
+        f"you have: --weights FOLDER, with {layout.config} and {layout.single[0]}. Their licence: {licence}"
     )
 
 
-def is_cached(repository: str) -> bool:
-    """Return whether the hub's cache has tensors of a repository, or of a model in `OPENCLIP`."""
-    from huggingface_hub import try_to_load_from_cache  # noqa: PLC0415 - obygaze[extract]
+def hub_name(source: object) -> str:
+    """Return the `owner/name[@revision]`, or the name in `OPENCLIP`, that weights are; empty for others.
 
+    Parameters
+    ----------
+    source
+        As of `find_weights`.
+    """
+    text = str(source)
+    if text in OPENCLIP:
+        return text
+    is_path = Path(text).expanduser().exists() or Path(text).suffix in FILE_SUFFIXES
+    if is_path or text.startswith(("random:", ".", "~")):
+        return ""
+    return text if _REPOSITORY.fullmatch(text) else ""
+
+
+def is_cached(name: str) -> bool:
+    """Return whether the hub's cache has all tensors of a repository, or of a model in `OPENCLIP`."""
+    return bool(cached_tensors(name))
+
+
+def cached_tensors(name: str) -> list[Path]:
+    """Find the files in the hub's cache with the tensors of a repository, or of a model in `OPENCLIP`.
+
+    Empty unless all of them are there: a fetch that was stopped may leave some.
+    """
     layout = TRANSFORMERS
-    if repository in OPENCLIP:
-        repository, layout = OPENCLIP[repository].repository, OPEN_CLIP
-    names = (*layout.single, *(f"{name}.index.json" for name in layout.single))
-    return any(isinstance(try_to_load_from_cache(repository, name), str) for name in names)
+    if name in OPENCLIP:
+        name, layout = OPENCLIP[name].repository, OPEN_CLIP
+    repository, _, revision = name.partition("@")
+
+    def find(file: str) -> Path | None:
+        from huggingface_hub import try_to_load_from_cache  # noqa: PLC0415 - obygaze[extract]
+
+        path = try_to_load_from_cache(repository, file, revision=revision or None)
+        return Path(path) if isinstance(path, str) else None
+
+    try:
+        return _tensor_files(name, layout, find)
+    except BackboneError:  # none of these files, or not all that an index names
+        return []
 
 
 def file_of(weights: Weights, name: str) -> Path | None:

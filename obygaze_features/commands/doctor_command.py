@@ -1,11 +1,14 @@
 """`obygaze doctor`: find problems of this machine before hours go into the work."""
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
+import click
+
+import obygaze_features as of
+from obygaze_features.commands.extract_output import diagnosed
 from obygaze_features.extraction.uses import Use
-from obygaze_features.options import PROBLEMS_FOUND, Answer
+from obygaze_features.options import Answer, completed
 from obygaze_features.signatures import argument, command, option
 
 
@@ -16,9 +19,27 @@ def doctor(
     use: Annotated[
         Use | None,
         option(
-            "What this machine is for.  [default: extract where PATH is given, else a list of what it is "
-            "ready for]",
+            "What this machine is for.  [default: extract where PATH or a backbone is given, else a list of "
+            "what it is ready for]",
             name="for",
+        ),
+    ] = None,
+    names: Annotated[
+        tuple[str, ...],
+        option(
+            "Backbone that is to run here: its weights must be in the cache; repeatable.",
+            name="backbone",
+            type=click.STRING,
+            metavar="NAME",
+            shell_complete=completed(lambda _: of.backbone_names()),
+        ),
+    ] = (),
+    device: Annotated[
+        str | None,
+        option(
+            "Device that networks are to run on: a GPU that is not there is a fault.",
+            metavar="auto|cpu|cuda[:N]",
+            envvar="OBYGAZE_DEVICE",
         ),
     ] = None,
 ) -> Answer:
@@ -38,13 +59,9 @@ def doctor(
       obygaze doctor                            what this machine is ready for
       obygaze doctor --for laptop
       obygaze doctor stores/films               an extraction into that place
-      srun --gres=gpu:1 obygaze doctor /scratch/stores/films --json
+      srun --gres=gpu:1 obygaze doctor /scratch/stores/films --backbone xclip \\
+          --device cuda
     """
     from obygaze_features.extraction.doctor import examine
 
-    findings = examine(path, use)
-    n_faults = sum(finding.level == "fault" for finding in findings)
-    width = max(len(finding.about) for finding in findings)
-    lines = [f"{finding.level:6}  {finding.about:{width}}  {finding.text}" for finding in findings]
-    document = {"faults": n_faults, "findings": [asdict(finding) for finding in findings]}
-    return Answer(document, "\n".join(lines), code=PROBLEMS_FOUND if n_faults else 0)
+    return diagnosed(examine(path, use, backbones=names, device=device))

@@ -13,7 +13,9 @@ from click.core import ParameterSource
 import obygaze_features as of
 from obygaze_features import backbones, extraction
 from obygaze_features import store as stores
-from obygaze_features.commands.extract_output import NOTE, estimated, logs_as_notes, note, outcome
+from obygaze_features.backbones.registry import is_known_network
+from obygaze_features.commands.extract_output import NOTE, diagnosed, estimated, logs_as_notes, note, outcome
+from obygaze_features.cores import no_gpu_here
 from obygaze_features.errors import ExtractError
 from obygaze_features.io import NO_LICENCE
 from obygaze_features.options import LOCAL, PROBLEMS_FOUND, Answer, Number, completed
@@ -38,7 +40,7 @@ ARRAY_TASK = "SLURM_ARRAY_TASK_ID"
 
 GROUPS = {
     "Options that most people need": (
-        "backbone weights n device workers licence corpus store-version retry-failed dry-run"
+        "backbone weights n device workers licence corpus store-version retry-failed dry-run check"
     ),
     "Frames, sound and what is stored of them": (
         "sampling preset tokens track shots keep-frames decoder strict timeout hash-sources"
@@ -246,6 +248,13 @@ def extract(
     dry_run: Annotated[
         bool, option("Print the work to be done and its estimated duration, then stop.")
     ] = False,
+    check: Annotated[
+        bool,
+        option(
+            "Say what would stop the run, then stop: as before jobs are queued, on a machine that need not "
+            "have a GPU."
+        ),
+    ] = False,
     json: Json = False,
 ) -> Answer:
     """Extract the clips of MANIFEST, or the texts of a list, into STORE; resumes where it stopped.
@@ -284,6 +293,7 @@ def extract(
       obygaze extract stills.csv stores/stills --backbone clip        still images
       obygaze extract prompts.csv stores/prompts --backbone clip-text    texts
     """
+    from obygaze_features.extraction.before_queue import examine_run, for_a_look
     from obygaze_features.extraction.extract import reads_texts
     from obygaze_features.extraction.trial_weights import with_untrained_networks
 
@@ -292,6 +302,8 @@ def extract(
     gpu_indices = _gpu_indices(gpus)
     if store.is_file():
         raise click.UsageError(f"the order is MANIFEST STORE: {store} is a file, and a store is a new folder")
+    if not check:
+        _refuse_without_gpu(names, device, gpu_indices)
     try:
         texts = reads_texts(names)
     except ExtractError as error:
@@ -314,6 +326,8 @@ def extract(
         },
         ComputeOptions(device, dtype, tf32, compiled, clips_at_once, same_device),
     )
+    if check:
+        recipes = for_a_look(recipes)
     if dry_run:
         recipes = with_untrained_networks(recipes, note)
     work = extraction.prepare(
@@ -344,6 +358,8 @@ def extract(
         note=note,
         progress=True,
     )
+    if check:
+        return diagnosed(examine_run(work))
     if dry_run:
         return estimated(work.estimate(), work.unit)
     return _run(work, store, own_shard, json=json)
@@ -431,6 +447,22 @@ def _gpu_indices(text: str) -> tuple[int, ...]:
     if not all(part.isdecimal() for part in parts):
         raise click.BadParameter(f"'{text}' is no list of numbers such as 0,1", param_hint="'--gpus'")
     return tuple(int(part) for part in parts)
+
+
+def _refuse_without_gpu(names: Iterable[str], device: str | None, gpus: Sequence[int]) -> None:
+    """Refuse a GPU that was asked for by name where there is none, before anything is loaded.
+
+    Raises
+    ------
+    ExtractError
+        If this process can have no GPU.
+    """
+    wanted = "--gpus" if gpus else f"--device {device}"
+    if not gpus and not (device or "").startswith("cuda"):
+        return
+    networks = [name for name in names if is_known_network(name)]
+    if networks and (reason := no_gpu_here()):
+        raise ExtractError(f"{wanted} for {', '.join(networks)}: {reason}. --device cpu runs it without")
 
 
 def _networks(names: Iterable[str]) -> list[str]:

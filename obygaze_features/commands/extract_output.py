@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from obygaze_features.manifest import counted
-from obygaze_features.options import Answer
+from obygaze_features.options import PROBLEMS_FOUND, Answer
 from obygaze_features.screen import table
 from obygaze_features.store.format import TABLE
 
 if TYPE_CHECKING:
     from obygaze_features.extraction import Estimate, RunReport, Stop
+    from obygaze_features.extraction.doctor import Diagnosis
     from obygaze_features.extraction.texts import TextEstimate
     from obygaze_features.store import Stage
 
@@ -34,6 +35,15 @@ def estimated(estimate: "Estimate | TextEstimate", unit: str) -> Answer:
         time = f"about {_duration(estimate.seconds)}, from {estimate.tried} {unit}s tried now"
     facts = [*estimate.facts(), ("feature bytes", f"{estimate.feature_bytes:,}"), ("time", time)]
     return Answer(asdict(estimate), table(facts))
+
+
+def diagnosed(findings: "Sequence[Diagnosis]") -> Answer:
+    """Answer with what was examined, a line each; a fault is a problem found."""
+    n_faults = sum(finding.level == "fault" for finding in findings)
+    width = max(len(finding.about) for finding in findings)
+    lines = [f"{finding.level:6}  {finding.about:{width}}  {finding.text}" for finding in findings]
+    document = {"faults": n_faults, "findings": [asdict(finding) for finding in findings]}
+    return Answer(document, "\n".join(lines), code=PROBLEMS_FOUND if n_faults else 0)
 
 
 class Fault(NamedTuple):

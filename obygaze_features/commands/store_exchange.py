@@ -1,4 +1,4 @@
-"""`obygaze store import | export | card`: exchange features with other tools and formats."""
+"""`obygaze store import | export | card | cite`: exchange features with other tools; say what a store is."""
 
 import glob
 import json
@@ -373,3 +373,22 @@ def card(
         write_whole(out / name, data)
     written = [str(out / name) for name in files]
     return Answer({"files": written}, "\n".join(written))
+
+
+@command()
+def cite(
+    store: Annotated[str, argument(type=click.STRING)],
+) -> Answer:
+    """Print how STORE is cited, by its version and fingerprint: a reference, and BibTeX.
+
+    What its makers stated as its citation, when it was sealed, stands in both.
+
+    \b
+    Examples:
+      obygaze store cite stores/films
+      obygaze store cite stores/films --json | jq -r .bibtex >> paper.bib
+    """
+    from obygaze_features.exchange import cite
+
+    citation = cite(store)
+    return Answer(citation.record(), f"{citation.apa()}\n\n{citation.bibtex()}")

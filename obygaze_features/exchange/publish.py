@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from obygaze_features.arguments import checked
 from obygaze_features.errors import StoreError
+from obygaze_features.exchange.citing import citation_of
 from obygaze_features.exchange.transfer import FileProgress, download, files_shown, in_threads, new_file
 from obygaze_features.io import NO_LICENCE, local_path, sha256_of, store_path
 from obygaze_features.screen import Progress, shown_progress
@@ -60,26 +61,9 @@ def card_files(store: Store, licence: str | None = None) -> dict[str, bytes]:
     stated = {**store.attributes, "licence": sealed if licence is None else validate_licence(licence)}
     facts = facts_of(stated, store.clips, [spec_of(store[name]) for name in store])
     table = croissant(facts, store.version, digest_of(store.files, TABLE), store.files.size(TABLE))
-    return {CARD: readme(facts, citing_lines(store, stated["licence"])).encode(), CROISSANT: table}
-
-
-def citing_lines(store: Store, licence: str) -> list[str]:
-    """Return the lines by which a store is cited: a sentence, how its makers want to be cited, BibTeX."""
-    corpus, version = str(store.attributes["corpus"]["name"]), store.version
-    what = f"obygaze feature store, fingerprint {store.fingerprint}"
-    sentence = f"Features of {corpus}, version {version}. {what}. Licence {licence}."
-    plain = corpus.translate(dict.fromkeys(map(ord, "{}\\")))  # signs of BibTeX's own
-    citation = store.attributes["citation"]
-    return [
-        sentence,
-        *([str(citation)] if citation else []),
-        "",
-        f"@misc{{{store.name}-{version},",
-        f"  title = {{Features of {plain}}},",
-        f"  version = {{{version}}},",
-        f"  note = {{{what}}},",
-        "}",
-    ]
+    citation = citation_of(store, stated["licence"])
+    citing = [citation.apa(), "", *citation.bibtex().splitlines()]
+    return {CARD: readme(facts, citing).encode(), CROISSANT: table}
 
 
 # --- one zip

@@ -5,14 +5,14 @@ import os
 import platform
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from packaging.requirements import Requirement
 
-from obygaze_features.cores import NODE_GPUS, usable_cores
+from obygaze_features.cores import NODE_GPUS, no_gpu_here, usable_cores
 from obygaze_features.errors import StoreError, install_command
 from obygaze_features.extraction.uses import USES, Use
 from obygaze_features.locks import hold
@@ -56,7 +56,13 @@ class Diagnosis:
     text: str
 
 
-def examine(path: Path | str | None = None, use: Use | None = None) -> list[Diagnosis]:
+def examine(
+    path: Path | str | None = None,
+    use: Use | None = None,
+    *,
+    backbones: Sequence[str] = (),
+    device: str | None = None,
+) -> list[Diagnosis]:
     """Check this machine for one kind of work, and the folder in which a store will be created.
 
     Parameters
@@ -65,12 +71,22 @@ def examine(path: Path | str | None = None, use: Use | None = None) -> list[Diag
         Folder or path of the future store; None checks the machine only. A small folder is created there and
         removed.
     use
-        The work. None with a path is `extract`; None without one lists which uses this machine is ready for.
+        The work. None with a path or backbones is `extract`; None without lists which uses this machine is
+        ready for.
+    backbones
+        Those that are to run here; empty judges none by its weights.
+    device
+        What networks are to run on; None is any.
 
     Returns
     -------
     list of Diagnosis
         In a fixed order; problems are returned, never raised.
+
+    Raises
+    ------
+    BackboneError
+        If there is no such backbone.
 
     Examples
     --------
@@ -80,9 +96,9 @@ def examine(path: Path | str | None = None, use: Use | None = None) -> list[Diag
     """
     host = f"{host_name()}, {platform.system()} {platform.release()} {platform.machine()}"
     findings = [_found("host", host), _found("obygaze", importlib.metadata.version("obygaze"))]
-    if use is None and path is None:
+    if use is None and path is None and not backbones and device is None:
         return [*findings, *extras(None), *cores(), *readiness()]
-    findings += _of_use(use or "extract")
+    findings += _of_use(use or "extract", backbones, device)
     return findings if path is None else [*findings, *examine_place(Path(path))]
 
 
@@ -96,12 +112,12 @@ def readiness() -> Iterator[Diagnosis]:
         yield Diagnosis(f"for {use}", "note" if faults else "ok", f"{needs.work}: {state}{more}")
 
 
-def _of_use(use: Use) -> Iterator[Diagnosis]:
+def _of_use(use: Use, backbones: Sequence[str] = (), device: str | None = None) -> Iterator[Diagnosis]:
     """Examine what a use needs of this machine."""
     yield from extras(use)
     if USES[use].networks:
-        yield from devices()
-        yield from weights()
+        yield from devices(device)
+        yield from weights_of(backbones) if backbones else weights()
     yield from cores()
 
 
@@ -196,14 +212,30 @@ def _level_of(extra: str, problem: str, use: Use | None) -> Level:
     return "fault" if is_another_version else "note"  # what is there would be used, and fail
 
 
-def devices() -> Iterator[Diagnosis]:
-    """List the GPUs that torch sees, with their memory."""
+def devices(wanted: str | None = None) -> Iterator[Diagnosis]:
+    """List the GPUs that torch sees, with their memory.
+
+    Parameters
+    ----------
+    wanted
+        What networks are to run on: a GPU that is named and not there is a fault.
+    """
+    needs_gpu = (wanted or "").startswith("cuda")
+    if needs_gpu and (reason := no_gpu_here()):
+        yield _found("gpu", "none", fault=f", and {wanted} is asked for: {reason}")
+        return
     try:
         import torch  # noqa: PLC0415 - takes seconds, and is an extra, whose lack is a finding of the versions
     except ImportError:
+        if needs_gpu:
+            yield _found("gpu", "none without torch", fault=f", and {wanted} is asked for")
         return
     n = torch.cuda.device_count()
-    if not n and NODE_GPUS.is_dir():
+    index = (wanted or "").partition(":")[2]
+    if needs_gpu and int(index or 0) >= n:
+        build = f"torch {torch.__version__}, built for CUDA {torch.version.cuda}, sees {n} GPUs"
+        yield _found("gpu", build, fault=f", and {wanted} is asked for")
+    elif not n and NODE_GPUS.is_dir():
         build = f"{torch.__version__}, built for CUDA {torch.version.cuda}"
         yield _found("gpu", f"torch {build}", fault=", sees no GPU, although this machine has some")
     elif not n:
@@ -221,23 +253,16 @@ def devices() -> Iterator[Diagnosis]:
 
 
 def weights() -> Iterator[Diagnosis]:
-    """List the weights in the hub's cache, each with the commit that pins it."""
-    from obygaze_features.backbones.weights import HUB, OPENCLIP, how_to_get  # noqa: PLC0415 - heavy
+    """List the usual weights of backbones in the hub's cache, each with the commit that pins it."""
+    from obygaze_features.backbones.weights import HUB, how_to_get  # noqa: PLC0415 - heavy
 
-    try:
-        from huggingface_hub import constants, scan_cache_dir  # noqa: PLC0415 - an extra
-    except ImportError:
-        return
-    repositories = scan_cache_dir().repos if Path(constants.HF_HUB_CACHE).is_dir() else ()
-    cached = {repository.repo_id: repository.revisions for repository in repositories}
     absent: list[str] = []
     for name, named in HUB.items():
-        repository = OPENCLIP[named].repository if named in OPENCLIP else named
-        if revisions := cached.get(repository):
-            newest = max(revisions, key=lambda revision: ("main" in revision.refs, revision.last_modified))
-            pin = f"; pin it with --weights {name}={repository}@{newest.commit_hash}, or set HF_HUB_OFFLINE=1"
-            note = "" if constants.HF_HUB_OFFLINE else pin
-            yield _found("weights", f"{name}: {named} is in the cache, {newest.commit_hash}", note=note)
+        commit = _cached_commit(named)
+        if commit is None:
+            return
+        if commit:
+            yield _pinned(name, named, commit)
         else:
             absent.append(named)
             yield _found(
@@ -245,6 +270,65 @@ def weights() -> Iterator[Diagnosis]:
             )
     if absent:
         yield Diagnosis("weights", "note", how_to_get(absent[0]))
+
+
+def weights_of(backbones: Sequence[str]) -> Iterator[Diagnosis]:
+    """Look for the usual weights of backbones in the hub's cache: a job may not be able to fetch them.
+
+    Parameters
+    ----------
+    backbones
+        Each a NAME, or NAME=WEIGHTS for others of the hub.
+
+    Raises
+    ------
+    BackboneError
+        If there is no such backbone.
+    """
+    from obygaze_features.backbones.registry import backbone_options, is_known_network  # noqa: PLC0415 - heavy
+    from obygaze_features.backbones.weights import HUB, how_to_get, hub_name  # noqa: PLC0415 - heavy
+
+    for backbone in backbones:
+        name, _, source = backbone.partition("=")
+        backbone_options(name)
+        named = hub_name(source or HUB.get(name, ""))
+        commit = _cached_commit(named) if named else None
+        if not named:
+            text = "its weights are given by --weights" if is_known_network(name) else "needs none of the hub"
+            yield Diagnosis("weights", "ok", f"{name}: {text}")
+        elif commit:
+            yield _pinned(name, named, commit)
+        elif commit is not None:
+            text = f"{name}: the cache has no tensors of {named}. {how_to_get(named)}"
+            yield Diagnosis("weights", "fault", text)
+
+
+def _pinned(name: str, named: str, commit: str) -> Diagnosis:
+    """Say that weights are in the cache, and how every job gets the same ones."""
+    from huggingface_hub import is_offline_mode  # noqa: PLC0415 - an extra
+
+    repository = _repository(named)
+    pin = f"; pin it with --weights {name}={repository}@{commit}, or set HF_HUB_OFFLINE=1"
+    note = "" if is_offline_mode() or "@" in named else pin
+    return _found("weights", f"{name}: {named} is in the cache, {commit}", note=note)
+
+
+def _repository(named: str) -> str:
+    """Return the repository of weights that the hub, or OpenCLIP, knows by this name."""
+    from obygaze_features.backbones.weights import OPENCLIP  # noqa: PLC0415 - heavy
+
+    return OPENCLIP[named].repository if named in OPENCLIP else named.partition("@")[0]
+
+
+def _cached_commit(named: str) -> str | None:
+    """Return the commit whose tensors the hub's cache has; empty without, None where no hub is installed."""
+    from obygaze_features.backbones.weights import cached_tensors  # noqa: PLC0415 - heavy
+
+    try:
+        paths = cached_tensors(named)
+    except ImportError:
+        return None
+    return paths[0].parent.name if paths else ""
 
 
 def cores() -> Iterator[Diagnosis]:

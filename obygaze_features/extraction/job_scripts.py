@@ -9,6 +9,7 @@ from pathlib import Path
 from shlex import quote
 
 from obygaze_features.errors import ExtractError
+from obygaze_features.extraction.sbatch_options import check_option
 from obygaze_features.io import NO_LICENCE, local_path, make_folder, write_together
 from obygaze_features.store.provenance import validate_licence
 
@@ -27,6 +28,10 @@ OF_EXTRACTION = frozenset({"time", "mem", "cpus-per-task", "gres", "gpus", "gpus
 
 OF_THE_SCRIPTS = frozenset({"output", "error", "signal", "open-mode", "ntasks", "job-name"})
 """Options of sbatch on which the scripts rely: where their logs are, and when they are told to stop."""
+
+
+ON_GPU, ON_CPU = "OBYGAZE_DEVICE:-cuda", "OBYGAZE_DEVICE:-cpu"
+"""What networks run on in the scripts, and at a site whose jobs ask for no GPU."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,9 +80,16 @@ class Site:
                 raise ExtractError(
                     "--sbatch array: the tasks are numbered from 0; --tasks says how many there are"
                 )
+            check_option(name, value)
         for line in self.setup:
             if "\n" in line:
                 raise ExtractError(f"--setup {line!r}: expected one line; give the option once a line")
+
+    @property
+    def has_gpus(self) -> bool:
+        """Whether jobs that extract ask for a GPU, as the scripts do unless told otherwise."""
+        by_another_option = any(name in self.sbatch for name in ("gpus", "gpus-per-node"))
+        return by_another_option or "gpu" in self.sbatch.get("gres", "gpu")
 
     def directives(self, *, extracts: bool) -> dict[str, str]:
         """Return the options of sbatch for a job."""
@@ -125,12 +137,16 @@ def write_job_scripts(folder: Path | str, site: Site) -> tuple[Path, ...]:
 def filled(name: str, site: Site) -> str:
     """Return a script with what the site needs filled in."""
     script = files("obygaze_features").joinpath("job_scripts", name).read_text(encoding="utf-8")
+    setup = [*site.setup, *environment_lines()]
     if name == SUBMIT:
-        return script.replace(f"licence={NO_LICENCE} ", f"licence={quote(site.licence)} ")
+        licensed = script.replace(f"licence={NO_LICENCE} ", f"licence={quote(site.licence)} ")
+        return _with_setup(licensed, setup)
+    if not site.has_gpus:
+        script = script.replace(ON_GPU, ON_CPU)
     directives = site.directives(extracts=name in (ARRAY, RAY))
     if name == ARRAY:
         directives["array"] = f"0-{site.tasks - 1}"
-    return _with_setup(_with_directives(script, directives), [*site.setup, *environment_lines()])
+    return _with_setup(_with_directives(script, directives), setup)
 
 
 def environment_lines() -> list[str]:
@@ -141,7 +157,11 @@ def environment_lines() -> list[str]:
     except ImportError:
         return lines
     cache = quote(constants.HF_HUB_CACHE)
-    return [*lines, f'[ -n "${{HF_HUB_CACHE:-}}" ] || export HF_HUB_CACHE={cache}']
+    return [
+        *lines,
+        f'[ -n "${{HF_HUB_CACHE:-}}" ] || export HF_HUB_CACHE={cache}',
+        "export HF_HUB_OFFLINE=${HF_HUB_OFFLINE:-1}  # every task loads what was fetched before",
+    ]
 
 
 def _with_directives(script: str, directives: Mapping[str, str]) -> str:

@@ -2,13 +2,13 @@
 
 import os
 import warnings
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
 
-from obygaze_features.errors import ExtractError
+from obygaze_features.errors import ExtractError, StoreError
 from obygaze_features.extraction.cost_estimate import Estimate
 from obygaze_features.extraction.films import MEASURED, Films
 from obygaze_features.extraction.job import Job
@@ -17,9 +17,9 @@ from obygaze_features.extraction.texts import TextEstimate, TextJob
 from obygaze_features.io import NO_LICENCE
 from obygaze_features.locks import locked
 from obygaze_features.screen import Progress, shown_progress
-from obygaze_features.store import Stage, open_store, seal, staging_path
+from obygaze_features.store import Stage, open_store, read_stage, seal, staging_path
 from obygaze_features.store.disk_usage import estimate_disk, existing_folder, free_space, links_work
-from obygaze_features.store.format import STATUSES
+from obygaze_features.store.format import STAGING_SUFFIX, STATUSES
 from obygaze_features.store.growth import Plan, discard, is_outlived, plan_growth
 from obygaze_features.store.journal import JournalEntry
 from obygaze_features.store.missing_videos import MissingVideoCheck, tried_again
@@ -100,10 +100,10 @@ class Extraction:
         """Estimate the remaining work from a few trial rows; nothing is written."""
         if obstacle := what_forbids_writing(self.stage_path):
             self.note(obstacle)
-        self._refuse_sealed()
-        clips = self._plan()[0]
-        if self.stage_path.exists() and not self._outlived():
-            missing = self._missing(self._open_stage(trial=True))
+        self.refuse_sealed()
+        clips = self.plan()[0]
+        if self.stage_path.exists() and not self.outlived():
+            missing = self._missing(self.open_stage(trial=True))
         else:
             ids = sorted(clip.clip_id for clip in clips)
             grown = () if self.append is None else open_store(self.append).clips
@@ -138,13 +138,20 @@ class Extraction:
             missing = [clip for clip in missing if clip in planned]
         return missing
 
-    def _outlived(self) -> bool:
-        """Whether the stage is that of a store, in whose place one that grows a store is begun."""
+    def outlived(self) -> bool:
+        """Return whether the stage is that of a store, in whose place one that grows a store is begun."""
         return self.append is not None and is_outlived(self.stage_path, self.append)
 
-    def _refuse_sealed(self) -> None:
+    def refuse_sealed(self) -> None:
+        """Refuse a store that is sealed, whose stage is gone.
+
+        Raises
+        ------
+        ExtractError
+            It names the option that makes the next version.
+        """
         folder, sealed = self.stage_path, self.sealed_path
-        if sealed.exists() and (not folder.exists() or self._outlived()):
+        if sealed.exists() and (not folder.exists() or self.outlived()):
             newest = quote(str(sealed_versions(self.out)[-1]))
             raise ExtractError(
                 f"{sealed} is sealed, and {folder} is not its stage: nothing can be added to it. For more "
@@ -156,16 +163,23 @@ class Extraction:
         major, minor, _ = sealed_versions(self.out)[-1].name.rpartition("-")[2].split(".")
         return f"{major}.{int(minor) + 1}.0"
 
-    def _plan(self) -> Plan:
+    def plan(self) -> Plan:
         """Return the clips, groups and corpus of the stage."""
         own = self.job.planned_clips(), self.job.groups(), self.job.corpus_record()
         return own if self.append is None else plan_growth(open_store(self.append), self.version, *own)
 
-    def _open_stage(self, *, trial: bool = False) -> Stage:
-        plan = self._plan()
-        if self._outlived():
+    def open_stage(self, *, trial: bool = False) -> Stage:
+        """Create the stage, or resume it; in a trial it is there, and only looked at.
+
+        Raises
+        ------
+        StoreError
+            The stage was created with other settings.
+        """
+        plan = self.plan()
+        if self.outlived():
             with locked(self.stage_path.parent, wait=True):  # as stages are made, by other shards too
-                if self._outlived():
+                if self.outlived():
                     discard(self.stage_path)
                     self.note(f"removed {self.stage_path}: all of its clips are sealed")
         return Stage.open(self.stage_path, *plan, parent=self.append, trial=trial)
@@ -185,13 +199,20 @@ class Extraction:
         StoreError
             The stage was created with other settings.
         """
-        folder, sealed = self.stage_path, self.sealed_path
-        self._refuse_sealed()
-        if obstacle := what_forbids_writing(folder):
+        self.refuse_sealed()
+        if obstacle := what_forbids_writing(self.stage_path):
             raise ExtractError(obstacle)
         self._note_licences()
+        for twin in self.renamed_stages():
+            self.note(twin)
+        stage = self.open_stage()
+        with _there_to_the_end(stage.path):
+            return stage, self._extract(stage, stopped)
+
+    def _extract(self, stage: Stage, stopped: Callable[[], bool]) -> RunReport:
+        """Extract the missing rows into the open stage."""
+        folder, sealed = self.stage_path, self.sealed_path
         films = self._films()
-        stage = self._open_stage()
         if self.shard[1] > 1:
             begin_share(stage.path, self.shard)
         for damage in stage.damage():
@@ -224,7 +245,29 @@ class Extraction:
         guard.refuse()
         if films is not None and self.shots is not None and not stopped():
             films.write(self.shots, self.note)
-        return stage, report
+        return report
+
+    def renamed_stages(self) -> Iterator[str]:
+        """Say which stages beside one that is to be made hold the same clips: one may be it, renamed.
+
+        A stage of a store that is sealed has its own name.
+        """
+        if self.stage_path.exists() or self.append is not None:
+            return
+        planned = {clip.clip_id for clip in self.job.planned_clips()}
+        wanted = {group.name for group in self.job.groups()}
+        for folder in sorted(self.stage_path.parent.glob(f"*{STAGING_SUFFIX}")):
+            if sealed_versions(folder.with_name(folder.name.removesuffix(STAGING_SUFFIX))):
+                continue
+            with suppress(StoreError, OSError):  # not ours to judge
+                stage = read_stage(folder)
+                names = {group.name for group in stage.groups}
+                n_done = len(stage.rows) - len(stage.missing())
+                if n_done and stage.rows.keys() == planned and names == wanted:
+                    yield (
+                        f"{folder} has {n_done} of these {self.unit}s already, and {self.stage_path} is "
+                        f"begun anew. Was it renamed? Stop this, and call it {self.stage_path} again"
+                    )
 
     def _videos(self) -> dict[str, Path | None]:
         """Map every clip to its video; empty for texts."""
@@ -274,6 +317,20 @@ class Extraction:
                     f"the weights of {group.name} are under {of_weights}, the features will be sealed as "
                     f"{licence}: look what it says of a network's outputs before you share them"
                 )
+
+
+@contextmanager
+def _there_to_the_end(stage: Path) -> Iterator[None]:
+    """Say of a stage that was taken away during the work what happened, in place of which file is absent."""
+    try:
+        yield
+    except (OSError, StoreError) as error:
+        if stage.is_dir():
+            raise
+        raise ExtractError(
+            f"{stage}: was there when this run began, and is gone: renamed, moved or deleted? Give it this "
+            "name again, and run the same command again: what is finished in it is kept"
+        ) from error
 
 
 def what_forbids_writing(folder: Path) -> str | None:

@@ -8,8 +8,6 @@ from obygaze_features.backbones.weights import HUB, how_to_get, is_cached
 from obygaze_features.extraction.job import Recipe
 
 UNTRAINED = "random:0"
-WITHOUT_CONFIGURATION = ("sentence",)
-"""Backbones of whose usual weights the configuration is known from their files alone."""
 
 
 def with_untrained_networks(recipes: Sequence[Recipe], note: Callable[[str], object]) -> tuple[Recipe, ...]:
@@ -35,7 +33,7 @@ def with_untrained_networks(recipes: Sequence[Recipe], note: Callable[[str], obj
 def _sized(recipe: Recipe, note: Callable[[str], object]) -> Recipe:
     """Return a recipe with random weights, where the usual ones are not here."""
     usual = HUB.get(recipe.name)
-    if usual is None or recipe.name in WITHOUT_CONFIGURATION or "weights" in recipe.options:
+    if usual is None or "weights" in recipe.options:
         return recipe
     if find_spec("huggingface_hub") is None or is_cached(usual):  # building it names the missing extra
         return recipe

@@ -1,7 +1,14 @@
 #!/bin/bash
-# Submits the job array, and the job that seals after it. What follows is handed to `obygaze extract`:
+# Looks what would stop the jobs, then submits the job array, and the job that seals after it. What follows is handed
+# to `obygaze extract`:
 #   ./submit.sh films.csv stores/films --backbone xclip --backbone vivit
+
+# ---- What your site needs: modules, the virtual environment ----
+# module load python/3.12
+# source /path/to/.venv/bin/activate
+# ------------------------------------------------------------------
 set -eu
+
 case ${1:--}:${2:--} in
     -*:* | *:-*)
         echo "usage: $0 MANIFEST STORE [options of obygaze extract]" >&2
@@ -17,6 +24,17 @@ for word in "$@"; do                # a licence that is typed here is that of th
     esac
     before=$word
 done
+
+last=$(sed -n 's/^#SBATCH --array=0-\([0-9]*\).*/\1/p' "$here/array.sbatch")
+looks() {                           # as task 0 of the array would, on this machine: see obygaze extract --help
+    SLURM_ARRAY_TASK_ID=0 SLURM_ARRAY_TASK_MIN=0 SLURM_ARRAY_TASK_MAX=${last:-0} \
+        SLURM_ARRAY_TASK_COUNT=$((${last:-0} + 1)) obygaze extract "$@" --licence "$licence" --check
+}
+[ "${CHECK:-yes}" = no ] || looks "$@" || {
+    echo "$0: nothing was submitted. Mend what is said above; CHECK=no $0 ... submits without looking" >&2
+    exit 1
+}
+
 array=$(sbatch --parsable "$here/array.sbatch" "$@")
 array=${array%%;*}                  # on several clusters the name of the cluster follows
 echo "Job array $array: a task writes extract-${array}_TASK.log into $PWD"

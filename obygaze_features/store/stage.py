@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
+from shlex import quote
 from typing import Annotated, Any, Self
 
 import msgspec
@@ -177,19 +178,45 @@ class Stage:
             _create(path, wanted, record)
         with locked(path, wait=True):  # another process may be resuming it at the same time
             stage = cls(path, *_read_files(path))
-            if contrast := stage._contrast(wanted, record):
-                raise StoreError(
-                    f"{path}: was begun with other settings: {contrast}; nothing was changed: resume with "
-                    "what it was begun with, or choose another name. To add clips, seal it (obygaze store "
-                    "seal; --allow-missing if clips are still to do), then extract with --append STORE"
-                )
+            if refusal := stage._other_clips(wanted, record) or stage._other_settings(wanted, record):
+                raise StoreError(f"{path}: {refusal}")
             if record.corpus != stage.corpus and not trial:
                 write_whole(path / STAGE, json_bytes(msgspec.to_builtins(record)))
                 stage.corpus = record.corpus
             return stage
 
-    def _contrast(self, clips: tuple[PlannedClip, ...], record: _Record) -> str:
+    def _other_clips(self, clips: tuple[PlannedClip, ...], record: _Record) -> str:
+        """Say how the clips of a stage and those that it is to be resumed with differ by their ids."""
+        wanted = {clip.clip_id for clip in clips}
+        gone, new = sorted(self.rows.keys() - wanted), sorted(wanted - self.rows.keys())
+        if not gone and not new:
+            return ""
+        here, there = self.corpus.get("name"), record.corpus.get("name")
+        example = f"{gone[0]} is in it alone" if gone else f"{new[0]} is in yours alone"
+        return (
+            f"holds {len(self.clips)} clips of '{here}', {len(gone)} of which your list '{there}' of "
+            f"{len(clips)} lacks; {len(new)} of yours are not in it ({example}). Nothing was changed. Resume "
+            "it with the list that it was begun with, or choose another name for STORE. To add clips, seal "
+            "it (obygaze store seal; --allow-missing if clips are still to do), then extract the longer list "
+            "with --append STORE"
+        )
+
+    def _other_settings(self, clips: tuple[PlannedClip, ...], record: _Record) -> str:
         """Say in what a stage differs from what it is to be resumed with."""
+        contrast = self._contrast(clips, record)
+        if not contrast:
+            return ""
+        name = str(self.corpus.get("name"))
+        only_the_name = contrast.startswith("corpus.name") and ";" not in contrast
+        as_begun = "resume with what it was begun with"
+        remedy = f"--corpus {quote(name)} resumes it" if only_the_name else as_begun
+        return (
+            f"was begun with other settings: {contrast}; nothing was changed: {remedy}, or choose another "
+            "name for STORE"
+        )
+
+    def _contrast(self, clips: tuple[PlannedClip, ...], record: _Record) -> str:
+        """List the first settings in which a stage differs from what it is to be resumed with."""
 
         def settings(
             groups: Sequence[GroupSpec], corpus: dict[str, object], parent: ParentStore | None

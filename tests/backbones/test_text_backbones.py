@@ -266,7 +266,12 @@ def test_a_tokenizer_whose_end_the_network_does_not_know_or_that_cannot_fill_up_
 
 
 def test_networks_and_readers_of_another_kind_are_refused(folders):
-    for name, weights in (("sentence", "random:0"), ("text", "random:0"), ("clip-text", folders["sentence"])):
+    others = (
+        ("sentence", "random:0:roberta"),
+        ("text", "random:0"),
+        ("clip-text", folders["sentence"]),
+    )
+    for name, weights in others:
         with pytest.raises(BackboneError, match=r"random:0|expected clip"):
             load(name, weights)
     for name, load_other in (("sentence", load_backbone), ("clip", load_text_backbone)):

@@ -216,6 +216,10 @@ store card in/films --json
     0 | "croissant.json"
 store card in/films
     0 | license: cc0-1.0 | fingerprint | @misc{{films-1.0.0,
+store cite in/films
+    0 | fingerprint | @misc{{films-1.0.0,
+store cite in/films --json
+    0 | "bibtex"
 =store card in/films --out out/card
     0 out/card/README.md out/card/croissant.json
 store rm out/json-1.0.0 --yes --json

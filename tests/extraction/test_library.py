@@ -39,6 +39,16 @@ def test_it_gives_the_very_bytes_of_the_command(films, obygaze, tree):
     assert "--store-version 1.0.1" in said.stderr
 
 
+def test_a_licence_is_asked_for_before_anything_is_read(films):
+    told = []
+    how = {"n_frames": 2, "workers": 1, "note": told.append, "progress": lambda *at: told.append(at)}
+    of.extract(films / "films.csv", films / "none", **how)
+    assert "--licence SPDX" in told[0]
+    told.clear()
+    of.extract(films / "films.csv", films / "stated", licence="CC0-1.0", **how)
+    assert not [note for note in told if "--licence" in str(note)]
+
+
 def test_a_limit_leaves_clips_for_the_next_call_which_gives_the_store(films):
     notes = []
     settings = {"n_frames": 2, "workers": 1, "licence": "CC0-1.0", "progress": False, "note": notes.append}

@@ -8,6 +8,7 @@ import pytest
 
 from obygaze_features.errors import ExtractError, StoreError
 from obygaze_features.extraction import Site, array_shard, stop_on_signals, write_job_scripts
+from obygaze_features.manifest import Clip, Manifest, write_manifest
 from tests.process import execute
 
 from .clusters import FINISHES, SCRIPTS, STOPS, STOPS_LATER, Folder
@@ -161,6 +162,14 @@ def test_scripts_that_a_site_may_have_changed_are_not_replaced(tmp_path):
         {"sbatch": {"array": "1-4"}},
         {"sbatch": {"output": "logs/%A.log"}},
         {"setup": ["true\nfalse"]},
+        {"sbatch": {"time": "4h"}},
+        {"sbatch": {"time": "5"}},
+        {"sbatch": {"time": "08:00"}},
+        {"sbatch": {"mem": "48GB"}},
+        {"sbatch": {"mem": "48"}},
+        {"sbatch": {"partition": "gpu,"}},
+        {"sbatch": {"gres": "gpu=1"}},
+        {"sbatch": {"cpus-per-task": "all"}},
         {"tasks": 0},
     ],
 )
@@ -168,6 +177,55 @@ def test_what_is_no_option_of_sbatch_is_refused_before_anything_is_written(tmp_p
     with pytest.raises((ExtractError, StoreError)):
         write_job_scripts(tmp_path / "jobs", Site(**{"licence": "CC0-1.0", **wrong}))
     assert not (tmp_path / "jobs").exists()
+
+
+@pytest.mark.parametrize(
+    "right",
+    [
+        *(
+            {"time": time}
+            for time in ("600", "30:00", "8:00:00", "1-0", "2-12:30", "2-12:30:00", "UNLIMITED")
+        ),
+        {"mem": "0"},
+        {
+            "mem": "64G",
+            "gpus": "a100:2",
+            "nodes": "1-3",
+            "partition": "gpu,long",
+            "mail-user": "me@lab.example",
+        },
+    ],
+    ids=lambda sbatch: " ".join(sbatch.values()),
+)
+def test_what_sbatch_takes_is_written(tmp_path, right):
+    write_job_scripts(tmp_path / "jobs", Site(licence="CC0-1.0", sbatch=right))
+    assert right.items() <= directives(tmp_path / "jobs" / "array.sbatch").items()
+
+
+@pytest.mark.parametrize(
+    ("sbatch", "device"),
+    [({}, "cuda"), ({"gres": "gpu:a100:1"}, "cuda"), ({"gres": "none"}, "cpu"), ({"gpus": "1"}, "cuda")],
+)
+def test_networks_run_on_the_gpu_that_is_asked_for_and_else_nowhere_unseen(tmp_path, sbatch, device):
+    write_job_scripts(tmp_path / "jobs", Site(licence="CC0-1.0", sbatch=sbatch))
+    for name in ("array.sbatch", "ray.sbatch"):
+        script = (tmp_path / "jobs" / name).read_text(encoding="utf-8")
+        assert f"export OBYGAZE_DEVICE=${{OBYGAZE_DEVICE:-{device}}}" in script
+
+
+def test_the_job_that_seals_tells_the_last_error_of_each_task_that_failed(tmp_path):
+    first, second = "obygaze: error: no GPU here", "obygaze: error: st/pieces/0: Disk quota exceeded"
+    preempted = "slurmstepd: error: *** JOB 9 ON n1 CANCELLED AT 2026-01-01 DUE TO PREEMPTION ***"
+    logs = {
+        "0": [first, "--- 2026-01-01 10:00:00 share 0 ended with 0"],
+        "1": [first, second, "--- 2026-01-01 10:00:00 share 1 ended with 1"],
+        "2": ["--- 2026-01-01 10:00:00 n1 (n1): share 2, turn 1 of 20", preempted],
+    }
+    for task, lines in logs.items():
+        (tmp_path / f"extract-9_{task}.log").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    code, said = Folder(tmp_path).run("seal.sbatch", "stores/films", "--licence", "CC0-1.0", ARRAY="9")
+    errors = [line.partition("last error: ")[2] for line in said.splitlines() if "last error: " in line]
+    assert (code, errors) == (0, [second, preempted])
 
 
 def test_the_job_that_seals_names_the_tasks_that_failed_or_were_killed(tmp_path):
@@ -192,14 +250,58 @@ def test_an_error_of_the_first_minute_gets_one_more_turn(tmp_path):
     assert site.asked == "requeue 9_2"
 
 
-@pytest.mark.parametrize(("typed", "licence"), [([], "CC-BY-4.0"), (["--licence", "CC0-1.0"], "CC0-1.0")])
-def test_the_store_has_the_licence_of_the_site_unless_another_is_typed(tmp_path, typed, licence):
+@pytest.fixture
+def site(tmp_path):
+    """A site's scripts, and a manifest of one clip; sbatch notes what it is asked for."""
     write_job_scripts(tmp_path / "jobs", Site(licence="CC-BY-4.0"))
+    (tmp_path / "clip.mp4").write_bytes(b"no video is opened")
+    write_manifest(Manifest((Clip("a-0", "a", "clip.mp4"),), tmp_path), tmp_path / "films.csv")
     site = Folder(tmp_path, "exit 0", name="sbatch")
     (tmp_path / "sbatch").write_text('#!/bin/bash\necho "$ARRAY $@" >> asked\necho 17\n', encoding="utf-8")
-    code, said = site.run(str(tmp_path / "jobs" / "submit.sh"), "films.csv", "films", *typed)
+    return site
+
+
+def submit(site: Folder, *words: str, **variables: str) -> tuple[int, str]:
+    return site.run(str(site.folder / "jobs" / "submit.sh"), *words, **variables)
+
+
+@pytest.mark.parametrize(("typed", "licence"), [([], "CC-BY-4.0"), (["--licence", "CC0-1.0"], "CC0-1.0")])
+def test_the_store_has_the_licence_of_the_site_unless_another_is_typed(site, typed, licence):
+    code, said = submit(site, "films.csv", "films", *typed)
     assert code == 0, said
     first, second = site.asked.splitlines()
     assert first.endswith(" ".join(["array.sbatch films.csv films", *typed]))
     assert second.startswith("17 --dependency=afterany:17 ")
     assert second.endswith(f"seal.sbatch films --licence {licence}")
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (["absent.csv", "films"], "absent.csv"),
+        (["films.csv", "films", "--licence", "mine"], "mine"),
+        (["films.csv", "clip.mp4"], "clip.mp4"),
+        (["films.csv", "clip.mp4/films"], "clip.mp4"),
+        (["films.csv", "films", "--shard", "0/4"], "4"),
+    ],
+    ids=["manifest", "licence", "order", "place", "share"],
+)
+def test_what_would_stop_the_tasks_is_found_before_anything_is_queued(site, words, named):
+    code, said = submit(site, *words)
+    assert (code, site.asked) == (1, "")
+    assert named in said
+    assert "Traceback" not in said
+
+
+def test_a_store_divided_among_another_number_of_tasks_is_found_before_anything_is_queued(site):
+    shares = site.folder / "films.staging" / "shares"
+    shares.mkdir(parents=True)
+    (shares / "number").write_text("4\n", encoding="utf-8")
+    assert submit(site, "films.csv", "films")[0] == 1
+    assert site.asked == ""
+
+
+def test_a_site_whose_login_node_is_unlike_the_others_submits_without_looking(site):
+    code, said = submit(site, "absent.csv", "films", CHECK="no")
+    assert code == 0, said
+    assert len(site.asked.splitlines()) == 2

@@ -2,7 +2,7 @@
 
 import pytest
 
-from obygaze_features.backbones import weights
+from obygaze_features.backbones import load_text_backbone, weights
 from obygaze_features.extraction import trial_weights
 from obygaze_features.extraction.job import Recipe
 from obygaze_features.extraction.trial_weights import with_untrained_networks
@@ -21,6 +21,20 @@ def test_usual_weights_that_are_not_here_are_random_ones_of_the_same_network_and
     tried = with_untrained_networks(asked, notes.append)
     assert tried == (Recipe("xclip", 32, {"tokens": "none", "weights": "random:0"}), *asked[1:])
     assert [note for note in notes if "xclip" in note and "random" in note] == notes != []
+
+
+@pytest.mark.usefixtures("cache")
+@pytest.mark.parametrize("name", sorted(set(weights.HUB) - {"clip"}))
+def test_every_backbone_with_usual_weights_is_sized_without_them(name):
+    [tried] = with_untrained_networks([Recipe(name)], lambda _: None)
+    assert tried.options == ({} if weights.HUB[name] == weights.HUB["clip"] else {"weights": "random:0"})
+
+
+def test_a_sentence_encoder_of_chance_is_as_large_as_the_usual_one():
+    encoder = load_text_backbone("sentence", weights="random:0")
+    [short, long] = encoder.tokenize(["a dog", "word " * 2000])
+    assert encoder.width == 384
+    assert (len(short.ids), len(long.ids), long.is_cut) == (3, 256, True)
 
 
 @pytest.mark.usefixtures("cache")

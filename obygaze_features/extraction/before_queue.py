@@ -1,0 +1,182 @@
+"""Find what would stop an extraction before jobs are queued, on a machine that need not be like the nodes.
+
+A login node has the disk, the manifest and the cache of the nodes, but often no GPU and few cores. So
+networks are built on its processor, and nothing is decoded.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from obygaze_features.backbones import Backbone, TextBackbone, backbone_options
+from obygaze_features.backbones.weights import HUB, how_to_get, hub_name, is_cached
+from obygaze_features.errors import BackboneError, ObygazeError
+from obygaze_features.extraction.doctor import Diagnosis, Level, examine_place
+from obygaze_features.extraction.job import Recipe
+from obygaze_features.extraction.prepared import Extraction
+from obygaze_features.extraction.texts import TextJob
+from obygaze_features.io import NO_LICENCE
+from obygaze_features.manifest import counted
+from obygaze_features.store import GroupSpec, Stage, open_store, read_stage
+from obygaze_features.store.disk_usage import estimate_disk, existing_folder, free_space, links_work
+from obygaze_features.store.format import PIECE_ROWS
+from obygaze_features.store.group import spec_of
+from obygaze_features.store.missing_videos import missing_files
+
+OF_THE_MACHINE = ("device", "clips_at_once")
+"""What the record of a network takes from the machine that it runs on."""
+
+
+def for_a_look(recipes: Sequence[Recipe]) -> tuple[Recipe, ...]:
+    """Return recipes that build the same networks on the processor.
+
+    Raises
+    ------
+    BackboneError
+        If weights of the hub are not in this machine's cache: nodes often cannot fetch them.
+    """
+    for recipe in recipes:
+        name = hub_name(recipe.options.get("weights") or HUB.get(recipe.name, ""))
+        if name and not is_cached(name):
+            raise BackboneError(
+                f"the weights of {recipe.name} ({name}) are not in this machine's cache, where the "
+                f"nodes look for them. {how_to_get(name)}"
+            )
+    return tuple(_on_the_processor(recipe) for recipe in recipes)
+
+
+def _on_the_processor(recipe: Recipe) -> Recipe:
+    if "compute" not in backbone_options(recipe.name):
+        return recipe
+    from obygaze_features.backbones import Compute  # noqa: PLC0415 - imports torch, which is an extra
+
+    compute = replace(recipe.options.get("compute") or Compute(), device="cpu")
+    return replace(recipe, options={**recipe.options, "compute": compute})
+
+
+def examine_run(work: Extraction) -> list[Diagnosis]:
+    """List what a prepared extraction finds here; nothing is decoded, and nothing stays written.
+
+    Parameters
+    ----------
+    work
+        Prepared with what `for_a_look` returned.
+
+    Returns
+    -------
+    list of Diagnosis
+        A `fault` is what would stop the run.
+    """
+    work = _as_on_the_nodes(work)
+    findings = [*_clips(work), *_licence(work), *_stage(work)]
+    findings += examine_place(work.stage_path)
+    return [*findings, *_room(work)]
+
+
+def _clips(work: Extraction) -> Iterator[Diagnosis]:
+    """Count the clips, the tasks that have some, and the videos that are not found."""
+    clips, n_shares = work.job.planned_clips(), work.shard[1]
+    n_pieces = -(-len(clips) // PIECE_ROWS)
+    text = counted(len(clips), work.unit)
+    if n_shares > n_pieces:
+        text += (
+            f" in {counted(n_pieces, 'piece')} of {PIECE_ROWS}: {n_shares - n_pieces} of {n_shares} tasks "
+            "have nothing to do"
+        )
+    yield Diagnosis("clips", "note" if n_shares > n_pieces else "ok", text)
+    if isinstance(work.job, TextJob):
+        return
+    manifest = work.job.manifest
+    videos = {path for clip in manifest if (path := manifest.video_path(clip)) is not None}
+    gone = missing_files(videos)
+    text = f"{len(videos) - len(gone):,} of {counted(len(videos), 'video')} found"
+    if not gone:
+        yield Diagnosis("videos", "ok", text)
+        return
+    level: Level = "fault" if gone == videos else "note"
+    yield Diagnosis("videos", level, f"{text}; absent: such as {min(gone)}. Is their file system mounted?")
+
+
+def _licence(work: Extraction) -> Iterator[Diagnosis]:
+    if work.licence == NO_LICENCE:
+        text = f"{NO_LICENCE}: the store cannot be shared so; --licence SPDX states one"
+        yield Diagnosis("licence", "note", text)
+    else:
+        yield Diagnosis("licence", "ok", work.licence)
+
+
+def _stage(work: Extraction) -> Iterator[Diagnosis]:
+    """Compare the extraction with the stage and the sealed store that are there."""
+    try:
+        work.refuse_sealed()
+        stage = _opened(work)
+    except ObygazeError as error:
+        yield Diagnosis("stage", "fault", str(error))
+        return
+    for renamed in work.renamed_stages():
+        yield Diagnosis("stage", "note", renamed)
+    if stage is None:
+        yield Diagnosis("stage", "ok", f"{work.stage_path} is to be made")
+    else:
+        left = counted(len(stage.missing()), work.unit)
+        yield Diagnosis("stage", "ok", f"{work.stage_path} is resumed: {left} left to do")
+
+
+def _opened(work: Extraction) -> Stage | None:
+    """Open the stage as a task would; None if it is to be made."""
+    if not work.stage_path.exists() or work.outlived():
+        return None
+    return work.open_stage(trial=True)
+
+
+def _as_on_the_nodes(work: Extraction) -> Extraction:
+    """Return an extraction whose networks run on what those of its stage, or of its parent, ran on."""
+    theirs = {group.name: group.provenance.get("compute") for group in _groups_there(work)}
+    if isinstance(work.job, TextJob):
+        texts = tuple(_with_machine(backbone, theirs) for backbone in work.job.backbones)
+        return replace(work, job=replace(work.job, backbones=texts))
+    backbones = tuple(_with_machine(backbone, theirs) for backbone in work.job.backbones)
+    return replace(work, job=replace(work.job, backbones=backbones))
+
+
+def _groups_there(work: Extraction) -> Sequence[GroupSpec]:
+    """Return the groups of the stage, else those of the store that is to grow."""
+    if work.stage_path.exists():
+        return read_stage(work.stage_path).groups
+    if work.append is not None:
+        store = open_store(work.append)
+        return [spec_of(store[name]) for name in store]
+    return ()
+
+
+AnyBackbone = TypeVar("AnyBackbone", Backbone, TextBackbone)
+
+
+def _with_machine(backbone: AnyBackbone, theirs: Mapping[str, Any]) -> AnyBackbone:
+    """Return a backbone whose record has the device of its group's, if both run a network."""
+    own: Mapping[str, Any] = backbone.provenance.get("compute") or {}
+    there: Mapping[str, Any] = theirs.get(backbone.name) or {}
+    if not own or not there:
+        return backbone
+    numerics = {name: value for name, value in own.items() if name not in OF_THE_MACHINE}
+    machine = {name: there[name] for name in OF_THE_MACHINE if name in there}
+    return replace(backbone, provenance={**backbone.provenance, "compute": numerics | machine})
+
+
+def _room(work: Extraction) -> Iterator[Diagnosis]:
+    """Compare what the stage and the store need of the disk with what is free."""
+    clips, groups, _ = work.plan()
+    room = estimate_disk(clips, groups, links=links_work(existing_folder(work.stage_path)))
+    free = free_space(work.stage_path)
+    needed = max(room.peak_bytes - _bytes_in(work.stage_path), 0)
+    text = f"{needed / 1e9:.3g} GB and {room.files:,} files needed, {free.bytes / 1e9:.3g} GB free"
+    fits = needed <= free.bytes and (free.files is None or room.files <= free.files)
+    if not fits:
+        text += ": choose another place for STORE, or make room"
+    yield Diagnosis("room", "ok" if fits else "fault", f"{text} (a quota of yours may be less)")
+
+
+def _bytes_in(folder: Path) -> int:
+    """Return the size of the files of a stage that is there, in bytes; 0 without one."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

@@ -1,0 +1,100 @@
+"""Check values of options of sbatch, which Slurm looks at hours later, or reads as something else."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from obygaze_features.errors import ExtractError
+
+SHORTEST_S = 600
+"""Seconds of the shortest turn: the signal comes three to four minutes before the end."""
+
+LEAST_MB = 1000
+"""Megabytes below which memory is taken for a number of gigabytes without its unit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """How the value of an option is written.
+
+    Parameters
+    ----------
+    pattern
+        Regular expression of the whole value.
+    words
+        What it is and an example, for messages.
+    """
+
+    pattern: str
+    words: str
+
+
+_NAMES = r"[\w.+-]+(,[\w.+-]+)*"
+_WHOLE = r"[1-9]\d*"
+FORMATS: Mapping[str, Format] = {
+    "time": Format(
+        r"(\d+-)?\d+(:\d+){0,2}|UNLIMITED|INFINITE",
+        "minutes, hours:minutes:seconds or days-hours, as in 08:00:00",
+    ),
+    "mem": Format(r"\d+[KMGT]?", "a number and K, M, G or T, as in 48G"),
+    "mem-per-cpu": Format(r"\d+[KMGT]?", "a number and K, M, G or T, as in 4G"),
+    "partition": Format(_NAMES, "names of partitions, commas between them, as in gpu"),
+    "account": Format(_NAMES, "the name of an account"),
+    "qos": Format(_NAMES, "the name of a quality of service"),
+    "cpus-per-task": Format(_WHOLE, "a whole number, as in 16"),
+    "nodes": Format(rf"{_WHOLE}(-{_WHOLE})?", "a whole number, as in 3"),
+    "gres": Format(
+        r"none|[\w.-]+(:[\w.-]+){0,2}(,[\w.-]+(:[\w.-]+){0,2})*",
+        "what, of which type, how many, as in gpu:a100:1",
+    ),
+    "gpus": Format(rf"([\w.-]+:)?{_WHOLE}", "a number, or a type and a number, as in a100:1"),
+    "gpus-per-node": Format(rf"([\w.-]+:)?{_WHOLE}", "a number, or a type and a number, as in a100:1"),
+}
+"""Option -> how its value is written; others are left to Slurm."""
+
+
+def check_option(name: str, value: str) -> None:
+    """Refuse a value that Slurm would refuse, or take for something else than was meant.
+
+    Parameters
+    ----------
+    name
+        Long name of an option of sbatch.
+    value
+        As it would stand in a script.
+
+    Raises
+    ------
+    ExtractError
+        If it is not written as such a value is, or the time or the memory is too little for any turn.
+    """
+    form = FORMATS.get(name)
+    if form is not None and not re.fullmatch(form.pattern, value, re.ASCII):
+        raise ExtractError(f"--sbatch {name}={value}: expected {form.words}")
+    if name == "time" and (limit := seconds(value)) is not None and limit < SHORTEST_S:
+        raise ExtractError(
+            f"--sbatch time={value}: {limit:,} s is too short for a turn, which needs {SHORTEST_S} s "
+            "(a number alone is minutes, two are minutes:seconds)"
+        )
+    without_unit = name.startswith("mem") and value.isdecimal()
+    if without_unit and 0 < int(value) < LEAST_MB:  # 0 is all that a node has
+        raise ExtractError(f"--sbatch {name}={value}: Slurm reads megabytes; {value}G are gigabytes")
+
+
+def seconds(time: str) -> int | None:
+    """Return the seconds of a time limit as sbatch reads it; None where there is no limit.
+
+    Examples
+    --------
+    >>> seconds("30"), seconds("30:00"), seconds("08:00:00"), seconds("1-12"), seconds("UNLIMITED")
+    (1800, 1800, 28800, 129600, None)
+    """
+    if not time[:1].isdecimal():
+        return None
+    days, hyphen, clock = time.rpartition("-")
+    parts = [int(part) for part in clock.split(":")]
+    if hyphen or len(parts) == 3:  # hours first
+        hours, minutes, rest = (*parts, 0, 0)[:3]
+    else:  # minutes first
+        hours, minutes, rest = (0, *parts, 0)[:3]
+    return ((int(days or 0) * 24 + hours) * 60 + minutes) * 60 + rest

@@ -1,0 +1,74 @@
+"""A store is cited by its version and fingerprint, whatever its makers stated."""
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import obygaze_features as of
+from obygaze_features.exchange import Citation, cite
+from obygaze_features.store.testing import seal_arrays
+
+
+def sealed(folder, name="films", **about):
+    arrays = {"pooled": np.ones((2, 3), np.float32)}
+    return seal_arrays(folder / name, {"a-0": "a", "b-0": "b"}, {"toy": arrays}, **about)
+
+
+def fields(entry: str) -> dict[str, str]:
+    return dict(re.findall(r"(?m)^  (\w+) *= \{(.*)\},$", entry))
+
+
+def test_both_texts_name_the_version_the_fingerprint_and_the_licence(tmp_path):
+    store = of.open_store(sealed(tmp_path))
+    citation = cite(store)
+    entry = citation.bibtex()
+    assert entry.startswith(f"@misc{{films-{store.version},\n")
+    assert fields(entry)["version"] == store.version
+    for text in (entry, citation.apa()):
+        assert store.fingerprint in text
+        assert store.attributes["licence"] in text
+    assert cite(store.path) == citation
+
+
+@pytest.fixture
+def citation():
+    return Citation("films-1.0.0", "Features of films", "1.0.0", "f" * 64, "CC0-1.0")
+
+
+def test_what_the_makers_state_stands_in_full_and_an_entry_of_theirs_stays_one(citation):
+    sentence = "Doe and Roe,\nFilms & looks, 2026"
+    stated = replace(citation, stated=sentence)
+    assert stated.apa().endswith("Doe and Roe, Films & looks, 2026")
+    assert fields(stated.bibtex())["note"].endswith(r"Doe and Roe, Films \& looks, 2026")
+    entry = "@article{doe, title={Films}}"
+    assert replace(citation, stated=entry).bibtex().split("\n\n")[1] == entry
+    assert entry not in replace(citation, stated=entry).apa()
+
+
+@pytest.mark.parametrize("title", ["Films_of {1990} 100 % & $5 #1", "a\\b", "x^2 ~ y"])
+def test_signs_of_tex_are_escaped(citation, title):
+    written = fields(replace(citation, title=title).bibtex())["title"][1:-1]
+    assert written.count("{") == written.count("}")
+    assert not re.search(r"(?<!\\)[&%$#_]", written)
+
+
+@pytest.mark.parametrize(
+    ("where", "cited"),
+    [
+        ("https://user:secret@lab.example/films-1.0.0", "https://lab.example/films-1.0.0"),
+        ("https://lab.example/films.zip?signature=secret", "https://lab.example/films.zip"),
+        ("hf://datasets/lab/films@0123abc", "hf://datasets/lab/films@0123abc"),
+        ("stores/films", ""),
+    ],
+)
+def test_a_url_is_cited_without_what_is_secret_in_it(tmp_path, where, cited):
+    store = of.open_store(sealed(tmp_path))
+    store.where = where
+    assert cite(store).url == cited
+
+
+def test_a_name_in_any_script_gives_a_key_that_bibtex_reads(tmp_path):
+    store = of.open_store(sealed(tmp_path, "Filme, große"))
+    assert re.match(r"@misc\{[A-Za-z0-9.:+-]+,\n", cite(store).bibtex())

@@ -1,0 +1,222 @@
+"""What would stop a run is found before jobs are queued, on a machine that is not like the nodes."""
+
+import os
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import obygaze_features as of
+from obygaze.demo_corpus import write_video
+from obygaze_features import cores
+from obygaze_features.backbones.registry import BACKBONES, TEXT_BACKBONES, is_known_network
+from obygaze_features.errors import BackboneError, ExtractError, StoreError
+from obygaze_features.extraction import Recipe, before_queue, prepare
+from obygaze_features.extraction.before_queue import examine_run, for_a_look
+from obygaze_features.store.disk_usage import FreeSpace
+from tests.process import python
+
+
+@pytest.fixture
+def films(tmp_path):
+    """Three short videos."""
+    for i in range(3):
+        frames = (np.full((48, 64, 3), 20 * i + t, np.uint8) for t in range(12))
+        write_video(tmp_path / f"{i}.mp4", frames, 24)
+    return list_of(tmp_path, 3)
+
+
+def list_of(folder: Path, n_clips: int, corpus: str = "films") -> Path:
+    """Write the list of the first clips of a folder of films."""
+    clips = tuple(of.Clip(f"tt1-{i}", "tt1", f"{i}.mp4") for i in range(n_clips))
+    of.write_manifest(of.Manifest(clips, folder), folder / f"{corpus}.csv")
+    return folder
+
+
+def work(films: Path, name: str = "films", **settings):
+    """Prepare an extraction, whose notes are kept in no place."""
+    how = {"n_frames": 2, "workers": 1, "licence": "CC0-1.0", "note": lambda _: None, "progress": False}
+    return prepare(films / f"{name}.csv", films / "s", ["descriptors"], **(how | settings))
+
+
+def levels(extraction) -> dict[str, str]:
+    return {finding.about: finding.level for finding in examine_run(extraction)}
+
+
+# --- on the login node
+# ---------------------------------------------------------------------------
+def test_nothing_is_in_the_way_and_nothing_is_written(films):
+    before = sorted(films.iterdir())
+    assert "fault" not in levels(work(films)).values()
+    assert sorted(films.iterdir()) == before
+
+
+@pytest.mark.parametrize("room", [FreeSpace(1000, None), FreeSpace(10**12, 3)], ids=["bytes", "files"])
+def test_a_disk_that_is_too_small_is_a_fault(films, monkeypatch, room):
+    monkeypatch.setattr(before_queue, "free_space", lambda _: room)
+    assert levels(work(films))["room"] == "fault"
+
+
+@pytest.mark.parametrize(("gone", "level"), [([0], "note"), ([0, 1, 2], "fault")])
+def test_videos_that_are_not_found_are_counted_and_a_fault_if_there_is_none(films, gone, level):
+    for i in gone:
+        (films / f"{i}.mp4").unlink()
+    found = {finding.about: finding for finding in examine_run(work(films))}
+    assert found["videos"].level == level
+    assert f"{3 - len(gone)} of 3 videos" in found["videos"].text
+
+
+def test_a_sealed_store_whose_stage_is_gone_is_a_fault(films):
+    of.extract(films / "films.csv", films / "s", n_frames=2, workers=1, licence="CC0-1.0", progress=False)
+    shutil.rmtree(films / "s.staging")
+    assert levels(work(films))["stage"] == "fault"
+
+
+def test_tasks_without_clips_are_counted(films):
+    found = {finding.about: finding for finding in examine_run(work(films, shard=(0, 8)))}
+    assert found["clips"].level == "note"
+    assert "7 of 8 tasks" in found["clips"].text
+
+
+def with_a_network(extraction, device: str):
+    """Let the descriptors' record say that a network ran on a device, with as many clips at once as there."""
+    [backbone] = extraction.job.backbones
+    compute = {**backbone.provenance["compute"], "device": device}
+    compute |= {"clips_at_once": 8} if device == "cuda" else {}
+    network = replace(backbone, provenance={**backbone.provenance, "compute": compute})
+    return replace(extraction, job=replace(extraction.job, backbones=(network,)))
+
+
+def test_a_stage_of_nodes_with_gpus_is_resumed_from_a_machine_without(films):
+    on_nodes = with_a_network(work(films, limit=1), "cuda")
+    on_nodes.run()
+    here = with_a_network(work(films), "cpu")
+    assert levels(here)["stage"] == "ok"
+    with pytest.raises(StoreError, match="device"):
+        here.run()
+
+
+@pytest.mark.parametrize("weights", [None, "lab/net", "lab/net@main"])
+def test_weights_that_the_cache_lacks_are_named_with_the_ways_to_get_them(monkeypatch, tmp_path, weights):
+    pytest.importorskip("huggingface_hub")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    recipe = Recipe("xclip", None, {} if weights is None else {"weights": weights})
+    with pytest.raises(BackboneError, match="obygaze weights fetch"):
+        for_a_look([recipe])
+
+
+def test_networks_are_looked_at_on_the_processor():
+    pytest.importorskip("torch")
+    from obygaze_features.backbones import Compute
+
+    asked = [
+        Recipe("clip", 2, {"weights": "random:0", "compute": Compute("cuda", "bfloat16")}),
+        Recipe("descriptors"),
+    ]
+    looked_at, descriptors = for_a_look(asked)
+    assert looked_at.options["compute"] == Compute("cpu", "bfloat16")
+    assert descriptors == asked[1]
+
+
+# --- a GPU that is asked for
+# ---------------------------------------------------------------------------
+@pytest.fixture
+def machine(monkeypatch, tmp_path):
+    """A Linux machine whose devices are the files of a folder."""
+    monkeypatch.setattr(cores.sys, "platform", "linux")
+    monkeypatch.setattr(cores, "NODE_GPUS", tmp_path / "gpus")
+    monkeypatch.setattr(cores, "DEVICES", tmp_path)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    return tmp_path
+
+
+@pytest.mark.parametrize("device", ["nvidia0", "nvidiactl", "kfd", "dxg"])
+def test_a_machine_with_a_gpu_is_known_by_its_devices(machine, monkeypatch, device):
+    (machine / "null").touch()
+    assert cores.no_gpu_here()
+    (machine / device).touch()
+    assert not cores.no_gpu_here()
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert "CUDA_VISIBLE_DEVICES" in cores.no_gpu_here()
+
+
+def test_which_backbones_run_a_network_is_known_without_loading_them():
+    pytest.importorskip("torch")
+    for name in (*BACKBONES, *TEXT_BACKBONES):
+        assert is_known_network(name) == ("compute" in of.backbones.backbone_options(name)), name
+
+
+@pytest.mark.parametrize("option", [("--device", "cuda"), ("--gpus", "0,1")])
+def test_a_gpu_that_is_not_there_is_refused_before_networks_are_loaded(films, option):
+    script = (
+        "import sys\nfrom obygaze.cli import main\n"
+        f"try: main(['extract', 'films.csv', 's', '--backbone', 'xclip', *{option!r}])\n"
+        "finally: print('torch' in sys.modules)"
+    )
+    without = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
+    done = python("-c", script, code=1, cwd=films, env=without)
+    assert done.stdout.split() == ["False"]
+    assert "CUDA_VISIBLE_DEVICES" in done.stderr
+    assert not list(films.glob("s*"))
+
+
+# --- a stage that is not what it was
+# ---------------------------------------------------------------------------
+def test_a_stage_that_is_renamed_under_a_run_is_named_with_what_to_do(films):
+    extraction = work(films)
+
+    def renamed() -> bool:
+        if extraction.stage_path.exists():
+            extraction.stage_path.rename(films / "other.staging")
+        return False
+
+    with pytest.raises(ExtractError, match=r"s\.staging.*renamed"):
+        extraction.run(stopped=renamed)
+    (films / "other.staging").rename(extraction.stage_path)
+    stage, _ = work(films).run()
+    assert not stage.missing()
+
+
+def test_who_begins_anew_beside_a_renamed_stage_reads_its_name(films):
+    work(films, limit=1).run()
+    (films / "s.staging").rename(films / "other.staging")
+    notes: list[str] = []
+    work(films, note=notes.append).run()
+    assert [note for note in notes if "other.staging" in note] != []
+
+
+def test_a_stage_of_other_clips_tells_how_many_differ(films):
+    work(films, limit=1).run()
+    list_of(films, 2, "fewer")
+    with pytest.raises(StoreError, match=r"3 clips of 'films', 1 of which your list 'fewer' of 2 lacks"):
+        work(films, "fewer").run()
+
+
+def test_a_stage_of_a_list_of_another_name_is_resumed_by_its_name(films):
+    work(films, limit=1).run()
+    list_of(films, 3, "copy")
+    with pytest.raises(StoreError, match="--corpus films"):
+        work(films, "copy").run()
+    work(films, "copy", corpus="films").run()
+
+
+def test_backbones_are_examined_by_their_own_weights(monkeypatch, tmp_path):
+    pytest.importorskip("huggingface_hub")
+    from obygaze_features.extraction.doctor import weights_of
+
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    found = list(weights_of(["xclip", "descriptors", "clip=lab/net", "xclip-lsmdc"]))
+    assert [finding.level for finding in found] == ["fault", "ok", "fault", "ok"]
+    assert "lab/net" in found[2].text
+    with pytest.raises(BackboneError, match="xclop"):
+        list(weights_of(["xclop"]))
+
+
+@pytest.mark.usefixtures("machine")
+def test_a_gpu_that_is_asked_for_and_absent_is_a_fault():
+    from obygaze_features.extraction.doctor import examine
+
+    found = [finding for finding in examine(device="cuda") if finding.about == "gpu"]
+    assert [finding.level for finding in found] == ["fault"]
