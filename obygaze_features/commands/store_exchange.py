@@ -20,7 +20,7 @@ from obygaze_features.door import open_regular, read_text
 from obygaze_features.errors import StoreError
 from obygaze_features.file_kinds import NPZ, what, where_damaged
 from obygaze_features.io import refuse_existing, write_whole
-from obygaze_features.options import LOCAL, Answer, LocalPath
+from obygaze_features.options import LOCAL, Answer, LocalPath, Number
 from obygaze_features.schema import Name, expected, fits
 from obygaze_features.screen import progress_bar
 from obygaze_features.signatures import Force, argument, command, option
@@ -157,6 +157,21 @@ def import_(
         Literal["pooled", "frames", "tokens"],
         option("Kind of array per clip: pooled [D], frames [F, D] or tokens [T, D]."),
     ] = "pooled",
+    axes: Annotated[
+        Literal["TD", "DT", "T1D", "TD11"] | None,
+        option(
+            "Order of the axes of frames or tokens in the files: T of them, D numbers each.  [default: TD, "
+            "without axes of length one]"
+        ),
+    ] = None,
+    rate: Annotated[
+        float | None,
+        option(
+            "Frames in a second of video: frame i is at i / RATE, from the clip's start.",
+            type=Number(0, min_open=True),
+            metavar="RATE",
+        ),
+    ] = None,
     pattern: Annotated[
         str | None,
         option(
@@ -181,7 +196,7 @@ def import_(
 
     The names of files, or the ids of rows, are matched with MANIFEST. A clip without a video in the manifest
     has no file, so it counts as missing. The store is marked as imported; what --declared does not state is
-    unknown, the times of the frames included.
+    unknown, the times of the frames included, unless the files hold them (`time_s`) or --rate says them.
 
     \b
     Examples:
@@ -240,6 +255,8 @@ def import_(
                 dtype,
                 named=any(not column.startswith("!") for column in chosen),
                 series=about.get("features", "").partition("\n")[0].rstrip("0123456789"),
+                axes=axes,
+                per_second=rate,
             ),
             store,
             corpus={"name": manifest.stem, "manifest_sha256": table.digest()},
@@ -255,8 +272,17 @@ def import_(
     group = of.open_store(path)[name]
     shapes = {array_name: list(group.shape(array_name)[1:]) for array_name in group.arrays}
     answer = sealed_result(path, arrays=shapes)
-    sizes = ", ".join(f"{array_name} {shape}" for array_name, shape in shapes.items())
+    sizes = ", ".join(_size_in_words(array_name, shape) for array_name, shape in shapes.items())
+    if rate is not None:
+        sizes += f", {rate:g} a second"
     return replace(answer, text=f"{answer.text}\neach clip has: {sizes}")
+
+
+def _size_in_words(array: str, shape: Sequence[int]) -> str:
+    """Say what a clip has of an array, so that axes in the wrong order are seen."""
+    if array == "pooled":
+        return f"one vector of {shape[0]} numbers"
+    return f"{shape[0]} {array} of {shape[1]} numbers"
 
 
 def _provenance(declared: Path | None, source: Path, about: Mapping[str, str]) -> dict[str, object]:

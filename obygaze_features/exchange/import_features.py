@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.errors import StoreError
+from obygaze_features.exchange.axes import Axes, in_order
 from obygaze_features.exchange.columns import SHOWN
 from obygaze_features.exchange.import_items import Arrays, ImportItem
 from obygaze_features.io import store_path
@@ -51,6 +52,11 @@ class Declared:
         features and whole numbers in all clips: they may be labels.
     series
         Name of the columns of a table, without their numbers: the name of arrays that have none.
+    axes
+        Order of the axes of frames and tokens in the files; None takes them for those of the format.
+    per_second
+        Frames in a second of the video, from which the times of frames follow; None leaves them unknown where
+        the files have none.
     """
 
     backbone: str
@@ -59,6 +65,13 @@ class Declared:
     dtype: str | None = None
     named: bool = True
     series: str = ""
+    axes: Axes | None = None
+    per_second: float | None = None
+
+    def __post_init__(self) -> None:
+        rate = self.per_second
+        if rate is not None and not (rate > 0 and np.isfinite(rate)):
+            raise StoreError(f"--rate {rate:g}: expected a number of frames in a second, above 0")
 
 
 def import_features(
@@ -77,8 +90,8 @@ def import_features(
 ) -> Path:
     """Seal features of another tool as `DESTINATION-VERSION` and return its path.
 
-    Missing presentation times and frame indices are stored as unknown (NaN, -1). An import that fails leaves
-    nothing behind.
+    Missing presentation times and frame indices are stored as unknown (NaN, -1). With a rate, frame i is at i
+    divided by the rate, from the start of the clip on. An import that fails leaves nothing behind.
 
     Parameters
     ----------
@@ -108,6 +121,8 @@ def import_features(
     arrays = _load(first, declared, first.load())
     with _naming(first):
         kind = _group_spec(arrays, declared)
+    if doubt := _doubtful_axes(kind, declared):
+        note(doubt)
     with passing_stage(destination, version, IMPORTING_SUFFIX) as open_stage:
         stage = open_stage(clips, [kind], corpus)
         if constant := _write(stage, features, declared, progress):
@@ -142,7 +157,7 @@ def _write(
             arrays = _load(item, declared, arrays)
             if all(_is_constant(arrays[name]) for name in FEATURE_ARRAYS if name in arrays):
                 constant.append(clip)
-            result = _result(stage.clips[stage.rows[clip]], item, kind, arrays)
+            result = _result(stage.clips[stage.rows[clip]], item, kind, arrays, declared.per_second)
             with _naming(item):
                 writer.commit([result])
             if progress is not None:
@@ -206,14 +221,17 @@ def _load(item: ImportItem, declared: Declared, arrays: Arrays) -> Arrays:
         )
     if not arrays.keys() & set(FEATURE_ARRAYS):
         raise StoreError(f"{item.where}: no features in it")
-    return {name: _fit(values, name, item.where, declared.dtype) for name, values in arrays.items()}
+    if declared.axes is not None and arrays.keys().isdisjoint(("frames", "tokens")):
+        raise StoreError(f"{item.where}: --axes is of frames and tokens; expected one of them (--array)")
+    if declared.per_second is not None and "time_s" in arrays:
+        raise StoreError(f"{item.where}: holds time_s, and --rate says other times; give one of both")
+    return {name: _fit(values, name, item.where, declared) for name, values in arrays.items()}
 
 
-def _fit(values: NDArray[Any], name: str, where: str, dtype: str | None) -> NDArray[Any]:
-    """Return an array without a leading axis of 1, converted if that is declared."""
-    sizes = ARRAYS[name].dims[1:]
-    if values.ndim == len(sizes) + 1 and len(values) == 1:
-        values = values[0]
+def _fit(values: NDArray[Any], name: str, where: str, declared: Declared) -> NDArray[Any]:
+    """Return an array with the axes of the format, converted if that is declared."""
+    dtype = declared.dtype
+    values = in_order(values, len(ARRAYS[name].dims) - 1, declared.axes, f"{where}, {name}")
     if name in FEATURE_ARRAYS and dtype is not None and values.dtype.kind == "f":
         with np.errstate(over="ignore"):
             values = values.astype(dtype)
@@ -238,6 +256,8 @@ def _group_spec(arrays: Arrays, declared: Declared) -> GroupSpec:
     if declared.dtype is not None:
         provenance["converted_to"] = declared.dtype
     sampling = provenance["sampling"]
+    if declared.per_second is not None and isinstance(sampling, dict):
+        provenance["sampling"] = {**sampling, "per_second": declared.per_second}
     declared_n = sampling.get("n") if isinstance(sampling, dict) else None
     if "time_s" in arrays:
         n_frames = len(arrays["time_s"])
@@ -248,10 +268,28 @@ def _group_spec(arrays: Arrays, declared: Declared) -> GroupSpec:
     return GroupSpec(declared.backbone, specs, n_frames, provenance)
 
 
-def _result(clip: PlannedClip, item: ImportItem, kind: GroupSpec, arrays: Arrays) -> ClipResult:
+def _doubtful_axes(kind: GroupSpec, declared: Declared) -> str:
+    """Say that what is taken for frames may be their numbers; empty where unlikely, or axes are said."""
+    if declared.axes is not None:
+        return ""
+    for spec in kind.arrays:
+        if len(spec.shape) == 2 and spec.shape[0] > spec.shape[1]:
+            rows, numbers = spec.shape
+            return (
+                f"axes: {rows} {spec.name} of {numbers} numbers in a clip, more than numbers in each: if the "
+                f"files have [D, T], import with --axes DT; if this is right, --axes TD says so"
+            )
+    return ""
+
+
+def _result(
+    clip: PlannedClip, item: ImportItem, kind: GroupSpec, arrays: Arrays, per_second: float | None
+) -> ClipResult:
     if item.status not in DONE:
         raise StoreError(f"{item.where}: status {item.status!r}; features are ok or partial")
     times = {"time_s": np.full(kind.n_frames, np.nan), "frame_index": np.full(kind.n_frames, -1, np.int64)}
+    if per_second is not None:
+        times["time_s"] = (clip.start_s or 0.0) + np.arange(kind.n_frames) / per_second
     times |= {name: arrays[name] for name in times if name in arrays}
     for name, values in times.items():
         if (np.diff(values) < 0).any():

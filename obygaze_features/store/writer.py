@@ -371,6 +371,7 @@ def _check_features(
     if arrays.keys() != expected.keys():
         raise StoreError(f"{where}: expected arrays {', '.join(expected)}; found {', '.join(sorted(arrays))}")
     rows: dict[str, _CheckedRow] = {}
+    imported = group.provenance.get("imported") is True  # times and indices of frames may be unknown
     for name, (shape, dtype) in expected.items():
         values = arrays[name]
         if not isinstance(values, np.ndarray):
@@ -385,15 +386,17 @@ def _check_features(
             )
         later = ARRAYS[name].sharded and values.nbytes >= large
         rows[name], finite = _checked(values, hashes=not later)
-        if not finite and not (name == "time_s" and _times_unknown(features, group)):
+        unknown = imported and name == "time_s" and bool(np.isnan(values).all())
+        if not finite and not unknown:
             kinds = "NaN" if np.isnan(values).any() else "inf"
             hint = " (float16 overflow?)" if kinds == "inf" and dtype == np.float16 else ""
             count = int((~np.isfinite(values)).sum())
             raise StoreError(
                 f"{where}, array {name}: {count} values are not finite, {kinds} among them{hint}"
             )
-    if (features.frame_index < 0).any() and not _times_unknown(features, group):
-        raise StoreError(f"{where}, array frame_index: a negative index; where unknown, time_s is, too")
+    indices = features.frame_index
+    if (indices < 0).any() and not (imported and (indices == -1).all()):
+        raise StoreError(f"{where}, array frame_index: a negative index; -1 in all frames where unknown")
     return rows
 
 
@@ -410,9 +413,3 @@ def _checked(values: NDArray[Any], *, hashes: bool = True) -> tuple[_CheckedRow,
         first, last = (byte // numbers.itemsize for byte in (start, start + BLOCK))
         finite = finite and all_finite(numbers[first:last])
     return _CheckedRow(data, digest.hexdigest() if hashes else None, checksum), finite
-
-
-def _times_unknown(features: ClipFeatures, group: GroupSpec) -> bool:
-    """Return whether the rows are imported features with unknown frame times."""
-    imported = group.provenance.get("imported") is True
-    return imported and bool(np.isnan(features.time_s).all()) and bool((features.frame_index == -1).all())

@@ -15,10 +15,14 @@ def row(clip, shape=(D,), dtype=np.float32):
     return np.random.default_rng([*clip.encode()]).standard_normal(shape).astype(dtype)
 
 
-def imported(tmp_path, found, array="pooled", known=None, dtype=None, clips=CLIPS, **more):
+def imported(tmp_path, found, array="pooled", known=None, dtype=None, clips=CLIPS, per_second=None, **more):
     settings = {"corpus": CORPUS, "licence": "NOASSERTION"} | more
     return open_store(
         import_features(
-            found, clips, Declared("lab", array, known or {}, dtype), tmp_path / "films", **settings
+            found,
+            clips,
+            Declared("lab", array, known or {}, dtype, per_second=per_second),
+            tmp_path / "films",
+            **settings,
         )
     )

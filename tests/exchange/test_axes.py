@@ -1,0 +1,134 @@
+"""Axes of frames come in as they are said to be; what nobody said is shown, and doubted where unlikely."""
+
+import numpy as np
+import pytest
+
+from obygaze_features.errors import StoreError
+from obygaze_features.exchange.axes import in_order
+from obygaze_features.exchange.import_items import ImportItem
+from obygaze_features.manifest import Clip, Manifest, write_manifest
+from obygaze_features.store import PlannedClip, open_store, verify
+from tests.command import obygaze
+
+from .lab_features import imported, row
+
+T, D = 7, 16
+TRUTH = {clip: row(clip, (T, D)) for clip in "abc"}
+SAVED_AS = {
+    "TD": [lambda values: values, lambda values: values[np.newaxis]],
+    "DT": [lambda values: values.T, lambda values: values.T[np.newaxis]],
+    "T1D": [lambda values: values[:, np.newaxis]],
+    "TD11": [
+        lambda values: values[:, :, np.newaxis, np.newaxis],
+        lambda values: values.reshape(T, D, 1, 1, 1),
+    ],
+}
+ALL_FORMS = [(axes, saved) for axes, forms in SAVED_AS.items() for saved in forms]
+
+
+@pytest.fixture
+def lab(tmp_path):
+    """Make a manifest of three clips, and what saves their features as a folder of .npy files."""
+    starts = {"a": 0.0, "b": 10.0, "c": 20.0}
+    clips = [Clip(clip, "tt1", f"{clip}.mp4", starts[clip], starts[clip] + 5) for clip in TRUTH]
+    write_manifest(Manifest(clips, tmp_path), tmp_path / "films.csv")
+
+    def save(form):
+        (tmp_path / "npy").mkdir()
+        for clip, values in TRUTH.items():
+            np.save(tmp_path / "npy" / f"{clip}.npy", form(values))
+        return tmp_path
+
+    return save
+
+
+def bring(folder, *more):
+    settings = ("--from", "npy", "--array", "frames", "--backbone", "lab", "--licence", "MIT")
+    return obygaze("store", "import", folder / "films.csv", folder / "npy", folder / "lab", *settings, *more)
+
+
+@pytest.mark.parametrize(("axes", "saved"), ALL_FORMS)
+def test_frames_come_in_bit_for_bit_from_the_axes_that_were_said(lab, capfd, axes, saved):
+    folder = lab(saved)
+    assert bring(folder, "--axes", axes) == 0
+    said = capfd.readouterr()
+    store = open_store(folder / "lab")
+    for clip, values in TRUTH.items():
+        assert store["lab"].read(clip, "frames").tobytes() == values.tobytes()
+    assert "7 frames of 16 numbers" in said.out
+    assert "--axes" not in said.err
+    assert verify(store, "full").ok
+
+
+@pytest.mark.parametrize(
+    "form", [lambda values: values[:, np.newaxis], lambda values: values[..., None, None]]
+)
+def test_axes_of_length_one_are_left_out_where_it_is_clear_which_they_are(lab, form):
+    folder = lab(form)
+    assert bring(folder) == 0
+    assert np.array_equal(open_store(folder / "lab")["lab"].read("a", "frames"), TRUTH["a"])
+
+
+def test_more_frames_than_numbers_are_doubted_until_the_axes_are_said(lab, capfd):
+    folder = lab(lambda values: values.T)
+    assert bring(folder) == 0
+    said = capfd.readouterr()
+    assert "16 frames of 7 numbers" in said.out
+    assert "--axes DT" in said.err
+    assert bring(folder, "--axes", "TD", "--store-version", "1.0.1") == 0
+    assert "--axes" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("shape", "axes"),
+    [
+        ((7, 16), "T1D"),
+        ((7, 16), "TD11"),
+        ((7, 16, 1), "TD11"),
+        ((7, 2, 16), "T1D"),
+        ((7, 16, 1, 2), "TD11"),
+        ((2, 7, 16), "DT"),
+        ((16,), "TD"),
+        ((7, 3, 16), None),
+        ((1, 1, 16, 1), None),
+    ],
+)
+def test_other_axes_than_those_said_are_refused_by_name(shape, axes):
+    with pytest.raises(StoreError, match=r"a\.npy, frames: .*--axes"):
+        in_order(np.zeros(shape, np.float32), 2, axes, "a.npy, frames")
+
+
+@pytest.mark.parametrize(
+    ("shape", "axes"), [((1, 1, 16), "T1D"), ((1, 16, 1, 1), "TD11"), ((16, 1), "DT"), ((1, 1, 16), None)]
+)
+def test_one_frame_stays_one_frame(shape, axes):
+    assert in_order(np.zeros(shape, np.float32), 2, axes, "a.npy").shape == (1, 16)
+
+
+def test_axes_of_clips_that_have_one_vector_are_refused(lab):
+    folder = lab(lambda values: values[0])
+    assert bring(folder, "--array", "pooled", "--axes", "DT") == 1
+
+
+def test_times_follow_from_a_rate_and_the_start_of_the_clip(lab, capfd):
+    folder = lab(lambda values: values)
+    assert bring(folder, "--rate", "8") == 0
+    assert "8 a second" in capfd.readouterr().out
+    group = open_store(folder / "lab")["lab"]
+    by_hand = [[start + frame / 8 for frame in range(T)] for start in (0.0, 10.0, 20.0)]
+    assert group.time_s.tolist() == by_hand
+    assert (group.frame_index == -1).all()
+    assert group.provenance["sampling"]["per_second"] == 8
+    assert verify(open_store(folder / "lab"), "full").ok
+
+
+@pytest.mark.parametrize("rate", ["0", "-1", "nan", "inf"])
+def test_a_rate_that_is_none_is_refused(lab, rate):
+    assert bring(lab(lambda values: values), "--rate", rate) == 2
+
+
+def test_two_sources_of_times_are_refused(tmp_path):
+    times = {"frames": TRUTH["a"], "time_s": np.arange(float(T))}
+    found = {"a": ImportItem("a.npz", lambda: times)}
+    with pytest.raises(StoreError, match=r"a\.npz.*--rate"):
+        imported(tmp_path, found, "frames", clips=[PlannedClip("a", "m")], per_second=8)
