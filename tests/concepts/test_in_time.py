@@ -88,6 +88,28 @@ def test_values_that_the_head_learns_from_are_of_other_films(world):
     assert np.abs(one - two)[movies != 1].max() > 1e-6
 
 
+def test_values_that_the_head_learns_from_do_not_know_how_the_films_frames_vary(world):
+    """The values of one feature change places within a clip: moments stay, covariances do not."""
+    frames, movies = world.X.copy(), world.movies
+    changed = np.flatnonzero(movies == 1)[0]
+    frames[changed, :, 0] = frames[changed, ::-1, 0]
+    one, two = (TimeBank().fit(X, world.present, movies).cross_distances_ for X in (world.X, frames))
+    others_of_its_fold = (movies % 4 == 1) & (np.arange(len(movies)) != changed)
+    np.testing.assert_allclose(one[others_of_its_fold], two[others_of_its_fold], atol=1e-5)
+    assert np.abs(one - two)[movies % 4 != 1].max() > 1e-3
+
+
+def test_frames_that_are_absent_everywhere_change_no_presence(world):
+    padding = np.full_like(world.X, np.nan)
+    padded = np.concatenate([world.X, padding], axis=1)
+    one, two = (TimeBank().fit(X, world.present, world.movies) for X in (world.X, padded))
+    n_concepts = world.present.shape[1]
+    np.testing.assert_allclose(
+        one.cross_distances_[:, :n_concepts], two.cross_distances_[:, :n_concepts], atol=1e-4
+    )
+    np.testing.assert_allclose(one.weights_, two.weights_, rtol=1e-3, atol=1e-4)
+
+
 def test_presence_and_position_of_frames():
     scores = np.full((1, 5, 1), -9.0)
     scores[0, 4] = 9.0

@@ -87,6 +87,24 @@ def test_where_annotators_hardly_agree_nothing_can_be_told():
     assert alt_test(machine, annotators, films).answer == "these annotators agree too little to tell"
 
 
+def test_nothing_is_told_where_a_machine_that_always_says_one_thing_would_do_as_well():
+    """Annotators agree on films, not on clips; the machine on clips, and on films it says the opposite.
+
+    Its answers in another order within films are worse than any one answer, which alone may stand in.
+    """
+    rng = np.random.default_rng(6)
+    films = np.repeat(np.arange(40), 60)
+    is_often = films % 2 == 0
+    chance = np.where(is_often, 0.65, 0.35)
+    annotators = {name: (rng.random(len(films)) < chance).astype(np.int64) for name in ("h0", "h1")}
+    both_say_often = (annotators["h0"] == is_often) & (annotators["h1"] == is_often)
+    says_often = both_say_often & (rng.random(len(films)) < 0.6)
+    machine = np.where(says_often, is_often, ~is_often).astype(np.int64)
+    found = alt_test(machine, annotators, films)
+    assert [standing.passes for standing in found.standings] == [True, True, False]
+    assert found.answer == "these annotators agree too little to tell"
+
+
 def test_clips_that_one_annotator_or_no_machine_judged_do_not_count():
     machine, annotators, films = world(3, (0.8, 0.8, 0.8), 0.8)
     for place, calls in enumerate(annotators.values()):

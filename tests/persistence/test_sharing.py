@@ -6,6 +6,7 @@ import sys
 import threading
 from pathlib import Path
 
+import msgspec
 import pytest
 
 import obygaze_models as om
@@ -147,11 +148,27 @@ def test_a_pull_that_breaks_off_resumes_where_it_stopped(zoo, tmp_path, monkeypa
     assert [path.name for path in (tmp_path / "theirs").iterdir()] == ["lab-linear-1.0.0.model"]
 
 
-def test_a_file_that_sends_more_than_was_listed_is_given_up(zoo, tmp_path):
-    with (zoo / "lab-linear-1.0.0.model").open("ab") as file:
-        file.write(b"x" * 100_000)
+def test_another_whole_model_in_the_place_of_the_listed_one_is_refused(zoo, tmp_path):
+    """Its own digests hold: that it is another tells the list's alone."""
+    listed, other = find_entry("lab-linear", zoo), find_entry("lab-mlp", zoo)
+    shutil.copy(zoo / other.file, zoo / listed.file)
+    replaced = msgspec.structs.replace(listed, octets=other.octets)  # so that its size gives nothing away
+    (zoo / LIST).write_bytes(write_list([replaced]))
+    with pytest.raises(ModelError, match="digest"):
+        om.load_model("lab-linear", zoo=zoo)
     with pytest.raises(ModelError):
         pull_model("lab-linear", tmp_path / "theirs", zoo=zoo)
+    assert [bool(problem) for _, problem in verify_models(zoo)] == [True]
+
+
+def test_a_file_that_sends_more_than_was_listed_is_given_up_before_it_fills_a_disk(zoo, tmp_path):
+    listed = find_entry("lab-linear", zoo)
+    size = 64 << 20
+    os.truncate(zoo / listed.file, size)
+    with pytest.raises(ModelError):
+        pull_model("lab-linear", tmp_path / "theirs", zoo=zoo)
+    partial = [path for path in (tmp_path / "theirs").rglob("*") if path.is_file()]
+    assert sum(path.stat().st_size for path in partial) < size / 4
     with pytest.raises(ModelError):
         om.load_model("lab-linear", zoo=zoo)
 
