@@ -8,7 +8,7 @@ Pooled vectors, 7,637 x 512 float32: from a store, one .npy and one .pth a clip.
 4.8 MB a clip): from a store, one safetensors file a clip, h5py, zarr-python on the store's own files, and,
 where they are installed (pylance, vortex-data, litdata, webdataset), Lance, Vortex, LitData and WebDataset,
 which has no access at random; streamed in the order of the rows, and single clips at random. The same tokens
-by PyTorch's DataLoader and the lines of docs/python.md, shuffled: from the store, from a mapped .npy.
+by PyTorch's DataLoader, shuffled: from the store by `Pieces`, from a mapped .npy by the same loader.
 
     python benchmarks/read.py [--clips 7637] [--tokens 128] [--repeats 19]      0 clips leave a part out
 """
@@ -17,10 +17,9 @@ import tempfile
 import time
 from collections.abc import Callable
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from statistics import median
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 import h5py
 import numpy as np
@@ -32,6 +31,7 @@ from safetensors.numpy import load_file, save_file
 from torch.utils.data import DataLoader, Dataset
 
 from obygaze_features.exchange.publish import pack
+from obygaze_features.loading import Pieces
 from obygaze_features.store import open_store
 from obygaze_features.store.format import FEATURES
 from obygaze_features.store.store_files import FolderFiles
@@ -153,54 +153,23 @@ def webdataset(place: Path, clips: NDArray[Any]) -> Peer:
     return lambda: [each["tokens.npy"].size for each in files], None
 
 
-class Tokens(Protocol):
-    """What a loader reads from, as a group is."""
+class Mapped(Dataset[Any]):
+    """A memory-mapped .npy, read a clip at a time; PyTorch wants what can be written, a copy."""
 
-    def pieces(self, array: str) -> list[slice]:
-        """List the rows that are read at once."""
-
-    def rows(self, array: str, rows: slice) -> NDArray[Any]:
-        """Read rows."""
-
-
-class Mapped(NamedTuple):
-    """A memory-mapped .npy, of which a loader reads a clip at a time."""
-
-    values: NDArray[Any]
-
-    def pieces(self, _array: str) -> list[slice]:
-        """List the clips."""
-        return [slice(first, end) for first, end in pairwise(range(len(self.values) + 1))]
-
-    def rows(self, _array: str, rows: slice) -> NDArray[Any]:
-        """Read rows; PyTorch takes no array that cannot be written, so that they are copied."""
-        return np.array(self.values[rows])
-
-
-class Pieces(Dataset[Any]):
-    """As on docs/python.md."""
-
-    def __init__(self, group: Tokens, array: str, y: NDArray[np.int64]) -> None:
-        self.group, self.array, self.y = group, array, torch.as_tensor(y)
-        self.pieces = [rows for rows in group.pieces(array) if (self.y[rows] >= 0).any()]
+    def __init__(self, values: NDArray[Any]) -> None:
+        self.values = values
 
     def __len__(self) -> int:
-        return len(self.pieces)
+        return len(self.values)
 
     def __getitem__(self, number: int) -> tuple[torch.Tensor, torch.Tensor]:
-        rows = self.pieces[number]
-        X, y = torch.from_numpy(self.group.rows(self.array, rows)), self.y[rows]
-        return (X, y) if (y >= 0).all() else (X[y >= 0], y[y >= 0])
+        clip = torch.from_numpy(np.array(self.values[number : number + 1]))
+        return clip, torch.zeros(1, dtype=torch.int64)
 
 
-def epoch(source: Tokens, n_clips: int, workers: int) -> Took:
+def epoch(source: Any, workers: int) -> Took:
     """Give the seconds of a loader's epoch, the clock's from the first batch on."""
-    loader = DataLoader(
-        Pieces(source, "tokens", np.zeros(n_clips, np.int64)),
-        batch_size=None,
-        shuffle=True,
-        num_workers=workers,
-    )
+    loader = DataLoader(source, batch_size=None, shuffle=True, num_workers=workers)
     before = cpu_s()
     batches = iter(loader)
     next(batches)
@@ -216,27 +185,28 @@ def loaders(folder: Path, n_clips: int, repeats: int) -> None:
     """Read the tokens that `write_tokens` wrote by loaders, from the store and from one .npy, in turn."""
     group = open_store(folder / "t")["vivit"]
     np.save(folder / "t.npy", group.tokens())
-    sources: dict[str, Tokens] = {
-        "store": group,
-        "memory-mapped .npy": Mapped(np.load(folder / "t.npy", mmap_mode="r")),
+    npy = "memory-mapped .npy"
+    sources: dict[str, Any] = {
+        "store": Pieces(group, "tokens", np.zeros(n_clips, np.int64)),
+        npy: Mapped(np.load(folder / "t.npy", mmap_mode="r")),
     }
-    npy, rows = "memory-mapped .npy", []
+    rows = []
     for workers in (0, 1, 2):
         took: dict[str, list[Took]] = {name: [] for name in sources}
         for _ in range(repeats):
             for name, source in sources.items():
-                took[name].append(epoch(source, n_clips, workers))
-        cpu = {name: median(each.cpu_s for each in several) for name, several in took.items()}
-        wall = {name: median(each.wall_s for each in several) for name, several in took.items()}
-        for name in sources:
-            rows.append(  # noqa: PERF401 - a loop reads better
+                took[name].append(epoch(source, workers))
+        for name, several in took.items():
+            turns = list(zip(several, took[npy], strict=True))
+            rows.append(
                 {
                     "tokens by a DataLoader": name,
                     "workers": workers,
-                    "CPU ms a clip": 1e3 * cpu[name] / n_clips,
+                    "CPU ms a clip": 1e3 * median(one.cpu_s for one in several) / n_clips,
+                    "clips a second": (n_clips - 1) / median(one.wall_s for one in several),
+                    "speed of the .npy's, CPU": median(other.cpu_s / one.cpu_s for one, other in turns),
+                    "clock": median(other.wall_s / one.wall_s for one, other in turns),
                 }
-                | {"clips a second": (n_clips - 1) / wall[name]}
-                | {"speed of the .npy's, CPU": cpu[npy] / cpu[name], "clock": wall[npy] / wall[name]}
             )
     show(rows)
 

@@ -8,6 +8,7 @@ from .exchange.publish import pack as pack
 from .exchange.publish import push as push
 from .exchange.transfer import pull as pull
 from .extraction import extract as extract
+from .loading import Pieces as Pieces
 from .manifest import Clip as Clip
 from .manifest import Codebook as Codebook
 from .manifest import Manifest as Manifest

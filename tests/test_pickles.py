@@ -115,6 +115,7 @@ def test_everything_that_the_packages_hand_out_pickles(prepared, tmp_path, monke
     things = {
         "store": store,
         "group": store["toy"],
+        "pieces": of.Pieces(store["toy"], "frames", [0] * len(store["toy"])),
         "manifest": manifest,
         "clip": manifest.clips[0],
         "codebook": manifest.codebook,

@@ -23,7 +23,7 @@ import warnings
 
 import numpy as np
 import obygaze_features as of
-from pieces import DataLoader, Pieces
+from torch.utils.data import DataLoader
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")  # of fork beside threads, from Python 3.12 on
@@ -31,7 +31,7 @@ if __name__ == "__main__":
     y = np.where(group.usable, np.arange(len(group)), -1)
     y[:25] = -1
     loader = DataLoader(
-        Pieces(group, "frames", y),
+        of.Pieces(group, "frames", y),
         batch_size=None,
         shuffle=True,
         num_workers=2,
@@ -139,8 +139,6 @@ def test_the_pages_loader_reads_every_labelled_clip_once_whatever_starts_its_wor
     pytest.importorskip("torch")
     if start_method not in multiprocessing.get_all_start_methods():
         pytest.skip(f"{start_method} is not of this system")
-    (pieces,) = [block for block in blocks("docs/python.md") if "class Pieces" in block]
-    Path("pieces.py").write_text(pieces, encoding="utf-8")
     Path("train.py").write_text(LOADER, encoding="utf-8")
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     assert "read 70 of 70" in python("train.py", start_method, cwd=Path.cwd()).stdout

@@ -19,7 +19,7 @@ from numcodecs.vlen import VLenUTF8
 from numcodecs.zstd import Zstd
 from numpy.typing import NDArray
 
-from obygaze_features.errors import StoreError
+from obygaze_features.errors import ArgumentError, StoreError
 from obygaze_features.schema import Count, fits
 from obygaze_features.store.format import ARRAYS, TABLE, block_rows, chunk_file
 from obygaze_features.store.store_files import READ_AT_ONCE, FolderFiles, StoreFiles, damaged, gone, guarded
@@ -138,16 +138,33 @@ class SealedArray:
             raise StoreError(f"{self._where}: {wrong[0]}: not as the format demands, so it is not read")
         self._block, self._sharded = block_rows(name, self.shape[0]), ARRAYS[name].sharded
 
-    def read(self, rows: slice = slice(None)) -> NDArray[Any]:
+    def read(self, rows: slice = slice(None), out: NDArray[Any] | None = None) -> NDArray[Any]:
         """Read rows as they are stored, whatever their status.
+
+        Parameters
+        ----------
+        out
+            Array to read into; None makes one.
 
         Raises
         ------
         StoreError
             If a chunk or shard is missing, or has another size or checksum.
+        ArgumentError
+            If `out` is of another shape or type, or does not lie in one piece.
         """
         wanted = range(*rows.indices(self.shape[0]))
-        values: NDArray[Any] = guarded(self._where, lambda: self._read(wanted), store=self._files.where)
+        shape = (len(wanted), *self.shape[1:])
+        if out is not None and not (
+            out.shape == shape and out.dtype == self.dtype and out.flags.c_contiguous and out.flags.writeable
+        ):
+            raise ArgumentError(
+                f"{self._where}: out is {out.dtype} {list(out.shape)}; expected {self.dtype} {list(shape)} "
+                "that can be written to and lies in one piece, as numpy.empty makes"
+            )
+        values: NDArray[Any] = guarded(
+            self._where, lambda: self._read(wanted, out=out), store=self._files.where
+        )
         return values
 
     def stored(self, rows: range) -> Iterator[tuple[int, NDArray[Any]]]:
@@ -177,9 +194,14 @@ class SealedArray:
             return min(self._block, max(1, WARM // self._row_bytes))
         return self._block
 
-    def _read(self, rows: range, opened: Callable[[str], FileIO] | None = None) -> NDArray[Any]:
-        """Read rows; `opened` opens files of shards that stay open."""
-        values = np.empty((len(rows), *self.shape[1:]), self.dtype)
+    def _read(
+        self,
+        rows: range,
+        opened: Callable[[str], FileIO] | None = None,
+        out: NDArray[Any] | None = None,
+    ) -> NDArray[Any]:
+        """Read rows, into `out` if it is given; `opened` opens files of shards that stay open."""
+        values = np.empty((len(rows), *self.shape[1:]), self.dtype) if out is None else out
         blocks = range(rows.start // self._block, -(-rows.stop // self._block) if rows else 0)
 
         def fill(number: int) -> None:

@@ -283,6 +283,7 @@ class Group:
         Memory stays bounded. A block is what is stored together: 1,024 clips' pooled vectors, 64 clips'
         frames, 16 clips' tokens; of large tokens in a folder 4 MB, or one clip.
         """
+        self._array(array)  # refused here if there is none
         size = block_rows(array, len(self.clip_ids))
         for first in range(start // size * size, len(self.clip_ids), size):
             rows = range(first, min(first + size, len(self.clip_ids)))
@@ -304,23 +305,43 @@ class Group:
         (32, 2, 8)
         """
         n_clips = len(self.clip_ids)
-        block, size = block_rows(array, n_clips), self._array(array).piece
+        size, block = self._array(array).piece, block_rows(array, n_clips)
         pieces = []
         for first in range(0, n_clips, block):
             end = min(first + block, n_clips)
             pieces += [slice(start, min(start + size, end)) for start in range(first, end, size)]
         return pieces
 
-    def rows(self, array: str, rows: slice = slice(None)) -> NDArray[Any]:
+    @checked
+    def rows(self, array: str, rows: slice = slice(None), out: NDArray[Any] | None = None) -> NDArray[Any]:
         """Read rows of a feature array, NaN where not `usable`.
+
+        Parameters
+        ----------
+        array
+            `pooled`, `frames` or `tokens`.
+        rows
+            Which rows; all by default.
+        out
+            Array of their shape and type to read into, such as memory that processes share; None makes one.
 
         Raises
         ------
         StoreError
             If bytes are damaged or gone.
+        ArgumentError
+            If `out` is of another shape or type.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from obygaze_features import open_store
+        >>> group, memory = open_store("stores/films")["toy"], np.empty((3, 2, 8), np.float32)
+        >>> group.rows("frames", slice(3), out=memory) is memory
+        True
         """
         first = rows.indices(len(self))[0]
-        return self._whole(array, first, self.raw(array, rows))
+        return self._whole(array, first, self._array(array).read(rows, out))
 
     def stored(self, array: str, rows: range) -> Iterator[tuple[int, NDArray[Any]]]:
         """Yield (first row, rows) over rows of one stored object, whatever their status."""

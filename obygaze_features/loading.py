@@ -1,0 +1,94 @@
+"""Hand the rows of a store to PyTorch's DataLoader, a piece at a time.
+
+A piece is what a store reads at once. In a worker a piece is read into memory that the main process sees, so
+that nothing is copied on the way: the copy costs as much as reading [4.8 MB: .5 to .9 ms of the CPU].
+"""
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from obygaze_features.arguments import checked, made_by
+from obygaze_features.errors import StoreError
+from obygaze_features.store import Group
+
+if TYPE_CHECKING:
+    import torch
+
+LEFT_OUT = -1
+"""Class of a row that is not used."""
+
+
+@made_by("Pieces(open_store(PATH)[BACKBONE], ARRAY, CLASSES)")
+class Pieces:
+    """Batches of neighbouring clips for PyTorch's DataLoader: features, and the class of each clip.
+
+    Each piece is a batch, so the loader takes `batch_size=None`, and `shuffle=True` shuffles pieces. It
+    pickles as its group does, by place and fingerprint: workers may be started in any way, also from a
+    notebook.
+
+    Parameters
+    ----------
+    group
+        Of a store in a folder, a zip or at a URL.
+    array
+        `pooled`, `frames` or `tokens`.
+    y
+        Class of each row of the store [N], whole numbers; -1 leaves a row out. Rows without features are left
+        out too.
+
+    Raises
+    ------
+    StoreError
+        If there is no such array, or not a class for each row.
+
+    Examples
+    --------
+    >>> import obygaze_features as of
+    >>> group = of.open_store("stores/films")["toy"]
+    >>> pieces = of.Pieces(group, "frames", [0, 1] * 48)
+    >>> X, y = pieces[0]
+    >>> len(pieces), tuple(X.shape), tuple(y.shape)
+    (2, (63, 2, 8), (63,))
+    """
+
+    @checked
+    def __init__(self, group: Group, array: str, y: Sequence[int] | NDArray[np.integer]) -> None:
+        if len(y) != len(group):
+            raise StoreError(f"y has {len(y)} classes, and {group.name} has {len(group)} rows: give one each")
+        self.group = group
+        self.array = array
+        self.y = np.where(group.usable, np.asarray(y, np.int64), LEFT_OUT)
+        self.pieces = [rows for rows in group.pieces(array) if (self.y[rows] != LEFT_OUT).any()]
+
+    def __len__(self) -> int:
+        return len(self.pieces)
+
+    def __getitem__(self, number: int) -> "tuple[torch.Tensor, torch.Tensor]":
+        """Read a piece: features [n, ...] and classes [n] of the rows that are used."""
+        import torch  # noqa: PLC0415 - obygaze[extract]
+
+        rows = self.pieces[number]
+        X = _memory((rows.stop - rows.start, *self.group.shape(self.array)[1:]), self.group.dtype(self.array))
+        self.group.rows(self.array, rows, out=X.numpy())
+        y = torch.from_numpy(self.y[rows])
+        used = y != LEFT_OUT
+        return (X, y) if bool(used.all()) else (X[used], y[used])
+
+
+def _memory(shape: tuple[int, ...], dtype: np.dtype[Any]) -> "torch.Tensor":
+    """Make a tensor; in a worker of a DataLoader, in memory that the process reads which uses it.
+
+    PyTorch's own `default_collate` takes such memory in the same way.
+    """
+    import torch  # noqa: PLC0415 - obygaze[extract]
+    from torch.utils.data import get_worker_info  # noqa: PLC0415 - the same
+
+    kind = torch.from_numpy(np.empty(0, dtype)).dtype
+    if get_worker_info() is None:
+        return torch.empty(shape, dtype=kind)
+    storage = torch.UntypedStorage._new_shared(math.prod(shape) * dtype.itemsize)
+    return torch.empty(0, dtype=kind).set_(storage, 0, shape)
