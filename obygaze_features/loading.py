@@ -5,7 +5,7 @@ that nothing is copied on the way: the copy costs as much as reading [4.8 MB: .5
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -52,7 +52,7 @@ class Pieces:
     >>> pieces = of.Pieces(group, "frames", [0, 1] * 48)
     >>> X, y = pieces[0]
     >>> len(pieces), tuple(X.shape), tuple(y.shape)
-    (2, (63, 2, 8), (63,))
+    (2, (64, 2, 8), (64,))
     """
 
     @checked
@@ -90,5 +90,5 @@ def _memory(shape: tuple[int, ...], dtype: np.dtype[Any]) -> "torch.Tensor":
     kind = torch.from_numpy(np.empty(0, dtype)).dtype
     if get_worker_info() is None:
         return torch.empty(shape, dtype=kind)
-    storage = torch.UntypedStorage._new_shared(math.prod(shape) * dtype.itemsize)
-    return torch.empty(0, dtype=kind).set_(storage, 0, shape)
+    new_shared: Callable[[int], torch.UntypedStorage] = torch.UntypedStorage._new_shared  # which has no types
+    return torch.empty(0, dtype=kind).set_(new_shared(math.prod(shape) * dtype.itemsize)).view(shape)
