@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,6 +22,8 @@ from obygaze_film.agreement import (
     segment_f1,
     top_precision,
 )
+from obygaze_film.claims import document, sentences
+from obygaze_film.claims.of_groups import timeline_agreement
 from obygaze_film.errors import FilmError
 from obygaze_film.schema import Spans, is_counted
 from obygaze_film.timeline import Timeline
@@ -378,6 +380,9 @@ def evaluation_report(measured: FilmEvaluation) -> Report:
     record, summary = measured.record, measured.summary
     model = str(record.get("model", "model"))
     blocks: list[Block] = []
+    is_claimed = (summary["who"] == model) & (summary["metric"] == "kappa")
+    rows = summary[is_claimed].to_dict("records")
+    claims = [timeline_agreement(model, str(row["truth"]), row) for row in rows]
     for truth in dict.fromkeys(summary["truth"]):
         blocks += _blocks(str(truth), summary[summary["truth"] == truth], measured.by_film, model)
     return Report(
@@ -386,13 +391,8 @@ def evaluation_report(measured: FilmEvaluation) -> Report:
         notes=tuple(_notes(record, summary)),
         blocks=tuple(blocks),
         data=pd.concat([summary.assign(movie=""), measured.by_film], ignore_index=True),
-        record=dict(record),
-        answers=tuple(
-            f"{model} agrees with {row.truth} by kappa {interval(row.value, row.low, row.high)}, mean of "
-            f"{row.n_films} films (0: as chance, 1: in every second)"
-            for row in cast("Any", summary.itertuples(index=False))
-            if (row.who, row.metric) == (model, "kappa")
-        ),
+        record={**record, "claims": [document(claim) for claim in claims]},
+        answers=tuple(sentences(claims)),
     )
 
 

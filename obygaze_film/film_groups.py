@@ -16,7 +16,6 @@ from obygaze_features.errors import ManifestError
 from obygaze_features.io import local_path
 from obygaze_features.manifest import (
     Manifest,
-    counted,
     find_film,
     judgements_of,
     name_hint,
@@ -43,7 +42,6 @@ from obygaze_film.judged_windows import judged_film, least_judged, votes
 from obygaze_film.notes import LATER, said
 from obygaze_film.schema import CorrectedRate, shared_seconds
 from obygaze_film.timeline import Timeline
-from obygaze_models.report import Column, Report, block, interval, number, signed
 
 ALL: Final = said("all_films_name")
 """Name of the only group, where no column is given."""
@@ -65,8 +63,6 @@ SHOWN: Final = 50
 """Films that a note names; a table of all films there are has thousands that were not scored."""
 
 _DATED: Final = re.compile(r"(.+?)(?:,? \((\d{4})\))", re.ASCII)
-
-NOTES: Final = (said("note_share"), said("note_worth"))
 
 Row = dict[str, Any]
 
@@ -119,13 +115,6 @@ class FilmComparison:
     by: str
     positive: str
     model: str
-
-    @property
-    def sentence(self) -> str:
-        """The groups' rates in words, as those who judged them would mark (`page.phrases`)."""
-        from obygaze_film.page.phrases import Words, compared_sentence  # noqa: PLC0415 - these write
-
-        return compared_sentence(self, Words("en"))
 
 
 def read_facts(path: Path | str, films: Sequence[Timeline]) -> tuple[Facts, list[str]]:
@@ -517,39 +506,3 @@ def _contrasted(row: Row, films: Sequence[ComparedFilm], x: Floats) -> Row:
 
 def _values(estimate: Estimate | CorrectedRate) -> dict[str, float]:
     return {name: getattr(estimate, name) for name in ("value", "low", "high")}
-
-
-def comparison_report(compared: FilmComparison) -> Report:
-    """Make a report: a table of groups, one of differences and the trend, and one of films by year."""
-    share, group = "share of time [95 %]", (compared.by, "group", str)
-    counts: list[Column] = [("films", "n_films", str), ("judged", "n_judged", str), ("by", "judges", str)]
-    windows, model = ("windows", "n_windows", str), ("model alone", "expected", number)
-    rate, change = ((share, ("value", "low", "high"), write) for write in (interval, signed))
-    films = pd.DataFrame(
-        {"movie": film.timeline.movie, "year": film.facts["year"], "title": film.facts["title"],
-         "group": film.group, "n_windows": film.sample.n, "expected": film.expected,
-         **_values(film.rate or Estimate())}
-        for film in compared.films
-    )  # fmt: skip
-    worth: Column = ("worth", "worth", lambda n: number(n, 0))
-    columns: dict[str, list[Column]] = {
-        "Groups": [group, *counts, windows, rate, worth, model, ("no rate", "reason", str)],
-        "Changes": [
-            ("change", "change", str), *counts, change, ("note", "note", str), ("none", "reason", str),
-        ],
-        "Films": [("year", "year", str), ("film", "title", str), group, windows, rate, model],
-    }  # fmt: skip
-    tables = dict(zip(columns, (compared.groups, compared.changes, films), strict=True))
-    return Report(
-        name="film-compare",
-        title=counted(len(compared.films), "film") + f" by {compared.by}" * (compared.by != ALL),
-        notes=(*NOTES, *compared.notes),
-        blocks=tuple(
-            block(title, columns[title], table.to_dict("records"))
-            for title, table in tables.items()
-            if len(table)
-        ),
-        data=pd.concat([table.assign(table=title) for title, table in tables.items()], ignore_index=True),
-        record={"by": compared.by, "positive": compared.positive, "model": compared.model},
-        answers=(compared.sentence,),
-    )

@@ -35,6 +35,8 @@ from obygaze_features.manifest import (
 )
 from obygaze_features.screen import Progress
 from obygaze_features.store import Store, open_store, same_numerics
+from obygaze_film.claims import Claim, document, sentences
+from obygaze_film.claims.of_groups import learnt_change
 from obygaze_film.errors import FilmError
 from obygaze_film.notes import said
 from obygaze_film.rows import SLACK_S, overlaps, windows_of
@@ -48,7 +50,7 @@ from obygaze_models.dataset import Dataset, find_group, read_features
 from obygaze_models.evaluation import Interval, Run, auc, t_interval
 from obygaze_models.models import find_model
 from obygaze_models.protocol import labels_of
-from obygaze_models.report import Column, Report, block, interval, new_folder, number, write_report
+from obygaze_models.report import Column, Report, block, new_folder, number, write_report
 
 Floats = NDArray[np.float64]
 
@@ -89,17 +91,10 @@ class Learnt:
     films: pd.DataFrame
     notes: tuple[str, ...]
 
-    def sentence(self, *, judged: bool = False) -> str:
-        """Say how the AUC changed on the films of the corpus, or on the judged ones, each left out whole."""
-        change = change_of(self.films, judged=judged)
-        return said(
-            "learn_change",
-            which=said("learn_judged" if judged else "learn_corpus"),
-            verdict=said(f"learn_{'better' if change.low > 0 else 'worse' if change.high < 0 else 'same'}"),
-            difference=interval(change.mean, change.low, change.high, signed=True),
-            n=change.n_movies,
-            few=said("learn_few") if change.n_movies < 3 else "",
-        )
+    @property
+    def claims(self) -> list[Claim]:
+        """How the AUC changed, by films of the corpus and, if any was tested, by judged ones."""
+        return learnt_claims(self.model, self.films)
 
     def write(self, folder: Path, films: Sequence[Timeline], windows: Sequence[Store], licence: str) -> str:
         """Write manifest.csv, the runs `before` and `after`, the model, and the films as it scores them.
@@ -144,6 +139,18 @@ def change_of(films: pd.DataFrame, *, judged: bool = False) -> Interval:
     """
     own = films[(films["judged"] > 0) == judged]
     return t_interval(own["after"] - own["before"], covers="method", possible=(-1.0, 1.0))
+
+
+def learnt_claims(model: str, films: pd.DataFrame) -> list[Claim]:
+    """Claim how the AUC changed (`Learnt.films`) on the films of the corpus, and on judged ones.
+
+    Each judged film was left out; where none was tested there is no claim on them.
+    """
+    claims: list[Claim] = [learnt_change(model, change_of(films), is_of_judged=False)]
+    of_judged = change_of(films, judged=True)
+    if of_judged.n_movies:
+        claims.append(learnt_change(model, of_judged, is_of_judged=True))
+    return claims
 
 
 @checked
@@ -440,13 +447,17 @@ def learning_report(learnt: Learnt) -> Report:
     """Lay out what judgements changed: a sentence for each kind of films, and the AUC of each film."""
     columns: list[Column] = [(name.replace("_", " "), name, str) for name in learnt.films.columns[:4]]
     columns += [(f"AUC {name}", name, number) for name in ("before", "after")]
-    n_tested = change_of(learnt.films, judged=True).n_movies
+    claims = learnt.claims
     return Report(
         name="learn",
         title=f"{learnt.model} before and after {counted(int(learnt.films['judged'].sum()), 'judgement')}",
         notes=(RULES, *[ALONE] * (sum(learnt.films["judged"] > 0) == 1), *learnt.notes),
         blocks=(block("Films", columns, learnt.films.to_dict("records")),),
         data=learnt.films,
-        record={"model": learnt.model, "manifest_sha256": learnt.manifest.digest()},
-        answers=(learnt.sentence(), *[learnt.sentence(judged=True)] * (n_tested > 0)),
+        record={
+            "model": learnt.model,
+            "manifest_sha256": learnt.manifest.digest(),
+            "claims": [document(claim) for claim in claims],
+        },
+        answers=tuple(sentences(claims)),
     )

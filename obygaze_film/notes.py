@@ -1,4 +1,4 @@
-"""Write notes in English that pages and the desk can say in other languages (`page.phrases.Words.again`)."""
+"""Write notes in English that pages and the desk can say in other languages (`claims.Words.again`)."""
 
 import tomllib
 from collections.abc import Mapping

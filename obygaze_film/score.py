@@ -395,7 +395,7 @@ def expected_rate(rows: pd.DataFrame, model: Model, *, is_trained_on: bool) -> R
         (not model.decides, "the model finds concepts and decides nothing"),
         (is_trained_on, "the model was trained on this film"),
         (share > MOST_UNRELIABLE,
-         f"{share:.0%} of the film is unlike any clip that the model was trained on, or missing"),
+         "more than a fifth of what the film shows is unlike any clip of the training, or missing"),
         (model.calibration is None, "the model has no calibration"),
         (left_out is None, "the model's file does not say which levels it was calibrated on: save it again"),
         (left_out,

@@ -63,13 +63,6 @@ class Timeline:
         """Name of the film in the manifest."""
         return self.record.movie
 
-    @property
-    def heading(self) -> str:
-        """The film's title with its most important warning (`page.phrases.heading`)."""
-        from obygaze_film.page.phrases import Words, heading  # noqa: PLC0415 - these write what is read here
-
-        return heading(self.record, Words("en"))
-
     @cached_property
     def keys(self) -> tuple[str, ...]:
         """Keys of the models in the tables."""
@@ -114,19 +107,6 @@ class Timeline:
     def rate(self, key: str | None = None) -> Rate:
         """Return the share of the film's time that a model expects to be positive, or why it is refused."""
         return self.model(key).rate
-
-    def sentence(self, key: str | None = None, language: str = "en") -> str:
-        """Say what a model marks in the film; empty where it predicts nothing (`phrases.first_sentence`)."""
-        from obygaze_film.page.phrases import Words, first_sentence  # noqa: PLC0415 - these write
-
-        model = self.model(key)
-        return first_sentence(model, self.segments(model.key), self.time(model.key), Words(language))
-
-    def evidence(self, key: str | None = None, language: str = "en") -> str:
-        """Say what films left out of training show of a model (`phrases.evidence`)."""
-        from obygaze_film.page.phrases import Words, evidence  # noqa: PLC0415 - these write
-
-        return evidence(self.model(key), Words(language))
 
     def write(self, folder: Path | str) -> None:
         """Write `film.json` and its tables into a folder, as `write_films` does."""

@@ -17,6 +17,7 @@ from obygaze_features.store import open_store
 from obygaze_models.evaluation.evaluate import evaluate
 from tests import lab_package
 from tests.film.films import scored_film
+from tests.film.saying import heading_of
 from tests.planted_models import make_shelf
 from tests.process import python
 
@@ -119,7 +120,7 @@ def test_an_exporter_writes_a_scored_film(obygaze, tmp_path):
     folder, film = scored_film(tmp_path, make_shelf(tmp_path / "models", ["pcbm_lr"]))
     obygaze("film", "export", folder, "--as", "lab-list", "--out", "passages.txt")
     heading, *passages = (tmp_path / "passages.txt").read_text().splitlines()
-    assert heading == film.heading
+    assert heading == heading_of(film)
     assert len(passages) == len(film.segments(top=0)) > 0
 
 

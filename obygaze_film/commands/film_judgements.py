@@ -121,9 +121,10 @@ def rate(
     import msgspec
 
     from obygaze_features.manifest import read_manifest
+    from obygaze_film.claims import Words, document, rate_claims, sentence
+    from obygaze_film.claims.of_film import film_title
     from obygaze_film.errors import FilmError
     from obygaze_film.judged_rate import rates_by_definition, write_rates
-    from obygaze_film.page.phrases import Words, rate_lines
     from obygaze_film.timeline import found_films
     from obygaze_film.workspace.judged_tables import meanings_in, one_definition_a_meaning
 
@@ -136,6 +137,8 @@ def rate(
     lines: list[str] = []
     notes: list[str] = []
     without_rate: list[str] = []
+    claims: list[dict[str, Any]] = []
+    words = Words("en")
     for scored_folder, timeline in films.items():
         # Judgements of the other films here count there: for this film they are not left out.
         others = movies - {timeline.movie}
@@ -150,15 +153,19 @@ def rate(
         if labels is None:
             write_rates(scored_folder, rates)
         documents += [{"movie": timeline.movie, **msgspec.to_builtins(rate)} for rate in rates]
-        lines.append(timeline.heading)
+        lines.append(sentence(film_title(timeline.record), words))
         for found in estimates:
-            lines += [f"  {line}" for line in rate_lines(found, Words("en"))]
+            own = rate_claims(found)
+            claims += [{"movie": timeline.movie, **document(claim)} for claim in own]
+            lines += [f"  {sentence(claim, words)}" for claim in own]
+            if found.no_panel:
+                lines.append(f"  {found.no_panel}")
         if estimates:  # the notices of all models are the same
             notes += [f"{timeline.movie}: {notice}" for notice in estimates[-1].notices]
     if not documents:
         raise FilmError("; ".join(without_rate))
     code = PROBLEMS_FOUND if without_rate else 0
-    return Answer({"rates": documents}, "\n".join(lines), [*notes, *without_rate], code)
+    return Answer({"rates": documents, "claims": claims}, "\n".join(lines), [*notes, *without_rate], code)
 
 
 @command()
@@ -215,9 +222,10 @@ def compare(
           --out genres
     """
     from obygaze_features.manifest import find_codebook, read_manifest
-    from obygaze_film.film_groups import comparison_report, read_facts
+    from obygaze_film.claims import Words
+    from obygaze_film.film_groups import read_facts
+    from obygaze_film.group_report import comparison_report
     from obygaze_film.page.figures import years_figure
-    from obygaze_film.page.phrases import Words
     from obygaze_film.page.side_by_side import comparison_page
     from obygaze_film.scored_files import JUDGEMENTS
     from obygaze_film.timeline import found_films

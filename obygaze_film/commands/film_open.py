@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from obygaze_features.store import Store
     from obygaze_film.film_groups import Facts
     from obygaze_film.timeline import Timeline
-    from obygaze_film.workspace.pages import OpenFilm, Tell
+    from obygaze_film.workspace.pages import Note, OpenFilm, Tell
 
 LEAST_YEARS = 3
 """Years of films from which on a comparison has a trend."""
@@ -112,11 +112,11 @@ def learner(
     opened: "list[OpenFilm]",
     codebook: "Codebook",
     near: Path,
-) -> "Callable[[Tell], list[str]]":
+) -> "Callable[[Tell], list[Note]]":
     """Make the work that trains anew, into a folder `near`, and opens the films as the model scores them."""
 
-    def learn(tell_share: "Tell") -> list[str]:
-        from obygaze_film.learning import learn_films
+    def learn(tell_share: "Tell") -> "list[Note]":
+        from obygaze_film.learning import learn_films, learnt_claims
         from obygaze_film.timeline import read_films
         from obygaze_film.workspace.decisions import Decisions
         from obygaze_film.workspace.pages import OpenFilm
@@ -130,7 +130,7 @@ def learner(
             film = scored_anew[before.movie]
             decisions = Decisions(folder, film, codebook)
             opened.append(OpenFilm(len(opened), film, decisions, video_of[film.movie]))
-        return [*report.answers, str(out)]
+        return [*learnt_claims(str(report.record["model"]), report.data), str(out)]
 
     return learn
 

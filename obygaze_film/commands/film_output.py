@@ -41,20 +41,21 @@ def report(
           --out films.html
       obygaze film report scored --language fr --out film.html
     """
+    from obygaze_film.claims import Words
+    from obygaze_film.commands.film_lines import first_lines
     from obygaze_film.judged_rate import read_rates
     from obygaze_film.page import write_film_page
     from obygaze_film.timeline import found_films
 
-    page = out or Path("report.html")
+    page, words = out or Path("report.html"), Words("en")
     refuse_existing(page, force=force)
     films_by_folder = found_films(folders)
     films = list(films_by_folder.values())
     rates = {film.movie: read_rates(folder) for folder, film in films_by_folder.items()}
     write_film_page(films, page, force=force, top=top, language=language, rates=rates)
     for film in films:
-        click.echo(film.heading, err=True)
-        if sentence := film.sentence():
-            click.echo(sentence, err=True)
+        for line in first_lines(film, words):
+            click.echo(line, err=True)
     click.echo(page, err=page == STANDARD)
 
 

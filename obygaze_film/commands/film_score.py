@@ -2,7 +2,7 @@
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
@@ -12,7 +12,6 @@ from obygaze_features.errors import OutputError
 from obygaze_features.io import refuse_existing
 from obygaze_features.options import PROBLEMS_FOUND, Answer, Number, Output
 from obygaze_features.signatures import Force, Json, argument, command, option
-from obygaze_features.templates import filled
 from obygaze_film.commands.film_options import YEARS, Folders, Html, ModelKey
 from obygaze_models.commands import finish
 
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from obygaze_film.score import FilmFacts
+    from obygaze_film.timeline import Timeline
 
 
 @command()
@@ -75,7 +75,8 @@ def score(
     """
     from msgspec import to_builtins
 
-    from obygaze_features.manifest import counted
+    from obygaze_film.claims import Words
+    from obygaze_film.commands.film_lines import lines_of_film
     from obygaze_film.rows import read_said, read_shots, read_variables, windows_of
     from obygaze_film.scored_files import RECORD, folders_of, write_films
     from obygaze_models.prediction import refuse_wrong_order
@@ -114,11 +115,24 @@ def score(
     document = {
         "films": [to_builtins(timeline.record) for timeline in scored],
         "folders": [str(folder) for folder in folders],
+        "claims": [claim for timeline in scored for claim in _claims(timeline)],
     }
-    values = {"films": list(zip(scored, folders, strict=True))}
-    text = filled(__package__, "score.txt.jinja", values, filters={"counted": counted}).rstrip("\n")
+    words = Words("en")
+    lines: list[str] = []
+    for timeline, folder in zip(scored, folders, strict=True):
+        lines += [*lines_of_film(timeline, words), f"  in {folder}"]
     is_unlike = any(model.rate.unreliable >= 1 for timeline in scored for model in timeline.record.models)
-    return Answer(document, text, code=PROBLEMS_FOUND if is_unlike else 0)
+    return Answer(document, "\n".join(lines), code=PROBLEMS_FOUND if is_unlike else 0)
+
+
+def _claims(film: "Timeline") -> "list[dict[str, Any]]":
+    """Return the claims of every model of a film, as JSON holds them."""
+    from obygaze_film.claims import document, film_claims
+
+    claims = []
+    for key in film.keys:
+        claims += [{"movie": film.movie, **document(claim)} for claim in film_claims(film, key)]
+    return claims
 
 
 def _facts(path: Path, movies: "Sequence[str]") -> "dict[str, FilmFacts]":

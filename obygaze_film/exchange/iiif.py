@@ -19,13 +19,13 @@ def to_iiif(made: Exported) -> str:
     page = {
         "id": f"{base}/page-1",
         "type": "AnnotationPage",
-        "label": {"none": [made.model.title if made.has_model else made.film.heading]},
+        "label": {"none": [made.model.title if made.has_model else made.heading]},
         "items": [_comment(made, base, tier, span) for tier, span in made.spans],
     }
     canvas = {
         "id": f"{base}/canvas",
         "type": "Canvas",
-        "label": {"none": [made.film.heading]},
+        "label": {"none": [made.heading]},
         "duration": made.film.record.duration_s,
         "annotations": [page],
     }
@@ -33,7 +33,7 @@ def to_iiif(made: Exported) -> str:
         "@context": "http://iiif.io/api/presentation/3/context.json",
         "id": f"{base}/manifest.json",
         "type": "Manifest",
-        "label": {"none": [made.film.heading]},
+        "label": {"none": [made.heading]},
         "requiredStatement": {"label": {"en": ["Limits"]}, "value": {"en": list(made.caveats)}},
     }
     if made.has_model:

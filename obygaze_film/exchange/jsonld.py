@@ -23,7 +23,7 @@ def to_jsonld(made: Exported) -> str:
         "@context": "http://www.w3.org/ns/anno.jsonld",
         "id": collection,
         "type": "AnnotationCollection",
-        "label": made.film.heading,
+        "label": made.heading,
         "summary": " ".join(made.caveats),
     }
     if made.has_model:

@@ -43,7 +43,7 @@ def timeline_of(made: Exported) -> dict[str, object]:
     track = {"OTIO_SCHEMA": "Track.1", "name": "V1", "kind": "Video", "children": [clip]}
     return {
         "OTIO_SCHEMA": "Timeline.1",
-        "name": made.film.heading,
+        "name": made.heading,
         "metadata": {"obygaze": {"caveats": list(made.caveats)}},
         "global_start_time": whole["start_time"],
         "tracks": {"OTIO_SCHEMA": "Stack.1", "name": "tracks", "children": [track]},

@@ -36,7 +36,7 @@ def _of_a_model(span: TierSpan) -> dict[str, str]:
     for name, value in (("p", span.p), ("p_low", span.p_low), ("p_high", span.p_high)):
         if value is not None:
             cells[name] = f"{value:.4f}"
-    signed = [f"{reason.concept} {reason.contribution:+.4f}" for reason in span.reasons]
+    signed = [f"{reason.what} {reason.contribution:+.4f}" for reason in span.reasons]
     cells |= {"number": span.number, "rank": "" if span.rank is None else str(span.rank)}
     return cells | {"contributions": "; ".join(signed)}
 

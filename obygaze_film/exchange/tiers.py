@@ -1,7 +1,7 @@
 """Build the content of every export of a scored film: tiers of labelled spans, and caveats."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,10 +10,11 @@ import pandas as pd
 
 from obygaze_features.io import NO_LICENCE
 from obygaze_features.manifest import AGREED, BLIND, BUILTIN, IN_SIGHT, PeopleTier, builtin_codebook
-from obygaze_features.screen import probability
+from obygaze_film.claims import Words, phrases
+from obygaze_film.claims.kinds import Passage, Reason
+from obygaze_film.claims.of_film import corpus_experts, film_title, judged_time, no_passage, passage
 from obygaze_film.notes import said
 from obygaze_film.schema import ModelRecord, durations
-from obygaze_film.segments import Reason, reasons
 
 if TYPE_CHECKING:
     from obygaze_film.timeline import Timeline
@@ -22,6 +23,9 @@ KINDS: Final = ("segments", "level", "concepts", "shots", "subtitles", "people")
 """Available tiers; all but those of people are the model's, or the film's beside it."""
 
 PEOPLE: Final = "people"
+
+ENGLISH: Final = Words("en")
+"""Exports are in English."""
 
 PREFIX: Final = "obygaze: "
 """Prefix of the name of every tier that a model wrote; importers skip these tiers."""
@@ -103,13 +107,18 @@ class TierSpan:
     flags: str = ""
     number: str = ""
     rank: int | None = None
-    reasons: tuple[Reason, ...] = ()
+    claim: Passage | None = None
     decided: Decided | None = None
+
+    @property
+    def reasons(self) -> tuple[Reason, ...]:
+        """What speaks for a passage and against it, the heaviest first."""
+        return () if self.claim is None else self.claim.reasons
 
     @property
     def present(self) -> tuple[str, ...]:
         """The concepts that are seen, the heaviest first."""
-        return tuple(reason.concept for reason in self.reasons if reason.is_present)
+        return () if self.claim is None else self.claim.present
 
     @property
     def numbers(self) -> dict[str, float]:
@@ -177,6 +186,11 @@ class Exported:
         return known.pop() if len(known) == 1 else ""
 
     @property
+    def heading(self) -> str:
+        """The film's title with its gravest warnings."""
+        return phrases.title_sentence(film_title(self.film.record), ENGLISH)
+
+    @property
     def positive(self) -> str:
         """Title of what the model finds."""
         return "/".join(self.model.positive) or self.model.task_title
@@ -200,20 +214,20 @@ class Exported:
         judges = {name for _, span in self.spans if span.decided for name in span.decided.judges}
         if not judges:
             return []
-        return [said("caveat_decided", film=self.film.heading, judges=", ".join(sorted(judges)))]
+        return [said("caveat_decided", film=self.heading, judges=", ".join(sorted(judges)))]
 
     def _caveats_of_scores(self, *, has_people: bool) -> list[str]:
-        model, human = self.model, self.film.record.human
-        of = {"title": model.title, "task": model.task_title, "digest": model.sha256[:12] or "unknown"}
+        model = self.model
+        about = {"title": model.title, "task": model.task_title, "digest": model.sha256[:12] or "unknown"}
         rest = "." if has_people else said("caveat_people")
-        lines: list[str] = [said("caveat_scores", **of, film=self.film.heading, rest=rest)]
+        lines: list[str] = [said("caveat_scores", **about, film=self.heading, rest=rest)]
         lines += [said("caveat_span", positive=self.positive), said("caveat_faces"), said("caveat_p")]
-        if human is not None:
-            known = {"kappa": human.kappa, "boundary": human.boundary_f1}
-            lines.append(said("caveat_human", corpus=human.corpus, **known))
-        time = self.film.time(model.key)
-        if time.unlike_s > 0:
-            lines.append(said("caveat_unlike", percent=100 * time.share(time.unlike_s)))
+        experts = corpus_experts(self.film.record.human)
+        if experts is not None:
+            lines.append(phrases.experts_caveat(experts, ENGLISH))
+        judged = judged_time(model, self.film.time(model.key))
+        if judged.unlike_s > 0:
+            lines.append(phrases.unlike_caveat(judged, ENGLISH))
         if self.licence:
             lines.append(said("caveat_licence", licence=self.licence))
         return lines
@@ -221,17 +235,23 @@ class Exported:
 
 def tiers_of(film: "Timeline", model: ModelRecord, kinds: Sequence[str], top: int) -> list[Tier]:
     """Collect some kinds of tiers; passages that reach the threshold, and up to `top` the highest others."""
-    levels = _records(film.rows(model.key).dropna(subset="p"))
-    shots, lines = _records(film.shots), film.subtitles.itertuples(index=False, name=None)
-    every = [
-        ("segments", "segments", _segments(film, model, top)),
-        ("level", "level (p)", (_spanned(row, probability(row["p"])) for row in levels)),
-        *_concepts(film, model),
-        ("shots", "shots",
-         (TierSpan(row["start_s"], row["end_s"], row["flags"] or row["detector"]) for row in shots)),
-        *[("subtitles", "subtitles", (TierSpan(*line) for line in lines))] * bool(len(film.subtitles)),
-    ]  # fmt: skip
-    return [Tier(kind, f"{PREFIX}{name}", tuple(spans)) for kind, name, spans in every if kind in kinds]
+    tiers = []
+    if "segments" in kinds:
+        tiers.append(_tier("segments", "segments", _passages(film, model, top)))
+    if "level" in kinds:
+        tiers.append(_tier("level", "level (p)", _levels(film, model)))
+    if "concepts" in kinds:
+        tiers += _concepts(film, model)
+    if "shots" in kinds:
+        tiers.append(_tier("shots", "shots", _shots(film)))
+    if "subtitles" in kinds and len(film.subtitles):
+        lines = film.subtitles.itertuples(index=False, name=None)
+        tiers.append(_tier("subtitles", "subtitles", [TierSpan(*line) for line in lines]))
+    return tiers
+
+
+def _tier(kind: str, name: str, spans: Sequence[TierSpan]) -> Tier:
+    return Tier(kind, f"{PREFIX}{name}", tuple(spans))
 
 
 def levels_of(model: ModelRecord) -> tuple[str, ...]:
@@ -244,56 +264,83 @@ def _records(table: pd.DataFrame) -> list[dict[Any, Any]]:
     return table.to_dict(orient="records")
 
 
-def _spanned(row: Mapping[Any, Any], text: str, **more: Any) -> TierSpan:
-    """Make a span of a row with a probability and its band."""
-    numbers = (row[name] for name in ("p", "p_low", "p_high", "flags"))
-    return TierSpan(row["start_s"], row["end_s"], text, *numbers, **more)
-
-
 def notice_of(film: "Timeline", model: ModelRecord, tiers: Sequence[Tier], kinds: Sequence[str]) -> str:
     """Say in one line why there are no passages, or nothing at all."""
     if any(tier.kind == "segments" for tier in tiers):
         if model.threshold_p is None or not film.rows(model.key)["p"].notna().any():
             return said("export_no_p")
         if film.segments(model.key, top=0).empty:
-            return said("export_none", p=probability(model.threshold_p))
+            return phrases.no_passage_sentence(no_passage(model), ENGLISH)
     elif not any(tier.spans for tier in tiers):
         return said("export_nothing", kinds=" or ".join(dict.fromkeys(kinds)))
     return ""
 
 
-def _segments(film: "Timeline", model: ModelRecord, top: int) -> Iterator[TierSpan]:
+def _passages(film: "Timeline", model: ModelRecord, top: int) -> list[TierSpan]:
+    """Make a span of each passage, in time order."""
+    spans = []
     for row in _records(film.segments(model.key, top=top).sort_values("start_s", kind="stable")):
-        span = _spanned(row, "", number=row["number"], rank=row["rank"], reasons=reasons(row))
-        band = _with_band(row["p"], row["p_low"], row["p_high"])
-        parts = [
-            f"{span.number}. {'/'.join(model.positive) or model.task_title} {band}",
-            ", ".join(span.present),
-        ]
-        parts += ["" if row["reaches"] else "below the threshold", span.flags.replace(";", ", ")]
-        yield replace(span, text="; ".join(filter(None, parts)))
+        claim = passage(model, row)
+        spans.append(
+            _with_p(
+                row,
+                phrases.passage_label(claim, ENGLISH),
+                number=claim.name,
+                rank=row["rank"],
+                claim=claim,
+            )
+        )
+    return spans
 
 
-def _with_band(p: float, low: float, high: float) -> str:
-    if probability(high) == probability(0.0):
-        return probability(high)
-    return f"{probability(p)} [{probability(low, '<')}, {probability(high)}]"
+def _with_p(row: Mapping[Any, Any], text: str, **more: Any) -> TierSpan:
+    """Make a span of a row with a probability and its band."""
+    return TierSpan(
+        row["start_s"],
+        row["end_s"],
+        text,
+        p=row["p"],
+        p_low=row["p_low"],
+        p_high=row["p_high"],
+        flags=row["flags"],
+        **more,
+    )
 
 
-def _concepts(film: "Timeline", model: ModelRecord) -> Iterator[tuple[str, str, Iterator[TierSpan]]]:
+def _levels(film: "Timeline", model: ModelRecord) -> list[TierSpan]:
+    """Make a span of each row that has a probability."""
+    rows = _records(film.rows(model.key).dropna(subset="p"))
+    return [_with_p(row, ENGLISH.probability(row["p"])) for row in rows]
+
+
+def _shots(film: "Timeline") -> list[TierSpan]:
+    rows = _records(film.shots)
+    return [TierSpan(row["start_s"], row["end_s"], row["flags"] or row["detector"]) for row in rows]
+
+
+def _concepts(film: "Timeline", model: ModelRecord) -> list[Tier]:
     """Make a tier for each concept found better than chance: spans where it is seen."""
-    source = next((candidate for candidate in (model, *film.record.models) if candidate.concepts), model)
+    source = model
+    for candidate in (model, *film.record.models):
+        if candidate.concepts:
+            source = candidate
+            break
     rows = film.rows(source.key)
+    tiers = []
     for concept in source.concepts:
         p = rows.get(f"{concept.name}_p")
         if p is not None and concept.is_found:
-            there = rows.assign(p=p)[(p >= concept.threshold_p).to_numpy()]
-            yield "concepts", concept.name, _merged(there, concept.name)
+            seen = rows.assign(p=p)[(p >= concept.threshold_p).to_numpy()]
+            tiers.append(_tier("concepts", concept.name, _merged(seen, concept.name)))
+    return tiers
 
 
-def _merged(rows: pd.DataFrame, name: str) -> Iterator[TierSpan]:
+def _merged(rows: pd.DataFrame, name: str) -> list[TierSpan]:
     """Join rows that touch; the probability is their mean by duration."""
-    for _, group in rows.groupby((rows["start_s"] != rows["end_s"].shift()).cumsum()):
+    spans = []
+    begins_anew = rows["start_s"] != rows["end_s"].shift()
+    for _, group in rows.groupby(begins_anew.cumsum()):
         mean = float(np.average(group["p"], weights=durations(group)))
-        start, end = float(group["start_s"].iloc[0]), float(group["end_s"].iloc[-1])
-        yield TierSpan(start, end, f"{name} {mean:.2f}", mean)
+        start_s, end_s = float(group["start_s"].iloc[0]), float(group["end_s"].iloc[-1])
+        spans.append(TierSpan(start_s, end_s, phrases.concept_span_label(name, mean, ENGLISH), p=mean))
+    return spans

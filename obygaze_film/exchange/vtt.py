@@ -8,4 +8,4 @@ from obygaze_film.exchange.tiers import Exported
 def to_vtt(made: Exported) -> str:
     """Write cues in time order; the caveats are a NOTE at the top."""
     first, *others = made.caveats
-    return write_vtt(cues(made), made.film.heading, [caveat_line(made, first), *others])
+    return write_vtt(cues(made), made.heading, [caveat_line(made, first), *others])

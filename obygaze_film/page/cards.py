@@ -1,13 +1,16 @@
-"""Build the cards of a film's segments, and the sentences of why."""
+"""Build the cards of a film's passages: what is said of each, the bars of its concepts, and its frames."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
+from obygaze_film.claims import phrases
+from obygaze_film.claims.kinds import Reason
+from obygaze_film.claims.of_film import passage
+from obygaze_film.claims.words import clock
 from obygaze_film.page import charts
-from obygaze_film.page.phrases import clock, why
-from obygaze_film.segments import Reason, reasons
 
 if TYPE_CHECKING:
     from obygaze_film.page.view import FilmView
@@ -20,66 +23,89 @@ HALF = 48.0
 
 
 def cards(view: "FilmView") -> list[dict[str, Any]]:
-    """Return each segment's row with its sentences, the bars of its concepts, and what frames tell of it."""
-    records: Any = view.segments.to_dict(orient="records")
-    words = view.words
-    parts = [reasons(row) for row in records]
-    largest = max((abs(part.contribution) for of_row in parts for part in of_row), default=1.0) or 1.0
-    shown = [
-        {
+    """Return each passage's row with its sentences, the bars of its concepts, and what frames tell of it."""
+    rows: Any = view.segments.to_dict(orient="records")
+    claims = [passage(view.model, row) for row in rows]
+    largest = largest_contribution([reason for claim in claims for reason in claim.reasons])
+    shown = []
+    for row, claim in zip(rows, claims, strict=True):
+        seen = [reason.what for reason in claim.reasons if reason.is_present]
+        card = {
             **row,
-            "sentence": why(of_row, words, view.near_chance),
-            "parts": [concept_bar(part, largest, view) for part in of_row],
-            "traces": _traces(view, [part.concept for part in of_row if part.is_present], row),
+            "p_text": phrases.passage_value(claim, view.words),
+            "band": phrases.passage_band(claim, view.words),
+            "spoken": phrases.passage_spoken(claim, view.words),
+            "sentence": phrases.reasons_sentence(claim.reasons, view.words),
+            "parts": [concept_bar(reason, largest, view) for reason in claim.reasons],
+            "traces": traces(view, seen, row),
         }
-        for row, of_row in zip(records, parts, strict=True)
-    ]
-    _place_numbers(shown, view.whole_s)
+        shown.append(card)
+    place_numbers(shown, view.whole_s)
     return shown
 
 
-def _traces(view: "FilmView", concepts: Sequence[str], row: Mapping[Any, Any]) -> list[dict[str, Any]]:
-    """Draw attention's weight and the concepts inside a segment, with the time at which each is highest."""
-    frames, start, end = view.frames, row["start_s"], row["end_s"]
-    shown = frames[(frames["end_s"] > start) & (frames["start_s"] < end)]
-    columns = {name: f"{name}_p" for name in concepts}
-    if frames["weight"].notna().any():
-        columns = {view.words["weight"]: "weight", **columns}
-    rows = []
-    for name, column in columns.items():
-        if column not in shown or not shown[column].notna().any():
-            continue
-        values = shown[column].to_numpy(dtype=np.float64)
-        # Weights add up to 1 over a clip: the largest of the film has the darkest colour.
-        height = values / float(frames[column].max()) if column == "weight" else values
-        edges = shown[["start_s", "end_s"]].to_numpy(dtype=np.float64).clip(start, end) - start
-        best = clock(edges[np.nanargmax(values), 0] + start)
-        rows.append({"name": name, "paths": charts.strip(edges[:, 0], edges[:, 1], height), "best": best})
-    return rows
+def largest_contribution(reasons: Sequence[Reason]) -> float:
+    """Find the contribution that has the longest bar; 1 where there is none."""
+    largest = max((abs(reason.contribution) for reason in reasons), default=0.0)
+    return largest or 1.0
 
 
-def concept_bar(part: Reason, largest: float, view: "FilmView") -> dict[str, Any]:
+def concept_bar(reason: Reason, largest: float, view: "FilmView") -> dict[str, Any]:
     """Place a positive contribution to the right of the middle, a negative one to the left."""
-    words, value, p = view.words, part.contribution, view.words.probability(part.p)
-    width = HALF * abs(value) / largest
+    width = HALF * abs(reason.contribution) / largest
+    is_positive = reason.contribution >= 0
+    start = 50.0 if is_positive else 50.0 - width
     return {
-        "name": part.concept,
-        "p": p if part.is_present else words.say("absent", p=p),
-        "value": words.signed(value),
-        "side": "for" if value >= 0 else "against",
-        "x": f"{50.0 if value >= 0 else 50 - width:.1f}%",
-        "w": f"{width:.1f}%",
-        "doubt": part.concept in view.doubtful,
+        "name": reason.what,
+        "p": phrases.reason_p(reason, view.words),
+        "value": phrases.reason_weight(reason, view.words),
+        "side": "for" if is_positive else "against",
+        "x": charts.in_percent(start),
+        "w": charts.in_percent(width),
+        "doubt": reason.what in view.doubtful,
     }
 
 
-def _place_numbers(segments: Sequence[dict[str, Any]], whole_s: float) -> None:
-    """Choose the numbers that stand above the timeline: best segments first, without overlap."""
+def traces(view: "FilmView", concepts: Sequence[str], row: Mapping[Any, Any]) -> list[dict[str, Any]]:
+    """Draw attention's weight and the concepts inside a passage, with the time at which each is highest."""
+    frames, start_s, end_s = view.frames, row["start_s"], row["end_s"]
+    inside = frames[(frames["end_s"] > start_s) & (frames["start_s"] < end_s)]
+    columns = {}
+    if frames["weight"].notna().any():
+        columns[view.words["weight"]] = "weight"
+    for concept in concepts:
+        columns[concept] = f"{concept}_p"
+    rows = []
+    for name, column in columns.items():
+        if column in inside and inside[column].notna().any():
+            # Weights add up to 1 over a clip: the largest of the film has the darkest colour.
+            highest = float(frames[column].max()) if column == "weight" else 1.0
+            rows.append({"name": name, **_trace(inside, column, highest, start_s, end_s)})
+    return rows
+
+
+def _trace(inside: pd.DataFrame, column: str, highest: float, start_s: float, end_s: float) -> dict[str, Any]:
+    """Draw the values of a passage's frames, the darker the nearer to the highest."""
+    values = inside[column].to_numpy(dtype=np.float64)
+    edges = inside[["start_s", "end_s"]].to_numpy(dtype=np.float64).clip(start_s, end_s) - start_s
+    best_s = edges[np.nanargmax(values), 0] + start_s
+    return {"paths": charts.strip(edges[:, 0], edges[:, 1], values / highest), "best": clock(best_s)}
+
+
+def place_numbers(shown: Sequence[dict[str, Any]], whole_s: float) -> None:
+    """Choose the numbers that stand above the timeline: the strongest passages first, without overlap.
+
+    A card's ``above`` is ``on`` where its number stands on wide and narrow screens, ``odd`` where on wide
+    ones alone, and empty where on none.
+    """
     used: dict[float, list[float]] = {NEAR: [], NEAR_NARROW: []}
-    for card in sorted(segments, key=lambda card: int(card["rank"])):
-        at = (card["start_s"] + card["end_s"]) / 2 / whole_s
-        fits = {near: all(abs(at - x) >= near for x in places) for near, places in used.items()}
+    for card in sorted(shown, key=lambda card: int(card["rank"])):
+        middle = (card["start_s"] + card["end_s"]) / 2 / whole_s
+        fits = {}
         for near, places in used.items():
+            fits[near] = all(abs(middle - place) >= near for place in places)
             if fits[near]:
-                places.append(at)
-        card["above"] = "" if not fits[NEAR] else "on" if fits[NEAR_NARROW] else "odd"
+                places.append(middle)
+        card["above"] = ""
+        if fits[NEAR]:
+            card["above"] = "on" if fits[NEAR_NARROW] else "odd"

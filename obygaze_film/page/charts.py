@@ -34,10 +34,15 @@ def percent(seconds: float, whole_s: float) -> str:
     return f"{100 * seconds / whole_s:.3f}".rstrip("0").rstrip(".") + "%"
 
 
+def in_percent(share: float) -> str:
+    """Write a place or a length that is in percent of the width."""
+    return f"{share:.1f}%"
+
+
 def bar(value: float, low: float, high: float, scale: float = 1.0) -> dict[str, str]:
     """Place a number and its interval on a scale from 0, in percent of its width."""
     ends = {"value": value, "low": low, "high": high}
-    return {name: f"{100 * min(max(end / scale, 0.0), 1.0):.1f}%" for name, end in ends.items()}
+    return {name: in_percent(100 * min(max(end / scale, 0.0), 1.0)) for name, end in ends.items()}
 
 
 def line(rows: pd.DataFrame) -> str:

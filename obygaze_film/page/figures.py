@@ -1,17 +1,19 @@
 """Draw figures as SVG, for pages and articles: films by year with groups and trend, and parts of one film."""
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 from markupsafe import Markup
 
+from obygaze_film.claims import phrases
+from obygaze_film.claims.of_groups import compared_share
+from obygaze_film.claims.words import Words
 from obygaze_film.notes import LATER
 from obygaze_film.page.html import template_page
-from obygaze_film.page.phrases import Words
 from obygaze_models.report import asset
 
 if TYPE_CHECKING:
-    from obygaze_film.film_groups import FilmComparison
+    from obygaze_film.film_groups import ComparedFilm, FilmComparison
     from obygaze_film.page.view import FilmView
 
 LEFT, RIGHT, HIGH = 50, 735, 250
@@ -37,18 +39,17 @@ def years_figure(compared: "FilmComparison", words: Words, *, alone: bool = Fals
     alone : bool
         Whether the figure is a file of its own and brings its style.
     """
-    drawn = [film for film in compared.films if film.rate or not np.isnan(film.expected)]
-    dated = [(float(film.facts["year"]), film) for film in drawn if film.facts["year"].isdecimal()]
-    years = [year for year, _ in dated]
+    dated = [_dated(film, words) for film in compared.films if _has_place(film)]
+    years = [dot.year for dot in dated]
     if len(set(years)) < 2:
         return ""
     groups = [row for row in compared.groups.to_dict("records") if not row["reason"]]
-    ends = [film.rate.high if film.rate else film.expected for _, film in dated]
+    ends = [dot.film.rate.high if dot.film.rate else dot.film.expected for dot in dated]
     scale = scale_of(max([*ends, *(row["high"] for row in groups)]))
     begin, end = min(years) // 10 * 10, max(years) // 10 * 10 + 10
     trends = [row for row in compared.changes.to_dict("records") if row["change"] == LATER]
     trend = next((row for row in trends if not np.isnan(row["value"])), None)
-    judged = [(year, film.rate.value) for year, film in dated if film.rate]
+    judged = [(dot.year, dot.film.rate.value) for dot in dated if dot.film.rate]
     middle, share = np.mean(judged, axis=0).tolist() if trend else (0.0, 0.0)
 
     def x(year: float) -> float:
@@ -69,6 +70,25 @@ def years_figure(compared: "FilmComparison", words: Words, *, alone: bool = Fals
         shares=np.linspace(0, scale, 5).tolist(), decades=range(int(begin), int(end) + 1, 10),
         blocks=groups if compared.by == "decade" else (),
     )  # fmt: skip
+
+
+class Dot(NamedTuple):
+    """A film in its year, and what its dot is labelled."""
+
+    year: float
+    film: "ComparedFilm"
+    label: str
+
+
+def _has_place(film: "ComparedFilm") -> bool:
+    """Whether a film has a year, and a share by its judges or by its model."""
+    has_share = film.rate is not None or not np.isnan(film.expected)
+    return has_share and film.facts["year"].isdecimal()
+
+
+def _dated(film: "ComparedFilm", words: Words) -> Dot:
+    title, year = film.facts["title"], film.facts["year"]
+    return Dot(float(year), film, phrases.film_share_sentence(title, year, compared_share(film), words))
 
 
 def film_figure(view: "FilmView", start_s: float, end_s: float) -> str:

@@ -3,18 +3,22 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from obygaze_features.io import local_path, refuse_existing, write_whole
+from obygaze_film.claims import phrases
+from obygaze_film.claims.words import Words, clock
 from obygaze_film.judged_rate import main_rate
 from obygaze_film.page import charts
-from obygaze_film.page.phrases import SCRIPT, Words, clock
 from obygaze_film.page.view import FilmView
 from obygaze_film.schema import CorrectedRate
 from obygaze_models.report import asset, json_data, page
 
 if TYPE_CHECKING:
     from obygaze_film.timeline import Timeline
+
+SCRIPT: Final = ("decimal", "hundredth", "probability_low", "probability_band")
+"""Texts that the page's script shows."""
 
 Rates = Mapping[str, Sequence[CorrectedRate]]
 """Rates corrected by judgements, by movie."""
@@ -45,7 +49,7 @@ def film_page(
     top : int
         Segments to list for each film, if it has as many.
     language : str
-        One of `LANGUAGES`.
+        One of `claims.LANGUAGES`.
     rates : mapping, optional
         Rates corrected by judgements (`read_rates`), by movie.
     """
@@ -70,8 +74,17 @@ def film_page(
         depth=2 if alone else 3,
         films=views,
         models=models.values(),
+        boundaries=_boundaries(views, words),
         texts=json_data({name: words[name] for name in SCRIPT}),
     )
+
+
+def _boundaries(views: Sequence[FilmView], words: Words) -> str:
+    """Say how sharp the ends of passages are, beside what is known of experts."""
+    for view in views:
+        if view.experts is not None:
+            return phrases.boundaries_sentence(view.experts, words)
+    return words["about_4_unknown"]
 
 
 def _joined(*modules: str) -> str:

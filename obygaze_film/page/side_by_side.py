@@ -2,14 +2,48 @@
 
 from base64 import b64encode
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 
 from obygaze_features.manifest import counted
-from obygaze_film.film_groups import ALL, FilmComparison
+from obygaze_film.claims import phrases
+from obygaze_film.claims.kinds import GroupChange, GroupShare
+from obygaze_film.claims.of_groups import compared_share, group_claims
+from obygaze_film.claims.words import Words
+from obygaze_film.film_groups import ALL, ComparedFilm, FilmComparison
+from obygaze_film.page import charts
 from obygaze_film.page.figures import scale_of, years_figure
 from obygaze_film.page.html import template_page
-from obygaze_film.page.phrases import Words, compared_sentence
+
+
+class GroupRow(NamedTuple):
+    """A row of the table of groups; `bar` is None where the group has no share, and `reason` says why."""
+
+    claim: GroupShare
+    name: str
+    bar: dict[str, str] | None
+    share: str
+    worth: str
+    expected: str
+    reason: str
+
+
+class ChangeRow(NamedTuple):
+    """A row of the table of differences and trends."""
+
+    name: str
+    n_judged: int
+    points: str
+    note: str
+
+
+class FilmRow(NamedTuple):
+    """A film with its share, and from what it is."""
+
+    film: ComparedFilm
+    share: str
+    note: str
 
 
 def comparison_page(
@@ -19,16 +53,51 @@ def comparison_page(
 
     `addresses` of films' own pages, by movie, make their titles links.
     """
-    addresses, words, films = addresses or {}, Words(language), counted(len(compared.films), "film")
+    addresses, words = addresses or {}, Words(language)
+    n_films = counted(len(compared.films), "film")
+    highest = compared.groups["high"].max() if len(compared.groups) else np.nan
+    scale = scale_of(highest)
+    claims = group_claims(compared)
+    styles = ["film", "figures"]
+    if addresses:
+        styles.append("desk")
     return template_page(
         "compare.html.j2",
         words,
-        ("film", "figures", *["desk"] * bool(addresses)),
-        title=films if compared.by == ALL else words.say("films_by", films=films, by=compared.by),
+        styles,
+        title=n_films if compared.by == ALL else words.say("films_by", films=n_films, by=compared.by),
         addresses=addresses,
         compared=compared,
-        scale=scale_of(compared.groups["high"].max() if len(compared.groups) else np.nan),
+        groups=[_group_row(claim, scale, words) for claim in claims if isinstance(claim, GroupShare)],
+        changes=[_change_row(claim, words) for claim in claims if isinstance(claim, GroupChange)],
+        films=[_film_row(film, words) for film in compared.films],
+        scale=scale,
         figure=years_figure(compared, words),
         file=b64encode(years_figure(compared, words, alone=True).encode()).decode(),
-        sentence=compared_sentence(compared, words),
+        sentence=phrases.groups_sentence(claims, words),
     )
+
+
+def _group_row(claim: GroupShare, scale: float, words: Words) -> GroupRow:
+    bar = None
+    if claim.number is not None and claim.interval is not None:
+        bar = charts.bar(claim.number, claim.interval.low, claim.interval.high, scale)
+    return GroupRow(
+        claim,
+        name=words.again(claim.group),
+        bar=bar,
+        share=phrases.group_value(claim, words),
+        worth="–" if claim.worth is None else str(round(claim.worth)),
+        expected=phrases.group_expected(claim, words),
+        reason=words.again(claim.reason),
+    )
+
+
+def _change_row(claim: GroupChange, words: Words) -> ChangeRow:
+    note = words.again(claim.reason or claim.note)
+    return ChangeRow(words.again(claim.change), claim.n_judged, phrases.points_value(claim, words), note)
+
+
+def _film_row(film: ComparedFilm, words: Words) -> FilmRow:
+    claim = compared_share(film)
+    return FilmRow(film, phrases.film_share_value(claim, words), phrases.film_share_note(claim, words))

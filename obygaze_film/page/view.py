@@ -1,24 +1,28 @@
 """Convert a scored film to the content of its page: texts, paths, and the numbers of the script."""
 
 from functools import cached_property
-from itertools import compress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
 from markupsafe import Markup
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from obygaze_features.manifest import BUILTIN, builtin_codebook
-from obygaze_film.film_time import NOTHING, UNLIKE, film_time, parts_of
+from obygaze_film.claims import of_film, phrases
+from obygaze_film.claims.kinds import JudgedShare, MarkedPassages, Moved
+from obygaze_film.claims.of_judgements import judged_share
+from obygaze_film.claims.words import Words
+from obygaze_film.film_time import NOTHING, UNLIKE, parts_of
 from obygaze_film.page import charts
 from obygaze_film.page.cards import cards
-from obygaze_film.page.phrases import Words, evidence, first_sentence, heading
+from obygaze_film.page.key_figures import KeyFigure, key_figures
 from obygaze_film.schema import (
     FLAGS,
     FORMER,
     ConceptRecord,
     CorrectedRate,
+    ModelRecord,
     has_flag,
     runs,
 )
@@ -27,19 +31,66 @@ from obygaze_models.report import json_data
 if TYPE_CHECKING:
     from obygaze_film.timeline import Timeline
 
-MINUTE = 60.0
+Floats = NDArray[np.float64]
 
-LEAST_MOVED = 0.1
+MINUTE: Final = 60.0
+
+LEAST_MOVED: Final = 0.1
 """Change of a passage's probability that is told."""
 
-SCALES = {
-    "loudness": (-50.0, -10.0, 0),
-    "speech": (0.0, 1.0, 2),
-    "cuts": (0.0, 60.0, 1),
-    "black": (0.0, 1.0, 2),
-    "camera": (0.0, 0.3, 2),
+
+class Scale(NamedTuple):
+    """From where to where a variable is drawn, and the decimals of its mean."""
+
+    low: float
+    high: float
+    digits: int
+
+
+SCALES: Final = {
+    "loudness": Scale(-50.0, -10.0, 0),
+    "speech": Scale(0.0, 1.0, 2),
+    "cuts": Scale(0.0, 60.0, 1),
+    "black": Scale(0.0, 1.0, 2),
+    "camera": Scale(0.0, 0.3, 2),
 }
-"""Variable -> from and to where it is drawn, and decimals of its mean."""
+"""Variables of staging that are drawn."""
+
+
+class Strip(NamedTuple):
+    """A row of the timeline: its name, what stands beside it, and what `charts.strip` draws."""
+
+    name: str
+    note: str
+    starts: Floats
+    ends: Floats
+    values: Floats
+
+
+class Minute(NamedTuple):
+    """Means of a minute: the model's probability and band, the concepts' probabilities, and flags."""
+
+    start_s: float
+    p: float
+    p_low: float
+    p_high: float
+    concepts: list[float]
+    flags: str
+
+
+class MovedLine(NamedTuple):
+    """A passage that learning moved: its ends, and what is said of it."""
+
+    start_s: float | None
+    end_s: float | None
+    sentence: str
+
+
+class ShownConcept(NamedTuple):
+    """A concept with its probabilities on the rows shown."""
+
+    concept: ConceptRecord
+    p: Floats
 
 
 class FilmView:
@@ -66,87 +117,183 @@ class FilmView:
         top: int,
         corrected: CorrectedRate | None = None,
     ) -> None:
-        self.film, self.words, self.anchor, self.corrected = film, words, anchor, corrected
+        self.film, self.words, self.anchor = film, words, anchor
         self.model = film.model()
         self.whole_s = film.record.duration_s
         self.rows = film.rows(self.model.key)
-        best_first = film.segments(self.model.key, top=top)
-        self.segments = best_first.sort_values(["reaches", "start_s"], ascending=[False, True])
-        self.positive = " / ".join(map(self._level_text, self.model.positive)) or self.model.task_title
-        self.heading = heading(film.record, words)
-        self.evidence = evidence(self.model, words)
-        self.time = film_time(self.rows)
-        self.sentence = first_sentence(self.model, self.segments, self.time, words)
-        self.concepts = self._concepts()
-        self.near_chance = {concept.name for concept in self.model.concepts if concept.is_near_chance}
-        self.doubtful = {concept.name for concept, _ in self.concepts if not concept.is_found}
+        strongest_first = film.segments(self.model.key, top=top)
+        self.segments = strongest_first.sort_values(["reaches", "start_s"], ascending=[False, True])
         self.frames = film.frames[film.frames["model"] == self.model.key]
+        self.concepts = self._concepts()
+        self.doubtful = {shown.concept.name for shown in self.concepts if not shown.concept.is_found}
+        self.time = film.time(self.model.key)
+        # What is claimed of the film.
+        self.judged = of_film.judged_time(self.model, self.time)
+        self.marked = of_film.marked_passages(self.model, self.segments, self.judged)
+        self.model_evidence = of_film.model_evidence(self.model)
+        self.expected = of_film.expected_share(self.model, self.rows)
+        self.experts = of_film.corpus_experts(film.record.human)
+        self.judged_share: JudgedShare | None = None if corrected is None else judged_share(corrected)
 
-    # --- texts
+    # --- sentences
     # -----------------------------------------------------------------------
+    @property
+    def heading(self) -> str:
+        """The film's title with its gravest warnings."""
+        return phrases.title_sentence(of_film.film_title(self.film.record), self.words)
+
+    @property
+    def evidence(self) -> str:
+        """What films left out show of the model."""
+        return phrases.evidence_sentence(self.model_evidence, self.words)
+
+    @property
+    def sentence(self) -> str:
+        """Which passages the model marks; empty where it predicts nothing."""
+        return "" if self.marked is None else phrases.marked_sentence(self.marked, self.words)
+
+    @property
+    def sure(self) -> str:
+        """How far the share was off on other films, how far experts agree, and what could not be judged."""
+        facts = [phrases.error_sentence(self.expected, self.words)]
+        if self.experts is not None:
+            facts.append(phrases.experts_note(self.experts, self.words))
+        facts.append(phrases.unjudged_sentence(self.judged, self.words))
+        told = [fact for fact in facts if fact]
+        return " ".join([*told, self.words["sure_reasons"]]) if told else ""
+
+    @property
+    def warnings(self) -> list[str]:
+        """What makes the numbers unfit to be read as predictions of this film."""
+        warnings = []
+        if self.model.is_trained_on:
+            warnings.append(self.words["trained_on"])
+        if self.model.calibration is None:
+            warnings.append(self.words["uncalibrated"])
+        elif self.model.rate.unreliable >= 1:
+            warnings.append(self.words["none_reliable"])
+        windows = of_film.other_windows(self.model, self.film.record.windows)
+        if windows is not None:
+            warnings.append(phrases.windows_sentence(windows, self.words))
+        return warnings
+
+    @property
+    def caveat(self) -> str:
+        """What a level is and is not, and how far experts agree."""
+        limits = self.words.say("caveat", positive=self.positive)
+        if self.experts is None:
+            return f"{limits} {self.words['no_human']}"
+        return f"{limits} {phrases.experts_sentence(self.experts, self.words)}"
+
+    @property
+    def figures(self) -> list[KeyFigure]:
+        """The share of time, the number of passages, and the AUC within films left out of training."""
+        return key_figures(self)
+
+    @property
+    def marked_count(self) -> MarkedPassages | None:
+        """The number of passages, of a model that was trained on the film too; None without a threshold."""
+        if self.model.calibration is None or self.model.threshold_p is None:
+            return None
+        return of_film.counted_passages(self.model, self.segments, self.judged)
+
+    @cached_property
+    def positive(self) -> str:
+        """What the model finds: its positive levels with their titles."""
+        levels = [self._level_text(name) for name in self.model.positive]
+        return " / ".join(levels) or self.model.task_title
+
     def _level_text(self, name: str) -> str:
         """Write a level with its title, if they differ."""
         book = self.model.codebook
-        levels = builtin_codebook(book).levels if book in BUILTIN else ()
-        title = next((level.title for level in levels if level.name == name), "")
-        return f"{name} ({title})" if title and title != name else name
-
-    def unlike_share(self, key: str | None = None) -> float:
-        """Return the share of the film that a model, by default the one shown, cannot judge."""
-        time = self.time if key is None else self.film.time(key)
-        return time.share(time.unlike_s)
+        if book not in BUILTIN:
+            return name
+        for level in builtin_codebook(book).levels:
+            if level.name == name and level.title not in {"", name}:
+                return f"{name} ({level.title})"
+        return name
 
     @cached_property
     def cards(self) -> list[dict[str, Any]]:
         """The cards of the segments."""
         return cards(self)
 
+    # --- the timeline
+    # -----------------------------------------------------------------------
     def between(self, start_s: float, end_s: float) -> pd.DataFrame:
         """Return the rows shown that lie in a span, or in part."""
         return self.rows[(self.rows["end_s"] > start_s) & (self.rows["start_s"] < end_s)]
 
     @property
-    def staging(self) -> list[tuple[str, str, tuple[ArrayLike, ...]]]:
-        """How the film is staged: name and mean of each variable, and what `charts.strip` draws of it."""
+    def threshold(self) -> str:
+        """The model's threshold beside its line; empty without one, or where no row has a probability."""
+        if self.model.threshold_p is None or self.rows["p"].isna().all():
+            return ""
+        return phrases.threshold_label(self.model.threshold_p, self.words)
+
+    @property
+    def staging(self) -> list[Strip]:
+        """How the film is staged: each variable with its mean."""
         table = self.film.variables
         starts = table["start_s"].to_numpy(dtype=np.float64)
         # Of windows that overlap each is drawn up to the next.
         ends = np.minimum(table["end_s"], np.append(starts[1:], np.inf)).to_numpy(dtype=np.float64)
-        return [
-            (name, self.words.number(table[name].mean(), digits),
-             (starts, ends, ((table[name] - low) / (high - low)).clip(0, 1)))
-            for name, (low, high, digits) in SCALES.items()
-            if name in table and table[name].notna().any()
-        ]  # fmt: skip
+        strips = []
+        for name, scale in SCALES.items():
+            if name in table and table[name].notna().any():
+                mean = of_film.staging_mean(name, float(table[name].mean()), scale.digits)
+                values = ((table[name] - scale.low) / (scale.high - scale.low)).clip(0, 1)
+                note = phrases.staging_sentence(mean, self.words)
+                strips.append(Strip(self.words[name], note, starts, ends, values.to_numpy(dtype=np.float64)))
+        return strips
 
-    # --- the timeline
-    # -----------------------------------------------------------------------
+    def concept_strips(self, *, found: bool) -> list[Strip]:
+        """Return the concepts that are found better than chance, or the others, with how well each is."""
+        starts, ends = (self.rows[name].to_numpy(dtype=np.float64) for name in ("start_s", "end_s"))
+        strips = []
+        for concept, p in self.concepts:
+            if concept.is_found == found:
+                claim = of_film.concept_found(self.model, concept)
+                strips.append(Strip(concept.name, phrases.concept_label(claim, self.words), starts, ends, p))
+        return strips
+
+    @property
+    def other_models(self) -> list[Strip]:
+        """The film's other models that decide, each with the share that it expects."""
+        strips = []
+        for model in self.film.record.models:
+            if model.decides and model.key != self.model.key:
+                rows = self.film.rows(model.key)
+                strips.append(_model_strip(model, rows, self.words))
+        return strips
+
     @cached_property
     def hatched(self) -> list[dict[str, Any]]:
         """Find spans without a probability or without content; adjacent spans are joined."""
         parts = parts_of(self.rows)
         spans = self.rows[["start_s", "end_s"]].to_numpy(dtype=np.float64).tolist()
-        return [
-            {"kind": kind, "start": spans[first][0], "end": spans[after - 1][1]}
-            for kind in (UNLIKE, NOTHING)
-            for first, after in runs(parts == kind)
-        ]
+        found = []
+        for kind in (UNLIKE, NOTHING):
+            for first, after in runs(parts == kind):
+                found.append({"kind": kind, "start": spans[first][0], "end": spans[after - 1][1]})
+        return found
 
-    def _concepts(self) -> list[tuple[ConceptRecord, NDArray[np.float64]]]:
+    def _concepts(self) -> list[ShownConcept]:
         """Return the concepts of the first model that has probabilities for them, best found first.
 
-        Each has its probabilities on the rows shown: models of one film share them.
+        Models of one film share their rows.
         """
         for model in (self.model, *self.film.record.models):
             rows = self.film.rows(model.key)
             concepts = [concept for concept in model.concepts if f"{concept.name}_p" in rows]
             if concepts:
-                return [
-                    (concept, rows[f"{concept.name}_p"].to_numpy(dtype=np.float64))
-                    for concept in sorted(concepts, key=_order)
-                ]
+                concepts.sort(key=_order)
+                columns = [rows[f"{concept.name}_p"].to_numpy(dtype=np.float64) for concept in concepts]
+                return [ShownConcept(*pair) for pair in zip(concepts, columns, strict=True)]
         return []
 
+    # --- what learning changed
+    # -----------------------------------------------------------------------
     @cached_property
     def former(self) -> pd.DataFrame:
         """The rows of the model before it learnt; empty if it did not."""
@@ -154,43 +301,51 @@ class FilmView:
         return self.film.rows(key) if key in self.film.keys else self.rows.iloc[:0]
 
     @property
-    def moved(self) -> list[tuple[float, float, float, float]]:
-        """Passages of either model whose probability learning changed by a tenth or more, the most first.
-
-        Start, end, and the probability before and after.
-        """
+    def moved(self) -> list[Moved]:
+        """Passages of either model whose probability learning changed by a tenth or more, the most first."""
         if self.former.empty:
             return []
         either = pd.concat([self.segments, self.film.segments(f"{self.model.key}{FORMER}")])
         spans = either.loc[either["reaches"] == 1, ["start_s", "end_s"]].drop_duplicates()
-        found = []
-        for start, end in spans.to_numpy(dtype=np.float64).tolist():
-            inside = self.between(start, end)
+        claims = []
+        for start_s, end_s in spans.to_numpy(dtype=np.float64).tolist():
+            inside = self.between(start_s, end_s)
             # Averaged over time, as every passage is: the desk says the same of it where it is chosen.
-            weights = inside["end_s"].clip(upper=end) - inside["start_s"].clip(lower=start)
-            before, after = (
-                _average(rows.loc[inside.index, "p"], weights) for rows in (self.former, self.rows)
-            )
+            weights = inside["end_s"].clip(upper=end_s) - inside["start_s"].clip(lower=start_s)
+            before = _average(self.former.loc[inside.index, "p"], weights)
+            after = _average(self.rows.loc[inside.index, "p"], weights)
             if abs(after - before) >= LEAST_MOVED:
-                found.append((start, end, before, after))
-        return sorted(found, key=lambda one: -abs(one[3] - one[2]))
+                claims.append(of_film.moved_passage(self.model, (start_s, end_s), before, after))
+        return sorted(claims, key=lambda claim: -abs((claim.number or 0.0) - claim.before))
+
+    @property
+    def moved_lines(self) -> list[MovedLine]:
+        """The moved passages as the desk lists them."""
+        return [
+            MovedLine(claim.time.start_s, claim.time.end_s, phrases.moved_sentence(claim, self.words))
+            for claim in self.moved
+        ]
 
     # --- minutes, and the numbers of the script
     # -----------------------------------------------------------------------
     @property
-    def minutes(self) -> list[tuple[float, list[float], str]]:
-        """Average by minute, weighted by duration: p, band, concepts; of rows that have them. And flags."""
+    def minutes(self) -> list[Minute]:
+        """Average by minute, weighted by duration, over rows that have a probability."""
         starts, ends = self.rows["start_s"].to_numpy(), self.rows["end_s"].to_numpy()
         begins = np.arange(0.0, self.whole_s, MINUTE)
         overlap = np.minimum(ends, begins[:, None] + MINUTE) - np.maximum(starts, begins[:, None])
         overlap = np.maximum(overlap, 0.0)
         shown = [self.rows[name].to_numpy(dtype=np.float64) for name in ("p", "p_low", "p_high")]
-        columns = np.column_stack([*shown, *(p for _, p in self.concepts)])
+        columns = np.column_stack([*shown, *(concept.p for concept in self.concepts)])
         with np.errstate(invalid="ignore"):
             means = (overlap @ np.nan_to_num(columns)) / (overlap @ ~np.isnan(columns))
-        there = [(overlap[:, has_flag(self.rows, flag)] > 0).any(axis=1).tolist() for flag in FLAGS]
-        flags = [";".join(compress(FLAGS, minute)) for minute in zip(*there, strict=True)]
-        return [*zip(begins.tolist(), means.tolist(), flags, strict=True)]
+        minutes = []
+        for begin, own, row in zip(begins.tolist(), overlap, means.tolist(), strict=True):
+            there = self.rows[own > 0]
+            flags = [flag for flag in FLAGS if has_flag(there, flag).any()]
+            p, p_low, p_high, *concepts = row
+            minutes.append(Minute(begin, p, p_low, p_high, concepts, ";".join(flags)))
+        return minutes
 
     @property
     def data(self) -> Markup:
@@ -203,17 +358,25 @@ class FilmView:
             "p": _whole(self.rows["p"].to_numpy(dtype=np.float64)),
             "l": _whole(self.rows["p_low"].to_numpy(dtype=np.float64)),
             "h": _whole(self.rows["p_high"].to_numpy(dtype=np.float64)),
-            "c": [_whole(p) for _, p in self.concepts],
-            "n": [concept.name for concept, _ in self.concepts],
+            "c": [_whole(shown.p) for shown in self.concepts],
+            "n": [shown.concept.name for shown in self.concepts],
             # Rounded up: no rounded probability of a concept that is not seen reaches it.
-            "m": [int(np.ceil(100 * concept.threshold_p + 0.5)) for concept, _ in self.concepts],
-            "g": sum(concept.is_found for concept, _ in self.concepts),
+            "m": [int(np.ceil(100 * shown.concept.threshold_p + 0.5)) for shown in self.concepts],
+            "g": sum(shown.concept.is_found for shown in self.concepts),
             "f": [number_of[flags] for flags in self.rows["flags"]],
             "fl": [self.words.flags(flags) for flags in kinds],
             "s": self.segments[["start_s", "end_s"]].to_numpy(dtype=np.float64).tolist(),
             "k": charts.TICKS_S,
         }
         return json_data(numbers)
+
+
+def _model_strip(model: ModelRecord, rows: pd.DataFrame, words: Words) -> Strip:
+    """Draw the probability of another model of the film."""
+    expected = of_film.expected_share(model, rows)
+    note = words["withheld"] if expected.number is None else phrases.share_value(expected, words)
+    columns = [rows[name].to_numpy(dtype=np.float64) for name in ("start_s", "end_s", "p")]
+    return Strip(f"{model.title}, {model.task_title}", note, *columns)
 
 
 def _average(values: pd.Series, weights: pd.Series) -> float:
@@ -223,11 +386,12 @@ def _average(values: pd.Series, weights: pd.Series) -> float:
 
 def _order(concept: ConceptRecord) -> tuple[bool, float]:
     """Order concepts by how much better than chance they are found; those not found come last."""
-    known = concept.ap is not None and concept.chance is not None
-    return not concept.is_found, (concept.chance or 0.0) - (concept.ap or 0.0) if known else 1.0
+    if concept.ap is None or concept.chance is None:
+        return not concept.is_found, 1.0
+    return not concept.is_found, concept.chance - concept.ap
 
 
-def _whole(values: NDArray[np.float64]) -> list[int]:
+def _whole(values: Floats) -> list[int]:
     """Write probabilities as integer percentages; -1 if missing."""
     whole: list[int] = np.rint(np.nan_to_num(100 * values, nan=-1)).astype(int).tolist()
     return whole

@@ -6,19 +6,25 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 import obygaze_features as of
 from obygaze_features.errors import ObygazeError
-from obygaze_film.page.cards import concept_bar
-from obygaze_film.page.phrases import Words, clock, why
+from obygaze_film.claims import Words, phrases
+from obygaze_film.claims.kinds import BELOW_THRESHOLD, Passage, Time, WithoutConcept
+from obygaze_film.claims.of_film import passage, without_concept
+from obygaze_film.claims.words import clock
+from obygaze_film.page.cards import concept_bar, largest_contribution
 from obygaze_film.page.view import FilmView
 from obygaze_film.rows import windows_of
 from obygaze_film.schema import ModelRecord, flags_in, is_counted
-from obygaze_film.segments import means_of, reasons
+from obygaze_film.segments import means_of
 from obygaze_models.prediction import mean_probability
 
 if TYPE_CHECKING:
     from obygaze_film.workspace.pages import OpenFilm
+
+Floats = NDArray[np.float64]
 
 NEAREST: Final = 4
 """Spans that are shown as like one."""
@@ -36,62 +42,98 @@ def span_evidence(
     -------
     dict
         `p`, `band` and `reaches` (of the rows inside, weighted by how long they lie in it; empty where none
-        is counted, and `flags` says why), `sentence`, `note`, `parts` of concepts, `cuts`, `said`, `like`.
+        is counted, and `flags` says why), `sentence`, `cited` (the probability as a citation), `note`,
+        `parts` of concepts, `cuts`, `said`, `like`.
     """
     view = film.view(words.language)
     rows = view.rows
     starts, ends = (rows[name].to_numpy(dtype=np.float64) for name in ("start_s", "end_s"))
     overlap = (np.minimum(ends, end_s) - np.maximum(starts, start_s)).clip(0)
     counted = is_counted(rows) & (overlap > 0)
-    lines = film.timeline.subtitles
-    spoken = lines[(lines["end_s"] > start_s) & (lines["start_s"] < end_s)]
     cuts = film.timeline.shots["start_s"]
     found: dict[str, Any] = {
-        "p": "", "band": "", "reaches": False, "sentence": "", "note": "", "parts": [],
+        "p": "",
+        "band": "",
+        "reaches": False,
+        "sentence": "",
+        "cited": "",
+        "note": "",
+        "parts": [],
         "flags": words.flags(";".join(flags_in(rows[overlap > 0]))),
         "cuts": int(((cuts > start_s) & (cuts < end_s)).sum()),
-        "said": [{"start": start, "clock": clock(start), "text": text}
-                 for start, text in zip(spoken["start_s"].tolist(), spoken["text"], strict=True)],
-        "like": [*_like(film, films, start_s, end_s)],
-    }  # fmt: skip
+        "said": _spoken(film, start_s, end_s),
+        "like": list(_like(film, films, start_s, end_s)),
+    }
     if counted.any() and view.model.threshold_p is not None:
-        found |= _seen(view, rows[counted], overlap[counted], words)
+        time = Time("span", end_s - start_s, start_s, end_s)
+        found |= _seen(view, rows[counted], overlap[counted], time)
     return found
 
 
-def _seen(view: FilmView, rows: pd.DataFrame, weights: Any, words: Words) -> dict[str, Any]:
-    """Describe what the model sees in rows."""
+def _spoken(film: "OpenFilm", start_s: float, end_s: float) -> list[dict[str, Any]]:
+    """List what is said in a span."""
+    lines = film.timeline.subtitles
+    inside = lines[(lines["end_s"] > start_s) & (lines["start_s"] < end_s)]
+    spoken = []
+    for start, text in zip(inside["start_s"].tolist(), inside["text"], strict=True):
+        spoken.append({"start": start, "clock": clock(start), "text": text})
+    return spoken
+
+
+def span_claim(view: FilmView, rows: pd.DataFrame, weights: Floats, time: Time) -> Passage:
+    """Claim what the model sees in rows [N] of a span, weighted by how long each lies in it."""
     means: dict[str, Any] = means_of(rows, weights, view.model)
-    parts = reasons(means)
-    largest = max((abs(part.contribution) for part in parts), default=1.0) or 1.0
-    p = means["p"]
-    note = ""
-    if parts and view.model.by_concepts and all(concept.absent is None for concept in view.model.concepts):
-        note = words["desk_no_without"]
+    reaches = means["p"] >= (view.model.threshold_p or 0.0)
+    ends = {"start_s": time.start_s, "end_s": time.end_s}
+    return passage(view.model, {**means, **ends, "reaches": reaches, "number": "", "flags": ""})
+
+
+def _seen(view: FilmView, rows: pd.DataFrame, weights: Floats, time: Time) -> dict[str, Any]:
+    """Describe what the model sees in rows."""
+    words, model = view.words, view.model
+    claim = span_claim(view, rows, weights, time)
+    is_unknown = all(concept.absent is None for concept in model.concepts)
+    largest = largest_contribution(claim.reasons)
+    parts = []
+    for reason in claim.reasons:
+        without = _without(model, reason.what, claim, rows, weights)
+        part = {
+            **concept_bar(reason, largest, view),
+            "p": phrases.reason_p_alone(reason, words),
+            "seen": reason.is_present,
+            "without": "" if without is None else phrases.without_sentence(without, words),
+        }
+        parts.append(part)
     return {
-        "p": words.probability(p),
-        "band": words.interval(means["p_low"], means["p_high"], "–"),
-        "reaches": p >= (view.model.threshold_p or 0.0),
-        "sentence": why(parts, words, view.near_chance),
-        "note": note,
-        "parts": [
-            concept_bar(part, largest, view)
-            | {"p": words.probability(part.p, "desk_hundredth"), "seen": part.is_present}
-            | {"without": _without(view.model, part.concept, rows, weights, words)}
-            for part in parts
-        ],
+        "p": phrases.passage_value(claim, words),
+        "band": phrases.passage_band(claim, words, "–"),
+        "reaches": not claim.has(BELOW_THRESHOLD),
+        "sentence": phrases.reasons_sentence(claim.reasons, words),
+        "cited": phrases.citation_sentence(claim, model_name(model), words),
+        "note": words["desk_no_without"] if parts and model.by_concepts and is_unknown else "",
+        "parts": parts,
     }
 
 
-def _without(model: ModelRecord, concept: str, rows: pd.DataFrame, weights: Any, words: Words) -> str:
-    """Write how probable a span were with a concept at the 5th percentile: what `explain --set` computes."""
-    part = next((one.absent for one in model.concepts if one.name == concept), None)
-    if part is None or model.calibration is None:
-        return ""
-    logits = (rows["logit"] - rows[f"{concept}_contribution"] + part).to_numpy(dtype=np.float64)
+def model_name(model: ModelRecord) -> str:
+    """Name a model in a citation: its title and its file's digest."""
+    return f"{model.title} {model.sha256[:12] or model.key}"
+
+
+def _without(
+    model: ModelRecord, concept: str, claim: Passage, rows: pd.DataFrame, weights: Floats
+) -> WithoutConcept | None:
+    """Claim how probable a span were with a concept at the 5th percentile: what `explain --set` computes.
+
+    None where that is not known.
+    """
+    absent = next((one.absent for one in model.concepts if one.name == concept), None)
+    if absent is None or model.calibration is None:
+        return None
+    logits = (rows["logit"] - rows[f"{concept}_contribution"] + absent).to_numpy(dtype=np.float64)
     changed = mean_probability(np.array(model.calibration.draws), logits)
-    p = (float(np.average(values, weights=weights)) for values in (rows["p"], changed))
-    return " → ".join(words.probability(value, "desk_hundredth") for value in p)
+    after = float(np.average(changed, weights=weights))
+    return without_concept(model, concept, claim.time, claim.number or 0.0, after)
 
 
 def _like(

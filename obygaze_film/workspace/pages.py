@@ -9,7 +9,6 @@ from functools import cached_property, partial
 from importlib.metadata import version
 from pathlib import Path
 from shlex import quote
-from statistics import median
 from threading import Thread
 from typing import Any, Final
 
@@ -20,14 +19,25 @@ from obygaze_features.errors import ObygazeError
 from obygaze_features.manifest import SEEN_SCORE, Clip, Codebook, Concept, why_unperceived
 from obygaze_features.store import Store
 from obygaze_features.video import probe
+from obygaze_film.claims import Claim, Words, sentence
+from obygaze_film.claims.kinds import Time
+from obygaze_film.claims.of_judgements import (
+    decision,
+    judged_share,
+    pair_agreement,
+    pairs_agreement,
+    panel_agreement,
+    share_so_far,
+)
+from obygaze_film.claims.phrases import judged_share_sentence
+from obygaze_film.claims.words import clock
 from obygaze_film.draws import SEQUENTIAL_POISSON
-from obygaze_film.judged_rate import correct_rate, correct_rates
+from obygaze_film.judged_rate import FilmRates, correct_rate, correct_rates
 from obygaze_film.judged_windows import judged_film, least_judged, votes
 from obygaze_film.learning import stores_near, windows_store
 from obygaze_film.notes import Said, said
 from obygaze_film.page import charts
 from obygaze_film.page.html import template_page
-from obygaze_film.page.phrases import Words, agreement, alpha_sentence, clock, rate_sentence
 from obygaze_film.page.view import FilmView
 from obygaze_film.timeline import Timeline
 from obygaze_film.workspace.anytime import anytime_interval
@@ -54,6 +64,9 @@ SOURCES: Final = {
 Tell = Callable[[float], None]
 """Gets the share of a work that is done."""
 
+Note = Claim | str
+"""What is to be said of a work: a claim, a note (`Said`), or a text."""
+
 
 CLOSED = "disk_closed"
 DISK: Final = {errno.ENOSPC: "disk_full", errno.EACCES: CLOSED, errno.EPERM: CLOSED, errno.EROFS: CLOSED}
@@ -77,28 +90,28 @@ class Job:
     share : float or None
         Of what is done; None where nobody began it, or it failed.
     error : str
-    said : list of str or None
+    notes : list of Note or None
         What is to be said at its end.
     """
 
     def __init__(self) -> None:
         self.share: float | None = None
         self.error = ""
-        self.said: list[str] | None = None
+        self.notes: list[Note] | None = None
 
-    def begin(self, work: Callable[[Tell], list[str]]) -> None:
+    def begin(self, work: Callable[[Tell], list[Note]]) -> None:
         """Begin, unless it goes on; work that is done begins anew."""
-        if self.share is not None and self.said is None:
+        if self.share is not None and self.notes is None:
             return
-        self.share, self.error, self.said = 0.0, "", None
+        self.share, self.error, self.notes = 0.0, "", None
 
         def run() -> None:
             try:
-                self.said = work(partial(setattr, self, "share"))
+                self.notes = work(partial(setattr, self, "share"))
             except (ObygazeError, OSError) as error:
                 self.share, self.error = None, message_of(error)
             finally:
-                if self.said is None and not self.error:  # a fault of ours, or no memory
+                if self.notes is None and not self.error:  # a fault of ours, or no memory
                     self.share, self.error = None, said("work_failed")
 
         Thread(target=run, daemon=True).start()
@@ -203,15 +216,13 @@ def desk_page(
     record, book, view = film.timeline.record, film.decisions.codebook, film.view(language)
     film.decisions.refresh()
     who, blind = film.decisions.who, mode == "blind"
-    digest = view.model.sha256[:12] or view.model.key
     cited = {
         "title": record.title,
         "year": record.year or ("" if re.search(r"\(\d{4}\)", record.title) else "n.d."),
         "file": film.path.name if film.path else record.movie,
         "made": f"obygaze {version('obygaze')}",
-        "model": "" if blind else f"{view.model.title} {digest}",
     }
-    stands = what_stands(film, who, blind=blind)
+    stands = what_stands(film, who, blind=blind, words=view.words)
     state: dict[str, Any] = {
         "mode": mode, "who": who, "whole": record.duration_s, "fps": film.fps, "film": film.number,
         "levels": book.level_names, "ticks": charts.TICKS_S,
@@ -244,7 +255,9 @@ def desk_page(
     )
 
 
-def what_stands(film: OpenFilm, who: str, *, blind: bool = False) -> dict[str, Any]:
+def what_stands(
+    film: OpenFilm, who: str, *, blind: bool = False, words: Words | None = None
+) -> dict[str, Any]:
     """Say what somebody may see of the decisions about a film.
 
     Returns
@@ -254,7 +267,7 @@ def what_stands(film: OpenFilm, who: str, *, blind: bool = False) -> dict[str, A
         `parents` and `agreed`, the ids of what differs and of what settles it; `hidden`, the number of blind
         judgements that are hidden until one's own are finished.
     """
-    shown = shown_decisions(film, who, blind=blind)
+    shown = shown_decisions(film, who, blind=blind, words=words)
     differ = []
     for one in film.decisions.disagreements({one["id"] for one in shown}):
         ends = {"start": one.start_s, "end": one.end_s}
@@ -266,13 +279,27 @@ def what_stands(film: OpenFilm, who: str, *, blind: bool = False) -> dict[str, A
     return {"you": shown, "differ": differ, "hidden": hidden}
 
 
-def shown_decisions(film: OpenFilm, who: str, *, blind: bool = False) -> list[dict[str, Any]]:
+def cited_decision(one: Mapping[str, Any], words: Words) -> str:
+    """Say for a citation who decided what, and whether in sight of the model's score; empty of a note."""
+    if not one["level"]:
+        return ""
+    is_agreed = one["kind"] == "agreed"
+    judges = [one["judges"] if is_agreed else one["who"]]
+    time = Time("span", one["end"] - one["start"], one["start"], one["end"])
+    claim = decision(judges, one["title"], time, is_blind=one["blind"], is_agreed=is_agreed)
+    return sentence(claim, words)
+
+
+def shown_decisions(
+    film: OpenFilm, who: str, *, blind: bool = False, words: Words | None = None
+) -> list[dict[str, Any]]:
     """Describe the decisions of a film as objects, in time order.
 
     Others' blind judgements are left out until those of `who` are finished; with `blind`, all that would
     tell where the model marks passages: whatever was decided in sight of its score.
     """
     decisions, shown = film.decisions, []
+    words = words or Words("en")
     conflicts, is_hidden = decisions.conflicts(), decisions.hides(who)
     for kind, clips in decisions.kept.items():
         for clip in clips:
@@ -285,6 +312,7 @@ def shown_decisions(film: OpenFilm, who: str, *, blind: bool = False) -> list[di
                 now: dict[str, Any] = {
                     "beside": clip.clip_id in conflicts,
                     "otherwise": not decisions.is_current(clip.clip_id),
+                    "cited": cited_decision(film.described[clip.clip_id], words),
                 }
                 if not blind:
                     now["p"] = film.probability_of(clip.start_s or 0.0, clip.end_s or 0.0)
@@ -356,18 +384,16 @@ def _estimates(film: OpenFilm, who: str, words: Words, *, whole: bool) -> dict[s
     windows = judged.together()
     if len(windows.by_cell) < least_judged(judged.cells):
         return {}
-    positive = f" {words['desk_or']} ".join(film.timeline.model().positive)
+    positive = f" {words['or']} ".join(film.timeline.model().positive)
     order, y, _ = votes(windows.by_cell)
-    low, high = anytime_interval(windows.cells.without(windows.unsure), order, y)
+    ends = anytime_interval(windows.cells.without(windows.unsure), order, y)
     rate, _ = correct_rate(film.timeline, own)
-    widths = {"fixed": words.share(rate.high - rate.low), "wide": words.share(high - low)}
-    ends = {"low": words.share(low), "high": words.share(high)}
-    sofar = words.say("desk_sofar", positive=positive, **ends, **widths)
-    if windows.law == SEQUENTIAL_POISSON:
-        sofar = f"{sofar} {words['desk_alike']}"
+    is_of_earlier_law = windows.law == SEQUENTIAL_POISSON
+    claim = share_so_far(who, positive, ends, rate, is_of_earlier_law=is_of_earlier_law)
+    so_far = {"sofar": sentence(claim, words)}
     if not whole:
-        return {"sofar": sofar}
-    return {"sofar": sofar, "share": f"{positive}: {_shares(film, who, words)}"}
+        return so_far
+    return {**so_far, "share": f"{positive}: {_shares(film, who, words)}"}
 
 
 def _shares(film: OpenFilm, who: str, words: Words) -> str:
@@ -378,16 +404,21 @@ def _shares(film: OpenFilm, who: str, words: Words) -> str:
     found = correct_rates(film.timeline, film.decisions.judgements(clips))
     others = [rate for rate in found.rates if not rate.is_of_panel and rate.annotators != [who]]
     left_out = others[MOST_NAMED - 1 :]
-    told = [f"{rate_sentence(rate, words)}." for rate in found.rates if rate not in left_out]
+    named = [judged_share(rate) for rate in found.rates if rate not in left_out]
+    told = [f"{judged_share_sentence(claim, words)}." for claim in named]
     if found.no_panel:
         told.append(f"{words.again(found.no_panel)}.")
-    told += [agreement(pair, words) for pair in found.agreement[:MOST_NAMED]]
-    if found.alpha is not None:
-        told.append(alpha_sentence(found.alpha, words))
-    kappas = sorted(pair.kappa for pair in found.agreement if pair.kappa is not None)
-    if len(found.agreement) > MOST_NAMED and kappas:
-        numbers = {"low": kappas[0], "high": kappas[-1], "middle": median(kappas)}
-        numbers_shown = {name: words.number(value) for name, value in numbers.items()}
-        told.append(words.say("desk_pairs", n=len(kappas), **numbers_shown))
+    told += [sentence(claim, words) for claim in _agreements(found)]
     told += [f"{words.again(notice)}." for notice in found.notices if "pairs" in notice]
     return " ".join(told)
+
+
+def _agreements(found: FilmRates) -> list[Claim]:
+    """Claim how far a film's judges agree: a few pairs, all together, and the range of many pairs."""
+    claims: list[Claim] = [pair_agreement(pair) for pair in found.agreement[:MOST_NAMED]]
+    if found.alpha is not None:
+        claims.append(panel_agreement(found.alpha))
+    every = pairs_agreement(found.agreement)
+    if len(found.agreement) > MOST_NAMED and every is not None:
+        claims.append(every)
+    return claims

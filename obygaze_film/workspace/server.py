@@ -32,11 +32,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from obygaze_features.errors import ObygazeError
 from obygaze_features.manifest import Subtitle, write_vtt
+from obygaze_film.claims import LANGUAGES, Claim, Words, sentence
 from obygaze_film.errors import FilmError
 from obygaze_film.exchange.registry import FORMATS, collect
 from obygaze_film.notes import said
 from obygaze_film.page.figures import film_figure
-from obygaze_film.page.phrases import LANGUAGES, Words
 from obygaze_film.schema import UNREADABLE
 from obygaze_film.workspace.decisions import KINDS as KINDS_OF_DECISION
 from obygaze_film.workspace.evidence import span_evidence
@@ -44,6 +44,7 @@ from obygaze_film.workspace.ledger import Line
 from obygaze_film.workspace.media import KINDS
 from obygaze_film.workspace.pages import (
     Job,
+    Note,
     OpenFilm,
     Tell,
     desk_page,
@@ -64,7 +65,7 @@ MODES: Final = ("read", "blind")
 MODULES: Final = ("time", "list", "store", "player", "media", "drawing", "tiers", "panel", "desk")
 """Of the desk's script."""
 
-Learning = Callable[[Tell], list[str]]
+Learning = Callable[[Tell], list[Note]]
 
 COOKIE = "obygaze"
 
@@ -270,7 +271,8 @@ class Workspace:
         film, asked = self.film(request), request.query_params
         film.decisions.refresh()
         who = " ".join(asked.get("who", "").split())
-        return JSONResponse(what_stands(film, who, blind=asked.get("mode") == "blind"))
+        words = Words(_language(request))
+        return JSONResponse(what_stands(film, who, blind=asked.get("mode") == "blind", words=words))
 
     def video(self, request: Request) -> Response:
         """Send the film, or the part of it that the browser asks for."""
@@ -301,7 +303,7 @@ class Workspace:
         told = [words.again(notices.pop(0)) for _ in range(len(notices))]
         answer["said"] = "; ".join([answer["said"], *told])
         who = " ".join(asked.who.split())
-        return JSONResponse(answer | what_stands(film, who, blind=asked.mode == "blind"))
+        return JSONResponse(answer | what_stands(film, who, blind=asked.mode == "blind", words=words))
 
     def copy(self, request: Request) -> Response:
         """Begin the copy that the browser plays, or say how far it is."""
@@ -368,13 +370,19 @@ def _decided(film: OpenFilm, asked: Asked, words: Words) -> dict[str, str]:
 
 
 def _state(job: Job, request: Request) -> dict[str, Any]:
-    again, done = Words(_language(request)).again, job.said is not None
+    """Describe how far a work is, in the language of the browser."""
+    words = Words(_language(request))
     return {
         "share": job.share,
-        "error": again(job.error),
-        "said": [*map(again, job.said or ())],
-        "done": done,
+        "error": words.again(job.error),
+        "said": [_told(note, words) for note in job.notes or ()],
+        "done": job.notes is not None,
     }
+
+
+def _told(note: Note, words: Words) -> str:
+    """Write what is to be said at the end of a work."""
+    return sentence(note, words) if isinstance(note, Claim) else str(words.again(note))
 
 
 def _begin_copy(film: OpenFilm) -> None:
@@ -383,7 +391,7 @@ def _begin_copy(film: OpenFilm) -> None:
     if path is None or out is None or film.lost or film.played is not None:
         return
 
-    def copy(tell: Tell) -> list[str]:
+    def copy(tell: Tell) -> list[Note]:
         make_proxy(path, out, lambda seconds: tell(min(1.0, seconds / whole_s)))
         return []
 

@@ -7,6 +7,7 @@ import pytest
 
 from obygaze.demo_corpus import RATE, DemoClip, Look, draw_clip, write_video
 from obygaze_film.timeline import Timeline
+from tests.film.saying import heading_of
 
 SCENE_S, N_SCENES = 6, 60
 SURE = ((4, 7), (18, 22), (33, 36), (50, 53))
@@ -81,4 +82,4 @@ def test_a_film_unlike_the_training_films_gets_no_probability_no_rate_and_exit_3
     assert rows["flags"].str.contains("unlike").all()
     assert rows[["p", "p_low", "p_high", "called"]].isna().all().all()
     assert timeline.rate().value is None
-    assert timeline.heading.startswith("odd · no prediction: unlike")
+    assert heading_of(timeline).startswith("odd · no prediction: unlike")

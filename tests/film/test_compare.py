@@ -11,15 +11,17 @@ from msgspec import structs
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import Manifest, read_manifest, write_manifest
 from obygaze_film import compare_films
+from obygaze_film.claims import Words
 from obygaze_film.comparison import estimate_groups
 from obygaze_film.errors import FilmError
-from obygaze_film.film_groups import ALL, comparison_report, read_facts
+from obygaze_film.film_groups import ALL, read_facts
+from obygaze_film.group_report import comparison_report
 from obygaze_film.page import side_by_side
-from obygaze_film.page.phrases import Words
 from obygaze_film.scored_files import write_films
 from obygaze_film.windows_to_judge import choose_next
 from tests.command import obygaze
 from tests.film.page.invented import invented_film
+from tests.film.saying import sentence_of
 
 # --- scored films
 # ---------------------------------------------------------------------------
@@ -80,8 +82,8 @@ def test_too_few_judged_films_are_refused_with_those_to_judge(films, judged):
     assert "10 are needed" in trend["reason"]
     nothing = compare_films(films, Manifest((), Path()))
     assert nothing.groups["value"].isna().all()
-    assert "%" not in nothing.sentence
-    assert "%" in found.sentence
+    assert "%" not in sentence_of(nothing)
+    assert "%" in sentence_of(found)
     assert len(nothing.changes) == 0
     # Nine windows are too few for a film, which then counts as not judged, and is named.
     short = Manifest(
@@ -274,12 +276,12 @@ def test_the_command_writes_the_same_page_and_tables_twice(films, judged, tmp_pa
 def test_who_judged_each_group_is_named(films, judged):
     found = compare_films(films, judged, by="decade", trend="year")
     assert found.groups["judges"].tolist() == ["AB", "AB"]
-    assert found.sentence.startswith("AB ")
+    assert sentence_of(found).startswith("AB ")
     assert not found.changes["reason"].any()
     clips = [replace(clip, annotator="CD" if int(clip.movie[2:]) >= 5 else "") for clip in judged]
     divided = compare_films(films, Manifest(tuple(clips), Path()), by="decade", trend="year")
     assert divided.groups["judges"].tolist() == ["a judge without a name", "CD"]
-    assert "CD" in divided.sentence
+    assert "CD" in sentence_of(divided)
     assert divided.changes["reason"].astype(bool).tolist() == [True, False]
     assert divided.groups["value"].tolist() == found.groups["value"].tolist()
 

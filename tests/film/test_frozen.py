@@ -18,9 +18,10 @@ from msgspec.structs import replace as changed
 from obygaze.cli import main
 from obygaze_features.manifest import Clip, Manifest, builtin_codebook, write_manifest
 from obygaze_film import evaluation
+from obygaze_film.claims import words as texts
 from obygaze_film.exchange import export
 from obygaze_film.judged_rate import correct_rate
-from obygaze_film.page import film_page, phrases
+from obygaze_film.page import film_page
 from obygaze_film.score import score_film
 from obygaze_film.windows_to_judge import choose_next
 from obygaze_models.report import asset
@@ -89,7 +90,7 @@ def judged(films):
 
 
 @pytest.mark.parametrize("first", [1, 2, 5])
-def test_a_page(films, judged, monkeypatch, first):
+def test_a_page(films, judged, monkeypatch, request, first):
     """Every text is its name and what is filled in; of the markup, the values of attributes are kept."""
 
     def named(*place):
@@ -99,7 +100,9 @@ def test_a_page(films, judged, monkeypatch, first):
                 texts[key] = " ".join([key, *re.findall(r"{\w*}", text)])
         return "\n".join(f"{key} = {json.dumps(text)}" for key, text in texts.items())
 
-    monkeypatch.setattr(phrases, "asset", named)
+    monkeypatch.setattr(texts, "asset", named)
+    texts.texts_of.cache_clear()
+    request.addfinalizer(texts.texts_of.cache_clear)
     rate = changed(correct_rate(films[0], judged)[0], high=0.6)  # the end of a scale
     rates = {"tt01": [rate], "b": [changed(rate, worth=None)]} if first > 1 else {}
     page = film_page(films[:first], top=6, rates=rates)

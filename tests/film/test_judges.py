@@ -7,6 +7,9 @@ import pytest
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import Manifest
+from obygaze_film.claims import Words, rate_claims, sentences
+from obygaze_film.claims.of_judgements import judged_share
+from obygaze_film.claims.phrases import judged_share_sentence
 from obygaze_film.errors import FilmError
 from obygaze_film.judged_rate import (
     correct_rate,
@@ -15,7 +18,6 @@ from obygaze_film.judged_rate import (
     rates_by_definition,
 )
 from obygaze_film.judged_windows import judged_film
-from obygaze_film.page.phrases import Words, rate_lines, rate_sentence
 from obygaze_film.windows_to_judge import choose_next
 from tests.planted_models import codebook
 
@@ -115,8 +117,8 @@ def test_counts_are_those_that_a_reader_would_count(timeline, tmp_path, drawn):
     found = correct_rates(timeline, judged(tmp_path, drawn, AB=one, CD=other))
     panel = found.rates[-1]
     assert (panel.positives, panel.n, panel.n_positive) == ([8, 10], 30, 2)
-    assert "8 and 10 of 30" in rate_sentence(panel, Words("en"))
-    assert "8 et 10 sur 30" in rate_sentence(panel, Words("fr"))
+    assert "8 and 10 of 30" in judged_share_sentence(judged_share(panel), Words("en"))
+    assert "8 et 10 sur 30" in judged_share_sentence(judged_share(panel), Words("fr"))
 
 
 @pytest.mark.parametrize("agree", [True, False])
@@ -124,10 +126,11 @@ def test_where_two_may_agree_no_better_than_chance_the_sentence_says_so(timeline
     one = [YES, NO] * 15
     other = one if agree else [YES, YES, NO, NO] * 7 + [YES, NO]
     found = correct_rates(timeline, judged(tmp_path, drawn, AB=one, CD=other))
-    pair, panel = found.agreement[0], rate_sentence(found.rates[-1], Words("en"))
+    pair = found.agreement[0]
+    panel = judged_share_sentence(judged_share(found.rates[-1]), Words("en"))
     assert (pair.low > 0) == agree
     assert ("chance" in panel) == (not agree)
-    assert sum("chance" in line for line in rate_lines(found, Words("en"))) == (0 if agree else 2)
+    assert sum("chance" in line for line in sentences(rate_claims(found))) == (0 if agree else 2)
 
 
 def test_what_was_judged_under_two_definitions_has_a_number_under_each(timeline, tmp_path, drawn):

@@ -14,9 +14,9 @@ from obygaze_features.manifest import Clip, Manifest, read_manifest, write_manif
 from obygaze_features.store import open_store
 from obygaze_features.store.testing import seal_arrays
 from obygaze_film import Timeline, learn_from_judgements, read_films, score_film
+from obygaze_film.claims import Words, sentences
 from obygaze_film.errors import FilmError
 from obygaze_film.learning import ALONE, beside_former, change_of, learning_report, stores_near
-from obygaze_film.page.phrases import Words
 from obygaze_film.page.view import FilmView
 from obygaze_film.workspace.decisions import Decisions
 from obygaze_film.workspace.pages import OpenFilm, desk_page
@@ -257,13 +257,13 @@ def test_of_one_judged_film_nothing_is_known_before_and_a_change_is_after_less_b
     assert films.loc[timeline.movie, ["before", "after"]].isna().all()
     of_corpus = films[films["judged"] == 0]
     change = (of_corpus["after"] - of_corpus["before"]).mean()
-    assert f"{change:+.3f}".replace("-", "\N{MINUS SIGN}") in learnt.sentence().replace("-", "\N{MINUS SIGN}")
+    assert f"{change:+.3f}".replace("-", "\N{MINUS SIGN}") in sentences(learnt.claims)[0]
     differences = of_corpus["after"] - of_corpus["before"]
     found = change_of(learnt.films)
     assert found == t_interval(differences, covers="method")
     assert found.low < t_interval(differences).low
-    few = [replace(learnt, films=learnt.films.assign(judged=0).head(n)) for n in (2, 3)]
-    assert ["needs 3" in each.sentence() for each in few] == [True, False]
+    few = [replace(learnt, films=learnt.films.assign(judged=0).head(n)).claims for n in (2, 3)]
+    assert ["needs 3" in sentences(claims)[0] for claims in few] == [True, False]
 
 
 def test_a_film_that_is_scored_anew_keeps_the_former_curve_and_says_what_moved(timeline, tmp_path):
@@ -281,7 +281,7 @@ def test_a_film_that_is_scored_anew_keeps_the_former_curve_and_says_what_moved(t
     assert again.subtitles["text"].tolist() == ["Stop"]
     view = FilmView(again, "f", Words("en"), top=5)
     assert view.former["p"].tolist() == pytest.approx(timeline.rows()["p"].tolist(), nan_ok=True)
-    moved = {(start < first[1], after > 0.5) for start, _, _, after in view.moved}
+    moved = {(claim.time.start_s < first[1], claim.number > 0.5) for claim in view.moved}
     assert moved == {(True, False), (False, True)}
     assert len(view.moved) == 2
     whole = replace(timeline, table=timeline.table[timeline.table["start_s"] > 100])
@@ -298,7 +298,12 @@ def test_a_former_curve_is_drawn_on_the_desk(timeline, tmp_path):
     assert page.count('class="line former"') == 1
     assert page.count("data-span=") >= 4
     view = FilmView(beside, "f", Words("en"), top=5)
-    listed = {(start, end): tuple(map(view.words.probability, p)) for start, end, *p in view.moved}
+    listed = {
+        (claim.time.start_s, claim.time.end_s): tuple(
+            map(view.words.probability, (claim.before, claim.number))
+        )
+        for claim in view.moved
+    }
     assert all(" → ".join(p) in page for p in listed.values())
     for place, key in enumerate((f"{view.model.key}-before", view.model.key)):
         of = beside.segments(key).set_index(["start_s", "end_s"])["p"].to_dict()

@@ -10,10 +10,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest import Film, counted, import_film
+from obygaze_features.manifest import Film, import_film
 from obygaze_features.store import open_store
 from obygaze_features.store.testing import seal_arrays
-from obygaze_features.templates import filled
+from obygaze_film.claims import Words
+from obygaze_film.commands.film_lines import lines_of_film
 from obygaze_film.errors import FilmError
 from obygaze_film.exchange import export
 from obygaze_film.page import film_page
@@ -26,6 +27,7 @@ from obygaze_models.prediction.calibration import mean_probability
 from obygaze_models.prediction.explain import explain
 from obygaze_models.prediction.saved_model import load_model
 from tests.film.films import PLANTED, film_store, scored_film, shots_of, under_another_name
+from tests.film.saying import heading_of
 
 
 def tiou(a, b):
@@ -96,10 +98,9 @@ def test_a_row_averages_logits_weighted_by_overlap(trained, tmp_path):
     # The long shot is several rows, and one shot.
     assert len(of_shots.rows()) > 2
     assert "2 shots" in film_page([of_shots])
-    films = {"films": [(of_shots, tmp_path), (timeline, tmp_path)]}
-    told = filled("obygaze_film.commands", "score.txt.jinja", films, filters={"counted": counted})
-    assert f"2 shots in {len(of_shots.rows())} rows" in told
-    assert "steps" in told
+    told = lines_of_film(of_shots, Words("en"))
+    assert any(f"2 shots in {len(of_shots.rows())} rows" in line for line in told)
+    assert any("steps" in line for line in lines_of_film(timeline, Words("en")))
 
 
 def test_long_shots_are_cut_at_milliseconds_and_keep_their_flags(tmp_path):
@@ -137,7 +138,7 @@ def test_a_film_unlike_all_others_gets_no_probability_and_no_rate_and_its_title_
         assert timeline.rate(key).value is None
         assert timeline.rate(key).unreliable == 1
         assert timeline.segments(key).empty
-    assert timeline.heading.startswith("A Planted Film · no prediction: unlike")
+    assert heading_of(timeline).startswith("A Planted Film · no prediction: unlike")
 
 
 @pytest.mark.parametrize(("end_s", "is_short"), [(12.0, True), (20.0, False)])
@@ -148,7 +149,7 @@ def test_a_film_shorter_than_two_windows_is_flagged(trained, tmp_path, end_s, is
 
 def test_a_film_that_a_model_was_trained_on_says_so(trained):
     timeline = score_film(trained.store, [trained.paths["pcbm_lr"]], movie="f0")
-    assert timeline.heading == "f0 · no prediction: the model was trained on this film"
+    assert heading_of(timeline) == "f0 · no prediction: the model was trained on this film"
     assert timeline.rows()["flags"].str.contains("trained_on").all()
     assert timeline.rate().reason == "the model was trained on this film"
 

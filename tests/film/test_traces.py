@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from obygaze_film import score
+from obygaze_film.claims.words import Words, clock
 from obygaze_film.page import cards, film_page
-from obygaze_film.page.phrases import Words, clock
 from obygaze_film.scored_files import files_of
 from obygaze_film.timeline import Timeline
 from tests.film.films import scored_film
@@ -104,9 +104,9 @@ def test_frames_that_only_touch_a_segment_are_not_in_it(traced):
     frames = traced.frames.assign(Body_p=np.where(traced.frames["start_s"] == 99, 0.95, 0.2))
     frames.loc[frames["start_s"] == 102, "Body_p"] = 0.9
     view = SimpleNamespace(frames=frames, words=Words("en"))
-    (row,) = cards._traces(view, ["Body"], {"start_s": 100.0, "end_s": 105.0})
+    (row,) = cards.traces(view, ["Body"], {"start_s": 100.0, "end_s": 105.0})
     assert row["best"] == clock(102)
-    (row,) = cards._traces(view, ["Body"], {"start_s": 95.0, "end_s": 99.0})
+    (row,) = cards.traces(view, ["Body"], {"start_s": 95.0, "end_s": 99.0})
     assert row["best"] == clock(95)
 
 

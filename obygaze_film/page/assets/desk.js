@@ -204,11 +204,10 @@ addEventListener("focus", refresh);
 
 // A citation, with a still of the user's own copy and the figure of the span, each to keep.
 function cite() {
- const it = store.selected, {title, year, file, model, made} = state.cited;
+ const it = store.selected, {title, year, file, made} = state.cited;
  if (!it) return say(unchosen);
- const own = store.decision, p = panel.found.p && `${panel.found.p} ${find("#d-band").textContent}`;
- const by = own?.kind === "agreed" ? filled(words.by_agreed, own) : own ? filled(words.by, own) : it.type === "passage" ? words.by_model : "";
- const ends = `${it.start},${it.end}`, facts = [by, p && filled(words.cited, {p, model}), made, new Date().toISOString().slice(0, 10)];
+ const own = store.decision, by = own ? own.cited : it.type === "passage" ? words.by_model : "";
+ const ends = `${it.start},${it.end}`, facts = [by, panel.found.cited, made, new Date().toISOString().slice(0, 10)];
  find("#d-citation").textContent = `${title}${year && ` (${year})`}, ${clock(it.start)}–${clock(it.end)}. ${facts.filter(Boolean).join("; ")}. ${file}#t=${ends}`;
  const still = find("#d-still"), save = find("#d-save"), name = `${title} ${clock(it.start)}`.replace(/[^\p{L}\p{N}]+/gu, "-");
  save.hidden = still.hidden = !video?.videoWidth;

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
+from obygaze_film.claims.words import clock
 from obygaze_film.page import write_film_page
-from obygaze_film.page.phrases import clock
 from obygaze_models import evaluate, linear_probe, run_report, write_html
 from obygaze_models.report import Block
 from tests.conftest import planted

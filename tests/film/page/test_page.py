@@ -10,15 +10,20 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from obygaze_film.page import LANGUAGES, cards, charts, film_page
+from obygaze_film.claims import LANGUAGES, Words
+from obygaze_film.claims.kinds import Time
+from obygaze_film.claims.of_film import judged_time, marked_passages, passage_reasons
+from obygaze_film.claims.phrases import marked_sentence, reasons_sentence
+from obygaze_film.claims.words import clock
+from obygaze_film.page import cards, charts, film_page
 from obygaze_film.page.figures import film_figure
-from obygaze_film.page.phrases import Words, clock, evidence, first_sentence, heading, why
 from obygaze_film.page.view import FilmView
 from obygaze_film.schema import EvidenceRecord
 from obygaze_film.segments import Reason, reasons
 from obygaze_models.prediction import mean_probability
 from obygaze_models.report.pages import asset
 from tests.film.page.invented import invented_film, with_model
+from tests.film.saying import evidence_line, first_sentence, heading_of
 
 SMALL = {"n_rows": 60, "duration_s": 600.0}
 
@@ -39,7 +44,11 @@ def test_the_same_film_gives_the_same_bytes_in_each_language():
 def test_every_text_is_there_in_every_language_with_the_same_places():
     import tomllib
 
-    for name, package in (("film", "obygaze_film.page"), ("notes", "obygaze_film")):
+    for name, package in (
+        ("film", "obygaze_film.page"),
+        ("claims", "obygaze_film.claims"),
+        ("notes", "obygaze_film"),
+    ):
         texts = {language: tomllib.loads(asset(f"{name}.{language}.toml", package)) for language in LANGUAGES}
         assert texts["en"].keys() == texts["fr"].keys()
         for key, words in texts["en"].items():
@@ -59,11 +68,11 @@ def test_what_must_be_known_comes_first():
     places = [page.index(words) for words in order]
     assert places == sorted(places)
     film = invented_film(trained_on=True, **SMALL)
-    assert film.sentence() == ""
+    assert first_sentence(film) == ""
     page = film_page([film])
-    assert "no prediction: the model was trained on this film" in film.heading
+    assert "no prediction: the model was trained on this film" in heading_of(film)
     for place in ("title", "h1"):
-        assert re.search(f"<{place}>(.*?)</{place}>", page)[1] == film.heading
+        assert re.search(f"<{place}>(.*?)</{place}>", page)[1] == heading_of(film)
 
 
 def test_the_first_sentence_is_in_the_codebooks_words_and_counts_what_reaches_the_threshold():
@@ -72,7 +81,7 @@ def test_the_first_sentence_is_in_the_codebooks_words_and_counts_what_reaches_th
     reached = film.segments().query("reaches == 1")
     time = film.time()
     judged, minutes = round(time.judged_s / 60), round(reached["judged_s"].sum() / 60)
-    sentence = meant.sentence()
+    sentence = first_sentence(meant)
     share = round(100 * time.judged_s / 7212)
     start = (
         f"Of the {judged} minutes that it can judge ({share}% of the film) the model marks {len(reached)} "
@@ -89,8 +98,9 @@ def test_the_first_sentence_is_in_the_codebooks_words_and_counts_what_reaches_th
                 seconds[part.concept] += row["end_s"] - row["start_s"]
     assert min(seconds.values()) >= (reached["end_s"] - reached["start_s"]).sum() / 2
     against = reached.assign(changes=reached["changes"].str.replace(r"[^;]+", "-1", regex=True))
-    assert "mostly" not in first_sentence(film.model(), against, time, Words("en"))
-    sentence = with_model(meant, threshold_p=1.0).sentence("pcbm_lr", "fr")
+    marked = marked_passages(film.model(), against, judged_time(film.model(), time))
+    assert "mostly" not in marked_sentence(marked, Words("en"))
+    sentence = first_sentence(with_model(meant, threshold_p=1.0), "pcbm_lr", "fr")
     assert sentence.startswith(f"Des {judged} minutes qu’il peut juger")
     assert "le modèle ne marque aucun passage" in sentence
 
@@ -108,7 +118,7 @@ def test_the_parts_of_the_time_add_up_and_each_number_of_the_first_sentence_is_o
     for kind, part_s in (("unlike", time.unlike_s), ("nothing", time.nothing_s)):
         drawn_s = sum(one["end"] - one["start"] for one in hatched if one["kind"] == kind)
         assert drawn_s == pytest.approx(part_s)
-    sentence = film.sentence(language=language)
+    sentence = first_sentence(film, language=language)
     if not time.judged_s:
         assert sentence == ""
         return
@@ -152,7 +162,7 @@ def test_passages_are_in_time_order_and_keep_the_rank_of_their_strength():
 def test_a_film_unlike_training_has_no_probability_and_no_rate():
     film = invented_film(unlike=((0.0, 1.0),), **SMALL)
     page = film_page([film])
-    assert re.search("<title>(.*?)</title>", page)[1] == film.heading
+    assert re.search("<title>(.*?)</title>", page)[1] == heading_of(film)
     assert not re.search(r"\d+%\s*\[", text_of(page))
     assert json.loads(re.search('class="data">(.*?)</script>', page, re.DOTALL)[1])["p"] == [-1] * 60
 
@@ -188,9 +198,9 @@ def test_a_model_that_may_be_chance_is_said_in_the_heading_and_the_first_line(la
     film = invented_film(**SMALL)
     shown = EvidenceRecord(n_clips=7, n_movies=4, auc=0.67, auc_low=0.0, auc_high=1.0, p_skilled=0.4)
     doubtful = with_model(film, no_skill=True, evidence=shown)
-    assert words["verdict_no_skill"] in heading(doubtful.record, words)
-    assert words["verdict_no_skill"] not in heading(film.record, words)
-    line = evidence(doubtful.model(), words)
+    assert words["verdict_no_skill"] in heading_of(doubtful, language)
+    assert words["verdict_no_skill"] not in heading_of(film, language)
+    line = evidence_line(doubtful, language)
     assert {words.number(0.67), "7", "4"} <= set(re.findall(r"[\d.,]*\d", line))
     page = film_page([doubtful], language=language)
     assert line in page
@@ -292,6 +302,15 @@ def test_the_line_goes_through_every_probability_and_breaks_where_there_is_none(
     assert charts.line(rows).count("M") == 2
 
 
+def why(parts, words, vague=""):
+    """What is said of the concepts of a passage, by a model of which one is found no better than chance."""
+    known = [
+        replace(one, name=vague) for one in invented_film(**SMALL).model().concepts if one.is_near_chance
+    ]
+    model = replace(invented_film(**SMALL).model(), concepts=known[:1] if vague else [])
+    return reasons_sentence(passage_reasons(model, parts, Time("span", 10.0, 0.0, 10.0)), words)
+
+
 def reason(name, change, *, amount="more", p=0.5, usual_p=0.2):
     return Reason(name, p, np.sign(change), is_present=p > 0.4, usual_p=usual_p, amount=amount, change=change)
 
@@ -313,7 +332,7 @@ def reason(name, change, *, amount="more", p=0.5, usual_p=0.2):
             [reason("Body", 0.009), reason("Look", -0.01)],
             "Against it: more Look than usual (0.50, usual 0.20).",
         ),
-        ([reason("Body", 0.009)], "No concept moves the probability by 0.01."),
+        ([reason("Body", 0.009)], "None of the concepts that weigh most moves the probability by 0.01."),
         (
             [reason("Vague", 0.2, p=0.204)],
             "For it: more Vague than usual (found no better than chance).",
@@ -326,7 +345,7 @@ def reason(name, change, *, amount="more", p=0.5, usual_p=0.2):
     ],
 )
 def test_a_reason_has_two_signs_and_its_doubt(parts, said):
-    assert why(parts, Words("en"), {"Vague"}) == said
+    assert why(parts, Words("en"), "Vague") == said
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -375,9 +394,9 @@ def test_words_of_numbers():
 
 def test_what_rounds_to_a_hundredth_is_written_and_what_has_no_share_is_no_reason():
     words = Words("en")
-    assert words.interval(0.005, 0.2, " to ") == "0.01 to 0.20"
-    assert words.interval(0.004, 0.2, " to ") == "<0.01 to 0.20"
-    assert [words.interval(0.001, high, " to ") for high in (0.004, 0.005)] == ["", "<0.01 to 0.01"]
+    assert words.band(0.005, 0.2, " to ") == "0.01 to 0.20"
+    assert words.band(0.004, 0.2, " to ") == "<0.01 to 0.20"
+    assert [words.band(0.001, high, " to ") for high in (0.004, 0.005)] == ["", "<0.01 to 0.01"]
     assert words.spoken(0.0, 0.0, 0.005) != words.spoken(0.0, 0.0, 0.004)
     weighing = [Reason("Body", 0.1, 0.0, is_present=False), Reason("Look", 0.1, 0.4, is_present=False)]
     assert "Body" not in why(weighing, words)
@@ -387,7 +406,7 @@ def test_what_rounds_to_a_hundredth_is_written_and_what_has_no_share_is_no_reaso
 def test_numbers_above_the_timeline_keep_their_distance():
     places = (0.0, cards.NEAR, cards.NEAR + cards.NEAR_NARROW)
     shown = [{"rank": rank, "start_s": at, "end_s": at} for rank, at in enumerate(places)]
-    cards._place_numbers(shown, 1.0)
+    cards.place_numbers(shown, 1.0)
     assert [card["above"] for card in shown] == ["on", "odd", "on"]
 
 

@@ -10,7 +10,9 @@ import pandas as pd
 import pytest
 
 from obygaze_features.manifest import builtin_codebook
+from obygaze_film.claims import Words
 from obygaze_film.workspace.decisions import Decisions
+from obygaze_film.workspace.evidence import span_evidence
 from obygaze_film.workspace.pages import OpenFilm, desk_page
 from tests.film.page.invented import invented_film, with_model
 
@@ -55,4 +57,6 @@ def test_no_two_elements_share_an_id(tmp_path, mode):
 def test_a_citation_names_the_model_by_twelve_digits(tmp_path):
     film = with_model(invented_film(n_rows=60, duration_s=600.0), sha256="0123456789abcdef" * 4)
     opened = OpenFilm(0, film, Decisions(tmp_path, film, builtin_codebook("obygaze12")))
-    assert ' 0123456789ab"' in desk_page([opened], opened, "read", "en")
+    cited = span_evidence(opened, [opened], 50.0, 70.0, Words("en"))["cited"]
+    assert cited.startswith("probability ")
+    assert cited.endswith(" 0123456789ab")

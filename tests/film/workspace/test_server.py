@@ -26,8 +26,8 @@ import obygaze_features as of
 from obygaze_features.manifest import write_manifest
 from obygaze_features.store import open_store
 from obygaze_film import Timeline
+from obygaze_film.claims import Words
 from obygaze_film.notes import texts
-from obygaze_film.page.phrases import Words
 from obygaze_film.workspace import server
 from obygaze_film.workspace.decisions import COLUMNS, JUDGEMENTS, PASSAGES
 from obygaze_film.workspace.pages import Job
@@ -185,11 +185,11 @@ def test_work_that_ends_by_a_fault_of_ours_is_said_to_have_failed():
     job.begin(lambda _: 1 / 0)
     while threading.active_count() > began:
         pass
-    assert (job.error, job.share, job.said) == (texts("en")["work_failed"], None, None)
+    assert (job.error, job.share, job.notes) == (texts("en")["work_failed"], None, None)
     job.begin(lambda _: ["done"])  # again
     while threading.active_count() > began:
         pass
-    assert (job.error, job.said) == ("", ["done"])
+    assert (job.error, job.notes) == ("", ["done"])
 
 
 def test_an_answer_that_calls_learning_done_names_the_film_that_came_of_it():
@@ -201,7 +201,7 @@ def test_an_answer_that_calls_learning_done_names_the_film_that_came_of_it():
         share, error = 1.0, ""
 
         @property
-        def said(self):
+        def notes(self):
             films.append(SimpleNamespace(number=len(films), timeline=films[0].timeline))
             return []
 

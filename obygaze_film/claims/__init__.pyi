@@ -1,0 +1,9 @@
+from .kinds import Claim as Claim
+from .kinds import document as document
+from .of_film import film_claims as film_claims
+from .of_groups import group_claims as group_claims
+from .of_judgements import rate_claims as rate_claims
+from .phrases import sentence as sentence
+from .phrases import sentences as sentences
+from .words import LANGUAGES as LANGUAGES
+from .words import Words as Words

@@ -1,0 +1,564 @@
+"""Declare the kinds of claims: who says what, of which time, number, interval and conditions."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+import msgspec
+
+# --- conditions: what must be known to read a number
+# ---------------------------------------------------------------------------
+TRAINED_ON: Final = "trained on this film"
+ALL_UNLIKE: Final = "unlike every film of the training"
+LITTLE_JUDGED: Final = "little can be judged"
+NO_SKILL: Final = "may be no better than chance"
+UNTESTED: Final = "no film was left out"
+UNDEFINED: Final = "undefined"
+NEAR_CHANCE: Final = "found no better than chance"
+AGREE_BY_CHANCE: Final = "may agree no better than chance"
+BELOW_THRESHOLD: Final = "below the threshold"
+DECIDES_NOTHING: Final = "finds concepts alone"
+UNCALIBRATED: Final = "no calibration"
+LEVELS_LEFT_OUT: Final = "calibrated without levels of the codebook"
+REFUSED: Final = "refused"
+BLIND: Final = "blind"
+IN_SIGHT: Final = "in sight of the score"
+AGREED: Final = "agreed"
+EARLIER_LAW: Final = "drawn by an earlier law"
+
+
+@dataclass(frozen=True, slots=True)
+class Time:
+    """The time that a claim is about.
+
+    Attributes
+    ----------
+    part : str
+        ``film``; ``judged``, the part with a probability; ``content``, without black and credits; ``span``;
+        or ``other films``.
+    seconds : float or None
+        Length; None of other films.
+    start_s, end_s : float or None
+        Ends of a span.
+    """
+
+    part: str
+    seconds: float | None = None
+    start_s: float | None = None
+    end_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """The interval of a number, and its level."""
+
+    low: float
+    high: float
+    level: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """A statement as data.
+
+    Attributes
+    ----------
+    who : tuple of str
+        Keys of models, or names of judges.
+    what : str
+        What is said to be so: a level or its meaning, a concept, a measure.
+    time : Time
+        Of which time.
+    number : float or None
+        None where there is none; then a condition says why.
+    interval : Interval or None
+    conditions : tuple of str
+        The constants of this module that apply.
+    """
+
+    KIND: ClassVar[str] = "claim"
+
+    who: tuple[str, ...]
+    what: str
+    time: Time
+    number: float | None = None
+    interval: Interval | None = None
+    conditions: tuple[str, ...] = ()
+
+    def has(self, condition: str) -> bool:
+        """Whether a condition applies."""
+        return condition in self.conditions
+
+
+def document(claim: Claim) -> dict[str, Any]:
+    """Return a claim as JSON holds it: its kind as ``claim``, and its attributes."""
+    return {"claim": claim.KIND, **msgspec.to_builtins(claim, enc_hook=str)}
+
+
+# --- of models
+# ---------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Title(Claim):
+    """What must be known of a film before any number: `what` is its title, conditions are warnings."""
+
+    KIND: ClassVar[str] = "title"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence(Claim):
+    """What films left out of training show of a model: `number` is the mean AUC within films.
+
+    Attributes
+    ----------
+    n_clips : int or None
+        Clips tested; None where only the run's metrics are known.
+    n_films : int
+        Films tested.
+    """
+
+    KIND: ClassVar[str] = "evidence"
+
+    n_clips: int | None
+    n_films: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedTime(Claim):
+    """How much of a film a model can judge: `number` is that share; its three parts add up to the film.
+
+    Attributes
+    ----------
+    judged_s, unlike_s, nothing_s : float
+        Seconds with a probability, of content that the model cannot judge, and of black or credits.
+    is_whole : bool
+        Whether all of the film is judged.
+    """
+
+    KIND: ClassVar[str] = "judged time"
+
+    judged_s: float
+    unlike_s: float
+    nothing_s: float
+    is_whole: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FrequentConcept:
+    """A concept that is seen, and speaks for it, in half of the time of the passages or more."""
+
+    name: str
+    is_near_chance: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarkedPassages(Claim):
+    """How many passages of the judged time a model marks: `number` counts them, `what` is what they are.
+
+    The interval is of the count, at the edges of the passages' 80 % bands.
+
+    Attributes
+    ----------
+    judged : JudgedTime
+    is_meaning : bool
+        Whether `what` is the codebook's own wording; else it is a level's name.
+    marked_s : float
+        Seconds of the passages that have a probability.
+    concepts : tuple of FrequentConcept
+        The most frequent first.
+    n_listed : int
+        Places that are listed, those below the threshold too.
+    """
+
+    KIND: ClassVar[str] = "marked passages"
+
+    judged: JudgedTime
+    is_meaning: bool
+    marked_s: float
+    concepts: tuple[FrequentConcept, ...]
+    n_listed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reason(Claim):
+    """A concept that speaks for a passage or against it.
+
+    `what` is the concept; `number` is the change of the passage's probability that is due to it: less the
+    probability with the concept at its usual value. None without a usual value, as of a tree.
+
+    Attributes
+    ----------
+    amount : str
+        ``more`` or ``less`` than usual; empty where no usual value is known.
+    is_for : bool
+        Whether it raises the probability.
+    moves : bool
+        Whether it moves the probability enough to be said.
+    p : float
+        Mean probability of the concept.
+    usual_p : float or None
+        That at its usual value.
+    contribution : float
+        Mean contribution to the logit.
+    is_present : bool
+        Whether the concept is seen.
+    """
+
+    KIND: ClassVar[str] = "reason"
+
+    amount: str
+    is_for: bool
+    moves: bool
+    p: float
+    usual_p: float | None
+    contribution: float
+    is_present: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passage(Claim):
+    """A passage of a film: `number` is its mean probability, `interval` the 80 % band.
+
+    Attributes
+    ----------
+    name : str
+        Its number by time; empty of a span that somebody marked.
+    reasons : tuple of Reason
+        The heaviest first.
+    present : tuple of str
+        Concepts that are seen, the heaviest first.
+    flags : tuple of str
+        Flags of rows in it.
+    """
+
+    KIND: ClassVar[str] = "passage"
+
+    name: str
+    reasons: tuple[Reason, ...] = ()
+    present: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedShare(Claim):
+    """The share of a film's time that a model expects, or why there is none; the interval is for new films.
+
+    Attributes
+    ----------
+    error, worst_error : float or None
+        Mean and largest error of the share on films left out.
+    clips : dict of str to int
+        Clips of each level that the calibration was fitted on.
+    levels_left_out : tuple of str
+        Levels that it was not fitted on.
+    unlike : float
+        Share of the film that the model cannot judge.
+    reason : str
+        The record's own words of why the share is refused; empty if it is not.
+    """
+
+    KIND: ClassVar[str] = "expected share"
+
+    error: float | None
+    worst_error: float | None
+    clips: dict[str, int]
+    levels_left_out: tuple[str, ...]
+    unlike: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moved(Claim):
+    """A passage whose probability learning changed: `number` is the one after it.
+
+    Attributes
+    ----------
+    before : float
+        Probability by the model before it learnt.
+    """
+
+    KIND: ClassVar[str] = "moved passage"
+
+    before: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WithoutConcept(Claim):
+    """What a span's probability were without a concept (`what`): at the 5th percentile of training clips.
+
+    Attributes
+    ----------
+    before : float
+        The probability as it is.
+    """
+
+    KIND: ClassVar[str] = "without a concept"
+
+    before: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoPassage(Claim):
+    """No passage of a film reaches the threshold (`number`)."""
+
+    KIND: ClassVar[str] = "no passage"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlaggedTime(Claim):
+    """The share of a film that has a flag (`what`)."""
+
+    KIND: ClassVar[str] = "flagged time"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtherWindows(Claim):
+    """The windows that were scored are of another length (`number`) than the clips of the training.
+
+    Attributes
+    ----------
+    trained_s : float
+        Median length of those clips.
+    """
+
+    KIND: ClassVar[str] = "other windows"
+
+    trained_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConceptFound(Claim):
+    """How well a concept (`what`) is found on films left out: `number` is its average precision.
+
+    Attributes
+    ----------
+    chance : float or None
+        Share of clips with the concept.
+    """
+
+    KIND: ClassVar[str] = "concept found"
+
+    chance: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagingMean(Claim):
+    """The mean of a variable of staging (`what`) over a film's windows.
+
+    Attributes
+    ----------
+    digits : int
+        Decimals that are measured.
+    """
+
+    KIND: ClassVar[str] = "mean of staging"
+
+    digits: int
+
+
+# --- of people
+# ---------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Experts(Claim):
+    """How far two experts of a corpus (`who`) agree on whole films: `number` is kappa, second by second.
+
+    Attributes
+    ----------
+    rank : float
+        Spearman's correlation of films' shares.
+    boundary : float
+        F1 of onsets and offsets within 5 s.
+    """
+
+    KIND: ClassVar[str] = "experts"
+
+    rank: float
+    boundary: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairAgreement(Claim):
+    """How far two judges agree: `number` is Cohen's kappa.
+
+    Attributes
+    ----------
+    n, alike : int
+        Windows that both judged, and those that they call alike.
+    """
+
+    KIND: ClassVar[str] = "agreement of two"
+
+    n: int
+    alike: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManyPairs(Claim):
+    """The kappas of many pairs of judges: `number` is the median, the interval has all of them.
+
+    Attributes
+    ----------
+    n_pairs : int
+    """
+
+    KIND: ClassVar[str] = "agreement of pairs"
+
+    n_pairs: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PanelAgreement(Claim):
+    """How far three judges or more agree: `number` is Krippendorff's alpha.
+
+    Attributes
+    ----------
+    n_judges, n_windows : int
+        Windows that two or more judged.
+    """
+
+    KIND: ClassVar[str] = "agreement of a panel"
+
+    n_judges: int
+    n_windows: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedShare(Claim):
+    """The share of a film's content that judges would call positive, from windows that they judged blindly.
+
+    Attributes
+    ----------
+    model : str
+        Key of the model whose probabilities narrow the interval.
+    n, n_windows : int
+        Windows judged, and of the film.
+    positives : tuple of int
+        Windows that each judge calls positive.
+    worth : float or None
+        Judgements that alone would give this width.
+    expected : float or None
+        Share that the model alone expects.
+    definition : str
+        Digest of the definitions; empty where it need not be told.
+    """
+
+    KIND: ClassVar[str] = "judged share"
+
+    model: str
+    n: int
+    n_windows: int
+    positives: tuple[int, ...]
+    worth: float | None
+    expected: float | None
+    definition: str = ""
+
+    @property
+    def is_of_panel(self) -> bool:
+        """Whether it is of several judges together."""
+        return len(self.who) > 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareSoFar(Claim):
+    """What a film's share lies between, whenever its judge stops; `number` is the width of the interval.
+
+    Attributes
+    ----------
+    fixed : float
+        Width of the interval if the number of windows had been fixed before.
+    """
+
+    KIND: ClassVar[str] = "share so far"
+
+    fixed: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision(Claim):
+    """What people decided of a span (`what`, a level's title), and whether in sight of the score."""
+
+    KIND: ClassVar[str] = "decision"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimelineAgreement(Claim):
+    """How far a model's timelines agree with an annotator (`what`): `number` is the mean kappa over films.
+
+    Attributes
+    ----------
+    n_films : int
+    """
+
+    KIND: ClassVar[str] = "agreement of timelines"
+
+    n_films: int
+
+
+# --- of several films
+# ---------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupShare(Claim):
+    """The mean share of time of a group of films, as its judges would mark.
+
+    Attributes
+    ----------
+    group : str
+    n_films, n_judged, n_windows : int
+        Films, judged ones, and windows judged in them.
+    worth : float or None
+        Judged windows that would be needed without the model.
+    expected : float or None
+        Mean share by the model alone, over the films that have one.
+    reason : str
+        Why there is no share; empty if there is.
+    """
+
+    KIND: ClassVar[str] = "share of a group"
+
+    group: str
+    n_films: int
+    n_judged: int
+    n_windows: int
+    worth: float | None
+    expected: float | None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupChange(Claim):
+    """A difference of two groups' shares, or a trend: `number` is the change.
+
+    Attributes
+    ----------
+    change : str
+        Which change.
+    is_by_decade : bool
+        Whether it is the trend by ten years.
+    n_films, n_judged : int
+    note, reason : str
+        On how few films it rests; why there is none.
+    """
+
+    KIND: ClassVar[str] = "change of shares"
+
+    change: str
+    is_by_decade: bool
+    n_films: int
+    n_judged: int
+    note: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearntChange(Claim):
+    """How much higher the AUC of a model is that learnt from judgements (`number`), mean over films.
+
+    Attributes
+    ----------
+    n_films : int
+    is_of_judged : bool
+        Whether the films are those that were judged, each left out; else those of the corpus.
+    """
+
+    KIND: ClassVar[str] = "change by learning"
+
+    n_films: int
+    is_of_judged: bool

@@ -1,0 +1,392 @@
+"""Compute what may be said of a scored film: what a model can judge, which passages it marks, and why."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import pandas as pd
+
+from obygaze_film.claims.kinds import (
+    ALL_UNLIKE,
+    BELOW_THRESHOLD,
+    DECIDES_NOTHING,
+    LEVELS_LEFT_OUT,
+    LITTLE_JUDGED,
+    NEAR_CHANCE,
+    NO_SKILL,
+    REFUSED,
+    TRAINED_ON,
+    UNCALIBRATED,
+    UNDEFINED,
+    UNTESTED,
+    Claim,
+    ConceptFound,
+    Evidence,
+    ExpectedShare,
+    Experts,
+    FlaggedTime,
+    FrequentConcept,
+    Interval,
+    JudgedTime,
+    MarkedPassages,
+    Moved,
+    NoPassage,
+    OtherWindows,
+    Passage,
+    Reason,
+    StagingMean,
+    Time,
+    Title,
+    WithoutConcept,
+)
+from obygaze_film.film_time import FilmTime, film_time
+from obygaze_film.schema import ConceptRecord, FilmRecord, HumanRecord, ModelRecord, WindowsRecord
+from obygaze_film.segments import Reason as SegmentReason
+from obygaze_film.segments import reasons
+
+if TYPE_CHECKING:
+    from obygaze_film.timeline import Timeline
+
+OTHER_FILMS: Final = Time("other films")
+
+BAND: Final = 0.8
+"""Level of the bands of probabilities, and of the bracket of new films."""
+
+LEVEL: Final = 0.95
+"""Level of the intervals over films."""
+
+OTHER_LENGTH: Final = 0.1
+"""By which share windows may differ in length from the clips of the training, without a word."""
+
+TOLD_OTHERWISE: Final = ("unlike", "missing", "black", "credits", "trained_on", "no_skill")
+"""Flags whose time, or meaning, other claims tell."""
+
+
+def film_claims(film: "Timeline", key: str | None = None) -> list[Claim]:
+    """Compute every claim on a scored film by one model.
+
+    Parameters
+    ----------
+    film : Timeline
+    key : str, optional
+        Model; by default the first with logits.
+
+    Returns
+    -------
+    list of Claim
+        The film's title with its warnings, the model's evidence, the judged time, the marked passages and
+        each of them with its reasons, the expected share, flagged time, windows of another length, and how
+        far experts agree. What a model does not say of the film is left out.
+
+    Raises
+    ------
+    FilmError
+        No model has this key.
+    """
+    model = film.model(key)
+    segments = film.segments(model.key)
+    judged = judged_time(model, film.time(model.key))
+    claims: list[Claim] = [film_title(film.record), model_evidence(model), judged]
+    marked = marked_passages(model, segments, judged)
+    if marked is not None:
+        claims.append(marked)
+    claims += passages(model, segments.sort_values("start_s"))
+    claims.append(expected_share(model, film.rows(model.key)))
+    claims += flagged_times(model, judged)
+    windows = other_windows(model, film.record.windows)
+    if windows is not None:
+        claims.append(windows)
+    experts = corpus_experts(film.record.human)
+    if experts is not None:
+        claims.append(experts)
+    return claims
+
+
+def film_title(record: FilmRecord) -> Title:
+    """Take a film's title, and of each model the gravest warning."""
+    warnings = []
+    for model in record.models:
+        if model.is_trained_on:
+            warnings.append(TRAINED_ON)
+        elif model.rate.unreliable >= 1:
+            warnings.append(ALL_UNLIKE)
+        elif model.no_skill:
+            warnings.append(NO_SKILL)
+    return Title(
+        who=tuple(model.key for model in record.models),
+        what=record.title,
+        time=Time("film", record.duration_s),
+        conditions=tuple(dict.fromkeys(warnings)),
+    )
+
+
+def model_evidence(model: ModelRecord) -> Evidence:
+    """Take what films left out of training show of a model: its own evidence, else its run's metrics."""
+    conditions = [NO_SKILL] if model.no_skill else []
+    n_clips: int | None = None
+    if model.evidence is not None:
+        n_clips, n_films = model.evidence.n_clips, model.evidence.n_movies
+        number, low, high = model.evidence.auc, model.evidence.auc_low, model.evidence.auc_high
+    else:
+        row = model.auc
+        n_films = int(row.get("n_movies") or 0)
+        number, low, high = row.get("movie_mean"), row.get("movie_low"), row.get("movie_high")
+        if number is None:
+            conditions = [UNTESTED]
+    if number is None and UNTESTED not in conditions:
+        conditions.append(UNDEFINED)
+    return Evidence(
+        who=(model.key,),
+        what="AUC",
+        time=OTHER_FILMS,
+        number=number,
+        interval=_interval(low, high, LEVEL),
+        conditions=tuple(conditions),
+        n_clips=n_clips,
+        n_films=n_films,
+    )
+
+
+def _interval(low: float | None, high: float | None, level: float) -> Interval | None:
+    if low is None or high is None:
+        return None
+    return Interval(low, high, level)
+
+
+def judged_time(model: ModelRecord, time: FilmTime) -> JudgedTime:
+    """Tell how much of a film a model can judge."""
+    return JudgedTime(
+        who=(model.key,),
+        what="judged",
+        time=Time("film", time.whole_s),
+        number=time.share(time.judged_s),
+        conditions=() if time.is_mostly_judged else (LITTLE_JUDGED,),
+        judged_s=time.judged_s,
+        unlike_s=time.unlike_s,
+        nothing_s=time.nothing_s,
+        is_whole=time.is_whole,
+    )
+
+
+def marked_passages(model: ModelRecord, segments: pd.DataFrame, judged: JudgedTime) -> MarkedPassages | None:
+    """Count the passages that a model marks; None of a model that predicts nothing of the film.
+
+    Parameters
+    ----------
+    model : ModelRecord
+    segments : DataFrame
+        As `Timeline.segments` gives them.
+    judged : JudgedTime
+    """
+    if model.calibration is None or model.threshold_p is None or model.is_trained_on or not judged.judged_s:
+        return None
+    return counted_passages(model, segments, judged)
+
+
+def counted_passages(model: ModelRecord, segments: pd.DataFrame, judged: JudgedTime) -> MarkedPassages:
+    """Count the passages that reach the threshold, whether or not that is a prediction."""
+    marked = segments[segments["reaches"] == 1]
+    n_marked, least = len(marked), model.threshold_p or 0.0
+    n_low = int((segments["p_low"] >= least).sum())
+    n_high = int((segments["p_high"] >= least).sum())
+    return MarkedPassages(
+        who=(model.key,),
+        what=model.means or _positive(model),
+        time=Time("judged", judged.judged_s),
+        number=n_marked,
+        interval=Interval(min(n_marked, n_low), max(n_marked, n_high), BAND),
+        conditions=(TRAINED_ON,) if model.is_trained_on else (),
+        judged=judged,
+        is_meaning=bool(model.means),
+        marked_s=float(marked["judged_s"].sum()),
+        concepts=_frequent_concepts(model, marked),
+        n_listed=len(segments),
+    )
+
+
+def _frequent_concepts(model: ModelRecord, marked: pd.DataFrame) -> tuple[FrequentConcept, ...]:
+    """Find the concepts that are seen, and speak for it, in half of the passages' time or more."""
+    seconds: defaultdict[str, float] = defaultdict(float)
+    for row in marked.to_dict(orient="records"):
+        for reason in reasons(row):
+            if reason.is_present and reason.moves and reason.is_for:
+                seconds[reason.concept] += row["judged_s"]
+    near_chance = concepts_near_chance(model)
+    half_s = float(marked["judged_s"].sum()) / 2
+    names = [name for name in seconds if seconds[name] >= half_s]
+    names.sort(key=lambda name: -seconds[name])
+    return tuple(FrequentConcept(name, name in near_chance) for name in names)
+
+
+def concepts_near_chance(model: ModelRecord) -> set[str]:
+    """Name the concepts of a model that films left out show to be found no better than chance."""
+    return {concept.name for concept in model.concepts if concept.is_near_chance}
+
+
+def passages(model: ModelRecord, segments: pd.DataFrame) -> list[Passage]:
+    """Make a claim of each row of `Timeline.segments`, in their order."""
+    return [passage(model, row) for row in segments.to_dict(orient="records")]
+
+
+def passage(model: ModelRecord, row: Mapping[Any, Any]) -> Passage:
+    """Make a claim of a row of `SEGMENT_COLUMNS`."""
+    time = Time("span", row["end_s"] - row["start_s"], row["start_s"], row["end_s"])
+    found = reasons(row)
+    return Passage(
+        who=(model.key,),
+        what=_positive(model),
+        time=time,
+        number=row["p"],
+        interval=Interval(row["p_low"], row["p_high"], BAND),
+        conditions=() if row["reaches"] else (BELOW_THRESHOLD,),
+        name=str(row["number"]),
+        reasons=passage_reasons(model, found, time),
+        present=tuple(reason.concept for reason in found if reason.is_present),
+        flags=tuple(flag for flag in str(row["flags"]).split(";") if flag),
+    )
+
+
+def passage_reasons(model: ModelRecord, found: Sequence[SegmentReason], time: Time) -> tuple[Reason, ...]:
+    """Make a claim of each concept that weighs in a span of a film."""
+    near_chance = concepts_near_chance(model)
+    claims = []
+    for reason in found:
+        claim = Reason(
+            who=(model.key,),
+            what=reason.concept,
+            time=time,
+            number=reason.change,
+            conditions=(NEAR_CHANCE,) if reason.concept in near_chance else (),
+            amount=reason.amount,
+            is_for=reason.is_for,
+            moves=reason.moves,
+            p=reason.p,
+            usual_p=reason.usual_p,
+            contribution=reason.contribution,
+            is_present=reason.is_present,
+        )
+        claims.append(claim)
+    return tuple(claims)
+
+
+def expected_share(model: ModelRecord, rows: pd.DataFrame) -> ExpectedShare:
+    """Take the share of a film's time that a model expects, or why it has none.
+
+    Parameters
+    ----------
+    model : ModelRecord
+    rows : DataFrame
+        Its rows in the film.
+    """
+    rate, calibration, time = model.rate, model.calibration, film_time(rows)
+    return ExpectedShare(
+        who=(model.key,),
+        what=_positive(model),
+        time=Time("judged", rate.counted_s),
+        number=rate.value,
+        interval=_interval(rate.bracket_low, rate.bracket_high, BAND),
+        conditions=_why_no_share(model),
+        error=calibration.film_error if calibration else None,
+        worst_error=calibration.worst_film_error if calibration else None,
+        clips=calibration.clips if calibration else {},
+        levels_left_out=tuple(calibration.levels_left_out) if calibration else (),
+        unlike=time.share(time.unlike_s),
+        reason=rate.reason,
+    )
+
+
+def _why_no_share(model: ModelRecord) -> tuple[str, ...]:
+    """Tell why a model has no share of a film, the gravest reason first; empty where it has one."""
+    if model.rate.value is not None:
+        return ()
+    by_weight = {
+        DECIDES_NOTHING: not model.decides,
+        TRAINED_ON: model.is_trained_on,
+        UNCALIBRATED: model.calibration is None,
+        LITTLE_JUDGED: model.rate.is_unreliable,
+        LEVELS_LEFT_OUT: model.calibration is not None and bool(model.calibration.levels_left_out),
+    }
+    for condition, applies in by_weight.items():
+        if applies:
+            return (REFUSED, condition)
+    return (REFUSED,)
+
+
+def corpus_experts(human: HumanRecord | None) -> Experts | None:
+    """Take how far two experts of a corpus agree; None where that is not known."""
+    if human is None:
+        return None
+    return Experts(
+        who=(human.corpus,),
+        what="agreement of two experts",
+        time=OTHER_FILMS,
+        number=human.kappa,
+        rank=human.rank_correlation,
+        boundary=human.boundary_f1,
+    )
+
+
+def flagged_times(model: ModelRecord, judged: JudgedTime) -> list[FlaggedTime]:
+    """Tell which shares of a film have flags that no other claim tells of."""
+    whole_s = judged.judged_s + judged.unlike_s + judged.nothing_s
+    claims = []
+    for flag, seconds in model.flags.items():
+        if flag not in TOLD_OTHERWISE and whole_s:
+            time = Time("film", whole_s)
+            claims.append(FlaggedTime(who=(model.key,), what=flag, time=time, number=seconds / whole_s))
+    return claims
+
+
+def other_windows(model: ModelRecord, windows: WindowsRecord) -> OtherWindows | None:
+    """Tell where the windows are of another length than the clips that a model was trained on."""
+    if not model.clip_s or abs(windows.window_s - model.clip_s) <= OTHER_LENGTH * model.clip_s:
+        return None
+    return OtherWindows(
+        who=(model.key,),
+        what="length of the windows in seconds",
+        time=Time("film"),
+        number=windows.window_s,
+        trained_s=model.clip_s,
+    )
+
+
+def concept_found(model: ModelRecord, concept: ConceptRecord) -> ConceptFound:
+    """Tell how well a concept is found on films left out."""
+    return ConceptFound(
+        who=(model.key,),
+        what=concept.name,
+        time=OTHER_FILMS,
+        number=concept.ap,
+        interval=_interval(concept.low, concept.high, LEVEL),
+        conditions=(NEAR_CHANCE,) if concept.is_near_chance else (),
+        chance=concept.chance,
+    )
+
+
+def no_passage(model: ModelRecord) -> NoPassage:
+    """Tell that no passage of a film reaches the threshold."""
+    return NoPassage(who=(model.key,), what=_positive(model), time=Time("film"), number=model.threshold_p)
+
+
+def staging_mean(name: str, mean: float, digits: int) -> StagingMean:
+    """Tell the mean of a variable of staging over a film."""
+    return StagingMean(who=(), what=name, time=Time("film"), number=mean, digits=digits)
+
+
+def moved_passage(model: ModelRecord, ends: tuple[float, float], before: float, after: float) -> Moved:
+    """Tell how learning changed a passage's probability."""
+    start_s, end_s = ends
+    time = Time("span", end_s - start_s, start_s, end_s)
+    return Moved(who=(model.key,), what=_positive(model), time=time, number=after, before=before)
+
+
+def without_concept(
+    model: ModelRecord, concept: str, time: Time, before: float, after: float
+) -> WithoutConcept:
+    """Tell what a span's probability were without a concept."""
+    return WithoutConcept(who=(model.key,), what=concept, time=time, number=after, before=before)
+
+
+def _positive(model: ModelRecord) -> str:
+    """Name what a model finds."""
+    return " / ".join(model.positive) or model.task_title

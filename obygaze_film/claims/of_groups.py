@@ -1,0 +1,133 @@
+"""Compute what may be said of several films: shares of groups, changes, agreement, and what learning did."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from obygaze_film.claims.kinds import (
+    REFUSED,
+    Claim,
+    ExpectedShare,
+    GroupChange,
+    GroupShare,
+    Interval,
+    JudgedShare,
+    LearntChange,
+    Time,
+    TimelineAgreement,
+)
+from obygaze_film.claims.of_film import LEVEL, OTHER_FILMS, expected_share
+from obygaze_film.claims.of_judgements import CONTENT, judged_share
+from obygaze_film.notes import LATER
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from obygaze_film.film_groups import ComparedFilm, FilmComparison
+    from obygaze_models.evaluation import Interval as FilmInterval
+
+
+def group_claims(compared: "FilmComparison") -> list[Claim]:
+    """Compute the claims on groups of films: their shares, differences and the trend.
+
+    Parameters
+    ----------
+    compared : FilmComparison
+    """
+    shares = [group_share(row, compared.positive) for row in _rows(compared.groups)]
+    changes = [group_change(row, compared.positive) for row in _rows(compared.changes)]
+    return [*shares, *changes]
+
+
+def _rows(table: "pd.DataFrame") -> list[dict[Any, Any]]:
+    return table.to_dict(orient="records")
+
+
+def group_share(row: Mapping[Any, Any], positive: str) -> GroupShare:
+    """Make a claim of a row of `FilmComparison.groups`."""
+    number = _known(row["value"])
+    return GroupShare(
+        who=_judges(row),
+        what=positive,
+        time=CONTENT,
+        number=number,
+        interval=_interval(row),
+        conditions=(REFUSED,) if number is None else (),
+        group=row["group"],
+        n_films=int(row["n_films"]),
+        n_judged=int(row["n_judged"]),
+        n_windows=int(row["n_windows"]),
+        worth=_known(row["worth"]),
+        expected=_known(row["expected"]),
+        reason=row["reason"],
+    )
+
+
+def group_change(row: Mapping[Any, Any], positive: str) -> GroupChange:
+    """Make a claim of a row of `FilmComparison.changes`."""
+    number = _known(row["value"])
+    return GroupChange(
+        who=_judges(row),
+        what=positive,
+        time=CONTENT,
+        number=number,
+        interval=_interval(row),
+        conditions=(REFUSED,) if number is None else (),
+        change=row["change"],
+        is_by_decade=row["change"] == LATER,
+        n_films=int(row["n_films"]),
+        n_judged=int(row["n_judged"]),
+        note=row["note"],
+        reason=row["reason"],
+    )
+
+
+def _judges(row: Mapping[Any, Any]) -> tuple[str, ...]:
+    names = str(row["judges"])
+    return tuple(names.split(", ")) if names else ()
+
+
+def _known(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
+
+
+def _interval(row: Mapping[Any, Any]) -> Interval | None:
+    if np.isnan(row["low"]) or np.isnan(row["high"]):
+        return None
+    return Interval(float(row["low"]), float(row["high"]), LEVEL)
+
+
+def compared_share(film: "ComparedFilm") -> JudgedShare | ExpectedShare:
+    """Take the share of one of several films: that of its judges, else the model's."""
+    if film.rate is not None:
+        return judged_share(film.rate)
+    model = film.timeline.model()
+    return replace(expected_share(model, film.timeline.rows(model.key)), number=_known(film.expected))
+
+
+def timeline_agreement(model: str, annotator: str, row: Mapping[Any, Any]) -> TimelineAgreement:
+    """Make a claim of the row of kappa of `FilmEvaluation.summary`."""
+    return TimelineAgreement(
+        who=(model,),
+        what=annotator,
+        time=Time("film"),
+        number=_known(row["value"]),
+        interval=_interval(row),
+        n_films=int(row["n_films"]),
+    )
+
+
+def learnt_change(model: str, change: "FilmInterval", *, is_of_judged: bool) -> LearntChange:
+    """Make a claim of how much learning changed the AUC (`learning.change_of`)."""
+    ends = {"low": change.low, "high": change.high}
+    return LearntChange(
+        who=(model,),
+        what="AUC",
+        time=OTHER_FILMS,
+        number=_known(change.mean),
+        interval=_interval(ends),
+        n_films=change.n_movies,
+        is_of_judged=is_of_judged,
+    )

@@ -1,0 +1,164 @@
+"""Compute what may be said of a film by what people judged: shares, how far judges agree, decisions."""
+
+from collections.abc import Sequence
+from statistics import median
+from typing import TYPE_CHECKING
+
+from obygaze_film.claims.kinds import (
+    AGREE_BY_CHANCE,
+    AGREED,
+    BLIND,
+    EARLIER_LAW,
+    IN_SIGHT,
+    UNDEFINED,
+    Claim,
+    Decision,
+    Interval,
+    JudgedShare,
+    ManyPairs,
+    PairAgreement,
+    PanelAgreement,
+    ShareSoFar,
+    Time,
+)
+from obygaze_film.claims.of_film import LEVEL
+from obygaze_film.schema import CorrectedRate, JudgesAgreement
+
+if TYPE_CHECKING:
+    from obygaze_film.judged_rate import FilmRates, JudgesAlpha
+
+CONTENT = Time("content")
+
+
+def rate_claims(found: "FilmRates") -> list[Claim]:
+    """Compute the claims on a film's rates by one model.
+
+    Parameters
+    ----------
+    found : FilmRates
+
+    Returns
+    -------
+    list of Claim
+        Each judge's share, that of all together if there is one, and how far they agree. Of several
+        definitions each share names its own.
+    """
+    are_several = len({rate.definition for rate in found.rates}) > 1
+    claims: list[Claim] = [judged_share(rate, with_definition=are_several) for rate in found.rates]
+    claims += [pair_agreement(pair) for pair in found.agreement]
+    if found.alpha is not None:
+        claims.append(panel_agreement(found.alpha))
+    return claims
+
+
+def judged_share(rate: CorrectedRate, *, with_definition: bool = False) -> JudgedShare:
+    """Take whose share of a film it is, with its interval.
+
+    Parameters
+    ----------
+    rate : CorrectedRate
+    with_definition : bool
+        Whether to name the definition that they judged under.
+    """
+    doubtful = rate.is_of_panel and any(may_be_chance(pair) for pair in rate.agreement)
+    return JudgedShare(
+        who=tuple(rate.annotators),
+        what="share",
+        time=CONTENT,
+        number=rate.value,
+        interval=Interval(rate.low, rate.high, rate.level),
+        conditions=(BLIND, AGREE_BY_CHANCE) if doubtful else (BLIND,),
+        model=rate.model,
+        n=rate.n,
+        n_windows=rate.n_rows,
+        positives=tuple(rate.positives),
+        worth=rate.worth,
+        expected=rate.expected,
+        definition=rate.definition if with_definition else "",
+    )
+
+
+def may_be_chance(pair: JudgesAgreement) -> bool:
+    """Whether two judges may agree no better than chance: their kappa is undefined, or may be 0."""
+    return pair.low is None or pair.low <= 0
+
+
+def pair_agreement(pair: JudgesAgreement) -> PairAgreement:
+    """Take how far two judges agree."""
+    conditions = [AGREE_BY_CHANCE] if may_be_chance(pair) else []
+    if pair.kappa is None:
+        conditions.append(UNDEFINED)
+    is_known = pair.low is not None and pair.high is not None
+    return PairAgreement(
+        who=tuple(pair.annotators),
+        what="kappa",
+        time=CONTENT,
+        number=pair.kappa,
+        interval=Interval(pair.low or 0.0, pair.high or 0.0, LEVEL) if is_known else None,
+        conditions=tuple(conditions),
+        n=pair.n,
+        alike=pair.alike,
+    )
+
+
+def pairs_agreement(pairs: Sequence[JudgesAgreement]) -> ManyPairs | None:
+    """Sum up the kappas of pairs of judges; None where none is defined."""
+    kappas = sorted(pair.kappa for pair in pairs if pair.kappa is not None)
+    if not kappas:
+        return None
+    judges = dict.fromkeys(name for pair in pairs for name in pair.annotators)
+    return ManyPairs(
+        who=tuple(judges),
+        what="kappa",
+        time=CONTENT,
+        number=median(kappas),
+        interval=Interval(kappas[0], kappas[-1], 1.0),
+        n_pairs=len(kappas),
+    )
+
+
+def panel_agreement(alpha: "JudgesAlpha") -> PanelAgreement:
+    """Take how far three judges or more agree."""
+    return PanelAgreement(
+        who=(),
+        what="alpha",
+        time=CONTENT,
+        number=alpha.value,
+        n_judges=alpha.n_judges,
+        n_windows=alpha.n_windows,
+    )
+
+
+def share_so_far(
+    who: str, positive: str, ends: tuple[float, float], rate: CorrectedRate, *, is_of_earlier_law: bool
+) -> ShareSoFar:
+    """Tell what a film's share lies between, whenever its judge stops.
+
+    Parameters
+    ----------
+    who, positive : str
+        The judge, and what is judged.
+    ends : (float, float)
+        Of the interval that is valid at any time.
+    rate : CorrectedRate
+        What the same judgements give if their number had been fixed before.
+    is_of_earlier_law : bool
+        Whether the windows were drawn before windows named a law.
+    """
+    low, high = ends
+    return ShareSoFar(
+        who=(who,),
+        what=positive,
+        time=CONTENT,
+        number=high - low,
+        interval=Interval(low, high, LEVEL),
+        conditions=(BLIND, EARLIER_LAW) if is_of_earlier_law else (BLIND,),
+        fixed=rate.high - rate.low,
+    )
+
+
+def decision(judges: Sequence[str], title: str, time: Time, *, is_blind: bool, is_agreed: bool) -> Decision:
+    """Tell what was decided of a span, and whether in sight of the model's score."""
+    conditions = [AGREED] if is_agreed else []
+    conditions.append(BLIND if is_blind else IN_SIGHT)
+    return Decision(who=tuple(judges), what=title, time=time, conditions=tuple(conditions))

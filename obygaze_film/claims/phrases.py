@@ -1,0 +1,704 @@
+"""Write claims as sentences, one function for each kind, in the words and numbers of a language."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from obygaze_film.claims.kinds import (
+    AGREE_BY_CHANCE,
+    AGREED,
+    ALL_UNLIKE,
+    BELOW_THRESHOLD,
+    BLIND,
+    EARLIER_LAW,
+    LEVELS_LEFT_OUT,
+    LITTLE_JUDGED,
+    NEAR_CHANCE,
+    NO_SKILL,
+    TRAINED_ON,
+    UNCALIBRATED,
+    UNTESTED,
+    Claim,
+    ConceptFound,
+    Decision,
+    Evidence,
+    ExpectedShare,
+    Experts,
+    FlaggedTime,
+    FrequentConcept,
+    GroupChange,
+    GroupShare,
+    JudgedShare,
+    JudgedTime,
+    LearntChange,
+    ManyPairs,
+    MarkedPassages,
+    Moved,
+    NoPassage,
+    OtherWindows,
+    PairAgreement,
+    PanelAgreement,
+    Passage,
+    Reason,
+    ShareSoFar,
+    StagingMean,
+    Time,
+    TimelineAgreement,
+    Title,
+    WithoutConcept,
+)
+from obygaze_film.claims.words import Words, clock
+
+MOST_NAMES: Final = 3
+"""Concepts that the sentence on passages names at most."""
+
+WARNINGS: Final = {TRAINED_ON: "verdict_trained", ALL_UNLIKE: "verdict_unlike", NO_SKILL: "verdict_no_skill"}
+"""Condition of a film -> its text beside the title."""
+
+NO_SHARE: Final = {
+    UNCALIBRATED: "uncalibrated",
+    LITTLE_JUDGED: "flagged",
+    LEVELS_LEFT_OUT: "levels_left_out",
+    TRAINED_ON: "no_rate_trained",
+}
+"""Condition of a share that is refused -> the text that says why."""
+
+NO_NUMBER: Final = "–"
+
+LEAST_OF_INTERVAL: Final = 3
+"""Films from which on what learning changed has an interval."""
+
+
+def sentences(claims: Sequence[Claim], language: str = "en") -> list[str]:
+    """Write claims as sentences, one each.
+
+    Parameters
+    ----------
+    claims : sequence of Claim
+    language : str
+        One of `LANGUAGES`.
+    """
+    words = Words(language)
+    return [sentence(claim, words) for claim in claims]
+
+
+def sentence(claim: Claim, words: Words) -> str:
+    """Write a claim as a sentence."""
+    return SENTENCES[type(claim)](claim, words)
+
+
+# --- numbers alone, for figures and tables
+# ---------------------------------------------------------------------------
+def share_value(claim: Claim, words: Words) -> str:
+    """Write the number of a claim as a share; a dash where it has none."""
+    return NO_NUMBER if claim.number is None else words.share(claim.number)
+
+
+def share_ends(claim: Claim, words: Words) -> str:
+    """Write the interval of a share; empty without one."""
+    return "" if claim.interval is None else words.shares(claim.interval, "–")
+
+
+def number_value(claim: Claim, words: Words) -> str:
+    """Write the number of a claim; a dash where it has none."""
+    return NO_NUMBER if claim.number is None else words.number(claim.number)
+
+
+def number_ends(claim: Claim, words: Words) -> str:
+    """Write the interval of a number; empty without one."""
+    return "" if claim.interval is None else words.numbers(claim.interval, "–")
+
+
+def count_ends(claim: Claim) -> str:
+    """Write the interval of a count; empty without one."""
+    if claim.interval is None:
+        return ""
+    return f"{round(claim.interval.low)}–{round(claim.interval.high)}"
+
+
+# --- of models
+# ---------------------------------------------------------------------------
+def title_sentence(claim: Title, words: Words) -> str:
+    """Write a film's title with its gravest warnings."""
+    warnings = [words[WARNINGS[condition]] for condition in claim.conditions]
+    return " · ".join([claim.what, *warnings])
+
+
+def evidence_sentence(claim: Evidence, words: Words) -> str:
+    """Say what films left out show of a model: clips and films tested, AUC, and whether it may be chance."""
+    if claim.has(UNTESTED):
+        return words["evidence_none"]
+    tested = words.say("tested_films", films=claim.n_films)
+    if claim.n_clips is not None:
+        tested = words.say("tested_clips", clips=claim.n_clips, films=claim.n_films)
+    if claim.number is None:
+        measured = words.say("evidence_undefined", tested=tested)
+    else:
+        auc = words.number(claim.number)
+        if claim.interval is not None:
+            auc = f"{auc} [{words.numbers(claim.interval)}]"
+        measured = words.say("evidence", auc=auc, tested=tested)
+    doubt = words["evidence_chance"] if claim.has(NO_SKILL) else ""
+    return f"{measured}{doubt}."
+
+
+def evidence_note(claim: Evidence, words: Words) -> str:
+    """Say of how many films the interval of an AUC is."""
+    if claim.number is None:
+        return words["no_figure"]
+    key = "auc_plain" if claim.interval is None else "auc_note"
+    return words.say(key, n=claim.n_films, chance=words.number(0.5))
+
+
+def judged_sentence(claim: JudgedTime, words: Words) -> str:
+    """Say how the film's time is parted."""
+    whole_s = claim.judged_s + claim.unlike_s + claim.nothing_s or 1.0
+    return words.say(
+        "time_parts",
+        judged=words.duration(claim.judged_s),
+        judged_share=words.share(claim.judged_s / whole_s),
+        unlike=words.duration(claim.unlike_s),
+        unlike_share=words.share(claim.unlike_s / whole_s),
+        nothing=words.duration(claim.nothing_s),
+        nothing_share=words.share(claim.nothing_s / whole_s),
+    )
+
+
+def unjudged_sentence(claim: JudgedTime, words: Words) -> str:
+    """Say how much of the film cannot be judged; empty if nothing."""
+    if not claim.unlike_s:
+        return ""
+    share = claim.unlike_s / (claim.judged_s + claim.unlike_s + claim.nothing_s)
+    return words.say("sure_unjudged", time=words.duration(claim.unlike_s), share=words.share(share))
+
+
+def unlike_caveat(claim: JudgedTime, words: Words) -> str:
+    """Say which share of the film has no score since the model cannot judge it."""
+    whole_s = claim.judged_s + claim.unlike_s + claim.nothing_s
+    return words.say("caveat_unlike", share=words.share(claim.unlike_s / whole_s))
+
+
+def marked_sentence(claim: MarkedPassages, words: Words) -> str:
+    """Say of what part of a film a model speaks, and which passages it marks there.
+
+    Of a film of which it can judge little that is said first. The concepts are those seen, and speaking for
+    it, in at least half of the passages' time.
+    """
+    before = _of_the_judged(claim.judged, words)
+    means = claim.what if claim.is_meaning else words.say("quoted", text=claim.what)
+    if not claim.number:
+        return words.say("sentence_none", before=before, means=means)
+    mostly = ""
+    if claim.concepts:
+        names = [_frequent_concept(concept, words) for concept in claim.concepts[:MOST_NAMES]]
+        mostly = words.say("mostly", names=words.listed(names))
+    return words.say(
+        "sentence" if claim.number > 1 else "sentence_one",
+        before=before,
+        n=round(claim.number),
+        time=words.duration(claim.marked_s),
+        means=means,
+        mostly=mostly,
+    )
+
+
+def _of_the_judged(claim: JudgedTime, words: Words) -> str:
+    """Begin a sentence with the part of a film that a model can judge."""
+    judged = words.duration(claim.judged_s)
+    share = words.share(claim.number or 0.0)
+    if claim.has(LITTLE_JUDGED):
+        limits = words.say("sentence_little", judged=judged, share=share)
+        return f"{limits} {words['sentence_of_these']}"
+    return words.say("sentence_all" if claim.is_whole else "sentence_of", judged=judged, share=share)
+
+
+def _frequent_concept(concept: FrequentConcept, words: Words) -> str:
+    if concept.is_near_chance:
+        return f"{concept.name} ({words['why_near_chance']})"
+    return concept.name
+
+
+def marked_note(claim: MarkedPassages, words: Words) -> str:
+    """Say how many passages there were at the edges of their bands."""
+    if claim.interval is None:
+        return ""
+    low, high = round(claim.interval.low), round(claim.interval.high)
+    return words.say("segments_note", low=low, high=high, n=claim.n_listed)
+
+
+def marked_count(claim: MarkedPassages, words: Words) -> str:
+    """Say how many passages a model marks, in words of a table."""
+    n = round(claim.number or 0)
+    return words.say("passages_one" if n == 1 else "passages_n", n=n)
+
+
+def passage_sentence(claim: Passage, words: Words) -> str:
+    """Say where a passage is, its probability with the band, and what speaks for it and against it."""
+    parts = [f"{span_ends(claim.time)}: {passage_p(claim, words)}"]
+    if claim.name:
+        parts.insert(0, f"{claim.name}.")
+    if claim.has(BELOW_THRESHOLD):
+        parts.append(f"({words['below']})")
+    reasons = reasons_sentence(claim.reasons, words)
+    return f"{' '.join(parts)}. {reasons}".rstrip()
+
+
+def span_ends(time: Time) -> str:
+    """Write the ends of a span."""
+    return f"{clock(time.start_s or 0.0)}–{clock(time.end_s or 0.0)}"
+
+
+def passage_p(claim: Passage, words: Words) -> str:
+    """Write a passage's probability and its band."""
+    p, band = passage_value(claim, words), passage_band(claim, words)
+    return f"{p} [{band}]" if band else p
+
+
+def passage_value(claim: Passage, words: Words, least: str = "hundredth") -> str:
+    """Write a passage's probability alone; `least` names the text of one that rounds to 0."""
+    return words.probability(claim.number or 0.0, least)
+
+
+def passage_spoken(claim: Passage, words: Words) -> str:
+    """Write a passage's probability and band as the page's script does."""
+    if claim.interval is None:
+        return passage_value(claim, words)
+    return words.spoken(claim.number or 0.0, claim.interval.low, claim.interval.high)
+
+
+def passage_band(claim: Passage, words: Words, between: str = ", ") -> str:
+    """Write the band of a passage's probability."""
+    if claim.interval is None:
+        return ""
+    return words.band(claim.interval.low, claim.interval.high, between)
+
+
+def passage_label(claim: Passage, words: Words) -> str:
+    """Write a passage as a label of other tools: number, what, probability, the concepts seen, and flags."""
+    parts = [f"{claim.name}. {claim.what.replace(' / ', '/')} {passage_p(claim, words)}"]
+    if claim.present:
+        parts.append(", ".join(claim.present))
+    if claim.has(BELOW_THRESHOLD):
+        parts.append(words["below"])
+    if claim.flags:
+        parts.append(", ".join(claim.flags))
+    return "; ".join(parts)
+
+
+def citation_sentence(claim: Passage, model: str, words: Words) -> str:
+    """Cite the probability of a span by a model, with its band."""
+    return words.say("cited", p=passage_p(claim, words), model=model)
+
+
+def moved_sentence(claim: Moved, words: Words) -> str:
+    """Say where learning changed a passage's probability, from what to what."""
+    before, after = words.probability(claim.before), words.probability(claim.number or 0.0)
+    return f"{span_ends(claim.time)}: {before} → {after}"
+
+
+def without_sentence(claim: WithoutConcept, words: Words) -> str:
+    """Say what a span's probability is, and what it were without a concept."""
+    numbers = [words.probability(p, "short_hundredth") for p in (claim.before, claim.number or 0.0)]
+    return " → ".join(numbers)
+
+
+def no_passage_sentence(claim: NoPassage, words: Words) -> str:
+    """Say that no passage reaches the threshold."""
+    return words.say("export_none", p=words.probability(claim.number or 0.0))
+
+
+def flagged_sentence(claim: FlaggedTime, words: Words) -> str:
+    """Say which share of a film has a flag."""
+    return words.say("flagged_time", flag=words[f"flag_{claim.what}"], share=words.share(claim.number or 0.0))
+
+
+def windows_sentence(claim: OtherWindows, words: Words) -> str:
+    """Say that the windows are of another length than the clips of the training."""
+    lengths = {"window": words.seconds(claim.number or 0.0), "clip": words.seconds(claim.trained_s)}
+    return words.say("another_window", **lengths)
+
+
+def concept_label(claim: ConceptFound, words: Words) -> str:
+    """Write how well a concept is found, beside chance."""
+    if claim.number is None or claim.chance is None:
+        return words["unknown_ap"]
+    return words.say("ap", ap=words.number(claim.number), chance=words.number(claim.chance))
+
+
+def concept_span_label(name: str, p: float, words: Words) -> str:
+    """Write a concept with its mean probability in a span where it is seen."""
+    return f"{name} {words.number(p)}"
+
+
+def concept_sentence(claim: ConceptFound, words: Words) -> str:
+    """Say how well a concept is found."""
+    return f"{claim.what}: {concept_label(claim, words)}"
+
+
+def staging_sentence(claim: StagingMean, words: Words) -> str:
+    """Write the mean of a variable of staging, with its unit."""
+    return words.say(f"{claim.what}_mean", value=words.number(claim.number or 0.0, claim.digits))
+
+
+def threshold_label(p: float, words: Words) -> str:
+    """Write the threshold of a model beside its line."""
+    return words.say("threshold", value=words.number(p))
+
+
+# --- reasons
+# ---------------------------------------------------------------------------
+def reasons_sentence(reasons: Sequence[Reason], words: Words) -> str:
+    """Say what speaks for a passage and what against it: more or less than usual of which concepts.
+
+    What moves its probability too little is left out. Of a model without usual values, as a tree, the
+    concepts are named alone.
+    """
+    if not reasons:
+        return ""
+    parts = []
+    for key, is_for in (("why_for", True), ("why_against", False)):
+        own = [reason for reason in reasons if reason.moves and reason.is_for == is_for]
+        if own:
+            phrases = "; ".join(reason_phrase(reason, words) for reason in own)
+            parts.append(words.say(key, reasons=phrases))
+    return " ".join(parts) if parts else words.say("why_nothing", least=words.number(0.01))
+
+
+def reason_sentence(claim: Reason, words: Words) -> str:
+    """Say whether a concept speaks for a passage or against it."""
+    return reasons_sentence([claim], words)
+
+
+def reason_phrase(claim: Reason, words: Words) -> str:
+    """Write a reason: more or less than usual of a concept, with its probability beside the usual one."""
+    amount = claim.what
+    if claim.amount:
+        amount = words.say(f"why_{claim.amount}", concept=claim.what)
+    notes = []
+    if claim.usual_p is not None:
+        p, usual = words.probability(claim.p), words.probability(claim.usual_p)
+        is_more = claim.p > claim.usual_p
+        # Means of probabilities and of values may part: then numbers that say the opposite are not printed.
+        if p != usual and is_more == (claim.amount == "more"):
+            notes.append(words.say("why_usual", p=p, usual=usual))
+    if claim.has(NEAR_CHANCE):
+        notes.append(words["why_near_chance"])
+    return f"{amount} ({', '.join(notes)})" if notes else amount
+
+
+def reason_p(claim: Reason, words: Words) -> str:
+    """Write the probability of a concept in a passage, and whether it is absent there."""
+    p = words.probability(claim.p)
+    return p if claim.is_present else words.say("absent", p=p)
+
+
+def reason_p_alone(claim: Reason, words: Words) -> str:
+    """Write the probability of a concept in a span, short."""
+    return words.probability(claim.p, "short_hundredth")
+
+
+def reason_weight(claim: Reason, words: Words) -> str:
+    """Write what a concept adds to the logit, with its sign."""
+    return words.signed(claim.contribution)
+
+
+# --- shares that a model expects
+# ---------------------------------------------------------------------------
+def expected_sentence(claim: ExpectedShare, words: Words) -> str:
+    """Say which share of a film's time a model expects, or why it says none."""
+    if claim.number is None:
+        return no_share_sentence(claim, words)
+    parts = [words.say("expects", share=words.share(claim.number), positive=claim.what)]
+    if claim.interval is not None:
+        parts.append(words.say("expects_bracket", ends=words.shares(claim.interval)))
+    if claim.error is not None:
+        parts.append(words.say("expects_error", error=words.share(claim.error)))
+    return "; ".join(parts)
+
+
+def no_share_sentence(claim: ExpectedShare, words: Words) -> str:
+    """Say why a model has no share of a film."""
+    for condition, key in NO_SHARE.items():
+        if claim.has(condition):
+            levels = words.listed(claim.levels_left_out) if claim.levels_left_out else ""
+            return words.say(key, share=words.share(claim.unlike), levels=levels)
+    return words.say("no_rate", reason=claim.reason)
+
+
+def expected_note(claim: ExpectedShare, words: Words) -> str:
+    """Say what the bracket of a share is, how far shares were off, and what the calibration knows."""
+    parts = [words["no_bracket" if claim.interval is None else "bracket"]]
+    if claim.error is not None and claim.worst_error is not None:
+        off = {"error": words.share(claim.error), "worst": words.share(claim.worst_error)}
+        parts.append(words.say("expected_note", **off))
+    if claim.clips:
+        clips = [f"{n} {level}" for level, n in claim.clips.items()]
+        parts.append(words.say("calibrated_on", clips=words.listed(clips)))
+    return " ".join(parts)
+
+
+def error_sentence(claim: ExpectedShare, words: Words) -> str:
+    """Say how far the shares of films left out were off; empty where that is not known."""
+    if claim.error is None:
+        return ""
+    return words.say("sure_share", error=words.share(claim.error))
+
+
+# --- of people
+# ---------------------------------------------------------------------------
+def experts_sentence(claim: Experts, words: Words) -> str:
+    """Say how far two experts agree on whole films: second by second, and on a film's share."""
+    kappa, rank = words.number(claim.number or 0.0), words.number(claim.rank)
+    return words.say("human", corpus=claim.who[0], kappa=kappa, rank=rank)
+
+
+def experts_note(claim: Experts, words: Words) -> str:
+    """Say how far two experts agree second by second."""
+    return words.say("sure_human", corpus=claim.who[0], kappa=words.number(claim.number or 0.0))
+
+
+def boundaries_sentence(claim: Experts, words: Words) -> str:
+    """Say how seldom experts agree on boundaries."""
+    return words.say("about_4", boundary=words.number(claim.boundary))
+
+
+def experts_caveat(claim: Experts, words: Words) -> str:
+    """Say how far two experts agree second by second, and on boundaries."""
+    known = {"kappa": words.number(claim.number or 0.0), "boundary": words.number(claim.boundary)}
+    return words.say("caveat_human", corpus=claim.who[0], **known)
+
+
+def judged_share_sentence(claim: JudgedShare, words: Words) -> str:
+    """Say whose share of a film it is, with its interval, and how often they called windows positive.
+
+    Of a panel whose judges may agree no better than chance that is said too.
+    """
+    interval = claim.interval
+    text = words.say(
+        "rate_panel" if claim.is_of_panel else "rate_judge",
+        who=words.listed([words.judge(name) for name in claim.who]),
+        share=words.share(claim.number or 0.0),
+        ends=words.shares(interval) if interval else "",
+        level=words.share(interval.level) if interval else "",
+        positives=words.listed([str(n) for n in claim.positives]),
+        n=claim.n,
+        all=claim.n_windows,
+    )
+    if claim.has(AGREE_BY_CHANCE):
+        text = f"{text}; {words['rate_chance']}"
+    return text
+
+
+def judged_share_line(claim: JudgedShare, words: Words) -> str:
+    """Say whose share it is, what a model's probabilities were worth to it, and what it alone expected."""
+    parts = [judged_share_sentence(claim, words)]
+    if claim.worth is not None and claim.worth > claim.n:
+        parts.append(words.say("rate_worth", model=claim.model, worth=round(claim.worth)))
+    if claim.expected is not None:
+        share = words.share(claim.expected)
+        parts.append(words.say("rate_expected", model=claim.model, share=share))
+    line = "; ".join(parts)
+    if claim.definition:
+        return words.say("rate_under", definition=claim.definition[:12], rate=line)
+    return line
+
+
+def judged_share_note(claim: JudgedShare, words: Words) -> str:
+    """Say whose judgements corrected a share, what the model alone expected, and what it was worth."""
+    level = words.share(claim.interval.level) if claim.interval else ""
+    expected = "–" if claim.expected is None else words.share(claim.expected)
+    annotators = words.listed([words.judge(name) for name in claim.who])
+    note = words.say("corrected_note", level=level, annotators=annotators, expected=expected)
+    if claim.worth is not None and claim.worth > claim.n:
+        note = f"{note} {words.say('worth', worth=round(claim.worth))}"
+    return note
+
+
+def so_far_sentence(claim: ShareSoFar, words: Words) -> str:
+    """Say what a film's share lies between whenever its judge stops."""
+    if claim.interval is None:
+        return ""
+    text = words.say(
+        "so_far",
+        positive=claim.what,
+        low=words.share(claim.interval.low),
+        high=words.share(claim.interval.high),
+        level=words.share(claim.interval.level),
+        fixed=words.share(claim.fixed),
+        wide=words.width(claim.interval),
+    )
+    return f"{text} {words['so_far_alike']}" if claim.has(EARLIER_LAW) else text
+
+
+def pair_sentence(claim: PairAgreement, words: Words) -> str:
+    """Say on how many windows two people agree, and their kappa, and where it may be that of chance."""
+    kappa = words["undefined"] if claim.number is None else words.number(claim.number)
+    if claim.interval is not None:
+        kappa += f" [{words.numbers(claim.interval)}]"
+    if claim.has(AGREE_BY_CHANCE):
+        kappa = f"{kappa} ({words['pair_chance']})"
+    who = words.listed([words.judge(name) for name in claim.who])
+    share = words.share(claim.alike / claim.n)
+    return words.say("pair", who=who, alike=claim.alike, n=claim.n, share=share, kappa=kappa)
+
+
+def pairs_sentence(claim: ManyPairs, words: Words) -> str:
+    """Say how far apart the kappas of many pairs are."""
+    if claim.interval is None:
+        return ""
+    ends = {"low": words.number(claim.interval.low), "high": words.number(claim.interval.high)}
+    return words.say("pairs", n=claim.n_pairs, middle=words.number(claim.number or 0.0), **ends)
+
+
+def panel_sentence(claim: PanelAgreement, words: Words) -> str:
+    """Say how far three judges or more agree."""
+    alpha = words.number(claim.number or 0.0)
+    return words.say("judges_alpha", judges=claim.n_judges, n=claim.n_windows, alpha=alpha)
+
+
+def decision_sentence(claim: Decision, words: Words) -> str:
+    """Say who marked a span as what, and whether in sight of the model's score."""
+    key = "decided_agreed" if claim.has(AGREED) else "decided"
+    how = words["decided_blind" if claim.has(BLIND) else "decided_in_sight"]
+    who = words.listed([words.judge(name) for name in claim.who])
+    return words.say(key, title=claim.what, who=who, how=how)
+
+
+def timeline_sentence(claim: TimelineAgreement, words: Words) -> str:
+    """Say how far a model's timelines agree with an annotator."""
+    kappa = words["undefined"] if claim.number is None else words.number(claim.number)
+    if claim.interval is not None:
+        kappa += f" [{words.numbers(claim.interval)}]"
+    return words.say("agrees", model=claim.who[0], annotator=claim.what, kappa=kappa, n=claim.n_films)
+
+
+# --- of several films
+# ---------------------------------------------------------------------------
+def groups_sentence(claims: Sequence[Claim], words: Words) -> str:
+    """Write the groups' shares, as those who judged them would mark, and the trend of years."""
+    shares = [claim for claim in claims if isinstance(claim, GroupShare) and claim.number is not None]
+    if not shares:
+        return words["no_group"]
+    have_same_judges = len({claim.who for claim in shares}) == 1
+    parts = []
+    for claim in shares:
+        judges = "" if have_same_judges else f"{words.listed(claim.who)}: "
+        parts.append(f"{judges}{group_phrase(claim, words)}")
+    trends = [claim for claim in claims if isinstance(claim, GroupChange) and claim.is_by_decade]
+    parts += [later_phrase(claim, words) for claim in trends if claim.number is not None]
+    who = words.listed(shares[0].who) if have_same_judges else words["judges"]
+    level = words.share(shares[0].interval.level) if shares[0].interval else ""
+    return words.say("would_mark", who=who, positive=shares[0].what, level=level, rates="; ".join(parts))
+
+
+def group_value(claim: GroupShare, words: Words) -> str:
+    """Write the share of a group with its interval; a dash where it has none."""
+    share = share_value(claim, words)
+    return f"{share} [{share_ends(claim, words)}]" if claim.interval is not None else share
+
+
+def group_expected(claim: GroupShare, words: Words) -> str:
+    """Write the share that the model alone expects of a group; a dash where it has none."""
+    return NO_NUMBER if claim.expected is None else words.share(claim.expected)
+
+
+def points_value(claim: GroupChange, words: Words) -> str:
+    """Write a change in points of percent, with its interval; a dash where it is not known."""
+    return NO_NUMBER if claim.number is None else words.points(claim.number, claim.interval)
+
+
+def film_share_value(claim: JudgedShare | ExpectedShare, words: Words) -> str:
+    """Write the share of one film among others, with its interval where people judged it."""
+    share = share_value(claim, words)
+    return f"{share} [{share_ends(claim, words)}]" if isinstance(claim, JudgedShare) else share
+
+
+def film_share_note(claim: JudgedShare | ExpectedShare, words: Words) -> str:
+    """Say from how many windows the share of one film among others is, or that it is the model's alone."""
+    if isinstance(claim, JudgedShare):
+        return words.say("windows_judged", n=claim.n)
+    return words["model_only"]
+
+
+def film_share_sentence(title: str, year: str, claim: JudgedShare | ExpectedShare, words: Words) -> str:
+    """Write the share of one film among others beside its title."""
+    return words.say("film_share", title=title, year=year, share=share_value(claim, words))
+
+
+def later_phrase(claim: GroupChange, words: Words) -> str:
+    """Write the trend by ten years."""
+    return words.say("later", points=words.points(claim.number or 0.0, claim.interval))
+
+
+def group_phrase(claim: GroupShare, words: Words) -> str:
+    """Write the share of a group with its interval."""
+    share = words.share(claim.number or 0.0)
+    if claim.interval is not None:
+        share = f"{share} [{words.shares(claim.interval)}]"
+    return words.say("rate_of", share=share, group=words.again(claim.group))
+
+
+def group_sentence(claim: GroupShare, words: Words) -> str:
+    """Say what share of a group's time its judges would mark, or why there is none."""
+    if claim.number is None:
+        return f"{words.again(claim.group)}: {words.again(claim.reason)}"
+    return groups_sentence([claim], words)
+
+
+def change_sentence(claim: GroupChange, words: Words) -> str:
+    """Say by how many points two groups differ, or a share changes, or why that is not known."""
+    change = words.again(claim.change)
+    if claim.number is None:
+        return f"{change}: {words.again(claim.reason)}"
+    points = words.say("points_of", points=words.points(claim.number, claim.interval))
+    note = f"; {words.again(claim.note)}" if claim.note else ""
+    return f"{change}: {points}{note}"
+
+
+def learnt_sentence(claim: LearntChange, words: Words) -> str:
+    """Say how the AUC changed by learning from judgements."""
+    verdict = "learn_same"
+    if claim.interval is not None and claim.interval.low > 0:
+        verdict = "learn_better"
+    elif claim.interval is not None and claim.interval.high < 0:
+        verdict = "learn_worse"
+    difference = words["undefined"]
+    if claim.number is not None:
+        difference = words.difference(claim.number, claim.interval)
+    return words.say(
+        "learn_change",
+        which=words["learn_judged" if claim.is_of_judged else "learn_corpus"],
+        verdict=words[verdict],
+        difference=difference,
+        n=claim.n_films,
+        few=words["learn_few"] if claim.n_films < LEAST_OF_INTERVAL else "",
+    )
+
+
+SENTENCES: Final[Mapping[type[Claim], Callable[[Any, Words], str]]] = {
+    Title: title_sentence,
+    Evidence: evidence_sentence,
+    JudgedTime: judged_sentence,
+    MarkedPassages: marked_sentence,
+    Reason: reason_sentence,
+    Passage: passage_sentence,
+    ExpectedShare: expected_sentence,
+    Moved: moved_sentence,
+    NoPassage: no_passage_sentence,
+    FlaggedTime: flagged_sentence,
+    OtherWindows: windows_sentence,
+    ConceptFound: concept_sentence,
+    StagingMean: staging_sentence,
+    WithoutConcept: without_sentence,
+    Experts: experts_sentence,
+    PairAgreement: pair_sentence,
+    ManyPairs: pairs_sentence,
+    PanelAgreement: panel_sentence,
+    JudgedShare: judged_share_line,
+    ShareSoFar: so_far_sentence,
+    Decision: decision_sentence,
+    TimelineAgreement: timeline_sentence,
+    GroupShare: group_sentence,
+    GroupChange: change_sentence,
+    LearntChange: learnt_sentence,
+}
+"""Kind of claim -> the function that writes it."""

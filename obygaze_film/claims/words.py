@@ -1,0 +1,180 @@
+"""Write texts and numbers in a language: how a share, a probability, an interval and a time are written."""
+
+import math
+import tomllib
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, Final
+
+from obygaze_film.claims.kinds import Interval
+from obygaze_film.notes import Said, texts
+from obygaze_film.schema import FLAGS
+from obygaze_models.report import asset
+
+LANGUAGES: Final = ("en", "fr")
+
+SHORT_S: Final = 120.0
+"""Below it a length of time is written in seconds."""
+
+LEAST_P: Final = 0.005
+"""A probability below it rounds to 0, and is not written so."""
+
+TEXTS: Final = (("claims", "obygaze_film.claims"), ("film", "obygaze_film.page"))
+"""Files of texts, and their packages: of sentences, and of the page and the desk."""
+
+
+@cache
+def texts_of(language: str) -> dict[str, str]:
+    """Read the texts of a language, by name: sentences, pages, and notes."""
+    found = dict(texts(language))
+    for name, package in TEXTS:
+        found |= tomllib.loads(asset(f"{name}.{language}.toml", package))
+    return found
+
+
+class Words:
+    """Texts and numbers in one language.
+
+    Parameters
+    ----------
+    language : str
+        One of `LANGUAGES`.
+
+    Examples
+    --------
+    >>> from obygaze_film.claims import Words
+    >>> words = Words("en")
+    >>> words.share(0.165), words.share(0.001), words.share(0.999), words.duration(119.0)
+    ('16%', '<1%', '>99%', '119 s')
+    """
+
+    def __init__(self, language: str) -> None:
+        self.language = language
+        self._texts = texts_of(language)
+
+    def __getitem__(self, key: str) -> str:
+        return self._texts[key]
+
+    def say(self, key: str, **values: object) -> str:
+        """Fill a text."""
+        return self._texts[key].format(**values)
+
+    def again(self, note: Any) -> Any:
+        """Write a note in this language; what is none stays as it is."""
+        if not isinstance(note, Said):
+            return note
+        values = {name: self.again(value) for name, value in note.values.items()}
+        return self.say(note.key, **values)
+
+    def starting(self, prefix: str) -> dict[str, str]:
+        """Return the texts of a script: those whose names begin so, by the rest of their names."""
+        shown = {"decimal": self._texts["decimal"]}
+        for name, text in self._texts.items():
+            if name.startswith(prefix):
+                shown[name.removeprefix(prefix)] = text
+        return shown
+
+    # --- numbers
+    # -----------------------------------------------------------------------
+    def number(self, value: float, digits: int = 2) -> str:
+        """Write a number with two decimals."""
+        return f"{value:.{digits}f}".replace(".", self._texts["decimal"])
+
+    def signed(self, value: float) -> str:
+        """Write a number with its sign (a true minus); a number that rounds to 0 has no sign."""
+        text = self.number(abs(value))
+        if float(f"{value:.2f}") == 0:
+            return text
+        return f"−{text}" if value < 0 else f"+{text}"
+
+    def probability(self, p: float, least: str = "hundredth") -> str:
+        """Write a probability; one that rounds to 0 is below 0.01."""
+        return self.number(p) if p >= LEAST_P else self[least]
+
+    def band(self, low: float, high: float, between: str) -> str:
+        """Write an interval of probabilities; empty where even its upper end rounds to 0."""
+        if high < LEAST_P:
+            return ""
+        first = self.number(low) if low >= LEAST_P else f"<{self.number(0.01)}"
+        return f"{first}{between}{self.number(high)}"
+
+    def spoken(self, p: float, low: float, high: float) -> str:
+        """Write a probability and its band as the page's script does."""
+        if high < LEAST_P:
+            return self["probability_low"]
+        numbers = [self.probability(value) for value in (p, low, high)]
+        return self["probability_band"].format(*numbers)
+
+    def share(self, value: float) -> str:
+        """Write a share as a whole percentage, NaN as a dash; only 0 is written as 0, and only 1 as all."""
+        if math.isnan(value):
+            return "–"
+        text = f"{100 * value:.0f}"
+        if text == "0" and value > 0:
+            text = "<1"
+        elif text == "100" and value < 1:
+            text = ">99"
+        return self._texts["percent"].format(text)
+
+    def width(self, interval: Interval) -> str:
+        """Write the width of an interval of shares."""
+        return self.share(interval.high - interval.low)
+
+    def shares(self, interval: Interval, between: str = ", ") -> str:
+        """Write the ends of an interval of shares."""
+        return f"{self.share(interval.low)}{between}{self.share(interval.high)}"
+
+    def numbers(self, interval: Interval, between: str = ", ") -> str:
+        """Write the ends of an interval of numbers."""
+        return f"{self.number(interval.low)}{between}{self.number(interval.high)}"
+
+    def points(self, value: float, interval: Interval | None) -> str:
+        """Write a difference of shares with its interval, in points of percent."""
+        numbers = [value] if interval is None else [value, interval.low, interval.high]
+        written = []
+        for each in numbers:
+            text = self.number(100 * each, 1)
+            written.append(text.replace("-", "−") if text.startswith("-") else f"+{text}")
+        if interval is None:
+            return written[0]
+        return f"{written[0]} [{written[1]}, {written[2]}]"
+
+    def difference(self, value: float, interval: Interval | None) -> str:
+        """Write a difference with three decimals and a sign, and its interval."""
+        numbers = [value] if interval is None else [value, interval.low, interval.high]
+        written = [f"{each:+.3f}".replace("-", "−").replace(".", self._texts["decimal"]) for each in numbers]
+        if interval is None:
+            return written[0]
+        return f"{written[0]} [{written[1]}, {written[2]}]"
+
+    def duration(self, seconds: float) -> str:
+        """Write a length of time in whole minutes, or in seconds."""
+        if seconds < SHORT_S:
+            return self._texts["seconds"].format(round(seconds))
+        return self.say("minutes_of", n=round(seconds / 60))
+
+    def seconds(self, value: float) -> str:
+        """Write seconds, with decimals only if needed."""
+        return self.number(value, 0 if float(value).is_integer() else 2)
+
+    # --- names
+    # -----------------------------------------------------------------------
+    def listed(self, names: Sequence[str]) -> str:
+        """Join names."""
+        if len(names) == 1:
+            return names[0]
+        return f"{', '.join(names[:-1])} {self._texts['and']} {names[-1]}"
+
+    def flags(self, cell: str) -> str:
+        """Name the flags of a cell."""
+        return ", ".join(self[f"flag_{flag}"] for flag in cell.split(";") if flag in FLAGS)
+
+    def judge(self, name: str) -> str:
+        """Write the name of a judge, who may have none."""
+        return name or self["no_name"]
+
+
+def clock(seconds: float) -> str:
+    """Write a time as h:mm:ss."""
+    whole = int(seconds + 1e-6)
+    return f"{whole // 3600}:{whole // 60 % 60:02d}:{whole % 60:02d}"

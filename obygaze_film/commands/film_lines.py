@@ -1,0 +1,74 @@
+"""Print what is claimed of a scored film on a terminal, line by line."""
+
+from typing import TYPE_CHECKING
+
+from obygaze_features.manifest import counted
+from obygaze_film.claims import Words, phrases
+from obygaze_film.claims.of_film import (
+    counted_passages,
+    expected_share,
+    film_title,
+    flagged_times,
+    judged_time,
+    marked_passages,
+    model_evidence,
+    other_windows,
+)
+
+if TYPE_CHECKING:
+    from obygaze_film.schema import ModelRecord
+    from obygaze_film.timeline import Timeline
+
+
+def first_lines(film: "Timeline", words: Words) -> list[str]:
+    """Write a film's title, and which passages its first model marks."""
+    lines = [phrases.title_sentence(film_title(film.record), words)]
+    model = film.model()
+    marked = marked_passages(model, film.segments(model.key), judged_time(model, film.time(model.key)))
+    if marked is not None:
+        lines.append(phrases.marked_sentence(marked, words))
+    return lines
+
+
+def lines_of_film(film: "Timeline", words: Words) -> list[str]:
+    """Write a film's title, the evidence of its models, what they mark and expect, and what was scored."""
+    title, *marked = first_lines(film, words)
+    lines = [title]
+    lines += [_evidence(model, words) for model in film.record.models]
+    lines += [f"  {line}" for line in marked]
+    lines.append(f"  {_windows(film, words)}")
+    for model in film.record.models:
+        lines += _lines_of_model(film, model, words)
+    return lines
+
+
+def _evidence(model: "ModelRecord", words: Words) -> str:
+    return f"  {model.key}: {phrases.evidence_sentence(model_evidence(model), words)}"
+
+
+def _windows(film: "Timeline", words: Words) -> str:
+    """Write how many windows were scored, and how many rows the timeline has."""
+    record, windows = film.record, film.record.windows
+    text = f"{windows.n} windows of {words.seconds(windows.window_s)} s"
+    if windows.n_missing:
+        text += f" ({windows.n_missing} without features)"
+    if record.rows.kind == "shots" and record.shots is not None:
+        return f"{text}, {counted(record.shots.n, 'shot')} in {counted(record.rows.n, 'row')}"
+    return f"{text}, {record.rows.n} rows ({record.rows.kind})"
+
+
+def _lines_of_model(film: "Timeline", model: "ModelRecord", words: Words) -> list[str]:
+    """Write the share that a model expects, its passages, and the parts of the film's time."""
+    judged = judged_time(model, film.time(model.key))
+    expected = phrases.expected_sentence(expected_share(model, film.rows(model.key)), words)
+    line = f"  {model.key} ({model.task}): {expected.removesuffix('.')}"
+    if model.threshold_p is not None:
+        count = counted_passages(model, film.segments(model.key), judged)
+        line = f"{line}; {phrases.marked_count(count, words)}"
+    lines = [line]
+    windows = other_windows(model, film.record.windows)
+    if windows is not None:
+        lines.append(f"    {phrases.windows_sentence(windows, words)}")
+    lines.append(f"    {phrases.judged_sentence(judged, words)}")
+    lines += [f"    {phrases.flagged_sentence(claim, words)}" for claim in flagged_times(model, judged)]
+    return lines

@@ -1,0 +1,87 @@
+"""Lay out compared films as a report: groups, differences and the trend, and the films by year."""
+
+from typing import Final
+
+import pandas as pd
+
+from obygaze_features.manifest import counted
+from obygaze_film.claims import Words, document, group_claims
+from obygaze_film.claims.phrases import groups_sentence
+from obygaze_film.film_groups import ALL, FilmComparison
+from obygaze_film.notes import said
+from obygaze_models.report import Block, Column, Report, block, interval, number, signed
+
+NOTES: Final = (said("note_share"), said("note_worth"))
+
+SHARE: Final[Column] = ("share of time [95 %]", ("value", "low", "high"), interval)
+CHANGE: Final[Column] = ("share of time [95 %]", ("value", "low", "high"), signed)
+WINDOWS: Final[Column] = ("windows", "n_windows", str)
+EXPECTED: Final[Column] = ("model alone", "expected", number)
+COUNTS: Final[tuple[Column, ...]] = (
+    ("films", "n_films", str),
+    ("judged", "n_judged", str),
+    ("by", "judges", str),
+)
+
+
+def comparison_report(compared: FilmComparison) -> Report:
+    """Make a report: a table of groups, one of differences and the trend, and one of films by year."""
+    group: Column = (compared.by, "group", str)
+    worth: Column = ("worth", "worth", _whole)
+    of_groups: list[Column] = [group, *COUNTS, WINDOWS, SHARE, worth, EXPECTED, ("no rate", "reason", str)]
+    of_changes: list[Column] = [
+        ("change", "change", str),
+        *COUNTS,
+        CHANGE,
+        ("note", "note", str),
+        ("none", "reason", str),
+    ]
+    of_films: list[Column] = [("year", "year", str), ("film", "title", str), group, WINDOWS, SHARE, EXPECTED]
+    films = _films(compared)
+    tables = {"Groups": compared.groups, "Changes": compared.changes, "Films": films}
+    columns = {"Groups": of_groups, "Changes": of_changes, "Films": of_films}
+    title = counted(len(compared.films), "film")
+    if compared.by != ALL:
+        title = f"{title} by {compared.by}"
+    blocks: list[Block] = []
+    data = []
+    for name, table in tables.items():
+        data.append(table.assign(table=name))
+        if len(table):
+            blocks.append(block(name, columns[name], table.to_dict("records")))
+    claims = group_claims(compared)
+    record = {"by": compared.by, "positive": compared.positive, "model": compared.model}
+    return Report(
+        name="film-compare",
+        title=title,
+        notes=(*NOTES, *compared.notes),
+        blocks=tuple(blocks),
+        data=pd.concat(data, ignore_index=True),
+        record={**record, "claims": [document(claim) for claim in claims]},
+        answers=(groups_sentence(claims, Words("en")),),
+    )
+
+
+def _whole(value: float) -> str:
+    return number(value, 0)
+
+
+def _films(compared: FilmComparison) -> pd.DataFrame:
+    """Make the table of films."""
+    rows = []
+    for film in compared.films:
+        row = {
+            "movie": film.timeline.movie,
+            "year": film.facts["year"],
+            "title": film.facts["title"],
+            "group": film.group,
+            "n_windows": film.sample.n,
+            "expected": film.expected,
+            "value": float("nan"),
+            "low": float("nan"),
+            "high": float("nan"),
+        }
+        if film.rate is not None:
+            row |= {"value": film.rate.value, "low": film.rate.low, "high": film.rate.high}
+        rows.append(row)
+    return pd.DataFrame(rows)

@@ -1,0 +1,361 @@
+"""Claims: no number of a sentence but from a claim, and each equal to what the raw data give."""
+
+import ast
+import re
+from dataclasses import fields, replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace as changed
+
+import obygaze_film
+from obygaze_film.claims import LANGUAGES, Claim, Words, document, film_claims, kinds, phrases, rate_claims
+from obygaze_film.claims.kinds import AGREE_BY_CHANCE, NEAR_CHANCE
+from obygaze_film.judged_rate import FilmRates, kappa_interval
+from obygaze_film.schema import CorrectedRate, JudgesAgreement
+from obygaze_models.prediction import mean_probability
+from tests.film.page.invented import invented_film, with_model
+from tests.film.saying import first_sentence
+
+ROOM = Path(obygaze_film.__file__).parent
+
+MODULES = {
+    ".".join(path.relative_to(ROOM.parent).with_suffix("").parts).removesuffix(".__init__"): path
+    for path in ROOM.rglob("*.py")
+}
+
+
+# --- where sentences come from
+# ---------------------------------------------------------------------------
+def run_time_nodes(path):
+    """Give the nodes of a module but for what only type checkers read."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    typed = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            for part in node.body:
+                typed |= {id(one) for one in ast.walk(part)}
+    return [node for node in ast.walk(tree) if id(node) not in typed]
+
+
+def imports_of(path, modules):
+    """Name the modules that a module imports at run time, inside functions too."""
+    found = set()
+    for node in run_time_nodes(path):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                whole = f"{node.module}.{alias.name}"
+                found.add(whole if whole in modules else node.module)
+    return found & modules.keys()
+
+
+def circle_in(imports):
+    """Find modules that import each other in a circle; empty if there are none."""
+    left = {name: set(needed) for name, needed in imports.items()}
+    while True:
+        free = [name for name, needed in left.items() if not needed & left.keys()]
+        if not free:
+            return sorted(left)
+        for name in free:
+            del left[name]
+
+
+def test_no_modules_of_films_import_each_other_in_a_circle_at_run_time():
+    assert circle_in({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == ["a", "b", "c", "d"]
+    assert circle_in({name: imports_of(path, MODULES) for name, path in MODULES.items()}) == []
+
+
+def test_what_is_recorded_and_computed_knows_no_words():
+    """Only pages, exports, reports and commands may print claims; what they are computed from may not."""
+    names = (
+        "schema",
+        "segments",
+        "film_time",
+        "timeline",
+        "score",
+        "comparison",
+        "judged_rate",
+        "film_groups",
+    )
+    writers = ("obygaze_film.claims", "obygaze_film.page")
+    for name in names:
+        imported = imports_of(MODULES[f"obygaze_film.{name}"], MODULES)
+        assert not [module for module in imported if module.startswith(writers)], name
+
+
+WRITERS = (
+    *("number", "numbers", "signed", "difference", "points", "probability", "band", "spoken"),
+    *("share", "shares", "width", "duration"),
+)
+"""Methods of `Words` that write numbers of claims."""
+
+MAY_FORMAT = {
+    "obygaze_film.commands.film_open": "megabytes of the cache",
+    "obygaze_film.segments": "cells of segments.csv",
+    "obygaze_film.exchange.table": "cells of a table",
+    "obygaze_film.exchange.eaf": "ends of a vocabulary's bins",
+    "obygaze_film.exchange.tiers": "the probability of a row, alone",
+    "obygaze_film.windows_to_judge": "cells of a table to fill in",
+    "obygaze_film.page.charts": "places in a drawing",
+}
+"""Modules that write decimals, and of what: none of them is in a sentence."""
+
+DECIMALS = re.compile(r"\.\d+[f%]|%")
+
+
+def formatted_in(path):
+    """Give the places of a module that write a number with decimals, as a percentage, or by `Words`."""
+    for node in run_time_nodes(path):
+        if isinstance(node, ast.FormattedValue) and node.format_spec is not None:
+            spec = "".join(ast.unparse(part) for part in node.format_spec.values)
+            if DECIMALS.search(spec):
+                yield ast.unparse(node)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            is_of_words = ast.unparse(node.func.value).rpartition(".")[2] in {"words", "ENGLISH", "Words"}
+            if (node.func.attr in WRITERS and is_of_words) or (
+                node.func.attr == "format" and DECIMALS.search(ast.unparse(node.func.value))
+            ):
+                yield ast.unparse(node)
+
+
+def test_no_other_module_of_films_writes_such_a_number_into_a_sentence(tmp_path):
+    breach = tmp_path / "breach.py"
+    lines = ["f'{share:.0%} of the film'", "words.say('x', p=words.probability(p))", "f'{p:.2f}'"]
+    breach.write_text("\n".join(lines))
+    assert len([*formatted_in(breach)]) == 3
+    found = {name: [*formatted_in(path)] for name, path in MODULES.items()}
+    outside = {
+        name for name, places in found.items() if places and not name.startswith("obygaze_film.claims")
+    }
+    assert outside == MAY_FORMAT.keys()
+    sentences = [place for name in MAY_FORMAT for place in found[name] if re.search(r"words\.", place)]
+    assert sentences == []
+
+
+def test_no_template_writes_such_a_number_into_a_text():
+    """A cell may hold a number alone; `w.say` and joined texts may not."""
+    for path in (ROOM / "page" / "assets").glob("*.j2"):
+        text = path.read_text(encoding="utf-8")
+        for inside in re.findall(r"w\.say\(.*?\)\s*(?:}}|%})", text):
+            assert not re.search(rf"w\.({'|'.join(WRITERS)})\(", inside), (path.name, inside)
+        assert not re.search(r"(:\.\d|%\.\d|\d%\").*format", text), path.name
+        assert not re.search(rf"~\s*w\.({'|'.join(WRITERS)})\(|w\.({'|'.join(WRITERS)})\([^)]*\)\s*~", text)
+
+
+def test_each_kind_of_claim_has_one_function_and_a_name_of_its_own():
+    every = [kind for kind in vars(kinds).values() if isinstance(kind, type) and issubclass(kind, Claim)]
+    every.remove(Claim)
+    assert set(phrases.SENTENCES) == set(every)
+    assert len(set(phrases.SENTENCES.values())) == len({kind.KIND for kind in every}) == len(every)
+    for kind in every:
+        assert {"who", "what", "time", "number", "interval", "conditions"} <= {
+            one.name for one in fields(kind)
+        }
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_claim_of_a_film_is_a_document_and_a_sentence(language):
+    film = invented_film(n_rows=60, duration_s=600.0)
+    claims = film_claims(film)
+    for claim in claims:
+        found = document(claim)
+        assert (found["claim"], found["number"]) == (claim.KIND, claim.number)
+        assert phrases.sentence(claim, Words(language))
+
+
+# --- numbers of films
+# ---------------------------------------------------------------------------
+@st.composite
+def films(draw):
+    """A film of any hatched, black and credited share, whose concepts weigh either way, at any threshold."""
+    hatched = draw(st.floats(0, 1))
+    black = draw(st.floats(0, 0.5))
+    film = invented_film(
+        n_rows=draw(st.integers(12, 60)),
+        duration_s=draw(st.sampled_from([47.0, 600.0, 5400.0])),
+        seed=draw(st.integers(0, 50)),
+        unlike=((0.0, hatched),) if hatched else (),
+    )
+    table = film.table.copy()
+    rng = np.random.default_rng(draw(st.integers(0, 50)))
+    names = [concept.name for concept in film.model().concepts]
+    weights = draw(st.lists(st.floats(-2, 2), min_size=len(names), max_size=len(names)))
+    table["logit"] = table["base_contribution"].fillna(-2.1)
+    for name, weight in zip(names, weights, strict=True):
+        added = weight * table[f"{name}_value"]
+        table["logit"] += added
+        table[f"{name}_contribution"] = np.where(table["p"].isna(), np.nan, added)
+    is_black = rng.random(len(table)) < black
+    table.loc[is_black, "flags"] = [f"{flags};black".strip(";") for flags in table.loc[is_black, "flags"]]
+    shown = table["p"].notna() & ~is_black
+    draws = np.array(film.model().calibration.draws)
+    p = np.where(shown, mean_probability(draws, table["logit"].to_numpy()), np.nan)
+    table["p"], table["p_low"], table["p_high"] = p, p * 0.9, 1 - (1 - p) * 0.9
+    concepts = [changed(one, usual=draw(st.floats(-0.5, 0.5))) for one in film.model().concepts]
+    # Where a concept is at its usual value it adds nothing.
+    for concept, weight in zip(concepts, weights, strict=True):
+        off = weight * concept.usual
+        table[f"{concept.name}_contribution"] -= off
+        table["base_contribution"] += off
+    threshold_p = draw(st.floats(0.05, 0.95))
+    return with_model(replace(film, table=table), concepts=concepts, threshold_p=threshold_p)
+
+
+def numbers_in(text, words):
+    """Give the numbers of a sentence as written, the language's point and percent apart."""
+    return re.findall(rf"\d+(?:\{words['decimal']}\d+)?", text)
+
+
+@settings(max_examples=40, deadline=None)
+@given(films(), st.sampled_from(LANGUAGES))
+def test_the_parts_of_the_time_add_up_and_the_first_sentence_has_their_numbers(film, language):
+    words, rows = Words(language), film.rows()
+    seconds = (rows["end_s"] - rows["start_s"]).to_numpy()
+    is_nothing = rows["flags"].str.contains("black|credits").to_numpy()
+    is_judged = rows["p"].notna().to_numpy() & ~is_nothing
+    parts = [seconds[is_judged].sum(), seconds[~is_judged & ~is_nothing].sum(), seconds[is_nothing].sum()]
+    (claim,) = [one for one in film_claims(film) if isinstance(one, kinds.JudgedTime)]
+    assert [claim.judged_s, claim.unlike_s, claim.nothing_s] == pytest.approx(parts, abs=1e-6)
+    assert sum(parts) == pytest.approx(film.record.duration_s)
+    line = phrases.sentence(claim, words)
+    for part in parts:
+        assert words.duration(part) in line
+        assert words.share(part / sum(parts)) in line
+    sentence = first_sentence(film, language=language)
+    assert bool(sentence) == bool(is_judged.any())
+    if not sentence:
+        return
+    reached = film.segments().query("reaches == 1")
+    expected = [words.duration(parts[0])]
+    if parts[1] + parts[2] >= 0.5:
+        expected.append(words.share(parts[0] / sum(parts)))
+    marked_s = 0.0
+    for row in reached.to_dict("records"):
+        inside = is_judged & (rows["start_s"] >= row["start_s"]) & (rows["end_s"] <= row["end_s"])
+        marked_s += seconds[inside].sum()
+    if len(reached):
+        expected.append(words.duration(marked_s))
+    if len(reached) > 1:
+        expected.append(str(len(reached)))
+    before = sentence.split(" : " if language == "fr" else ": ")[0]
+    given = [one for text in expected for one in numbers_in(text, words)]
+    assert sorted(numbers_in(before, words)) == sorted(given)
+    assert (parts[1] > 0.2 * (parts[0] + parts[1])) == (words["sentence_of_these"] in sentence)
+
+
+@settings(max_examples=40, deadline=None)
+@given(films(), st.sampled_from(LANGUAGES))
+def test_each_reason_has_the_direction_and_the_numbers_of_the_raw_rows(film, language):
+    words, rows, model = Words(language), film.rows(), film.model()
+    draws = np.array(model.calibration.draws)
+    usual = {concept.name: concept for concept in model.concepts}
+    for claim in film_claims(film):
+        if not isinstance(claim, kinds.Passage):
+            continue
+        inside = rows[(rows["start_s"] >= claim.time.start_s) & (rows["end_s"] <= claim.time.end_s)]
+        inside = inside[inside["p"].notna() & ~inside["flags"].str.contains("black|credits")]
+        weights = (inside["end_s"] - inside["start_s"]).to_numpy()
+        p = np.average(mean_probability(draws, inside["logit"].to_numpy()), weights=weights)
+        assert claim.number == pytest.approx(p)
+        assert words.probability(p) in phrases.passage_p(claim, words)
+        for reason in claim.reasons:
+            weighed = np.average(inside[f"{reason.what}_contribution"], weights=weights)
+            value = np.average(inside[f"{reason.what}_value"], weights=weights)
+            moved = inside["logit"] - inside[f"{reason.what}_contribution"]
+            at_usual = np.average(mean_probability(draws, moved.to_numpy()), weights=weights)
+            assert reason.contribution == pytest.approx(weighed, abs=1e-4)
+            assert reason.number == pytest.approx(p - at_usual, abs=1e-4)
+            assert reason.amount == ("more" if value > usual[reason.what].usual else "less")
+            said = phrases.sentence(reason, words)
+            if abs(p - at_usual) < 0.0098:
+                assert reason.what not in said
+            elif abs(p - at_usual) > 0.0102:
+                side = "why_for" if p > at_usual else "why_against"
+                assert said.startswith(words.say(side, reasons="|").split("|")[0])
+                assert words.say(f"why_{reason.amount}", concept=reason.what) in said
+                assert reason.has(NEAR_CHANCE) == usual[reason.what].is_near_chance
+                assert (words["why_near_chance"] in said) == reason.has(NEAR_CHANCE)
+
+
+# --- numbers of judges
+# ---------------------------------------------------------------------------
+@st.composite
+def judged_alike(draw):
+    """Calls of two judges on the same windows, from agreeing worse than chance to in all."""
+    n = draw(st.integers(10, 60))
+    rng = np.random.default_rng(draw(st.integers(0, 1000)))
+    share, agreement = draw(st.floats(0.05, 0.95)), draw(st.floats(0, 1))
+    one = rng.random(n) < share
+    other = np.where(rng.random(n) < agreement, one, ~one)
+    return one, other
+
+
+def kappa_of(one, other):
+    """Cohen's kappa by its definition; NaN where both say one thing of all."""
+    observed = (one == other).mean()
+    chance = one.mean() * other.mean() + (~one).mean() * (~other).mean()
+    return (observed - chance) / (1 - chance) if chance < 1 else np.nan
+
+
+@settings(max_examples=60, deadline=None)
+@given(judged_alike(), st.sampled_from(LANGUAGES))
+def test_what_is_said_of_judges_are_the_numbers_of_their_calls(calls, language):
+    one, other = calls
+    kappa = kappa_of(one, other)
+    assume(np.isnan(kappa) or kappa >= -0.25)
+    interval = kappa_interval(one, other)
+    known = [None if np.isnan(value) else value for value in (interval.mean, interval.low, interval.high)]
+    pair = JudgesAgreement(["AB", "CD"], len(one), int((one == other).sum()), *known)
+    value, low, high = float((one.mean() + other.mean()) / 2), 0.1, 0.9
+    panel = CorrectedRate(
+        model="m", value=value, low=min(low, value), high=max(high, value), level=0.95, method="wilson",
+        n=len(one), n_positive=int((one & other).sum()), n_rows=99, worth=None, expected=None,
+        annotators=["AB", "CD"], positives=[int(one.sum()), int(other.sum())], agreement=[pair],
+    )  # fmt: skip
+    found = FilmRates((panel,), (pair,), None, "", ())
+    share, agreed = rate_claims(found)
+    words = Words(language)
+    line, told = phrases.sentence(share, words), phrases.sentence(agreed, words)
+    assert words.share((one.mean() + other.mean()) / 2) in line
+    assert {str(one.sum()), str(other.sum()), str(len(one))} <= set(numbers_in(line, words))
+    assert {str((one == other).sum()), str(len(one))} <= set(numbers_in(told, words))
+    assert words.share((one == other).mean()) in told
+    if np.isnan(kappa):
+        assert words["undefined"] in told
+    else:
+        assert words.number(kappa) in told
+    may_be_chance = np.isnan(kappa) or interval.low <= 0
+    assert share.has(AGREE_BY_CHANCE) == agreed.has(AGREE_BY_CHANCE) == may_be_chance
+    assert (words["rate_chance"] in line) == (words["pair_chance"] in told) == may_be_chance
+
+
+def test_groups_say_the_numbers_of_their_table():
+    groups = pd.DataFrame(
+        {
+            "group": ["1950s", "1960s", "1970s"],
+            "n_films": [9, 8, 3],
+            "n_judged": [6, 5, 1],
+            "judges": ["AB", "AB", "AB"],
+            "n_windows": [60, 50, 10],
+            "value": [0.304, 0.995, np.nan],
+            "low": [0.201, 0.9, np.nan],
+            "high": [0.418, 0.9999, np.nan],
+            "worth": [70.0, 50.0, np.nan],
+            "expected": [0.2, 0.3, np.nan],
+            "reason": ["", "", "1 of 3 films judged"],
+        }
+    )
+    compared = SimpleNamespace(groups=groups, changes=pd.DataFrame(), positive="S")
+    claims = obygaze_film.claims.group_claims(compared)
+    assert phrases.groups_sentence(claims, Words("en")) == (
+        "AB would mark as S (95% intervals): 30% [20%, 42%] of the time of 1950s; "
+        ">99% [90%, >99%] of the time of 1960s."
+    )
+    assert phrases.sentence(claims[2], Words("en")) == "1970s: 1 of 3 films judged"
