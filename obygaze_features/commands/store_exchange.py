@@ -270,7 +270,7 @@ def import_(
         if "left_out" in about:
             click.echo(f"left out: {about['left_out']}", err=True)
     group = of.open_store(path)[name]
-    shapes = {array_name: list(group.shape(array_name)[1:]) for array_name in group.arrays}
+    shapes = {array_name: list(group.clip_shape(array_name)) for array_name in group.arrays}
     answer = sealed_result(path, arrays=shapes)
     sizes = ", ".join(_size_in_words(array_name, shape) for array_name, shape in shapes.items())
     if rate is not None:
