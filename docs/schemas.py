@@ -16,6 +16,7 @@ from obygaze_features.schema import END, Hex64, Licence, SomeText, Text
 from obygaze_features.store.format import (
     ARRAYS,
     FEATURE_ARRAYS,
+    RAGGED_ARRAYS,
     SPEC_VERSION,
     STATUSES,
     TIME_ARRAYS,
@@ -35,6 +36,7 @@ _SECONDS: Schema = {
 _DIGEST: Schema = {"description": "SHA-256, or nothing", "type": "string", "pattern": "^([0-9a-f]{64})?$"}
 _TEXT: Schema = {"type": "string"}
 _SIZES: Schema = {"type": "array", "items": {"type": "integer", "minimum": 1}}
+_SHAPE: Schema = {"type": "array", "items": {"type": "integer", "minimum": 0}}
 _BYTES: Schema = {
     "properties": {
         "name": {"const": "bytes"},
@@ -153,7 +155,7 @@ def _array() -> Schema:
     common = _object(
         zarr_format={"const": 3},
         node_type={"const": "array"},
-        shape=_SIZES,
+        shape=_SHAPE,  # 0: a ragged array of clips without any features
         data_type={},
         chunk_grid=grid,
         chunk_key_encoding=keys,
@@ -164,16 +166,19 @@ def _array() -> Schema:
     return {
         "description": "zarr.json of one of the arrays of a sealed store",
         **common,
-        "anyOf": [_kind(kind) for kind in ARRAYS.values()],
+        "anyOf": [
+            *(_kind(kind.name, kind) for kind in ARRAYS.values()),
+            *(_kind(f"{kind.name} of a ragged group", kind) for kind in RAGGED_ARRAYS.values()),
+        ],
     }
 
 
-def _kind(kind: ArrayKind) -> Schema:
+def _kind(title: str, kind: ArrayKind) -> Schema:
     dims = [list(kind.dims)]
-    if kind.name == "frames":
+    if kind.name == "frames" and kind.dims[0] == "clip":
         dims.append(["clip", "tubelet", "feature"])
     return {
-        "title": kind.name,
+        "title": title,
         "properties": {
             "dimension_names": {"enum": dims},
             "data_type": {"enum": list(kind.dtypes)},
@@ -268,6 +273,13 @@ def _journal(sha256: Schema) -> Schema:
             "description": "Group -> why it has no features of the clip",
             "type": "object",
             "additionalProperties": {"type": "string", "minLength": 1},
+        },
+        frames={
+            "description": "Ragged group -> where its frames of the clip are: the first, and how many",
+            "type": "object",
+            "additionalProperties": _items(
+                {"type": "integer", "minimum": 0}, {"type": "integer", "minimum": 1}
+            ),
         },
     )
     rows: Schema = {"type": "array", "items": {**row, "required": required, "additionalProperties": False}}

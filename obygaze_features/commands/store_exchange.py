@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import click
 
@@ -27,7 +27,7 @@ from obygaze_features.signatures import Force, argument, command, option
 from obygaze_features.text import first_few
 
 if TYPE_CHECKING:
-    from obygaze_features.exchange.import_items import FileContent
+    from obygaze_features.exchange.import_items import FileContent, ImportItem
 
 
 _FIELD = re.compile(r"\{(\w*)\}")
@@ -88,6 +88,7 @@ def open_source(
     asked: Sequence[str],
     labels: Collection[str],
     clips: Collection[str],
+    times: str | None,
 ) -> "AbstractContextManager[FileContent]":
     """Open the source, which gives name -> features and the provenance the file states."""
     from obygaze_features.exchange.array_choice import ArrayChoice
@@ -97,13 +98,16 @@ def open_source(
 
     if ids is not None and kind != "table":
         raise click.UsageError(f"--ids is for --from table; the files of --from {kind} are named after clips")
+    beside = None if _is_pattern(times) else times
+    if times is not None and kind == "table":
+        raise click.UsageError("--times is for files and groups of one clip; a table has them as time_s")
     if not source.is_dir():
         open_regular(source).close()  # libraries open the name themselves, and would wait for a pipe
     if kind == "hdf5":
-        return hdf5_items(source, asked, {name.rpartition("/")[2] for name in clips})
+        return hdf5_items(source, asked, {name.rpartition("/")[2] for name in clips}, beside)
     if kind == "table":
         return table_items(source, ids, labels, asked)
-    choice = ArrayChoice(tuple(asked))
+    choice = ArrayChoice(tuple(asked), times=beside)
     if kind == "npy" and source.is_file() and what(source).name == NPZ:
         return npz_clips(source, choice)
     read_files = array_files if kind == "npy" else torch_files
@@ -172,6 +176,15 @@ def import_(
             metavar="RATE",
         ),
     ] = None,
+    times: Annotated[
+        str | None,
+        option(
+            "Where the times of frames are: an array beside the features, or files with names of such a "
+            "pattern ({video}_timestamps_ms). In seconds, or milliseconds if the name ends in ms.  "
+            "[default: time_s]",
+            metavar="NAME|PATTERN",
+        ),
+    ] = None,
     pattern: Annotated[
         str | None,
         option(
@@ -213,8 +226,6 @@ def import_(
           --ids name --pattern {video} --backbone lab --licence CC-BY-4.0
     """
     from obygaze_features.exchange.import_features import Declared, import_features
-    from obygaze_features.exchange.import_items import match
-    from obygaze_features.file_kinds import FILM_SUFFIXES
 
     if manifest.suffix != ".csv" and source.suffix == ".csv":
         raise click.UsageError(f"the order is MANIFEST SOURCE STORE: {manifest} is no manifest")
@@ -230,23 +241,23 @@ def import_(
     labels = {name for clip in table for name in clip.extras}
     labels |= {concept.name for concept in table.codebook.concepts}
     with (
-        open_source(source, kind, ids, chosen, labels, clip_names.values()) as (items, about),
+        open_source(source, kind, ids, chosen, labels, clip_names.values(), times) as (items, about),
         progress_bar("import") as progress,
     ):
         provenance = _provenance(declared, source, about)
         name = backbone or about.get("backbone")
         if not name:
             raise click.UsageError("say what the features are called: --backbone")
-        matched, unknown = match(items, clip_names, FILM_SUFFIXES)
-        if unknown and not matched:
+        matched = _matched(items, clip_names, times, table)
+        if matched.unknown and not matched.features:
             raise StoreError(
-                f"{source}: none of its {len(items)} names is a clip's: it has {unknown[0]!r}, "
+                f"{source}: none of its {len(items)} names is a clip's: it has {matched.unknown[0]!r}, "
                 f"and by --pattern {pattern} clips are called {next(iter(clip_names.values()), '')!r}"
             )
-        for notice in _unmatched(table, unknown, len(matched), allow_missing=allow_missing):
+        for notice in _unmatched(table, matched, allow_missing=allow_missing):
             click.echo(notice, err=True)
         path = import_features(
-            matched,
+            matched.features,
             [stores.PlannedClip(clip.clip_id, clip.movie, clip.start_s, clip.end_s) for clip in table],
             Declared(
                 name,
@@ -257,6 +268,7 @@ def import_(
                 series=about.get("features", "").partition("\n")[0].rstrip("0123456789"),
                 axes=axes,
                 per_second=rate,
+                times=times,
             ),
             store,
             corpus={"name": manifest.stem, "manifest_sha256": table.digest()},
@@ -270,19 +282,54 @@ def import_(
         if "left_out" in about:
             click.echo(f"left out: {about['left_out']}", err=True)
     group = of.open_store(path)[name]
-    shapes = {array_name: list(group.shape(array_name)[1:]) for array_name in group.arrays}
+    shapes = {array_name: list(group.clip_shape(array_name)) for array_name in group.arrays}
     answer = sealed_result(path, arrays=shapes)
-    sizes = ", ".join(_size_in_words(array_name, shape) for array_name, shape in shapes.items())
+    sizes = ", ".join(_size_in_words(group, array_name) for array_name in shapes)
     if rate is not None:
         sizes += f", {rate:g} a second"
     return replace(answer, text=f"{answer.text}\neach clip has: {sizes}")
 
 
-def _size_in_words(array: str, shape: Sequence[int]) -> str:
+class _Matched(NamedTuple):
+    """Clip id -> its features, and the names of a source that belong to no clip."""
+
+    features: "Mapping[str, ImportItem]"
+    unknown: tuple[str, ...]
+
+
+def _is_pattern(times: str | None) -> bool:
+    """Return whether times lie in files of their own, whose names follow a pattern."""
+    return times is not None and "{" in times
+
+
+def _matched(
+    items: "Mapping[str, ImportItem]",
+    clip_names: Mapping[str, str],
+    times: str | None,
+    table: "manifests.Manifest",
+) -> _Matched:
+    """Match the names of a source with the clips, and with the files of their times, if there are any."""
+    from obygaze_features.exchange.import_items import match, with_times
+    from obygaze_features.file_kinds import FILM_SUFFIXES
+
+    matched, unknown = match(items, clip_names, FILM_SUFFIXES)
+    if times is None or not _is_pattern(times):
+        return _Matched(matched, unknown)
+    of_times, others = match(items, names_of(table, times), FILM_SUFFIXES)
+    rest = tuple(name for name in unknown if name in others)
+    return _Matched(with_times(matched, of_times, times), rest)
+
+
+def _size_in_words(group: "stores.Group", array: str) -> str:
     """Say what a clip has of an array, so that axes in the wrong order are seen."""
-    if array == "pooled":
-        return f"one vector of {shape[0]} numbers"
-    return f"{shape[0]} {array} of {shape[1]} numbers"
+    *rows, numbers = group.clip_shape(array)
+    if not rows:
+        return f"one vector of {numbers} numbers"
+    n_rows = str(rows[0])
+    if group.is_ragged(array):
+        sizes = group.row_size[group.usable]
+        n_rows = f"{sizes.min()} to {sizes.max()}"
+    return f"{n_rows} {array} of {numbers} numbers"
 
 
 def _provenance(declared: Path | None, source: Path, about: Mapping[str, str]) -> dict[str, object]:
@@ -294,11 +341,10 @@ def _provenance(declared: Path | None, source: Path, about: Mapping[str, str]) -
     return {}
 
 
-def _unmatched(
-    table: "manifests.Manifest", unknown: Sequence[str], n_matched: int, *, allow_missing: bool
-) -> list[str]:
+def _unmatched(table: "manifests.Manifest", matched: _Matched, *, allow_missing: bool) -> list[str]:
     """Say which names of the source belong to no clip, and how many clips are without features."""
     notices = []
+    unknown = matched.unknown
     if unknown:
         clip_ids = {name.rpartition("/")[2] for name in unknown} & table.by_id.keys()
         hint = "; some are ids of clips: give --pattern '{clip_id}'" if clip_ids else ""
@@ -306,7 +352,7 @@ def _unmatched(
             f"left out: {len(unknown)} that belong to no clip of the manifest: "
             f"{first_few(unknown, SHOWN)}{hint}"
         )
-    n_absent = len(table) - n_matched
+    n_absent = len(table) - len(matched.features)
     if allow_missing and n_absent:
         notices.append(f"missing: {n_absent} of {len(table)} clips have no features")
     return notices

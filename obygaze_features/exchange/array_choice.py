@@ -24,11 +24,14 @@ class ArrayChoice:
         Texts about the source; `left_out` there names the arrays that were left out.
     axes
         Axes before those of one clip's features: 1 where arrays have a row per clip.
+    times
+        Name of the array that holds the times of frames; it is chosen beside the features.
     """
 
     asked: tuple[str, ...] = ()
     about: dict[str, str] = field(default_factory=dict)
     axes: int = 0
+    times: str | None = None
     _first: list[str] | None = None
     _left_out: set[str] = field(default_factory=set)
 
@@ -47,6 +50,9 @@ class ArrayChoice:
         StoreError
             Naming the arrays among which features cannot be told.
         """
+        if self.times in arrays:
+            features = {name: array for name, array in arrays.items() if name != self.times}
+            return [*self(where, features), str(self.times)]
         names = list(arrays)
         if names == [""] and not self.asked:  # one array, which has no name
             return names

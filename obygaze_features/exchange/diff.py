@@ -35,7 +35,9 @@ class ArrayDiff:
     clips
         Clips compared.
     changed
-        Clips of which any value differs in any bit.
+        Clips of which any value differs in any bit, or whose number of frames differs.
+    resized
+        Those of them whose number of frames differs: their values are not compared.
     max_abs
         Largest absolute difference of two values, computed in float64.
     max_abs_clip
@@ -48,6 +50,7 @@ class ArrayDiff:
     unlike: str = ""
     clips: int = 0
     changed: int = 0
+    resized: int = 0
     max_abs: float = 0.0
     max_abs_clip: str = ""
     min_cosine: float | None = None
@@ -172,14 +175,14 @@ def _unlike(first: Group, second: Group, array: str) -> str:
         if array not in (*group.arrays, *TIME_ARRAYS):
             kinds.append("no such array")
         else:
-            kinds.append(f"{group.dtype(array).name} {list(group.shape(array)[1:])} a clip")
+            kinds.append(f"{group.dtype(array).name} {list(group.clip_shape(array))} a clip")
     return "" if kinds[0] == kinds[1] else f"{kinds[0]} against {kinds[1]}"
 
 
 def _compare_values(
     array: str, first: tuple[Group, Sequence[int]], second: tuple[Group, Sequence[int]]
 ) -> ArrayDiff:
-    changed, worst, clip, cosine = 0, 0.0, "", 1.0
+    changed, resized, worst, clip, cosine = 0, 0, 0.0, "", 1.0
     group, rows = first
     for row, a, b in zip(
         rows, rows_of(group, array, rows), rows_of(second[0], array, second[1]), strict=True
@@ -187,13 +190,16 @@ def _compare_values(
         if a.tobytes() == b.tobytes():
             continue
         changed += 1
+        if len(a) != len(b):
+            resized += 1
+            continue
         apart = _max_abs(a, b)
         if apart > worst or not clip:
             worst, clip = apart, group.clip_ids[row]
         if array not in TIME_ARRAYS:
             cosine = min(cosine, min_cosine(a, b))
     smallest = None if array in TIME_ARRAYS or not rows else cosine
-    return ArrayDiff(f"{group.name}/{array}", "", len(rows), changed, worst, clip, smallest)
+    return ArrayDiff(f"{group.name}/{array}", "", len(rows), changed, resized, worst, clip, smallest)
 
 
 def _max_abs(a: NDArray[Any], b: NDArray[Any]) -> float:
@@ -244,8 +250,11 @@ def _array_in_words(array: ArrayDiff) -> str:
         return f"values of {array.array}: {array.unlike}"
     if not array.changed:
         return ""
-    cosine = "" if array.min_cosine is None else f", smallest cosine {array.min_cosine:.9f}"
-    return (
-        f"values of {array.array}: {array.changed} of {array.clips} clips differ, "
-        f"by at most {array.max_abs:.6g} ({array.max_abs_clip}){cosine}"
-    )
+    text = f"values of {array.array}: {array.changed} of {array.clips} clips differ"
+    if array.resized:
+        text += f", {array.resized} of them in their number of frames"
+    if array.resized < array.changed:
+        text += f", by at most {array.max_abs:.6g} ({array.max_abs_clip})"
+        if array.min_cosine is not None:
+            text += f", smallest cosine {array.min_cosine:.9f}"
+    return text

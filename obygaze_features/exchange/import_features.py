@@ -3,9 +3,9 @@
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +14,17 @@ from obygaze_features.errors import StoreError
 from obygaze_features.exchange.axes import Axes, in_order
 from obygaze_features.exchange.columns import SHOWN
 from obygaze_features.exchange.import_items import Arrays, ImportItem
-from obygaze_features.io import store_path
+from obygaze_features.io import remove_tree, store_path
 from obygaze_features.screen import Progress
-from obygaze_features.store.format import ARRAYS, DONE, FEATURE_ARRAYS, IMPORTING_SUFFIX, TIME_ARRAYS, Status
+from obygaze_features.store.format import (
+    ANY_NUMBER,
+    ARRAYS,
+    DONE,
+    FEATURE_ARRAYS,
+    IMPORTING_SUFFIX,
+    TIME_ARRAYS,
+    Status,
+)
 from obygaze_features.store.provenance import unknown_provenance, validate_licence
 from obygaze_features.store.records import ArraySpec, ClipFeatures, ClipResult, GroupSpec, PlannedClip
 from obygaze_features.store.sealing import passing_stage, seal
@@ -57,6 +65,9 @@ class Declared:
     per_second
         Frames in a second of the video, from which the times of frames follow; None leaves them unknown where
         the files have none.
+    times
+        Name of the array beside the features that holds the times of the frames, in seconds, or in
+        milliseconds if its name ends in ms; None for `time_s`.
     """
 
     backbone: str
@@ -67,6 +78,7 @@ class Declared:
     series: str = ""
     axes: Axes | None = None
     per_second: float | None = None
+    times: str | None = None
 
     def __post_init__(self) -> None:
         rate = self.per_second
@@ -90,7 +102,8 @@ def import_features(
 ) -> Path:
     """Seal features of another tool as `DESTINATION-VERSION` and return its path.
 
-    Missing presentation times and frame indices are stored as unknown (NaN, -1). With a rate, frame i is at i
+    Clips may have frames of any number: unless all have the same, the store's group is ragged. Missing
+    presentation times and frame indices are stored as unknown (NaN, -1). With a rate, frame i is at i
     divided by the rate, from the start of the clip on. An import that fails leaves nothing behind.
 
     Parameters
@@ -121,13 +134,19 @@ def import_features(
     arrays = _load(first, declared, first.load())
     with _naming(first):
         kind = _group_spec(arrays, declared)
-    if doubt := _doubtful_axes(kind, declared):
-        note(doubt)
     with passing_stage(destination, version, IMPORTING_SUFFIX) as open_stage:
         stage = open_stage(clips, [kind], corpus)
-        if constant := _write(stage, features, declared, progress):
-            shown = f"{len(constant)} of {len(clips)} clips have one number as all their features"
-            note(f"constant: {shown}: {first_few(constant, SHOWN)}")
+        try:
+            written = _write(stage, features, declared, progress)
+        except _OtherFramesError:
+            remove_tree(stage.path)
+            stage = open_stage(clips, [_ragged(kind)], corpus)
+            written = _write(stage, features, declared, progress)
+        if doubt := _doubtful_axes(stage.groups[0], declared, written.most_frames):
+            note(doubt)
+        if written.constant:
+            shown = f"{len(written.constant)} of {len(clips)} clips have one number as all their features"
+            note(f"constant: {shown}: {first_few(written.constant, SHOWN)}")
         return seal(
             stage.path,
             destination,
@@ -139,13 +158,47 @@ def import_features(
         )
 
 
+class _OtherFramesError(Exception):
+    """A clip has another number of frames than the first: the group must be ragged."""
+
+
+class _Written(NamedTuple):
+    """What was committed.
+
+    Attributes
+    ----------
+    constant
+        The clips whose features are one number, as what was never computed.
+    most_frames
+        Largest number of frames of a clip.
+    """
+
+    constant: list[str]
+    most_frames: int
+
+
+def _ragged(kind: GroupSpec) -> GroupSpec:
+    """Return a group like another, in which clips have frames of any number."""
+    specs = [
+        replace(spec, shape=(ANY_NUMBER, *spec.shape[1:])) if spec.name == "frames" else spec
+        for spec in kind.arrays
+    ]
+    return replace(kind, arrays=tuple(specs), n_frames=ANY_NUMBER)
+
+
 def _write(
     stage: Stage, features: Mapping[str, ImportItem], declared: Declared, progress: Progress | None
-) -> list[str]:
-    """Commit what is missing; return the clips whose features are one number, as what was never computed."""
+) -> _Written:
+    """Commit what is missing.
+
+    Raises
+    ------
+    _OtherFramesError
+        If a clip has not the number of frames that all have in the group.
+    """
     (kind,) = stage.groups
     todo = [clip for clip in stage.missing() if clip in features]
-    doubtful, constant = not declared.named, list[str]()
+    doubtful, constant, most_frames = not declared.named, list[str](), 0
     with stage.writer(todo) as writer:
         for n_imported, clip in enumerate(todo, start=1):
             item = features[clip]
@@ -157,6 +210,9 @@ def _write(
             arrays = _load(item, declared, arrays)
             if all(_is_constant(arrays[name]) for name in FEATURE_ARRAYS if name in arrays):
                 constant.append(clip)
+            if "frames" in arrays:
+                most_frames = max(most_frames, len(arrays["frames"]))
+                _refuse_other_frames(item, kind, arrays)
             result = _result(stage.clips[stage.rows[clip]], item, kind, arrays, declared.per_second)
             with _naming(item):
                 writer.commit([result])
@@ -167,7 +223,27 @@ def _write(
             f"{features[todo[0]].where}: whole numbers in all clips, as labels are; if they are features, "
             "name them (--columns; '*' for all)"
         )
-    return constant
+    return _Written(constant, most_frames)
+
+
+def _refuse_other_frames(item: ImportItem, kind: GroupSpec, arrays: Arrays) -> None:
+    """Refuse frames of another number of numbers; raise `_OtherFramesError` for another number of frames."""
+    (spec,) = (spec for spec in kind.arrays if spec.name == "frames")
+    frames = arrays["frames"]
+    if frames.ndim != 2:
+        return  # refused with its shape
+    if frames.shape[1] != spec.shape[1]:
+        raise StoreError(
+            f"{item.where}: {frames.shape[0]} frames of {frames.shape[1]} numbers, and others have "
+            f"{spec.shape[1]} in a frame; if the files have [D, T], import with --axes DT"
+        )
+    if not kind.ragged and len(frames) != spec.shape[0]:
+        if kind.n_frames != spec.shape[0]:
+            raise StoreError(
+                f"{item.where}: {len(frames)} frames, and others have {spec.shape[0]}, each for several of "
+                f"{kind.n_frames} that were sampled; this needs one number of frames for all clips"
+            )
+        raise _OtherFramesError
 
 
 def _is_constant(values: NDArray[Any]) -> bool:
@@ -213,8 +289,10 @@ def declaration(declared: Mapping[str, object], backbone: str) -> dict[str, obje
 def _load(item: ImportItem, declared: Declared, arrays: Arrays) -> Arrays:
     """Return a clip's arrays under the names of the format, converted only if declared."""
     known = (*FEATURE_ARRAYS, *TIME_ARRAYS)
-    if len(arrays) == 1 and not arrays.keys() & set(known):
-        arrays = {declared.array: next(iter(arrays.values()))}
+    if declared.times is not None:
+        arrays = _with_times(item, declared.times, arrays)
+    if len(arrays.keys() - set(TIME_ARRAYS)) == 1 and arrays.keys().isdisjoint(FEATURE_ARRAYS):
+        arrays = {name if name in TIME_ARRAYS else declared.array: values for name, values in arrays.items()}
     if strange := sorted(arrays.keys() - set(known)):
         raise StoreError(
             f"{item.where}: {', '.join(strange)} beside other arrays; expected one, or {', '.join(known)}"
@@ -225,14 +303,33 @@ def _load(item: ImportItem, declared: Declared, arrays: Arrays) -> Arrays:
         raise StoreError(f"{item.where}: --axes is of frames and tokens; expected one of them (--array)")
     if declared.per_second is not None and "time_s" in arrays:
         raise StoreError(f"{item.where}: holds time_s, and --rate says other times; give one of both")
-    return {name: _fit(values, name, item.where, declared) for name, values in arrays.items()}
+    fitting = {name: _fit(values, name, item.where, declared) for name, values in arrays.items()}
+    for name, values in fitting.items():
+        if not len(values):
+            raise StoreError(f"{item.where}: {name} is empty, {list(values.shape)}")
+    return fitting
+
+
+def _with_times(item: ImportItem, name: str, arrays: Arrays) -> Arrays:
+    """Return a clip's arrays with the times that an array holds, in seconds."""
+    if name not in arrays:
+        raise StoreError(f"{item.where}: has no {name} (--times); found {', '.join(arrays)}")
+    rest = {other: values for other, values in arrays.items() if other != name}
+    if "time_s" in rest:
+        raise StoreError(f"{item.where}: holds time_s, and --times {name}; give one of both")
+    if arrays[name].dtype.kind not in "fiu":
+        raise StoreError(f"{item.where}: {name} (--times) holds {arrays[name].dtype}, expected numbers")
+    times = arrays[name].astype(np.float64)
+    if name.endswith("ms"):
+        times = times / 1000
+    return {**rest, "time_s": times}
 
 
 def _fit(values: NDArray[Any], name: str, where: str, declared: Declared) -> NDArray[Any]:
     """Return an array with the axes of the format, converted if that is declared."""
     dtype = declared.dtype
     values = in_order(values, len(ARRAYS[name].dims) - 1, declared.axes, f"{where}, {name}")
-    if name in FEATURE_ARRAYS and dtype is not None and values.dtype.kind == "f":
+    if name in FEATURE_ARRAYS and dtype is not None and values.dtype.kind in "fiu":
         with np.errstate(over="ignore"):
             values = values.astype(dtype)
     elif name in TIME_ARRAYS and np.can_cast(values.dtype, ARRAYS[name].dtypes[0]):
@@ -241,7 +338,7 @@ def _fit(values: NDArray[Any], name: str, where: str, declared: Declared) -> NDA
         remedy = "nothing is converted unless asked for (--dtype)"
         raise StoreError(
             f"{where}: {name} is {values.dtype}, the format stores {' or '.join(ARRAYS[name].dtypes)}; "
-            f"{remedy if values.dtype.kind == 'f' else 'save features as such'}"
+            f"{remedy if values.dtype.kind in 'fiu' else 'save features as such'}"
         )
     return values
 
@@ -268,13 +365,15 @@ def _group_spec(arrays: Arrays, declared: Declared) -> GroupSpec:
     return GroupSpec(declared.backbone, specs, n_frames, provenance)
 
 
-def _doubtful_axes(kind: GroupSpec, declared: Declared) -> str:
+def _doubtful_axes(kind: GroupSpec, declared: Declared, most_frames: int) -> str:
     """Say that what is taken for frames may be their numbers; empty where unlikely, or axes are said."""
     if declared.axes is not None:
         return ""
     for spec in kind.arrays:
-        if len(spec.shape) == 2 and spec.shape[0] > spec.shape[1]:
-            rows, numbers = spec.shape
+        if len(spec.shape) < 2:
+            continue
+        rows, numbers = most_frames if spec.ragged else spec.shape[0], spec.shape[1]
+        if rows > numbers:
             return (
                 f"axes: {rows} {spec.name} of {numbers} numbers in a clip, more than numbers in each: if the "
                 f"files have [D, T], import with --axes DT; if this is right, --axes TD says so"
@@ -287,13 +386,17 @@ def _result(
 ) -> ClipResult:
     if item.status not in DONE:
         raise StoreError(f"{item.where}: status {item.status!r}; features are ok or partial")
-    times = {"time_s": np.full(kind.n_frames, np.nan), "frame_index": np.full(kind.n_frames, -1, np.int64)}
+    n_frames = len(arrays["frames"]) if kind.ragged else kind.n_frames
+    times = {"time_s": np.full(n_frames, np.nan), "frame_index": np.full(n_frames, -1, np.int64)}
     if per_second is not None:
-        times["time_s"] = (clip.start_s or 0.0) + np.arange(kind.n_frames) / per_second
+        times["time_s"] = (clip.start_s or 0.0) + np.arange(n_frames) / per_second
     times |= {name: arrays[name] for name in times if name in arrays}
     for name, values in times.items():
         if (np.diff(values) < 0).any():
             raise StoreError(f"{item.where}: {name} falls; frames are in the order of their times")
+    for name in times:
+        if len(times[name]) != n_frames:
+            raise StoreError(f"{item.where}: {len(times[name])} {name}, and {n_frames} frames")
     if (last := times["time_s"][-1]) > (high := (clip.end_s or np.inf) + AROUND_S):
         raise StoreError(f"{item.where}: time_s {last:g}; expected the video's seconds, up to {high:g}")
     rest = {name: values for name, values in arrays.items() if name not in times}

@@ -29,7 +29,7 @@ MOST_TEXT, TEXT_AT_ONCE = 1 << 27, 1 << 24
 
 
 def hdf5_items(
-    path: Path, asked: Sequence[str] = (), clips: Collection[str] = ()
+    path: Path, asked: Sequence[str] = (), clips: Collection[str] = (), times: str | None = None
 ) -> AbstractContextManager[FileContent]:
     """Open HDF5 with a group or dataset per clip, or a folder of files; yield path -> features, and texts.
 
@@ -41,20 +41,24 @@ def hdf5_items(
         Patterns of the dataset that is a clip's features, where its group or file has several.
     clips
         Names of clips: a group with a dataset of such a name holds a dataset per clip.
+    times
+        Name of the dataset of times beside the features; None for `time_s`.
 
     Raises
     ------
     StoreError
         If it is no such file, or HDF5 crashes. Links, and datasets in other files, are never followed.
     """
-    return read_apart("HDF5", groups_of_clips, path, tuple(asked), frozenset(clips))
+    return read_apart("HDF5", groups_of_clips, path, tuple(asked), frozenset(clips), times)
 
 
 @contextmanager
-def groups_of_clips(path: Path, asked: tuple[str, ...], clips: frozenset[str]) -> Iterator[FileContent]:
+def groups_of_clips(
+    path: Path, asked: tuple[str, ...], clips: frozenset[str], times: str | None = None
+) -> Iterator[FileContent]:
     """Open HDF5 in this process, as `hdf5_items` does in a subprocess."""
     if path.is_dir():
-        choice = ArrayChoice(asked)
+        choice = ArrayChoice(asked, times=times)
         yield files_below(path, (".h5", ".hdf5", ".mat"), partial(_read_file, choice=choice)), choice.about
         return
     with open_hdf5(path) as file:
@@ -63,7 +67,7 @@ def groups_of_clips(path: Path, asked: tuple[str, ...], clips: frozenset[str]) -
             if is_anndata(file):
                 raise StoreError(f"{path}: is AnnData; --from table reads it")
             about = {name: text_of(file.attrs, name) for name in ("provenance", "backbone")}
-            choice = ArrayChoice(asked, about)
+            choice = ArrayChoice(asked, about, times=times)
             for node in _clips_in(file, str(path), {h5py.h5o.get_info(file.id).addr: "/"}, clips):
                 key = text_of(node.attrs, "clip") or node.name.strip("/")
                 where = f"{path}, {'group' if isinstance(node, h5py.Group) else 'dataset'} {node.name}"

@@ -12,7 +12,7 @@ import signal
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import count
 from pathlib import Path
@@ -127,6 +127,39 @@ def match(
         else:
             named[name] = item
     return {clips[name][0]: item for name, item in named.items()}, tuple(unknown)
+
+
+def with_times(
+    features: Mapping[str, ImportItem], times: Mapping[str, ImportItem], name: str
+) -> dict[str, ImportItem]:
+    """Put the times of frames, which lie in files of their own, beside the features of their clips.
+
+    Parameters
+    ----------
+    features, times
+        Clip id -> what its files hold; a file of times holds one array.
+    name
+        Name of the array of times beside the features.
+
+    Raises
+    ------
+    StoreError
+        If a clip has features and no times.
+    """
+
+    def load(item: ImportItem, of_times: ImportItem) -> Arrays:
+        arrays = of_times.load()
+        if len(arrays) != 1:
+            raise StoreError(f"{of_times.where}: expected one array of times; found {', '.join(arrays)}")
+        (moments,) = arrays.values()
+        return {**item.load(), name: moments}
+
+    joined = {}
+    for clip, item in features.items():
+        if clip not in times:
+            raise StoreError(f"{item.where}: no file has the times of its frames (--times {name})")
+        joined[clip] = replace(item, load=partial(load, item, times[clip]))
+    return joined
 
 
 # --- files read in a worker

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -179,6 +180,41 @@ def _columns(
     return row_items(path, labels, {"": matrix}), about
 
 
+@dataclass(frozen=True)
+class RaggedColumn:
+    """A column of matrices [T, D], each with a T of its own, read as an array is by its rows.
+
+    Attributes
+    ----------
+    values
+        The rows of all matrices, one behind the other.
+    ends
+        Number of rows up to the end of each matrix.
+    """
+
+    values: NDArray[Any]
+    ends: NDArray[Any]
+
+    ndim = 3
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Data type of the numbers."""
+        return self.values.dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of matrices, no number of rows, and the number of numbers in a row."""
+        return (len(self.ends), 0, *self.values.shape[1:])
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    def __getitem__(self, row: int) -> NDArray[Any]:
+        first = int(self.ends[row - 1]) if row else 0
+        return self.values[first : int(self.ends[row])]
+
+
 @contextmanager
 def parquet_rows(path: Path, asked: Asked) -> Iterator[FileContent]:
     """Open a Parquet file in this process, as `table_items` does in a subprocess."""
@@ -203,16 +239,21 @@ def parquet_rows(path: Path, asked: Asked) -> Iterator[FileContent]:
 
     def numbers(name: str) -> NDArray[Any]:
         values, shape = read(name), [-1]
+        lengths: NDArray[Any] | None = None
         while is_list(values.type):
             sizes = pc.unique(pc.list_value_length(values)).to_pylist()
-            if len(sizes) != 1 or not sizes[0]:
+            if len(sizes) != 1 and shape == [-1] and lengths is None and is_list(values.type.value_type):
+                lengths = np.asarray(pc.fill_null(pc.list_value_length(values), 0).to_numpy())
+            elif len(sizes) == 1 and sizes[0]:
+                shape.append(sizes[0])
+            else:
                 break
-            shape.append(sizes[0])
             values = pc.list_flatten(values)
         if not (pa.types.is_floating(values.type) or pa.types.is_integer(values.type)):
             raise StoreError(
                 f"{path}: column {name!r} holds {types[name]}; expected numbers, or lists of one length"
             )
-        return np.asarray(values.to_numpy()).reshape(shape)
+        numbers_of_lists = np.asarray(values.to_numpy()).reshape(shape)
+        return numbers_of_lists if lengths is None else RaggedColumn(numbers_of_lists, np.cumsum(lengths))
 
     yield _columns(path, header, read, asked, kind_of=kind_of, numbers=numbers)

@@ -1,11 +1,17 @@
 """Download stores: run a function over many names concurrently, choose files, resume."""
 
+import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from threading import Lock
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
 
 from obygaze_features.arguments import checked
 from obygaze_features.door import read_bytes
@@ -23,6 +29,7 @@ from obygaze_features.io import (
 )
 from obygaze_features.locks import alone_in
 from obygaze_features.screen import shown_progress
+from obygaze_features.store.arrays import SealedArray
 from obygaze_features.store.format import (
     ARRAYS,
     BAG_INFO,
@@ -32,9 +39,12 @@ from obygaze_features.store.format import (
     FETCH,
     PAYLOAD,
     PULLING_SUFFIX,
+    RAGGED_ARRAYS,
     ROW_CHUNK,
+    ROW_SIZE,
     TABLE,
     TAG_DIGESTS,
+    ZARR_METADATA,
     block_rows,
 )
 from obygaze_features.store.objects import download_file
@@ -47,6 +57,7 @@ from obygaze_features.store.store_files import (
     chunk_of,
     digests_bytes,
     fetch_bytes,
+    guarded,
     listed,
     most_bytes,
 )
@@ -86,6 +97,7 @@ def wanted_files(
     table: tuple[StoredClip, ...],
     arrays: Collection[str] | None,
     clips: Collection[str] | None,
+    row_sizes: Mapping[str, NDArray[np.int64]] = MappingProxyType({}),
 ) -> set[str]:
     """Choose the files with some arrays' rows of some clips, and all metadata.
 
@@ -97,6 +109,8 @@ def wanted_files(
         Feature arrays to have; None for all.
     clips
         Ids of the clips whose frames and tokens to have, with those that share a chunk; None for all.
+    row_sizes
+        Name of a ragged group -> number of frames of every clip; needed where `clips` is given.
 
     Raises
     ------
@@ -115,15 +129,34 @@ def wanted_files(
     def is_wanted(name: str) -> bool:
         if name not in chunks:
             return True
-        _, array, number = chunks[name]
+        group, array, number = chunks[name]
         if arrays is not None and array in FEATURE_ARRAYS and array not in arrays:
             return False
-        return clips is None or array not in CUT_BY_CLIPS or number in numbers[array]
+        if clips is None or array not in CUT_BY_CLIPS:
+            return True
+        if group in row_sizes and array in RAGGED_ARRAYS:
+            return number in ragged[group, array]
+        return number in numbers[array]
 
-    numbers = {
-        array: {rows[clip] // block_rows(array, len(table)) for clip in clips or ()} for array in CUT_BY_CLIPS
+    chosen = [rows[clip] for clip in clips or ()]
+    numbers = {array: {row // block_rows(array, len(table)) for row in chosen} for array in CUT_BY_CLIPS}
+    ragged = {
+        (group, array): _ragged_chunks(array, sizes, chosen)
+        for group, sizes in row_sizes.items()
+        for array in RAGGED_ARRAYS
     }
     return {name for name in names if is_wanted(name) or not name.startswith(f"{PAYLOAD}/")}
+
+
+def _ragged_chunks(array: str, sizes: NDArray[np.int64], rows: Iterable[int]) -> set[int]:
+    """Return the numbers of the chunks with frames of some clips."""
+    ends = np.cumsum(sizes)
+    block = block_rows(array, int(ends[-1]), ragged=True)
+    numbers = set[int]()
+    for row in rows:
+        first = int(ends[row] - sizes[row])
+        numbers.update(range(first // block, -(-int(ends[row]) // block)))
+    return numbers
 
 
 FileProgress = Callable[[int, int, int], None]
@@ -265,7 +298,7 @@ class _Transfer:
         self._fetch(TABLE)
         listing = read_bytes(self._root / TABLE, self._limit, within=self._root)
         table = parse_clips_csv([listing], f"{self._files.where}/{TABLE}")
-        wanted = wanted_files(self._digests, table, arrays, clips)
+        wanted = wanted_files(self._digests, table, arrays, clips, self._row_sizes() if clips else {})
         here = {name for name in self._digests if self._growing and (self._destination / name).is_file()}
         self._total = len(wanted)
         rest = sorted(wanted - {BAG_INFO, TABLE, DIGESTS})
@@ -273,6 +306,24 @@ class _Transfer:
         left = self._digests.keys() - wanted - here
         self._finish(left)
         return Downloaded(self._destination, self._done - self._kept, self._octets, self._kept, len(left))
+
+    def _row_sizes(self) -> dict[str, NDArray[np.int64]]:
+        """Fetch and read the number of frames of every clip, by ragged group."""
+        files = sorted(name for name in self._digests if name.startswith(f"{FEATURES}/"))
+        groups = {chunk[0] for name in files if (chunk := chunk_of(name)) and chunk[1] == ROW_SIZE}
+        sizes = {}
+        for group in sorted(groups):
+            folder = f"{FEATURES}/{group}/{ROW_SIZE}/"
+            for name in files:
+                if name.startswith(folder):
+                    self._fetch(name)
+            metadata = json.loads(read_bytes(self._root / folder / ZARR_METADATA, within=self._root))
+            array = guarded(
+                f"{self._files.where}/{folder}",
+                partial(SealedArray, FolderFiles(self._root), group, ROW_SIZE, metadata),
+            )
+            sizes[group] = array.read()
+        return sizes
 
     def _finish(self, left: set[str]) -> None:
         root = self._root

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from obygaze_features.errors import ArgumentError, StoreError
 from obygaze_features.schema import Count, fits
-from obygaze_features.store.format import ARRAYS, TABLE, block_rows, chunk_file
+from obygaze_features.store.format import ARRAYS, RAGGED_ARRAYS, TABLE, block_rows, chunk_file, kind_of
 from obygaze_features.store.store_files import READ_AT_ONCE, FolderFiles, StoreFiles, damaged, gone, guarded
 from obygaze_features.templates import packaged_text
 
@@ -32,15 +32,26 @@ _ZSTD_LEVEL = 3
 
 
 def array_layout(
-    name: str, shape: tuple[int, ...], dtype: str, dimension_names: tuple[str, ...]
+    name: str,
+    shape: tuple[int, ...],
+    dtype: str,
+    dimension_names: tuple[str, ...],
+    *,
+    ragged: bool = False,
 ) -> dict[str, Any]:
-    """Return the metadata of an array as they are written, their fields in the order of zarr-python."""
+    """Return the metadata of an array as they are written, their fields in the order of zarr-python.
+
+    `ragged` says whether the array is in a ragged group.
+    """
     document: dict[str, Any] = json.loads(_layout())
     codecs = document["codecs"].get(dtype, document["codecs"]["others"])
     if ARRAYS[name].sharded:
         inner = {"chunk_shape": [1, *shape[1:]], "codecs": codecs, "index_codecs": codecs}
         codecs = [{"name": "sharding_indexed", "configuration": {**inner, "index_location": "end"}}]
-    document["chunk_grid"]["configuration"]["chunk_shape"] = [block_rows(name, shape[0]), *shape[1:]]
+    document["chunk_grid"]["configuration"]["chunk_shape"] = [
+        block_rows(name, shape[0], ragged=ragged),
+        *shape[1:],
+    ]
     fill = ARRAYS[name].fill
     return document | {
         "shape": list(shape),
@@ -107,12 +118,14 @@ reading [16 clips of 4.8 MB at once: 1.6 ms per clip; one by one: 1.0]."""
 
 
 class SealedArray:
-    """One array of a sealed store, read by rows.
+    """One array of a sealed store, read by rows: of clips, or of frames if it is ragged.
 
     Attributes
     ----------
     shape
-        Its shape, the clips first.
+        Its shape, the clips first, or all clips' frames.
+    ragged
+        Whether a row is a frame, of which clips have any number.
     dtype
         Its data type; StringDType for strings.
 
@@ -122,21 +135,26 @@ class SealedArray:
         If the metadata are not those that sealing writes.
     """
 
-    def __init__(self, files: StoreFiles, group: str, name: str, metadata: Mapping[str, Any]) -> None:
+    def __init__(
+        self, files: StoreFiles, group: str, name: str, metadata: Mapping[str, Any], *, ragged: bool = False
+    ) -> None:
         self._files, self._name = files, f"{group}/{name}"
         self._where = f"{files.where}, array {self._name}"
+        self.ragged = ragged and name in RAGGED_ARRAYS
+        array_kind = kind_of(name, ragged=ragged)
         shape, kind = metadata["shape"], metadata["data_type"]
-        fitting = kind in ARRAYS[name].dtypes and len(shape) == len(ARRAYS[name].dims)
-        if not fitting or not fits(shape, list[Count]):
+        fitting = kind in array_kind.dtypes and len(shape) == len(array_kind.dims)
+        is_empty = self.ragged and shape[:1] == [0]  # no clip has features
+        if not fitting or not fits(shape[1:] if is_empty else shape, list[Count]):
             raise StoreError(f"{self._where}: {kind} {shape} does not fit the format")
         self.shape: tuple[int, ...] = tuple(shape)
         self.dtype: np.dtype[Any] = (
             np.dtypes.StringDType() if kind == "string" else np.dtype(kind).newbyteorder("<")
         )
-        expected, stated = lean(array_layout(name, self.shape, kind, ())), lean(metadata)
+        expected, stated = lean(array_layout(name, self.shape, kind, (), ragged=ragged)), lean(metadata)
         if wrong := [field for field in LAYOUT if stated[field] != expected[field]]:
             raise StoreError(f"{self._where}: {wrong[0]}: not as the format demands, so it is not read")
-        self._block, self._sharded = block_rows(name, self.shape[0]), ARRAYS[name].sharded
+        self._block, self._sharded = block_rows(name, self.shape[0], ragged=ragged), array_kind.sharded
 
     def read(self, rows: slice = slice(None), out: NDArray[Any] | None = None) -> NDArray[Any]:
         """Read rows as they are stored, whatever their status.
@@ -222,7 +240,7 @@ class SealedArray:
         self, number: int, rows: slice, values: NDArray[Any], opened: Callable[[str], FileIO] | None
     ) -> None:
         """Read rows of one chunk or shard, which are counted within it, into an array."""
-        name = chunk_file(self._name, number)
+        name = chunk_file(self._name, number, ragged=self.ragged)
         try:
             if self.dtype.kind == "T":
                 values[:] = _read_strings(self._files, name, self._block)[rows]

@@ -4,7 +4,7 @@ The prose is docs/store-format.md; a change here is a change of the format.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from obygaze_features.templates import packaged
@@ -33,6 +33,8 @@ IMPORTING_SUFFIX: Final = ".importing"
 
 LAYOUT: Final = 3
 """Version of the layout of stages; stages of another layout are refused."""
+RAGGED_LAYOUT: Final = 4
+"""Version of the layout of stages in which a group is ragged, and of no others."""
 STAGE: Final = "stage.json"
 """In a stage: its layout, groups, corpus, and the store that it grows, if any."""
 PLAN: Final = "plan.jsonl"
@@ -88,6 +90,11 @@ class ArrayKind:
         Whether it holds what a backbone gave. The others say which clips and frames the rows are.
     sharded
         Whether every clip is its own chunk within a shard, so that one clip can be read alone.
+    ragged_chunk
+        Rows in one stored object where clips have frames of any number; 0 for arrays that have one row a clip
+        in every group.
+    empty
+        Fill value, where it is not the usual one of the data type.
     """
 
     name: str
@@ -97,10 +104,14 @@ class ArrayKind:
     since: str = "1.0"
     features: bool = False
     sharded: bool = False
+    ragged_chunk: int = 0
+    empty: int | None = None
 
     @property
     def fill(self) -> float | int | str:
         """Fill value of rows without features; whether a row has features is in `status`."""
+        if self.empty is not None:
+            return self.empty
         fills: dict[str, float | int | str] = {"string": "", "uint8": 0, "int64": -1}
         return fills.get(self.dtypes[0], float("nan"))
 
@@ -110,6 +121,23 @@ ARRAYS: Final = {
     for name, facts in packaged(__package__, "arrays.toml").items()
 }
 """Every array of the format, by name."""
+
+RAGGED_ARRAYS: Final = {
+    name: replace(kind, dims=("row", *kind.dims[2:]), chunk=kind.ragged_chunk, since="1.3")
+    for name, kind in ARRAYS.items()
+    if kind.ragged_chunk
+}
+"""The arrays that have a row for each frame of each clip in a ragged group, one clip's after another's.
+
+They are contiguous ragged arrays as the CF conventions define them (section 9.3.3); `ROW_SIZE` has the number
+of rows of every clip.
+"""
+
+ROW_SIZE: Final = "row_size"
+"""The array of a ragged group that has the number of frames of every clip; 0 of a clip without features."""
+
+ANY_NUMBER: Final = 0
+"""Number of frames of a clip in a ragged group, in which every clip has its own."""
 
 PIECE_ROWS: Final = ARRAYS["tokens"].chunk
 """Rows of a piece: neighbouring clips that are written and journalled as one; a shard of tokens."""
@@ -145,17 +173,27 @@ def dimensions(array: str, sizes: tuple[int, ...], n_frames: int) -> tuple[str, 
     A network that joins neighbouring frames into tubelets gives fewer vectors than frames were sampled: its
     `frames` then have the dimension `tubelet` in place of `frame`, which `time_s` keeps.
     """
+    if n_frames == ANY_NUMBER and array in RAGGED_ARRAYS:
+        return RAGGED_ARRAYS[array].dims
     if array == "frames" and sizes[1] != n_frames:
         return ("clip", "tubelet", "feature")
     return ARRAYS[array].dims
 
 
-def chunk_file(array: str, number: int) -> str:
-    """Return the relative path of a chunk or shard of `group/array`, by its number along the clips."""
-    zeros = ["0"] * (len(ARRAYS[array.partition("/")[2]].dims) - 1)
+def kind_of(array: str, *, ragged: bool = False) -> ArrayKind:
+    """Return the kind of an array, in a ragged group or in another."""
+    return RAGGED_ARRAYS[array] if ragged and array in RAGGED_ARRAYS else ARRAYS[array]
+
+
+def chunk_file(array: str, number: int, *, ragged: bool = False) -> str:
+    """Return the relative path of a chunk or shard of `group/array`, by its number along the first axis."""
+    zeros = ["0"] * (len(kind_of(array.partition("/")[2], ragged=ragged).dims) - 1)
     return "/".join([FEATURES, array, "c", str(number), *zeros])
 
 
-def block_rows(array: str, n_clips: int) -> int:
-    """Return the number of clips in one object (chunk or shard) of an array, at most `n_clips`."""
-    return max(1, min(ARRAYS[array].chunk, n_clips))
+def block_rows(array: str, n_rows: int, *, ragged: bool = False) -> int:
+    """Return the number of rows in one object (chunk or shard) of an array, at most `n_rows`.
+
+    A row is a clip; of the arrays of frames in a ragged group it is a frame.
+    """
+    return max(1, min(kind_of(array, ragged=ragged).chunk, n_rows))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -14,10 +15,12 @@ from obygaze_features.arguments import checked, made_by
 from obygaze_features.errors import StoreError
 from obygaze_features.store.arrays import SealedArray
 from obygaze_features.store.format import (
+    ANY_NUMBER,
     ARRAYS,
     DONE,
     FEATURE_ARRAYS,
     GROUP_STATUSES,
+    ROW_SIZE,
     TABLE,
     TIME_ARRAYS,
     block_rows,
@@ -25,7 +28,7 @@ from obygaze_features.store.format import (
 )
 from obygaze_features.store.labelled import LabelledManifest, LazyArray, dataset_of, frame_of, html_table
 from obygaze_features.store.provenance import FILLED_IN
-from obygaze_features.store.records import ArraySpec, GroupSpec
+from obygaze_features.store.records import MOST_NUMBERS, ArraySpec, GroupSpec
 from obygaze_features.store.store_files import StoreFiles, damaged, needed
 
 if TYPE_CHECKING:
@@ -76,7 +79,11 @@ class Group:
     arrays
         Names of the feature arrays there are.
     n_frames
-        Frames sampled from every clip, F; 1 in a store of texts, which have none.
+        Frames sampled from every clip, F; 1 in a store of texts, which have none; 0 in a ragged group, in
+        which every clip has its own number.
+    ragged
+        Whether every clip has its own number of frames. `frames`, `time_s` and `frame_index` then have a row
+        a frame, one clip's after another's, and `row_size` the number of each clip's.
 
     Examples
     --------
@@ -101,21 +108,43 @@ class Group:
         files = store.files
         self.name = name
         self.provenance = dict(provenance)
+        self.ragged = ROW_SIZE in metadata
         self._stored = {
-            array: SealedArray(files, name, array, metadata[array]) for array in ARRAYS if array in metadata
+            array: SealedArray(files, name, array, metadata[array], ragged=self.ragged)
+            for array in ARRAYS
+            if array in metadata
         }
         self.arrays = tuple(array for array in FEATURE_ARRAYS if array in self._stored)
         n_clips = self.shape("status")[0]
         with needed(files, TABLE):
             most = files.size(TABLE)
-        if any(self.shape(array)[0] != n_clips for array in self._stored) or n_clips > most:
+        by_clip = [array for array in self._stored.values() if not array.ragged]
+        if any(array.shape[0] != n_clips for array in by_clip) or n_clips > most:
             raise StoreError(
                 f"{self._where}, group {name}: its arrays differ in clips, or have more than {TABLE}"
             )
         self.clip_ids = tuple(self.raw("clip").tolist())
         self.status: NDArray[np.uint8] = self.raw("status")
         self.usable: NDArray[np.bool_] = np.isin(self.status, _DONE_CODES)
-        self.n_frames: int = self.shape("time_s")[1]
+        self.n_frames: int = ANY_NUMBER if self.ragged else self.shape("time_s")[1]
+        if self.ragged:
+            self._refuse_odd_sizes()
+
+    def _refuse_odd_sizes(self) -> None:
+        """Refuse numbers of frames that do not go with the statuses, or with the arrays of frames."""
+        sizes = self.row_size
+        frames = {name: array.shape for name, array in self._stored.items() if array.ragged}
+        widest = max(math.prod(shape[1:]) for shape in frames.values())
+        wrong = (sizes < 0) | ((sizes > 0) != self.usable) | (sizes > MOST_NUMBERS // widest)
+        if wrong.any():
+            clip = self.clip_ids[int(np.flatnonzero(wrong)[0])]
+            what = "its number of frames does not go with its status, or is larger than any"
+            raise damaged(f"{self._where}, group {self.name}, {ROW_SIZE}: clip {clip}: {what}", self._where)
+        n_frames = int(sizes.sum())
+        for name, shape in frames.items():
+            if shape[0] != n_frames:
+                what = f"{shape[0]} frames, and its clips have {n_frames}"
+                raise damaged(f"{self._where}, array {self.name}/{name}: {what}", self._where)
 
     def __repr__(self) -> str:
         usable = int(self.usable.sum())
@@ -179,7 +208,9 @@ class Group:
         -------
         Dataset
             Dimensions clip, frame, token, feature (and token_feature, tubelet); coordinates clip, movie,
-            status, start_s, end_s. Rows of clips without features are NaN.
+            status, start_s, end_s. Rows of clips without features are NaN. Of a ragged group frames and times
+            have the dimension row, a frame each, with the clip's id as its coordinate `row_clip`, and
+            `row_size` is the number of each clip's (CF conventions, contiguous ragged arrays).
 
         Raises
         ------
@@ -200,18 +231,23 @@ class Group:
                 self._dims(name),
                 self.shape(name),
                 self.dtype(name),
-                partial(self.rows, name),
+                partial(self.stored_rows, name),
             )
             for name in (*self.arrays, *TIME_ARRAYS)
         }
-        return dataset_of(arrays, self._clips, {"backbone": self.name, "store": self._where})
+        about = {"backbone": self.name, "store": self._where}
+        return dataset_of(arrays, self._clips, about, self.row_size if self.ragged else None)
 
     def pooled(self) -> NDArray[np.float32]:
         """Read one vector per clip: float32 [N, D], contiguous, NaN where not `usable`."""
         return self.rows("pooled")
 
     def frames(self) -> NDArray[np.float16 | np.float32]:
-        """Read one vector per sampled frame: [N, F, D], NaN where not `usable`."""
+        """Read one vector per sampled frame: [N, F, D], NaN where not `usable`.
+
+        Of a ragged group [R, D], all clips' frames one after another's: ``np.split(group.frames(),
+        np.cumsum(group.row_size)[:-1])`` has those of each clip.
+        """
         return self.rows("frames")
 
     def tokens(self) -> NDArray[np.float16]:
@@ -241,13 +277,38 @@ class Group:
 
     @cached_property
     def time_s(self) -> NDArray[np.float64]:
-        """Presentation times of the sampled frames in seconds, [N, F], NaN where not `usable`."""
+        """Presentation times of the sampled frames in seconds, [N, F], NaN where not `usable`.
+
+        Of a ragged group [R], as `frames`.
+        """
         return self.raw("time_s")
 
     @cached_property
     def frame_index(self) -> NDArray[np.int64]:
-        """Indices of the sampled frames in their files, [N, F], -1 where not `usable`."""
+        """Indices of the sampled frames in their files, [N, F], -1 where not `usable`.
+
+        Of a ragged group [R], as `frames`.
+        """
         return self.raw("frame_index")
+
+    @cached_property
+    def row_size(self) -> NDArray[np.int64]:
+        """Number of frames of every clip, int64 [N]; 0 where not `usable`."""
+        return self.raw(ROW_SIZE) if self.ragged else np.where(self.usable, self.n_frames, 0)
+
+    @cached_property
+    def frame_ends(self) -> NDArray[np.int64]:
+        """Number of frames up to the end of each clip, int64 [N]: where its rows end in a ragged group."""
+        return np.cumsum(self.row_size)
+
+    def is_ragged(self, array: str) -> bool:
+        """Return whether an array has a row for each frame of each clip, rather than one a clip."""
+        return self._array(array).ragged
+
+    def clip_shape(self, array: str) -> tuple[int, ...]:
+        """Return the shape of an array for one clip; its first size is 0 where every clip has its own."""
+        shape = self.shape(array)
+        return (ANY_NUMBER, *shape[1:]) if self.is_ragged(array) else shape[1:]
 
     def shape(self, array: str) -> tuple[int, ...]:
         """Return the shape of an array without reading it."""
@@ -274,16 +335,26 @@ class Group:
                 f"{self._where}: clip {clip_id} is {GROUP_STATUSES[self.status[row]]}"
                 f"{': ' if reason else ''}{reason}; it has no features of {self.name}"
             )
-        values: NDArray[Any] = self.rows(array, slice(row, row + 1))[0]
-        return values
+        values = self.rows(array, slice(row, row + 1))
+        return values if self.is_ragged(array) else np.asarray(values[0])
 
     def blocks(self, array: str, start: int = 0) -> Iterator[tuple[int, NDArray[Any]]]:
         """Yield (first row, rows) over a whole array, or from the block on that `start` is in.
 
         Memory stays bounded. A block is what is stored together: 1,024 clips' pooled vectors, 64 clips'
         frames, 16 clips' tokens; of large tokens in a folder 4 MB, or one clip.
+
+        Raises
+        ------
+        StoreError
+            If bytes are damaged or gone, or clips have frames of any number (`rows_of` yields these).
         """
         self._array(array)  # refused here if there is none
+        if self.is_ragged(array):
+            raise StoreError(
+                f"{self._where}: clips have any number of {array} of {self.name}, not one: read them clip by "
+                "clip (read, rows_of), or a vector a clip (pooled)"
+            )
         size = block_rows(array, len(self.clip_ids))
         for first in range(start // size * size, len(self.clip_ids), size):
             rows = range(first, min(first + size, len(self.clip_ids)))
@@ -305,6 +376,8 @@ class Group:
         (32, 2, 8)
         """
         n_clips = len(self.clip_ids)
+        if self.is_ragged(array):
+            return self._ragged_pieces(array)
         size, block = self._array(array).piece, block_rows(array, n_clips)
         pieces = []
         for first in range(0, n_clips, block):
@@ -314,7 +387,9 @@ class Group:
 
     @checked
     def rows(self, array: str, rows: slice = slice(None), out: NDArray[Any] | None = None) -> NDArray[Any]:
-        """Read rows of a feature array, NaN where not `usable`.
+        """Read the rows of some clips in a feature array, NaN where not `usable`.
+
+        Of a ragged array these are all frames of the clips, one clip's after another's.
 
         Parameters
         ----------
@@ -340,15 +415,35 @@ class Group:
         >>> group.rows("frames", slice(3), out=memory) is memory
         True
         """
-        first = rows.indices(len(self))[0]
+        if self.is_ragged(array):
+            clips = range(*rows.indices(len(self)))
+            first = int(self.frame_ends[clips.start - 1]) if clips.start else 0
+            last = int(self.frame_ends[clips.stop - 1]) if clips else first
+            return self.stored_rows(array, slice(first, last), out)
+        return self.stored_rows(array, rows, out)
+
+    def stored_rows(self, array: str, rows: slice, out: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Read rows as they are stored, clips or frames, and refuse those that hold nothing."""
+        first = rows.indices(self.shape(array)[0])[0]
         return self._whole(array, first, self._array(array).read(rows, out))
 
+    def _ragged_pieces(self, array: str) -> list[slice]:
+        """List the clips whose frames begin in the same stored object."""
+        starts = self.frame_ends - self.row_size
+        block = self._array(array).piece
+        firsts = np.flatnonzero(np.diff(starts // block, prepend=-1)).tolist()
+        ends = [*firsts[1:], len(self.clip_ids)]
+        return [slice(first, end) for first, end in zip(firsts, ends, strict=True)]
+
     def stored(self, array: str, rows: range) -> Iterator[tuple[int, NDArray[Any]]]:
-        """Yield (first row, rows) over rows of one stored object, whatever their status."""
+        """Yield (first row, rows) over rows of one stored object, whatever their status.
+
+        Rows of a ragged array are frames, counted over all clips.
+        """
         return self._array(array).stored(rows)
 
     def raw(self, name: str, rows: slice = slice(None)) -> NDArray[Any]:
-        """Read rows as they are stored, whatever their status."""
+        """Read rows as they are stored, whatever their status; of a ragged array these are frames."""
         return self._array(name).read(rows)
 
     def _array(self, name: str) -> SealedArray:
@@ -378,10 +473,17 @@ class Group:
 
     def _whole(self, name: str, start: int, values: NDArray[Any]) -> NDArray[Any]:
         """Return rows from `start` on; refuse NaN in usable rows of features: times may be unknown."""
+        if name not in FEATURE_ARRAYS or not len(values):
+            return values
         first = values.reshape(len(values), -1)[:, 0]
-        holes = (first != first) & self.usable[start : start + len(values)]  # noqa: PLR0124 - NaN is not itself
-        if name in FEATURE_ARRAYS and holes.any():
-            clip = self.clip_ids[start + int(np.flatnonzero(holes)[0])]
+        holes = first != first  # noqa: PLR0124 - NaN is not itself
+        if not self.is_ragged(name):
+            holes &= self.usable[start : start + len(values)]
+        if holes.any():
+            row = start + int(np.flatnonzero(holes)[0])
+            if self.is_ragged(name):
+                row = int(np.searchsorted(self.frame_ends, row, side="right"))
+            clip = self.clip_ids[row]
             lost = f"nothing is stored for {int(holes.sum())} clips that should have features"
             raise damaged(
                 f"{self._where}, array {self.name}/{name}: {lost}, the first is {clip}", self._where
@@ -391,13 +493,13 @@ class Group:
 
 def spec_of(group: Group) -> GroupSpec:
     """Return what a stage declares for the features of a group in a store."""
-    arrays = tuple(ArraySpec(name, group.shape(name)[1:], group.dtype(name).name) for name in group.arrays)
+    arrays = tuple(ArraySpec(name, group.clip_shape(name), group.dtype(name).name) for name in group.arrays)
     provenance = {name: value for name, value in group.provenance.items() if name not in FILLED_IN}
     return GroupSpec(group.name, arrays, group.n_frames, provenance)
 
 
 def rows_of(group: Group, array: str, rows: Sequence[int]) -> Iterator[NDArray[Any]]:
-    """Yield some rows of an array, in rising order.
+    """Yield some clips' rows of an array, in rising order; of a ragged array all frames of each clip.
 
     Parameters
     ----------
@@ -411,6 +513,9 @@ def rows_of(group: Group, array: str, rows: Sequence[int]) -> Iterator[NDArray[A
     StoreError
         If bytes are damaged or gone.
     """
+    if group.is_ragged(array):
+        yield from frames_of(group, array, rows, partial(group.stored_rows, array))
+        return
     wanted = iter(rows)
     row = next(wanted, None)
     for start, block in group.blocks(array):
@@ -419,3 +524,27 @@ def rows_of(group: Group, array: str, rows: Sequence[int]) -> Iterator[NDArray[A
             row = next(wanted, None)
         if row is None:
             return
+
+
+def frames_of(
+    group: Group, array: str, rows: Iterable[int], read: Callable[[slice], NDArray[Any]]
+) -> Iterator[NDArray[Any]]:
+    """Yield the frames of some clips in a ragged array; what is stored together is read once.
+
+    `read` reads frames of all clips: `Group.stored_rows`, or `Group.raw` for those that may be damaged.
+    """
+    n_stored = group.shape(array)[0]
+    block = block_rows(array, n_stored, ragged=True)
+    held, held_from = np.empty((0, *group.shape(array)[1:]), group.dtype(array)), 0
+    for row in rows:
+        end = int(group.frame_ends[row])
+        at = end - int(group.row_size[row])
+        parts = [held[:0]]
+        while at < end:
+            if not held_from <= at < held_from + len(held):
+                held_from = at // block * block
+                held = read(slice(held_from, min(held_from + block, n_stored)))
+            stop = min(end, held_from + len(held))
+            parts.append(held[at - held_from : stop - held_from])
+            at = stop
+        yield parts[-1] if len(parts) <= 2 else np.concatenate(parts)

@@ -14,7 +14,7 @@ import msgspec
 from obygaze_features.io import sync, write_new
 from obygaze_features.lines import LineJournal, read_lines
 from obygaze_features.locks import hold, locked, require_locks
-from obygaze_features.schema import Whole
+from obygaze_features.schema import Count, Whole
 from obygaze_features.store.format import DONE, PIECE_ROWS
 
 SHA256_HEX: Final = 64
@@ -47,6 +47,9 @@ class JournalEntry(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
         in the order of the stage's arrays; empty without features.
     absent
         Group name -> why it has no features of the clip, while other groups have.
+    frames
+        Name of a ragged group -> where its frames of the clip lie in the file of the attempt, or in the
+        arrays of the parent store: the first, counted in frames, and how many.
     """
 
     row: int
@@ -58,6 +61,7 @@ class JournalEntry(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     sha256: str = ""
     source: Mapping[str, Any] = {}
     absent: Mapping[str, str] = {}
+    frames: Mapping[str, tuple[Whole, Count]] = {}
 
     @property
     def of(self) -> Attempt:

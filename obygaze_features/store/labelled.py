@@ -144,9 +144,15 @@ def imported_xarray() -> Any:
 
 
 def dataset_of(
-    arrays: Mapping[str, LazyArray], clips: Sequence[StoredClip], attributes: Mapping[str, Any]
+    arrays: Mapping[str, LazyArray],
+    clips: Sequence[StoredClip],
+    attributes: Mapping[str, Any],
+    row_size: NDArray[np.int64] | None = None,
 ) -> xr.Dataset:
     """Make a dataset of arrays whose rows are clips; clip id, movie, status and span are its coordinates.
+
+    `row_size` is the number of frames of every clip, where arrays have a row for each of them: it becomes a
+    variable, and the clip of each row a coordinate.
 
     Raises
     ------
@@ -169,6 +175,9 @@ def dataset_of(
         name.removesuffix("_id"): ("clip", np.array([getattr(clip, name) for clip in clips], dtype))
         for name, dtype in fields.items()
     }
+    if row_size is not None:
+        variables["row_size"] = module.Variable(("clip",), row_size, {"sample_dimension": "row"})
+        coordinates["row_clip"] = ("row", np.repeat([clip.clip_id for clip in clips], row_size))
     dataset: xr.Dataset = module.Dataset(variables, coordinates, dict(attributes))
     return dataset
 

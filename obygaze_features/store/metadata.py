@@ -10,6 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from obygaze_features.io import NO_LICENCE, sha256_of
 from obygaze_features.store.arrays import array_layout, string_chunk, with_checksum
 from obygaze_features.store.croissant import croissant as croissant_json
@@ -21,6 +24,8 @@ from obygaze_features.store.format import (
     FEATURES,
     GROUP_STATUSES,
     PROVENANCE,
+    RAGGED_ARRAYS,
+    ROW_SIZE,
     STATUSES,
     TABLE,
     TEXTS,
@@ -29,6 +34,7 @@ from obygaze_features.store.format import (
     chunk_file,
 )
 from obygaze_features.store.records import (
+    ArraySpec,
     GroupSpec,
     StoredClip,
     absent_counts,
@@ -49,6 +55,7 @@ def write_all_but_parts(
     version: str,
     parts: Mapping[str, str],
     digests: Iterable[Mapping[str, str]],
+    row_sizes: Mapping[str, NDArray[np.int64]],
 ) -> None:
     """Write a store's files other than chunks and shards.
 
@@ -64,11 +71,13 @@ def write_all_but_parts(
         File -> SHA-256 of every chunk and shard.
     digests
         `group/array` -> SHA-256 of the row, of every clip.
+    row_sizes
+        Name of a ragged group -> number of frames of every clip, int64 [N].
     """
     below: dict[str, dict[str, Any]] = {}
     for group in groups:
         attributes = {PROVENANCE: _provenance(group, about["corpus"])}
-        arrays = _write_arrays(root, group, clips)
+        arrays = _write_arrays(root, group, clips, row_sizes.get(group.name))
         _write_node(root, group.name, _group(attributes, arrays))
         below |= {group.name: _group(attributes, {})}
         below |= {f"{group.name}/{name}": array for name, array in arrays.items()}
@@ -91,35 +100,57 @@ def _provenance(group: GroupSpec, corpus: dict[str, object]) -> dict[str, object
     return {**group.provenance, "storage": storage, "source": corpus}
 
 
-def _write_arrays(root: Path, group: GroupSpec, clips: Sequence[StoredClip]) -> dict[str, dict[str, Any]]:
+def _write_arrays(
+    root: Path, group: GroupSpec, clips: Sequence[StoredClip], row_sizes: NDArray[np.int64] | None
+) -> dict[str, dict[str, Any]]:
     """Write the metadata of a group's arrays, which are returned, and the chunks that name its rows."""
     within = [clip.within(group.name) for clip in clips]
-    ids: dict[str, Sequence[str] | bytes] = {
+    ids: dict[str, Sequence[str] | NDArray[Any]] = {
         "clip": [clip.clip_id for clip in within],
-        "status": bytes(GROUP_STATUSES.index(clip.status) for clip in within),
+        "status": np.array([GROUP_STATUSES.index(clip.status) for clip in within], np.uint8),
     }
     if texts := [clip.text for clip in within if clip.text is not None]:
         ids["text"] = texts
-    nodes = array_nodes(group, len(clips), texts="text" in ids)
+    n_frames = 0
+    if row_sizes is not None:
+        ids[ROW_SIZE] = row_sizes.astype("<i8")
+        n_frames = int(row_sizes.sum())
+    nodes = array_nodes(group, len(clips), texts="text" in ids, n_frames=n_frames)
     for name, node in nodes.items():
         _write_node(root, f"{group.name}/{name}", node)
     for name, rows in ids.items():
         size = block_rows(name, len(clips))
         for start in range(0, len(clips), size):
             part = rows[start : start + size]
-            chunk = part.ljust(size, b"\0") if isinstance(part, bytes) else string_chunk(part, size)
+            if isinstance(part, np.ndarray):
+                chunk = part.tobytes().ljust(size * part.itemsize, b"\0")  # 0 is the fill value of both
+            else:
+                chunk = string_chunk(part, size)
             path = root / chunk_file(f"{group.name}/{name}", start // size)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(with_checksum(chunk))
     return nodes
 
 
-def array_nodes(group: GroupSpec, n_clips: int, *, texts: bool) -> dict[str, dict[str, Any]]:
-    """Return the metadata of a group's arrays, by name."""
-    kinds = {name: (shape, dtype.name) for name, (shape, dtype) in group.clip_arrays().items()}
-    kinds |= {name: ((), ARRAYS[name].dtypes[0]) for name in ("clip", "status", *["text"] * texts)}
+def array_nodes(
+    group: GroupSpec, n_clips: int, *, texts: bool, n_frames: int = 0
+) -> dict[str, dict[str, Any]]:
+    """Return the metadata of a group's arrays, by name; `n_frames` is that of all clips of a ragged group."""
+    kinds: dict[str, tuple[tuple[int, ...], str]] = {}
+    for name, (shape, dtype) in group.clip_arrays().items():
+        whole_shape = (n_clips, *shape)
+        if group.ragged and name in RAGGED_ARRAYS:
+            whole_shape = (n_frames, *shape[1:])
+        kinds[name] = (whole_shape, dtype.name)
+    ids = ["clip", "status"]
+    if texts:
+        ids.append("text")
+    if group.ragged:
+        ids.append(ROW_SIZE)
+    for name in ids:
+        kinds[name] = ((n_clips,), ARRAYS[name].dtypes[0])
     return {
-        name: array_layout(name, (n_clips, *shape), dtype, group.dimensions(name))
+        name: array_layout(name, shape, dtype, group.dimensions(name), ragged=group.ragged)
         for name, (shape, dtype) in sorted(kinds.items())
     }
 
@@ -145,12 +176,18 @@ def facts_of(about: Mapping[str, Any], clips: Sequence[StoredClip], groups: Sequ
     described = []
     for group in groups:
         arrays = [
-            f"{spec.name}: {spec.dtype} [{', '.join(group.dimensions(spec.name))}], "
-            f"{' x '.join(map(str, spec.shape))} a clip"
+            f"{spec.name}: {spec.dtype} [{', '.join(group.dimensions(spec.name))}], {_size(spec)} a clip"
             for spec in group.arrays
         ]
         described.append((group.name, group.provenance, arrays))
     return Facts(about, {status: counts[status] for status in STATUSES}, described, absent_counts(clips))
+
+
+def _size(spec: ArraySpec) -> str:
+    """Write the shape of a clip's array."""
+    if spec.ragged:
+        return f"any number x {spec.shape[1]}"
+    return " x ".join(map(str, spec.shape))
 
 
 def _on_hub(licence: str) -> str:

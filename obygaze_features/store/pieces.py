@@ -1,12 +1,14 @@
 """Where the rows of a stage and of a store lie: pieces of neighbouring rows, chunks and shards.
 
 A piece is `PIECE_ROWS` neighbouring rows of all arrays. An attempt at it writes one file of rows, with every
-small array of every clip, and for each array of tokens the very shard that the store will have.
+small array of every clip, for each array of tokens the very shard that the store will have, and for each
+ragged group one file with the frames of the clips.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,7 +16,14 @@ from obygaze_features.door import open_regular
 from obygaze_features.errors import StoreError
 from obygaze_features.io import sha256_of
 from obygaze_features.store.arrays import CRC_BYTES, with_checksum
-from obygaze_features.store.format import ARRAYS, PIECE_ROWS, PIECES, block_rows, chunk_file
+from obygaze_features.store.format import (
+    ARRAYS,
+    PIECE_ROWS,
+    PIECES,
+    RAGGED_ARRAYS,
+    block_rows,
+    chunk_file,
+)
 from obygaze_features.store.journal import NO_ROW, Attempt, JournalEntry
 from obygaze_features.store.records import GroupSpec, StoredClip
 from obygaze_features.store.store_files import FolderFiles, damaged, listed
@@ -75,6 +84,82 @@ class StoredArray:
         return with_checksum(index.tobytes())
 
 
+@dataclass(frozen=True, slots=True)
+class RaggedArray:
+    """An array of a ragged group, which has rows for each clip's frames, of any number.
+
+    Attributes
+    ----------
+    name
+        `group/array`.
+    position
+        Position of the array in the digests of a journal entry.
+    fill
+        A row of fill values.
+    """
+
+    name: str
+    position: int
+    fill: bytes
+
+    def file(self, number: int) -> str:
+        """Return the relative path of a chunk."""
+        return chunk_file(self.name, number, ragged=True)
+
+    def block(self, n_rows: int) -> int:
+        """Return the number of rows of a chunk, given the number of all rows."""
+        return block_rows(self.name.partition("/")[2], n_rows, ragged=True)
+
+
+@dataclass(frozen=True, slots=True)
+class RaggedGroup:
+    """The arrays of a ragged group, which have the same number of rows for a clip.
+
+    In the file of an attempt a clip's rows of one array lie together, and after them those of the next.
+
+    Attributes
+    ----------
+    name
+        Name of the group.
+    arrays
+        Its ragged arrays, in the order of their positions.
+    """
+
+    name: str
+    arrays: tuple[RaggedArray, ...]
+
+    @property
+    def frame_bytes(self) -> int:
+        """Bytes of one frame in all arrays."""
+        return sum(len(array.fill) for array in self.arrays)
+
+    def split(self, data: memoryview, n_frames: int) -> Iterator[tuple[RaggedArray, memoryview]]:
+        """Yield the arrays with their rows in the data of a clip."""
+        start = 0
+        for array in self.arrays:
+            size = n_frames * len(array.fill)
+            yield array, data[start : start + size]
+            start += size
+
+
+class ParentRows(NamedTuple):
+    """The store that a stage grows.
+
+    Attributes
+    ----------
+    folder
+        Where it lies.
+    clips
+        Its clips, in the order of its rows.
+    n_frames
+        Name of a ragged group -> number of frames of all clips.
+    """
+
+    folder: Path
+    clips: Sequence[StoredClip]
+    n_frames: Mapping[str, int]
+
+
 class StageLayout:
     """The pieces of a stage, and the places of their rows.
 
@@ -86,21 +171,35 @@ class StageLayout:
         The arrays whose rows lie in the file of rows, one clip's after the other's.
     shards
         The arrays of which a piece is a shard.
+    ragged
+        The groups whose frames lie in a file of the group, one clip's after another's as they were written.
     record_bytes
         Size of a clip's rows in the file of rows.
     """
 
     def __init__(self, groups: Sequence[GroupSpec], n_clips: int) -> None:
         self.n_clips = n_clips
-        kinds = {
-            f"{group.name}/{array}": np.full(shape, ARRAYS[array].fill, dtype).tobytes()
-            for group in groups
-            for array, (shape, dtype) in sorted(group.clip_arrays().items())
-        }
-        self.names = tuple(kinds)
-        arrays = [StoredArray(name, at, fill, n_clips) for at, (name, fill) in enumerate(kinds.items())]
+        names: list[str] = []
+        arrays: list[StoredArray] = []
+        ragged: list[RaggedGroup] = []
+        for group in groups:
+            of_frames: list[RaggedArray] = []
+            for array, (shape, dtype) in sorted(group.clip_arrays().items()):
+                name, position = f"{group.name}/{array}", len(names)
+                names.append(name)
+                fill = ARRAYS[array].fill
+                if group.ragged and array in RAGGED_ARRAYS:
+                    row = np.full(shape[1:], fill, dtype).tobytes()
+                    of_frames.append(RaggedArray(name, position, row))
+                else:
+                    rows = np.full(shape, fill, dtype).tobytes()
+                    arrays.append(StoredArray(name, position, rows, n_clips))
+            if of_frames:
+                ragged.append(RaggedGroup(group.name, tuple(of_frames)))
+        self.names = tuple(names)
         self.small = tuple(array for array in arrays if not array.sharded)
         self.shards = tuple(array for array in arrays if array.sharded)
+        self.ragged = tuple(ragged)
         self.record_bytes = sum(len(array.fill) for array in self.small)
 
     @property
@@ -120,12 +219,16 @@ class StageLayout:
             start += len(array.fill)
 
 
-def attempt_file(stage: Path, attempt: Attempt, array: StoredArray | None = None) -> str:
-    """Return the path of an attempt's shard of an array, or of its file of rows.
+def attempt_file(stage: Path, attempt: Attempt, part: StoredArray | RaggedGroup | None = None) -> str:
+    """Return the path of an attempt's shard of an array, of its frames of a group, or of its file of rows.
 
     A string: making a `Path` for every row would be a third of sealing.
     """
-    what = "rows" if array is None else array.name.replace("/", ".")
+    what = "rows"
+    if isinstance(part, RaggedGroup):
+        what = f"{part.name}.ragged"
+    elif part is not None:
+        what = part.name.replace("/", ".")
     return f"{stage}/{PIECES}/{attempt.piece}.{attempt.writer}.{attempt.number}.{what}"
 
 
@@ -139,14 +242,12 @@ class Rows:
     layout
         The places of its rows.
     parent
-        Folder and clips of the store that the stage grows, if any.
+        The store that the stage grows, if any.
     """
 
-    def __init__(
-        self, stage: Path, layout: StageLayout, parent: tuple[Path, Sequence[StoredClip]] | None
-    ) -> None:
+    def __init__(self, stage: Path, layout: StageLayout, parent: ParentRows | None) -> None:
         self.stage, self.layout = stage, layout
-        self._parent, self._clips = parent or (Path(), ())
+        self._parent, self._clips, self._n_frames = parent or ParentRows(Path(), (), {})
         self._slots = {clip.clip_id: row for row, clip in enumerate(self._clips)}
         self._listed: Mapping[str, str] = listed(FolderFiles(self._parent)) if parent else {}
 
@@ -169,6 +270,40 @@ class Rows:
         row = _read_at(path, array.offset(entry.row % PIECE_ROWS), len(array.fill))
         return row if row is not None and _is(entry, array, row) else None
 
+    def frames(self, entry: JournalEntry, group: RaggedGroup) -> dict[RaggedArray, memoryview] | None:
+        """Return a clip's rows of the arrays of a ragged group; None if they are not what they were."""
+        first, n_frames = entry.frames.get(group.name, (0, 0))
+        if not n_frames:  # absent in the group
+            return {array: memoryview(b"") for array in group.arrays}
+        if not entry.writer:
+            return {
+                array: self._frames_of_parent(entry, group, array, range(first, first + n_frames))
+                for array in group.arrays
+            }
+        path, size = attempt_file(self.stage, entry.of, group), group.frame_bytes
+        data = _read_at(path, first * size, n_frames * size)
+        if data is None:
+            return None
+        rows = dict(group.split(data, n_frames))
+        return rows if all(_is_digested(entry, array, part) for array, part in rows.items()) else None
+
+    def _frames_of_parent(
+        self, entry: JournalEntry, group: RaggedGroup, array: RaggedArray, frames: range
+    ) -> memoryview:
+        """Read rows of a ragged array of the parent, which may lie in several chunks."""
+        block, size = array.block(self._n_frames[group.name]), len(array.fill)
+        parts: list[memoryview] = []
+        for number in range(frames.start // block, (frames.stop - 1) // block + 1):
+            begin, end = max(frames.start, number * block), min(frames.stop, (number + 1) * block)
+            path = f"{self._parent}/{array.file(number)}"
+            part = _read_at(path, (begin - number * block) * size, (end - begin) * size)
+            if part is not None:
+                parts.append(part)
+        data = memoryview(b"".join(parts))
+        if not _is_digested(entry, array, data):
+            raise self.damaged_parent(entry.clip_id, array)
+        return data
+
     def parent_shard(
         self, array: StoredArray, rows: range, entries: Sequence[JournalEntry | None]
     ) -> tuple[Path, str] | None:
@@ -181,7 +316,7 @@ class Rows:
             return None
         return self._parent / file, self._listed[file]
 
-    def damaged_parent(self, clip_id: str, array: StoredArray) -> StoreError:
+    def damaged_parent(self, clip_id: str, array: StoredArray | RaggedArray) -> StoreError:
         """Return the error for a parent store whose bytes are not those of its digests."""
         what = f"clip {clip_id}, array {array.name}: not what the store that this stage grows has a digest of"
         return damaged(what, str(self._parent))
@@ -198,6 +333,10 @@ class Rows:
 def _is(entry: JournalEntry, array: StoredArray, row: memoryview) -> bool:
     wanted = entry.sha256_of(array.position)
     return row == array.fill if wanted == NO_ROW else sha256_of(row) == wanted
+
+
+def _is_digested(entry: JournalEntry, array: RaggedArray, rows: memoryview) -> bool:
+    return sha256_of(rows) == entry.sha256_of(array.position)
 
 
 def _read_at(path: str, offset: int, size: int) -> memoryview | None:

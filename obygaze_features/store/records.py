@@ -15,7 +15,16 @@ from numpy.typing import NDArray
 from obygaze_features.errors import StoreError
 from obygaze_features.lines import csv_line
 from obygaze_features.schema import Hex64, Name, Number, SomeText, Whole, check, expected, fits
-from obygaze_features.store.format import ABSENT, ARRAYS, FEATURE_ARRAYS, TIME_ARRAYS, Status, dimensions
+from obygaze_features.store.format import (
+    ABSENT,
+    ANY_NUMBER,
+    ARRAYS,
+    FEATURE_ARRAYS,
+    RAGGED_ARRAYS,
+    TIME_ARRAYS,
+    Status,
+    dimensions,
+)
 from obygaze_features.store.provenance import validate_provenance
 from obygaze_features.templates import packaged
 from obygaze_features.text import unsuitable
@@ -40,7 +49,7 @@ class ArraySpec:
     """One feature array of a group: its name, its shape for one clip, its data type.
 
     Shapes are pooled [D], frames [F, D] and tokens [T, D']; pooled is float32, tokens are float16, frames
-    either.
+    either. F is `ANY_NUMBER` in a ragged group.
     """
 
     name: str
@@ -51,7 +60,8 @@ class ArraySpec:
         if self.name not in FEATURE_ARRAYS:
             raise StoreError(f"array {self.name!r}: expected one of {', '.join(FEATURE_ARRAYS)}")
         expected = ARRAYS[self.name].dims[1:]
-        if len(self.shape) != len(expected) or any(size < 1 for size in self.shape):
+        sizes = self.shape[1:] if self.ragged else self.shape
+        if len(self.shape) != len(expected) or any(size < 1 for size in sizes):
             raise StoreError(
                 f"array {self.name}: expected sizes of [{', '.join(expected)}], found {list(self.shape)}"
             )
@@ -59,10 +69,15 @@ class ArraySpec:
             raise StoreError(
                 f"array {self.name}: expected {' or '.join(ARRAYS[self.name].dtypes)}, found {self.dtype}"
             )
-        if math.prod(self.shape) > MOST_NUMBERS:
+        if math.prod(sizes) > MOST_NUMBERS:
             raise StoreError(
                 f"array {self.name}: {list(self.shape)} is more than {MOST_NUMBERS} numbers of one clip"
             )
+
+    @property
+    def ragged(self) -> bool:
+        """Whether every clip has its own number of rows."""
+        return self.name in RAGGED_ARRAYS and self.shape[:1] == (ANY_NUMBER,)
 
 
 @dataclass(frozen=True)
@@ -70,7 +85,8 @@ class GroupSpec:
     """The arrays one backbone writes per clip, and their provenance.
 
     Within a group a dimension has one size: pooled and frames share `feature`. Frames have `n_frames` rows,
-    or, for a network that joins neighbouring frames into tubelets, a number that divides it.
+    or, for a network that joins neighbouring frames into tubelets, a number that divides it. In a ragged
+    group `n_frames` is `ANY_NUMBER`: a clip has frames of any number, and as many times.
     """
 
     name: str
@@ -82,18 +98,24 @@ class GroupSpec:
         if not fits(self.name, Name):
             raise StoreError(f"group {self.name!r}: expected {expected(Name)}")
         sizes = {"frame": self.n_frames}
-        if not 1 <= self.n_frames <= MOST_NUMBERS or not self.arrays:
+        if not ANY_NUMBER <= self.n_frames <= MOST_NUMBERS or not self.arrays:
             raise StoreError(
                 f"group {self.name}: expected one frame to {MOST_NUMBERS} frames, and at least one array"
             )
         for spec in self.arrays:
-            for dimension, size in zip(self.dimensions(spec.name)[1:], spec.shape, strict=True):
+            if spec.name in RAGGED_ARRAYS and spec.ragged != self.ragged:
+                raise StoreError(
+                    f"group {self.name}, array {spec.name}: {list(spec.shape)} a clip does not go with "
+                    f"{self.n_frames} frames a clip; both are {ANY_NUMBER} where clips have any number"
+                )
+            shape = spec.shape[1:] if spec.ragged else spec.shape
+            for dimension, size in zip(self.dimensions(spec.name)[1:], shape, strict=True):
                 if sizes.setdefault(dimension, size) != size:
                     raise StoreError(
                         f"group {self.name}, array {spec.name}: dimension {dimension!r} has size {size} here "
                         f"and {sizes[dimension]} elsewhere; one size per dimension name within a group"
                     )
-            if spec.name == "frames" and self.n_frames % spec.shape[0]:
+            if spec.name == "frames" and not spec.ragged and self.n_frames % spec.shape[0]:
                 raise StoreError(
                     f"group {self.name}, array frames: {spec.shape[0]} rows, "
                     f"which neither are the {self.n_frames} sampled frames nor divide them into tubelets"
@@ -105,13 +127,21 @@ class GroupSpec:
         except StoreError as error:
             raise StoreError(f"group {self.name}: {error}") from None
 
+    @property
+    def ragged(self) -> bool:
+        """Whether every clip has its own number of frames."""
+        return self.n_frames == ANY_NUMBER
+
     def dimensions(self, array: str) -> tuple[str, ...]:
-        """Name the dimensions of one of the group's arrays, the clips' first."""
+        """Name the dimensions of one of the group's arrays, the clips' (or frames of clips) first."""
         shapes: dict[str, tuple[int, ...]] = {spec.name: spec.shape for spec in self.arrays}
         return dimensions(array, (0, *shapes.get(array, (self.n_frames,))), self.n_frames)
 
     def clip_arrays(self) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
-        """Map every array with a row per clip to its shape for one clip and its little-endian data type."""
+        """Map every array with rows of clips to its shape for one clip and its little-endian data type.
+
+        The first size of a ragged array is `ANY_NUMBER`.
+        """
         times = {name: ((self.n_frames,), np.dtype(ARRAYS[name].dtypes[0])) for name in TIME_ARRAYS}
         arrays = {
             spec.name: (spec.shape, np.dtype(spec.dtype))

@@ -18,10 +18,12 @@ from functools import partial
 from io import FileIO
 from itertools import repeat
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
+import numpy as np
 from fastcrc.crc32 import iscsi as crc32c
+from numpy.typing import NDArray
 
 from obygaze_features.cores import usable_cores
 from obygaze_features.door import open_regular
@@ -35,7 +37,9 @@ from obygaze_features.store.format import (
     ATTRIBUTE,
     BAGIT,
     BUILDING_SUFFIX,
+    RAGGED_ARRAYS,
     ROW_CHUNK,
+    ROW_SIZE,
     STAGING_SUFFIX,
     STATUSES,
     spec_version,
@@ -43,7 +47,7 @@ from obygaze_features.store.format import (
 from obygaze_features.store.journal import Attempt, JournalEntry, is_done
 from obygaze_features.store.metadata import write_all_but_parts
 from obygaze_features.store.missing_videos import refuse_missing_videos
-from obygaze_features.store.pieces import Rows, StoredArray, attempt_file
+from obygaze_features.store.pieces import RaggedArray, RaggedGroup, Rows, StoredArray, attempt_file
 from obygaze_features.store.provenance import plain, validate_licence
 from obygaze_features.store.records import StoredClip, one_line
 from obygaze_features.store.shares import number_of_shares, shown_shares
@@ -136,7 +140,14 @@ def seal(
             about |= _found(stage, best, counted)
             digests = _digests(stage, best)
             write_all_but_parts(
-                root, clips, stage.groups, about, version=version, parts=parts, digests=digests
+                root,
+                clips,
+                stage.groups,
+                about,
+                version=version,
+                parts=parts,
+                digests=digests,
+                row_sizes=_row_sizes(stage, best),
             )
             sync_tree(root)
             root.rename(final)
@@ -241,7 +252,8 @@ class _Counted(msgspec.Struct):
 def _found(stage: Stage, best: Best, counted: Sequence[Mapping[str, Any]]) -> dict[str, object]:
     """Return the attributes that depend on the clips: the format's version, GPUs' shares, and streams."""
     texts = {"text"} if stage.clips[0].text is not None else set()
-    arrays = {"clip", "status"}.union(texts, *(group.clip_arrays() for group in stage.groups))
+    sizes = {ROW_SIZE} if stage.layout.ragged else set()
+    arrays = {"clip", "status"}.union(texts, sizes, *(group.clip_arrays() for group in stage.groups))
     version = spec_version(arrays, absent=any(entry.absent for entry in best.values()))
     sources = [entry.source for entry in best.values() if is_done(entry)]
     devices, streams = (
@@ -280,6 +292,16 @@ def _digests(stage: Stage, best: Best) -> Iterator[dict[str, str]]:
         yield best[row].digests(names) if row in best else {}
 
 
+def _row_sizes(stage: Stage, best: Best) -> dict[str, NDArray[np.int64]]:
+    """Return the number of frames of every clip [N], by ragged group; 0 of clips without features."""
+    sizes = {group.name: np.zeros(len(stage.clips), np.int64) for group in stage.layout.ragged}
+    for row, entry in best.items():
+        if is_done(entry):
+            for name, (_, n_frames) in entry.frames.items():
+                sizes[name][row] = n_frames
+    return sizes
+
+
 # --- chunks and shards
 # ---------------------------------------------------------------------------
 @dataclass
@@ -298,7 +320,7 @@ def _seal_rows(root: Path, stage: Stage, progress: Progress, workers: int) -> tu
     once more from what is good. A writer at work may add entries meanwhile: those returned are of the bytes.
     """
     layout = stage.layout
-    total = layout.n_clips * (1 + len(layout.shards))
+    total = layout.n_clips * (1 + len(layout.shards) + len(layout.ragged))
     had = {row for row, entry in stage.best().items() if is_done(entry)}
     while True:
         best = stage.best()
@@ -311,11 +333,20 @@ def _seal_rows(root: Path, stage: Stage, progress: Progress, workers: int) -> tu
         done: list[_Done] = []
         if not scattered:
             empty(root.parent)
-            for file in (file for array in (*layout.small, *layout.shards) for file, _ in array.blocks()):
+            files = [file for array in (*layout.small, *layout.shards) for file, _ in array.blocks()]
+            for file in files:
                 (root / file).parent.mkdir(parents=True, exist_ok=True)
             starts, reader = range(0, layout.n_clips, ROW_CHUNK), stage.reader()
             work = [partial(_pour, root, reader, best, start) for start in starts]
             work += [partial(_link, root, stage, shard) for shard in shards]
+            sizes = _row_sizes(stage, best)
+            for group in layout.ragged:
+                ends = np.cumsum(sizes[group.name])
+                pour = partial(_pour_frames, root, reader, best, _Frames(group, ends))
+                work += [
+                    partial(pour, range(start, start + FRAMES_AT_ONCE))
+                    for start in range(0, int(ends[-1]), FRAMES_AT_ONCE)
+                ]
             with ThreadPoolExecutor(workers) as threads:  # most of the work releases the GIL
                 for part in threads.map(lambda task: task(), work):
                     done.append(part)
@@ -349,6 +380,86 @@ def _pour(root: Path, reader: Rows, best: Best, start: int) -> _Done:
                 file = array.file(row // array.block)
                 done.digests[file] = _write(root / file, [with_checksum(chunk)])
     return done
+
+
+FRAMES_AT_ONCE = max(kind.chunk for kind in RAGGED_ARRAYS.values())
+"""Frames of a ragged group that are poured as one: whole chunks of every array."""
+
+
+class _Frames(NamedTuple):
+    """A ragged group, and the number of frames up to the end of each clip, int64 [N]."""
+
+    group: RaggedGroup
+    ends: NDArray[np.int64]
+
+
+def _pour_frames(root: Path, reader: Rows, best: Best, of_clips: _Frames, frames: range) -> _Done:
+    """Write the chunks of a ragged group's arrays for some frames, counted over all clips.
+
+    A clip that goes on in the next chunks is read, and checked, for both.
+    """
+    group, ends = of_clips
+    n_frames = int(ends[-1])
+    stop = min(frames.stop, n_frames)
+    first, last = np.searchsorted(ends, [frames.start, stop - 1], side="right").tolist()
+    is_last = stop == n_frames
+    done = _Done(range(first if frames.start else 0, len(ends) if is_last else last))
+    chunks = [_Chunks(root, array, n_frames, frames.start) for array in group.arrays]
+    for row in range(first, last + 1):
+        start = int(ends[row - 1]) if row else 0
+        if ends[row] == start:
+            continue
+        arrays = reader.frames(best[row], group)
+        if arrays is None:
+            done.bad.add(row)
+        if arrays is None or done.bad:
+            continue  # the remaining rows are checked too
+        begin, end = max(frames.start, start) - start, min(stop, int(ends[row])) - start
+        for chunk, (array, data) in zip(chunks, arrays.items(), strict=True):
+            size = len(array.fill)
+            chunk.add(data[begin * size : end * size])
+    for chunk in chunks:
+        if not done.bad:
+            chunk.close()
+        done.digests |= chunk.digests
+    return done
+
+
+class _Chunks:
+    """Chunks of a ragged array that are filled one after another, from the one with a given frame on.
+
+    Attributes
+    ----------
+    digests
+        File -> SHA-256 of every chunk that was written.
+    """
+
+    def __init__(self, root: Path, array: RaggedArray, n_frames: int, start: int) -> None:
+        self._root, self._array = root, array
+        self._block = array.block(n_frames)
+        self._number = start // self._block
+        self._rows = bytearray()
+        self.digests: dict[str, str] = {}
+
+    def add(self, rows: memoryview) -> None:
+        """Add rows, and write the chunks that are full."""
+        self._rows += rows
+        size = self._block * len(self._array.fill)
+        while len(self._rows) >= size:
+            self._write(self._rows[:size])
+            del self._rows[:size]
+
+    def close(self) -> None:
+        """Fill up the last chunk, if it has any row."""
+        if self._rows:
+            lacking = self._block - len(self._rows) // len(self._array.fill)
+            self._write(self._rows + self._array.fill * lacking)
+
+    def _write(self, rows: bytearray) -> None:
+        file = self._array.file(self._number)
+        (self._root / file).parent.mkdir(parents=True, exist_ok=True)
+        self.digests[file] = _write(self._root / file, [with_checksum(rows)])
+        self._number += 1
 
 
 def _write(path: Path, blocks: Iterable[bytes]) -> str:

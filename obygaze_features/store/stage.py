@@ -9,18 +9,22 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from shlex import quote
 from typing import Annotated, Any, Self
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from obygaze_features.door import MOST_LINES, parse_json, read_bytes
 from obygaze_features.errors import StoreError
 from obygaze_features.io import make_folder, sha256_of, store_path, whole_folder, write_new, write_whole
 from obygaze_features.lines import UNREADABLE, checked_entry, encode_line, json_bytes
 from obygaze_features.locks import locked, require_locks
+from obygaze_features.store.arrays import SealedArray
 from obygaze_features.store.format import (
     ATTRIBUTE,
     DIGESTS,
@@ -30,6 +34,8 @@ from obygaze_features.store.format import (
     PIECE_ROWS,
     PIECES,
     PLAN,
+    RAGGED_LAYOUT,
+    ROW_SIZE,
     STAGE,
     STAGING_SUFFIX,
     TABLE,
@@ -44,7 +50,7 @@ from obygaze_features.store.journal import (
     is_done,
     read_journals,
 )
-from obygaze_features.store.pieces import Rows, StageLayout
+from obygaze_features.store.pieces import ParentRows, Rows, StageLayout
 from obygaze_features.store.provenance import clipped, contrasts, validate_corpus
 from obygaze_features.store.records import GroupSpec, PlannedClip, StoredClip, parse_clips_csv
 from obygaze_features.store.store_files import FolderFiles, guarded, whole
@@ -82,6 +88,16 @@ class ParentStore(msgspec.Struct, frozen=True):
                 f"{folder}: gone, or no longer the store that a stage was begun to grow (--append)"
             )
         return parse_clips_csv([whole(FolderFiles(folder), TABLE)], f"{folder}/{TABLE}")
+
+    def row_sizes(self, groups: Iterable[str]) -> dict[str, NDArray[np.int64]]:
+        """Read the number of frames of every clip in ragged groups of the store, whose clips were read."""
+        files = FolderFiles(Path(self.path))
+        sizes = {}
+        for name in groups:
+            node = whole(files, f"{FEATURES}/{name}/{ROW_SIZE}/{ZARR_METADATA}")
+            metadata = guarded(f"{self.path}, {name}/{ROW_SIZE}", partial(parse_json, node))
+            sizes[name] = SealedArray(files, name, ROW_SIZE, metadata).read()
+        return sizes
 
     def attributes(self) -> dict[str, Any]:
         """Read the attributes of the store, whose clips were read."""
@@ -133,6 +149,8 @@ class Stage:
         self._best: dict[int, JournalEntry] = {}
         self._damage: tuple[str, ...] = ()
         self._parent_clips = () if self.grows is None else self.grows.clips()
+        ragged = [group.name for group in self.layout.ragged]
+        self._parent_sizes = {} if self.grows is None else self.grows.row_sizes(ragged)
 
     @classmethod
     def open(
@@ -167,7 +185,8 @@ class Stage:
         wanted = tuple(sorted(clips, key=lambda clip: clip.clip_id))
         kinds = tuple(sorted(groups, key=lambda group: group.name))
         grows = None if parent is None else ParentStore.of(parent)
-        record = _Record(LAYOUT, kinds, validate_corpus(corpus), grows)
+        layout = RAGGED_LAYOUT if any(group.ragged for group in kinds) else LAYOUT
+        record = _Record(layout, kinds, validate_corpus(corpus), grows)
         _refuse_twins([clip.clip_id for clip in wanted], "clip")
         _refuse_twins([group.name for group in kinds], "group")
         if not wanted or not kinds:
@@ -264,7 +283,14 @@ class Stage:
 
     def _inherited(self) -> Iterable[JournalEntry]:
         """Yield the entries of the parent's clips."""
-        for clip in self._parent_clips:
+        first = dict.fromkeys(self._parent_sizes, 0)
+        for slot, clip in enumerate(self._parent_clips):
+            frames = {}
+            for name, sizes in self._parent_sizes.items():
+                n_frames = int(sizes[slot])
+                if n_frames:
+                    frames[name] = (first[name], n_frames)
+                first[name] += n_frames
             if clip.status != "missing" and clip.clip_id in self.rows:
                 digests = "".join(clip.digests.get(name, NO_ROW) for name in self.layout.names)
                 yield JournalEntry(
@@ -275,6 +301,7 @@ class Stage:
                     sha256=digests if clip.digests else "",
                     source=clip.source,
                     absent=clip.absent,
+                    frames=frames,
                 )
 
     def status(self) -> dict[str, JournalEntry]:
@@ -310,8 +337,10 @@ class Stage:
 
     def reader(self) -> Rows:
         """Return what reads the rows of this stage and of its parent."""
-        parent = None if self.grows is None else (Path(self.grows.path), self._parent_clips)
-        return Rows(self.path, self.layout, parent)
+        if self.grows is None:
+            return Rows(self.path, self.layout, None)
+        n_frames = {name: int(sizes.sum()) for name, sizes in self._parent_sizes.items()}
+        return Rows(self.path, self.layout, ParentRows(Path(self.grows.path), self._parent_clips, n_frames))
 
     def writer(
         self, clip_ids: Iterable[str] | None = None, digest_later: DigestLater | None = None
@@ -416,9 +445,10 @@ def _read_files(path: Path) -> tuple[tuple[PlannedClip, ...], _Record]:
         raise StoreError(f"{path}: not a staging folder (no {PLAN} or {STAGE} in it)")
     try:
         document = msgspec.json.decode(read_bytes(path / STAGE))
-        if document["layout"] != LAYOUT:
+        if document["layout"] not in (LAYOUT, RAGGED_LAYOUT):
             raise StoreError(
-                f"{path}: a stage of layout {document['layout']}, this obygaze writes {LAYOUT}: seal it with "
+                f"{path}: a stage of layout {document['layout']}, this obygaze writes {LAYOUT} and "
+                f"{RAGGED_LAYOUT}: seal it with "
                 "the obygaze that it is from (obygaze store seal NAME --allow-missing), or remove it "
                 "(obygaze store rm) and extract again"
             )

@@ -232,8 +232,8 @@ class Store:
         rows = [
             (
                 name,
-                ", ".join(f"{array} {list(group.shape(array)[1:])}" for array in group.arrays),
-                group.n_frames,
+                ", ".join(f"{array} {list(group.clip_shape(array))}" for array in group.arrays),
+                "any number" if group.ragged else group.n_frames,
                 f"{int(group.usable.sum())} of {len(group)}",
             )
             for name, group in ((name, self[name]) for name in self)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_features.store.format import TEXTS
+from obygaze_features.store.format import ANY_NUMBER, TEXTS
 from obygaze_features.store.provenance import unknown_provenance
 from obygaze_features.store.records import ArraySpec, ClipFeatures, ClipResult, GroupSpec, PlannedClip
 from obygaze_features.store.sealing import seal
@@ -20,7 +20,7 @@ def toy_provenance(name: str, n_frames: int = 2, **changes: object) -> dict[str,
     return {
         "name": name,
         **unknown,
-        "sampling": {"policy": "uniform", "n": n_frames},
+        "sampling": {"policy": "uniform", "n": None if n_frames == ANY_NUMBER else n_frames},
         "decoder": dict.fromkeys(unknown["decoder"], "none"),
         "compute": {**unknown["compute"], "dtype": "float32", "tf32": False, "device": "cpu"},
         "software": {"obygaze": "none"},
@@ -101,3 +101,61 @@ def seal_arrays(
     with stage.writer() as writer:
         writer.commit(results)
     return seal(staging_path(destination), destination, licence="CC0-1.0")
+
+
+def seal_frames(
+    destination: Path,
+    movie_of: Mapping[str, str],
+    frames: Mapping[str, NDArray[Any]],
+    *,
+    times: Mapping[str, NDArray[np.float64]] | None = None,
+    failed: Mapping[str, str] | None = None,
+    name: str = "toy",
+    workers: int | None = None,
+    **changes: object,
+) -> Path:
+    """Seal a store `destination-1.0.0` in which every clip has its own number of frames; return its path.
+
+    Parameters
+    ----------
+    movie_of
+        Clip id -> movie.
+    frames
+        Clip id -> vectors of its frames, [T, D] with a T of its own; a failed clip has none.
+    times
+        Clip id -> times of its frames in seconds; 0, 1, ... without.
+    failed
+        Clip id -> reason.
+    name
+        Name of the backbone.
+    workers
+        As `seal` takes them.
+    changes
+        Fields of the provenance that should differ from `toy_provenance`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pathlib import Path
+    >>> from obygaze_features import open_store
+    >>> from obygaze_features.store.testing import seal_frames
+    >>> path = seal_frames(Path("toy"), {"a": "m", "b": "m"}, {"a": np.ones((2, 4)), "b": np.ones((5, 4))})
+    >>> open_store(path)["toy"].row_size.tolist()
+    [2, 5]
+    """
+    failed = failed or {}
+    first = next(iter(frames.values()))
+    spec = ArraySpec("frames", (ANY_NUMBER, first.shape[1]), first.dtype.name)
+    kind = GroupSpec(name, (spec,), ANY_NUMBER, toy_provenance(name, ANY_NUMBER, **changes))
+    planned = [PlannedClip(clip_id, movie) for clip_id, movie in movie_of.items()]
+    stage = Stage.open(staging_path(destination), planned, [kind], {"name": "toy"})
+    with stage.writer() as writer:
+        for clip_id in movie_of:
+            if clip_id in failed:
+                writer.commit([ClipResult(clip_id, "failed", failed[clip_id])])
+                continue
+            values = frames[clip_id]
+            moments = (times or {}).get(clip_id, np.arange(float(len(values))))
+            features = ClipFeatures(moments, np.arange(len(values)), {"frames": values})
+            writer.commit([ClipResult(clip_id, "ok", groups={name: features})])
+    return seal(staging_path(destination), destination, licence="CC0-1.0", workers=workers)

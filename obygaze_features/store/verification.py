@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -30,6 +30,8 @@ from obygaze_features.store.format import (
     FETCH,
     GROUP_STATUSES,
     PAYLOAD,
+    RAGGED_ARRAYS,
+    ROW_SIZE,
     STATUSES,
     TABLE,
     TAG_DIGESTS,
@@ -41,7 +43,7 @@ from obygaze_features.store.format import (
     is_newer,
     spec_version,
 )
-from obygaze_features.store.group import Group, spec_of
+from obygaze_features.store.group import Group, frames_of, spec_of
 from obygaze_features.store.metadata import array_nodes
 from obygaze_features.store.provenance import differences, plain, validate_corpus, validate_provenance
 from obygaze_features.store.records import ABSENT_PREFIX, StoredClip, absent_counts
@@ -270,7 +272,10 @@ def _what_changed(name: str, digest: str, manifest: str) -> str:
     what = f"changed: its SHA-256 is not the one in {manifest}"
     if chunk := chunk_of(name):
         group, array, number = chunk
-        what += f"; it holds rows from {number * block_rows(array, 2**31)} on of {group}/{array}"
+        ragged = array in RAGGED_ARRAYS and name == chunk_file(f"{group}/{array}", number, ragged=True)
+        rows = "frames" if ragged else "rows"
+        first = number * block_rows(array, 2**31, ragged=ragged)
+        what += f"; it holds {rows} from {first} on of {group}/{array}"
     return what
 
 
@@ -309,7 +314,7 @@ def check_content(
         problems += _tried(f"{FEATURES}/{name}", partial(_check_group, store, name, nodes))
     blocks = [block for name in store.names for block in _blocks(store, name, absent)]
 
-    def look(block: tuple[Group, str, range]) -> list[Problem]:
+    def look(block: tuple[Group, str, Sequence[int]]) -> list[Problem]:
         group, array, _ = block
         return _tried(f"{FEATURES}/{group.name}/{array}", partial(_check_rows, store, *block))
 
@@ -334,7 +339,11 @@ def _check_attributes(store: Store) -> Iterator[Problem]:
         yield Problem(file, f"parent should be a fingerprint or null; found {about['parent']!r}")
     if not store.names:
         yield Problem(file, "has no group")
-    arrays = ["clip", "text"] if any(clip.text is not None for clip in store.clips) else ["clip"]
+    arrays = ["clip"]
+    if any(clip.text is not None for clip in store.clips):
+        arrays.append("text")
+    if any(store[name].ragged for name in store.names):
+        arrays.append(ROW_SIZE)
     needed = spec_version(arrays, absent=any(clip.absent for clip in store.clips))
     if is_newer(needed, about["spec_version"]):
         yield Problem(file, f"spec_version is {about['spec_version']}, and what it holds needs {needed}")
@@ -390,27 +399,65 @@ def _check_group(store: Store, name: str, nodes: Sequence[str]) -> Iterator[Prob
             yield Problem(f"{where}/status", f"clip {clip.clip_id}: code {code}, but {status} in {TABLE}")
 
 
-def _blocks(store: Store, name: str, absent: Container[str]) -> list[tuple[Group, str, range]]:
-    """List the chunks and shards of a group that are there; none of a group that cannot be read at all."""
+def _blocks(store: Store, name: str, absent: Container[str]) -> list[tuple[Group, str, Sequence[int]]]:
+    """List the clips of each chunk and shard of a group that is there; none of a group that is unreadable.
+
+    Of a ragged array these are the clips of several chunks, one or more of which are there.
+    """
     try:
         group = store[name]
         if group.clip_ids != tuple(clip.clip_id for clip in store.clips):
             return []  # reported already
     except (*UNREADABLE, OSError):
         return []
-    return [
-        (group, array, range(start, min(start + block_rows(array, len(group)), len(group))))
-        for array in (*group.arrays, *TIME_ARRAYS)
-        for start in range(0, len(group), block_rows(array, len(group)))
-        if chunk_file(f"{name}/{array}", start // block_rows(array, len(group))) not in absent
-    ]
+    blocks: list[tuple[Group, str, Sequence[int]]] = []
+    for array in (*group.arrays, *TIME_ARRAYS):
+        if group.is_ragged(array):
+            blocks += [(group, array, clips) for clips in _ragged_blocks(group, array, absent)]
+            continue
+        size = block_rows(array, len(group))
+        for start in range(0, len(group), size):
+            if chunk_file(f"{name}/{array}", start // size) not in absent:
+                blocks.append((group, array, range(start, min(start + size, len(group)))))
+    return blocks
 
 
-def _check_rows(store: Store, group: Group, array: str, rows: range) -> Iterator[Problem]:
-    """Compare the rows of a chunk with their digests and statuses."""
+CHUNKS_AT_ONCE = 16
+"""Chunks of a ragged array whose clips are checked together: only the last one is read twice."""
+
+
+def _ragged_blocks(group: Group, array: str, absent: Container[str]) -> Iterator[list[int]]:
+    """Yield the clips whose frames begin in neighbouring chunks, but those with frames in an absent chunk."""
+    size = block_rows(array, group.shape(array)[0], ragged=True)
+    clips: list[int] = []
+    run = 0
+    first = 0
+    for row, end in enumerate(group.frame_ends.tolist()):
+        if first // size // CHUNKS_AT_ONCE > run and clips:
+            yield clips
+            clips = []
+        run = first // size // CHUNKS_AT_ONCE
+        numbers = range(first // size, -(-end // size)) if end > first else range(0)
+        files = (chunk_file(f"{group.name}/{array}", number, ragged=True) for number in numbers)
+        if not any(file in absent for file in files):
+            clips.append(row)
+        first = end
+    if clips:
+        yield clips
+
+
+def _check_rows(store: Store, group: Group, array: str, rows: Sequence[int]) -> Iterator[Problem]:
+    """Compare the rows of a chunk, or all frames of some clips, with their digests and statuses."""
     imported = group.provenance.get("imported") is True  # times of frames may be unknown
-    for start, block in group.stored(array, rows):
-        for clip, values in zip(store.clips[start : start + len(block)], block, strict=True):
+    blocks: Iterator[tuple[int, Iterable[NDArray[Any]]]]
+    if group.is_ragged(array):
+        of_clips = frames_of(group, array, rows, partial(group.raw, array))
+        blocks = ((row, [frames]) for row, frames in zip(rows, of_clips, strict=True))
+    else:
+        blocks = group.stored(array, range(rows[0], rows[-1] + 1))
+    for start, block in blocks:
+        for row, values in enumerate(block, start):
+            clip = store.clips[row]
             digest = clip.digests.get(f"{group.name}/{array}")
             status, unknown = clip.within(group.name).status, imported and array == "time_s"
             if what := _wrong_row(status, digest, values, unknown=unknown):
@@ -436,7 +483,8 @@ def _check_arrays(files: StoreFiles, group: Group, nodes: Sequence[str]) -> Iter
     below = f"{FEATURES}/{group.name}/"
     inner = [name.removeprefix(below).split("/") for name in nodes if name.startswith(below)]
     present = {parts[0] for parts in inner if len(parts) == 2}
-    expected = array_nodes(spec_of(group), len(group), texts=group.text is not None)
+    n_frames = int(group.row_size.sum())
+    expected = array_nodes(spec_of(group), len(group), texts=group.text is not None, n_frames=n_frames)
     if present != expected.keys():
         yield Problem(below[:-1], f"arrays {', '.join(sorted(present))}; expected {', '.join(expected)}")
     for name in sorted(present & expected.keys()):

@@ -26,10 +26,17 @@ from obygaze_features.door import open_regular
 from obygaze_features.errors import StoreError
 from obygaze_features.io import force_to_disk, naming, open_binary, sync, write_all
 from obygaze_features.store.arrays import CRC_BYTES, all_finite, row_view
-from obygaze_features.store.format import ARRAYS, JOURNALS, PIECE_ROWS, PIECES
+from obygaze_features.store.format import ARRAYS, JOURNALS, PIECE_ROWS, PIECES, RAGGED_ARRAYS
 from obygaze_features.store.journal import NO_ROW, Attempt, Journal, JournalEntry, Line, is_done
-from obygaze_features.store.pieces import Rows, StageLayout, StoredArray, attempt_file
-from obygaze_features.store.records import ClipFeatures, ClipResult, GroupSpec
+from obygaze_features.store.pieces import (
+    RaggedArray,
+    RaggedGroup,
+    Rows,
+    StageLayout,
+    StoredArray,
+    attempt_file,
+)
+from obygaze_features.store.records import MOST_NUMBERS, ClipFeatures, ClipResult, GroupSpec
 
 BLOCK = 1 << 18
 """Bytes of a row that are checked and digested together, while they are in the processor's cache."""
@@ -46,6 +53,9 @@ class _CheckedRow:
     sha256: str | None
     crc32c: int
 
+
+_NO_FRAMES = _CheckedRow(b"", NO_ROW, 0)
+"""The rows of a clip that is absent in a ragged group."""
 
 DigestLater = Callable[[str, int, int], Callable[[], str]]
 """Begins to digest a part of a file (path, offset, bytes), and returns what waits for the SHA-256."""
@@ -204,8 +214,8 @@ class StageWriter:
         self._best |= piece.entries
         if whole:  # those of a writer at work on the same piece are left alone
             for attempt in self._earlier[number]:
-                for array in (None, *self._layout.shards):
-                    Path(attempt_file(self._stage, attempt, array)).unlink(missing_ok=True)
+                for part in (None, *self._layout.shards, *self._layout.ragged):
+                    Path(attempt_file(self._stage, attempt, part)).unlink(missing_ok=True)
         self._earlier[number].add(piece.attempt)
 
     def _check(self, result: ClipResult) -> dict[str, _CheckedRow]:
@@ -234,6 +244,9 @@ class StageWriter:
         for array in (*self._layout.small, *self._layout.shards):
             if array.name not in rows:  # of a group that is absent
                 rows[array.name] = _CheckedRow(array.fill, NO_ROW, crc32c(array.fill))
+        for ragged in self._layout.ragged:
+            for array_of_frames in ragged.arrays:
+                rows.setdefault(array_of_frames.name, _NO_FRAMES)
         return rows
 
 
@@ -245,7 +258,11 @@ class _Piece:
         self.entries: dict[int, JournalEntry] = {}
         self._files: dict[str, int] = {}  # path -> descriptor
         self._owed: dict[int, list[str | Callable[[], str]]] = {}
-        self._arrays = sorted((*layout.small, *layout.shards), key=lambda array: array.position)
+        self._n_frames = dict.fromkeys((group.name for group in layout.ragged), 0)  # written so far
+        of_frames = [array for group in layout.ragged for array in group.arrays]
+        self._arrays: list[StoredArray | RaggedArray] = sorted(
+            (*layout.small, *layout.shards, *of_frames), key=lambda array: array.position
+        )
 
     def put(self, entry: JournalEntry, rows: Mapping[str, _CheckedRow]) -> None:
         """Write a clip's rows; a failed clip has none."""
@@ -254,15 +271,30 @@ class _Piece:
             self._write(None, entry.row % PIECE_ROWS * len(record), record)
             for array in self._layout.shards:
                 self._put_in_shard(array, entry.row, rows[array.name].data, rows[array.name].crc32c)
-        where = {"writer": self.attempt.writer, "attempt": self.attempt.number}
+        frames = {}
+        for group in self._layout.ragged if rows else ():
+            n_frames = self._put_frames(group, rows)
+            if n_frames:
+                frames[group.name] = (self._n_frames[group.name], n_frames)
+                self._n_frames[group.name] += n_frames
+        where = {"writer": self.attempt.writer, "attempt": self.attempt.number, "frames": frames}
         self.entries[entry.row] = structs.replace(entry, **where)
         if rows and not entry.sha256:
             self._owed[entry.row] = [
                 self._digest(array, entry.row, rows[array.name]) for array in self._arrays
             ]
 
-    def _digest(self, array: StoredArray, row: int, checked: _CheckedRow) -> str | Callable[[], str]:
-        if checked.sha256 is not None or self._later is None:
+    def _put_frames(self, group: RaggedGroup, rows: Mapping[str, _CheckedRow]) -> int:
+        """Write a clip's frames behind those of the clips before; return how many there are."""
+        data = b"".join(rows[array.name].data for array in group.arrays)
+        if data:
+            self._write(group, self._n_frames[group.name] * group.frame_bytes, data)
+        return len(data) // group.frame_bytes
+
+    def _digest(
+        self, array: StoredArray | RaggedArray, row: int, checked: _CheckedRow
+    ) -> str | Callable[[], str]:
+        if checked.sha256 is not None or self._later is None or isinstance(array, RaggedArray):
             return checked.sha256 or ""
         path = attempt_file(self._stage, self.attempt, array)
         return self._later(path, array.offset(row % PIECE_ROWS), len(checked.data))
@@ -322,8 +354,8 @@ class _Piece:
             self._write(array, offset, data)
             self._write(array, offset + len(data), tail)
 
-    def _write(self, array: StoredArray | None, offset: int, data: memoryview | bytes) -> None:
-        path = attempt_file(self._stage, self.attempt, array)
+    def _write(self, part: StoredArray | RaggedGroup | None, offset: int, data: memoryview | bytes) -> None:
+        path = attempt_file(self._stage, self.attempt, part)
         with naming(Path(path)):
             if path not in self._files:
                 self._files[path] = open_binary(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
@@ -334,9 +366,14 @@ class _Piece:
 
 def _rows_of(reader: Rows, entry: JournalEntry) -> dict[str, _CheckedRow] | None:
     """Read a clip's rows; None if they are not what they were."""
-    rows = dict.fromkeys(reader.layout.small) | {
-        each: reader.row(entry, each) for each in reader.layout.shards
-    }
+    rows: dict[StoredArray | RaggedArray, memoryview | None] = dict.fromkeys(reader.layout.small)
+    rows |= {array: reader.row(entry, array) for array in reader.layout.shards}
+    for group in reader.layout.ragged:
+        frames = reader.frames(entry, group)
+        if frames is None:
+            return None
+        for array, part in frames.items():
+            rows[array] = part
     record = reader.record(entry)
     if record is not None:
         rows |= dict(reader.layout.split(record))
@@ -380,7 +417,9 @@ def _check_features(
             raise StoreError(
                 f"{where}, array {name}: expected {dtype.name}, found {values.dtype}; convert it on purpose"
             )
-        if values.shape != shape:
+        if group.ragged and name in RAGGED_ARRAYS:
+            _check_frames(values, (len(features.time_s), *shape[1:]), f"{where}, array {name}")
+        elif values.shape != shape:
             raise StoreError(
                 f"{where}, array {name}: expected shape {list(shape)}, found {list(values.shape)}"
             )
@@ -398,6 +437,17 @@ def _check_features(
     if (indices < 0).any() and not (imported and (indices == -1).all()):
         raise StoreError(f"{where}, array frame_index: a negative index; -1 in all frames where unknown")
     return rows
+
+
+def _check_frames(values: NDArray[Any], shape: tuple[int, ...], where: str) -> None:
+    """Refuse an array of a ragged group that has not a row for each frame, or too many numbers."""
+    if values.shape != shape or not shape[0]:
+        raise StoreError(
+            f"{where}: expected shape {list(shape)}, a row for each of one frame or more; "
+            f"found {list(values.shape)}"
+        )
+    if values.size > MOST_NUMBERS:
+        raise StoreError(f"{where}: {list(shape)} is more than {MOST_NUMBERS} numbers of one clip")
 
 
 def _checked(values: NDArray[Any], *, hashes: bool = True) -> tuple[_CheckedRow, bool]:

@@ -112,6 +112,7 @@ WORKS = {
     "pull": Work(_command(PULL), "out-1.0.0"),
     "pull-more": Work(_command(PULL), "out-1.0.0", {"part-1.0.0": "out-1.0.0"}),
     "merge": Work(_command("store merge {at}/a {at}/b --out {out}/out"), "out-1.0.0"),
+    "merge-ragged": Work(_command("store merge {at}/ragged-a {at}/ragged-b --out {out}/out"), "out-1.0.0"),
     "import": Work(_command(f"{IMPORT} {LICENCE}"), "out-1.0.0"),
     "hdf5": Work(_command("store export {at}/toy-1.0.0 {out}/o.h5 --to hdf5"), "o.h5", exits=True),
     "anndata": Work(_command("store export {at}/toy-1.0.0 {out}/o.h5ad --to h5ad"), "o.h5ad", exits=True),

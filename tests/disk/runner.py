@@ -41,10 +41,10 @@ from obygaze_features.store import (
     read_stage,
     seal,
 )
-from obygaze_features.store.format import PIECE_ROWS
+from obygaze_features.store.format import ANY_NUMBER, PIECE_ROWS
 from obygaze_features.store.growth import plan_growth
 from obygaze_features.store.journal import is_done
-from obygaze_features.store.testing import seal_arrays, toy_provenance
+from obygaze_features.store.testing import seal_arrays, seal_frames, toy_provenance
 
 for name in ("store_commands", "store_combine", "store_exchange", "store_transfer"):
     importlib.import_module(f"obygaze_features.commands.{name}")
@@ -88,8 +88,13 @@ def make_inputs(folder: Path) -> None:
         some = {array: values[rows] for array, values in arrays.items()}
         failed = {clip: "no such file" for clip in IDS[rows] if clip == "clip 1"}
         seal_arrays(folder / name, dict.fromkeys(IDS[rows], "m"), {"toy": some}, failed=failed)
-    small = {array: values[: PIECE_ROWS + 2] for array, values in planted(len(STAGED)).items()}
-    seal_arrays(folder / "small", dict.fromkeys(STAGED[: PIECE_ROWS + 2], "m"), {"toy": small})
+        sizes = {clip: 2 + place for place, clip in enumerate(IDS[rows]) if clip not in failed}
+        frames = {clip: np.full((size, 4), size, np.float32) for clip, size in sizes.items()}
+        seal_frames(folder / f"ragged-{name}", dict.fromkeys(IDS[rows], "m"), frames, failed=failed)
+    small = STAGED[: PIECE_ROWS + 2]
+    opened = Stage.open(folder / "small.staging", PLANNED[: len(small)], KINDS_OF_GROUPS, {"name": "toy"})
+    fill(opened, small)
+    seal(None, folder / "small", licence="CC0-1.0")
     for words in (
         ("pack", folder / "toy-1.0.0"),
         ("pull", folder / "toy-1.0.0", folder / "part-1.0.0", "--arrays", "pooled"),
@@ -164,11 +169,17 @@ ONE_WORKER = ("--workers", "1", "--licence", "CC0-1.0")
 # ---------------------------------------------------------------------------
 def open_stage(path: Path) -> Stage:
     """Make a stage of three pieces, or resume it."""
-    return Stage.open(path, PLANNED, [KIND], {"name": "toy"})
+    return Stage.open(path, PLANNED, KINDS_OF_GROUPS, {"name": "toy"})
 
 
 PLANNED = [PlannedClip(clip, "m", None, None) for clip in STAGED]
-KIND = GroupSpec("toy", tuple(ARRAYS), 2, toy_provenance("toy"))
+KINDS_OF_GROUPS = [
+    GroupSpec("toy", tuple(ARRAYS), 2, toy_provenance("toy")),
+    GroupSpec(
+        "ragged", (ArraySpec("frames", (ANY_NUMBER, 4), "float32"),), ANY_NUMBER, toy_provenance("ragged")
+    ),
+]
+"""A group of two frames a clip, and one of one to four."""
 
 
 def stage(folder: Path) -> None:
@@ -202,7 +213,7 @@ def join(folder: Path) -> None:
 def grow(folder: Path) -> None:
     """Grow a store of a whole piece and the begin of another."""
     parent = folder / "toy-1.0.0"
-    planned = plan_growth(open_store(parent), "1.1.0", PLANNED, [KIND], {"name": "toy"})
+    planned = plan_growth(open_store(parent), "1.1.0", PLANNED, KINDS_OF_GROUPS, {"name": "toy"})
     opened = Stage.open(folder / "new" / "toy.staging", *planned, parent=parent)
     mark("made")
     opened.sweep()
@@ -234,8 +245,12 @@ def results(clips: list[str], failed: Container[str] = (), reason: str = "no suc
     arrays, moments = planted(len(STAGED)), (np.arange(2.0), np.arange(2))
 
     def features(clip: str) -> dict[str, ClipFeatures]:
-        rows = {name: values[STAGED.index(clip)] for name, values in arrays.items()}
-        return {"toy": ClipFeatures(*moments, rows)}
+        row = STAGED.index(clip)
+        rows = {name: values[row] for name, values in arrays.items()}
+        n_frames = row % 4 + 1
+        frames = np.full((n_frames, 4), row, np.float32)
+        ragged = ClipFeatures(np.arange(float(n_frames)), np.arange(n_frames), {"frames": frames})
+        return {"toy": ClipFeatures(*moments, rows), "ragged": ragged}
 
     return [
         ClipResult(clip, "failed", reason)

@@ -7,7 +7,7 @@ import pytest
 
 from obygaze_features.exchange.diff import ArrayDiff, diff, in_words, min_cosine
 from obygaze_features.store import open_store
-from obygaze_features.store.testing import seal_arrays
+from obygaze_features.store.testing import seal_arrays, seal_frames
 
 N, D = 70, 4
 CLIPS = [f"c{i:03d}" for i in range(N)]
@@ -50,7 +50,7 @@ def test_planted_differences_of_values_are_measured(tmp_path):
         ("toy/frames", (1, most, "c066", pytest.approx(1, abs=1e-12))),
         ("toy/time_s", (0, 0, "", None)),
     ):
-        assert by_name[name] == ArrayDiff(name, "", N, *changed)
+        assert by_name[name] == ArrayDiff(name, "", N, changed[0], 0, *changed[1:])
     assert not found.equal
     apart = f"{most:.6g}"
     assert in_words(found, "a", "b") == [
@@ -98,6 +98,23 @@ def test_backbones_and_shapes_that_only_one_store_has_are_named(tmp_path):
     assert "features of mine: only in a" in words
     assert "values of toy/pooled: float32 [4] a clip against float32 [3] a clip" in words
     assert "values of toy/frames: float16 [2, 4] a clip against float32 [2, 3] a clip" in words
+
+
+def test_clips_whose_number_of_frames_differs_are_counted_and_not_compared(tmp_path):
+    mine = {clip: np.ones((size, D), np.float32) for clip, size in zip("abc", (2, 5, 3), strict=True)}
+    theirs = mine | {"b": np.ones((4, D), np.float32), "c": 2 * mine["c"]}
+    clips = dict.fromkeys("abc", "m")
+    stores = [
+        open_store(seal_frames(tmp_path / name, clips, frames))
+        for name, frames in {"x": mine, "y": theirs, "z": mine}.items()
+    ]
+    assert diff(stores[0], stores[2]).equal
+    found = diff(stores[0], stores[1])
+    assert found.arrays[0] == ArrayDiff("toy/frames", "", 3, 2, 1, 1.0, "c", pytest.approx(1))
+    assert in_words(found, "x", "y")[0] == (
+        "values of toy/frames: 2 of 3 clips differ, 1 of them in their number of frames, by at most 1 (c), "
+        "smallest cosine 1.000000000"
+    )
 
 
 def test_the_cosine_has_no_accidents():

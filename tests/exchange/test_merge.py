@@ -11,7 +11,7 @@ from obygaze_features.store import Stage, open_store, seal, staging_path, verify
 from obygaze_features.store.format import CROISSANT
 from obygaze_features.store.testing import seal_arrays
 
-from ..store.toy_stores import CORPUS, do, group, plan, result, sealed, status_of, tree
+from ..store.toy_stores import CORPUS, do, group, plan, ragged, result, sealed, status_of, tree
 
 N = 20
 
@@ -53,10 +53,10 @@ def test_films_whose_names_are_one_do_not_become_two_films(tmp_path):
 
 
 @pytest.mark.parametrize("overlap", [0, 3])
-def test_merging_gives_the_bytes_of_sealing_at_once_but_for_the_parents(tmp_path, overlap):
-    whole = sealed(tmp_path, N)
-    first = part(tmp_path, "a", range(8 + overlap))
-    second = part(tmp_path, "b", range(8, N))
+def test_merging_gives_the_bytes_of_sealing_at_once_but_for_the_parents(tmp_path, toy, overlap):
+    whole = sealed(tmp_path, N, [toy])
+    first = part(tmp_path, "a", range(8 + overlap), groups=[toy])
+    second = part(tmp_path, "b", range(8, N), groups=[toy])
     path = merge([first, second], tmp_path / "merged")
     store = open_store(path)
     assert store.attributes["parent"] == first.fingerprint
@@ -72,8 +72,8 @@ def test_merging_gives_the_bytes_of_sealing_at_once_but_for_the_parents(tmp_path
     assert (path / CROISSANT).read_bytes() == (whole / CROISSANT).read_bytes()
 
 
-def test_the_order_of_work_and_interruptions_do_not_show(tmp_path):
-    stores = [part(tmp_path, name, range(start, N, 3)) for start, name in enumerate("abc")]
+def test_the_order_of_work_and_interruptions_do_not_show(tmp_path, toy):
+    stores = [part(tmp_path, name, range(start, N, 3), groups=[toy]) for start, name in enumerate("abc")]
     whole = merge(stores, tmp_path / "whole")
     calls = itertools.count()
 
@@ -87,11 +87,11 @@ def test_the_order_of_work_and_interruptions_do_not_show(tmp_path):
     assert open_store(merge(stores, tmp_path / "cut")).fingerprint == open_store(whole).fingerprint
 
 
-def test_what_a_killed_merge_left_is_not_taken_for_what_is_in_the_stores(tmp_path):
-    stores = [part(tmp_path, "a", range(8)), part(tmp_path, "b", range(8, N))]
+def test_what_a_killed_merge_left_is_not_taken_for_what_is_in_the_stores(tmp_path, toy):
+    stores = [part(tmp_path, "a", range(8), groups=[toy]), part(tmp_path, "b", range(8, N), groups=[toy])]
     whole = merge(stores, tmp_path / "whole")
-    stage = Stage.open(tmp_path / "merged-1.0.0.merging/part/stage", plan(N), [group()], CORPUS)
-    other = result(plan(N)[0].clip_id, [group()])
+    stage = Stage.open(tmp_path / "merged-1.0.0.merging/part/stage", plan(N), [toy], CORPUS)
+    other = result(plan(N)[0].clip_id, [toy])
     other.groups["toy"].arrays["pooled"][0] += 1
     with stage.writer() as writer:
         writer.commit([other])
@@ -122,6 +122,7 @@ CROPPED = group(preset={**group().provenance["preset"], "crop": 8})
         (range(8, N), {"groups": [group(imported=True)]}, "provenance differs in imported"),
         (range(7, N), {"change": bend}, r"clip tt0009-é: array toy/frames"),
         (range(N), {"groups": [group("other")]}, "same backbones"),
+        (range(8, N), {"groups": [ragged()]}, "shapes of their arrays differ"),
     ],
 )
 def test_what_does_not_go_together_is_refused_by_field_or_by_clip_and_array(tmp_path, rows, other, message):

@@ -245,6 +245,49 @@ def test_the_frames_of_some_clips_come_with_their_chunks(site, root, tmp_path):
         found.read("tt0000-é", "frames")
 
 
+@pytest.mark.parametrize("place", ["ragged-1.0.0", "ragged-1.0.0.zip"])
+def test_frames_of_any_number_come_with_the_chunks_that_they_lie_in(site, root, tmp_path, place):
+    same = open_store(root / "ragged-1.0.0")["toy"]
+    copy, wanted = tmp_path / "copy", ["c07", "c31"]
+    pull(f"{site.url}/{place}", copy, clips=wanted)
+    found = open_store(copy)["toy"]
+    assert np.array_equal(found.row_size, same.row_size)
+    assert np.array_equal(found.time_s, same.time_s)
+    for clip in wanted:
+        assert np.array_equal(found.read(clip, "frames"), same.read(clip, "frames"))
+    needed = set()
+    for row in (7, 31):
+        end = int(same.frame_ends[row])
+        needed |= set(range((end - int(same.row_size[row])) // 1024, (end - 1) // 1024 + 1))
+    here = {int(path.parent.name) for path in copy.glob("data/features.zarr/toy/frames/c/*/0")}
+    assert here == needed
+    assert len(here) < -(-len(same.time_s) // 1024)
+    for clip in ("c00", "c39"):
+        with pytest.raises(StoreError, match=r"fetch\.txt"):
+            found.read(clip, "frames")
+    report = verify(copy, "full")
+    assert report.ok, report.problems
+    chunk = copy / f"data/features.zarr/toy/frames/c/{min(here)}/0"
+    sound = chunk.read_bytes()
+    chunk.write_bytes(sound[:-1] + bytes([sound[-1] ^ 1]))
+    assert verify(copy, "full").problems
+    chunk.write_bytes(sound)
+    pull(f"{site.url}/{place}", copy)
+    assert tree(copy) == tree(root / "ragged-1.0.0")
+
+
+@pytest.mark.parametrize("place", ["ragged-1.0.0", "ragged-1.0.0.zip"])
+def test_frames_of_any_number_are_read_from_servers_and_zips(site, root, place):
+    same = open_store(root / "ragged-1.0.0")["toy"]
+    for where in (f"{site.url}/{place}", root / place):
+        found = open_store(where)
+        assert found["toy"].frames().tobytes() == same.frames().tobytes()
+        assert np.array_equal(found["toy"].read("c05", "frames"), same.read("c05", "frames"))
+        assert found.to_zarr()["toy/frames"][:].tobytes() == same.frames().tobytes()
+        assert np.array_equal(found["toy"].to_xarray().frames[5:1500].values, same.frames()[5:1500])
+        assert verify(where, "full").ok
+
+
 def test_a_partial_copy_grows_and_at_last_is_whole(site, whole, tmp_path):
     copy = tmp_path / "copy"
     pull(f"{site.url}/toy-1.0.0", copy, arrays=["pooled"])

@@ -2,13 +2,15 @@
 
 import os
 
+import numpy as np
 import pytest
 
 from obygaze_features.exchange.publish import pack
 from obygaze_features.store.store_files import FolderFiles
+from obygaze_features.store.testing import seal_frames
 
 from .serving import serving
-from .toy_stores import group, sealed, tree
+from .toy_stores import KINDS, group, sealed, tree
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -18,10 +20,16 @@ def _no_waiting_for_the_disk():
         yield
 
 
+@pytest.fixture(scope="session", params=list(KINDS))
+def toy(request):
+    """A group of one number of frames for all clips, and one of any number."""
+    return KINDS[request.param]()
+
+
 @pytest.fixture(scope="session")
-def reference(tmp_path_factory):
+def reference(tmp_path_factory, toy):
     """A store of 20 clips made without any disturbance: file -> bytes."""
-    return tree(sealed(tmp_path_factory.mktemp("reference")))
+    return tree(sealed(tmp_path_factory.mktemp("reference"), groups=[toy]))
 
 
 @pytest.fixture(scope="session")
@@ -30,6 +38,12 @@ def root(tmp_path_factory):
     folder = tmp_path_factory.mktemp("my site")
     store = sealed(folder, 150, [group(), group("alone", ["pooled"])])
     pack(FolderFiles(store), folder / "toy-1.0.0.zip")
+    rng = np.random.default_rng(1)
+    frames = {
+        f"c{number:02d}": rng.random((int(rng.integers(1, 400)), 2), np.float32) for number in range(40)
+    }
+    ragged = seal_frames(folder / "ragged", dict.fromkeys(frames, "m"), frames)
+    pack(FolderFiles(ragged), folder / "ragged-1.0.0.zip")
     return folder
 
 

@@ -10,7 +10,7 @@ from obygaze_features.errors import StoreError
 from obygaze_features.store import Stage, metadata, seal, staging_path
 from tests.process import python
 
-from .toy_stores import CORPUS, WITH, do, group, plan, result, sealed, staged, status_of, tree
+from .toy_stores import CORPUS, KINDS, WITH, do, group, plan, result, sealed, staged, status_of, tree
 
 TOY = group()
 
@@ -20,25 +20,27 @@ import importlib.util, os, sys
 os.fsync = lambda _descriptor: None  # nothing waits for the disk
 spec = importlib.util.spec_from_file_location("toy_stores", sys.argv[1])
 toy = importlib.util.module_from_spec(spec); spec.loader.exec_module(toy)
+kind = toy.KINDS[sys.argv[3]]()
 from obygaze_features.store import Stage
 children = []
 for shard in range(4):
     children.append(os.fork())
     if not children[-1]:
-        stage = Stage.open(sys.argv[2], toy.plan(60), [toy.group()], toy.CORPUS)
+        stage = Stage.open(sys.argv[2], toy.plan(60), [kind], toy.CORPUS)
         toy.do(stage, stage.missing((shard, 4)))
         os._exit(0)
 print([os.waitpid(child, 0)[1] for child in children])
 """
 
 
-def test_four_processes_that_start_at_once_share_one_job_without_a_coordinator(tmp_path):
+@pytest.mark.parametrize("kind", KINDS)
+def test_four_processes_that_start_at_once_share_one_job_without_a_coordinator(tmp_path, kind):
     path = staging_path(tmp_path / "shared" / "toy")
-    done = python("-c", SHARDS, Path(__file__).with_name("toy_stores.py"), path)
+    done = python("-c", SHARDS, Path(__file__).with_name("toy_stores.py"), path, kind)
     assert done.stdout == "[0, 0, 0, 0]\n"
     assert sorted(node.name for node in path.parent.iterdir()) == ["toy.staging"]
     one = seal(path, tmp_path / "shared" / "toy", **WITH)
-    assert tree(one) == tree(sealed(tmp_path / "alone", 60))
+    assert tree(one) == tree(sealed(tmp_path / "alone", 60, [KINDS[kind]()]))
 
 
 class Failing:
@@ -62,9 +64,9 @@ class Failing:
     + [("fsync", errno.EIO, after) for after in range(1, 9)],
 )
 def test_what_was_done_before_a_disk_fails_is_there_or_missing_and_never_torn(
-    tmp_path, monkeypatch, reference, call, number, after
+    tmp_path, monkeypatch, toy, reference, call, number, after
 ):
-    stage = Stage.open(staging_path(tmp_path / "toy"), plan(20), [TOY], CORPUS)
+    stage = Stage.open(staging_path(tmp_path / "toy"), plan(20), [toy], CORPUS)
     first = stage.missing()[::2]
     do(stage, first)
     failing = Failing(getattr(os, call), after, number)
@@ -74,7 +76,7 @@ def test_what_was_done_before_a_disk_fails_is_there_or_missing_and_never_torn(
             do(stage, stage.missing(retry_failed=True))
     assert failing.left <= 0
     assert str(stage.path) in caught.value.filename
-    again = Stage.open(stage.path, plan(20), [TOY], CORPUS)
+    again = Stage.open(stage.path, plan(20), [toy], CORPUS)
     assert again.damage() == ()
     assert {clip for clip in first if status_of(clip) != "failed"}.isdisjoint(again.missing())
     again.sweep()

@@ -1,5 +1,6 @@
 """Stores of every format version there was must keep opening: these bytes are never made again."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 from obygaze_features.errors import StoreError
 from obygaze_features.store import PlannedClip, Stage, open_store, read_stage, same_numerics, seal, verify
 
-from .toy_stores import CORPUS, do, features, group, provenance, tree
+from .toy_stores import CORPUS, do, features, group, provenance, ragged, tree
 
 FROZEN = Path(__file__).parent / "frozen"
 SEALED = {"licence": "MIT", "citation": "Nobody, 2026", "allow_missing": True}
@@ -19,11 +20,13 @@ STATUSES = {
     "1.0": ["ok", "partial", "failed", "missing"],
     "1.1": ["ok", "partial", "failed", "missing"],
     "1.2": ["ok", "partial", "failed", "ok", "missing"],
+    "1.3": ["ok", "partial", "failed", "ok", "missing"],
 }
 FINGERPRINTS = {
     "1.0": "71d64bb8a0efcf91d353e1afc31ea9cb36739c0b4d797d605979ec75f06e4233",
     "1.1": "e39f7552d4a2e6ac2c0ae736f36a15937a586ffa15d365f076c39b19dd8f0a6a",
     "1.2": "5f06b7e49c1ae6dc3aa6868e6ab80548828737034420c9e6c41d0cc8548ceee6",
+    "1.3": "9256cd19d7f1d01b361f852b8298f7b3977abb876eb3719b29910328d7986806",
 }
 
 
@@ -71,9 +74,31 @@ def test_the_store_of_format_1_2_reads_as_it_was_written():
             assert np.array_equal(store[kind].read(clip, array), values)
 
 
-def stage_frozen_clips(path):
-    """Stage the clips of format-1.2-1.0.0: this made frozen/layout-3.staging on a node called `frozen`."""
-    kinds = [group(), group("wave", ("pooled", "frames"))]
+def test_the_store_of_format_1_3_reads_as_it_was_written():
+    store = open_store(FROZEN / "format-1.3")
+    found, wave = store["toy"], store["wave"]
+    assert found.row_size.tolist() == [5, 5, 0, 7, 0]
+    assert wave.row_size.tolist() == [2, 0, 0, 0, 0]
+    for clip in ("a", "b", "d"):
+        truth = features(clip, ragged())
+        for array, values in truth.arrays.items():
+            assert np.array_equal(found.read(clip, array), values)
+        assert np.array_equal(found.read(clip, "time_s"), truth.time_s)
+        assert np.array_equal(found.read(clip, "frame_index"), truth.frame_index)
+    assert np.array_equal(wave.frames(), features("a", ragged("wave")).arrays["frames"])
+
+
+def kinds_of(kind):
+    """The groups of the frozen stores of format 1.2 and 1.3: of `group` and of `ragged`."""
+    return [kind(), kind("wave", ("pooled", "frames"))]
+
+
+def stage_frozen_clips(path, kind):
+    """Stage the clips of format-1.2-1.0.0 and format-1.3-1.0.0.
+
+    This made frozen/layout-3.staging on a node called `frozen`, and frozen/layout-4.staging.
+    """
+    kinds = kinds_of(kind)
     stage = Stage.open(path, [PlannedClip(clip, "m", 0.0, 2.5) for clip in ("ä", *"dcba")], kinds, CORPUS)
     absent = {"b": {"wave": "the sound track is damaged"}, "d": {"wave": "no sound track"}}
     do(stage, ["c", "a"], {"a": "ok", "c": "failed"}.get)
@@ -87,18 +112,25 @@ def content(root):
     return {name: octets for name, octets in tree(root).items() if name not in said}
 
 
-def test_clips_staged_today_seal_as_the_store_of_format_1_2(tmp_path):
-    staged = stage_frozen_clips(tmp_path / "toy.staging")
+LATEST = [("1.2", 3, group), ("1.3", 4, ragged)]
+"""Versions of the format whose stores are still written, the layouts of their stages, and their groups."""
+
+
+@pytest.mark.parametrize(("version", "layout", "kind"), LATEST)
+def test_clips_staged_today_seal_as_the_frozen_store(tmp_path, version, layout, kind):
+    staged = stage_frozen_clips(tmp_path / "toy.staging", kind)
+    assert json.loads((staged.path / "stage.json").read_bytes())["layout"] == layout
     assert staged.missing() == ["ä"]
-    assert content(seal(None, tmp_path / "toy", **SEALED)) == content(FROZEN / "format-1.2-1.0.0")
+    assert content(seal(None, tmp_path / "toy", **SEALED)) == content(FROZEN / f"format-{version}-1.0.0")
 
 
-def test_the_stage_of_layout_3_resumes_and_seals_as_the_store_beside_it(tmp_path):
-    path = shutil.copytree(FROZEN / "layout-3.staging", tmp_path / "toy.staging")
+@pytest.mark.parametrize(("version", "layout", "kind"), LATEST)
+def test_the_stage_of_each_layout_resumes_and_seals_as_the_store_beside_it(tmp_path, version, layout, kind):
+    path = shutil.copytree(FROZEN / f"layout-{layout}.staging", tmp_path / "toy.staging")
     stage = read_stage(path)
     assert stage.missing() == ["ä"]
-    assert Stage.open(path, stage.clips, stage.groups, stage.corpus).missing() == ["ä"]
-    assert content(seal(None, tmp_path / "toy", **SEALED)) == content(FROZEN / "format-1.2-1.0.0")
+    assert Stage.open(path, stage.clips, kinds_of(kind), stage.corpus).missing() == ["ä"]
+    assert content(seal(None, tmp_path / "toy", **SEALED)) == content(FROZEN / f"format-{version}-1.0.0")
 
 
 def test_a_stage_of_layout_2_is_refused_in_one_line_that_says_what_to_do():

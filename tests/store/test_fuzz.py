@@ -12,7 +12,7 @@ from obygaze_features.errors import StoreError
 from obygaze_features.store import open_store, read_stage, verify
 from tests.process import execute
 
-from .toy_stores import group, sealed
+from .toy_stores import group, ragged, sealed
 
 MORE = settings(
     max_examples=25,
@@ -82,7 +82,8 @@ def read_all(path):
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
-    return sealed(tmp_path_factory.mktemp("fuzz"), 5, [group(arrays=("pooled", "tokens"))])
+    kinds = [group(arrays=("pooled", "tokens")), ragged("theirs", ("frames",))]
+    return sealed(tmp_path_factory.mktemp("fuzz"), 5, kinds)
 
 
 @pytest.fixture
@@ -100,8 +101,14 @@ def swap():
 
 
 ZARR = "data/features.zarr"
-METADATA = ["", "/toy", "/toy/pooled", "/toy/clip"]
-FILES = [f"{ZARR}/zarr.json", f"{ZARR}/toy/clip/c/0", "data/clips.csv", "bag-info.txt", "manifest-sha256.txt"]
+METADATA = ["", "/toy", "/toy/pooled", "/toy/clip", "/theirs/frames", "/theirs/row_size"]
+FILES = [
+    *(
+        f"{ZARR}/{name}"
+        for name in ("zarr.json", "toy/clip/c/0", "theirs/row_size/c/0", "theirs/frames/c/0/0")
+    ),
+    *("data/clips.csv", "bag-info.txt", "manifest-sha256.txt"),
+]
 
 
 @pytest.mark.long

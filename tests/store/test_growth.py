@@ -2,38 +2,40 @@
 
 import shutil
 
+import numpy as np
 import pytest
 
 from obygaze_features.errors import StoreError
 from obygaze_features.store import PlannedClip, Stage, open_store, seal, staging_path, verify
 from obygaze_features.store.growth import plan_growth
+from obygaze_features.store.testing import seal_frames
 
-from .toy_stores import CORPUS, WITH, do, group, provenance, tree
+from .toy_stores import CORPUS, WITH, do, group, provenance, ragged, tree
 
 TOY = group()
 OLD = [PlannedClip(f"a{row:04d}", "m", 0.0, 1.5) for row in range(80)]
 NEW = [PlannedClip(f"b{row:04d}", "n", 0.0, 1.5) for row in range(24)]
 
 
-def sealed(folder, clips, groups=(TOY,), name="toy", failed=()):
+def sealed(folder, clips, toy, name="toy", failed=()):
     """Seal a store of these clips, and remove its stage."""
-    stage = Stage.open(staging_path(folder / name), clips, list(groups), CORPUS)
+    stage = Stage.open(staging_path(folder / name), clips, [toy], CORPUS)
     do(stage, stage.missing(), lambda clip: "failed" if clip in failed else "ok")
     path = seal(None, folder / name, **WITH)
     shutil.rmtree(stage.path)
     return path
 
 
-def growing(folder, path, clips, version="1.1.0", name="toy"):
+def growing(folder, path, clips, toy):
     """Begin a stage that adds clips to a store."""
-    growth = plan_growth(open_store(path), version, clips, [TOY], CORPUS)
-    return Stage.open(staging_path(folder / name), *growth, parent=path)
+    growth = plan_growth(open_store(path), "1.1.0", clips, [toy], CORPUS)
+    return Stage.open(staging_path(folder / "toy"), *growth, parent=path)
 
 
-def grown(folder, path, clips, version="1.1.0", failed=()):
-    stage = growing(folder, path, clips, version)
+def grown(folder, path, clips, toy, failed=()):
+    stage = growing(folder, path, clips, toy)
     do(stage, stage.missing(), lambda clip: "failed" if clip in failed else "ok")
-    return seal(None, folder / "toy", version=version, **WITH)
+    return seal(None, folder / "toy", version="1.1.0", **WITH)
 
 
 def payload(path):
@@ -41,52 +43,52 @@ def payload(path):
     return {name: data for name, data in tree(path).items() if "/c/" in name}
 
 
-def test_only_new_clips_are_to_do_and_the_store_is_that_of_all_clips_at_once(tmp_path):
-    path = sealed(tmp_path, OLD)
-    stage = growing(tmp_path, path, [*OLD, *NEW])
+def test_only_new_clips_are_to_do_and_the_store_is_that_of_all_clips_at_once(tmp_path, toy):
+    path = sealed(tmp_path, OLD, toy)
+    stage = growing(tmp_path, path, [*OLD, *NEW], toy)
     assert stage.missing() == [clip.clip_id for clip in NEW]
-    made = grown(tmp_path, path, [*OLD, *NEW])
+    made = grown(tmp_path, path, [*OLD, *NEW], toy)
     assert verify(made, "full").ok
-    whole = sealed(tmp_path / "whole", [*OLD, *NEW])
+    whole = sealed(tmp_path / "whole", [*OLD, *NEW], toy)
     assert payload(made) == payload(whole)
     assert open_store(made).attributes["parent"] == open_store(path).fingerprint
     assert open_store(made).attributes["corpus"] == CORPUS
     assert (made / "data/clips.csv").read_bytes() == (whole / "data/clips.csv").read_bytes()
 
 
-def test_files_whose_rows_do_not_change_are_linked_and_the_old_store_stays(tmp_path):
-    path = sealed(tmp_path, OLD)
+def test_files_whose_rows_do_not_change_are_linked_and_the_old_store_stays(tmp_path, toy):
+    path = sealed(tmp_path, OLD, toy)
     before = tree(path)
-    made = grown(tmp_path, path, [*OLD, *NEW])
+    made = grown(tmp_path, path, [*OLD, *NEW], toy)
     assert tree(path) == before
     zarr = "data/features.zarr/toy"
     same = {name for name in payload(path) if (path / name).samefile(made / name)}
     assert same == {f"{zarr}/tokens/c/{shard}/0/0" for shard in range(5)}  # of 80 clips; 16 in each
 
 
-def test_new_clips_that_sort_between_the_old_ones_move_their_rows(tmp_path):
-    path = sealed(tmp_path, [*OLD[::2], *NEW])
-    made = grown(tmp_path, path, [*OLD, *NEW])
+def test_new_clips_that_sort_between_the_old_ones_move_their_rows(tmp_path, toy):
+    path = sealed(tmp_path, [*OLD[::2], *NEW], toy)
+    made = grown(tmp_path, path, [*OLD, *NEW], toy)
     assert verify(made, "full").ok
-    assert payload(made) == payload(sealed(tmp_path / "whole", [*OLD, *NEW]))
+    assert payload(made) == payload(sealed(tmp_path / "whole", [*OLD, *NEW], toy))
 
 
-def test_clips_that_failed_are_done_unless_they_are_tried_again(tmp_path):
-    path = sealed(tmp_path, OLD, failed={"a0007"})
-    stage = growing(tmp_path, path, [*OLD, *NEW])
+def test_clips_that_failed_are_done_unless_they_are_tried_again(tmp_path, toy):
+    path = sealed(tmp_path, OLD, toy, failed={"a0007"})
+    stage = growing(tmp_path, path, [*OLD, *NEW], toy)
     assert stage.missing(retry_failed=True) == ["a0007", *(clip.clip_id for clip in NEW)]
     do(stage, stage.missing(retry_failed=True), lambda _: "ok")
     made = seal(None, tmp_path / "toy", version="1.1.0", **WITH)
-    assert payload(made) == payload(sealed(tmp_path / "whole", [*OLD, *NEW]))
+    assert payload(made) == payload(sealed(tmp_path / "whole", [*OLD, *NEW], toy))
 
 
-def test_a_stage_resumes_with_the_store_it_grows_and_no_other(tmp_path):
-    path = sealed(tmp_path, OLD)
-    other = sealed(tmp_path, OLD[:70], name="other")
-    stage = growing(tmp_path, path, [*OLD, *NEW])
-    assert growing(tmp_path, path, [*OLD, *NEW]).missing() == stage.missing()
+def test_a_stage_resumes_with_the_store_it_grows_and_no_other(tmp_path, toy):
+    path = sealed(tmp_path, OLD, toy)
+    other = sealed(tmp_path, OLD[:70], toy, name="other")
+    stage = growing(tmp_path, path, [*OLD, *NEW], toy)
+    assert growing(tmp_path, path, [*OLD, *NEW], toy).missing() == stage.missing()
     with pytest.raises(StoreError, match="--append"):
-        growing(tmp_path, other, [*OLD, *NEW])
+        growing(tmp_path, other, [*OLD, *NEW], toy)
     with pytest.raises(StoreError, match="--append"):
         Stage.open(stage.path, stage.clips, stage.groups, stage.corpus)
     path.rename(tmp_path / "away")
@@ -102,10 +104,11 @@ def test_a_stage_resumes_with_the_store_it_grows_and_no_other(tmp_path):
         ("1.1.0", OLD, group(arrays=["pooled"]), None),
         ("1.1.0", OLD, group(decoder={**provenance()["decoder"], "ffmpeg": "8"}), r"decoder\.ffmpeg"),
         ("1.1.0", [PlannedClip("a0000", "m", 0.0, 9.0)], TOY, "clip a0000"),
+        ("1.1.0", OLD, ragged(), "the shapes of their arrays differ"),
     ],
 )  # fmt: skip
 def test_what_does_not_continue_the_store_is_refused_in_one_line(tmp_path, version, clips, kind, message):
-    path = sealed(tmp_path, OLD)
+    path = sealed(tmp_path, OLD, TOY)
     with pytest.raises(StoreError, match=message) as caught:
         plan_growth(open_store(path), version, clips, [kind], CORPUS)
     assert "\n" not in str(caught.value)
@@ -113,10 +116,10 @@ def test_what_does_not_continue_the_store_is_refused_in_one_line(tmp_path, versi
 
 @pytest.mark.parametrize("array", ["pooled/c/0/0", "tokens/c/2/0/0", "tokens/c/4/0/0"])
 @pytest.mark.parametrize("clips", [[*OLD, *NEW], [*OLD, PlannedClip("a0001x", "n", 0.0, 1.5)]])
-def test_a_damaged_parent_is_named_and_nothing_is_annulled(tmp_path, array, clips):
+def test_a_damaged_parent_is_named_and_nothing_is_annulled(tmp_path, toy, array, clips):
     """Its shards are linked in the first case, and its rows are copied in the second."""
-    path = sealed(tmp_path, OLD)
-    stage = growing(tmp_path, path, clips)
+    path = sealed(tmp_path, OLD, toy)
+    stage = growing(tmp_path, path, clips, toy)
     do(stage, stage.missing(), lambda _: "ok")
     file = path / "data/features.zarr/toy" / array
     data = bytearray(file.read_bytes())
@@ -127,3 +130,30 @@ def test_a_damaged_parent_is_named_and_nothing_is_annulled(tmp_path, array, clip
         seal(None, tmp_path / "toy", version="1.1.0", **WITH)
     assert stage.missing() == []
     assert not (tmp_path / "toy-1.1.0").exists()
+
+
+@pytest.mark.parametrize("array", ["frames/c/0/0", "time_s/c/0", "row_size/c/0"])
+def test_damaged_frames_of_a_parent_are_named_and_nothing_is_annulled(tmp_path, array):
+    path = sealed(tmp_path, OLD, ragged())
+    stage = growing(tmp_path, path, [*OLD, *NEW], ragged())
+    do(stage, stage.missing(), lambda _: "ok")
+    file = path / "data/features.zarr/toy" / array
+    data = bytearray(file.read_bytes())
+    data[200] ^= 1
+    file.write_bytes(data)
+    with pytest.raises(StoreError, match=rf"toy/{array.partition('/')[0]}"):
+        grown(tmp_path, path, [*OLD, *NEW], ragged())
+    assert stage.missing() == []
+    assert not (tmp_path / "toy-1.1.0").exists()
+
+
+def test_frames_before_the_first_new_clip_stay_where_they_are(tmp_path):
+    """Only chunks from there on are others: a copy of the older version fetches no more than these."""
+    frames = {f"c{number:02d}": np.full((600, 2), number, np.float32) for number in range(9)}
+    old = {clip: values for clip, values in frames.items() if clip != "c05"}
+    before = seal_frames(tmp_path / "old", dict.fromkeys(old, "m"), old)
+    after = seal_frames(tmp_path / "new", dict.fromkeys(frames, "m"), frames)
+    chunks = [payload(path) for path in (before, after)]
+    same = {name for name, data in chunks[0].items() if data == chunks[1].get(name)}
+    of_frames = [name for name in sorted(same) if "/frames/c/" in name]
+    assert of_frames == [f"data/features.zarr/toy/frames/c/{number}/0" for number in (0, 1)]  # of 5 x 600

@@ -16,7 +16,7 @@ from obygaze_features.exchange.import_items import ImportItem
 from obygaze_features.exchange.merge import merge
 from obygaze_features.store import open_store, validate_provenance
 from obygaze_features.store.arrays import array_layout, lean
-from obygaze_features.store.format import ARRAYS, ATTRIBUTE, block_rows
+from obygaze_features.store.format import ARRAYS, ATTRIBUTE, RAGGED_ARRAYS, block_rows
 from obygaze_features.store.journal import SHA256_HEX, read_journals
 from obygaze_features.store.provenance import validate_corpus, validate_licence
 from obygaze_features.store.records import COLUMNS
@@ -24,7 +24,7 @@ from obygaze_features.store.store import check_version
 from obygaze_features.store.testing import seal_arrays
 from tests.files import rows_of
 
-from .toy_stores import CORPUS, PlannedClip, group, provenance, sealed, staged
+from .toy_stores import CORPUS, PlannedClip, group, provenance, ragged, sealed, staged
 
 DOCS = Path(__file__).parents[2] / "docs"
 FROZEN = Path(__file__).parent / "frozen"
@@ -55,7 +55,8 @@ def check_store(path):
 def test_the_schema_is_a_schema():
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
     assert SCHEMA["$defs"]["clip"]["required"] == list(COLUMNS)
-    assert [kind["title"] for kind in SCHEMA["$defs"]["array"]["anyOf"]] == list(ARRAYS)
+    titles = [kind["title"] for kind in SCHEMA["$defs"]["array"]["anyOf"]]
+    assert titles == [*ARRAYS, *(f"{name} of a ragged group" for name in RAGGED_ARRAYS)]
 
 
 def test_every_format_version_there_was_obeys_it():
@@ -63,13 +64,13 @@ def test_every_format_version_there_was_obeys_it():
     assert stores
     for path in stores:
         check_store(path)
-    for journal in FROZEN.glob("layout-3.staging/journal/*.jsonl"):
+    for journal in FROZEN.glob("layout-[34].staging/journal/*.jsonl"):
         for line in journal.read_bytes().splitlines():
             check("journal", json.loads(line))
 
 
 def test_what_is_sealed_merged_and_imported_today_obeys_it(tmp_path):
-    check_store(sealed(tmp_path, 20, [group(), group("b", ("frames",), untrained=True)]))
+    check_store(sealed(tmp_path, 20, [group(), group("b", ("frames",), untrained=True), ragged("c")]))
     stage = staged(tmp_path, 9, name="part")
     for journal in (stage.path / "journal").iterdir():
         for line in journal.read_bytes().splitlines():

@@ -14,6 +14,9 @@ from zarr.core.buffer import default_buffer_prototype
 from obygaze_features.errors import StoreError
 from obygaze_features.locks import locked
 from obygaze_features.store import Stage, open_store, seal, staging_path, verify
+from obygaze_features.store.group import rows_of
+from obygaze_features.store.sealing import FRAMES_AT_ONCE
+from obygaze_features.store.testing import seal_frames
 from tests.process import python
 
 from .toy_stores import (
@@ -24,6 +27,7 @@ from .toy_stores import (
     group,
     no_link,
     plan,
+    ragged,
     result,
     sealed,
     staged,
@@ -32,11 +36,12 @@ from .toy_stores import (
 )
 
 TOY = group()
+RAGGED = ragged()
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_same_clips_give_the_same_bytes_under_another_name(tmp_path, reference):
-    assert tree(sealed(tmp_path / "elsewhere", name="other")) == reference
+def test_the_same_clips_give_the_same_bytes_under_another_name(tmp_path, toy, reference):
+    assert tree(sealed(tmp_path / "elsewhere", groups=[toy], name="other")) == reference
 
 
 @given(data=st.data())
@@ -46,11 +51,11 @@ def test_the_same_clips_give_the_same_bytes_under_another_name(tmp_path, referen
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 def test_no_order_of_work_and_no_sharing_of_it_among_writers_changes_a_byte(
-    tmp_path_factory, reference, data
+    tmp_path_factory, toy, reference, data
 ):
     folder = tmp_path_factory.mktemp("order")
     clips = data.draw(st.permutations(plan(20)))
-    stage = Stage.open(staging_path(folder / "toy"), clips, [TOY], CORPUS)
+    stage = Stage.open(staging_path(folder / "toy"), clips, [toy], CORPUS)
     todo = data.draw(st.permutations([clip.clip_id for clip in clips]))
     hands = data.draw(st.lists(st.integers(0, 2), min_size=20, max_size=20))
     for hand in range(3):
@@ -58,15 +63,15 @@ def test_no_order_of_work_and_no_sharing_of_it_among_writers_changes_a_byte(
         with stage.writer(mine if data.draw(st.booleans()) else None) as writer:
             cut = data.draw(st.integers(0, len(mine)))
             for part in (mine[:cut], mine[cut:]):
-                writer.commit([result(clip, [TOY], status_of(clip)) for clip in part])
+                writer.commit([result(clip, [toy], status_of(clip)) for clip in part])
     path = seal(None, folder / "toy", workers=data.draw(st.integers(1, 3)), **WITH)
     assert tree(path) == reference
 
 
 def test_rows_are_sorted_by_id_and_hold_what_was_committed(tmp_path):
-    kinds = [TOY, group("alone", ["pooled"])]
+    kinds = [TOY, group("alone", ["pooled"]), ragged("theirs"), ragged("times", ["pooled"])]
     store = open_store(sealed(tmp_path, 72, kinds))
-    assert store.names == ("alone", "toy")
+    assert store.names == ("alone", "theirs", "times", "toy")
     for kind in kinds:
         found = store[kind.name]
         assert list(found.clip_ids) == sorted(clip.clip_id for clip in plan(72))
@@ -78,16 +83,40 @@ def test_rows_are_sorted_by_id_and_hold_what_was_committed(tmp_path):
                 == store.clips[row].status
             )
             truth = features(clip, kind)
-            values = {name: found.raw(name)[row] for name in (*found.arrays, "time_s", "frame_index")}
+            values = {
+                name: next(rows_of(found, name, [row])) for name in (*found.arrays, "time_s", "frame_index")
+            }
             if expected == "failed":
                 assert store.clips[row].reason == "the file is failed"
+                assert found.row_size[row] == 0
                 assert all(
                     (v == -1).all() if v.dtype.kind == "i" else np.isnan(v).all() for v in values.values()
                 )
             else:
+                assert found.row_size[row] == len(truth.time_s)
                 assert np.array_equal(values.pop("time_s"), truth.time_s)
                 assert np.array_equal(values.pop("frame_index"), truth.frame_index)
                 assert all(np.array_equal(values[name], truth.arrays[name]) for name in values)
+
+
+def test_frames_of_any_number_open_in_xarray_with_the_clip_of_each(tmp_path):
+    import xarray
+
+    path = sealed(tmp_path, groups=[RAGGED])
+    found = open_store(path)["toy"]
+    flat = xarray.open_zarr(path / "data/features.zarr", group="toy", consolidated=True)
+    ours = found.to_xarray()
+    try:
+        assert flat.frames.dims == ours.frames.dims == ("row", "feature")
+        assert np.array_equal(flat.frames.values, found.frames())
+        assert np.array_equal(flat.row_size.values, found.row_size)
+    finally:
+        flat.close()
+    assert ours.row_size.attrs == {"sample_dimension": "row"}
+    one = ours.frames[(ours.row_clip == "tt0001-é").values]
+    assert np.array_equal(one.values, features("tt0001-é", RAGGED).arrays["frames"])
+    assert np.array_equal(ours.frames[3:9].values, found.frames()[3:9])
+    assert ours.groupby("row_clip").mean().sizes["row_clip"] == found.usable.sum()
 
 
 def test_it_opens_in_xarray_by_name(tmp_path):
@@ -129,7 +158,11 @@ def test_python_without_assertions_seals_the_same_and_finds_it_whole(tmp_path):
     python("-O", "-m", "obygaze", "store", "verify", "--full", path)
 
 
-@pytest.mark.parametrize("kind", [TOY, group(arrays=["pooled"])], ids=["tokens", "pooled"])
+@pytest.mark.parametrize(
+    "kind",
+    [TOY, group(arrays=["pooled"]), RAGGED, ragged(arrays=["frames"])],
+    ids=["tokens", "pooled", "ragged", "ragged frames"],
+)
 def test_missing_clips_forbid_sealing_unless_allowed(tmp_path, kind):
     stage = Stage.open(staging_path(tmp_path / "toy"), plan(40), [kind], CORPUS)
     do(stage, stage.missing((0, 2))[:17])  # one piece, one clip of another, and none of the second
@@ -178,8 +211,10 @@ HARMS = {
 @pytest.mark.parametrize(
     ("what", "harm"), [("rows", "flip"), ("rows", "swap"), ("toy.tokens", "flip"), ("toy.tokens", "zeros")]
 )
-def test_bytes_that_changed_since_the_commit_cost_their_clip_alone(tmp_path, what, harm, allowed, reference):
-    stage = staged(tmp_path)
+def test_bytes_that_changed_since_the_commit_cost_their_clip_alone(
+    tmp_path, what, harm, allowed, toy, reference
+):
+    stage = staged(tmp_path, groups=[toy])
     (file,) = (stage.path / "pieces").glob(f"0.*.{what}")
     clip = stage.clips[1].clip_id
     size = stage.layout.record_bytes if what == "rows" else stage.layout.shards[0].offset(1)
@@ -194,8 +229,61 @@ def test_bytes_that_changed_since_the_commit_cost_their_clip_alone(tmp_path, wha
     assert tree(seal(None, tmp_path / "toy", **WITH)) == reference
 
 
-def test_a_file_that_is_gone_costs_the_clips_of_its_piece(tmp_path, reference):
-    stage = staged(tmp_path)
+@pytest.mark.parametrize("harm", HARMS)
+def test_frames_that_changed_since_the_commit_cost_their_clip_alone(tmp_path, harm):
+    reference = tree(sealed(tmp_path / "reference", groups=[RAGGED]))
+    stage = staged(tmp_path, groups=[RAGGED])
+    (file,) = (stage.path / "pieces").glob("0.*.toy.ragged")
+    data, (of_toy,) = file.read_bytes(), stage.layout.ragged
+    clip, after = (stage.clips[row].clip_id for row in (1, 2))
+    places = {name: entry.frames["toy"] for name, entry in stage.status().items() if entry.frames}
+    begin, middle, end = (
+        first * of_toy.frame_bytes for first in (places[clip][0], places[after][0], sum(places[after]))
+    )
+    rows = HARMS[harm](data[begin:middle], data[middle:end].ljust(middle - begin)[: middle - begin])
+    file.write_bytes(data[:begin] + rows + data[middle:])
+    with pytest.raises(StoreError, match=f"{clip}"):
+        seal(None, tmp_path / "toy", **WITH)
+    assert stage.missing() == [clip]
+    do(stage, [clip])
+    assert tree(seal(None, tmp_path / "toy", **WITH)) == reference
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_clips_of_hundreds_of_frames_lie_over_the_ends_of_chunks(tmp_path, workers):
+    """80,000 frames: more than a chunk of times, and many of vectors."""
+    rng = np.random.default_rng(5)
+    sizes = {f"c{number:03d}": int(rng.integers(1, 800)) for number in range(200)}
+    frames = {
+        clip: np.full((size, 1), len(clip), np.float32) + rng.random((size, 1), np.float32)
+        for clip, size in sizes.items()
+    }
+    times = {clip: np.arange(size) + float(number) for number, (clip, size) in enumerate(sizes.items())}
+    path = seal_frames(tmp_path / "toy", dict.fromkeys(sizes, "m"), frames, times=times, workers=workers)
+    found = open_store(path)["toy"]
+    assert found.shape("frames")[0] > FRAMES_AT_ONCE
+    assert np.array_equal(found.frames(), np.concatenate(list(frames.values())))
+    assert np.array_equal(found.time_s, np.concatenate(list(times.values())))
+    for clip, values in frames.items():
+        assert np.array_equal(found.read(clip, "frames"), values)
+    assert sum(piece.stop - piece.start for piece in found.pieces("frames")) == len(sizes)
+    parts = [found.rows("frames", piece) for piece in found.pieces("frames")]
+    assert np.array_equal(np.concatenate(parts), found.frames())
+    assert verify(path, "full").ok
+
+
+def test_a_ragged_store_without_any_frame_is_a_store(tmp_path):
+    stage = Stage.open(staging_path(tmp_path / "toy"), plan(3), [ragged(arrays=["frames"])], CORPUS)
+    do(stage, stage.missing(), lambda _: "failed")
+    path = seal(None, tmp_path / "toy", **WITH)
+    assert open_store(path)["toy"].frames().shape == (0, 4)
+    assert open_store(path)["toy"].pieces("frames") in ([], [slice(0, 3)])
+    assert verify(path, "full").ok
+    assert zarr.open_group(path / "data/features.zarr", mode="r")["toy/frames"].shape == (0, 4)
+
+
+def test_a_file_that_is_gone_costs_the_clips_of_its_piece(tmp_path, toy, reference):
+    stage = staged(tmp_path, groups=[toy])
     for path in (stage.path / "pieces").glob("1.*.toy.tokens"):
         path.unlink()
     lost = [clip.clip_id for clip in stage.clips[16:] if status_of(clip.clip_id) != "failed"]
@@ -206,24 +294,24 @@ def test_a_file_that_is_gone_costs_the_clips_of_its_piece(tmp_path, reference):
     assert tree(seal(None, tmp_path / "toy", **WITH)) == reference
 
 
-def test_of_two_writers_on_one_shard_the_bytes_decide(tmp_path, reference):
-    stage = Stage.open(staging_path(tmp_path / "toy"), plan(20), [TOY], CORPUS)
+def test_of_two_writers_on_one_shard_the_bytes_decide(tmp_path, toy, reference):
+    stage = Stage.open(staging_path(tmp_path / "toy"), plan(20), [toy], CORPUS)
     todo = stage.missing()
     with stage.writer() as one, stage.writer() as two:  # by mistake: neither knows of the other
-        one.commit([result(clip, [TOY], "failed" if clip in todo[:5] else status_of(clip)) for clip in todo])
-        two.commit([result(clip, [TOY], "failed" if clip in todo[9:] else status_of(clip)) for clip in todo])
+        one.commit([result(clip, [toy], "failed" if clip in todo[:5] else status_of(clip)) for clip in todo])
+        two.commit([result(clip, [toy], "failed" if clip in todo[9:] else status_of(clip)) for clip in todo])
     assert {clip: entry.status for clip, entry in stage.status().items()} == {c: status_of(c) for c in todo}
     assert tree(seal(None, tmp_path / "toy", **WITH)) == reference
 
 
 @pytest.mark.parametrize("copied", [True, False])
-def test_two_runs_that_try_failed_clips_again_lose_nothing(tmp_path, reference, monkeypatch, copied):
+def test_two_runs_that_try_failed_clips_again_lose_nothing(tmp_path, toy, reference, monkeypatch, copied):
     """Both remove the rows that they have copied; one may find them gone."""
-    stage = Stage.open(staging_path(tmp_path / "toy"), plan(20), [TOY], CORPUS)
+    stage = Stage.open(staging_path(tmp_path / "toy"), plan(20), [toy], CORPUS)
     one_more = {stage.clips[0].clip_id, stage.clips[1].clip_id}
     do(stage, stage.missing(), lambda clip: "failed" if clip in one_more else status_of(clip))
     with stage.writer(one_more) as one, stage.writer(one_more) as two:
-        results = [result(clip, [TOY], status_of(clip)) for clip in sorted(one_more)]
+        results = [result(clip, [toy], status_of(clip)) for clip in sorted(one_more)]
         for writer in (one, two):
             writer.commit(results[:1])
 
@@ -245,20 +333,22 @@ def same_files(stage, store):
     return {name for name in tree(store) if (store / name).stat().st_ino in inodes}
 
 
-def test_shards_are_links_to_the_stage_and_copies_where_links_do_not_work(tmp_path, monkeypatch, reference):
-    stage = staged(tmp_path)
+def test_shards_are_links_to_the_stage_and_copies_where_links_do_not_work(
+    tmp_path, monkeypatch, toy, reference
+):
+    stage = staged(tmp_path, groups=[toy])
     store = seal(None, tmp_path / "toy", **WITH)
     assert same_files(stage, store) == {name for name in reference if "/tokens/c/" in name}
 
     monkeypatch.setattr(os, "link", no_link)
-    stage = staged(tmp_path / "copies")
+    stage = staged(tmp_path / "copies", groups=[toy])
     store = seal(None, tmp_path / "copies/toy", **WITH)
     assert same_files(stage, store) == set()
     assert tree(store) == reference
 
 
-def test_a_store_keeps_its_bytes_when_its_stage_goes_on(tmp_path, reference):
-    stage = staged(tmp_path)
+def test_a_store_keeps_its_bytes_when_its_stage_goes_on(tmp_path, toy, reference):
+    stage = staged(tmp_path, groups=[toy])
     store = seal(None, tmp_path / "toy", **WITH)
     do(stage, stage.missing(retry_failed=True), lambda _: "ok")
     seal(None, tmp_path / "toy", version="1.0.1", **WITH)

@@ -18,7 +18,7 @@ pytestmark = [
 ]
 
 SURVIVE = Path(__file__).parents[2] / "benchmarks" / "survive.py"
-KINDS = ["seal", "pack", "unpack", "pull", "pull-more", "merge", "import", "hdf5"]
+KINDS = ["seal", "pack", "unpack", "pull", "pull-more", "merge", "merge-ragged", "import", "hdf5"]
 
 
 def survive(*words: str) -> str:

@@ -10,17 +10,19 @@ import zarr
 
 from obygaze_features.store import verify
 from obygaze_features.store.store_files import payload_files, tag_files
+from obygaze_features.store.testing import seal_frames
 from tests.process import execute
 
 from .hostile_stores import resealed
-from .toy_stores import group, sealed
+from .toy_stores import group, ragged, sealed
 
 DEPTHS = ("quick", "digests", "full")
 
 
 @pytest.fixture(scope="module")
 def pristine(tmp_path_factory):
-    return sealed(tmp_path_factory.mktemp("pristine"), 20, [group(), group("alone", ["pooled"])])
+    kinds = [group(), group("alone", ["pooled"]), ragged("theirs", ["pooled", "frames"])]
+    return sealed(tmp_path_factory.mktemp("pristine"), 20, kinds)
 
 
 @pytest.fixture
@@ -57,7 +59,14 @@ def test_every_single_flipped_bit_in_any_file_is_found_and_the_file_named(store)
     assert verify(store, "full").ok
 
 
-MISSING = ("data/features.zarr/toy/frames/c/0/0/0", "data/clips.csv", "README.md", "bagit.txt")
+MISSING = (
+    "data/features.zarr/toy/frames/c/0/0/0",
+    "data/features.zarr/theirs/frames/c/0/0",
+    "data/features.zarr/theirs/row_size/c/0",
+    "data/clips.csv",
+    "README.md",
+    "bagit.txt",
+)
 EXTRA = ("data/features.zarr/toy/stray", "notes.txt", "data/x.csv")
 
 
@@ -125,6 +134,9 @@ FORGERIES = {
     "status changed": ("toy", "status", set_row(3, 1)),
     "status nonsense": ("toy", "status", set_row(0, 9)),
     "an id changed": ("toy", "clip", set_row(0, "tt")),
+    "frames swapped": ("theirs", "frames", swap_rows),
+    "NaN for a frame": ("theirs", "frames", set_row(4, np.nan)),
+    "a time of a frame": ("theirs", "time_s", set_row(3, 0.5)),
 }
 
 
@@ -139,9 +151,51 @@ def test_forged_content_with_fitting_manifests_is_found_by_full_alone(store, wha
     }
 
 
+def move_a_frame(values):
+    """Give a frame of the second clip to the first; their sum stays."""
+    values[:2] += [1, -1]
+
+
+ODD_SIZES = {
+    "a frame moved": (move_a_frame, "not what data/clips.csv has a digest of"),
+    "a frame lost": (set_row(0, 1), "frames, and its clips have"),
+    "none of a clip": (set_row(0, 0), "its number of frames"),
+    "some of a failed clip": (set_row(3, 1), "its number of frames"),
+    "fewer than none": (set_row(0, -1), "its number of frames"),
+    "more than any": (set_row(0, 2**62), "its number of frames"),
+}
+
+
+@pytest.mark.parametrize("what", ODD_SIZES)
+def test_forged_numbers_of_frames_are_found(store, what):
+    change, message = ODD_SIZES[what]
+    rewrite(store, "theirs", "row_size", change)
+    resealed(store)
+    assert verify(store, "digests").ok
+    problems = verify(store, "full").problems
+    assert any(message in problem.what and "theirs" in problem.file + problem.what for problem in problems)
+
+
+def test_a_clip_whose_frames_lie_in_two_chunks_is_named_once(tmp_path):
+    frames = {f"c{number}": np.full((700, 2), number, np.float32) for number in range(4)}
+    path = seal_frames(tmp_path / "toy", dict.fromkeys(frames, "m"), frames)
+    rewrite(path, "toy", "frames", set_row(1000, 9))  # of c1, which has the frames 700 to 1399
+    resealed(path)
+    (problem,) = verify(path, "full").problems
+    assert problem.file == "data/features.zarr/toy/frames"
+    assert "clip c1" in problem.what
+    for chunk in (0, 1):
+        copy = shutil.copytree(path, tmp_path / f"flipped-{chunk}")
+        edit(copy, f"data/features.zarr/toy/frames/c/{chunk}/0", lambda data: data[:40] + b"!!" + data[42:])
+        said = [problem.what for problem in verify(copy).problems]
+        assert any(f"frames from {1024 * chunk} on of toy/frames" in what for what in said)
+
+
 @pytest.mark.parametrize(
     ("file", "old", "new", "message"),
     [
+        ("theirs/frames/zarr.json", b'"row"', b'"clip"', "dimension_names: not as the format"),
+        ("zarr.json", b'"spec_version": "1.3"', b'"spec_version": "1.2"', "needs 1.3"),
         ("zarr.json", b'"CC-BY-4.0"', b'"who knows?"', "licence"),
         ("zarr.json", b'"parent": null', b'"parent": "x"', "parent should be a fingerprint"),
         ("zarr.json", b'"Toy films"', b'"Toy Films"', "'source'"),

@@ -19,6 +19,7 @@ from obygaze_features.store import (
     seal,
     staging_path,
 )
+from obygaze_features.store.format import ANY_NUMBER
 
 F, D, T, DT = 3, 4, 5, 6
 WITH = {"licence": "CC-BY-4.0", "citation": "Nobody, 2026"}
@@ -52,14 +53,28 @@ def provenance(name: str = "toy", **changes: object) -> dict[str, object]:
 
 
 def group(
-    name: str = "toy", arrays: Sequence[str] = ("pooled", "frames", "tokens"), **changes: object
+    name: str = "toy",
+    arrays: Sequence[str] = ("pooled", "frames", "tokens"),
+    n_frames: int = F,
+    **changes: object,
 ) -> GroupSpec:
     kinds = {
         "pooled": ArraySpec("pooled", (D,), "float32"),
-        "frames": ArraySpec("frames", (F, D), "float16"),
+        "frames": ArraySpec("frames", (n_frames, D), "float16"),
         "tokens": ArraySpec("tokens", (T, DT), "float16"),
     }
-    return GroupSpec(name, tuple(kinds[array] for array in arrays), F, provenance(name, **changes))
+    return GroupSpec(name, tuple(kinds[array] for array in arrays), n_frames, provenance(name, **changes))
+
+
+def ragged(
+    name: str = "toy", arrays: Sequence[str] = ("pooled", "frames", "tokens"), **changes: object
+) -> GroupSpec:
+    """A group in which every clip has its own number of frames."""
+    return group(name, arrays, ANY_NUMBER, **changes)
+
+
+KINDS = {"fixed": group, "ragged": ragged}
+"""The two kinds of groups, for tests that hold of both."""
 
 
 def plan(n: int) -> list[PlannedClip]:
@@ -70,10 +85,12 @@ def plan(n: int) -> list[PlannedClip]:
 def features(clip_id: str, kind: GroupSpec) -> ClipFeatures:
     """The planted truth: numbers that only this clip, group and array have."""
     rng = np.random.default_rng([*clip_id.encode(), *kind.name.encode()])
+    n_frames = int(rng.integers(1, 3 * F)) if kind.ragged else kind.n_frames
+    shapes = {spec.name: (n_frames, D) if spec.ragged else spec.shape for spec in kind.arrays}
     return ClipFeatures(
-        time_s=np.sort(rng.random(kind.n_frames)),
-        frame_index=np.sort(rng.integers(0, 99, kind.n_frames)),
-        arrays={spec.name: rng.standard_normal(spec.shape).astype(spec.dtype) for spec in kind.arrays},
+        time_s=np.sort(rng.random(n_frames)),
+        frame_index=np.sort(rng.integers(0, 99, n_frames)),
+        arrays={spec.name: rng.standard_normal(shapes[spec.name]).astype(spec.dtype) for spec in kind.arrays},
     )
 
 

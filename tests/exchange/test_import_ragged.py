@@ -1,0 +1,269 @@
+"""Features of any number of frames a clip come in as published: values and times equal the arrays by hand."""
+
+import io
+import tarfile
+
+import h5py
+import numpy as np
+import pytest
+
+from obygaze_features.manifest import Clip, Manifest, write_manifest
+from obygaze_features.store import open_store, verify
+from tests.command import obygaze
+
+from .lab_features import row
+
+D = 16
+LENGTHS = {"v_one": 5, "v_two": 7, "v_three": 9}
+"""Clip -> number of its frames."""
+TRUTH = {clip: row(clip, (length, D)) for clip, length in LENGTHS.items()}
+HALF = {clip: np.arange(length) / 2 for clip, length in LENGTHS.items()}
+"""Times of two frames a second."""
+UNKNOWN = {clip: np.full(length, np.nan) for clip, length in LENGTHS.items()}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    clips = [Clip(clip, "tt1", f"{clip}.mp4") for clip in TRUTH]
+    write_manifest(Manifest(clips, tmp_path), tmp_path / "films.csv")
+    return tmp_path
+
+
+def bring(folder, source, kind, *more):
+    settings = ("--from", kind, "--array", "frames", "--backbone", "lab", "--licence", "MIT")
+    return obygaze("store", "import", folder / "films.csv", folder / source, folder / "lab", *settings, *more)
+
+
+def check(folder, times, truth=TRUTH):
+    store = open_store(folder / "lab")
+    group = store["lab"]
+    assert group.row_size.tolist() == [len(truth[clip]) for clip in group.clip_ids]
+    for clip, values in truth.items():
+        assert group.read(clip, "frames").tobytes() == values.tobytes()
+        assert np.array_equal(group.read(clip, "time_s"), times[clip], equal_nan=True)
+    assert store.attributes["spec_version"] == "1.3"
+    report = verify(store, "full")
+    assert report.ok, report.problems
+
+
+def each(folder, name, save):
+    """Save a file a clip in a folder."""
+    (folder / name).mkdir(exist_ok=True)
+    for clip, values in TRUTH.items():
+        save(folder / name, clip, values)
+
+
+# --- the layouts of the field: what makes the files, and how they are imported
+def one_npy_a_video(folder):
+    each(folder, "npy", lambda to, clip, values: np.save(to / f"{clip}.npy", values))
+    return ("npy", "npy"), UNKNOWN
+
+
+def video_features(folder):
+    """Features, frames per second and times of a video in files of their own."""
+
+    def save(to, clip, values):
+        np.save(to / f"{clip}_resnet.npy", values)
+        np.save(to / f"{clip}_fps.npy", np.float64(25))
+        np.save(to / f"{clip}_timestamps_ms.npy", 40.0 * np.arange(len(values)))
+
+    each(folder, "out", save)
+    times = {clip: 40.0 * np.arange(length) / 1000 for clip, length in LENGTHS.items()}
+    return ("out", "npy", "--pattern", "{video}_resnet", "--times", "{video}_timestamps_ms"), times
+
+
+def moment_detr(folder):
+    """A .npz a video, with an array `features`, one vector for every two seconds."""
+    each(folder, "clip", lambda to, clip, values: np.savez(to / f"{clip}.npz", features=values))
+    times = {clip: 2.0 * np.arange(length) for clip, length in LENGTHS.items()}
+    return ("clip", "npy", "--rate", "0.5"), times
+
+
+def vsumm(folder):
+    """One HDF5 file with a group a video, and scores, picked frames and shots beside the features."""
+    with h5py.File(folder / "summe.h5", "w") as file:
+        for clip, values in TRUTH.items():
+            group = file.create_group(clip)
+            group["features"] = values
+            group["gtscore"] = np.linspace(0, 1, len(values), dtype=np.float32)
+            group["picks"] = 15 * np.arange(len(values))
+            group["change_points"] = np.array([[0, 30], [31, 60]])
+            group["n_frames"] = 15 * len(values)
+    return ("summe.h5", "hdf5", "--key", "features", "--rate", "2"), HALF
+
+
+def c3d_before_flattening(folder):
+    def save(to, clip, values):
+        np.save(to / f"{clip}.npy", values.reshape(len(values), D, 1, 1, 1))
+
+    each(folder, "c3d", save)
+    return ("c3d", "npy", "--axes", "TD11", "--rate", "2"), HALF
+
+
+def i3d_with_a_batch_axis(folder):
+    each(folder, "i3d", lambda to, clip, values: np.save(to / f"{clip}.npy", values[:, np.newaxis]))
+    return ("i3d", "npy", "--axes", "T1D"), UNKNOWN
+
+
+def activitynet(folder):
+    """One HDF5 file with a group a video and one dataset in each."""
+    with h5py.File(folder / "c3d.hdf5", "w") as file:
+        for clip, values in TRUTH.items():
+            file[f"{clip}/c3d_features"] = values
+    return ("c3d.hdf5", "hdf5"), UNKNOWN
+
+
+def youtube8m(folder):
+    """A group a video with pictures, sound and labels, a vector a second."""
+    with h5py.File(folder / "yt8m.h5", "w") as file:
+        for clip, values in TRUTH.items():
+            file[f"{clip}/rgb"] = values
+            file[f"{clip}/audio"] = row(f"{clip}-sound", (len(values), 8))
+            file[f"{clip}/labels"] = np.array([3, 42])
+    times = {clip: np.arange(float(length)) for clip, length in LENGTHS.items()}
+    return ("yt8m.h5", "hdf5", "--key", "rgb", "--rate", "1"), times
+
+
+def times_beside(folder):
+    def save(to, clip, values):
+        np.savez(to / f"{clip}.npz", features=values, timestamps_ms=500 * np.arange(len(values)))
+
+    each(folder, "npz", save)
+    return ("npz", "npy", "--times", "timestamps_ms"), HALF
+
+
+def one_dict_of_arrays(folder):
+    np.savez(folder / "all.npz", **TRUTH)
+    return ("all.npz", "npy"), UNKNOWN
+
+
+def one_dict_of_tensors(folder):
+    torch = pytest.importorskip("torch")
+    torch.save({clip: torch.tensor(values) for clip, values in TRUTH.items()}, folder / "all.pt")
+    return ("all.pt", "pth", "--rate", "2"), HALF
+
+
+def webdataset(folder):
+    """A tar with the array of a sample beside its texts."""
+    with tarfile.open(folder / "00000.tar", "w") as archive:
+        for clip, values in TRUTH.items():
+            content = io.BytesIO()
+            np.save(content, values)
+            for suffix, data in (("npy", content.getvalue()), ("json", b"{}"), ("txt", b"a dog")):
+                member = tarfile.TarInfo(f"./{clip}.{suffix}")
+                member.size = len(data)
+                archive.addfile(member, io.BytesIO(data))
+    return ("00000.tar", "npy"), UNKNOWN
+
+
+def features_first(folder):
+    each(folder, "dt", lambda to, clip, values: np.save(to / f"{clip}.npy", values.T.copy()))
+    return ("dt", "npy", "--axes", "DT", "--rate", "2"), HALF
+
+
+def lists_of_lists(folder):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    lists = pa.array([values.tolist() for values in TRUTH.values()], pa.list_(pa.list_(pa.float32())))
+    parquet.write_table(pa.table({"clip_id": list(TRUTH), "features": lists}), folder / "all.parquet")
+    return ("all.parquet", "table", "--rate", "2"), HALF
+
+
+LAYOUTS = [
+    *(one_npy_a_video, video_features, moment_detr, vsumm, c3d_before_flattening, i3d_with_a_batch_axis),
+    *(activitynet, youtube8m, times_beside, one_dict_of_arrays, one_dict_of_tensors, webdataset),
+    *(features_first, lists_of_lists),
+]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: layout.__name__)
+def test_a_layout_of_the_field_comes_in_with_the_times_that_it_has(folder, capfd, layout):
+    words, times = layout(folder)
+    assert bring(folder, *words) == 0
+    said = capfd.readouterr()
+    check(folder, times)
+    assert "5 to 9 frames of 16 numbers" in said.out
+    assert "--axes" not in said.err
+
+
+def test_what_is_exported_comes_back_with_its_times_and_the_same_values(folder):
+    assert bring(folder, *one_npy_a_video(folder)[0], "--rate", "2") == 0
+    assert obygaze("store", "export", folder / "lab", folder / "lab.h5", "--to", "hdf5") == 0
+    (folder / "lab-1.0.0").rename(folder / "first-1.0.0")
+    assert bring(folder, "lab.h5", "hdf5") == 0
+    check(folder, HALF)
+    again = open_store(folder / "lab")["lab"]
+    assert again.digests("frames") == open_store(folder / "first")["lab"].digests("frames")
+
+
+def test_whole_numbers_become_real_ones_where_that_is_asked_for(folder):
+    """YouTube-8M keeps a byte a number."""
+    each(folder, "npy", lambda to, clip, values: np.save(to / f"{clip}.npy", (9 * values).astype(np.int8)))
+    assert bring(folder, "npy", "npy", "--columns", "*") == 1
+    assert bring(folder, "npy", "npy", "--columns", "*", "--dtype", "float16") == 0
+    check(folder, UNKNOWN, {clip: (9 * v).astype(np.int8).astype(np.float16) for clip, v in TRUTH.items()})
+
+
+def test_one_number_of_frames_for_all_stays_a_store_that_older_readers_read(folder):
+    (folder / "npy").mkdir()
+    for clip in TRUTH:
+        np.save(folder / "npy" / f"{clip}.npy", row(clip, (4, D)))
+    assert bring(folder, "npy", "npy") == 0
+    store = open_store(folder / "lab")
+    assert (store.attributes["spec_version"], store["lab"].ragged) == ("1.0", False)
+
+
+def test_only_the_last_clip_may_be_of_another_length(folder):
+    """All others are read, and staged, before that is known."""
+    lengths = {"v_one": 4, "v_three": 4, "v_two": 6}
+    truth = {clip: row(clip, (length, D)) for clip, length in lengths.items()}
+    (folder / "npy").mkdir()
+    for clip, values in truth.items():
+        np.save(folder / "npy" / f"{clip}.npy", values)
+    assert bring(folder, "npy", "npy") == 0
+    check(folder, {clip: np.full(length, np.nan) for clip, length in lengths.items()}, truth)
+    assert not list(folder.glob("*.importing"))
+
+
+def save_odd(change):
+    """Save the clips' features, of which one is changed."""
+
+    def save(folder):
+        (folder / "npy").mkdir()
+        for clip, values in TRUTH.items():
+            np.save(folder / "npy" / f"{clip}.npy", change(values) if clip == "v_two" else values)
+
+    return save
+
+
+@pytest.mark.parametrize(
+    ("save", "more", "message"),
+    [
+        (save_odd(lambda values: values[:, :4]), (), "--axes DT"),
+        (save_odd(lambda values: values.T), (), "--axes DT"),
+        (save_odd(lambda values: values[:0]), (), "empty"),
+        (save_odd(lambda values: values[0]), (), "shape"),
+        (save_odd(lambda values: np.where(values > 1, np.nan, values)), (), "not finite"),
+        (save_odd(lambda values: values), ("--array", "tokens", "--dtype", "float16"), "shape"),
+        (save_odd(lambda values: values), ("--times", "seconds"), "seconds"),
+        (save_odd(lambda values: values), ("--times", "{video}_ms"), "--times"),
+    ],
+)
+def test_what_has_no_place_is_refused_with_its_file_and_leaves_nothing(folder, capfd, save, more, message):
+    save(folder)
+    assert bring(folder, "npy", "npy", *more) == 1
+    said = capfd.readouterr().err
+    assert message in said
+    assert ".npy" in said
+    assert not list(folder.glob("lab*"))
+
+
+def test_times_of_another_number_than_the_frames_are_refused(folder, capfd):
+    each(
+        folder,
+        "npz",
+        lambda to, clip, values: np.savez(to / f"{clip}.npz", features=values, seconds=np.arange(4.0)),
+    )
+    assert bring(folder, "npz", "npy", "--times", "seconds") == 1
+    assert "v_one.npz" in capfd.readouterr().err
