@@ -138,7 +138,7 @@ def import_features(
         stage = open_stage(clips, [kind], corpus)
         try:
             written = _write(stage, features, declared, progress)
-        except _OtherFramesError:
+        except _OtherFrames:
             remove_tree(stage.path)
             stage = open_stage(clips, [_ragged(kind)], corpus)
             written = _write(stage, features, declared, progress)
@@ -158,7 +158,7 @@ def import_features(
         )
 
 
-class _OtherFramesError(Exception):
+class _OtherFrames(Exception):  # noqa: N818 - no error of a user: it ends a first try
     """A clip has another number of frames than the first: the group must be ragged."""
 
 
@@ -193,7 +193,7 @@ def _write(
 
     Raises
     ------
-    _OtherFramesError
+    _OtherFrames
         If a clip has not the number of frames that all have in the group.
     """
     (kind,) = stage.groups
@@ -227,7 +227,7 @@ def _write(
 
 
 def _refuse_other_frames(item: ImportItem, kind: GroupSpec, arrays: Arrays) -> None:
-    """Refuse frames of another number of numbers; raise `_OtherFramesError` for another number of frames."""
+    """Refuse frames of another number of numbers; raise `_OtherFrames` for another number of frames."""
     (spec,) = (spec for spec in kind.arrays if spec.name == "frames")
     frames = arrays["frames"]
     if frames.ndim != 2:
@@ -243,7 +243,7 @@ def _refuse_other_frames(item: ImportItem, kind: GroupSpec, arrays: Arrays) -> N
                 f"{item.where}: {len(frames)} frames, and others have {spec.shape[0]}, each for several of "
                 f"{kind.n_frames} that were sampled; this needs one number of frames for all clips"
             )
-        raise _OtherFramesError
+        raise _OtherFrames
 
 
 def _is_constant(values: NDArray[Any]) -> bool:

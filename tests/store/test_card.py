@@ -57,7 +57,7 @@ def test_a_regenerated_card_says_how_to_cite_this_very_content(path):
     assert cited.count(store.fingerprint) == 2
     assert f"    @misc{{{path.name}," in cited.splitlines()
     assert store.attributes["citation"] in cited
-    assert "Toy films, version 1.0.0" in cited
+    assert "Toy films (Version 1.0.0" in cited
 
 
 def test_croissant_gives_the_real_digest_of_the_table(path):

@@ -287,7 +287,7 @@ def test_a_journal_of_another_plan_is_refused(stage):
     [
         ("plan.jsonl", lambda data: data.replace(b"tt0000", b"tt9999"), r"plan.jsonl, line 1"),
         ("stage.json", lambda data: data[:-9], r"stage.json"),
-        ("stage.json", lambda data: data.replace(b'"layout": 3', b'"layout": 4'), None),
+        ("stage.json", lambda data: data.replace(b'"layout": 3', b'"layout": 9'), None),
         ("stage.json", lambda _: json.dumps({"layout": 3}).encode(), r"stage.json"),
         ("plan.jsonl", lambda _: b"", r"plan.jsonl"),
     ],

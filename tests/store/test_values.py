@@ -77,7 +77,7 @@ def test_other_licences_are_refused(licence):
         (lambda: ArraySpec("pooled", (3, 4), "float32"), None),
         (lambda: ArraySpec("pooled", (3,), "float16"), "array pooled"),
         (lambda: ArraySpec("tokens", (3, 4), "float32"), "array tokens"),
-        (lambda: ArraySpec("frames", (0, 4), "float32"), None),
+        (lambda: ArraySpec("frames", (-1, 4), "float32"), None),
         (lambda: GroupSpec("a/b", (ArraySpec("pooled", (3,), "float32"),), 1, provenance()), "'a/b'"),
         (lambda: GroupSpec("a" * 101, (), 1, provenance()), None),
         (lambda: GroupSpec("a", (), 1, provenance()), None),
