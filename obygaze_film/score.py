@@ -136,8 +136,8 @@ def score_film(
     >>> import obygaze_features as of
     >>> import obygaze_film
     >>> store = of.open_store("stores/films")
-    >>> obygaze_film.score_film(store, ["kept/linear.model"], movie="film0").heading
-    'film0 · no prediction: the model was trained on this film'
+    >>> obygaze_film.score_film(store, ["kept/linear.model"], movie="film0").rate().reason
+    'the model was trained on this film'
     """
     movies = windows_of(store)
     if movie is None and len(movies) == 1:
