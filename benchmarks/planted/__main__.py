@@ -19,6 +19,7 @@ from benchmarks.planted import (
     rankings,
     rates,
     scores,
+    sentences,
     skill,
     staging,
     sums,
@@ -30,7 +31,7 @@ from obygaze_models.blas import one_blas_thread
 
 ROOMS = (
     *(annotators, audits, calibrations, films, rates, scores, nulls, frames, in_time, sums, staging, units),
-    *(motif, worth, known_films, judges, skill, rankings),
+    *(motif, worth, known_films, judges, skill, rankings, sentences),
 )
 ROWS: dict[str, Row] = {row.name: row for room in ROOMS for row in room.ROWS}
 

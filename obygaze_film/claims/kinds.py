@@ -221,6 +221,8 @@ class Passage(Claim):
     ----------
     name : str
         Its number by time; empty of a span that somebody marked.
+    judged_s : float or None
+        Seconds of it that have a probability; None of a span that somebody marked.
     reasons : tuple of Reason
         The heaviest first.
     present : tuple of str
@@ -232,6 +234,7 @@ class Passage(Claim):
     KIND: ClassVar[str] = "passage"
 
     name: str
+    judged_s: float | None = None
     reasons: tuple[Reason, ...] = ()
     present: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()

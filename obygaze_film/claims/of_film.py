@@ -240,6 +240,7 @@ def passage(model: ModelRecord, row: Mapping[Any, Any]) -> Passage:
         interval=Interval(row["p_low"], row["p_high"], BAND),
         conditions=() if row["reaches"] else (BELOW_THRESHOLD,),
         name=str(row["number"]),
+        judged_s=row["judged_s"],
         reasons=passage_reasons(model, found, time),
         present=tuple(reason.concept for reason in found if reason.is_present),
         flags=tuple(flag for flag in str(row["flags"]).split(";") if flag),

@@ -47,6 +47,7 @@ from obygaze_film.claims.kinds import (
     WithoutConcept,
 )
 from obygaze_film.claims.words import Words, clock
+from obygaze_film.film_time import SLACK_S
 
 MOST_NAMES: Final = 3
 """Concepts that the sentence on passages names at most."""
@@ -184,7 +185,7 @@ def marked_sentence(claim: MarkedPassages, words: Words) -> str:
     it, in at least half of the passages' time.
     """
     before = _of_the_judged(claim.judged, words)
-    means = claim.what if claim.is_meaning else words.say("quoted", text=claim.what)
+    means = words.say("meaning" if claim.is_meaning else "quoted", text=claim.what)
     if not claim.number:
         return words.say("sentence_none", before=before, means=means)
     mostly = ""
@@ -253,6 +254,14 @@ def passage_p(claim: Passage, words: Words) -> str:
     return f"{p} [{band}]" if band else p
 
 
+def passage_length(claim: Passage, words: Words) -> str:
+    """Write how long a passage is, and how much of it is judged where it goes on over what is not."""
+    length = words.duration(claim.time.seconds or 0.0)
+    if claim.judged_s is None or (claim.time.seconds or 0.0) - claim.judged_s < SLACK_S:
+        return length
+    return words.say("length_judged", length=length, judged=words.duration(claim.judged_s))
+
+
 def passage_value(claim: Passage, words: Words, least: str = "hundredth") -> str:
     """Write a passage's probability alone; `least` names the text of one that rounds to 0."""
     return words.probability(claim.number or 0.0, least)
@@ -265,7 +274,7 @@ def passage_spoken(claim: Passage, words: Words) -> str:
     return words.spoken(claim.number or 0.0, claim.interval.low, claim.interval.high)
 
 
-def passage_band(claim: Passage, words: Words, between: str = ", ") -> str:
+def passage_band(claim: Passage, words: Words, between: str = "") -> str:
     """Write the band of a passage's probability."""
     if claim.interval is None:
         return ""
@@ -411,7 +420,7 @@ def expected_sentence(claim: ExpectedShare, words: Words) -> str:
     if claim.interval is not None:
         parts.append(words.say("expects_bracket", ends=words.shares(claim.interval)))
     if claim.error is not None:
-        parts.append(words.say("expects_error", error=words.share(claim.error)))
+        parts.append(words.say("expects_error", error=words.apart(claim.error)))
     return "; ".join(parts)
 
 
@@ -428,7 +437,7 @@ def expected_note(claim: ExpectedShare, words: Words) -> str:
     """Say what the bracket of a share is, how far shares were off, and what the calibration knows."""
     parts = [words["no_bracket" if claim.interval is None else "bracket"]]
     if claim.error is not None and claim.worst_error is not None:
-        off = {"error": words.share(claim.error), "worst": words.share(claim.worst_error)}
+        off = {"error": words.apart(claim.error), "worst": words.apart(claim.worst_error)}
         parts.append(words.say("expected_note", **off))
     if claim.clips:
         clips = [f"{n} {level}" for level, n in claim.clips.items()]
@@ -440,7 +449,7 @@ def error_sentence(claim: ExpectedShare, words: Words) -> str:
     """Say how far the shares of films left out were off; empty where that is not known."""
     if claim.error is None:
         return ""
-    return words.say("sure_share", error=words.share(claim.error))
+    return words.say("sure_share", error=words.apart(claim.error))
 
 
 # --- of people
@@ -523,8 +532,8 @@ def so_far_sentence(claim: ShareSoFar, words: Words) -> str:
         low=words.share(claim.interval.low),
         high=words.share(claim.interval.high),
         level=words.share(claim.interval.level),
-        fixed=words.share(claim.fixed),
-        wide=words.width(claim.interval),
+        fixed=words.apart(claim.fixed),
+        wide=words.apart(claim.interval.high - claim.interval.low),
     )
     return f"{text} {words['so_far_alike']}" if claim.has(EARLIER_LAW) else text
 

@@ -13,7 +13,7 @@ from obygaze_models.report import asset
 
 LANGUAGES: Final = ("en", "fr")
 
-SHORT_S: Final = 120.0
+SHORT_S: Final = 600.0
 """Below it a length of time is written in seconds."""
 
 LEAST_P: Final = 0.005
@@ -91,12 +91,12 @@ class Words:
         """Write a probability; one that rounds to 0 is below 0.01."""
         return self.number(p) if p >= LEAST_P else self[least]
 
-    def band(self, low: float, high: float, between: str) -> str:
+    def band(self, low: float, high: float, between: str = "") -> str:
         """Write an interval of probabilities; empty where even its upper end rounds to 0."""
         if high < LEAST_P:
             return ""
         first = self.number(low) if low >= LEAST_P else f"<{self.number(0.01)}"
-        return f"{first}{between}{self.number(high)}"
+        return f"{first}{between or self['between']}{self.number(high)}"
 
     def spoken(self, p: float, low: float, high: float) -> str:
         """Write a probability and its band as the page's script does."""
@@ -116,17 +116,17 @@ class Words:
             text = ">99"
         return self._texts["percent"].format(text)
 
-    def width(self, interval: Interval) -> str:
-        """Write the width of an interval of shares."""
-        return self.share(interval.high - interval.low)
+    def apart(self, value: float) -> str:
+        """Write how far two shares are apart, in points of percent."""
+        return self.say("points_apart", n=f"{100 * value:.0f}")
 
-    def shares(self, interval: Interval, between: str = ", ") -> str:
-        """Write the ends of an interval of shares."""
-        return f"{self.share(interval.low)}{between}{self.share(interval.high)}"
+    def shares(self, interval: Interval, between: str = "") -> str:
+        """Write the ends of an interval of shares, with the language's sign between them or another."""
+        return f"{self.share(interval.low)}{between or self['between']}{self.share(interval.high)}"
 
-    def numbers(self, interval: Interval, between: str = ", ") -> str:
-        """Write the ends of an interval of numbers."""
-        return f"{self.number(interval.low)}{between}{self.number(interval.high)}"
+    def numbers(self, interval: Interval, between: str = "") -> str:
+        """Write the ends of an interval of numbers, with the language's sign between them or another."""
+        return f"{self.number(interval.low)}{between or self['between']}{self.number(interval.high)}"
 
     def points(self, value: float, interval: Interval | None) -> str:
         """Write a difference of shares with its interval, in points of percent."""
@@ -137,7 +137,7 @@ class Words:
             written.append(text.replace("-", "−") if text.startswith("-") else f"+{text}")
         if interval is None:
             return written[0]
-        return f"{written[0]} [{written[1]}, {written[2]}]"
+        return f"{written[0]} [{written[1]}{self['between']}{written[2]}]"
 
     def difference(self, value: float, interval: Interval | None) -> str:
         """Write a difference with three decimals and a sign, and its interval."""
@@ -145,7 +145,7 @@ class Words:
         written = [f"{each:+.3f}".replace("-", "−").replace(".", self._texts["decimal"]) for each in numbers]
         if interval is None:
             return written[0]
-        return f"{written[0]} [{written[1]}, {written[2]}]"
+        return f"{written[0]} [{written[1]}{self['between']}{written[2]}]"
 
     def duration(self, seconds: float) -> str:
         """Write a length of time in whole minutes, or in seconds."""

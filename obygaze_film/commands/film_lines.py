@@ -62,7 +62,7 @@ def _lines_of_model(film: "Timeline", model: "ModelRecord", words: Words) -> lis
     judged = judged_time(model, film.time(model.key))
     expected = phrases.expected_sentence(expected_share(model, film.rows(model.key)), words)
     line = f"  {model.key} ({model.task}): {expected.removesuffix('.')}"
-    if model.threshold_p is not None:
+    if model.threshold_p is not None and judged.judged_s:
         count = counted_passages(model, film.segments(model.key), judged)
         line = f"{line}; {phrases.marked_count(count, words)}"
     lines = [line]

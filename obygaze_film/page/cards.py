@@ -32,6 +32,7 @@ def cards(view: "FilmView") -> list[dict[str, Any]]:
         seen = [reason.what for reason in claim.reasons if reason.is_present]
         card = {
             **row,
+            "length": phrases.passage_length(claim, view.words),
             "p_text": phrases.passage_value(claim, view.words),
             "band": phrases.passage_band(claim, view.words),
             "spoken": phrases.passage_spoken(claim, view.words),

@@ -52,7 +52,9 @@ def _passages(view: "FilmView") -> KeyFigure:
     words, marked = view.words, view.marked_count
     what = words["segments_number"]
     if marked is None:
-        return KeyFigure("–", "", None, what, words["uncalibrated"])
+        has_threshold = view.model.calibration is not None and view.model.threshold_p is not None
+        why = words["export_no_p"] if has_threshold else words["uncalibrated"]
+        return KeyFigure("–", "", None, what, why)
     value = str(round(marked.number or 0))
     bar = _bar(marked, max(marked.n_listed, 1))
     return KeyFigure(value, phrases.count_ends(marked), bar, what, phrases.marked_note(marked, words))

@@ -192,8 +192,9 @@ class FilmView:
 
     @property
     def marked_count(self) -> MarkedPassages | None:
-        """The number of passages, of a model that was trained on the film too; None without a threshold."""
-        if self.model.calibration is None or self.model.threshold_p is None:
+        """The number of passages, of a model that was trained on the film too; None without a probability."""
+        has_p = self.model.calibration is not None and self.judged.judged_s > 0
+        if self.model.threshold_p is None or not has_p:
             return None
         return of_film.counted_passages(self.model, self.segments, self.judged)
 

@@ -85,7 +85,9 @@ def span_claim(view: FilmView, rows: pd.DataFrame, weights: Floats, time: Time) 
     means: dict[str, Any] = means_of(rows, weights, view.model)
     reaches = means["p"] >= (view.model.threshold_p or 0.0)
     ends = {"start_s": time.start_s, "end_s": time.end_s}
-    return passage(view.model, {**means, **ends, "reaches": reaches, "number": "", "flags": ""})
+    return passage(
+        view.model, {**means, **ends, "reaches": reaches, "number": "", "flags": "", "judged_s": None}
+    )
 
 
 def _seen(view: FilmView, rows: pd.DataFrame, weights: Floats, time: Time) -> dict[str, Any]:

@@ -76,6 +76,9 @@ class Part(Struct, frozen=True, kw_only=True, rename={"least": "from", "most": "
         Why a constant is what chance gives.
     alike : bool
         Whether the part says that things do not differ.
+    beside : str
+        Why a number that the sentence does not name bears on it: then it can be in line with the number, and
+        can neither hold nor fail by it.
     """
 
     statistic: str
@@ -88,6 +91,7 @@ class Part(Struct, frozen=True, kw_only=True, rename={"least": "from", "most": "
     null: str
     argued: str = ""
     alike: bool = False
+    beside: str = ""
 
     @property
     def true_in(self) -> tuple[float, float]:
@@ -128,6 +132,16 @@ OPEN: Sequence[Mapping[str, str]] = _LISTED["open"]
 
 def verdict(part: Part, finding: Measured) -> str:
     """Decide whether a part holds, fails, is in line with the number, or is undecided."""
+    decided = _verdict_of_number(part, finding)
+    if part.beside and decided == HOLDS:
+        return f"{IN_LINE}, which the sentence does not name"
+    if part.beside and decided == FAILS:
+        return UNDECIDED
+    return decided
+
+
+def _verdict_of_number(part: Part, finding: Measured) -> str:
+    """Decide by the range of the number and its null."""
     is_counted = finding.unit in measures.COUNTED
     low, high = (finding.value, finding.value) if is_counted else (finding.low, finding.high)
     least, most = part.true_in
@@ -289,7 +303,7 @@ def _part_rows(claim: Claim, findings: Sequence[Measured] | None) -> list[dict[s
                 "paper": claim.paper,
                 "place": claim.place,
                 "sentence": claim.sentence,
-                "statistic": part.statistic,
+                "statistic": f"{part.statistic} ({part.beside})" if part.beside else part.statistic,
                 "true_from": least,
                 "true_to": most,
                 "value": finding.value,

@@ -63,6 +63,9 @@ class Measured:
     null : Null, optional
         What the measure gives where the sentence is untrue; None of what is counted, or held against a
         constant alone.
+    again : callable, optional
+        From other data, as `null` draws them, to the finding on those; None without a null. The tests that
+        stand beside a number are not made again.
     """
 
     value: float = stats.NAN
@@ -74,6 +77,7 @@ class Measured:
     unit: str = ""
     note: str = ""
     null: Null | None = None
+    again: "Callable[[Any], Measured] | None" = None
 
 
 # --- numbers over units
@@ -88,6 +92,11 @@ def over_units(values: ArrayLike, unit: str, note: str = "", null: float = 0.0) 
 def found(average: stats.Interval, unit: str, note: str = "", *, p: float = stats.NAN) -> Measured:
     """Make the finding of an average with its interval."""
     return Measured(average.mean, average.low, average.high, p, n=average.n_movies, unit=unit, note=note)
+
+
+def with_null(measure: Callable[[Any], Measured], data: Any) -> Measured:
+    """Measure data by a function that gives findings with their null, and keep it to measure others."""
+    return replace(measure(data), again=measure)
 
 
 def lowest(findings: Sequence[Measured]) -> Measured:
@@ -185,7 +194,6 @@ def same_rate(manifest: manifests.Manifest, *, margin: float) -> Measured:
     orders = np.argsort(films + rng.random((N_PERMUTATIONS - 1, films.size)), axis=1)
     drawn = _chi_squared(marks.ranks[orders], present, len(levels))
     p = (1 + np.count_nonzero(drawn >= observed * (1 - 1e-12))) / N_PERMUTATIONS
-    result = stats.jackknife_interval(marks.distance, table["movie"].to_numpy(dtype=str), bounds=(0, 1))
     shares = {}
     for rank, level in enumerate(levels):
         own = present[marks.ranks == rank]
@@ -198,8 +206,15 @@ def same_rate(manifest: manifests.Manifest, *, margin: float) -> Measured:
     def planted(own: Marks, rng: np.random.Generator) -> Marks:
         return plant_rates(Marks(own.present, permuted_within(own.ranks, films, rng)), 2 * margin, rng)
 
-    null = Null("a planted difference of twice the margin", marks, Marks.distance, planted)
-    return replace(found(result, "films", note, p=p), null=null)
+    movies = table["movie"].to_numpy(dtype=str)
+
+    def measure(own: Marks) -> Measured:
+        null = Null("a planted difference of twice the margin", own, Marks.distance, planted)
+        return replace(
+            found(stats.jackknife_interval(own.distance, movies, bounds=(0, 1)), "films"), null=null
+        )
+
+    return replace(with_null(measure, marks), note=note, p=p)
 
 
 def plant_rates(marks: Marks, difference: float, rng: np.random.Generator) -> Marks:
@@ -237,9 +252,11 @@ def rising(manifest: manifests.Manifest) -> Measured:
     def gaps(own: NDArray[np.str_]) -> Numbers:
         return film_gaps(n_concepts, _sides(own, high, low), films)
 
-    finding = over_units(gaps(levels), "films", _means_by_level(manifest, table))
-    null = levels_within_films(levels, films, lambda own: _mean_defined(gaps(own)))
-    return replace(finding, null=null)
+    def measure(own: NDArray[np.str_]) -> Measured:
+        null = levels_within_films(own, films, lambda drawn: _mean_defined(gaps(drawn)))
+        return replace(over_units(gaps(own), "films"), null=null)
+
+    return replace(with_null(measure, levels), note=_means_by_level(manifest, table))
 
 
 def _sides(levels: NDArray[np.str_], one: str, other: str) -> NDArray[np.int64]:
@@ -268,6 +285,7 @@ def rising_by_annotator(segments: manifests.Manifest) -> Measured:
     findings = {name: rising(own) for name, own in grouped(segments, "annotator").items()}
     note = "; ".join(f"{name}: {finding.note}" for name, finding in findings.items())
     nulls = [finding.null for finding in findings.values() if finding.null]
+    measures_of = [finding.again for finding in findings.values() if finding.again]
 
     def least(labels: Sequence[Any]) -> float:
         return min(null.number(own) for null, own in zip(nulls, labels, strict=True))
@@ -275,8 +293,12 @@ def rising_by_annotator(segments: manifests.Manifest) -> Measured:
     def exchange(labels: Sequence[Any], rng: np.random.Generator) -> list[Any]:
         return [null.exchange(own, rng) for null, own in zip(nulls, labels, strict=True)]
 
-    null = Null("levels within films", [null.data for null in nulls], least, exchange)
-    return replace(lowest(list(findings.values())), note=note, null=null)
+    def measure(labels: Sequence[Any]) -> Measured:
+        null = Null("levels within films", labels, least, exchange)
+        each = [again(own) for again, own in zip(measures_of, labels, strict=True)]
+        return replace(lowest(each), null=null)
+
+    return replace(with_null(measure, [null.data for null in nulls]), note=note)
 
 
 def smallest_rise_by_annotator(segments: manifests.Manifest) -> Measured:
@@ -293,8 +315,12 @@ def compositional(manifest: manifests.Manifest) -> Measured:
     high, films = table["high"].to_numpy(dtype=np.float64), film_indices(table)
     shares = table.groupby("n")["high"].mean()
     note = "S: " + ", ".join(f"{share:.0%} with {n}" for n, share in shares.items())
-    null = levels_within_films(high, films, lambda own: _mean_defined(film_gaps(own, sides, films)))
-    return replace(over_units(film_gaps(high, sides, films), "films", note), null=null)
+
+    def measure(own: Numbers) -> Measured:
+        null = levels_within_films(own, films, lambda drawn: _mean_defined(film_gaps(drawn, sides, films)))
+        return replace(over_units(film_gaps(own, sides, films), "films"), null=null)
+
+    return replace(with_null(measure, high), note=note)
 
 
 def clothing_alone(manifest: manifests.Manifest) -> Measured:
@@ -304,15 +330,16 @@ def clothing_alone(manifest: manifests.Manifest) -> Measured:
     held = np.array(["Clothing" in concepts for concepts in table["concepts"]], dtype=bool)
     is_alone = held & (table["n"] == 1).to_numpy()
     alone, combined = table[is_alone], table[held & ~is_alone]
-    high = alone["high"].to_numpy()
-    share = stats.jackknife_interval(
-        lambda kept: _mean(high[kept]), alone["movie"].to_numpy(dtype=str), bounds=(0, 1)
-    )
+    movies, films = alone["movie"].to_numpy(dtype=str), film_indices(table)
     note = f"alone {_of(alone['high'])} clips, with other concepts {_of(combined['high'])}"
-    null = levels_within_films(
-        table["high"].to_numpy(), film_indices(table), lambda own: _mean(own[is_alone])
-    )
-    return replace(found(share, "films", note), null=null)
+
+    def measure(own: NDArray[np.bool_]) -> Measured:
+        high = own[is_alone]
+        share = stats.jackknife_interval(lambda kept: _mean(high[kept]), movies, bounds=(0, 1))
+        null = levels_within_films(own, films, lambda drawn: _mean(drawn[is_alone]))
+        return replace(found(share, "films"), null=null)
+
+    return replace(with_null(measure, table["high"].to_numpy()), note=note)
 
 
 def _of(values: "pd.Series[Any]") -> str:
@@ -366,7 +393,11 @@ def shots_tell(manifest: manifests.Manifest, *, margin: float) -> Measured:
             for _, own in table.groupby("movie")
         ]
     )
-    return replace(over_units(films, "films", null=0.5), null=planted_beside(films, 0.5, margin))
+
+    def measure(own: Numbers) -> Measured:
+        return replace(over_units(own, "films", null=0.5), null=planted_beside(own, 0.5, margin))
+
+    return with_null(measure, films)
 
 
 def hard_negatives(predictions: pd.DataFrame) -> Measured:
@@ -379,8 +410,12 @@ def hard_negatives(predictions: pd.DataFrame) -> Measured:
     ap: Any = pd.Series(of_movies)  # by task, and movie
     every, easy = (ap[f"hn_s>{test}"] - ap[f"en_s>{test}"] for test in ("enhn_s", "en_s"))
     values = every.to_numpy(dtype=np.float64)
-    finding = over_units(values, "films", f"tested on EN and S alone {easy.mean():+.3f}")
-    return replace(finding, null=signs_by_film(values))
+    return replace(with_null(_over_films, values), note=f"tested on EN and S alone {easy.mean():+.3f}")
+
+
+def _over_films(values: Numbers) -> Measured:
+    """Average a value a film, beside the same values with signs of chance."""
+    return replace(over_units(values, "films"), null=signs_by_film(values))
 
 
 def staged(inputs: tuple[manifests.Manifest, pd.DataFrame], *, variable: str, concept: str = "") -> Measured:
@@ -395,9 +430,12 @@ def staged(inputs: tuple[manifests.Manifest, pd.DataFrame], *, variable: str, co
     else:
         sides = _sides(clips["level"].to_numpy(dtype=str), "S", "HN")
     note = f"{len(clips):,} of {len(manifest):,} clips have the column {variable}"
-    finding = over_units(film_gaps(values, sides, films), "films", note)
-    null = levels_within_films(sides, films, lambda own: _mean_defined(film_gaps(values, own, films)))
-    return replace(finding, null=null)
+
+    def measure(own: NDArray[np.int64]) -> Measured:
+        null = levels_within_films(own, films, lambda drawn: _mean_defined(film_gaps(values, drawn, films)))
+        return replace(over_units(film_gaps(values, own, films), "films"), null=null)
+
+    return replace(with_null(measure, sides), note=note)
 
 
 # --- sentences of 001 that MObyGaze decides, by the same authors
@@ -442,16 +480,23 @@ def overlooked(segments: manifests.Manifest) -> Measured:
     """Measure in how many windows that two experts label differently one of them left it at EN."""
     pairs = expert_pairs(segments)
     one_easy = np.concatenate([_left_at_lowest(pair) for pair in pairs])
-    movies = np.repeat([pair.movie for pair in pairs], [len(_left_at_lowest(pair)) for pair in pairs])
-    share = stats.jackknife_interval(lambda kept: _mean(one_easy[kept]), movies, bounds=(0, 1))
-    by_movie = [float(one_easy[movies == movie].mean()) for movie in np.unique(movies)]
     n = sum(len(pair.first) for pair in pairs)
-    note = f"{int(one_easy.sum()):,} of {len(movies):,} windows that differ, of {n:,}"
+    note = f"{int(one_easy.sum()):,} of {len(one_easy):,} windows that differ, of {n:,}"
+    return replace(with_null(_overlooked_by, pairs), note=note)
+
+
+def _overlooked_by(pairs: Sequence[TwoExperts]) -> Measured:
+    """Measure the share of windows that differ of which one of two experts left each at the lowest level."""
 
     def number(own: Sequence[TwoExperts]) -> float:
         return _mean(np.concatenate([_left_at_lowest(pair) for pair in own]))
 
-    finding = found(share, "films", note, p=stats.sign_flip(np.array(by_movie) - 0.5).p)
+    by_film = [_left_at_lowest(pair) for pair in pairs]
+    one_easy = np.concatenate(by_film)
+    movies = np.repeat([pair.movie for pair in pairs], [len(own) for own in by_film])
+    share = stats.jackknife_interval(lambda kept: _mean(one_easy[kept]), movies, bounds=(0, 1))
+    by_movie = np.array([float(one_easy[movies == movie].mean()) for movie in np.unique(movies)])
+    finding = found(share, "films", p=stats.sign_flip(by_movie - 0.5).p)
     return replace(finding, null=one_experts_labels(pairs, number))
 
 
@@ -471,8 +516,7 @@ def thresholds(segments: manifests.Manifest, *, level: str, sign: int) -> Measur
         counts.append(table.groupby("movie").size().reindex(list(segments.movies), fill_value=0))
     change = (counts[1] - counts[0]).to_numpy()
     values = np.asarray(sign * change, dtype=np.float64)
-    finding = over_units(values, "films", f"{level} {change.sum():+,} clips")
-    return replace(finding, null=signs_by_film(values))
+    return replace(with_null(_over_films, values), note=f"{level} {change.sum():+,} clips")
 
 
 def without_unsure(segments: manifests.Manifest) -> Measured:
@@ -490,8 +534,12 @@ def without_unsure(segments: manifests.Manifest) -> Measured:
     both = np.isfinite(every) & np.isfinite(labels)
     mean_every, mean_labels = _mean(np.array(every)[both]), _mean(np.array(labels)[both])
     note = f"mean gamma {mean_every:.3f}, without NS {mean_labels:.3f}"
-    finding = over_units(rises(pairs), "films", note)
-    return replace(finding, null=one_experts_labels(pairs, lambda own: _mean_defined(rises(own))))
+
+    def measure(own: Sequence[TwoExperts]) -> Measured:
+        null = one_experts_labels(own, lambda drawn: _mean_defined(rises(drawn)))
+        return replace(over_units(rises(own), "films"), null=null)
+
+    return replace(with_null(measure, pairs), note=note)
 
 
 def _gamma(pair: TwoExperts, apart: Numbers) -> float:
@@ -521,8 +569,12 @@ def alike_scores(_: None, *, margin: float) -> Measured:
     for printed in TOTALS.values():
         own = [abs(printed["score_to_man"][name] - ratio) for name, ratio in printed["object_to_man"].items()]
         off.append(float(np.mean(own)))
-    finding = found(stats.t_interval(off, bounds=(0, 1)), "captioners")
-    return replace(finding, null=planted_beside(np.array(off), 0.0, margin, sides=(1.0,)))
+
+    def measure(own: Numbers) -> Measured:
+        finding = found(stats.t_interval(own, bounds=(0, 1)), "captioners")
+        return replace(finding, null=planted_beside(own, 0.0, margin, sides=(1.0,)))
+
+    return with_null(measure, np.array(off))
 
 
 def balanced_object(_: None, *, margin: float) -> Measured:
@@ -530,8 +582,12 @@ def balanced_object(_: None, *, margin: float) -> Measured:
     ratios = pd.DataFrame({model: printed["object_to_man"] for model, printed in TOTALS.items()})
     name = str((ratios.mean(axis=1) - 0.5).abs().idxmin())
     values = ratios.loc[name].to_numpy(dtype=np.float64)
-    finding = found(stats.t_interval(values, bounds=(0, 1)), "captioners", f"object: {name}")
-    return replace(finding, null=planted_beside(values, 0.5, margin))
+
+    def measure(own: Numbers) -> Measured:
+        finding = found(stats.t_interval(own, bounds=(0, 1)), "captioners")
+        return replace(finding, null=planted_beside(own, 0.5, margin))
+
+    return replace(with_null(measure, values), note=f"object: {name}")
 
 
 def models_with(_: None, *, tests: Sequence[str], least: float, starred: bool) -> Measured:
@@ -550,21 +606,23 @@ def models_with(_: None, *, tests: Sequence[str], least: float, starred: bool) -
 def words_ratio(table: pd.DataFrame, *, emotion: str) -> Measured:
     """Divide the rate of an emotion's words for partially clothed subjects by that for clothed ones."""
     rates = _rates(table, emotion)[["O", "NO"]].to_numpy(dtype=np.float64)
+    shown, clothed = rates.mean(axis=0)
+    note = f"per 1,000 captions: {shown:.2f} partially clothed, {clothed:.2f} clothed"
+    return replace(with_null(_ratio_of, rates), note=note)
+
+
+def _ratio_of(rates: Numbers) -> Measured:
+    """Measure the ratio of two mean rates of persons [P, 2]."""
 
     def ratio(own: Numbers) -> float:
         shown, clothed = own.mean(axis=0)
         return float(shown / clothed) if clothed else stats.NAN
 
-    interval = stats.jackknife_interval(
-        lambda kept: ratio(rates[kept]),
-        np.array([f"{subject:03}" for subject in range(len(rates))]),
-        bounds=(0, math.inf),
-    )
-    shown, clothed = rates.mean(axis=0)
-    note = f"per 1,000 captions: {shown:.2f} partially clothed, {clothed:.2f} clothed"
+    persons = np.array([f"{subject:03}" for subject in range(len(rates))])
+    interval = stats.jackknife_interval(lambda kept: ratio(rates[kept]), persons, bounds=(0, math.inf))
     p = stats.sign_flip(rates[:, 0] - rates[:, 1] / 2).p
     null = Null("conditions within persons", rates, ratio, _conditions_exchanged)
-    return replace(found(interval, "people pictured", note, p=p), null=null)
+    return replace(found(interval, "people pictured", p=p), null=null)
 
 
 def _conditions_exchanged(rates: Numbers, rng: np.random.Generator) -> Numbers:

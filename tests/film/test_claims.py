@@ -92,7 +92,7 @@ def test_what_is_recorded_and_computed_knows_no_words():
 
 WRITERS = (
     *("number", "numbers", "signed", "difference", "points", "probability", "band", "spoken"),
-    *("share", "shares", "width", "duration"),
+    *("share", "shares", "apart", "duration"),
 )
 """Methods of `Words` that write numbers of claims."""
 

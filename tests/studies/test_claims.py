@@ -293,6 +293,38 @@ def test_a_sentence_holds_where_all_parts_do_and_nothing_of_it_is_unmeasured():
     assert verdict_of(camera, ["fails"]) == "fails"
 
 
+def test_a_number_that_the_sentence_does_not_name_neither_holds_nor_fails():
+    part = Part(statistic="", measure="", null=CONSTANT, above=0.0, beside="more of it would be expected")
+    above, below = Measured(0.5, 0.4, 0.6, unit="films"), Measured(-0.5, -0.6, -0.4, unit="films")
+    assert verdict(part, above).startswith("in line with the number")
+    assert verdict(part, below) == "undecided"
+    (claim,) = (one for one in CLAIMS if one.name == "look-cuts")
+    assert verdict_of(claim, [verdict(part, above)]).startswith("in line with the number")
+
+
+@pytest.mark.parametrize(
+    ("needs", "null"),
+    [("words", "conditions within persons"), ("printed", "a planted difference of twice the margin")],
+)
+def test_claims_seldom_hold_of_released_numbers_that_were_made_untrue(files, needs, null):
+    content = read_input(files[2])[1] if needs == "words" else None
+    tested = {
+        claim.name: (part, getattr(measures, part.measure)(content, **part.arguments))
+        for claim in CLAIMS
+        for part in claim.parts
+        if claim.needs == needs and part.null == null
+    }
+    rng = np.random.default_rng(0)
+    n_draws, n_held = 200, dict.fromkeys(tested, 0)
+    for name, (part, finding) in tested.items():
+        for _ in range(n_draws):
+            untrue = finding.again(finding.null.exchange(finding.null.data, rng))
+            n_held[name] += verdict(part, untrue) == "holds"
+    assert len(tested) >= 2
+    assert max(n_held.values()) <= 20
+    assert sum(n_held.values()) <= 0.05 * n_draws * len(tested)
+
+
 def of_films(values, null):
     return replace(measures.over_units(values, "films"), null=null)
 

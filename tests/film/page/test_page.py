@@ -15,6 +15,7 @@ from obygaze_film.claims.kinds import Time
 from obygaze_film.claims.of_film import judged_time, marked_passages, passage_reasons
 from obygaze_film.claims.phrases import marked_sentence, reasons_sentence
 from obygaze_film.claims.words import clock
+from obygaze_film.commands.film_lines import lines_of_film
 from obygaze_film.page import cards, charts, film_page
 from obygaze_film.page.figures import film_figure
 from obygaze_film.page.view import FilmView
@@ -190,6 +191,28 @@ def test_a_film_without_a_reliable_second_warns_and_one_of_a_level_left_out_says
     assert "EN" in figures(with_model(film, calibration=calibration, rate=rate))[0][-1]
     half = invented_film(unlike=((0.0, 0.5),), **SMALL)
     assert words.share(half.time().unlike_s / 600.0) in figures(half)[0][-1]
+
+
+def test_of_a_film_without_a_probability_no_passages_are_counted():
+    nothing = invented_film(unlike=((0.0, 1.0),), **SMALL)
+    assert figures(nothing)[1][0] == "–"
+    assert not any("passage" in line for line in lines_of_film(nothing, Words("en")))
+
+
+def test_a_passage_that_goes_on_over_what_is_not_judged_says_how_much_of_it_is():
+    film = invented_film()
+    rows, longest = film.rows(), film.segments().query("reaches == 1").sort_values("judged_s").iloc[-1]
+    inside = rows[(rows["start_s"] > longest["start_s"]) & (rows["end_s"] < longest["end_s"])]
+    inside = inside[(inside["end_s"] - inside["start_s"]).between(0.6, 4.9)]
+    short = inside.index[len(inside) // 2]
+    table = film.table.copy()
+    table.loc[short, ["p", "p_low", "p_high", "flags"]] = [np.nan, np.nan, np.nan, "unlike"]
+    bridged = film_of(film, table=table)
+    found = bridged.segments()
+    (row,) = found[found["judged_s"] < found["end_s"] - found["start_s"] - 0.5].to_dict("records")
+    words = Words("en")
+    length, judged = words.duration(row["end_s"] - row["start_s"]), words.duration(row["judged_s"])
+    assert f'class="length">{length}, {judged} of it judged<' in film_page([bridged])
 
 
 @pytest.mark.parametrize("language", ["en", "fr"])
@@ -385,7 +408,7 @@ def test_words_of_numbers():
     assert [english.signed(value) for value in (1.449, -0.1, -0.001)] == ["+1.45", "−0.10", "0.00"]
     assert [english.share(value) for value in (0, 0.001, 0.165)] == ["0%", "<1%", "16%"]
     assert clock(3661.9999) == "1:01:01"
-    assert [english.duration(seconds) for seconds in (119.0, 120.0)] == ["119 s", "2 minutes"]
+    assert [english.duration(seconds) for seconds in (599.0, 600.0)] == ["599 s", "10 minutes"]
 
 
 # --- files, commands
