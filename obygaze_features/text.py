@@ -62,7 +62,7 @@ def composed(text: str) -> str:
     >>> composed("Ame\u0301lie")
     'Amélie'
     """
-    return unicodedata.normalize("NFC", text)
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
 
 
 def file_name(text: str) -> str:

@@ -9,6 +9,7 @@ import os
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -168,12 +169,13 @@ def movies_of_one_video(clips: Iterable[Clip]) -> list[str]:
         Naming video and movies whose spans lie between each other's, or are the whole file.
     """
     ranges: dict[str, dict[str, tuple[float, float]]] = {}
+    normpath = cache(os.path.normpath)  # many clips are of few videos
     for clip in clips:
         if not clip.video:
             continue
         start = 0.0 if clip.start_s is None else clip.start_s
         end = float("inf") if clip.end_s is None else clip.end_s
-        of_video = ranges.setdefault(os.path.normpath(clip.video), {})
+        of_video = ranges.setdefault(normpath(clip.video), {})
         first, last = of_video.get(clip.movie, (start, end))
         of_video[clip.movie] = min(first, start), max(last, end)
     shared = {video: movies for video, movies in ranges.items() if len(movies) > 1}

@@ -104,6 +104,7 @@ def file_in(source: Path, names: Sequence[str]) -> Path:
 
 
 @lru_cache(4096)  # many spans are of few films
+@lru_cache(4096)  # many clips are of few films
 def slug(text: str) -> str:
     """Write a name as a part of a clip's id: letters, digits, and hyphens between them.
 

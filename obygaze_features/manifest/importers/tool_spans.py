@@ -314,9 +314,10 @@ def _without_models(account: Account, spans: Iterable[RawSpan]) -> list[RawSpan]
 def _extras(marked: Marked, *, has_text: bool, has_tier: bool, in_sight: bool) -> dict[str, str]:
     """Return the extra columns of a span."""
     extras = {"text": marked.text} if has_text else {}
-    for name in EXTRA_COLUMNS:
-        if marked.raw.cells.get(name):
-            extras[name] = marked.raw.cells[name]
+    cells = marked.raw.cells
+    for name in EXTRA_COLUMNS if any(cells.values()) else ():
+        if cells.get(name):
+            extras[name] = cells[name]
     if marked.raw.tier and (marked.text or has_tier):
         extras["tier"] = marked.raw.tier
     people = PeopleTier.of(marked.raw.tier)

@@ -2,6 +2,7 @@
 
 import re
 from codecs import BOM_UTF8
+from contextlib import suppress
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.file_kinds import no_text
@@ -45,17 +46,20 @@ def decoded(content: bytes, encoding: str = "") -> tuple[str, str]:
         raise ManifestError(reason)
     if marked := marked_encoding(content):
         return _text_in(marked, content), ""
+    if not content.isascii():
+        with suppress(UnicodeDecodeError):
+            return content.decode("utf-8-sig"), ""
+    name = encoding or unmarked_encoding(content) or "Windows-1252"
+    notice = f"read as {name}"
+    if content.isascii():
+        is_guess = not encoding and name != "Windows-1252"
+        return _text_in(name, content), f"{notice}{GUESS}" if is_guess else ""
     lines = content.decode("utf-8-sig", "surrogateescape").split("\n")
     beyond_ascii = [at for at, line in enumerate(lines) if not line.isascii()]
     not_utf8 = [at for at in beyond_ascii if _ESCAPED.search(lines[at])]
-    name = encoding or unmarked_encoding(content) or "Windows-1252"
-    notice = f"read as {name}"
-    is_mostly_utf8 = len(beyond_ascii) >= max(2 * len(not_utf8), 1)
+    is_mostly_utf8 = len(beyond_ascii) >= 2 * len(not_utf8)
     if not is_mostly_utf8 and not content.startswith(BOM_UTF8):
-        is_guess = not encoding and (not content.isascii() or name != "Windows-1252")
-        return _text_in(name, content), f"{notice}{GUESS}" if is_guess else ""
-    if not not_utf8:
-        return "\n".join(lines), ""
+        return _text_in(name, content), "" if encoding else f"{notice}{GUESS}"
     for at in not_utf8:
         lines[at] = _text_in(name, lines[at].encode("utf-8", "surrogateescape"))
     where = first_few([f"line {at + 1}" for at in not_utf8], 1)

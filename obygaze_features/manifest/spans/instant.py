@@ -94,6 +94,8 @@ def time_code(text: str, rate: Fraction | None = None) -> float | None:
     (90.5, 90.5)
     """
     text = western(text)
+    if text.replace(".", "", 1).isdecimal():
+        return seconds(text)
     if {":", ";"}.isdisjoint(text):
         time_s = spelled_s(text)
         return seconds(text) if time_s is None else time_s

@@ -83,7 +83,11 @@ class LabelWords:
         self._meanings = dict(meanings or {})
         for text, label in (meanings or {}).items():
             self._add(text, label)
-        self.labels_of = lru_cache(1 << 14)(self._labels_of)  # a tier says the same again and again
+        # A tier or a column says the same again and again.
+        self.labels_of = lru_cache(1 << 16)(self._labels_of)
+        self.level_of = lru_cache(1 << 16)(self._level_of)
+        self.concept_of = lru_cache(1 << 16)(self._concept_of)
+        self.parts_of = lru_cache(1 << 16)(self._parts_of)
 
     def _add(self, text: str, label: str) -> None:
         """Add a word that a person explains."""
@@ -132,7 +136,7 @@ class LabelWords:
         """Words that are a level and a concept."""
         return {self._levels[word] for word in self._levels.keys() & self._concepts.keys()}
 
-    def level_of(self, text: str) -> str:
+    def _level_of(self, text: str) -> str:
         """Return the level that a text is, as a column of levels has it; "" if it is none."""
         for spelling in (text.strip(), without_zeros(text)):
             for key in (word(spelling), plain(spelling)):
@@ -141,7 +145,7 @@ class LabelWords:
         same = next((name for name in self.codebook.level_names if plain(name) == plain(text)), "")
         return same or self._explained(text, self._levels)
 
-    def concept_of(self, text: str) -> str:
+    def _concept_of(self, text: str) -> str:
         """Return the concept that a text is; "" if it is none."""
         known = self._concepts.get(word(text.strip())) or self._concepts.get(plain(text))
         return known or self._explained(text, self._concepts)
@@ -149,8 +153,10 @@ class LabelWords:
     def _explained(self, text: str, names: Mapping[str, str]) -> str:
         """Return the label of a text that says it twice, as `S (Sure)` and `EN = Easy Negative`; else ""."""
         parts = [part.strip() for part in _EXPLAINED.split(text) if part.strip()]
+        if len(parts) != 2:
+            return ""
         labels = {names.get(word(part), "") for part in parts}
-        return labels.pop() if len(parts) == 2 and len(labels) == 1 else ""
+        return labels.pop() if len(labels) == 1 else ""
 
     def is_no_concept(self, text: str) -> bool:
         """Return whether a text says that there is no concept."""
@@ -167,7 +173,7 @@ class LabelWords:
     def _says_nothing(self, text: str, known: set[str]) -> bool:
         return plain(text) in known or self.is_explained_as_nothing(text)
 
-    def parts_of(self, text: str) -> list[str]:
+    def _parts_of(self, text: str) -> tuple[str, ...]:
         """Split a text into the labels that it lists.
 
         Semicolons, line breaks and commas (where no concept has one, and not in brackets) always divide, but
@@ -175,7 +181,7 @@ class LabelWords:
         only a text that is no label, into texts of which one is. A list as programs write it is its texts.
         """
         if text.startswith("[") and text.endswith("]"):
-            return texts_of_list(text)
+            return tuple(texts_of_list(text))
         divided = [text]
         for sign in SIGNS:
             divided = [part for piece in divided for part in piece.split(sign)]
@@ -183,12 +189,14 @@ class LabelWords:
         for piece in divided:
             for part in self._divided_at_commas(piece.strip()):
                 parts += self._further_divided(part)
-        return parts
+        return tuple(parts)
 
     def _divided_at_commas(self, text: str) -> list[str]:
         """Divide a text at its commas, but where parts together are a label."""
         if not text or self._is_label(text) or not self.codebook.has_commas_between:
             return [text] if text else []
+        if "," not in text:
+            return [text]
         pieces = [piece.strip() for piece in split_at_commas(text)]
         parts = []
         at = 0
@@ -214,12 +222,13 @@ class LabelWords:
 
     def _labels_of(self, text: str) -> Labels | None:
         """Return the labels that a text is made of; None if any part of it is none, or it has two levels."""
-        whole = self._levels.get(word(text)) or self._levels.get(word(without_zeros(text)))
+        key = word(text)
+        whole = self._levels.get(key) or self._levels.get(word(without_zeros(text)))
         whole = whole or self._explained(text, self._levels)
         if whole:
             return Labels(whole, ())
-        if word(text) in self._concepts:
-            return Labels("", (self._concepts[word(text)],))
+        if key in self._concepts:
+            return Labels("", (self._concepts[key],))
         levels, concepts = [], []
         for part in self.parts_of(text):
             key = word(part)

@@ -22,6 +22,7 @@ _ARTICLE = re.compile(r"^(.+), (the|an?|l[ae]s?|l'|il|gli|der|die|das|el|los|une
 _ALIKE = str.maketrans("‘’ʼ′`‐‑‒–—−_", "'''''------ ", "\u200b\u2060\ufeff\xad")
 _ALIKE[ord("ı")] = ord("i")
 _ALIKE |= {sign + 0xFEE0: _ALIKE.get(sign, sign) for sign in range(0x21, 0x7F)}  # full width
+_ZEROS = re.compile(r"\A([+-]?\d+)[.,]0+\Z", re.ASCII)
 _ID_OF_FILE = re.compile(r"tt\d{7,9}(?=\.)", re.ASCII)
 _LANGUAGE = re.compile(  # a word in a title begins with a capital
     rf"(?![A-Z][a-z])(?i:({'|'.join(FACTS['languages'])})([-_]([a-z]{{2,4}}|\d{{3}}))*|sdh|cc|forced|default)"
@@ -55,6 +56,7 @@ def nearest(text: str, names: Iterable[str]) -> str:
     return (same + [known[name] for name in near] + [""])[0]
 
 
+@lru_cache(4096)  # a column has the same numbers in many rows
 def without_zeros(text: str) -> str:
     """Write a whole number without the decimals that data frames give it beside an empty cell.
 
@@ -63,7 +65,7 @@ def without_zeros(text: str) -> str:
     >>> without_zeros("2.0"), without_zeros("2,0"), without_zeros("2.5")
     ('2', '2', '2.5')
     """
-    return re.sub(r"\A([+-]?\d+)[.,]0+\Z", r"\1", text.strip(), flags=re.ASCII)
+    return _ZEROS.sub(r"\1", text.strip())
 
 
 def suggestion(text: str, known: Iterable[str] | Mapping[str, str]) -> str:

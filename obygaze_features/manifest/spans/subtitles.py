@@ -75,18 +75,19 @@ def read_cues(file: SpanFile) -> Iterator[RawSpan]:
     """Yield the cues of WebVTT, or without its first line the subtitles of SRT."""
     is_vtt = file.account.kind == "vtt"
     lines = file.lines
-    file.account.is_beside_model = is_vtt and any(line.startswith(f"{MODEL}:") for line in lines)
+    names_model = is_vtt and MODEL in file.text
+    file.account.is_beside_model = names_model and any(line.startswith(f"{MODEL}:") for line in lines)
     if is_vtt and any(map(_SEGMENT.match, lines[:9])):
         file.account.note("X-TIMESTAMP-MAP: of a part of a stream; times are taken as they stand")
     blocks = _blocks(lines, is_vtt=is_vtt)
+    bodies = ["\n".join(lines[block.times + 1 : block.end]).strip() for block in blocks]
     yield from _strays(lines, blocks, is_vtt=is_vtt)
     clean = vtt_text if is_vtt else srt_text
     shown: list[Shown] = []
     unread: list[str] = []
     steps_back: list[int] = []
     last_start_s = 0.0
-    for block in blocks:
-        body = _body(lines, block)
+    for block, body in zip(blocks, bodies, strict=True):
         times = _times(lines[block.times], file.reading.rate)
         if is_vtt and times.behind:
             unread.append(f"{one_line(times.behind):.40}")
@@ -98,22 +99,17 @@ def read_cues(file: SpanFile) -> Iterator[RawSpan]:
             last_start_s = times.start_s
         if text:
             shown.append(_shown(words, text, clean))
-        cells = {}
-        if speakers := one_line("; ".join(dict.fromkeys(map(clean, VOICE.findall(words))))):
-            cells["subject"] = speakers
+        speakers = dict.fromkeys(map(clean, VOICE.findall(words)))
+        cells = {"subject": one_line("; ".join(speakers))} if speakers else {}
         reason = times.reason or ("" if text else "no text")
         tier, text = people_line(text)
         yield RawSpan(f"line {block.times + 1}", times.start_s, times.end_s, text, tier, cells, reason=reason)
     file.account.unread("setting", unread)
-    file.account.note(*_doubts(lines, blocks, [*_parts(lines, blocks, is_vtt=is_vtt), *steps_back]))
+    joints = [*_parts(lines, blocks, is_vtt=is_vtt), *steps_back]
+    file.account.note(*_doubts(lines, blocks, bodies, joints))
     n_repeated = sum(line.first != "" and line.first == before.last for before, line in pairwise(shown))
     if n_repeated > max(1, len(blocks) // 3):
         file.account.note(f"{n_repeated} captions repeat the line before them (rolling captions)")
-
-
-def _body(lines: Sequence[str], block: Block) -> str:
-    """Join the lines of a block below its times."""
-    return "\n".join(lines[block.times + 1 : block.end]).strip()
 
 
 def _shown(words: str, text: str, clean: Callable[[str], str]) -> Shown:
@@ -132,14 +128,16 @@ def _parts(lines: Sequence[str], blocks: Sequence[Block], *, is_vtt: bool) -> li
     return firsts[1:]
 
 
-def _doubts(lines: Sequence[str], blocks: Sequence[Block], joints: Sequence[int]) -> Iterator[str]:
+def _doubts(
+    lines: Sequence[str], blocks: Sequence[Block], bodies: Sequence[str], joints: Sequence[int]
+) -> Iterator[str]:
     """Say what may be meant otherwise: files that were joined, empty lines in texts, digits that lack."""
     if joints:
         yield (
             f"line {min(joints) + 1}: numbers, times or WEBVTT begin again: if parts of a film were joined, "
             "the later times are wrong"
         )
-    gaps = [block.times + 1 for block in blocks if _GAP.search(_body(lines, block))]
+    gaps = [block.times + 1 for block, body in zip(blocks, bodies, strict=True) if _GAP.search(body)]
     if gaps:
         yield f"line {gaps[0]}: a text with an empty line ({len(gaps)} such)"
     few = [block.times + 1 for block in blocks if _FEW.search(lines[block.times])]
@@ -169,14 +167,30 @@ def _blocks(lines: Sequence[str], *, is_vtt: bool) -> list[Block]:
     for begin, at, border, number, next_number in zip(
         begins, times, borders, numbers, next_numbers, strict=True
     ):
-        body = range(at + 1, max(border, at + 1))
-        if is_vtt:  # an empty line ends a cue, or a file that was joined; one of blanks does not
-            ends = (n for n in body if lines[n] in {"", "WEBVTT"})
-        else:  # as does the next number in SRT, where a block has no times
-            following = str(number + 1) if next_number != number + 1 else None
-            ends = (n for n in body[1:] if lines[n].strip() == following and not lines[n - 1].strip())
-        blocks.append(Block(begin, at, next(ends, body.stop)))
+        if is_vtt:
+            end = _end_of_cue(lines, at + 1, border)
+        elif next_number == number + 1:
+            end = max(border, at + 1)
+        else:
+            end = _end_at_number(lines, at + 1, border, str(number + 1))
+        blocks.append(Block(begin, at, end))
     return blocks
+
+
+def _end_of_cue(lines: Sequence[str], first: int, border: int) -> int:
+    """Find where a cue of WebVTT ends: at an empty line, not one of blanks, or at a file that was joined."""
+    for at in range(first, border):
+        if lines[at] in {"", "WEBVTT"}:
+            return at
+    return max(border, first)
+
+
+def _end_at_number(lines: Sequence[str], first: int, border: int, number: str) -> int:
+    """Find where a block of SRT ends: at the next number below an empty line, where that has no times."""
+    for at in range(first + 1, border):
+        if lines[at].strip() == number and not lines[at - 1].strip():
+            return at
+    return max(border, first)
 
 
 def _strays(lines: Sequence[str], blocks: Sequence[Block], *, is_vtt: bool) -> Iterator[RawSpan]:
@@ -184,6 +198,8 @@ def _strays(lines: Sequence[str], blocks: Sequence[Block], *, is_vtt: bool) -> I
     firsts = [0, *(block.end for block in blocks)]
     lasts = [*(block.begin for block in blocks), len(lines)]
     for first, last in zip(firsts, lasts, strict=True):
+        if not any(lines[first:last]):
+            continue
         for _, group in groupby(range(first, last), lambda at: is_vtt and not lines[at]):
             stray = [at for at in group if lines[at].strip()]
             is_beside = bool(stray) and is_vtt and (stray[0] == 0 or bool(_BESIDE.match(lines[stray[0]])))
@@ -196,17 +212,19 @@ def _times(line: str, rate: Fraction | None) -> Times:
     match = _TIMES.fullmatch(line) or _TIMES.fullmatch(western(one_line(line)))
     if match is None:
         return Times(math.nan, math.nan, "", "")
+    groups = match.groups(default="")
     try:
-        start_s, end_s = _seconds(match, 0, rate), _seconds(match, 6, rate)
+        start_s, end_s = _seconds(groups[:6], rate), _seconds(groups[6:12], rate)
     except ManifestError as error:
         return Times(math.nan, math.nan, "", str(error))
-    behind = match[13] or ""
+    behind = groups[12]
     return Times(start_s, end_s, "" if _SETTINGS.fullmatch(behind) else behind, "")
 
 
-def _seconds(match: re.Match[str], first: int, rate: Fraction | None) -> float:
-    sign, hours, minutes, whole, point, rest = match.groups(default="")[first : first + 6]
-    time_s = clock_s(hours, minutes, whole, f"{rest:0>3}")  # "1,5" is 5 milliseconds, as players read it
+def _seconds(groups: Sequence[str], rate: Fraction | None) -> float:
+    """Read a time of its sign, hours, minutes, seconds, sign before the rest, and rest."""
+    sign, hours, minutes, whole, point, rest = groups
+    time_s = clock_s(hours, minutes, whole, rest.rjust(3, "0"))  # "1,5" is 5 milliseconds, as players read it
     if time_s is None or point == ";" or (point == ":" and len(rest) != 3):
         return time_code(f"{hours or 0}:{minutes:0>2}:{whole:0>2}{point}{rest:0>2}", rate) or 0.0
     return -time_s if sign else time_s

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
+from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.spans.json_values import number
 from obygaze_features.manifest.spans.one_line import one_line
 from obygaze_features.manifest.spans.record import RawSpan
@@ -15,7 +16,10 @@ from obygaze_features.manifest.spans.span_file import SpanFile
 from obygaze_features.manifest.spans.subtitles import Subtitle
 from obygaze_features.manifest.spans.tier_names import numbered
 
-_TOKEN = re.compile(r'"(?:[^"]++|"")*+"\S?|![^\r\n]*+|\S++')
+_TOKEN = re.compile(
+    r"""(?<!\S)(?:"(?:[^"]++|"")*+"\S?|"\S*+|![^\r\n]*+|<(?:exists|absent)>(?!\S)|[-+]?\d\S*+)"""
+)
+"""What stands free: a text, a comment, a flag, a number; words beside them explain them to people."""
 SLACK_S = 0.001
 """By which an interval may end after its tier."""
 
@@ -29,6 +33,13 @@ class Token(NamedTuple):
     line: int
 
 
+class Time(NamedTuple):
+    """A time in seconds, with its line."""
+
+    time_s: float
+    line: int
+
+
 def read_textgrid(file: SpanFile) -> Iterator[RawSpan]:
     """Yield the intervals with a text of a TextGrid, in its long or short form; points have no end."""
     is_binary = file.content.startswith(b"ooBinaryFile")
@@ -37,8 +48,8 @@ def read_textgrid(file: SpanFile) -> Iterator[RawSpan]:
     if form not in {'"ooTextFile"', '"ooTextFile short"'} or kind != '"TextGrid"':
         found = kind or ("a binary file" if is_binary else "something else")
         raise file.error(f"a TextGrid of Praat, saved as a text file, was expected; found {found:.60}")
-    tokens.real()  # where it begins
-    tokens.real()  # where it ends
+    tokens.time()  # where it begins
+    tokens.time()  # where it ends
     if not tokens.has_tiers():
         return
     for _ in range(tokens.count()):
@@ -54,36 +65,35 @@ def _tier(file: SpanFile, tokens: "_Tokens") -> Iterator[RawSpan]:
     """Yield the intervals or points of a tier."""
     form = tokens.any()
     name = tokens.string()
-    tokens.real()  # where it begins
-    tier_end_s = float(tokens.real().text)
+    tokens.time()  # where it begins
+    tier_end_s = tokens.time().time_s
     n = tokens.count()
     if form.text not in {'"IntervalTier"', '"TextTier"'}:
         raise file.error(f"line {form.line}: {form.text:.40} is no tier of intervals or points")
     for place in range(1, n + 1):
-        start = tokens.real()
-        end = tokens.real() if form.text == '"IntervalTier"' else start
+        start = tokens.time()
+        end = tokens.time() if form.text == '"IntervalTier"' else start
         text = one_line(tokens.string())
         reason = ""
         if form.text == '"TextTier"':
             reason = "a point, which has no end"
-        elif float(end.text) > tier_end_s + SLACK_S:
+        elif end.time_s > tier_end_s + SLACK_S:
             reason = f"it ends after its tier, {tier_end_s:g} s"
         elif not text:
             reason = "no text"
         where = f"line {start.line} (interval {place} of tier {name!r:.60})"
-        yield RawSpan(where, number(start.text), number(end.text), text, name, reason=reason)
+        yield RawSpan(where, start.time_s, end.time_s, text, name, reason=reason)
 
 
 def _tokens(file: SpanFile) -> Iterator[Token]:
-    """Yield the texts, numbers and flags that stand free; words beside them explain them to people."""
+    """Yield the texts, numbers and flags that stand free."""
     text = "\n".join(file.lines)
     line, last = 1, 0
     for match in _TOKEN.finditer(text):
         line += text.count("\n", last, match.start())
         last = match.start()
-        token = match[0]
-        if token[0] == '"' or token in {"<exists>", "<absent>"} or re.match(r"[-+]?\d", token):
-            yield Token(token, line)
+        if match[0][0] != "!":
+            yield Token(match[0], line)
 
 
 class _Tokens:
@@ -96,9 +106,13 @@ class _Tokens:
         """Return the next token; an empty one behind the last."""
         return next(self._tokens, Token("", 0))
 
-    def real(self) -> Token:
-        """Return the next token, which is a time."""
-        return self._next("a time", lambda text: not math.isnan(number(text)))
+    def time(self) -> Time:
+        """Return the time that the next token is."""
+        token = self.any()
+        time_s = number(token.text)
+        if math.isnan(time_s):
+            raise self._unlike(token, "a time")
+        return Time(time_s, token.line)
 
     def count(self) -> int:
         """Return the next token, which is a number of tiers or intervals."""
@@ -117,11 +131,15 @@ class _Tokens:
 
     def _next(self, wanted: str, is_such: Callable[[str], bool]) -> Token:
         token = self.any()
-        if is_such(token.text):
-            return token
+        if not is_such(token.text):
+            raise self._unlike(token, wanted)
+        return token
+
+    def _unlike(self, token: Token, wanted: str) -> ManifestError:
+        """Make the error of a token that is not what was expected."""
         if token.text:
-            raise self._file.error(f"line {token.line}: {token.text:.40} where {wanted} was expected")
-        raise self._file.error(
+            return self._file.error(f"line {token.line}: {token.text:.40} where {wanted} was expected")
+        return self._file.error(
             f"line 0: it ends where {wanted} was expected: cut short, or a number of intervals is wrong"
         )
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection, Mapping
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from obygaze_features.manifest.spans.names import plain
@@ -39,6 +40,7 @@ MODEL = "obygaze"
 LINE_SEPARATOR: Final = " = "
 """Between a tier of people and the text on it, in files whose lines name no tiers."""
 
+_WIDE_COLON = "\uff1a"
 _NUMBER = re.compile(r" \([0-9]+\)$")
 _PEOPLE = re.compile(
     rf"human: (level|concepts|labels|note)(?:, ({'|'.join(HOWS)}))?(?: \([0-9]+\))?(?:@(.*))?", re.IGNORECASE
@@ -87,6 +89,7 @@ class PeopleTier(NamedTuple):
         return f"{self.name}{LINE_SEPARATOR}{text}"
 
     @classmethod
+    @lru_cache(4096)  # many spans are on few tiers
     def of(cls, name: str) -> "PeopleTier | None":
         """Read the name of a tier; None where it is no tier of people."""
         match = _PEOPLE.fullmatch(name.strip())
@@ -138,6 +141,7 @@ def tier_key(name: str) -> str:
     return plain(name).replace(" ", "")
 
 
+@lru_cache(4096)  # many spans are on few tiers
 def without_annotator(name: str) -> str:
     """Return what stands before the `@` of a tier's name, where something does; an annotator is behind it.
 
@@ -161,4 +165,5 @@ def key_among(name: str, keys: Collection[str]) -> str:
 
 def is_of_a_model(name: str) -> bool:
     """Return whether a tier, or a label, was written by a model's export."""
-    return plain(name).startswith(f"{MODEL}:")
+    has_colon = ":" in name or _WIDE_COLON in name  # most have none, and are not folded
+    return has_colon and plain(name).startswith(f"{MODEL}:")
