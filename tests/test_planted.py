@@ -8,8 +8,28 @@ from benchmarks.planted.__main__ import ROWS
 from benchmarks.planted.row import ROOT, Cell, Column, Row, run, written
 from obygaze_models.evaluation.intervals import CAPTIONS
 
-SLOW = {"camera", "in-time-nulls", "motif", "music", "noise", "speech", "speech_time", "units-cost"}
-"""Rows whose films move or sound, that train networks, or fit a model in many worlds."""
+SLOW = {
+    "calibration",
+    "camera",
+    "fuse",
+    "in-time-null",
+    "in-time-nulls",
+    "known_films",
+    "method-levels",
+    "motif",
+    "music",
+    "noise",
+    "nulls",
+    "ranking",
+    "ranking-worlds",
+    "share",
+    "share-levels",
+    "speech",
+    "speech_time",
+    "units",
+    "units-cost",
+}
+"""Rows whose films move or sound, that train networks, or fit models in many worlds: seconds of CPU."""
 
 
 NETWORKS = {"motif", "units-cost"}

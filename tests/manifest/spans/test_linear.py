@@ -10,7 +10,7 @@ from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import import_spans
 from tests.manifest.spans.many_records import FILES
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.nightly]
 
 RECORDS = 500
 MOST_RATIO = 3.0
