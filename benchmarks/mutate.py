@@ -6,8 +6,8 @@ the first that fails. What survives is printed with its place and with what the 
 a user would lose: a test kills it, or a row of `mutants_argued.csv` says why it changes nothing.
 
 The packages are imported and the tests collected once. Every change is then made in a fork of that process,
-in the function's code alone, so that a change costs what its tests cost. Constants of modules and defaults are
-not changed. Which tests call which functions is traced first, for the rooms that changes were drawn from.
+in the function's code alone, so that a change costs what its tests cost. Constants of modules and defaults
+are not changed. Which tests call which functions is traced first, in the rooms that changes were drawn from.
 
     python benchmarks/mutate.py [--room PACKAGE] [--since COMMIT] [--number 120] [--seed 0] [--most 0.05]
         [--only MODULE:LINE:COLUMN...] [--calls calls.json]
