@@ -8,7 +8,7 @@ PIP_ARGS ?=
 DEPENDENCIES ?= pinned
 BIN := .venv/bin
 
-.PHONY: demo test test-long test-nightly test-windows fuzz smoke lint types walls docs schema check constraints hashes clean
+.PHONY: demo test test-long test-nightly test-windows mutants fuzz smoke lint types walls docs schema check constraints hashes clean
 
 demo: .venv/with-video
 	$(BIN)/obygaze demo
@@ -36,6 +36,13 @@ test-nightly: .venv/with-dev
 # What laptops do, as a simulated Windows has it (tests/simulated).
 test-windows: .venv/with-dev
 	SIMULATED=windows PYTHONPATH=$(CURDIR)/tests/simulated:$(CURDIR) $(PYTEST) -n auto --dist loadfile -m 'not long' @tests/laptop.txt
+
+# N changes of single expressions in what is new since a commit (nothing: anywhere), each against its nearest tests:
+# seconds a change, after a trace of the tests of the rooms that are changed. A survivor needs a test, or an argument.
+N ?= 40
+SINCE ?= HEAD~1
+mutants: .venv/with-dev
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/mutate.py --number $(N) --since "$(SINCE)"
 
 # The properties again, on examples of chance and many more of them: what it finds becomes a test, or an @example.
 fuzz: .venv/with-dev

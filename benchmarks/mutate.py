@@ -2,27 +2,34 @@
 
 One place of a function is changed at a time: a comparison, an operator, a constant, a condition, a call left
 out, a result. For each change those tests run that call the function, the quickest first; the run ends with
-the first that fails. What survives is printed with its place, to be killed by a test or explained.
+the first that fails. What survives is printed with its place and with what the function is for, which is what
+a user would lose: a test kills it, or a row of `mutants_argued.csv` says why it changes nothing.
 
-pytest collects all tests once. Every change is then made in a fork of that process, in the function's code
-alone, so that a change costs what its tests cost. Constants of modules and defaults are not changed.
+The packages are imported and the tests collected once. Every change is then made in a fork of that process,
+in the function's code alone, so that a change costs what its tests cost. Constants of modules and defaults
+are not changed. Which tests call which functions is traced first, in the rooms that changes were drawn from.
 
-    python benchmarks/mutate.py [--calls calls.json] [--room PACKAGE] --trace     first: which test calls what
-    python benchmarks/mutate.py [--calls calls.json] [--room PACKAGE] [--number 120] [--seed 0]
-        [--only MODULE:LINE:COLUMN...]
+    python benchmarks/mutate.py [--room PACKAGE] [--since COMMIT] [--number 120] [--seed 0] [--most 0.05]
+        [--only MODULE:LINE:COLUMN...] [--calls calls.json]
 
-A room is a package or module of `TESTS`, or the beginning of some; by default all are changed.
+`--room` takes a package or module of `TESTS`, or the beginning of some; by default all are changed.
+`--since` changes only lines that are new since a commit. `--calls` keeps the trace, or reads it where it is.
+The exit code is 1 where more than the share `--most` survives.
 """
 
 import ast
 import copy
+import csv
 import importlib
 import json
 import os
 import random
+import re
 import resource
 import signal
+import subprocess
 import sys
+import tempfile
 import threading
 import time
 from bisect import bisect
@@ -38,7 +45,11 @@ from _pytest.runner import runtestprotocol
 from measure import arguments
 
 ROOT = Path(__file__).resolve().parents[1]
+ARGUED = Path(__file__).with_name("mutants_argued.csv")
+"""Changes that no test can see, each with the reason."""
+CLI = ["tests/cli", "tests/test_documented_commands.py"]
 TESTS = {
+    "obygaze/": [*CLI, "tests/demo"],
     "obygaze_features/door": ["tests/test_door.py"],
     "obygaze_features/io": ["tests/test_io.py", "tests/store"],
     "obygaze_features/manifest": [
@@ -50,11 +61,16 @@ TESTS = {
     ],
     "obygaze_features/text_records": ["tests/manifest", "tests/test_text.py"],
     "obygaze_features/workbook": ["tests/manifest"],
+    "obygaze_features/video": ["tests/video"],
     "obygaze_features/backbones": ["tests/backbones"],
-    "obygaze_features/extraction/variables": ["tests/extraction/test_variables.py"],
+    "obygaze_features/extraction": ["tests/extraction"],
     "obygaze_features/store": ["tests/store"],
     "obygaze_features/exchange": ["tests/exchange"],
+    "obygaze_features/commands": CLI,
     "obygaze_models/models": ["tests/models"],
+    "obygaze_models/concepts": ["tests/concepts"],
+    "obygaze_models/dataset": ["tests/test_dataset.py", "tests/evaluation", "tests/models"],
+    "obygaze_models/protocol": ["tests/protocol"],
     "obygaze_models/evaluation": ["tests/evaluation"],
     "obygaze_models/persistence": [
         "tests/persistence",
@@ -64,6 +80,8 @@ TESTS = {
     ],
     "obygaze_models/joint": ["tests/joint", "tests/test_every_door.py"],
     "obygaze_models/prediction": ["tests/prediction"],
+    "obygaze_models/report": ["tests/report", "tests/models/test_report.py", "tests/evaluation"],
+    "obygaze_models/commands": [*CLI, "tests/evaluation"],
     "obygaze_film": ["tests/film"],
     "obygaze_studies": ["tests/studies"],
 }
@@ -103,6 +121,18 @@ class Mutant:
     def place(self) -> str:
         """Where it is, as `--only` takes it."""
         return f"{self.module}:{self.line}:{self.column}"
+
+    @property
+    def text(self) -> str:
+        """The line that it is in."""
+        return (ROOT / self.module).read_text(encoding="utf-8").splitlines()[self.line - 1].strip()
+
+    @property
+    def purpose(self) -> str:
+        """What its function is for: the first line of its docstring, or the function's own first line."""
+        lines = (ROOT / self.module).read_text(encoding="utf-8").splitlines()[self.function - 1 :]
+        heads = [line.strip() for line in lines[:40] if line.lstrip().startswith(("def ", '"""'))]
+        return next((head.strip('"') for head in heads if head.startswith('"""')), heads[0])
 
 
 def changed(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
@@ -288,27 +318,46 @@ def read_here() -> None:
 
 
 class Trials:
-    """A plugin of pytest that runs the tests of every change in a fork, in place of all tests once."""
+    """A plugin of pytest that runs the tests of every change in a fork, in place of all tests once.
+
+    Attributes
+    ----------
+    survivors
+        Changes that no test noticed, and that are not argued.
+    counts
+        How many changes had which result.
+    """
 
     def __init__(self, chosen: Sequence[Mutant], calls: Path) -> None:
         self._chosen = chosen
         self._of, self._seconds = json.loads(calls.read_text(encoding="utf-8"))
+        self._argued = read_argued()
         self._out = os.fdopen(os.dup(1), "w", buffering=1, encoding="utf-8")
+        self.survivors: list[Mutant] = []
+        self.counts = {"killed": 0, "survived": 0, "argued": 0, "in no test": 0}
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Try every change."""
         items = {item.nodeid: item for item in session.items}
-        counts = {"killed": 0, "survived": 0, "in no test": 0}
         for mutant in self._chosen:
             tests = [items[test] for test in self._covering(mutant, items)]
-            result = (
-                "killed" if tests and self._fails(mutant, tests) else "survived" if tests else "in no test"
-            )
-            counts[result] += 1
-            line = (ROOT / mutant.module).read_text(encoding="utf-8").splitlines()[mutant.line - 1].strip()
-            self._out.write(f"{result}: {mutant.place} {mutant.what}: {line} ({len(tests)} tests)\n")
-        self._out.write(f"{counts}\n")
+            result = self._result(mutant, tests)
+            self.counts[result] += 1
+            self._out.write(f"{result}: {mutant.place} {mutant.what}: {mutant.text} ({len(tests)} tests)\n")
+        for mutant in self.survivors:
+            self._out.write(f"{mutant.place} {mutant.what}: {mutant.text}\n    lost: {mutant.purpose}\n")
+        self._out.write(f"{self.counts}\n")
         return True
+
+    def _result(self, mutant: Mutant, tests: Sequence[pytest.Item]) -> str:
+        if not tests:
+            return "in no test"
+        if self._fails(mutant, tests):
+            return "killed"
+        if (mutant.module, mutant.text, mutant.what) in self._argued:
+            return "argued"
+        self.survivors.append(mutant)
+        return "survived"
 
     def _covering(self, mutant: Mutant, items: Mapping[str, pytest.Item]) -> list[str]:
         """List the tests that call the changed function, the quickest first."""
@@ -344,28 +393,74 @@ class Trials:
         return status != 0
 
 
+def read_argued() -> set[tuple[str, str, str]]:
+    """Read which changes are argued: module, line, and what is changed."""
+    with ARGUED.open(encoding="utf-8", newline="") as file:
+        return {(row["module"], row["line"], row["change"]) for row in csv.DictReader(file)}
+
+
+def new_lines(commit: str) -> dict[str, set[int]]:
+    """Find the lines of each module that are new since a commit."""
+    command = ["git", "diff", "--unified=0", "--no-color", "--no-renames", commit, "--", "*.py"]
+    changes = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT).stdout
+    lines: dict[str, set[int]] = {}
+    module = ""
+    for line in changes.splitlines():
+        if line.startswith("+++ "):
+            module = line.removeprefix("+++ b/")
+        elif hunk := re.match(r"@@ -\S+ \+(\d+)(?:,(\d+))? @@", line):
+            first = int(hunk[1])
+            n_lines = int(hunk[2] or 1)
+            lines.setdefault(module, set()).update(range(first, first + n_lines))
+    return lines
+
+
+def trace(words: Sequence[str], calls: Path) -> None:
+    """Note in a process of its own which tests call which functions."""
+    child = os.fork()
+    if child:
+        os.waitpid(child, 0)
+        return
+    plugin = Calls(ROOT)
+    pytest.main([*words], [plugin])
+    calls.write_text(json.dumps([plugin.of, plugin.seconds]), encoding="utf-8")
+    os._exit(0)
+
+
 def main() -> None:
     """Sample changes, try them, print what survives."""
-    asked = arguments(__doc__, calls=Path("calls.json"), trace=False, room="", number=120, seed=0, only=[""])
+    options = arguments(__doc__, calls=Path(), room="", since="", number=120, seed=0, most=0.05, only=[""])
     os.chdir(ROOT)
     read_here()
-    rooms = {at: folders for at, folders in TESTS.items() if at.startswith(asked.room)}
+    rooms = [room for room in TESTS if room.startswith(options.room)]
     if not rooms:
-        sys.exit(f"{asked.room}: no room; there is {', '.join(TESTS)}")
-    words = [*PYTEST, *(folder for some in rooms.values() for folder in some)]
-    if asked.trace:
-        calls = Calls(ROOT)
-        pytest.main(words, [calls])
-        asked.calls.write_text(json.dumps([calls.of, calls.seconds]), encoding="utf-8")
+        sys.exit(f"{options.room}: no room; there is {', '.join(TESTS)}")
+    paths = [path for room in rooms for path in (*sorted((ROOT / room).rglob("*.py")), ROOT / f"{room}.py")]
+    modules = [str(path.relative_to(ROOT)) for path in paths if path.is_file()]
+    possible = [mutant for module in modules for mutant in mutants(module)]
+    if options.since:
+        new = new_lines(options.since)
+        possible = [mutant for mutant in possible if mutant.line in new.get(mutant.module, ())]
+    chosen = random.Random(options.seed).sample(possible, min(options.number, len(possible)))
+    if options.only != [""]:
+        chosen = [mutant for mutant in possible if mutant.place in options.only]
+    print(f"{len(chosen)} of {len(possible)} possible changes")
+    if not chosen:
         return
-    files = [path for at in rooms for path in (*sorted((ROOT / at).rglob("*.py")), ROOT / f"{at}.py")]
-    modules = [str(path.relative_to(ROOT)) for path in files if path.is_file()]
-    every = [mutant for module in modules for mutant in mutants(module)]
-    chosen = random.Random(asked.seed).sample(every, min(asked.number, len(every)))
-    if asked.only != [""]:
-        chosen = [mutant for mutant in every if mutant.place in asked.only]
-    print(f"{len(every)} changes possible")
-    pytest.main(words, [Trials(chosen, asked.calls.absolute())])
+    folders = {
+        folder
+        for room in rooms
+        if any(mutant.module.startswith(room) for mutant in chosen)
+        for folder in TESTS[room]
+    }
+    words = [*PYTEST, *sorted(folders)]
+    with tempfile.TemporaryDirectory() as temporary:
+        calls = options.calls.absolute() if options.calls.name else Path(temporary) / "calls.json"
+        if not calls.is_file():
+            trace(words, calls)
+        trials = Trials(chosen, calls)
+        pytest.main(words, [trials])
+    sys.exit(len(trials.survivors) > options.most * len(chosen))
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, settings
 
 import obygaze_features as of
 import obygaze_models as om
+from obygaze_features import apart
 from obygaze_features.manifest import Codebook, Manifest, builtin_codebook
 from obygaze_features.store.testing import seal_arrays
 from obygaze_models.dataset import Dataset
@@ -59,6 +60,26 @@ def _servers_of_the_tests_alone() -> Iterator[None]:
         for name in list(os.environ):
             if name.lower() in {"http_proxy", "https_proxy", "all_proxy"} or name.startswith("AWS_"):
                 patch.delenv(name)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _nothing_waits_for_the_disk() -> Iterator[None]:
+    """Force nothing to the disk in this process: `tests/disk` tries power cuts, in processes of its own."""
+    with pytest.MonkeyPatch.context() as patch:
+        if "SIMULATED" not in os.environ:  # simulated systems refuse what theirs would refuse to force
+            patch.setattr(os, "fsync", lambda _descriptor: None)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _files_are_read_here() -> Iterator[None]:
+    """Read the files of strangers in this process, as their child does: a fork of this one takes some 30 ms.
+
+    `test_limits.py` has children.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(apart._state, "is child", True)
         yield
 
 

@@ -10,6 +10,8 @@ import pytest
 
 from tests.patterns import ALL, Shape, Use, shapes_for, uses
 
+pytestmark = pytest.mark.long
+
 FEW_UNITS, UNITS = 18, 2000
 QUICK_S = 0.002
 """CPU seconds that linear patterns stay below at `UNITS` units; quadratic ones take tens of milliseconds."""

@@ -127,8 +127,8 @@ def test_other_libraries_take_what_a_group_gives(library, notebook):
 @pytest.mark.parametrize(
     "start_method",
     [
-        pytest.param("fork", marks=pytest.mark.long),
-        "spawn",
+        "fork",
+        pytest.param("spawn", marks=pytest.mark.long),
         pytest.param("forkserver", marks=pytest.mark.long),
     ],
 )

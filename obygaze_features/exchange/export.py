@@ -157,8 +157,13 @@ def _write(parent: h5py.Group, name: str, element: object) -> None:
             _write(node, key, inner)
         return
     shape = (len(element),) if isinstance(element, list) else None
-    kind = "string-array" if shape else "string" if isinstance(element, str) else "array"
-    dtype = None if kind == "array" else h5py.string_dtype()
+    dtype = h5py.string_dtype()
+    if shape:
+        kind = "string-array"
+    elif isinstance(element, str):
+        kind = "string"
+    else:
+        kind, dtype = "array", None
     _encode(parent.create_dataset(name, shape, dtype, element), kind, "0.2.0")
 
 

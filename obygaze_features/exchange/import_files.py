@@ -254,16 +254,18 @@ def _plain(found: Any, where: str, choice: ArrayChoice) -> Arrays:
     """Make arrays of dense tensors; bfloat16, which numpy lacks, becomes float32, without a loss."""
     tensors = {str(name): value for name, value in found.items()} if isinstance(found, dict) else {"": found}
     kinds = {name: _described(value) for name, value in tensors.items()}
-    return {name: _array(tensors[name], f"{where}{', ' * bool(name)}{name}") for name in choice(where, kinds)}
+    arrays = {}
+    for name in choice(where, kinds):
+        arrays[name] = _array(tensors[name], f"{where}, {name}" if name else where)
+    return arrays
 
 
 def _described(value: Any) -> Any:
-    real = getattr(value, "is_floating_point", bool)()
-    return (
-        SimpleNamespace(dtype=np.dtype("f4" if real else "i8"), ndim=value.ndim)
-        if hasattr(value, "ndim")
-        else None
-    )
+    """Describe a tensor as an array of its kind; None of what is no tensor."""
+    if not hasattr(value, "ndim"):
+        return None
+    is_real = getattr(value, "is_floating_point", bool)()
+    return SimpleNamespace(dtype=np.dtype("f4" if is_real else "i8"), ndim=value.ndim)
 
 
 def _array(tensor: Any, where: str) -> NDArray[Any]:

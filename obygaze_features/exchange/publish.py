@@ -139,9 +139,15 @@ def folder_of(store: Place) -> FolderFiles:
 def _order(name: str) -> tuple[int, str]:
     """Return the sort key of a file: files that are read first come first."""
     ranks = {ROOT: 0, TABLE: 2}
-    return ranks.get(
-        name, 1 if not name.startswith(PAYLOAD) else 3 if name.endswith(ZARR_METADATA) else 4
-    ), name
+    if name in ranks:
+        rank = ranks[name]
+    elif not name.startswith(PAYLOAD):
+        rank = 1
+    elif name.endswith(ZARR_METADATA):
+        rank = 3
+    else:
+        rank = 4
+    return rank, name
 
 
 def _add(archive: zipfile.ZipFile, files: StoreFiles, name: str, size: int, expected: str | None) -> None:

@@ -245,4 +245,7 @@ def _gamma_of(pairs: Sequence[tuple[str, str]], codebook: Codebook) -> Gamma:
 
 def _span(clip: Clip) -> Span:
     # Clips that are files of another lab's, without times and video, are told apart by their ids.
-    return clip.video or clip.clip_id * (clip.start_s is None), clip.start_s, clip.end_s
+    file = clip.video
+    if not file and clip.start_s is None:
+        file = clip.clip_id
+    return file, clip.start_s, clip.end_s

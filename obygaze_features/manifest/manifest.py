@@ -80,7 +80,7 @@ class Manifest:
             others = seen.setdefault(clip.clip_id, [])
             if twins := [each for each in others if not is_of_another_annotator(clip, each)]:
                 who = dict.fromkeys(each.annotator or "nobody" for each in (twins[0], clip))
-                other = ", whose films, videos or times differ" * (len(who) > 1)
+                other = ", whose films, videos or times differ" if len(who) > 1 else ""
                 raise ManifestError(
                     f"clip {clip.clip_id!r} is there twice, of {' and '.join(who)}{other}: clip ids must be "
                     "unique, or those of one span of several annotators",

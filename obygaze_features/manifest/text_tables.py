@@ -334,7 +334,8 @@ def table_of(
     empty = {n for n, name in enumerate(header) if _says_nothing(n, name, body)}
     header = [name for n, name in enumerate(header) if n not in empty]
     missing = [column for column in needed if column not in header]
-    missing += [" or ".join(any_of)] * (bool(any_of) and {*any_of}.isdisjoint(header))
+    if any_of and {*any_of}.isdisjoint(header):
+        missing.append(" or ".join(any_of))
     if missing:
         found = ", ".join(filter(None, written))
         what = f"{path}: line {first_line}: no column {', '.join(missing)}; found {found}"

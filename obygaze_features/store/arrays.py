@@ -383,7 +383,9 @@ def _zstd_size(data: bytes) -> int | None:
     alone = flags >> 5 & 1  # a single segment: no window descriptor
     octets = (alone, 2, 4, 8)[flags >> 6]
     at = 5 + (not alone) + (0, 1, 2, 4)[flags & 3]
-    size = int.from_bytes(data[at : at + octets], "little") + 256 * (octets == 2)
+    size = int.from_bytes(data[at : at + octets], "little")
+    if octets == 2:  # sizes below 256 take one
+        size += 256
     return size if size and len(data) >= at + octets else None
 
 

@@ -356,7 +356,9 @@ def clips_csv_bytes(
 
 
 def _cell(value: object) -> str:
-    return "" if value is None else repr(value) if isinstance(value, float) else str(value)
+    if value is None:
+        return ""
+    return repr(value) if isinstance(value, float) else str(value)
 
 
 def parse_clips_csv(

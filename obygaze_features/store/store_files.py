@@ -199,7 +199,9 @@ def needed(files: StoreFiles, name: str) -> Iterator[None]:
     try:
         yield
     except (FileNotFoundError, IsADirectoryError):
-        hint = ", or not at this URL: its name ends in the version, as films-1.0.0" * ("://" in files.where)
+        hint = ""
+        if "://" in files.where:
+            hint = ", or not at this URL: its name ends in the version, as films-1.0.0"
         raise StoreError(f"{files.where}/{name}: missing; this is not a whole store{hint}") from None
 
 

@@ -149,14 +149,21 @@ def with_variables(
         )
     used = [name for name, does in zip(names, varies, strict=True) if does]
     left_out = [name for name in table.columns if name not in {"clip_id", *used, *absent}]
-    of = dict(zip(names, np.isfinite(values).sum(axis=0).tolist(), strict=True))
-    told = [name + f" (of {counted(of[name], 'clip')})" * (of[name] < len(data) - without) for name in used]
-    account = f"{path.name}: staging by {', '.join(told)}"
-    account += f"; left out {', '.join(left_out)}" if left_out else ""
-    account += f"; absent: {'; '.join(absent.values())}" if absent else ""
-    account += f"; {counted(without, 'clip')} of {len(data):,} without a row" if without else ""
+    n_known = dict(zip(names, np.isfinite(values).sum(axis=0).tolist(), strict=True))
+    titles = []
+    for name in used:
+        is_of_all = n_known[name] == len(data) - without
+        titles.append(name if is_of_all else f"{name} (of {counted(n_known[name], 'clip')})")
+    account = f"{path.name}: staging by {', '.join(titles)}"
+    if left_out:
+        account += f"; left out {', '.join(left_out)}"
+    if absent:
+        account += f"; absent: {'; '.join(absent.values())}"
+    if without:
+        account += f"; {counted(without, 'clip')} of {len(data):,} without a row"
     others = len(known.keys() - data.row_of)
-    account += f"; {counted(others, 'row')} of other clips" if others else ""
+    if others:
+        account += f"; {counted(others, 'row')} of other clips"
     return replace(data, variables=values[:, varies], variable_names=tuple(used)), [account]
 
 

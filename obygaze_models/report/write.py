@@ -202,11 +202,11 @@ def _cells(values: "pd.Series[Any]") -> list[str]:
         written = [*map(sheet_cell, texts.tolist()), ""]
         return [written[code] for code in codes.tolist()]
     missing = values.isna().tolist()
-    cells = [
-        "" if gone else str(value).lower() if isinstance(value, bool) else str(value)
-        for value, gone in zip(values.tolist(), missing, strict=True)
-    ]
-    return cells if values.dtype.kind in "biuf" else [sheet_cell(cell) for cell in cells]
+    cells = []
+    for value, is_missing in zip(values.tolist(), missing, strict=True):
+        text = "" if is_missing else str(value)
+        cells.append(text.lower() if isinstance(value, bool) else text)
+    return cells if values.dtype.kind in "biuf" else list(map(sheet_cell, cells))
 
 
 def document(report: Report) -> dict[str, Any]:

@@ -3,7 +3,11 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import starmap
 from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
 
 from obygaze_features.io import file_sha256
 from obygaze_studies.audit_common.embeddings import Embeddings, unit
@@ -96,14 +100,22 @@ def joined(objects: Sequence[Detected]) -> tuple[Detected, ...]:
 def embedded_similarity(texts: Embeddings, text_ids: Mapping[str, str]) -> Similarity:
     """Take similarities from a text store's sentence embeddings."""
 
+    def why_missing(text: str) -> str:
+        """Say why a text has no embedding; "" where it has one."""
+        if text not in text_ids:
+            return f"the table of texts has no {text!r}"
+        if text_ids[text] not in texts.rows:
+            return f"{text_ids[text]} has no embedding in {texts.where}"
+        return ""
+
+    def direction(text: str) -> NDArray[np.float64]:
+        return unit(texts.take([text_ids[text]], f"text {text!r}"))
+
     def similarity(text: str, label: str) -> float | str:
-        for wanted in (text, label):
-            if wanted not in text_ids:
-                return f"the table of texts has no {wanted!r}"
-            if text_ids[wanted] not in texts.rows:
-                return f"{text_ids[wanted]} has no embedding in {texts.where}"
-        pair = [texts.take([text_ids[wanted]], f"text {wanted!r}") for wanted in (text, label)]
-        return float((unit(pair[0]) * unit(pair[1])).sum())
+        missing = why_missing(text) or why_missing(label)
+        if missing:
+            return missing
+        return float((direction(text) * direction(label)).sum())
 
     return similarity
 
@@ -137,20 +149,24 @@ def read_objects(path: Path) -> tuple[Row, ...]:
         A column is under none of its names, or a cell is empty or no number.
     """
     header = read_rows(path, ())[0]
-    found = {ours: next((name for name in names if name in header), "") for ours, names in NAMES.items()}
-    if lacking := [ours for ours, name in found.items() if not name]:
-        raise AuditError(f"{path}: no column {lacking[0]}, nor one of {', '.join(NAMES[lacking[0]][1:])}")
-    rows = read_rows(path, [*found.values()], numbers=[found["p_c"]])
-    return tuple({ours: row[name] for ours, name in found.items()} for row in rows)
+    heading_of = {}
+    for column, names in NAMES.items():
+        heading = next((name for name in names if name in header), None)
+        if heading is None:
+            raise AuditError(f"{path}: no column {column}, nor one of {', '.join(names[1:])}")
+        heading_of[column] = heading
+    rows = read_rows(path, [*heading_of.values()], numbers=[heading_of["p_c"]])
+    return tuple({column: row[heading] for column, heading in heading_of.items()} for row in rows)
 
 
 def detected(rows: Sequence[Row]) -> dict[str, tuple[Detected, ...]]:
     """Gather the objects of every image from rows with image_id, object, p_c; of one twice, the surer."""
-    objects: dict[str, dict[str, float]] = {}
+    confidences_of: dict[str, dict[str, float]] = {}
     for row in rows:
-        own = objects.setdefault(row["image_id"], {})
-        own[row["object"]] = max(row["p_c"], own.get(row["object"], row["p_c"]))
-    return {name: tuple(Detected(label, p) for label, p in own.items()) for name, own in objects.items()}
+        confidences = confidences_of.setdefault(row["image_id"], {})
+        before = confidences.get(row["object"], row["p_c"])
+        confidences[row["object"]] = max(before, row["p_c"])
+    return {image: tuple(starmap(Detected, objects.items())) for image, objects in confidences_of.items()}
 
 
 def read_similarities(path: Path) -> Sequence[Row]:
@@ -164,8 +180,10 @@ def scorer_of(
     """Join priors with similarities, of embeddings or listed; return what to record of them too."""
     origin: dict[str, object]
     if texts is None:
-        similarity, origin = listed_similarity(sims), {"space": None, "texts": None, "n_partial": None}
+        similarity = listed_similarity(sims)
+        origin = {"space": None, "texts": None, "n_partial": None}
     else:
         similarity = embedded_similarity(texts, texts.text_ids(text_items))
         origin = {"space": texts.space, "texts": texts.fingerprint, "n_partial": len(texts.partial)}
-    return Scorer(read_priors(lm), similarity), {**origin, "priors_sha256": file_sha256(lm)}
+    origin["priors_sha256"] = file_sha256(lm)
+    return Scorer(read_priors(lm), similarity), origin

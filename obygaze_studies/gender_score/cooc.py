@@ -5,7 +5,7 @@ Zhao et al. 2017; gender by the words man and woman (Sabir and Padró 2023).
 
 import re
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from obygaze_studies.audit_common.findings import Finding, Wording, audited, bar_chart
 from obygaze_studies.audit_common.inputs import Row, refuse_twins, refuse_unknown
@@ -56,6 +56,24 @@ def holds(words: Sequence[str], label: Sequence[str]) -> bool:
     return any(list(words[start : start + len(label)]) == list(label) for start in range(len(words)))
 
 
+class _Naming(NamedTuple):
+    """What a caption names.
+
+    Attributes
+    ----------
+    words
+        All of its words.
+    genders
+        By the words man and woman.
+    has_plural
+        Whether it has the word men or women.
+    """
+
+    words: Sequence[str]
+    genders: tuple[Gender, ...]
+    has_plural: bool
+
+
 @audited(
     Wording(
         name="cooc",
@@ -100,40 +118,63 @@ def audit_cooc(captions: Sequence[Row], objects: Sequence[str], *, model: str | 
     """
     refuse_unknown(model, TOTALS)
     refuse_twins(objects, "the list of objects has twice:")
-    known = [
-        (words := tokens(row["caption"]), named(row["caption"]), bool(set(PLURALS) & set(words)))
-        for row in captions
-    ]
-    rows: list[dict[str, Any]] = []
+    namings = [_naming(row["caption"]) for row in captions]
+    rows = []
     for label in (ALL, *objects):
-        parts = tokens(label)
-        own = [(genders, plural) for words, genders, plural in known if label == ALL or holds(words, parts)]
-        man, woman = (sum(gender in genders for genders, _ in own) for gender in GENDERS)
-        counts = {"object": label, "n_captions": len(own), "man": man, "woman": woman}
-        counts |= {"both": sum(len(genders) == 2 for genders, _ in own)}
-        counts |= {"plural_only": sum(plural and not genders for genders, plural in own)}
-        shares = {"to_man": share(man, woman), "to_woman": share(woman, man)}
-        rows.append(counts | shares | _printed(model, label))
-    shares_of, printed = (
-        {str(gender): [row[f"{before}to_{gender}"] for row in rows] for gender in GENDERS}
-        for before in ("", "published_")
-    )
+        beside = namings
+        if label != ALL:
+            words = tokens(label)
+            beside = [naming for naming in namings if holds(naming.words, words)]
+        rows.append(_counts(label, beside) | _printed(model, label))
+    shares = {str(gender): [row[f"to_{gender}"] for row in rows] for gender in GENDERS}
+    published = {str(gender): [row[f"published_to_{gender}"] for row in rows] for gender in GENDERS}
     # A share of 1 may rest on one caption.
     labels = [f"{row['object']} (n = {row['man'] + row['woman']:,})" for row in rows]
-    axis = "share of the gender beside the object"
     return Finding(
         rows=rows,
         columns=["published_to_man", "published_to_woman"] if model else [],
         record={"published_model": model},
-        draw=bar_chart(labels=labels, series=shares_of, axis=axis, published=printed if model else None),
+        draw=bar_chart(
+            labels=labels,
+            series=shares,
+            axis="share of the gender beside the object",
+            published=published if model else None,
+        ),
     )
 
 
+def _naming(caption: str) -> _Naming:
+    words = tokens(caption)
+    return _Naming(words, named(caption), not set(PLURALS).isdisjoint(words))
+
+
+def _counts(label: str, captions: Sequence[_Naming]) -> dict[str, Any]:
+    """Count what the captions beside an object name: a row of the table, without published values."""
+    man = sum("man" in caption.genders for caption in captions)
+    woman = sum("woman" in caption.genders for caption in captions)
+    return {
+        "object": label,
+        "n_captions": len(captions),
+        "man": man,
+        "woman": woman,
+        "both": sum(len(caption.genders) == len(GENDERS) for caption in captions),
+        "plural_only": sum(caption.has_plural and not caption.genders for caption in captions),
+        "to_man": share(man, woman),
+        "to_woman": share(woman, man),
+    }
+
+
 def _printed(model: str | None, label: str) -> dict[str, float | None]:
+    """Return the published shares of an object, which are None without a captioner."""
+    to_man: float | None
+    to_woman: float | None
     if model is None:
-        return dict.fromkeys(("published_to_man", "published_to_woman"))
-    totals = TOTALS[model]
-    if label == ALL:
-        man, woman = (totals["cooc"][gender] for gender in GENDERS)
-        return {"published_to_man": share(man, woman), "published_to_woman": share(woman, man)}
-    return {f"published_to_{gender}": totals[f"object_to_{gender}"].get(label) for gender in GENDERS}
+        to_man = to_woman = None
+    elif label == ALL:
+        totals = TOTALS[model]["cooc"]
+        to_man = share(totals["man"], totals["woman"])
+        to_woman = share(totals["woman"], totals["man"])
+    else:
+        to_man = TOTALS[model]["object_to_man"].get(label)
+        to_woman = TOTALS[model]["object_to_woman"].get(label)
+    return {"published_to_man": to_man, "published_to_woman": to_woman}

@@ -8,7 +8,8 @@ import textwrap
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
 
 from obygaze_models.report import Block, Report, block, cell
 from obygaze_studies.audit_common.findings import Finding, Wording, audited, bar_chart, plain, table
@@ -45,9 +46,13 @@ def needed_texts(
     captions: Sequence[Row], objects: Sequence[Row], mode: Mode, labels: LabelsMode
 ) -> list[str]:
     """List every text that needs an embedding: captions or their variants, then their images' labels."""
-    found = detected(objects)
-    texts = [text for row in captions for text in _variants(row["caption"], mode).values()]
-    texts += [one.label for row in captions for one in _chosen(found.get(row["image_id"], ()), labels)]
+    objects_of = detected(objects)
+    texts: list[str] = []
+    for row in captions:
+        texts += _variants(row["caption"], mode).values()
+    for row in captions:
+        beside = _chosen(objects_of.get(row["image_id"], ()), labels)
+        texts += [detected_object.label for detected_object in beside]
     return list(dict.fromkeys(texts))
 
 
@@ -62,6 +67,24 @@ def _variants(caption: str, mode: Mode) -> dict[Gender | None, str]:
     if not has_mask(caption) and len(named(caption)) != 1:
         return {}
     return {gender: filled(caption, gender) for gender in GENDERS}
+
+
+class _Scores(NamedTuple):
+    """What a caption's texts score.
+
+    Attributes
+    ----------
+    by_variant
+        Gender put in, None for the caption as it is -> mean over the image's objects.
+    parts
+        Each object with each gender.
+    left_out
+        Why there are none; else None.
+    """
+
+    by_variant: Mapping[Gender | None, float] = MappingProxyType({})
+    parts: Sequence[ScoredObject] = ()
+    left_out: str | None = None
 
 
 @audited(
@@ -115,20 +138,30 @@ def audit_gender_score(
     estimated = mode == "ge"
     if model is not None and not estimated:
         raise AuditError("the published values are of estimation, not of captions as they are: use mode ge")
-    beside = [_chosen(objects.get(row["image_id"], ()), labels) for row in captions]
-    scored = [_scored(row, chosen, scorer, mode) for row, chosen in zip(captions, beside, strict=True)]
-    rows, parts = [row for row, _ in scored], [part for _, own in scored for part in own]
+    rows = []
+    parts: list[ScoredObject] = []
+    for caption in captions:
+        beside = _chosen(objects.get(caption["image_id"], ()), labels)
+        scores = _scores(caption, beside, scorer, mode)
+        rows.append(_caption_row(caption, beside, scores))
+        parts += scores.parts
     reasons = [str(row["left_out"]) for row in rows if row["left_out"]]
     if len(reasons) == len(rows):
         first = f"{captions[0]['caption_id']}: {reasons[0]}"
         raise AuditError(f"none of {len(rows)} captions could be scored; {first}")
-    of_objects, shown = by_object(parts, names, model), examples(parts) if estimated else []
+    of_objects = by_object(parts, names, model)
+    shown = examples(parts) if estimated else []
     by_gender = _by_gender(rows, mode, model)
-    man, woman = by_gender["man"], by_gender["woman"]
     # Several readings, since the source does not define its count; captions as they are predict no gender.
-    predicted = ("n_predicted", "n_correct") if estimated else ()
-    readings = ("sum", "mean", *predicted, *(["published"] if model else []))
-    shares = {name: share(man[name] or 0, woman[name] or 0) for name in readings}
+    readings = ["sum", "mean"]
+    if estimated:
+        readings += ["n_predicted", "n_correct"]
+    if model:
+        readings.append("published")
+    shares = {
+        reading: share(by_gender["man"][reading] or 0, by_gender["woman"][reading] or 0)
+        for reading in readings
+    }
     summary = {
         "by_gender": by_gender,
         **{f"to_man_by_{name}": value for name, value in shares.items()},
@@ -137,27 +170,31 @@ def audit_gender_score(
         "by_object": of_objects,
         "examples": shown,
     }
-    reading, found = next(iter(shares.items()))
+    first_reading = readings[0]
     scored_rows = [row for row in rows if not row["left_out"]]
     # As they are, captions that name one gender alone.
     n = len(scored_rows) if estimated else sum(row["gender"] in GENDERS for row in scored_rows)
     printed = shares.get("published")
     bars = {name: value for name, value in shares.items() if name != "published"}
     marks = {"man": [printed if name == "n_correct" else None for name in bars]}
+    gender_rows = [{"gender": gender, **counts} for gender, counts in by_gender.items()]
     return Finding(
         rows=rows,
         columns=["gs_man", "gs_woman", "to_man", "predicted"] if estimated else ["gs"],
         blocks=[
-            table(
-                "By gender", [{"gender": each, **own} for each, own in by_gender.items()], ["gender", *man]
-            ),
+            table("By gender", gender_rows, list(gender_rows[0])),
             Block(
                 "Share of man", ("by", "share"), tuple((name, cell(value)) for name, value in shares.items())
             ),
             *object_blocks(of_objects, model, estimated=estimated),
             *example_blocks(shown, model),
         ],
-        said={"reading": reading.replace("_", " "), "found": found, "n": n, "n_rows": len(rows)},
+        said={
+            "reading": first_reading.replace("_", " "),
+            "found": shares[first_reading],
+            "n": n,
+            "n_rows": len(rows),
+        },
         record={**(origin or {}), "mode": mode, "labels": labels, "published_model": model},
         summary=summary,
         notes=[f"{len(reasons)} of {len(rows)} captions are left out"] if reasons else [],
@@ -173,52 +210,73 @@ def audit_gender_score(
 
 def _left_out(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Say which captions are left out and why, reason by reason."""
-    of: dict[str, list[str]] = {}
+    captions_of: dict[str, list[str]] = {}
     for row in rows:
         if row["left_out"]:
-            of.setdefault(row["left_out"], []).append(row["caption_id"])
-    names = {why: own[0] if len(own) == 1 else f"{len(own):,}, such as {own[0]}" for why, own in of.items()}
-    return [f"left out {name}: {why}" for why, name in names.items()]
+            captions_of.setdefault(row["left_out"], []).append(row["caption_id"])
+    remarks = []
+    for reason, captions in captions_of.items():
+        which = captions[0] if len(captions) == 1 else f"{len(captions):,}, such as {captions[0]}"
+        remarks.append(f"left out {which}: {reason}")
+    return remarks
 
 
-def _scored(
-    row: Row, chosen: Sequence[Detected], scorer: Scorer, mode: Mode
-) -> tuple[dict[str, Any], list[ScoredObject]]:
-    """Make a caption's row, and list its objects with each gender that was scored; none if it is left out."""
-    own, variants = named(row["caption"]), _variants(row["caption"], mode)
-    gender = "masked" if has_mask(row["caption"]) else " and ".join(own) or "none"
-    scores: dict[Gender | None, float] = {}
-    parts: list[ScoredObject] = []
-    left_out = None if chosen else f"image {row['image_id']} has no object"
+def _scores(row: Row, objects: Sequence[Detected], scorer: Scorer, mode: Mode) -> _Scores:
+    """Score a caption with each gender beside each object of its image, or say why it cannot be."""
+    variants = _variants(row["caption"], mode)
+    genders = named(row["caption"])
     if not variants:
-        left_out = "names both genders" if own else "names no gender and has no mask"
-    try:
-        for variant, text in variants.items() if left_out is None else ():
-            revised = [scorer.revised(text, one) for one in chosen]
-            scores[variant] = math.fsum(belief for _, belief in revised) / len(revised)
-            if variant or len(own) == 1:
-                about = {name: row[name] for name in KEPT} | {"gender": variant or own[0], "named": gender}
-                parts += [
-                    about | {"label": one.label, "distance": distance, "score": score}
-                    for one, (distance, score) in zip(chosen, revised, strict=True)
-                ]
-    except AuditError as error:
-        left_out, scores, parts = str(error), {}, []
-    man, woman = scores.get("man"), scores.get("woman")
-    ratio = None if man is None or woman is None else share(man, woman)
-    predicted = None if ratio is None else "man" if ratio >= 0.5 else "woman"
+        return _Scores(left_out="names both genders" if genders else "names no gender and has no mask")
+    if not objects:
+        return _Scores(left_out=f"image {row['image_id']} has no object")
+    by_variant: dict[Gender | None, float] = {}
+    parts: list[ScoredObject] = []
+    for variant, text in variants.items():
+        try:
+            revised = [scorer.revised(text, detected_object) for detected_object in objects]
+        except AuditError as error:
+            return _Scores(left_out=str(error))
+        by_variant[variant] = math.fsum(belief for _, belief in revised) / len(revised)
+        if variant is None and len(genders) != 1:
+            continue
+        about = {name: row[name] for name in KEPT}
+        about |= {"gender": variant or genders[0], "named": _gender(row["caption"])}
+        for detected_object, (distance, score) in zip(objects, revised, strict=True):
+            parts.append(about | {"label": detected_object.label, "distance": distance, "score": score})
+    return _Scores(by_variant, parts)
+
+
+def _gender(caption: str) -> str:
+    """Name the gender of a caption: one, both, a mask, or none."""
+    if has_mask(caption):
+        return "masked"
+    return " and ".join(named(caption)) or "none"
+
+
+def _caption_row(row: Row, objects: Sequence[Detected], scores: _Scores) -> dict[str, Any]:
+    """Make a caption's row of the table."""
+    gender = _gender(row["caption"])
+    man = scores.by_variant.get("man")
+    woman = scores.by_variant.get("woman")
+    ratio = None
+    if man is not None and woman is not None:
+        ratio = share(man, woman)
+    predicted = correct = None
+    if ratio is not None:
+        predicted = "man" if ratio >= 0.5 else "woman"
+        correct = predicted == gender if gender in GENDERS else None
     return {name: row[name] for name in KEPT} | {
-        "objects": "; ".join(one.label for one in chosen),
+        "objects": "; ".join(detected_object.label for detected_object in objects),
         "gender": gender,
-        "gs": scores.get(None),
+        "gs": scores.by_variant.get(None),
         "gs_man": man,
         "gs_woman": woman,
         "to_man": ratio,
         "to_woman": None if ratio is None else 1 - ratio,
         "predicted": predicted,
-        "correct": predicted == gender if predicted and gender in GENDERS else None,
-        "left_out": left_out,
-    }, parts
+        "correct": correct,
+        "left_out": scores.left_out,
+    }
 
 
 def _by_gender(rows: Sequence[Mapping[str, Any]], mode: Mode, model: str | None) -> dict[str, dict[str, Any]]:
@@ -226,12 +284,12 @@ def _by_gender(rows: Sequence[Mapping[str, Any]], mode: Mode, model: str | None)
     by_gender: dict[str, dict[str, Any]] = {}
     estimated = mode == "ge"
     for gender in GENDERS:
-        column = f"gs_{gender}" if estimated else "gs"
-        own = [row for row in rows if row["gender"] == gender]
-        scores = [row[column] for row in (rows if estimated else own) if row[column] is not None]
+        naming = [row for row in rows if row["gender"] == gender]
+        column, of_gender = (f"gs_{gender}", rows) if estimated else ("gs", naming)
+        scores = [row[column] for row in of_gender if row[column] is not None]
         predicted = [row for row in rows if row["predicted"] == gender]
         by_gender[gender] = {
-            "n_captions": len(own),
+            "n_captions": len(naming),
             "n_scored": len(scores),
             "sum": math.fsum(scores),
             "mean": _mean(scores),
@@ -263,27 +321,39 @@ def by_object(
     A row for each object: mean distances and scores, `to_man` by their sums and, where captions were scored
     with both genders, by the captions whose own gender has the larger score.
     """
-    labels = dict.fromkeys(part["label"] for part in parts)
-    held: dict[str, set[str]] = {label: {label} for label in labels}
-    if objects is not None:
-        held = {name: {label for label in labels if holds(tokens(label), tokens(name))} for name in objects}
-    printed = TOTALS[model] if model else {}
+    labels = list(dict.fromkeys(part["label"] for part in parts))
     rows = []
-    for name, of_labels in held.items():
-        own = [part for part in parts if part["label"] in of_labels]
-        of = {gender: [part for part in own if part["gender"] == gender] for gender in GENDERS}
-        sums = {gender: math.fsum(part["score"] for part in scored) for gender, scored in of.items()}
-        correct = _correct(own)
-        rows.append(
-            {"object": name, "n_captions": len({part["caption_id"] for part in own})}
-            | {f"distance_{gender}": _mean([part["distance"] for part in of[gender]]) for gender in GENDERS}
-            | {f"gs_{gender}": _mean([part["score"] for part in of[gender]]) for gender in GENDERS}
-            | {"to_man": share(sums["man"], sums["woman"]), "to_woman": share(sums["woman"], sums["man"])}
-            | {f"n_correct_{gender}": correct[gender] for gender in GENDERS}
-            | {"to_man_by_n_correct": share(correct["man"], correct["woman"])}
-            | {f"published_to_{each}": printed.get(f"score_to_{each}", {}).get(name) for each in GENDERS}
-        )
+    for name in labels if objects is None else objects:
+        counted = {name}
+        if objects is not None:
+            counted = {label for label in labels if holds(tokens(label), tokens(name))}
+        rows.append(_object_row(name, [part for part in parts if part["label"] in counted], model))
     return sorted(rows, key=lambda row: (-row["n_captions"], row["object"]))
+
+
+def _object_row(name: str, parts: Sequence[ScoredObject], model: str | None) -> dict[str, Any]:
+    """Sum up an object beside all captions."""
+    man = [part for part in parts if part["gender"] == "man"]
+    woman = [part for part in parts if part["gender"] == "woman"]
+    sum_man = math.fsum(part["score"] for part in man)
+    sum_woman = math.fsum(part["score"] for part in woman)
+    correct = _correct(parts)
+    printed = TOTALS[model] if model else {}
+    return {
+        "object": name,
+        "n_captions": len({part["caption_id"] for part in parts}),
+        "distance_man": _mean([part["distance"] for part in man]),
+        "distance_woman": _mean([part["distance"] for part in woman]),
+        "gs_man": _mean([part["score"] for part in man]),
+        "gs_woman": _mean([part["score"] for part in woman]),
+        "to_man": share(sum_man, sum_woman),
+        "to_woman": share(sum_woman, sum_man),
+        "n_correct_man": correct["man"],
+        "n_correct_woman": correct["woman"],
+        "to_man_by_n_correct": share(correct["man"], correct["woman"]),
+        "published_to_man": printed.get("score_to_man", {}).get(name),
+        "published_to_woman": printed.get("score_to_woman", {}).get(name),
+    }
 
 
 def _correct(parts: Sequence[ScoredObject]) -> dict[Gender, int]:
@@ -292,25 +362,29 @@ def _correct(parts: Sequence[ScoredObject]) -> dict[Gender, int]:
     for part in parts:
         scores.setdefault((part["caption_id"], part["named"]), {})[part["gender"]] = part["score"]
     counts: dict[Gender, int] = dict.fromkeys(GENDERS, 0)
-    for (_, own), both in scores.items():
-        if len(both) == len(GENDERS):
-            larger: Gender = "man" if both["man"] >= both["woman"] else "woman"
-            counts[larger] += own == larger
+    for (_, gender), score_of in scores.items():
+        if len(score_of) == len(GENDERS):
+            larger: Gender = "man" if score_of["man"] >= score_of["woman"] else "woman"
+            counts[larger] += larger == gender
     return counts
 
 
 def object_blocks(rows: Sequence[Mapping[str, Any]], model: str | None, *, estimated: bool) -> list[Block]:
     """Show the Gender Score and the Gender Object Distance by object."""
     shown = rows[:N_SHOWN]
-    more = [f"the {len(shown)} most frequent of {len(rows)} objects"] if len(rows) > len(shown) else []
+    notes = []
+    if len(rows) > len(shown):
+        notes.append(f"the {len(shown)} most frequent of {len(rows)} objects")
     columns = ["object", "n_captions", "gs_man", "gs_woman", "to_man", "to_woman"]
-    columns += ["to_man_by_n_correct"] if estimated else []
-    columns += ["published_to_man", "published_to_woman"] if model else []
-    near = "mean cosine similarity of caption and object: the larger, the nearer"
+    if estimated:
+        columns.append("to_man_by_n_correct")
+    if model:
+        columns += ["published_to_man", "published_to_woman"]
     distances = ["object", "n_captions", "distance_man", "distance_woman"]
+    nearness = "mean cosine similarity of caption and object: the larger, the nearer"
     return [
-        table("Gender Score by object", shown, columns, more),
-        table("Gender Object Distance", shown, distances, [near, *more]),
+        table("Gender Score by object", shown, columns, notes),
+        table("Gender Object Distance", shown, distances, [nearness, *notes]),
     ]
 
 
@@ -325,27 +399,40 @@ def examples(parts: Sequence[ScoredObject]) -> list[dict[str, Any]]:
     pairs: dict[tuple[str, str], dict[Gender, ScoredObject]] = {}
     for part in parts:
         pairs.setdefault((part["caption_id"], part["label"]), {})[part["gender"]] = part
-    ratios = {
-        key: ratio
-        for key, both in pairs.items()
-        if len(both) == len(GENDERS)
-        and (ratio := share(both["man"]["score"], both["woman"]["score"])) is not None
-    }
+    ratios: dict[tuple[str, str], float] = {}
+    for key, pair in pairs.items():
+        if len(pair) == len(GENDERS):
+            ratio = share(pair["man"]["score"], pair["woman"]["score"])
+            if ratio is not None:
+                ratios[key] = ratio
     ordered = sorted(ratios, key=lambda key: (ratios[key], key))
-    men = [key for key in ordered[::-1] if ratios[key] > 0.5]
-    women = [key for key in ordered if ratios[key] < 0.5]
-    even = sorted(ratios, key=lambda key: (abs(ratios[key] - 0.5), key))
-    chosen: dict[tuple[str, str], str] = {}
-    for kind, keys in (("man", men), ("woman", women), ("neither", even)):
+    nearest = {
+        "man": [key for key in reversed(ordered) if ratios[key] > 0.5],
+        "woman": [key for key in ordered if ratios[key] < 0.5],
+        "neither": sorted(ratios, key=lambda key: (abs(ratios[key] - 0.5), key)),
+    }
+    rows = []
+    chosen: set[tuple[str, str]] = set()
+    for kind, keys in nearest.items():
         free = [key for key in keys if key not in chosen]
-        chosen |= dict.fromkeys(free[:N_EXAMPLES], kind)
-    return [
-        {"nearest_to": kind, "visual": pairs[key]["man"]["label"]}
-        | {name: pairs[key]["man"][name] for name in ("caption", "caption_id", "image_id")}
-        | {f"distance_{gender}": pairs[key][gender]["distance"] for gender in GENDERS}
-        | {f"gs_{gender}": pairs[key][gender]["score"] for gender in GENDERS}
-        for key, kind in chosen.items()
-    ]
+        for key in free[:N_EXAMPLES]:
+            chosen.add(key)
+            rows.append(_example(kind, pairs[key]["man"], pairs[key]["woman"]))
+    return rows
+
+
+def _example(kind: str, man: ScoredObject, woman: ScoredObject) -> dict[str, Any]:
+    return {
+        "nearest_to": kind,
+        "visual": man["label"],
+        "caption": man["caption"],
+        "caption_id": man["caption_id"],
+        "image_id": man["image_id"],
+        "distance_man": man["distance"],
+        "distance_woman": woman["distance"],
+        "gs_man": man["score"],
+        "gs_woman": woman["score"],
+    }
 
 
 def example_blocks(rows: Sequence[Mapping[str, Any]], model: str | None) -> list[Block]:

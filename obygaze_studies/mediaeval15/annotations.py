@@ -42,7 +42,12 @@ def discretise(score: float, axis: Axis) -> str:
     """
     if not -1.0 <= score <= 1.0:
         raise TaskError(f"{axis} score {score} is not in [-1, 1]")
-    return CLASSES[axis][0 if score < -LIMIT else 2 if score > LIMIT else 1]
+    low, middle, high = CLASSES[axis]
+    if score < -LIMIT:
+        return low
+    if score > LIMIT:
+        return high
+    return middle
 
 
 def read_class(cell: str, axis: Axis) -> str:

@@ -57,15 +57,17 @@ def exact_common(both: ArrayLike, first: ArrayLike, second: ArrayLike, clips: Ar
     {'clips': 3, 'expected': 1.5, 'p': 0.1}
     """
     tables = np.stack([np.asarray(counts, dtype=np.int64) for counts in (both, first, second, clips)])
-    null, low = np.ones(1), 0
+    null = np.ones(1)  # probabilities of sums over films, from the least possible one on
+    least_sum = 0
     expected = 0.0
-    for _, a, b, n in tables.T[tables[3] > 0].tolist():
-        least, most = max(0, a + b - n), min(a, b)
-        null = np.convolve(null, hypergeom.pmf(np.arange(least, most + 1), n, a, b))
-        low += least
-        expected += a * b / n
+    for _, n_first, n_second, n in tables.T[tables[3] > 0].tolist():
+        least = max(0, n_first + n_second - n)
+        most = min(n_first, n_second)
+        null = np.convolve(null, hypergeom.pmf(np.arange(least, most + 1), n, n_first, n_second))
+        least_sum += least
+        expected += n_first * n_second / n
     observed = int(tables[0].sum())
-    p = float(null[null <= null[observed - low] * EQUAL].sum())
+    p = float(null[null <= null[observed - least_sum] * EQUAL].sum())
     return {"clips": observed, "expected": expected, "p": min(p, 1.0)}
 
 
@@ -84,21 +86,24 @@ def concept_trend(manifest: manifests.Manifest) -> dict[str, Any]:
 
     Examples
     --------
-    >>>     >>> from obygaze_features import Clip, Manifest
+    >>> from pathlib import Path
+    >>> from obygaze_features import Clip, Manifest
     >>> rows = [("a", "HN", ("Body",)), ("b", "S", ("Body", "Look"))]
     >>> clips = tuple(Clip(name, "film", level=level, concepts=marked) for name, level, marked in rows)
     >>> trend = concept_trend(Manifest(clips, Path()))
     >>> trend["HN_concepts"], trend["S_concepts"], trend["rises"]
     (1.0, 2.0, True)
     """
-    table, levels = clip_table(manifest), manifest.codebook.level_names[1:]
+    table = clip_table(manifest)
+    levels = manifest.codebook.level_names[1:]
     films = by_film(table, "n", "level").reindex(list(manifest.movies))
     means = {level: table.loc[table["level"] == level, "n"].mean() for level in levels if level in films}
-    rises, differences = None, []
+    rises = None
+    differences: list[float] = []
     if len(means) > 1:
         rises = all(above > below for below, above in pairwise(means.values()))
-        low, *_, high = means
-        differences = (films[high] - films[low]).dropna().to_list()
+        lowest, *_, highest = means
+        differences = (films[highest] - films[lowest]).dropna().to_list()
     test = sign_flip(differences)
     return {f"{level}_concepts": means.get(level) for level in levels} | {
         "rises": rises,
@@ -130,19 +135,30 @@ def alone_or_combined(manifest: manifests.Manifest) -> list[dict[str, Any]]:
     Nothing where the codebook has fewer than two levels above the lowest in tasks; a concept that is never
     marked in them is left out.
     """
-    levels, codebook = compared_levels(manifest) or ("", ""), manifest.codebook
+    compared = compared_levels(manifest)
+    if compared is None:
+        return []
+    codebook = manifest.codebook
     rows = []
     for concept in codebook.visual_concepts:
-        clips = [clip for clip in manifest if clip.level in levels and concept in clip.concepts]
+        clips = [clip for clip in manifest if clip.level in compared and concept in clip.concepts]
         if not clips:
             continue
-        high = np.array([clip.level == levels[1] for clip in clips])
-        others = np.array([len(codebook.visual(clip.concepts)) > 1 for clip in clips])
-        sides = {"alone": ~others, "combined": others}
-        counts = {name: (int((side & ~high).sum()), int((side & high).sum())) for name, side in sides.items()}
-        about = {"kind": "with others", "name": concept, "level": levels[1]}
-        rows.append(about | _within_movies(high, others, clips) | counts)
+        is_high = np.array([clip.level == compared[1] for clip in clips])
+        has_others = np.array([len(codebook.visual(clip.concepts)) > 1 for clip in clips])
+        about = {"kind": "with others", "name": concept, "level": compared[1]}
+        counts = {
+            "alone": _low_and_high(is_high[~has_others]),
+            "combined": _low_and_high(is_high[has_others]),
+        }
+        rows.append(about | _within_movies(is_high, has_others, clips) | counts)
     return _adjusted(rows)
+
+
+def _low_and_high(is_high: NDArray[np.bool_]) -> tuple[int, int]:
+    """Count the clips of the lower and of the higher level."""
+    n_high = int(is_high.sum())
+    return len(is_high) - n_high, n_high
 
 
 def concept_pairs(manifest: manifests.Manifest) -> list[dict[str, Any]]:
@@ -151,18 +167,16 @@ def concept_pairs(manifest: manifests.Manifest) -> list[dict[str, Any]]:
     Given how often each is marked in each film at the level. Clips that must have a concept make pairs rarer
     than chance if most have but one. P-values are adjusted for the pairs of all levels.
     """
-    codebook = manifest.codebook
+    concepts = manifest.codebook.visual_concepts
     rows = []
-    for level in codebook.level_names[1:]:
+    for level in manifest.codebook.level_names[1:]:
         clips = [clip for clip in manifest if clip.level == level]
-        present = {
-            concept: np.array([concept in clip.concepts for clip in clips], dtype=bool)
-            for concept in codebook.visual_concepts
-        }
-        for first, second in combinations(codebook.visual_concepts, 2):
-            if present[first].any() and present[second].any():
+        for first, second in combinations(concepts, 2):
+            has_first = np.array([first in clip.concepts for clip in clips], dtype=bool)
+            has_second = np.array([second in clip.concepts for clip in clips], dtype=bool)
+            if has_first.any() and has_second.any():
                 about = {"kind": "pair", "name": f"{first} + {second}", "level": level}
-                rows.append(about | _within_movies(present[first], present[second], clips))
+                rows.append(about | _within_movies(has_first, has_second, clips))
     return _adjusted(rows)
 
 
@@ -175,11 +189,15 @@ def _adjusted(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 def _within_movies(
     first: NDArray[np.bool_], second: NDArray[np.bool_], clips: Sequence[manifests.Clip]
 ) -> dict[str, Any]:
+    """Test whether two properties of clips [N] go together within films."""
     _, movie = np.unique([clip.movie for clip in clips], return_inverse=True)
-    both, in_first, in_second = (
-        np.rint(np.bincount(movie, weights=side)) for side in (first & second, first, second)
+
+    def count_by_movie(has: NDArray[np.bool_]) -> NDArray[np.float64]:
+        return np.rint(np.bincount(movie, weights=has))
+
+    return exact_common(
+        count_by_movie(first & second), count_by_movie(first), count_by_movie(second), np.bincount(movie)
     )
-    return exact_common(both, in_first, in_second, np.bincount(movie))
 
 
 # --- reports
@@ -189,6 +207,8 @@ N_SETS = 15
 
 N_PAIRS = 20
 """Pairs of concepts shown; the data have all."""
+
+UNLIKE_CHANCE = "are not as frequent as by chance (adjusted p < .05)"
 
 TOLD: Mapping[str, Any] = CAPTIONS["composition"]
 
@@ -204,22 +224,19 @@ def group_report(manifest: manifests.Manifest, column: str, policy: manifests.La
     ManifestError
         The manifest has no such column, or it is empty.
     """
-    labelled, levels = manifests.apply_policy(manifest, policy), manifest.codebook.level_names
-    groups = {name or "(none)": group for name, group in grouped(labelled, column).items()}
-    rows: list[dict[str, Any]] = []
-    for name, group in (("all", labelled), *groups.items()):
-        counts = statistics(group)
-        row: dict[str, Any] = {column: name, "movies": len(group.movies), "clips": counts.n_clips}
-        row |= {level: counts.clips[level] for level in levels}
-        row |= {f"{level}_share": counts.share(level) for level in levels}
-        rows.append(row | concept_trend(group))
-    several = _adjusted(rows[1:])
-    rows = [rows[0] | {"p_holm": math.nan}, *several]
-    notes, n = [f"label policy {policy}"], sum(row["clips"] for row in several)
-    if n != len(labelled):
-        notes.append(f"a clip with several values is in several groups: {n:,} in place of {len(labelled):,}")
-    rising = sum(row["rises"] is True for row in several)
-    rise = f"the mean rises from level to level in {rising} of {len(several)} groups"
+    labelled = manifests.apply_policy(manifest, policy)
+    levels = manifest.codebook.level_names
+    by_value = grouped(labelled, column)
+    groups = _adjusted([_group_row(column, value or "(none)", group) for value, group in by_value.items()])
+    rows = [_group_row(column, "all", labelled) | {"p_holm": math.nan}, *groups]
+    notes = [f"label policy {policy}"]
+    n_in_groups = sum(row["clips"] for row in groups)
+    if n_in_groups != len(labelled):
+        notes.append(
+            f"a clip with several values is in several groups: {n_in_groups:,} in place of {len(labelled):,}"
+        )
+    n_rising = sum(row["rises"] is True for row in groups)
+    rise = f"the mean rises from level to level in {n_rising} of {len(groups)} groups"
     first: Column = (column, column, str)
     of_levels: list[Column] = [
         first,
@@ -242,6 +259,16 @@ def group_report(manifest: manifests.Manifest, column: str, policy: manifests.La
     )
 
 
+def _group_row(column: str, name: str, group: manifests.Manifest) -> dict[str, Any]:
+    """Count a group of clips, and test its trend."""
+    counts = statistics(group)
+    levels = group.codebook.level_names
+    row: dict[str, Any] = {column: name, "movies": len(group.movies), "clips": counts.n_clips}
+    row |= {level: counts.clips[level] for level in levels}
+    row |= {f"{level}_share": counts.share(level) for level in levels}
+    return row | concept_trend(group)
+
+
 def _trend_block(
     manifest: manifests.Manifest,
     policy: manifests.LabelPolicy,
@@ -254,12 +281,13 @@ def _trend_block(
     """Show the rows of `concept_trend`, with what the paper prints of all clips."""
     levels = manifest.codebook.level_names[1:]
     of_levels: list[Column] = [(f"concepts\n{level}", f"{level}_concepts", TWO_DIGITS) for level in levels]
-    printed, counts = [], printed_count_table(manifest)
-    if counts and policy is manifests.LabelPolicy.PAPER:
-        values = (f"{level} {counts[f'visual concepts per {level} clip']}" for level in levels)
-        printed = [f"printed for all clips (section 3.4): {', '.join(values)}"]
+    all_notes = [*TOLD["trend"], *notes]
+    printed = printed_count_table(manifest)
+    if printed and policy is manifests.LabelPolicy.PAPER:
+        means = ", ".join(f"{level} {printed[f'visual concepts per {level} clip']}" for level in levels)
+        all_notes.append(f"printed for all clips (section 3.4): {means}")
     shown = [*before, *of_levels, *_columns("trend"), *after]
-    return block("Concepts by level", shown, rows, [*TOLD["trend"], *notes, *printed])
+    return block("Concepts by level", shown, rows, all_notes)
 
 
 def sweep_report(
@@ -274,19 +302,20 @@ def sweep_report(
     onto
         What was projected onto, in words.
     """
-    counted = {
-        threshold: statistics(manifests.apply_policy(projection.manifest, policy))
-        for threshold, projection in sorted(projected.items())
-    }
-    first, last = min(counted), max(counted)
+    counted = {}
+    for threshold, projection in sorted(projected.items()):
+        counted[threshold] = statistics(manifests.apply_policy(projection.manifest, policy))
+    first = min(counted)
+    last = max(counted)
     codebook = counted[first].codebook
     levels = codebook.level_names
-    rows = [
-        {"threshold": threshold, "level": level, "clips": counts.clips[level]}
-        | {"share": counts.share(level), "concepts": counts.mean_concepts(level)}
-        for threshold, counts in counted.items()
-        for level in levels
-    ]
+    shown: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
+    for threshold, counts in counted.items():
+        shown.append({"threshold": threshold, **counts.clips, "none": counts.unlabelled})
+        for level in levels:
+            row = {"threshold": threshold, "level": level, "clips": counts.clips[level]}
+            rows.append(row | {"share": counts.share(level), "concepts": counts.mean_concepts(level)})
     change = {level: counted[last].clips[level] - counted[first].clips[level] for level in levels}
     moved = ", ".join(f"{level} {more:+,}" for level, more in change.items())
     columns: list[Column] = [
@@ -294,18 +323,15 @@ def sweep_report(
         *((level, level, "{:,}".format) for level in levels),
         ("no level", "none", "{:,}".format),
     ]
-    shown = [
-        {"threshold": threshold, **counts.clips, "none": counts.unlabelled}
-        for threshold, counts in counted.items()
-    ]
-    line = (f"{first:g} to {last:g}", *(f"{more:+,}" for more in change.values()), "")
-    paper = codebook.name in {"obygaze12", "mobygaze"} and (first, last) == (0.1, 0.4)
-    notes = [*TOLD["sweep"], *(TOLD["sweep_printed"] if paper else ())]
+    last_line = (f"{first:g} to {last:g}", *(f"{more:+,}" for more in change.values()), "")
+    notes = list(TOLD["sweep"])
+    if codebook.name in {"obygaze12", "mobygaze"} and (first, last) == (0.1, 0.4):
+        notes += TOLD["sweep_printed"]
     return Report(
         name="sweep",
         title="Clips of each level by projection threshold",
         notes=tuple(note.format(onto=onto, policy=policy) for note in notes),
-        blocks=(block("Clips", columns, shown, last=[line]),),
+        blocks=(block("Clips", columns, shown, last=[last_line]),),
         answers=(f"from threshold {first:g} to {last:g}: {moved} clips",),
         data=pd.DataFrame(rows),
         record={"onto": onto, "policy": str(policy), "thresholds": list(counted)},
@@ -316,65 +342,74 @@ def composition_report(manifest: manifests.Manifest, policy: manifests.LabelPoli
     """Report how visual concepts combine at each level, with exact tests within films (section 3.4)."""
     labelled = manifests.apply_policy(manifest, policy)
     levels = labelled.codebook.level_names
-    sets, compared = concept_sets(labelled), compared_levels(labelled)
-    pairs, with_others = concept_pairs(labelled), alone_or_combined(labelled)
-    unlike = sum(row["p_holm"] < 0.05 for row in pairs)
+    sets = concept_sets(labelled)
+    pairs = concept_pairs(labelled)
+    with_others = alone_or_combined(labelled)
+    n_unlike = sum(row["p_holm"] < 0.05 for row in pairs)
     blocks = [_by_number(levels, sets), _trend_block(labelled, policy, [concept_trend(labelled)])]
+    compared = compared_levels(labelled)
     if compared is not None:
         low, high = compared
         title = f"A concept alone and with others: share of {high} among {low} and {high}"
         blocks.append(block(title, _columns("combined"), with_others, TOLD["combined"]))
-    marked = [{"set": " + ".join(concepts), **counts} for concepts, counts in sets.items() if concepts]
-    strongest = sorted(pairs, key=lambda row: (row["p"], row["level"], row["name"].split(" + ")))[:N_PAIRS]
-    said = [note.format(shown=len(strongest), all=len(pairs), unlike=unlike) for note in TOLD["pairs"]]
-    blocks += [
-        block(
-            "Sets of concepts",
-            [("set", "set", str), *((level, level, str) for level in levels[1:])],
-            [dict.fromkeys(levels, 0) | row for row in marked[:N_SETS]],
-            (f"the {len(marked[:N_SETS])} most frequent of {len(marked)} sets",),
-        ),
-        block("Pairs of concepts", _columns("pairs"), strongest, said),
-    ]
-    counted = [
-        {"kind": "set", "name": " + ".join(concepts), "level": level, "clips": counts[level]}
-        for concepts, counts in sets.items()
-        for level in levels
-        if counts[level]
-    ]
+    blocks += [_set_block(levels, sets), _pair_block(pairs, n_unlike)]
+    set_rows = []
+    for concepts, counts in sets.items():
+        for level in levels:
+            if counts[level]:
+                row = {"kind": "set", "name": " + ".join(concepts), "level": level, "clips": counts[level]}
+                set_rows.append(row)
+    data = pd.DataFrame(set_rows + pairs + with_others)
     return Report(
         name="concept-sets",
         title="How visual concepts combine",
-        answers=(
-            f"{unlike} of {len(pairs)} pairs of concepts are not as frequent as by chance (adjusted p < .05)",
-        ),
+        answers=(f"{n_unlike} of {len(pairs)} pairs of concepts {UNLIKE_CHANCE}",),
         notes=tuple(note.format(policy=policy) for note in TOLD["notes"]),
         blocks=tuple(blocks),
-        data=pd.DataFrame(counted + pairs + with_others).drop(columns=["alone", "combined"], errors="ignore"),
+        data=data.drop(columns=["alone", "combined"], errors="ignore"),
         record={"manifest_sha256": manifest.digest(), "policy": str(policy)},
     )
 
 
+def _set_block(levels: Sequence[str], sets: Mapping[tuple[str, ...], Counter[str]]) -> Block:
+    """Show the most frequent sets of concepts; clips without a concept are none."""
+    marked = [(concepts, counts) for concepts, counts in sets.items() if concepts]
+    rows: list[dict[str, Any]] = []
+    for concepts, counts in marked[:N_SETS]:
+        rows.append(dict.fromkeys(levels, 0) | {"set": " + ".join(concepts)} | counts)
+    columns: list[Column] = [("set", "set", str), *((level, level, str) for level in levels[1:])]
+    note = f"the {len(rows)} most frequent of {len(marked)} sets"
+    return block("Sets of concepts", columns, rows, (note,))
+
+
+def _pair_block(pairs: Sequence[Mapping[str, Any]], n_unlike: int) -> Block:
+    """Show the pairs of concepts that are least like chance."""
+    by_p = sorted(pairs, key=lambda row: (row["p"], row["level"], row["name"].split(" + ")))
+    shown = by_p[:N_PAIRS]
+    notes = [note.format(shown=len(shown), all=len(pairs), unlike=n_unlike) for note in TOLD["pairs"]]
+    return block("Pairs of concepts", _columns("pairs"), shown, notes)
+
+
 def _by_number(levels: Sequence[str], sets: Mapping[tuple[str, ...], Counter[str]]) -> Block:
     """Count the clips of each level by how many visual concepts they have."""
-    top, marked = levels[-1], levels[1:]
+    marked = levels[1:]
     counts: dict[int, Counter[str]] = {}
-    for concepts, of_level in sets.items():
-        counts.setdefault(len(concepts), Counter()).update(of_level)
+    for concepts, counts_of_set in sets.items():
+        counts.setdefault(len(concepts), Counter()).update(counts_of_set)
 
     def share_of_top(*clips: int) -> str:
         return share(clips[-1] / sum(clips) if any(clips) else None)
 
-    of_levels: list[Column] = [(level, level, str) for level in levels]
-    return block(
-        "Clips by number of visual concepts",
-        [
-            ("concepts", "concepts", str),
-            *of_levels,
-            (f"{top} of {'+'.join(marked)}", tuple(marked), share_of_top),
-        ],
-        [{"concepts": k} | {level: counts[k][level] for level in levels} for k in sorted(counts)],
-    )
+    columns: list[Column] = [
+        ("concepts", "concepts", str),
+        *((level, level, str) for level in levels),
+        (f"{levels[-1]} of {'+'.join(marked)}", tuple(marked), share_of_top),
+    ]
+    rows: list[dict[str, Any]] = []
+    for n_concepts, counts_of_number in sorted(counts.items()):
+        row: dict[str, Any] = {level: counts_of_number[level] for level in levels}
+        rows.append({"concepts": n_concepts} | row)
+    return block("Clips by number of visual concepts", columns, rows)
 
 
 def _part(counts: tuple[int, int]) -> str:

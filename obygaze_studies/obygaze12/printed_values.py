@@ -57,7 +57,12 @@ def _trivial(published: Sequence[Any]) -> Row:
     """
     row, called, test, average, printed, source = published
     computed = trivial_f1(PREVALENCE[test], called, average)
-    agrees, cut = f"{computed:.2f}" == f"{printed:.2f}", int(computed * 100) == round(printed * 100)
+    if f"{computed:.2f}" == f"{printed:.2f}":
+        verdict = "agrees"
+    elif int(computed * 100) == round(printed * 100):
+        verdict = "agrees, cut off"
+    else:
+        verdict = "DIFFERS"
     return {
         "row": row,
         "called": called,
@@ -66,7 +71,7 @@ def _trivial(published: Sequence[Any]) -> Row:
         "computed": computed,
         "printed": printed,
         "source": source,
-        "verdict": "agrees" if agrees else "agrees, cut off" if cut else "DIFFERS",
+        "verdict": verdict,
     }
 
 

@@ -47,9 +47,10 @@ class Statistics:
         """Clips without a level."""
         return self.n_clips - sum(self.clips.values())
 
-    def share(self, level: str, *of: str) -> float | None:
-        """Share of a level among the clips of the given levels (all if none is given)."""
-        return _ratio(self.clips[level], sum(self.clips[level_name] for level_name in (of or self.clips)))
+    def share(self, level: str, *among: str) -> float | None:
+        """Share of a level among the clips of some levels (all if none is named)."""
+        n_clips = sum(self.clips[level_name] for level_name in (among or self.clips))
+        return _ratio(self.clips[level], n_clips)
 
     def mean_concepts(self, level: str) -> float | None:
         """Visual concepts per clip of a level, on average."""
@@ -65,27 +66,33 @@ class Statistics:
 
     def record(self, printed: Mapping[str, str] | None = None) -> dict[str, Any]:
         """Give every count and share as JSON values; `printed` has the paper's words for some numbers."""
-        printed, visual = printed or {}, self.codebook.visual_concepts
-
-        def of_concept(level: str, concept: str) -> dict[str, Any]:
-            share, marks = self.share_of_clips(level, concept), self.share_of_marks(level, concept)
-            record = {"clips": self.with_concept[level][concept], "share_of_clips": share}
-            return record | ({"share_of_marks": marks} if concept in visual else {})
-
+        printed = printed or {}
+        numbers = []
+        for number in count_table(self):
+            entry: dict[str, Any] = {"name": number.name, "ours": number.value}
+            if number.name in printed:
+                entry["printed"] = printed[number.name]
+            numbers.append(entry)
+        concepts = {}
+        for level in self.codebook.level_names:
+            names = self.codebook.concept_names
+            concepts[level] = {concept: self._concept_record(level, concept) for concept in names}
         return {
             "clips": self.n_clips,
             "unlabelled": self.unlabelled,
             "levels": {level: self.clips[level] for level in self.codebook.level_names},
-            "numbers": [
-                {"name": number.name, "ours": number.value}
-                | ({"printed": printed[number.name]} if number.name in printed else {})
-                for number in count_table(self)
-            ],
-            "concepts": {
-                level: {concept: of_concept(level, concept) for concept in self.codebook.concept_names}
-                for level in self.codebook.level_names
-            },
+            "numbers": numbers,
+            "concepts": concepts,
         }
+
+    def _concept_record(self, level: str, concept: str) -> dict[str, Any]:
+        record: dict[str, Any] = {
+            "clips": self.with_concept[level][concept],
+            "share_of_clips": self.share_of_clips(level, concept),
+        }
+        if concept in self.codebook.visual_concepts:
+            record["share_of_marks"] = self.share_of_marks(level, concept)
+        return record
 
     def _marks(self, level: str) -> int:
         return sum(self.with_concept[level][concept] for concept in self.codebook.visual_concepts)
@@ -106,18 +113,17 @@ def statistics(manifest: Manifest) -> Statistics:
 
 def clip_table(manifest: Manifest) -> pd.DataFrame:
     """List id, movie, level, visual concepts, their number and that of shots of clips that have a level."""
-    visual = manifest.codebook.visual
-    shots = pd.Series([clip.extras.get("scene_shots", "") for clip in manifest], dtype="str").str.extract(
-        r"ss-(\d+)\.es-(\d+)"
-    )
+    concepts = [manifest.codebook.visual(clip.concepts) for clip in manifest]
+    written = pd.Series([clip.extras.get("scene_shots", "") for clip in manifest], dtype="str")
+    shots = written.str.extract(r"ss-(\d+)\.es-(\d+)").astype(float)
     table = pd.DataFrame(
         {
             "clip_id": [clip.clip_id for clip in manifest],
             "movie": [clip.movie for clip in manifest],
             "level": [clip.level for clip in manifest],
-            "concepts": [visual(clip.concepts) for clip in manifest],
-            "n": [len(visual(clip.concepts)) for clip in manifest],
-            "shots": shots[1].astype(float) - shots[0].astype(float) + 1,
+            "concepts": concepts,
+            "n": list(map(len, concepts)),
+            "shots": shots[1] - shots[0] + 1,
         }
     )
     return table[table["level"].notna()]
@@ -188,24 +194,23 @@ def count_table(counted: Statistics) -> tuple[Number, ...]:
     Shares of each level, among all clips and without the levels that are in no task; the share of positives
     in each task; visual concepts per clip of each level.
     """
-    codebook, share = counted.codebook, counted.share
-    aside = [level for level in codebook.level_names if level not in codebook.labels]
-    numbers = [Number(f"{level} of all clips", share(level), ".1%") for level in codebook.level_names]
-    if aside:
-        numbers += [
-            Number(f"{level} without {_listed(aside)}", share(level, *codebook.labels), ".1%")
-            for level in codebook.labels
-        ]
+    codebook = counted.codebook
+    numbers = [Number(f"{level} of all clips", counted.share(level), ".1%") for level in codebook.level_names]
+    in_no_task = [level for level in codebook.level_names if level not in codebook.labels]
+    if in_no_task:
+        for level in codebook.labels:
+            share_in_tasks = counted.share(level, *codebook.labels)
+            numbers.append(Number(f"{level} without {_listed(in_no_task)}", share_in_tasks, ".1%"))
     for task in codebook.tasks:
-        of = [level for level in codebook.level_names if level in task.levels]
-        parts = [share(level, *of) for level in task.positives]
-        value = None if None in parts else sum(part for part in parts if part is not None)
-        numbers.append(Number(f"{_listed(task.positives)} of {_listed(of)}", value, ".1%"))
+        levels = [level for level in codebook.level_names if level in task.levels]
+        shares = [counted.share(level, *levels) for level in task.positives]
+        defined = [value for value in shares if value is not None]
+        share_of_positives = sum(defined) if len(defined) == len(shares) else None
+        numbers.append(Number(f"{_listed(task.positives)} of {_listed(levels)}", share_of_positives, ".1%"))
     if codebook.visual_concepts:
-        numbers += [
-            Number(f"visual concepts per {level} clip", counted.mean_concepts(level), ".2f")
-            for level in codebook.level_names
-        ]
+        for level in codebook.level_names:
+            mean = counted.mean_concepts(level)
+            numbers.append(Number(f"visual concepts per {level} clip", mean, ".2f"))
     return tuple(numbers)
 
 
@@ -219,31 +224,48 @@ def printed_count_table(manifest: Manifest) -> Mapping[str, str]:
 
 def as_text(counted: Statistics, n_read: int, printed: Mapping[str, str]) -> str:
     """Write the counts under a label policy: a line, and tables, each with an empty line after it."""
-    codebook, levels = counted.codebook, counted.codebook.level_names
     left_out = f"{counted.unlabelled:,} without level, {n_read - counted.n_clips:,} left out by the policy"
-    beside = [[printed.get(number.name, "")] if printed else [] for number in count_table(counted)]
-    numbers = [
-        [number.name, number.shown, *more] for number, more in zip(count_table(counted), beside, strict=True)
-    ]
-    tables = [
-        (["level", *levels], [["clips", *(f"{counted.clips[level]:,}" for level in levels)]]),
-        (["share or mean", *(["ours", "printed"] if printed else ["value"])], numbers),
-    ]
-    with_any = [level for level in levels if any(counted.with_concept[level].values())]
+    parts = [f"{counted.n_clips:,} clips, {left_out}", _level_table(counted), _number_table(counted, printed)]
+    if counted.codebook.concept_names:
+        parts.append(_concept_table(counted))
+    return "\n\n".join(parts) + "\n"
+
+
+def _level_table(counted: Statistics) -> str:
+    levels = counted.codebook.level_names
+    row = ["clips", *(f"{counted.clips[level]:,}" for level in levels)]
+    return table([row], ["level", *levels], right=range(1, len(row)))
+
+
+def _number_table(counted: Statistics, printed: Mapping[str, str]) -> str:
+    """Write the numbers of `count_table`, beside those that the paper prints."""
+    headers = ["share or mean", "ours", "printed"] if printed else ["share or mean", "value"]
+    rows = []
+    for number in count_table(counted):
+        row = [number.name, number.shown]
+        if printed:
+            row.append(printed.get(number.name, ""))
+        rows.append(row)
+    return table(rows, headers, right=range(1, len(headers)))
+
+
+def _concept_table(counted: Statistics) -> str:
+    """Write the share of each concept among clips and marks of the levels that have any."""
+    visual = counted.codebook.visual_concepts
+    with_any = [level for level in counted.codebook.level_names if any(counted.with_concept[level].values())]
     with_visual = [level for level in with_any if counted.mean_concepts(level)]
-    headings = [f"of {level}\nclips" for level in with_any] + [f"of {level}\nmarks" for level in with_visual]
-    rows = [
-        [concept if concept in codebook.visual_concepts else f"{concept} (not visual)"]
-        + [share(counted.share_of_clips(level, concept)) for level in with_any]
-        + [
-            share(counted.share_of_marks(level, concept)) if concept in codebook.visual_concepts else ""
-            for level in with_visual
-        ]
-        for concept in codebook.concept_names
-    ]
-    tables += [(["concept", *headings], rows)] if rows else []
-    texts = [table(rows, headers, right=range(1, len(headers))) for headers, rows in tables]
-    return "\n\n".join([f"{counted.n_clips:,} clips, {left_out}", *texts]) + "\n"
+    headers = ["concept"]
+    headers += [f"of {level}\nclips" for level in with_any]
+    headers += [f"of {level}\nmarks" for level in with_visual]
+    rows = []
+    for concept in counted.codebook.concept_names:
+        of_clips = [share(counted.share_of_clips(level, concept)) for level in with_any]
+        if concept in visual:
+            of_marks = [share(counted.share_of_marks(level, concept)) for level in with_visual]
+            rows.append([concept, *of_clips, *of_marks])
+        else:
+            rows.append([f"{concept} (not visual)", *of_clips, *("" for _ in with_visual)])
+    return table(rows, headers, right=range(1, len(headers)))
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -265,20 +287,22 @@ def figure2(manifest: Manifest) -> Report:
         The labels are not those of the paper.
     """
     refuse_other_codebook(manifest.codebook, "Figure 2")
-    counted: dict[str, Statistics] = {
-        str(policy): statistics(manifests.apply_policy(manifest, policy))
-        for policy in manifests.policies_of(manifest.codebook)
-    }
+    counted = {}
+    for policy in manifests.policies_of(manifest.codebook):
+        counted[str(policy)] = statistics(manifests.apply_policy(manifest, policy))
     printed = printed_count_table(manifest)
-    rows = [
-        {"policy": policy, "number": count.name, "ours": count.shown}
-        | ({"printed": printed[count.name]} if printed else {})
-        for policy, counts in counted.items()
-        for count in count_table(counts)
-        if count.name in PRINTED_COUNTS
-    ]
     columns: list[Column] = [("share or mean", "number", str), ("ours", "ours", str)]
-    columns += [("printed", "printed", str)] if printed else []
+    if printed:
+        columns.append(("printed", "printed", str))
+    rows: list[dict[str, str]] = []
+    blocks, answers = [], []
+    for policy_name, counts in counted.items():
+        rows_of_policy = _printed_rows(policy_name, counts, printed)
+        rows += rows_of_policy
+        title = f"label policy {policy_name}, {counts.n_clips} clips"
+        blocks.append(block(title, columns, rows_of_policy))
+        levels = ", ".join(f"{n:,} {level}" for level, n in counts.clips.items())
+        answers.append(f"label policy {policy_name}: {counts.n_clips:,} clips, {levels}")
     first = next(iter(counted))
     caption = (
         f"Visual concepts marked at each level under the label policy {first}, and levels by label policy"
@@ -288,23 +312,24 @@ def figure2(manifest: Manifest) -> Report:
         name="figure2",
         title="Figure 2 and section 3.4: levels and concepts",
         notes=("the printed numbers follow the paper policy",) if printed else (),
-        blocks=tuple(
-            block(
-                f"label policy {policy}, {counts.n_clips} clips",
-                columns,
-                [row for row in rows if row["policy"] == policy],
-            )
-            for policy, counts in counted.items()
-        ),
+        blocks=tuple(blocks),
         data=pd.DataFrame(rows),
         record={"manifest_sha256": manifest.digest()},
-        answers=tuple(
-            f"label policy {policy}: {counts.n_clips:,} clips, "
-            + ", ".join(f"{n:,} {level}" for level, n in counts.clips.items())
-            for policy, counts in counted.items()
-        ),
+        answers=tuple(answers),
         pictures=(Picture("figure2", caption, draw),),
     )
+
+
+def _printed_rows(policy: str, counts: Statistics, printed: Mapping[str, str]) -> list[dict[str, str]]:
+    """List the numbers under a label policy that the paper prints of its corpus, beside the printed ones."""
+    rows = []
+    for number in count_table(counts):
+        if number.name in PRINTED_COUNTS:
+            row = {"policy": policy, "number": number.name, "ours": number.shown}
+            if printed:
+                row["printed"] = printed[number.name]
+            rows.append(row)
+    return rows
 
 
 def _panels(counted: Mapping[str, Statistics]) -> dict[str, dict[str, dict[str, float]]]:
@@ -314,18 +339,15 @@ def _panels(counted: Mapping[str, Statistics]) -> dict[str, dict[str, dict[str, 
     the shares of the others are the same, or nearly.
     """
     policy, first = next(iter(counted.items()))
-    marks = {
-        f"{level}: {first.clips[level]:,} clips,\n{first.mean_concepts(level) or 0:.2f} concepts per clip": {
-            concept: first.share_of_marks(level, concept) or 0.0 for concept in VISUAL_CONCEPTS
-        }
-        for level in CODEBOOK.level_names
-    }
-    levels = {
-        f"{policy}\n{sum(counts.clips.values()):,} clips": {
-            level: counts.share(level) or 0.0 for level in CODEBOOK.level_names
-        }
-        for policy, counts in counted.items()
-    }
+    marks = {}
+    for level in CODEBOOK.level_names:
+        mean = first.mean_concepts(level) or 0
+        bar = f"{level}: {first.clips[level]:,} clips,\n{mean:.2f} concepts per clip"
+        marks[bar] = {concept: first.share_of_marks(level, concept) or 0.0 for concept in VISUAL_CONCEPTS}
+    levels = {}
+    for policy_name, counts in counted.items():
+        bar = f"{policy_name}\n{sum(counts.clips.values()):,} clips"
+        levels[bar] = {level: counts.share(level) or 0.0 for level in CODEBOOK.level_names}
     return {
         f"a   visual concepts marked at each level, label policy {policy}": marks,
         "b   levels by label policy": levels,

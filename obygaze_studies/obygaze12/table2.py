@@ -4,7 +4,7 @@ Under `strict` it is also tested whether the models know more than the movie.
 """
 
 from collections.abc import Mapping, Sequence
-from itertools import product
+from itertools import chain, product
 from typing import Any
 
 import numpy as np
@@ -55,29 +55,40 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
     """Reproduce Table 2 under the `paper` protocol: mean and SD over the eight validation folds."""
     corpus = results[0].corpus
     folds = cell_folds(corpus.manifest)
-    rows = {cell: _paper_rows(results, cell, folds[cell]) for cell in CELLS}
-    trivial = [
-        {"train": "", "test": row["test"], "model": f"{row['row']} at printed prevalence"}
-        | {"metric": row["average"], "ours": row["computed"]}
-        | {"printed": row["printed"], "printed_in": row["source"]}
-        for row in TRIVIAL
-    ]
-    compact = {
-        cell: [row for row in own if row["model"] != "mlp" or row["metric"] == papers_metric("mlp")]
-        for cell, own in rows.items()
-    }
+    rows_of = {cell: _paper_rows(results, cell, folds[cell]) for cell in CELLS}
+    compact = {}
+    for cell, rows in rows_of.items():
+        compact[cell] = [
+            row for row in rows if row["model"] != "mlp" or row["metric"] == papers_metric("mlp")
+        ]
     part = Part(
         source=results[0].source,
-        rows=[*(row for own in rows.values() for row in own), *corpus.if_printed(*trivial)],
+        rows=[*chain.from_iterable(rows_of.values()), *corpus.if_printed(*_trivial_rows())],
         blocks=[
             compact_block(compact),
-            *(_paper_block(corpus, cell, folds[cell], own) for cell, own in rows.items()),
+            *(_paper_block(corpus, cell, folds[cell], rows) for cell, rows in rows_of.items()),
             *corpus.if_printed(trivial_block()),
         ],
         answers=best_rows(compact),
     )
-    every = [fold for own in folds.values() for fold in own]
-    return corpus.report("table2", [part], {"seed": results[0].seed}, folds=every)
+    all_folds = list(chain.from_iterable(folds.values()))
+    return corpus.report("table2", [part], {"seed": results[0].seed}, folds=all_folds)
+
+
+def _trivial_rows() -> list[dict[str, Any]]:
+    """List the printed figures of trivial models, beside what their formula gives."""
+    return [
+        {
+            "train": "",
+            "test": row["test"],
+            "model": f"{row['row']} at printed prevalence",
+            "metric": row["average"],
+            "ours": row["computed"],
+            "printed": row["printed"],
+            "printed_in": row["source"],
+        }
+        for row in TRIVIAL
+    ]
 
 
 def papers_metric(model: str) -> str:
@@ -96,17 +107,21 @@ def compact_block(rows: Mapping[Cell, Sequence[Mapping[str, Any]]]) -> Block:
     """
     texts: dict[tuple[str, str, str], dict[Cell, str]] = {}
     any_printed = False
-    for cell, own in rows.items():
-        for row in own:
+    for cell, rows_of_cell in rows.items():
+        for row in rows_of_cell:
+            text = NOTHING if np.isnan(row["ours"]) else number(row["ours"])
+            if row["_cell"] != NOTHING:
+                any_printed = True
+                text += f" ({row['_cell']})"
             name = (model_title(row["model"]), row["features"], METRIC_TITLES[row["metric"]])
-            ours = NOTHING if np.isnan(row["ours"]) else number(row["ours"])
-            any_printed |= row["_cell"] != NOTHING
-            printed = "" if row["_cell"] == NOTHING else f" ({row['_cell']})"
-            texts.setdefault(name, {})[cell] = f"{ours}{printed}"
+            texts.setdefault(name, {})[cell] = text
+    lines = []
+    for name, text_of_cell in texts.items():
+        lines.append((*name, *(text_of_cell.get(cell, NOTHING) for cell in CELLS)))
     return Block(
         "Table 2: F1 by training and test task",
         ("model", "features", "metric", *(">".join(cell) for cell in CELLS)),
-        tuple((*name, *(own.get(cell, NOTHING) for cell in CELLS)) for name, own in texts.items()),
+        tuple(lines),
         ("in brackets: printed",) if any_printed else (),
     )
 
@@ -114,15 +129,17 @@ def compact_block(rows: Mapping[Cell, Sequence[Mapping[str, Any]]]) -> Block:
 def best_rows(rows: Mapping[Cell, Sequence[Mapping[str, Any]]]) -> list[str]:
     """Name the concept model with the highest F1 in each cell, beside calling all its clips positive."""
     answers = []
-    for cell, own in rows.items():
-        heads = [row for row in own if row["features"] != NOTHING and row["metric"] == "f1_pos"]
-        heads = [row for row in heads if not np.isnan(row["ours"])]
-        if heads:
-            best = max(heads, key=lambda row: float(row["ours"]))
-            said = f"{'>'.join(cell)}: highest {METRIC_TITLES['f1_pos']} {number(best['ours'])}, "
-            said += f"{model_title(best['model'])} on {best['features']}"
+    for cell, rows_of_cell in rows.items():
+        heads = [row for row in rows_of_cell if row["features"] != NOTHING and row["metric"] == "f1_pos"]
+        defined = [row for row in heads if not np.isnan(row["ours"])]
+        if defined:
+            best = max(defined, key=lambda row: float(row["ours"]))
             trivial = trivial_f1(best["prevalence"], 1.0, "f1_pos")
-            answers.append(f"{said}; calling all positive has {number(trivial)}")
+            answers.append(
+                f"{'>'.join(cell)}: highest {METRIC_TITLES['f1_pos']} {number(best['ours'])}, "
+                f"{model_title(best['model'])} on {best['features']}; "
+                f"calling all positive has {number(trivial)}"
+            )
     return answers
 
 
@@ -133,8 +150,8 @@ def trivial_block() -> Block:
         f"{agree} of {len(TRIVIAL)} come out as printed; "
         f"0.33 would need 19.5 % positive clips ({trivial_f1(0.195, 1.0, 'f1_pos'):.3f})"
     )
-    title, writers = "trivial rows at the printed prevalences, 23 % and 19 %", {"task": _test_title}
-    return declared(title, ("table2", "trivial"), TRIVIAL, [note], writers=writers)
+    title = "trivial rows at the printed prevalences, 23 % and 19 %"
+    return declared(title, ("table2", "trivial"), TRIVIAL, [note], writers={"task": _test_title})
 
 
 def _test_title(task: str) -> str:
@@ -143,60 +160,105 @@ def _test_title(task: str) -> str:
 
 def _paper_rows(results: Sequence[PaperResults], cell: Cell, folds: Sequence[Fold]) -> list[dict[str, Any]]:
     """List what is measured and printed of the perceptron, of the bottlenecks and of trivial models."""
-    corpus, task = results[0].corpus, ">".join(cell)
+    corpus = results[0].corpus
     head = head_fold(corpus.manifest, TASKS[cell[0]], TASKS[cell[1]])
-    sides = {"mlp": (results[0].classifiers, folds), "pcbm": (results[0].heads.predictions, [head])}
-    rows, tested = list[dict[str, Any]](), dict[str, dict[str, float]]()
-    for kind, (predictions, own) in sides.items():  # of two files, and so of different clips
-        table, leaks = predictions.table, [count_leaks(fold, corpus.clips)[0] for fold in own]
-        labels = table[table["task"] == task].drop_duplicates("clip_id")["label"]
-        tested[kind] = {"n_test": len(labels), "prevalence": float(labels.mean())}
-        tested[kind] |= {"test_in_training_min": min(leaks), "test_in_training_max": max(leaks)}
-
-    def add(
-        model: str, features: str, metric: str, values: list[float] | None, printed: Printed | None
-    ) -> None:
-        mean, sd, source = (printed.mean, printed.sd, printed.source) if printed else (stats.NAN, None, "")
-        rows.append(
-            {"train": cell[0], "test": cell[1], "model": model, "features": features, "metric": metric}
-            | {"ours": float(np.mean(values)) if values else stats.NAN}
-            | {"ours_sd": float(np.std(values)) if values and len(values) > 1 else stats.NAN}
-            | {"n_folds": len(values or []), "printed": mean}
-            | {"printed_sd": stats.NAN if sd is None else sd, "printed_in": source}
-            # What the table shows in place of these numbers:
-            | {"_ours": NOTHING if values is None else mean_sd(values), "_cell": str(printed or NOTHING)}
-            | tested["pcbm" if model.startswith("pcbm") else "mlp"]
-        )
-
-    for kind in ("mlp", "pcbm"):
+    # Of two files, and so of different clips.
+    tested = {
+        "mlp": _tested(results[0].classifiers, cell, folds, corpus),
+        "pcbm": _tested(results[0].heads.predictions, cell, [head], corpus),
+    }
+    rows = []
+    for kind, about in tested.items():
         for result in results:
-            predictions = result.classifiers if kind == "mlp" else result.heads.predictions
-            row = corpus.printed_row(result.source)
-            for model in predictions.table["model"].unique():
-                name, values = model.partition("|")[0], by_fold(predictions, model, task)
-                for metric in AVERAGES if kind == "mlp" else ("f1_pos",):
-                    printed = TABLE2.get((name, row), {}) if metric == papers_metric(name) else {}
-                    add(model, result.source.title, metric, values[metric].tolist(), printed.get(cell))
-        for (name, row), printed in TABLE2.items():
-            if name.startswith(kind) and corpus.printed and row not in corpus.printed_rows:
-                add(name, f"{row} (printed only)", papers_metric(name), None, printed[cell])
-    for trivial in (trivial for trivial in TRIVIAL if trivial["test"] == cell[1]):
-        ours = trivial_f1(tested["mlp"]["prevalence"], trivial["called"], trivial["average"])
-        beside = Printed(trivial["source"], trivial["printed"]) if corpus.printed else None
-        add(trivial["row"].lower(), NOTHING, trivial["average"], [ours], beside)
+            rows += _measured_rows(result, kind, cell, about)
+        for (model, backbone), printed in TABLE2.items():
+            if model.startswith(kind) and corpus.printed and backbone not in corpus.printed_rows:
+                row = _cell_row(None, printed[cell])
+                row |= {"model": model, "features": f"{backbone} (printed only)"}
+                rows.append(row | {"metric": papers_metric(model)} | about)
+    for trivial in TRIVIAL:
+        if trivial["test"] == cell[1]:
+            f1 = trivial_f1(tested["mlp"]["prevalence"], trivial["called"], trivial["average"])
+            printed = Printed(trivial["source"], trivial["printed"]) if corpus.printed else None
+            row = _cell_row([f1], printed)
+            row |= {"model": trivial["row"].lower(), "features": NOTHING}
+            rows.append(row | {"metric": trivial["average"]} | tested["mlp"])
+    return [{"train": cell[0], "test": cell[1]} | row for row in rows]
+
+
+def _tested(
+    predictions: stats.Predictions, cell: Cell, folds: Sequence[Fold], corpus: PaperCorpus
+) -> dict[str, float]:
+    """Count the clips that models of a kind are tested on in a cell, and those of them seen in training."""
+    table = predictions.table
+    labels = table[table["task"] == ">".join(cell)].drop_duplicates("clip_id")["label"]
+    in_training = [count_leaks(fold, corpus.clips)[0] for fold in folds]
+    return {
+        "n_test": len(labels),
+        "prevalence": float(labels.mean()),
+        "test_in_training_min": min(in_training),
+        "test_in_training_max": max(in_training),
+    }
+
+
+def _measured_rows(
+    result: PaperResults, kind: str, cell: Cell, about: Mapping[str, float]
+) -> list[dict[str, Any]]:
+    """List what is measured of a source's models of a kind, beside what is printed of them."""
+    predictions = result.classifiers if kind == "mlp" else result.heads.predictions
+    backbone = result.corpus.printed_row(result.source)
+    rows = []
+    for model in predictions.table["model"].unique():
+        name = model.partition("|")[0]
+        values = by_fold(predictions, model, ">".join(cell))
+        for metric in AVERAGES if kind == "mlp" else ("f1_pos",):
+            printed = None
+            if metric == papers_metric(name):
+                printed = TABLE2.get((name, backbone), {}).get(cell)
+            row = _cell_row(values[metric].tolist(), printed)
+            rows.append(row | {"model": model, "features": result.source.title, "metric": metric} | about)
     return rows
+
+
+def _cell_row(values: Sequence[float] | None, printed: Printed | None) -> dict[str, Any]:
+    """Make a row of a cell: what is measured in folds, None where nothing is, and what is printed."""
+    ours = ours_sd = mean = sd = stats.NAN
+    source = ""
+    if values:
+        ours = float(np.mean(values))
+    if values and len(values) > 1:
+        ours_sd = float(np.std(values))
+    if printed:
+        mean = printed.mean
+        sd = stats.NAN if printed.sd is None else printed.sd
+        source = printed.source
+    return {
+        # The columns of the data, in their order; those of the cell, the model and its clips are added.
+        "model": "",
+        "features": "",
+        "metric": "",
+        "ours": ours,
+        "ours_sd": ours_sd,
+        "n_folds": len(values or []),
+        "printed": mean,
+        "printed_sd": sd,
+        "printed_in": source,
+        # What the table shows in place of these numbers:
+        "_ours": NOTHING if values is None else mean_sd(values),
+        "_cell": str(printed or NOTHING),
+    }
 
 
 def by_fold(predictions: stats.Predictions, model: str, task: str) -> pd.DataFrame:
     """Compute both F1 of each fold of a model on a task."""
     table = predictions.table.assign(called=predictions.called)
     part = table[(table["model"] == model) & (table["task"] == task)]
-    return pd.DataFrame(
-        [
-            {name: f1(rows["label"].to_numpy(), rows["called"].to_numpy()) for name, f1 in AVERAGES.items()}
-            for _, rows in part.groupby("fold")
-        ]
-    )
+    rows = []
+    for _, fold in part.groupby("fold"):
+        labels = fold["label"].to_numpy()
+        called = fold["called"].to_numpy()
+        rows.append({name: f1(labels, called) for name, f1 in AVERAGES.items()})
+    return pd.DataFrame(rows)
 
 
 def _paper_block(
@@ -222,14 +284,15 @@ def _paper_block(
 def strict_report(results: Sequence[StrictResults]) -> Report:
     """Reproduce Table 2 under `strict`: pooled over movies, with intervals, against the baselines."""
     corpus = results[0].corpus
-    metrics = [
-        run.metrics.assign(features=result.source.title) for result in results for run in result.runs.values()
-    ]
-    summary, known = pd.concat(metrics, ignore_index=True), movie_knowledge(results)
-    rows = {cell: _strict_rows(results, summary, cell) for cell in CELLS}
-    compact = {cell: [row for row in own if _looks_or_trivial(row)] for cell, own in rows.items()}
+    metrics = []
+    for result in results:
+        metrics += [run.metrics.assign(features=result.source.title) for run in result.runs.values()]
+    summary = pd.concat(metrics, ignore_index=True)
+    known = movie_knowledge(results)
+    rows_of = {cell: _strict_rows(results, summary, cell) for cell in CELLS}
+    compact = {cell: list(filter(_looks_or_trivial, rows)) for cell, rows in rows_of.items()}
     first = next(iter(results[0].runs.values()))
-    missing = [
+    left_out = [
         f"{model_title(model)} left out: {why}" for model, why in first.record["models_left_out"].items()
     ]
     part = Part(
@@ -237,13 +300,13 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
         rows=summary.to_dict(orient="records"),
         blocks=[
             compact_block(compact),
-            *(_strict_block(summary, cell, own) for cell, own in rows.items()),
+            *(_strict_block(summary, cell, rows) for cell, rows in rows_of.items()),
             _knowledge_block(known),
         ],
         answers=best_rows(compact),
     )
     record = {"seed": results[0].seed, "models": first.record["models"], "movie_knowledge": records(known)}
-    return corpus.report("table2", [part], record, notes=missing)
+    return corpus.report("table2", [part], record, notes=left_out)
 
 
 def _looks_or_trivial(row: Mapping[str, Any]) -> bool:
@@ -258,18 +321,24 @@ def _strict_rows(results: Sequence[StrictResults], summary: pd.DataFrame, cell: 
     part = summary[summary["task"] == ">".join(cell)]
     rows: list[dict[str, Any]] = []
     for result in results:
-        own = part[part["features"] == result.source.title]
-        for name, metrics in own.groupby("model", sort=False):
-            model, looks = str(name), BUILTIN_MODELS[str(name)].looks_at_features
-            if not looks and result is not results[0]:
+        backbone = result.corpus.printed_row(result.source)
+        for name, table in part[part["features"] == result.source.title].groupby("model", sort=False):
+            model = str(name)
+            looks_at_features = BUILTIN_MODELS[model].looks_at_features
+            if not looks_at_features and result is not results[0]:
                 continue
-            by = metrics.set_index("metric").to_dict(orient="index")
-            metric, printed_row = papers_metric(model), result.corpus.printed_row(result.source)
-            row = {"model": model, "features": result.source.title if looks else NOTHING, "metric": metric}
-            row |= {shown: _shown(by[shown], wide) for shown, wide in SHOWN.items()}
-            printed = TABLE2.get((model, printed_row), {}).get(cell, NOTHING)
-            row |= {"ours": by[metric]["pooled"], "prevalence": by[metric]["prevalence"]}
-            rows.append(row | {"_cell": str(printed)})
+            metrics = table.set_index("metric").to_dict(orient="index")
+            metric = papers_metric(model)
+            row: dict[str, Any] = {
+                "model": model,
+                "features": result.source.title if looks_at_features else NOTHING,
+                "metric": metric,
+                "ours": metrics[metric]["pooled"],
+                "prevalence": metrics[metric]["prevalence"],
+                "_cell": str(TABLE2.get((model, backbone), {}).get(cell, NOTHING)),
+            }
+            row |= {shown: _shown(metrics[shown], with_interval) for shown, with_interval in SHOWN.items()}
+            rows.append(row)
     return rows
 
 
@@ -278,20 +347,24 @@ def _strict_block(summary: pd.DataFrame, cell: Cell, rows: Sequence[Mapping[str,
     chance = part.drop_duplicates("metric").set_index("metric")["pooled_chance"]
     levels = {metric: number(float(chance[metric])) for metric in SHOWN}
     first = part.iloc[0]
-    sizes = f"{first['n_clips']} test clips, prevalence {first['prevalence']:.3f}"
-    undefined = int(part.loc[part["metric"] == "within_movie_auc", "n_undefined"].iloc[0])
-    one_class = f"; movies of one class, not in within-movie AUC: {undefined}" if undefined else ""
+    note = (
+        f"{first['n_clips']} test clips, prevalence {first['prevalence']:.3f}; "
+        "no clip or movie is on two sides"
+    )
+    n_undefined = int(part.loc[part["metric"] == "within_movie_auc", "n_undefined"].iloc[0])
+    if n_undefined:
+        note += f"; movies of one class, not in within-movie AUC: {n_undefined}"
     return declared(
         cell_title(cell),
         ("table2", "strict"),
         [*rows, {"model": CHANCE, "features": NOTHING, **levels, "_cell": NOTHING}],
-        [f"{sizes}; no clip or movie is on two sides{one_class}"],
+        [note],
         writers={"model": model_title},
     )
 
 
-def _shown(row: Mapping[Any, Any], wide: bool) -> str:
-    if not wide:
+def _shown(row: Mapping[Any, Any], with_interval: bool) -> str:
+    if not with_interval:
         return number(row["pooled"])
     return interval(row["pooled"], row["pooled_low"], row["pooled_high"])
 
@@ -303,11 +376,12 @@ def movie_knowledge(results: Sequence[StrictResults]) -> pd.DataFrame:
     """
     rows = []
     for result, cell in product(results, CELLS):
-        task, run = ">".join(cell), stats.saved(result.runs[cell[0]])
+        task = ">".join(cell)
+        run = stats.saved(result.runs[cell[0]])
         compared = stats.compare(stats.side(run, "mlp", task), stats.side(run, "movie_prior", task)).metrics
         auc = compared.set_index("metric").loc["auc"]
-        kept = {name: auc[name] for name in ("difference", "low", "high", "p", "n_movies")}
-        rows.append({"features": result.source.title, "task": task, **kept})
+        columns = {name: auc[name] for name in ("difference", "low", "high", "p", "n_movies")}
+        rows.append({"features": result.source.title, "task": task, **columns})
     table = pd.DataFrame(rows).assign(p_holm=lambda known: stats.holm(known["p"]))
     return table.assign(told_apart=(table["p_holm"] < ALPHA) & (table["difference"] > 0))
 

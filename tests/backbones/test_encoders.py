@@ -350,6 +350,7 @@ def test_attention_is_what_the_class_supports(folders):
     assert made == {kind: "eager" if kind in eager else "sdpa" for kind in CONFIGS}
 
 
+@pytest.mark.long
 @without_gradients
 @pytest.mark.parametrize("kind", ["clip", "dinov2", "siglip", "vivit", "xclip"])
 def test_nothing_breaks_the_graph_of_a_network_that_is_compiled(folders, kind):
@@ -481,6 +482,7 @@ GFLOP = {
 """Of a clip or picture by the class's own configuration; DINOv3's is that of ViT-B."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", GFLOP)
 def test_the_work_of_a_clip_is_that_of_the_published_network(kind):
     own = {"dinov3_vit": {"hidden_size": 768, "intermediate_size": 3072, "num_hidden_layers": 12,

@@ -80,6 +80,7 @@ def test_patches_side_by_side_are_one_product(how, replaced):
     torch.testing.assert_close(network(pixels), before, rtol=0, atol=float(1e-6 * before.abs().max()))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("make", [vivit, clip])
 @without_gradients
 def test_a_compiled_network_s_attention_has_no_mask(make):

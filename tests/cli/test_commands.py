@@ -14,7 +14,7 @@ from tests.cli.table import rows
 from tests.cli.walk import all_commands
 from tests.private import WORDS, files_below, marked
 
-SLOW = {"networks", "zoo"}
+SLOW = {"networks", "papers", "zoo"}
 PRINTING = ("film export", "film next", "film report")
 """Commands that print the path of what they wrote, or how much it is."""
 

@@ -41,6 +41,7 @@ def test_the_order_of_items_and_the_workers_who_toss_coins_are_found():
     assert np.array_equal(found.strength, again.strength)
 
 
+@pytest.mark.long  # simulates
 def test_intervals_of_few_items_hold_strengths_and_ranks():
     strength_holds, rank_holds = [], []
     for seed in range(12):

@@ -49,6 +49,7 @@ def test_the_planted_rate_is_held_as_often_as_said_by_good_useless_and_wrong_mod
     assert widths[-1] == pytest.approx(widths[0], rel=0.05)
 
 
+@pytest.mark.long  # simulates
 def test_a_planted_difference_and_a_planted_trend_are_held():
     held = []
     for seed in range(200):

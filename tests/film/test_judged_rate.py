@@ -173,6 +173,7 @@ def drawn_and_judged(seconds, y, p, n):
     return np.mean(held), np.mean(width), np.mean(errors)
 
 
+@pytest.mark.long  # simulates
 @pytest.mark.parametrize("n", [30, 60])
 def test_it_covers_where_positive_rows_are_longer_and_where_one_in_twenty_is_very_long(n):
     """Rows drawn with equal chances cover .87 to .91."""
@@ -187,6 +188,7 @@ def test_it_covers_where_positive_rows_are_longer_and_where_one_in_twenty_is_ver
     assert width < 0.3
 
 
+@pytest.mark.long  # simulates
 def test_the_interval_of_kappa_knows_that_rare_calls_tell_little():
     marked = np.arange(20) < 2
     none = kappa_interval(marked, np.zeros(20, np.bool_))  # whatever window is left out: 0

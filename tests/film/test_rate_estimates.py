@@ -97,13 +97,14 @@ def coverages(n_windows, n):
     return [hypergeom(n_windows, k, n).pmf(np.arange(n + 1)) @ holds[k] for k in shares]
 
 
-@pytest.mark.parametrize("n_windows", [40, 130])
+@pytest.mark.parametrize("n_windows", [40, pytest.param(130, marks=pytest.mark.long)])
 def test_no_share_is_held_less_often_than_stated_however_few_are_judged(n_windows):
     """Of 10 of 130 windows alike a score interval holds the share .4 in .912 of draws."""
     for n in (3, 5, 7, 9, 10, 12, 15, 20, 25, 30):
         assert min(coverages(n_windows, n)) >= 0.93, n
 
 
+@pytest.mark.long  # simulates
 @pytest.mark.parametrize("model", [0.0, 1.0, -1.0])
 def test_a_model_leaves_what_a_few_judgements_hold(model):
     """Where the judge marks .4 of 130 windows, and judged 10; 3,000 draws leave it uncertain by .005."""
@@ -145,6 +146,7 @@ def held(world, n_windows, n_judged, model, n_films=25, n_draws=20):
     return np.mean(holds)
 
 
+@pytest.mark.long  # simulates
 @pytest.mark.parametrize("world", WORLDS)
 @pytest.mark.parametrize("part", [0.3, 0.85])
 def test_the_interval_holds_where_content_goes_with_the_label_and_most_is_judged(world, part):

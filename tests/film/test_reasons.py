@@ -119,8 +119,16 @@ def test_what_is_seen_is_what_reaches_its_own_threshold(seed):
         assert segment["present"] == ";".join(seen[:3])
 
 
-def test_a_passage_has_one_number_by_time_in_every_file_page_and_list(film, kind):
-    every = film.segments()
+@pytest.fixture(scope="module")
+def lists(film):
+    """The passages of the film by how many are asked for; None where nothing is said."""
+    numbers = {None: film.segments()} | {top: film.segments(top=top) for top in (0, 20, 25)}
+    n_reaching = int(numbers[None]["reaches"].sum())
+    return numbers | {n_reaching + 2: film.segments(top=n_reaching + 2)}
+
+
+def test_a_passage_has_one_number_by_time_in_every_list_in_the_file_and_on_the_page(film, lists):
+    every = lists[None]
     reaching = every[every["reaches"] == 1].sort_values("start_s")
     assert reaching["number"].tolist() == [str(n) for n in range(1, len(reaching) + 1)]
     weak = every[every["reaches"] == 0].sort_values("start_s")
@@ -128,22 +136,25 @@ def test_a_passage_has_one_number_by_time_in_every_file_page_and_list(film, kind
     number_of = dict(zip(every["start_s"], every["number"], strict=True))
     written = pd.read_csv(io.BytesIO(files_of(film)["segments.csv"]), dtype={"number": str})
     assert dict(zip(written["start_s"], written["number"], strict=True)) == number_of
-    for top in (0, len(reaching) + 2, 20, 25):
-        listed = film.segments(top=top)
+    for listed in lists.values():
         some = dict(zip(listed["start_s"], listed["number"], strict=True))
         assert {start: some[start] for start in some if start in number_of}.items() <= number_of.items()
         assert len(set(some.values())) == len(some)
-        for span in collect(film, kind, tiers=["segments"], top=top).tiers[0].spans:
-            assert span.number == some[span.start_s]
-            assert span.text.startswith(f"{span.number}. ")
     cards = re.findall(r'<li class="card".*?</li>', film_page([film]), re.DOTALL)
     for card in cards:
         start = float(re.search(r'data-t="([\d.]+)"', card)[1])
         assert f'aria-hidden="true">{number_of[start]}</span>' in card
 
 
-def test_exports_hold_the_passages_that_reach_and_top_adds_others_marked(film, kind):
-    reaching = film.segments(top=0)
+def test_an_export_has_the_number_of_each_passage(film, lists, kind):
+    number_of = dict(zip(lists[25]["start_s"], lists[25]["number"], strict=True))
+    for span in collect(film, kind, tiers=["segments"], top=25).tiers[0].spans:
+        assert span.number == number_of[span.start_s]
+        assert span.text.startswith(f"{span.number}. ")
+
+
+def test_exports_hold_the_passages_that_reach_and_top_adds_others_marked(film, lists, kind):
+    reaching = lists[0]
     assert reaching["reaches"].all()
     spans = collect(film, kind, tiers=["segments"]).tiers[0].spans
     assert sorted(span.rank for span in spans) == reaching["rank"].tolist()
@@ -178,20 +189,33 @@ def test_a_film_without_a_passage_gives_a_valid_empty_file_and_one_line(kind, wh
 # ---------------------------------------------------------------------------
 
 
-def test_credits_have_no_line_no_strip_no_segment_and_no_export(kind):
-    film = invented_film(unlike=(), **SMALL)
+@pytest.fixture(scope="module")
+def rolling_film():
+    """A film whose credits have probabilities, which count for nothing."""
+    return invented_film(unlike=(), **SMALL)
+
+
+def start_of_credits(film):
     rows = film.rows()
-    rolling = has_flag(rows, "credits")
-    begin = rows.loc[rolling, "start_s"].min()
-    page = film_page([film])
+    return rows.loc[has_flag(rows, "credits"), "start_s"].min()
+
+
+def test_credits_have_no_line_no_strip_and_no_segment(rolling_film):
+    rolling = has_flag(rolling_film.rows(), "credits")
+    begin = start_of_credits(rolling_film)
+    page = film_page([rolling_film])
     corners = drawn(re.search(r'<path class="line" d="([^"]*)"', page)[1])
     assert max(x for x, _ in corners) == round(10 * begin)
     data = json.loads(re.search('class="data">(.*?)</script>', page, re.DOTALL)[1])
     for values in (data["p"], data["l"], data["h"], *data["c"]):
         assert {value for value, there in zip(values, rolling, strict=True) if there} == {-1}
     assert 'fill="url(#f1-nothing)"' in page
-    assert film.segments()["end_s"].max() <= begin
-    for tier in collect(film, kind, tiers=KINDS, top=20).tiers:
+    assert rolling_film.segments()["end_s"].max() <= begin
+
+
+def test_credits_are_in_no_export(rolling_film, kind):
+    begin = start_of_credits(rolling_film)
+    for tier in collect(rolling_film, kind, tiers=KINDS, top=20).tiers:
         assert tier.kind == "shots" or all(span.end_s <= begin for span in tier.spans)
 
 

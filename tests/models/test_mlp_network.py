@@ -74,6 +74,7 @@ def test_logits_loss_and_gradient_equal_autograd(batch, network):
     np.testing.assert_allclose(gradient_of(parameters, X, y, network), gradient, atol=1e-12)
 
 
+@pytest.mark.long
 def test_six_hundred_steps_of_adam_follow_torch_to_1e_6():
     """Long enough for the sums to be brought back to scale twice."""
     rng = np.random.default_rng(2)

@@ -83,6 +83,7 @@ def test_scores_that_fall_with_the_label_tell_nothing_and_every_clip_has_the_fil
     np.testing.assert_allclose(found.probability([-5.0, 0.0, 5.0]), y.mean(), atol=0.03)
 
 
+@pytest.mark.long  # simulates
 def test_noise_of_a_few_clips_gives_every_clip_about_the_share_of_the_films():
     rng = np.random.default_rng(0)
     y, movies = np.tile([0, 1], 4), np.repeat(np.arange(4), 2)

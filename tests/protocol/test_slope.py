@@ -67,6 +67,7 @@ def test_equal_scores_have_no_slope():
     assert SlopeLikelihood.of_scores(flat).posterior().quantiles([0.1, 0.9]).tolist() == [0.0, 0.0]
 
 
+@pytest.mark.long  # simulates
 def test_noise_seldom_looks_like_skill():
     seeming = [
         SlopeLikelihood.of_scores(planted(0.0, n_films, n_clips, seed)).posterior().p_skilled >= 0.9

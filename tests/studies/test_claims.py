@@ -9,7 +9,7 @@ import pytest
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import Clip, Manifest, write_manifest
-from obygaze_studies.claims import measures
+from obygaze_studies.claims import measures, nulls
 from obygaze_studies.claims.claims_report import (
     CLAIMS,
     CONSTANT,
@@ -138,7 +138,9 @@ def test_the_least_sure_is_the_one_without_an_interval_whoever_comes_first():
     assert np.isnan(measures.lowest([many, none]).p)
 
 
-def test_segments_of_annotators_who_never_used_a_level_decide_nothing(segments, tmp_path):
+@pytest.mark.long  # of the whole corpus
+def test_segments_of_annotators_who_never_used_a_level_decide_nothing(segments, tmp_path, monkeypatch):
+    monkeypatch.setattr(nulls, "N_DRAWS", 20)
     for kept in ({"EN", "HN", "NS"}, {"EN"}):
         clips = segments.with_clips(clip for clip in segments if clip.level in kept)
         write_manifest(clips, tmp_path / "part.csv")
@@ -245,7 +247,9 @@ def test_sentences_on_the_camera_are_listed_with_what_would_decide_them():
 # ---------------------------------------------------------------------------
 
 
-def test_every_part_names_its_null_and_its_measure_has_that_one(files):
+@pytest.mark.long  # of the whole corpus
+def test_every_part_names_its_null_and_its_measure_has_that_one(files, monkeypatch):
+    monkeypatch.setattr(measures, "N_PERMUTATIONS", 20)
     found = {}
     for claim in CLAIMS:
         if claim.needs in {"obygaze12", "mobygaze", "words", "printed"}:
@@ -329,6 +333,7 @@ def of_films(values, null):
     return replace(measures.over_units(values, "films"), null=null)
 
 
+@pytest.mark.long  # simulates
 def test_films_whose_signs_are_of_chance_and_planted_differences_seldom_hold():
     """One draw in twenty, at most, of data in which the sentence is untrue by construction."""
     rng = np.random.default_rng(0)

@@ -306,7 +306,11 @@ def read_parts(
         film has no part.
     """
     only = movies[0] if movies is not None and len(movies) == 1 else None
-    needed = ("movie",) * (only is None) + ("start_s", "end_s") + ("flags",) * flagged
+    needed = ["start_s", "end_s"]
+    if only is None:
+        needed.insert(0, "movie")
+    if flagged:
+        needed.append("flags")
     table = read_table(path, needed)
     problems = table.problems
     if movies is None:

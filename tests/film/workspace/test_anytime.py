@@ -7,6 +7,7 @@ from obygaze_film.cells import Cells
 from obygaze_film.workspace.anytime import STAKES, anytime_interval
 
 
+@pytest.mark.long  # simulates
 @pytest.mark.parametrize(("share", "is_useful"), [(0.05, True), (0.2, False), (0.5, True)])
 def test_the_interval_at_any_time_holds_the_share_at_every_time(share, is_useful):
     """At all of 40 judgements together at least .95; fixed seeds. It narrows as judgements come."""

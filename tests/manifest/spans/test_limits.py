@@ -30,6 +30,12 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the parent watc
 SRT = "1\n00:00:01,000 --> 00:00:02,000\nHello\n"
 
 
+@pytest.fixture(autouse=True)
+def _children(monkeypatch):
+    """Read in children, which other tests do without."""
+    monkeypatch.setitem(apart._state, "is child", False)
+
+
 @pytest.fixture(scope="module", params=["a fork", "a new Python"])
 def kind(request):
     """What a child is: of a module's scope, so that forks come before there are other threads."""

@@ -10,6 +10,8 @@ from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import import_spans
 from tests.manifest.spans.many_records import FILES
 
+pytestmark = [pytest.mark.long, pytest.mark.nightly]
+
 RECORDS = 500
 MOST_RATIO = 3.0
 """Of the time for four times as many records to that for twice as many; 4 is quadratic, 2 is linear."""

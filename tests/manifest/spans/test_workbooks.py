@@ -220,8 +220,8 @@ def test_a_sheet_outside_of_its_usual_folder_is_looked_at_too(read):
 
 
 def test_many_errors_in_a_sheet_take_time_in_proportion(read):
-    rows = "".join(f'<row r="{n}"><c r="A{n}" t="e"><v>#N/A</v></c></row>' for n in range(4, 40_000))
+    rows = "".join(f'<row r="{n}"><c r="A{n}" t="e"><v>#N/A</v></c></row>' for n in range(4, 10_000))
     start = time.process_time()
     with suppress(ManifestError):
         read({"a.xlsx": packed(patched(BOOK, ("</sheetData>", f"{rows}</sheetData>")))})
-    assert time.process_time() - start < 10
+    assert time.process_time() - start < 3

@@ -40,6 +40,7 @@ def planted(seed, spread, share):
     return y, at, dict(zip(cells, truth, strict=True))
 
 
+@pytest.mark.long  # simulates
 @pytest.mark.parametrize("share", [False, True])
 @pytest.mark.parametrize("spread", [0.1, 0.5])
 def test_intervals_hold_and_estimates_are_nearer_than_means(spread, share):
@@ -55,6 +56,7 @@ def test_intervals_hold_and_estimates_are_nearer_than_means(spread, share):
     assert np.mean(own) < np.mean(raw)
 
 
+@pytest.mark.long  # simulates
 def test_intervals_hold_where_few_cells_have_two_items():
     """How far the items of a cell differ is known by two degrees of freedom then."""
     rng, held = np.random.default_rng(0), []
