@@ -160,7 +160,7 @@ def plan_reduction(group: Group, rule: TokenRule) -> ReductionPlan:
             f"but {', '.join(group.arrays)}"
         )
     _, n_tokens, width = group.shape("tokens")
-    stored = group.shape("frames")[1] if "frames" in group.arrays else None
+    stored = group.shape("frames")[1] if "frames" in group.arrays and not group.ragged else None
     steps = rule.n if rule.take == "mean" and rule.n else stored
     first, known = 0, None
     if steps is not None and steps <= n_tokens and n_tokens % steps <= 1:
@@ -279,15 +279,14 @@ class ReducedTokens:
         NaN where the store does not tell the tokens' time steps.
         """
         n_steps, (n_vectors, width) = self.plan.n_steps, self.plan.shape
-        times = self.group.time_s[rows]
-        if n_steps is None or times.shape[1] % n_steps:
+        if n_steps is None or self.group.ragged or self.group.n_frames % n_steps:
             return np.full((len(rows), n_vectors), np.nan)
         places = self._filled(
             np.empty((len(rows), n_vectors), "<i4"), rows, 4 * n_vectors * width + CRC_BYTES
         )
         if ((places < 0) | (places >= n_steps)).any():
             raise DatasetError(f"{self.path} is damaged (a time step that is none): {ANEW}")
-        steps = times.reshape(len(rows), n_steps, -1).mean(axis=2)
+        steps = self.group.time_s[rows].reshape(len(rows), n_steps, -1).mean(axis=2)
         return np.take_along_axis(steps, places.astype(np.intp), axis=1)
 
     def _filled(self, array: NDArray[Any], rows: NDArray[np.intp], after: int) -> NDArray[Any]:

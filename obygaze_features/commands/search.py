@@ -152,7 +152,7 @@ def _like_file(
     network: dict[str, Any] = {}
     if source:
         network = {"weights": source, "compute": backbones.Compute(device)}
-    loaded = of.load_backbone(name, group.n_frames, **network)
+    loaded = of.load_backbone(name, group.n_frames or None, **network)
     with tempfile.TemporaryDirectory() as folder:
         clips = of.Manifest((of.Clip("file", "file", str(path.absolute())),), Path(folder))
         extracted = of.extract(

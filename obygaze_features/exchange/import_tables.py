@@ -163,7 +163,7 @@ def _columns(
     asked: Asked,
     *,
     kind_of: Callable[[str], ColumnKind],
-    numbers: Callable[[str], NDArray[Any]],
+    numbers: Callable[[str], Any],
 ) -> FileContent:
     """Take a column of ids and columns of numbers, or one of vectors, which `numbers` makes of a column."""
     labels, column = ids_of(path, header, asked.ids, column_of)
@@ -237,7 +237,7 @@ def parquet_rows(path: Path, asked: Asked) -> Iterator[FileContent]:
         plain = (pa.types.is_floating, pa.types.is_integer, pa.types.is_boolean, pa.types.is_decimal)
         return "list" if is_list(kind) else "number" if any(fits(kind) for fits in plain) else "other"
 
-    def numbers(name: str) -> NDArray[Any]:
+    def numbers(name: str) -> Any:
         values, shape = read(name), [-1]
         lengths: NDArray[Any] | None = None
         while is_list(values.type):

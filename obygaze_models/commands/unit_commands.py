@@ -208,9 +208,10 @@ def _frames(
 
     rows = np.flatnonzero(group.usable)
     times = np.full((len(rows), 1), np.nan)  # nobody knows which tokens are of one time
-    if "frames" in group.arrays:
+    if "frames" in group.arrays and not (group.ragged and features == "tokens"):
         times = frame_times(group, rows)
-    n_each, n_first = divmod(group.shape(features)[1], times.shape[1])
+    n_vectors = times.shape[1] if group.is_ragged(features) else group.shape(features)[1]
+    n_each, n_first = divmod(n_vectors, times.shape[1])
     frame_of = np.maximum(places - n_first, 0) // n_each
     strongest = np.argsort(-values, axis=0, kind="stable")[:N_FRAMES]
     texts = []

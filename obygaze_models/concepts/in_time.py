@@ -203,14 +203,31 @@ def _scaled(directions: NDArray[np.float64], covariance: NDArray[np.float64]) ->
 
 
 def summaries(scores: Floats) -> NDArray[np.float64]:
-    """Compute presences and positions [N, 2 K] of frames' scores [N, F, K]; absent frames are NaN."""
+    """Compute presences and positions [N, 2 K] of frames' scores [N, F, K]; absent frames are NaN.
+
+    Positions are among the frames that a clip has, from -0.5 at its first to 0.5 at its last.
+    """
     wide = scores.astype(np.float64)
     there = ~np.isnan(wide)
     wide = np.where(there, wide, -np.inf)
-    n_frames = wide.shape[1]
-    place = np.linspace(-0.5, 0.5, n_frames) if n_frames > 1 else np.zeros(1)
     present = (logsumexp(PRESENCE * wide, axis=1) - np.log(there.sum(axis=1))) / PRESENCE
-    return np.hstack([present, np.einsum("nfk,f->nk", softmax(POSITION * wide, axis=1), place)])
+    shares = softmax(POSITION * wide, axis=1)
+    if there.all():
+        return np.hstack([present, np.einsum("nfk,f->nk", shares, _places(wide.shape[1]))])
+    return np.hstack([present, np.einsum("nfk,nf->nk", shares, _places_among(there.any(axis=2)))])
+
+
+def _places(n_frames: int) -> NDArray[np.float64]:
+    """Return the positions of frames in a clip [F]."""
+    return np.linspace(-0.5, 0.5, n_frames) if n_frames > 1 else np.zeros(n_frames)
+
+
+def _places_among(there: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Return the positions of frames [N, F] among those of their clips that are there; 0 of others."""
+    places = np.zeros(there.shape)
+    for clip, own in zip(there, places, strict=True):
+        own[clip] = _places(int(clip.sum()))
+    return places
 
 
 @dataclass(eq=False, repr=False)

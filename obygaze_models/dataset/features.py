@@ -1,7 +1,8 @@
 """Find and read the features of one backbone in a store."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import takewhile
+from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
@@ -9,10 +10,23 @@ from numpy.typing import NDArray
 
 from obygaze_features.store import Group, Store
 from obygaze_features.store.format import FEATURE_ARRAYS
+from obygaze_features.store.group import rows_of
 from obygaze_models.errors import DatasetError
 
 Features = Literal["pooled", "frames", "tokens"]
-Pool = Literal["max", "mean"]
+Pool = Literal["max", "mean", "first", "last"]
+"""How a clip's frames or tokens become one vector."""
+
+REDUCE: Mapping[Pool, Callable[[NDArray[np.float32]], NDArray[np.float32]]] = MappingProxyType(
+    {
+        "max": lambda frames: np.max(frames, axis=-2),
+        "mean": lambda frames: np.mean(frames, axis=-2),
+        "first": lambda frames: frames[..., 0, :],
+        "last": lambda frames: frames[..., -1, :],
+    }
+)
+"""What makes one vector [..., D] of a clip's frames [..., T, D]."""
+
 ARRAYS: tuple[Features, ...] = FEATURE_ARRAYS  # type: ignore[assignment]  # Features names the same
 
 
@@ -69,11 +83,39 @@ def lengths_of(store: Store, rows: Sequence[int]) -> NDArray[np.float64] | None:
 
 
 def read_array(group: Group, array: str, rows: NDArray[np.intp]) -> NDArray[Any]:
-    """Read some rows of an array [N, ...], block by block, so that it is in memory once."""
+    """Read some rows of an array [N, ...], block by block, so that it is in memory once.
+
+    Where clips have frames of any number it is [N, T, D], T of the longest; NaN where a clip has fewer.
+    """
+    if group.is_ragged(array):
+        return read_padded(group, array, rows)
     values = np.empty((len(rows), *group.shape(array)[1:]), group.dtype(array))
     for start, block in group.blocks(array):
         here = np.flatnonzero((rows >= start) & (rows < start + len(block)))
         values[here] = block[rows[here] - start]
+    return values
+
+
+def read_padded(
+    group: Group, array: str, rows: NDArray[np.intp], n_frames: int | None = None
+) -> NDArray[Any]:
+    """Read the frames of some clips in a ragged array [N, T, D], NaN where a clip has fewer than T.
+
+    Models of frames leave out what is NaN, as with padding by hand and a mask.
+
+    Parameters
+    ----------
+    rows
+        Rows of the clips [N], in any order.
+    n_frames
+        T; None for that of the longest of them.
+    """
+    longest = int(group.row_size[rows].max(initial=1)) if n_frames is None else n_frames
+    width = group.shape(array)[1:]
+    values = np.full((len(rows), longest, *width), np.nan, group.dtype(array))
+    order = np.argsort(rows, kind="stable")
+    for place, frames in zip(order.tolist(), rows_of(group, array, rows[order].tolist()), strict=True):
+        values[place, : len(frames)] = frames
     return values
 
 
@@ -91,11 +133,13 @@ def read_features(group: Group, array: Features, pool: Pool, rows: NDArray[np.in
         X = np.ascontiguousarray(np.concatenate(vectors)[rows - starts[0]], dtype=np.float32)
     elif array == "pooled":
         X = np.ascontiguousarray(group.pooled()[rows], dtype=np.float32)
+    elif group.is_ragged(array):
+        X = np.empty((len(rows), group.shape(array)[1]), np.float32)
+        order = np.argsort(rows, kind="stable")
+        for place, frames in zip(order.tolist(), rows_of(group, array, rows[order].tolist()), strict=True):
+            X[place] = REDUCE[pool](frames.astype(np.float32))
     else:
-        reduced = []
-        for _, block in group.blocks(array):
-            wide = block.astype(np.float32)
-            reduced.append(wide.max(axis=1) if pool == "max" else wide.mean(axis=1))
+        reduced = [REDUCE[pool](block.astype(np.float32)) for _, block in group.blocks(array)]
         X = np.ascontiguousarray(np.concatenate(reduced)[rows])
     bad = ~np.isfinite(X).all(axis=1)
     if bad.any():
@@ -110,7 +154,8 @@ def read_features(group: Group, array: Features, pool: Pool, rows: NDArray[np.in
 class StoredClips:
     """Frames or tokens of clips [N, T, D], read from a store clip by clip as they are asked for.
 
-    An index of several clips gives those, still unread; `numpy.asarray` reads them.
+    An index of several clips gives those, still unread; `numpy.asarray` reads them. Where clips have frames
+    of any number, T is that of the longest of all, and NaN stands where a clip has fewer.
 
     Parameters
     ----------
@@ -118,11 +163,19 @@ class StoredClips:
     array : {"frames", "tokens"}
     rows : ndarray of int, shape [N]
         Of the clips in the store.
+    n_frames : int, optional
+        T of a ragged array; by default that of the longest of the clips.
     """
 
-    def __init__(self, group: Group, array: str, rows: NDArray[np.intp]) -> None:
+    def __init__(self, group: Group, array: str, rows: NDArray[np.intp], n_frames: int | None = None) -> None:
         self.group, self.array, self.rows = group, array, rows
-        self.shape = (len(rows), *group.shape(array)[1:])
+        self.n_frames = n_frames
+        sizes = group.shape(array)[1:]
+        if group.is_ragged(array):
+            if n_frames is None:
+                self.n_frames = int(group.row_size[rows].max(initial=1))
+            sizes = (int(self.n_frames or 1), *sizes)
+        self.shape = (len(rows), *sizes)
         self.dtype = group.dtype(array)
         self.ndim = len(self.shape)
 
@@ -130,11 +183,14 @@ class StoredClips:
         return len(self.rows)
 
     def __getitem__(self, places: slice | NDArray[Any]) -> "StoredClips":
-        return StoredClips(self.group, self.array, self.rows[places])
+        return StoredClips(self.group, self.array, self.rows[places], self.n_frames)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         """Read the clips [N, T, D]."""
         del copy
+        if self.group.is_ragged(self.array):
+            padded = read_padded(self.group, self.array, self.rows, self.n_frames)
+            return padded if dtype is None else padded.astype(dtype)
         values = np.empty(self.shape, self.dtype if dtype is None else dtype)
         for place, row in enumerate(self.rows.tolist()):
             values[place] = self.group.read(self.group.clip_ids[row], self.array)

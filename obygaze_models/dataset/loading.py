@@ -57,7 +57,7 @@ def load_dataset(
         The store's group; may be left out when there is one only. Of several stores one each.
     features : {"pooled", "frames", "tokens"}, optional
         The array to make vectors of; by default the first of them that is stored.
-    pool : {"max", "mean"}
+    pool : {"max", "mean", "first", "last"}
         How frames or tokens become one vector. The maximum of each feature over time is what the paper's
         adaptive max pooling to length 1 takes.
     unlabelled : bool

@@ -111,7 +111,7 @@ class Input(TypedDict):
     name: SomeText
     backbone: SomeText
     features: Annotated[str, one_of(*FEATURE_ARRAYS)]
-    pool: Annotated[str, one_of("max", "mean", "as stored")]
+    pool: Annotated[str, one_of("max", "mean", "first", "last", "as stored")]
     n_features: Count
     provenance: Object
     provenance_sha256: Hex64
@@ -135,7 +135,7 @@ class Sources(Struct, frozen=True, kw_only=True):
 
     backbone: SomeText
     features: Annotated[str, one_of(*FEATURE_ARRAYS)]
-    pool: Annotated[str, one_of("max", "mean", "as stored", "none")]
+    pool: Annotated[str, one_of("max", "mean", "first", "last", "as stored", "none")]
     n_features: Count
     provenance: Object
     provenance_sha256: Hex64

@@ -22,6 +22,7 @@ from obygaze_features.store.records import StoredClip
 from obygaze_features.store.store import locate
 from obygaze_models.concepts.bottleneck import ConceptBottleneck
 from obygaze_models.concepts.in_time import ConceptsInTime
+from obygaze_models.dataset.features import read_padded
 from obygaze_models.errors import ModelError
 from obygaze_models.evaluation.predictions import records
 from obygaze_models.models.attention import AttentionPooling
@@ -337,7 +338,12 @@ def reads_frames(model: Model, store: Store) -> bool:
 
 
 def frame_times(group: Group, rows: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Return the time of each vector of `frames` in seconds [N, F]; a tubelet has its frames' mean time."""
+    """Return the time of each vector of `frames` in seconds [N, F]; a tubelet has its frames' mean time.
+
+    Where clips have frames of any number, F is that of the longest, and NaN stands where a clip has fewer.
+    """
+    if group.ragged:
+        return read_padded(group, "time_s", rows)
     n_vectors = group.shape("frames")[1]
     return np.asarray(group.time_s[rows].reshape(len(rows), n_vectors, -1).mean(axis=2))
 
@@ -352,7 +358,7 @@ def frames_of(model: Model, store: Store, rows: NDArray[np.intp]) -> pd.DataFram
     """
     times, vectors = _read_frames(model, store, rows)
     blocks = [
-        _of_clip(model, store.clips[row], frames, moments)
+        _of_clip(model, store.clips[row], frames, moments[: len(frames)])
         for row, frames, moments in zip(rows.tolist(), vectors, times, strict=True)
     ]
     none = pd.DataFrame(columns=[name for name in FRAME_COLUMNS if name != "flags"])

@@ -10,7 +10,15 @@ from numpy.typing import NDArray
 from obygaze_features.screen import Progress
 from obygaze_features.store import Group, Store, same_numerics
 from obygaze_features.store.records import StoredClip
-from obygaze_models.dataset.features import Features, Pool, StoredClips, read_array, read_features, unusable
+from obygaze_models.dataset.features import (
+    REDUCE,
+    Features,
+    Pool,
+    StoredClips,
+    read_array,
+    read_features,
+    unusable,
+)
 from obygaze_models.errors import ModelError
 from obygaze_models.persistence.card import Card, Input
 from obygaze_models.reduction import TokenRule, reduce_tokens
@@ -170,7 +178,9 @@ def _read_input(reads: Input, store: Store, rows: NDArray[np.intp]) -> NDArray[A
     array: Features = reads["features"]  # type: ignore[assignment]  # the card's rule allows these words alone
     if reads["pool"] == "none":
         return read_array(group, array, rows)
-    pool: Pool = "mean" if reads["pool"] == "mean" else "max"
+    pool: Pool = "max"  # "as stored" of vectors, which are not pooled
+    if reads["pool"] in REDUCE:
+        pool = reads["pool"]  # type: ignore[assignment]  # one of its keys
     return read_features(group, array, pool, rows)
 
 

@@ -116,7 +116,10 @@ def test_presence_and_position_of_frames():
     presence, position = summaries(scores)[0]
     assert presence == pytest.approx(9 - np.log(5) / 2)
     assert position == pytest.approx(0.5)
-    assert summaries(np.array([[[2.0], [np.nan]]]))[0].tolist() == [2.0, -0.5]
+    # Frames that a clip lacks of the longest change nothing: the last that is there is its end.
+    assert summaries(np.array([[[2.0], [np.nan]]])).tolist() == summaries(np.array([[[2.0]]])).tolist()
+    absent = np.concatenate([scores, np.full((1, 3, 1), np.nan)], axis=1)
+    np.testing.assert_allclose(summaries(absent), summaries(scores))
     assert summaries(np.array([[[2.0]]]))[0].tolist() == [2.0, 0.0]
 
 
