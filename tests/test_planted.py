@@ -33,7 +33,7 @@ SLOW = {
     "units-cost",
     *RELEASED,
 }
-"""Rows whose films move or sound, that train networks, fit models in many worlds, or read released data: seconds of CPU."""
+"""Rows whose films move or sound, that train networks, fit models in many worlds, or read released data."""
 
 
 NETWORKS = {"motif", "units-cost"}
