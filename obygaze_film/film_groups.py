@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -97,7 +97,8 @@ class FilmComparison:
     groups : DataFrame
         A row for each group: `group`, `n_films`, `n_judged` (films), `judges`, `n_windows` (judged), `value`,
         `low`, `high`, `worth` (judged windows that would be needed without the model), `expected` (by the
-        model alone) and `reason`: why there is no value.
+        model alone, mean of the `n_expected` films of which it has a share) and `reason`: why there is no
+        value.
     changes : DataFrame
         A row for every two groups with a value, and for the trend, by ten years or by 1 of another column:
         `change`, `n_films`, `n_judged`, `judges`, `value`, `low`, `high`, `reason` and `note`: on how few
@@ -156,38 +157,58 @@ def match_rows(
     table = read_table(path, (), any_of=KEYS, known=KNOWN)
     key = next(name for name in KEYS if name in table.columns)
     rows: dict[str, TableRow] = {}
-    unmatched, texts, undated = [], [], []
+    unmatched: list[str] = []
+    texts: list[str] = []
+    undated: list[str] = []
     for row in table.checked():
         for column, cell in row.cells.items():
             if wrong := unsuitable(cell, lines=True) or unsuitable(column):
                 table.problems.add(row.line, f"{cell!r:.80} {wrong}", column)
     for row in table.pointed([name for name in table.columns if name not in KEYS]).checked():
         try:
-            movie, told = _film_of(row, titles, years or {})
+            match = _film_of(row, titles, years or {})
         except ManifestError as error:
             raise FilmError(f"{path}: line {row.line}, column {key}: {error}") from None
-        if movie is None:
-            unmatched.append(told)
+        if not match.movie:
+            unmatched.append(match.title)
             texts.append(row.cells[key].strip())
-        elif movie in rows:
-            raise FilmError(f"{path}: line {row.line}, column {key}: film {movie} has a row already")
-        else:
-            year, written = _year(row), row.cells.get("year", "").strip()
-            if written and math.isnan(year):
-                raise FilmError(
-                    f"{path}: line {row.line}, column year: {written!r} is no year: write four digits, or "
-                    "leave it empty"
-                )
-            rows[movie] = replace(row, cells={**row.cells, "year": f"{year:g}"}) if written else row
-            undated += [told] * bool(told)
+            continue
+        if match.movie in rows:
+            raise FilmError(f"{path}: line {row.line}, column {key}: film {match.movie} has a row already")
+        rows[match.movie] = _with_year(row, path)
+        if match.title:
+            undated.append(match.title)
     absent = [movie for movie in titles if movie not in rows]
-    ids = absent if key == KEYS[0] else ()
-    known = ((titles[movie], (years or {}).get(movie)) for movie in absent)
-    dated = [f"{title} ({year})" if year else title for title, year in known]
-    for n, text in enumerate(texts[:SHOWN]):
-        unmatched[n] += name_hint(text, ids) or name_hint(unmatched[n], dated)
-    of, without = (said(key, path=path.name) for key in ("films_not_scored", "films_not_there"))
-    return rows, _note(of, unmatched) + _note(without, absent) + _note(said("films_by_title"), undated)
+    ids = absent if key == KEYS[0] else []
+    dated = [_dated_title(titles[movie], (years or {}).get(movie)) for movie in absent]
+    for index, text in enumerate(texts[:SHOWN]):
+        unmatched[index] += name_hint(text, ids) or name_hint(unmatched[index], dated)
+    notes = _note(said("films_not_scored", path=path.name), unmatched)
+    notes += _note(said("films_not_there", path=path.name), absent)
+    notes += _note(said("films_by_title"), undated)
+    return rows, notes
+
+
+def _with_year(row: TableRow, path: Path) -> TableRow:
+    """Write the year of a film's row as a whole number.
+
+    Raises
+    ------
+    FilmError
+        The cell is filled, and no year.
+    """
+    year, written = _year(row), row.cells.get("year", "").strip()
+    if not written:
+        return row
+    if math.isnan(year):
+        place = f"{path}: line {row.line}, column year"
+        raise FilmError(f"{place}: {written!r} is no year: write four digits, or leave it empty")
+    return replace(row, cells={**row.cells, "year": str(round(year))})
+
+
+def _dated_title(title: str, year: float | None) -> str:
+    """Write a title with its year, if there is one."""
+    return f"{title} ({year:g})" if year else title
 
 
 def _year(row: TableRow) -> float:
@@ -196,25 +217,45 @@ def _year(row: TableRow) -> float:
     return year if year in range(1870, 2101) else math.nan
 
 
-def _film_of(
-    row: TableRow, titles: Mapping[str, str], years: Mapping[str, int | None]
-) -> tuple[str | None, str]:
-    """Find the film of a row, by a title that of its year or the one beside it; what to say of it."""
+class _Match(NamedTuple):
+    """The film of a row, empty if it is none of these; and what a note calls the row, empty without one."""
+
+    movie: str
+    title: str
+
+
+def _film_of(row: TableRow, titles: Mapping[str, str], years: Mapping[str, int | None]) -> _Match:
+    """Find the film of a row; by a title, that of its year or the one beside it."""
     year = _year(row)
-    is_named = KEYS[0] in row.cells
-    text = row.cells[KEYS[not is_named]].strip()
-    if is_named and (movie := find_film(text, titles)):
-        return movie, ""
+    if KEYS[0] in row.cells:
+        text = row.cells[KEYS[0]].strip()
+        movie = find_film(text, titles)
+        if movie:
+            return _Match(movie, "")
+    else:
+        text = row.cells[KEYS[1]].strip()
     forms = [(text, year)]
-    if ends := _DATED.fullmatch(forms[0][0]):
+    ends = _DATED.fullmatch(text)
+    if ends:
         forms.append((ends[1], float(ends[2]) if math.isnan(year) else year))
-    for title, year in forms:
-        near = {
-            name: known for name, known in titles.items() if not abs(year - (years.get(name) or math.nan)) > 1
-        }
-        if movie := find_film(title, near, near):
-            return movie, title * (math.isnan(year) and bool(years.get(movie)))
-    return None, title if math.isnan(year) else f"{title} ({year:g})"
+    for title, of_year in forms:
+        near = _of_about(of_year, titles, years)
+        movie = find_film(title, near, near)
+        if movie:
+            is_undated = math.isnan(of_year) and bool(years.get(movie))
+            return _Match(movie, title if is_undated else "")
+    title, year = forms[-1]
+    return _Match("", title if math.isnan(year) else _dated_title(title, year))
+
+
+def _of_about(year: float, titles: Mapping[str, str], years: Mapping[str, int | None]) -> dict[str, str]:
+    """Keep the titles of films of a year or the one beside it, and of films without one; all of no year."""
+    near = {}
+    for movie, title in titles.items():
+        known = years.get(movie)
+        if math.isnan(year) or not known or abs(year - known) <= 1:
+            near[movie] = title
+    return near
 
 
 @checked
@@ -271,34 +312,32 @@ def compare_films(
     judgements_of(judgements).refuse_two_definitions()
     judgements = judgements.spelled_as(film.movie for film in films)
     shown = [film.model(key) for film in films]
-    if len({(record.key, record.sha256) for record in shown}) > 1:
+    if len({(model.key, model.sha256) for model in shown}) > 1:
         raise FilmError("the films were scored by different models: score them by one")
-    left_out: dict[str, list[str]] = {}
-    notes: list[str] = []
     staged = _staged(films, by, facts)
     kept = [film for film in films if facts is None or film.movie in facts]
     every = {film.movie: _facts(film, (facts or {}).get(film.movie, {})) for film in kept}
     _refuse_unknown((None if staged else by, trend), every)
     _refuse_copies(kept)
+    left_out: dict[str, list[str]] = {}
+    notes: list[str] = []
     compared = []
-    for film, record in zip(films, shown, strict=True):
-        if film.movie not in every:
-            continue
+    for film in kept:
         cells = every[film.movie]
-        group = staged.get(film.movie, "") if staged else cells.get(by, "") if by else ALL
+        group = _group_of(film.movie, cells, by, staged)
         x = _number(cells, trend, film.movie) if trend else np.nan
         if trend and np.isnan(x):
             left_out.setdefault(said("films_no_trend", column=trend), []).append(film.movie)
-        if record.is_trained_on and labels is None:
+        if film.model(key).is_trained_on and labels is None:
             left_out.setdefault(said("films_trained"), []).append(film.movie)
         elif not group:
             left_out.setdefault(said("films_no_group", column=by), []).append(film.movie)
         else:
-            sample, rate, notices = _judged(film, judgements, key, labels)
-            notes += [said("note_of", movie=film.movie, notice=notice) for notice in notices]
-            has_rate = labels is not None or record.rate.value is not None
-            expected = sample.expected if has_rate else np.nan
-            compared.append(ComparedFilm(film, cells, group, x, sample, rate, expected))
+            judged = _judged(film, judgements, key, labels)
+            notes += [said("note_of", movie=film.movie, notice=notice) for notice in judged.notices]
+            has_rate = labels is not None or film.model(key).rate.value is not None
+            expected = judged.sample.expected if has_rate else np.nan
+            compared.append(ComparedFilm(film, cells, group, x, judged.sample, judged.rate, expected))
     for what, movies in left_out.items():
         notes += _note(what, movies)
     notes += _names_apart(films, judgements, compared)
@@ -307,10 +346,21 @@ def compare_films(
     if trend:
         changes.append(_trend([film for film in compared if not np.isnan(film.x)], trend))
     return FilmComparison(
-        tuple(compared), _table(groups), _table(changes), tuple(notes), by or ALL,
-        " or ".join(shown[0].positive) or shown[0].task_title,
-        shown[0].key if labels is None else labels.clips[0].annotator,
-    )  # fmt: skip
+        films=tuple(compared),
+        groups=_table(groups),
+        changes=_table(changes),
+        notes=tuple(notes),
+        by=by or ALL,
+        positive=" or ".join(shown[0].positive) or shown[0].task_title,
+        model=shown[0].key if labels is None else labels.clips[0].annotator,
+    )
+
+
+def _group_of(movie: str, cells: Mapping[str, str], by: str | None, staged: Mapping[str, str]) -> str:
+    """Return the group of a film; empty if it has none."""
+    if staged:
+        return staged.get(movie, "")
+    return cells.get(by, "") if by else ALL
 
 
 def _refuse_copies(films: Sequence[Timeline]) -> None:
@@ -334,17 +384,21 @@ def _refuse_copies(films: Sequence[Timeline]) -> None:
 def _table(rows: Sequence[Row]) -> pd.DataFrame:
     """Make a table whose notes stay what can be said in other languages."""
     notes = ("group", "change", "reason", "note")
-    return pd.DataFrame(
-        {
-            name: pd.Series([row[name] for row in rows], dtype=object if name in notes else None)
-            for name in (rows[0] if rows else ())
-        }
-    )
+    columns = {}
+    for name in rows[0] if rows else ():
+        values = [row[name] for row in rows]
+        columns[name] = pd.Series(values, dtype=object if name in notes else None)
+    return pd.DataFrame(columns)
 
 
 def _note(what: str, names: Sequence[str]) -> list[str]:
-    shown = ", ".join([*names[:SHOWN], *["…"] * (len(names) > SHOWN)])
-    return [said("note_films", what=what, n=len(names), names=shown)] if names else []
+    """Name some films in a note, or as many as one reads; no note without any."""
+    if not names:
+        return []
+    shown = ", ".join(names[:SHOWN])
+    if len(names) > SHOWN:
+        shown += ", …"
+    return [said("note_films", what=what, n=len(names), names=shown)]
 
 
 def staging_means(variables: pd.DataFrame) -> dict[str, float]:
@@ -371,25 +425,23 @@ def _staged(films: Sequence[Timeline], by: str | None, facts: Facts | None) -> d
     if not known or any(by in cells for cells in (facts or {}).values()):
         return {}
     middle = float(np.median([*known.values()]))
-    above, up_to = (said(key, column=by, middle=f"{middle:.3g}") for key in ("group_above", "group_up_to"))
+    above = said("group_above", column=by, middle=f"{middle:.3g}")
+    up_to = said("group_up_to", column=by, middle=f"{middle:.3g}")
     return {movie: above if mean > middle else up_to for movie, mean in known.items()}
 
 
 def _facts(film: Timeline, cells: Mapping[str, str]) -> dict[str, str]:
     """Join what a table says of a film with its record and its staging's means; a year gives a decade."""
     recorded = {"title": film.record.title, "year": str(film.record.year or "")}
-    # What looks alike is one group: accents in either form, blanks and line breaks of any number.
-    written = {
-        name: composed(" ".join(cell.split())) or recorded.get(name, "") for name, cell in cells.items()
-    }
+    written = {}
+    for name, cell in cells.items():
+        # What looks alike is one group: accents in either form, blanks and line breaks of any number.
+        text = composed(" ".join(cell.split()))
+        written[name] = text or recorded.get(name, "")
     year = {**recorded, **written}["year"]
     decade = f"{year[:3]}0s" if len(year) == 4 and year.isdecimal() else ""
-    return {
-        **{name: repr(mean) for name, mean in staging_means(film.variables).items()},
-        "decade": decade,
-        **recorded,
-        **written,
-    }
+    staged = {name: repr(mean) for name, mean in staging_means(film.variables).items()}
+    return {**staged, "decade": decade, **recorded, **written}
 
 
 def _refuse_unknown(columns: Sequence[str | None], every: Facts) -> None:
@@ -413,30 +465,44 @@ def _names_apart(
     films: Sequence[Timeline], judgements: Manifest, compared: Sequence[ComparedFilm]
 ) -> list[str]:
     """Say which judged films are not scored, and which groups differ by capitals alone."""
-    ids, spelled = [film.movie for film in films], dict[str, dict[str, None]]()
-    others = dict.fromkeys(clip.movie for clip in judgements if clip.movie not in ids)
+    movies = [film.movie for film in films]
+    not_scored = dict.fromkeys(clip.movie for clip in judgements if clip.movie not in movies)
+    hinted = [f"{movie}{name_hint(movie, movies)}" for movie in not_scored]
+    notes = _note(said("films_judged_only"), hinted)
+    spellings: dict[str, dict[str, None]] = {}
     for film in compared:
-        spelled.setdefault(film.group.casefold(), {})[film.group] = None
-    alike = [said("note_case", names=", ".join(names)) for names in spelled.values() if len(names) > 1]
-    return _note(said("films_judged_only"), [f"{name}{name_hint(name, ids)}" for name in others]) + alike
+        spellings.setdefault(film.group.casefold(), {})[film.group] = None
+    for groups in spellings.values():
+        if len(groups) > 1:
+            notes.append(said("note_case", names=", ".join(groups)))
+    return notes
 
 
-def _judged(
-    film: Timeline, judgements: Manifest, key: str | None, labels: Manifest | None
-) -> tuple[FilmSample, CorrectedRate | None, list[str]]:
+class _Judged(NamedTuple):
+    """A film as its judges saw it: its sample, the rate that stands for it, and what was left out."""
+
+    sample: FilmSample
+    rate: CorrectedRate | None
+    notices: list[str]
+
+
+def _judged(film: Timeline, judgements: Manifest, key: str | None, labels: Manifest | None) -> _Judged:
     """Summarise a film and its blind judgements; with too few it counts as not judged."""
-    own = replace(judgements, clips=tuple(clip for clip in judgements if clip.movie == film.movie))
-    cells, notices = cells_of(film, key) if labels is None else cells_by(labels, film, key), list[str]()
+    own = judgements.with_clips(clip for clip in judgements if clip.movie == film.movie)
+    cells = cells_of(film, key) if labels is None else cells_by(labels, film, key)
+    notices: list[str] = []
     if own.clips:
         judged = judged_film(film, own, key)
         windows = judged.together()  # the comparison accounts for who judged
+        n_windows, least = len(windows.by_cell), least_judged(cells)
         notices += judged.notices
-        if len(windows.by_cell) >= least_judged(cells):
-            cells = replace(windows.sure_cells, p=cells.p)
-            sample = sample_of(cells, *votes(windows.by_cell), law=windows.law)
-            return sample, _film_rate(film, own, key, labels), notices
-        notices.append(said("note_few", n=len(windows.by_cell), least=least_judged(cells)))
-    return sample_of(cells, np.empty(0, np.int64), np.empty(0)), None, notices
+        if n_windows >= least:
+            sure_cells = replace(windows.sure_cells, p=cells.p)
+            sample = sample_of(sure_cells, *votes(windows.by_cell), law=windows.law)
+            return _Judged(sample, _film_rate(film, own, key, labels), notices)
+        notices.append(said("note_few", n=n_windows, least=least))
+    nothing = sample_of(cells, np.empty(0, np.int64), np.empty(0))
+    return _Judged(nothing, None, notices)
 
 
 def _film_rate(
@@ -451,58 +517,88 @@ def _film_rate(
 
 def _groups(films: Sequence[ComparedFilm]) -> tuple[list[Row], list[Row]]:
     """Estimate the groups, and the differences of every two."""
-    groups = {name: [film for film in films if film.group == name] for name in {film.group for film in films}}
-    rows = {name: _row({"group": name}, groups[name], LEAST_FILMS) for name in sorted(groups)}
-    enough = [name for name, row in rows.items() if not row["reason"]]
-    estimates = estimate_groups([[film.sample for film in groups[name]] for name in enough]) if enough else []
+    groups: dict[str, list[ComparedFilm]] = {}
+    for film in films:
+        groups.setdefault(film.group, []).append(film)
+    counts = {name: _counts(groups[name], LEAST_FILMS) for name in sorted(groups)}
+    enough = [name for name, row in counts.items() if not row["reason"]]
+    samples = [[film.sample for film in groups[name]] for name in enough]
+    estimates = estimate_groups(samples) if enough else []
     estimate_of = dict(zip(enough, estimates, strict=True))
-    for name, own in groups.items():
-        samples, estimate = [film.sample for film in own], estimate_of.get(name, Estimate())
-        n_windows = sum(sample.n for sample in samples)
-        rows[name] |= {"n_windows": n_windows, "worth": n_windows * estimate.worth} | _values(estimate)
-        known = [film.expected for film in own if not np.isnan(film.expected)]
-        rows[name]["expected"] = float(np.mean(known)) if known else np.nan
+    rows = []
+    for name, row in counts.items():
+        rows.append(_group_row(name, row, groups[name], estimate_of.get(name, Estimate())))
     changes = []
     for one, other in combinations(enough, 2):
         both = [*groups[one], *groups[other]]
-        row = _row({"change": said("change_minus", one=one, other=other)}, both, 0)
-        changes.append(_contrasted(row, both, np.array([float(film.group == one) for film in both])))
-    return [*rows.values()], changes
+        change: Row = {"change": said("change_minus", one=one, other=other), **_counts(both, 0)}
+        is_one = np.array([float(film.group == one) for film in both])
+        changes.append(_contrasted(change, both, is_one))
+    return rows, changes
+
+
+def _group_row(name: str, counts: Row, films: Sequence[ComparedFilm], estimate: Estimate) -> Row:
+    """Make the row of a group."""
+    n_windows = sum(film.sample.n for film in films)
+    known = [film.expected for film in films if not np.isnan(film.expected)]
+    return {
+        "group": name,
+        **counts,
+        "n_windows": n_windows,
+        "worth": n_windows * estimate.worth,
+        **_values(estimate),
+        "expected": float(np.mean(known)) if known else np.nan,
+        "n_expected": len(known),
+    }
 
 
 def _trend(films: Sequence[ComparedFilm], column: str) -> Row:
     """Estimate the change by ten years, or by 1 of another column."""
     step = 10 if column == "year" else 1
-    row = _row({"change": LATER if step == 10 else f"{column} + 1"}, films, LEAST_OF_TREND)
+    change = LATER if step == 10 else f"{column} + 1"
+    row: Row = {"change": change, **_counts(films, LEAST_OF_TREND)}
     values = {film.x for film in films if film.sample.n}
     if not row["reason"] and len(values) < LEAST_VALUES:
         row["reason"] = said("reason_values", n=len(values), column=column, least=LEAST_VALUES)
     return _contrasted(row, films, np.array([film.x for film in films]) / step)
 
 
-def _row(names: Row, films: Sequence[ComparedFilm], least: int) -> Row:
+def _counts(films: Sequence[ComparedFilm], least: int) -> Row:
     """Count films and judged ones; where these are too few, draw which to judge next."""
     movies = [film.timeline.movie for film in films if not film.sample.n]
-    n_judged: int = len(films) - len(movies)
-    reason: str = ""
+    n_judged = len(films) - len(movies)
+    reason = ""
     if n_judged < least:
-        # Films that somebody chose would not stand for the others.
-        movies.sort(key=lambda movie: float(np.random.default_rng([*movie.encode()]).random()))
-        more = ", ".join(movies[: least - n_judged])
-        advice = said("advice_judge", names=more) if len(films) >= least else said("advice_score")
+        advice = said("advice_score")
+        if len(films) >= least:
+            # Films that somebody chose would not stand for the others.
+            movies.sort(key=_place_in_draw)
+            advice = said("advice_judge", names=", ".join(movies[: least - n_judged]))
         reason = said("reason_few", n=n_judged, films=len(films), least=least, advice=advice)
-    judges = ", ".join(sorted({judge_name(name) for film in films for name in film.sample.judges}))
-    return {**names, "n_films": len(films), "n_judged": n_judged, "judges": judges, "reason": reason}
+    judges = {judge_name(name) for film in films for name in film.sample.judges}
+    return {
+        "n_films": len(films),
+        "n_judged": n_judged,
+        "judges": ", ".join(sorted(judges)),
+        "reason": reason,
+    }
+
+
+def _place_in_draw(movie: str) -> float:
+    """Draw a number of a film, the same each time."""
+    return float(np.random.default_rng([*movie.encode()]).random())
 
 
 def _contrasted(row: Row, films: Sequence[ComparedFilm], x: Floats) -> Row:
+    """Estimate the slope of films' rates on a number [N], unless there is a reason not to."""
     if row["reason"]:
-        return row | {"note": ""} | _values(Estimate())
+        return {**row, "note": "", **_values(Estimate())}
     contrast = estimate_contrast([film.sample for film in films], x)
-    few, s = not contrast.reason and contrast.n_any < FEW, "" if contrast.n_any == 1 else "s"
-    rests = said("note_rests", n=contrast.n_any, s=s) if few else ""
-    return row | {"note": rests, "reason": contrast.reason} | _values(contrast)
+    note = ""
+    if not contrast.reason and contrast.n_any < FEW:
+        note = said("note_rests", n=contrast.n_any, s="" if contrast.n_any == 1 else "s")
+    return {**row, "note": note, "reason": contrast.reason, **_values(contrast)}
 
 
-def _values(estimate: Estimate | CorrectedRate) -> dict[str, float]:
-    return {name: getattr(estimate, name) for name in ("value", "low", "high")}
+def _values(estimate: Estimate) -> dict[str, float]:
+    return {"value": estimate.value, "low": estimate.low, "high": estimate.high}

@@ -28,7 +28,8 @@ def comparison_report(compared: FilmComparison) -> Report:
     """Make a report: a table of groups, one of differences and the trend, and one of films by year."""
     group: Column = (compared.by, "group", str)
     worth: Column = ("worth", "worth", _whole)
-    of_groups: list[Column] = [group, *COUNTS, WINDOWS, SHARE, worth, EXPECTED, ("no rate", "reason", str)]
+    expected: Column = ("model alone", ("expected", "n_expected", "n_films"), _expected)
+    of_groups: list[Column] = [group, *COUNTS, WINDOWS, SHARE, worth, expected, ("no rate", "reason", str)]
     of_changes: list[Column] = [
         ("change", "change", str),
         *COUNTS,
@@ -60,6 +61,12 @@ def comparison_report(compared: FilmComparison) -> Report:
         record={**record, "claims": [document(claim) for claim in claims]},
         answers=(groups_sentence(claims, Words("en")),),
     )
+
+
+def _expected(value: float, n_expected: int, n_films: int) -> str:
+    """Write the mean of the shares that a model expects, and of how many films where not of all."""
+    text = number(value)
+    return f"{text} ({n_expected} films)" if 0 < n_expected < n_films else text
 
 
 def _whole(value: float) -> str:

@@ -509,7 +509,9 @@ class GroupShare(Claim):
     worth : float or None
         Judged windows that would be needed without the model.
     expected : float or None
-        Mean share by the model alone, over the films that have one.
+        Mean share by the model alone.
+    n_expected : int
+        Films of which the model has a share: those of that mean.
     reason : str
         Why there is no share; empty if there is.
     """
@@ -522,6 +524,7 @@ class GroupShare(Claim):
     n_windows: int
     worth: float | None
     expected: float | None
+    n_expected: int
     reason: str = ""
 
 

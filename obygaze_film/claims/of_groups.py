@@ -61,6 +61,7 @@ def group_share(row: Mapping[Any, Any], positive: str) -> GroupShare:
         n_windows=int(row["n_windows"]),
         worth=_known(row["worth"]),
         expected=_known(row["expected"]),
+        n_expected=int(row["n_expected"]),
         reason=row["reason"],
     )
 

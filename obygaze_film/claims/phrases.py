@@ -606,8 +606,13 @@ def group_value(claim: GroupShare, words: Words) -> str:
 
 
 def group_expected(claim: GroupShare, words: Words) -> str:
-    """Write the share that the model alone expects of a group; a dash where it has none."""
-    return NO_NUMBER if claim.expected is None else words.share(claim.expected)
+    """Write the share that the model alone expects of a group, and of how many films where not of all."""
+    if claim.expected is None:
+        return NO_NUMBER
+    share = words.share(claim.expected)
+    if claim.n_expected < claim.n_films:
+        return words.say("expected_of", share=share, n=claim.n_expected)
+    return share
 
 
 def points_value(claim: GroupChange, words: Words) -> str:

@@ -349,13 +349,14 @@ def test_groups_say_the_numbers_of_their_table():
             "high": [0.418, 0.9999, np.nan],
             "worth": [70.0, 50.0, np.nan],
             "expected": [0.2, 0.3, np.nan],
+            "n_expected": [9, 8, 0],
             "reason": ["", "", "1 of 3 films judged"],
         }
     )
     compared = SimpleNamespace(groups=groups, changes=pd.DataFrame(), positive="S")
     claims = obygaze_film.claims.group_claims(compared)
     assert phrases.groups_sentence(claims, Words("en")) == (
-        "AB would mark as S (95% intervals): 30% [20%, 42%] of the time of 1950s; "
-        ">99% [90%, >99%] of the time of 1960s."
+        "AB would mark as S (95% intervals): 30% [20%, 42%] of the content of 1950s; "
+        ">99% [90%, >99%] of the content of 1960s."
     )
     assert phrases.sentence(claims[2], Words("en")) == "1970s: 1 of 3 films judged"
