@@ -279,6 +279,10 @@ HOSTILE = {
         lambda n: f"Observation id,Source,Start (s),Stop (s),Behavior\no,{';' * n},1,2,b\n",
     ),
     "annotations again and again": ("a.json", lambda n: '{"a": {' + '"annotations":[' * n),
+    "columns": (
+        "a.csv",
+        lambda n: "film,from,to" + "".join(f",c{k}" for k in range(n // 20)) + "\nm,1,2" + ",x" * (n // 20),
+    ),
     "offsets": ("a.txt", lambda n: "#" * n + "\nt\tp\t1.0\t2.0\tw\n"),
     "carriage returns": ("a.srt", lambda n: "\r" * n + "1\n00:00:01,000 --> 00:00:02,000\nHello\n"),
     "a name of languages": ("a.csv", lambda n: f"movie,start_s,end_s\n{'.en_us' * (n // 10)}.srt,1,2\n"),
