@@ -4,7 +4,6 @@ import io
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -16,6 +15,7 @@ import torch
 from PIL import Image
 from safetensors.torch import save
 
+from obygaze_features import apart
 from obygaze_features.backbones.checkpoint import load_state_dict
 from obygaze_features.backbones.weights import find_weights
 from obygaze_features.errors import ObygazeError
@@ -48,10 +48,16 @@ LOST: Counter[str] = Counter()
 """How the processes that read HDF5 ended, other than well."""
 
 
+class GivenUpError(Exception):
+    """A process that reads spans took more than its limits, or crashed."""
+
+
 def count_lost(error: ObygazeError) -> None:
-    """Count the ends of a process that reads HDF5; let a flood of memory stay a finding."""
+    """Count the ends of a process that reads HDF5; let other ends, and a flood of memory, be findings."""
     if "needs more memory" in str(error):
         raise MemoryError(str(error))
+    if apart.GIVEN_UP in str(error):
+        raise GivenUpError(str(error))
     LOST.update(re.findall(r"crashed .*\(signal \d+\)|took more than \d+ s|was killed", str(error)))
 
 
@@ -169,10 +175,12 @@ def foreign_spans() -> dict[str, tuple[str, bytes, Callable[[Path], object]]]:
 
     def read(kind: str, path: Path) -> None:
         for said in (kind, ""):
-            with suppress(ObygazeError):
+            try:
                 made = import_spans([path], path.parent, said, movie="m", annotator="a", rate=Fraction(25))
                 (account,) = made.accounts
                 assert account.seen == account.used + len(account.left_out)
+            except ObygazeError as error:
+                count_lost(error)
 
     contents = {kind: example.content for kind, example in EXAMPLES.items()}
     contents["table.xlsx"] = sheet([["movie", "start_s", "end_s"], ["m", 1.0, ("time", 0.01)]])

@@ -21,6 +21,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -213,13 +214,15 @@ def opened_index(path: Path) -> int:
 
 def in_order(decoder: Decoder) -> tuple[Pictures, dict[int, str]]:
     """Decode the first frames in order; give them, and the digest of each by its number."""
-    times = decoder.table.frame_times.time_s
     by_number = {}
-    for number, frame in decoder.sequential(range(min(FRAMES, len(times)))):
+    every = range(len(decoder.table.frame_times))
+    for number, frame in islice(decoder.sequential(every), FRAMES):
         by_number[number] = md5(frame)
     if not by_number:
         raise ObygazeError("no frame can be decoded")
-    time_s = times[list(by_number)]
+    # Where frames are counted, those that cannot be decoded have no number.
+    times = decoder.table.frame_times if decoder.labelled else decoder.survey()
+    time_s = times.time_s[list(by_number)]
     return Pictures(list(by_number.values()), time_s - time_s[0]), by_number
 
 

@@ -28,8 +28,9 @@ from obygaze_features.errors import InputError, ManifestError, ObygazeError
 from obygaze_features.limits import (
     IS_KEPT,
     Limits,
+    Used,
     end_with_parent,
-    is_over,
+    excess,
     keep_to,
     limits_of,
     used_by,
@@ -295,17 +296,12 @@ def _ask_worker(request: Request, where: str) -> bytes:
         pool.put(key, request, WALL_FACTOR * request.limits.cpu_s)
         parts: list[bytes] = []
         over = ""
-        before = None
         try:
             while (event := pool.get(WATCH_S)) is None or event.key != key or event.kind == "item":
                 if event is not None and event.key == key:
                     parts.append(event.value)
-                elif not IS_KEPT:
-                    for pid in pool.pids():
-                        before = before or used_by(pid)
-                        if is_over(pid, request.limits, before):
-                            over = "memory"
-                            os.kill(pid, signal.SIGTERM)
+                elif parts and not IS_KEPT:
+                    over = over or _ended_for(pool, request.limits, Used(*json.loads(parts[0])))
         except BaseException:  # Ctrl-C, or a bug
             end_children()
             raise
@@ -314,15 +310,28 @@ def _ask_worker(request: Request, where: str) -> bytes:
         if event.kind == "died":
             code = str(event.value).removeprefix("signal ")
             raise _ended(over or (_how(-int(code)) if code.isdecimal() else str(event.value)), request, where)
-    return _result(parts[0][:1], parts[0][1:], request, where)
+    return _result(parts[-1][:1], parts[-1][1:], request, where)
+
+
+def _ended_for(pool: WorkerPool, limits: Limits, before: Used) -> str:
+    """End a worker that has used more than its limits since it began; return of what, "" if it goes on."""
+    for pid in pool.pids():
+        over = excess(pid, limits, before)
+        if over:
+            with suppress(OSError):  # it has just ended
+                os.kill(pid, signal.SIGTERM)
+            return over
+    return ""
 
 
 def _work(request: Request, parent: Parent) -> None:
-    """Do a request in a worker."""
+    """Do a request in a worker; where its parent watches it, send first what it has used before."""
     if not is_child():
         _state["is child"] = True
         gc.disable()
         without_network()
+    if not IS_KEPT:
+        parent.send(json.dumps(used_by(os.getpid())).encode())
     kind, answer = _answer(request)
     parent.send(kind + answer)
 

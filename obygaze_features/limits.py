@@ -1,7 +1,7 @@
 """Limit the time and memory of a process that reads what strangers made, and keep it off the network.
 
 Linux keeps a process to its limits. macOS keeps it to its time and Windows to nothing: there the parent
-watches (`is_over`). On Linux the system itself refuses sockets, to C code too; elsewhere Python does.
+watches (`excess`). On Linux the system itself refuses sockets, to C code too; elsewhere Python does.
 """
 
 import ctypes
@@ -46,7 +46,7 @@ class Limits(NamedTuple):
 
 
 class Used(NamedTuple):
-    """What a process has used: processor time in seconds, and the memory that it has in bytes."""
+    """What a process has used: processor time in seconds, and memory in bytes (on Windows the most)."""
 
     cpu_s: float
     memory: int
@@ -160,26 +160,36 @@ def used_by(pid: int) -> Used:
     return Used(0.0, int(words[0]) * 1024 if words else 0)  # its time the system limits
 
 
-def is_over(pid: int, limits: Limits, before: Used) -> bool:
-    """Return whether a process has used more than its limits since it had used `before`."""
+def excess(pid: int, limits: Limits, before: Used) -> str:
+    """Say of what a process has used more than its limits since it had used `before`.
+
+    Returns
+    -------
+    `time`, `memory`, or "" where it has kept to them.
+    """
     now = used_by(pid)
-    return now.cpu_s - before.cpu_s > limits.cpu_s or now.memory - before.memory > limits.memory
+    if now.cpu_s - before.cpu_s > limits.cpu_s:
+        return "time"
+    return "memory" if now.memory - before.memory > limits.memory else ""
+
+
+_COUNTERS, _MOST_COMMITTED = 10, 8
+"""Words of PROCESS_MEMORY_COUNTERS_EX on 64 bits, whose first holds two numbers, and the one of
+PeakPagefileUsage. Source: psapi.h."""
 
 
 def _used_on_windows(pid: int) -> Used:
     """Ask Windows for the processor time and the committed memory of a process."""
-    kernel = ctypes.WinDLL("kernel32")  # type: ignore[attr-defined]
+    kernel = ctypes.WinDLL("kernel32")  # type: ignore[attr-defined]  # of our own: types are set
     kernel.OpenProcess.restype = ctypes.c_void_p
     handle = kernel.OpenProcess(0x0400 | 0x0010, 0, pid)  # to query it, and to read its memory's counters
     if not handle:
         return Used(0.0, 0)
-    counters = (
-        ctypes.c_size_t * 10
-    )()  # PROCESS_MEMORY_COUNTERS: two words, then sizes; the last is committed
+    counters = (ctypes.c_size_t * _COUNTERS)()
     times = [ctypes.c_ulonglong() for _ in range(4)]  # created, ended, in the kernel, by itself: 100 ns
     try:
         kernel.K32GetProcessMemoryInfo(ctypes.c_void_p(handle), counters, ctypes.sizeof(counters))
         kernel.GetProcessTimes(ctypes.c_void_p(handle), *map(ctypes.byref, times))
     finally:
         kernel.CloseHandle(ctypes.c_void_p(handle))
-    return Used((times[2].value + times[3].value) / 1e7, int(counters[8]))
+    return Used((times[2].value + times[3].value) / 1e7, int(counters[_MOST_COMMITTED]))

@@ -139,6 +139,8 @@ class FolderFiles:
         try:
             return open_regular(path, within=None if self.links else self.path)
         except LinkError:
+            if not path.is_file():  # a device, a folder, nothing
+                raise
             status = path.stat()
             if name == TAG_DIGESTS or not _is_listed(self, name, (status.st_mtime_ns, status.st_size)):
                 raise
@@ -148,7 +150,10 @@ class FolderFiles:
 @lru_cache(1 << 16)
 def _is_listed(files: FolderFiles, name: str, _state: tuple[int, int]) -> bool:
     """Whether a file, in its present state, has the digest that the bag lists."""
-    digests = parse_digests(files.read(DIGESTS if name.startswith(f"{PAYLOAD}/") else TAG_DIGESTS))[0]
+    listing = DIGESTS if name.startswith(f"{PAYLOAD}/") else TAG_DIGESTS
+    if not (files.path / listing).exists():
+        return False
+    digests = parse_digests(files.read(listing))[0]
     return name in digests and file_sha256(files.path / name) == digests[name]
 
 

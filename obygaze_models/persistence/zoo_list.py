@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from obygaze_features.door import MOST_TOML, decoded, parse_toml
-from obygaze_features.errors import StoreError
+from obygaze_features.errors import InputError, StoreError
 from obygaze_features.file_kinds import where_damaged
 from obygaze_features.io import sha256_of
 from obygaze_features.schema import END, Count, Hex64, Licence, Number, SomeText, Text, misfit
@@ -266,5 +266,5 @@ def read_limited(place: Path | str, name: str, most: int = MAX_FILE, *, links: b
     """Read a file of a folder or URL as `read_or_none` does; `links` as of `files_in`."""
     try:
         return read_or_none(files_in(place, links=links), name, most)
-    except StoreError as error:
+    except (StoreError, InputError) as error:
         raise ModelError(str(error)) from None

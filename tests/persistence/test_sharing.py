@@ -198,6 +198,32 @@ def test_pulling_again_keeps_the_file_and_another_of_its_name_is_refused(zoo, tm
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="links need a right there")
+@pytest.mark.skipif(
+    os.environ.get("SIMULATED", os.name) in {"windows", "nt"}, reason="Windows makes links for few"
+)
+@pytest.mark.parametrize("target", ["/dev/zero", "elsewhere.toml", "nowhere"])
+def test_a_list_that_is_a_link_is_called_one(zoo, tmp_path, target):
+    (tmp_path / "elsewhere.toml").write_bytes((zoo / LIST).read_bytes())
+    (zoo / LIST).unlink()
+    (zoo / LIST).symlink_to(tmp_path / target)
+    with pytest.raises(ModelError, match="a link"):
+        read_zoo(zoo)
+
+
+@pytest.mark.parametrize("name", ["con", "Nul", "lpt1"])
+def test_a_model_is_not_called_what_some_systems_cannot_write(kept, tmp_path, name):
+    paths, _ = kept
+    with pytest.raises(ModelError, match=name):
+        push_model(paths["linear"], tmp_path / "zoo", name, "1.0.0")
+    assert not (tmp_path / "zoo").exists()
+
+
+def test_a_list_of_dots_says_what_is_wrong(zoo):
+    (zoo / LIST).write_text("a" + ".a" * 20_000 + " = 1\n")
+    with pytest.raises(ModelError, match="parts"):
+        read_zoo(zoo)
+
+
 def test_a_models_file_may_be_a_link_in_its_list(zoo, tmp_path):
     (path := zoo / "lab-linear-1.0.0.model").rename(tmp_path / "elsewhere")
     path.symlink_to(tmp_path / "elsewhere")  # as git-annex and caches of the Hub do

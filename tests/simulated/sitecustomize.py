@@ -273,8 +273,36 @@ def locking(descriptor, mode, size):
 
 
 def open_process(_access, _inherit, pid):
-    """Return a handle of a process that runs, or 0."""
-    return int(os.path.isdir(f"/proc/{pid}"))
+    """Return a handle of a process that runs, here its id, or 0."""
+    return pid if os.path.isdir(f"/proc/{pid}") else 0
+
+
+def lines_of(handle, name):
+    """Read what Linux says of a process, given by its handle; nothing where it has ended."""
+    try:
+        with real.iopen(f"/proc/{handle.value}/{name}", encoding="ascii", errors="replace") as file:
+            return file.read().splitlines()
+    except OSError:
+        return []
+
+
+def process_memory(handle, counters, size):
+    """Fill in what a process has committed: its own memory, as the most that it had."""
+    if size < ctypes.sizeof(counters):
+        return 0
+    for line in lines_of(handle, "status"):
+        if line.startswith("VmData:"):
+            counters[8] = int(line.split()[1]) * 1024
+    return 1
+
+
+def process_times(handle, *times):
+    """Fill in what processor time a process has had, in the kernel and by itself, in 100 ns."""
+    for line in lines_of(handle, "stat"):
+        by_itself, in_kernel = line.rpartition(")")[2].split()[11:13]
+        for time, ticks in zip(times[2:], (in_kernel, by_itself), strict=True):
+            time._obj.value = int(ticks) * 10_000_000 // os.sysconf("SC_CLK_TCK")
+    return 1
 
 
 def normpath(path):
@@ -308,13 +336,18 @@ def simulate_windows():
         "O_BINARY": O_BINARY,
         "path": View(os.path, normpath=normpath),
     }
-    kernel = SimpleNamespace(OpenProcess=open_process, CloseHandle=bool)
+    kernel = SimpleNamespace(
+        OpenProcess=open_process,
+        K32GetProcessMemoryInfo=process_memory,
+        GetProcessTimes=process_times,
+        CloseHandle=bool,
+    )
     views = {
         "os": View(os, OS_OF_LINUX, **system),
         "os.path": system["path"],
         "sys": View(sys, platform="win32"),
         "signal": View(signal, SIGNALS_OF_LINUX),
-        "ctypes": View(ctypes, CDLL=no_library, windll=SimpleNamespace(kernel32=kernel)),
+        "ctypes": View(ctypes, CDLL=no_library, WinDLL={"kernel32": kernel}.__getitem__),
         "msvcrt": SimpleNamespace(locking=locking, LK_NBLCK=2),
     }
     show(views, MODULES_NOT_ON_WINDOWS)

@@ -42,6 +42,8 @@ JUDGEMENTS = "judgements"
 
 SHOWN_COLUMNS = 4
 SHOWN_WORDS = 3
+MOST_COLUMNS = 1000
+"""Of a table of spans: what columns may mean is told by their headings together, pair by pair."""
 LEAST_LABELS = 4
 """Of so many cells of a column that is not read one is a label, where it is said."""
 
@@ -243,6 +245,12 @@ def read_own_table(file: SpanFile) -> Layout:
         raise file.error(
             "no row of it is the header of a table: two columns or more with headings were expected"
         )
+    n = len(layout.headings)
+    if n > MOST_COLUMNS:
+        raise file.error(
+            f"{n:,} columns, where at most {MOST_COLUMNS:,} are read: keep those that say the film, the "
+            "times and the labels of a span"
+        )
     table = renamed(layout.table, headings, rate, is_of_a_workbook=file.sheet is not None)
     return layout._replace(table=table)
 
@@ -255,7 +263,8 @@ def is_table(file: SpanFile, words: LabelWords) -> bool:
         return False
     if layout is None or not layout.table.rows:
         return False
-    if file.reading.headings.are_in(layout.headings):
+    is_refused = len(layout.headings) > MOST_COLUMNS  # with the reason, when it is read
+    if is_refused or file.reading.headings.are_in(layout.headings):
         return True
     layout = layout._replace(table=clip_rows(layout.table, file.reading.headings, words).table)
     proposal = propose(file, layout, NAMED_COLUMNS, words)

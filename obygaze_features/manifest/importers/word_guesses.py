@@ -143,7 +143,7 @@ def _first_parts(cell: str, cells: Sequence[str], words: LabelWords) -> list[str
     if cell.startswith("[") and cell.endswith("]"):
         return texts_of_list(cell)
     has_semicolons = sum(";" in other for other in cells) > 1
-    parts = []
+    parts: list[str] = []
     for piece in cell.split(";"):
         inside = words.parts_of(piece)
         is_one = has_semicolons and not any(words.concept_of(part) or words.level_of(part) for part in inside)

@@ -198,6 +198,8 @@ class LabelWords:
         if "," not in text:
             return [text]
         pieces = [piece.strip() for piece in split_at_commas(text)]
+        if not any("," in known for known in (*self._levels, *self._concepts, *self._nothing)):
+            return [piece for piece in pieces if piece]
         parts = []
         at = 0
         while at < len(pieces):

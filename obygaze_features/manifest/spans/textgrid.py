@@ -6,6 +6,7 @@ Source: Praat manual, "TextGrid file formats".
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from heapq import heappop, heappush
 from typing import NamedTuple, TypeVar
 
 from obygaze_features.errors import ManifestError
@@ -189,14 +190,23 @@ def write_textgrid(tiers: Mapping[str, Sequence[Subtitle]], end_s: float) -> str
 
 
 def apart(name: str, spans: Iterable[S]) -> list[tuple[str, list[S]]]:
-    """Deal spans that overlap to as many tiers as are needed, numbered from 2; one tier if there are none."""
+    """Deal spans that overlap to as many tiers as are needed, numbered from 2; one tier if there are none.
+
+    Each span goes to the first tier that is free when it begins.
+    """
     parts: list[list[S]] = [[]]
+    free = [0]
+    taken: list[tuple[float, int]] = []  # until when a tier is, and which; as `free` a heap
     for span in sorted(spans, key=lambda span: span[0]):
-        part = next((part for part in parts if not part or part[-1][1] <= span[0]), None)
-        if part is None:
-            part = []
-            parts.append(part)
-        part.append(span)
+        start_s, end_s, _ = span
+        while taken and taken[0][0] <= start_s:
+            heappush(free, heappop(taken)[1])
+        if not free:
+            free.append(len(parts))
+            parts.append([])
+        place = heappop(free)
+        parts[place].append(span)
+        heappush(taken, (end_s, place))
     return [(numbered(name, number), part) for number, part in enumerate(parts, start=1)]
 
 

@@ -111,16 +111,16 @@ def test_rows_whose_times_and_film_cannot_be_read_are_left_out_and_counted(tmp_p
 
 def test_a_code_of_one_letter_is_no_and():
     words = LabelWords(builtin_codebook("obygaze12"), {"TP": "Type of shot", "E": "Look"})
-    assert words.parts_of("TP+E") == ["TP", "E"]
+    assert words.parts_of("TP+E") == ("TP", "E")
 
 
 def test_a_concept_with_a_comma_is_one_word():
     words = LabelWords(builtin_codebook("obygaze12"), {"Nude, or nearly": "Body"})
-    assert words.parts_of("Look, Nude, or nearly, Body (nudity, parts)") == [
+    assert words.parts_of("Look, Nude, or nearly, Body (nudity, parts)") == (
         "Look",
         "Nude, or nearly",
         "Body (nudity, parts)",
-    ]
+    )
 
 
 def test_a_spreadsheet_of_open_document_is_read(tmp_path):
