@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
+from obygaze_features.arguments import checked
 from obygaze_models.concepts.cav_fitting import Floats
 from obygaze_models.errors import ConceptError
 from obygaze_models.models.grouped_selection import Grid, Threshold
@@ -96,6 +97,7 @@ class ConceptHead(ClassifierMixin, BaseEstimator):
         return scores if self.residual_ is None else scores + self.residual_.scores(X[:, self.n_concepts :])
 
 
+@checked
 def head_scores(head: Any, P: Floats) -> NDArray[np.float64]:
     """Score concept values P [N, K]: the logit, positive for the positive class.
 
@@ -119,6 +121,7 @@ def head_scores(head: Any, P: Floats) -> NDArray[np.float64]:
     )
 
 
+@checked
 def node_counts(head: DecisionTreeClassifier) -> NDArray[np.float64]:
     """Count the training clips of each class in each node [M, 2], weighted where classes are."""
     shares = head.tree_.value[:, 0, :]

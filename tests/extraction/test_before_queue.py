@@ -68,8 +68,10 @@ def test_videos_that_are_not_found_are_counted_and_a_fault_if_there_is_none(film
     assert f"{3 - len(gone)} of 3 videos" in found["videos"].text
 
 
-def test_a_sealed_store_whose_stage_is_gone_is_a_fault(films):
+def test_a_version_that_is_sealed_already_is_a_fault(films):
     of.extract(films / "films.csv", films / "s", n_frames=2, workers=1, licence="CC0-1.0", progress=False)
+    assert levels(work(films))["stage"] == "fault"
+    assert levels(work(films, version="1.0.1"))["stage"] == "ok"
     shutil.rmtree(films / "s.staging")
     assert levels(work(films))["stage"] == "fault"
 

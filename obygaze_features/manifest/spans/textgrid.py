@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
+from obygaze_features.arguments import checked
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.spans.json_values import number
 from obygaze_features.manifest.spans.one_line import one_line
@@ -146,6 +147,7 @@ class _Tokens:
 
 # --- writing
 # ---------------------------------------------------------------------------
+@checked
 def write_textgrid(tiers: Mapping[str, Sequence[Subtitle]], end_s: float) -> str:
     """Write a TextGrid in Praat's long form; spans that overlap go to further tiers of the name.
 
