@@ -13,9 +13,10 @@ few arguments, stays a TypeError.
 import builtins
 import inspect
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from fractions import Fraction
 from functools import cache, wraps
 from itertools import islice
-from numbers import Integral, Real
+from numbers import Integral, Rational, Real
 from types import NoneType, UnionType
 from typing import Annotated, Any, ForwardRef, Literal, TypeVar, Union, cast, get_args, get_origin
 
@@ -164,7 +165,7 @@ def _is_of_class(annotation: Any, value: object) -> bool:
     return isinstance(value, kind)
 
 
-_SIMPLE: Mapping[Any, type] = {int: Integral, float: Real, None: NoneType}
+_SIMPLE: Mapping[Any, type] = {int: Integral, float: Real, Fraction: Rational, None: NoneType}
 """What is more lenient than the annotation."""
 
 
@@ -288,6 +289,7 @@ _WORDS: Mapping[Any, str] = {
     str: "a text",
     int: "a whole number",
     float: "a number",
+    Fraction: "a whole number or a Fraction",
     bool: "True or False",
     NoneType: "None",
     None: "None",

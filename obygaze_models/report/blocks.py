@@ -168,7 +168,7 @@ def cell(value: object) -> str:
 
 # --- tables by columns
 # ---------------------------------------------------------------------------
-Column = tuple[str, str | tuple[str, ...], Callable[..., str]]
+Column = tuple[str, str | tuple[str | int, ...], Callable[..., str]]
 """Heading, key or keys of a row, and the function that writes their values."""
 
 signed = partial(interval, signed=True)
