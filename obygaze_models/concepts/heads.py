@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -121,14 +122,18 @@ def head_scores(head: Any, P: Floats) -> NDArray[np.float64]:
     )
 
 
+Tree = DecisionTreeClassifier | SimpleNamespace
+"""A decision tree, or what a model file keeps of one."""
+
+
 @checked
-def node_counts(head: DecisionTreeClassifier) -> NDArray[np.float64]:
+def node_counts(head: Tree) -> NDArray[np.float64]:
     """Count the training clips of each class in each node [M, 2], weighted where classes are."""
     shares = head.tree_.value[:, 0, :]
     return np.asarray(shares * head.tree_.weighted_n_node_samples[:, None])
 
 
-def node_logits(head: DecisionTreeClassifier) -> NDArray[np.float64]:
+def node_logits(head: Tree) -> NDArray[np.float64]:
     """Compute log((n1 + 1) / (n0 + 1)) of each node [M]."""
     counts = node_counts(head)
     return np.log((counts[:, 1] + 1) / (counts[:, 0] + 1))
