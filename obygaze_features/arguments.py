@@ -13,9 +13,10 @@ few arguments, stays a TypeError.
 import builtins
 import inspect
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from fractions import Fraction
 from functools import cache, wraps
 from itertools import islice
-from numbers import Integral, Real
+from numbers import Integral, Rational, Real
 from types import NoneType, UnionType
 from typing import Annotated, Any, ForwardRef, Literal, TypeVar, Union, cast, get_args, get_origin
 
@@ -26,6 +27,9 @@ C = TypeVar("C", bound=type)
 
 _MADE_BY: dict[type, str] = {}
 """Class -> a line that makes one."""
+
+MOST_ITEMS = 1000
+"""Items of a collection that are looked at, so that a check costs a bounded time."""
 
 LONGEST = 60
 """Characters of a value that a message shows."""
@@ -61,8 +65,8 @@ def checked(function: F) -> F:
     def call(*args: Any, **kwargs: Any) -> Any:
         expected = _annotations(function)
         try:
-            given = _signature(function).bind(*args, **kwargs).arguments
-        except TypeError:  # Python's own message names the argument that is missing or unknown
+            given = _signature(function).bind_partial(*args, **kwargs).arguments
+        except TypeError:  # Python's own message names the argument that is unknown
             given = {}
         for name, value in given.items():
             if name in expected and not allows(expected[name], value):
@@ -100,6 +104,9 @@ class _ByName(type):
 
     def __instancecheck__(cls, value: object) -> bool:
         return any(kind.__name__ == cls.__name__ for kind in type(value).__mro__)
+
+    def __getitem__(cls, _: object) -> type:
+        return cls
 
     def __getattr__(cls, name: str) -> type:
         if name.startswith("_"):
@@ -158,7 +165,7 @@ def _is_of_class(annotation: Any, value: object) -> bool:
     return isinstance(value, kind)
 
 
-_SIMPLE: Mapping[Any, type] = {int: Integral, float: Real, None: NoneType}
+_SIMPLE: Mapping[Any, type] = {int: Integral, float: Real, Fraction: Rational, None: NoneType}
 """What is more lenient than the annotation."""
 
 
@@ -179,7 +186,31 @@ def _is_ndarray(kind: Any) -> bool:
 
 
 def _is_any_of(choices: tuple[Any, ...], value: object) -> bool:
+    if _names_array_like(choices):
+        others = tuple(choice for choice in choices if not _is_of_array_like(choice))
+        return _is_array_like(value) or _is_any_of(others, value)
     return any(allows(choice, value) for choice in choices)
+
+
+# numpy's ArrayLike is a union of scalars and protocols, one of which any object would have; no function here
+# takes a text as an array.
+def _names_array_like(choices: tuple[Any, ...]) -> bool:
+    return any(getattr(get_origin(choice), "__name__", "") == "_NestedSequence" for choice in choices)
+
+
+def _is_of_array_like(choice: Any) -> bool:
+    """Return whether a part of a union with numpy's ArrayLike is one of those that make it."""
+    kind = get_origin(choice) or choice
+    return kind in {complex, bytes, str} or getattr(kind, "__module__", "").startswith("numpy")
+
+
+def _is_array_like(value: object) -> bool:
+    """Return whether a value is an array, a number, or a list of such, of texts or of lists."""
+    if hasattr(value, "__array__") or isinstance(value, Real | memoryview | bytearray):
+        return True
+    if not isinstance(value, Sequence) or isinstance(value, str | bytes):
+        return False
+    return all(_is_array_like(item) or isinstance(item, str | None) for item in islice(value, MOST_ITEMS))
 
 
 _RULES: Mapping[Any, Callable[[tuple[Any, ...], object], bool]] = {
@@ -205,6 +236,8 @@ def _holds(origin: type, arguments: tuple[Any, ...], value: object) -> bool:
     """Return whether a value is a collection of what is allowed."""
     if isinstance(value, str | bytes) or any(kind in _MADE_BY for kind in type(value).__mro__):
         return False
+    if getattr(value, "ndim", 1) == 0:  # a number of numpy's, which has a type as arrays do
+        return False
     if hasattr(value, "dtype") and not issubclass(origin, Mapping):  # an array, or a column of a table
         return _allows_all(arguments[0], islice(iter(cast("Iterable[object]", value)), 1))
     wanted = next(kinds for wide, kinds in _COLLECTIONS if issubclass(origin, wide))
@@ -224,7 +257,7 @@ def _allows_items(origin: type, arguments: tuple[Any, ...], value: Any) -> bool:
 
 
 def _allows_all(annotation: Any, items: Iterable[object]) -> bool:
-    return all(allows(annotation, item) for item in items)
+    return all(allows(annotation, item) for item in islice(items, MOST_ITEMS))
 
 
 # --- what is said
@@ -256,6 +289,7 @@ _WORDS: Mapping[Any, str] = {
     str: "a text",
     int: "a whole number",
     float: "a number",
+    Fraction: "a whole number or a Fraction",
     bool: "True or False",
     NoneType: "None",
     None: "None",
@@ -267,6 +301,9 @@ def _kinds(annotation: Any) -> Iterator[str]:
     """Yield a word for each kind of value that an annotation allows."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin in {Union, UnionType}:
+        if _names_array_like(arguments):
+            yield "an array or a list of numbers"
+            arguments = tuple(choice for choice in arguments if not _is_of_array_like(choice))
         for choice in arguments:
             yield from _kinds(choice)
     elif origin is Annotated:

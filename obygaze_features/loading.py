@@ -43,7 +43,7 @@ class Pieces:
     Raises
     ------
     StoreError
-        If there is no such array, or not a class for each row.
+        If there is no such array, not a class for each row, or each clip has its own number of frames.
 
     Examples
     --------
@@ -59,6 +59,11 @@ class Pieces:
     def __init__(self, group: Group, array: str, y: Sequence[int] | NDArray[np.integer]) -> None:
         if len(y) != len(group):
             raise StoreError(f"y has {len(y)} classes, and {group.name} has {len(group)} rows: give one each")
+        if group.is_ragged(array):
+            raise StoreError(
+                f"{array} of {group.name}: each clip has its own number, and a batch has one; read them with "
+                "group.rows and group.row_size, or take pooled"
+            )
         self.group = group
         self.array = array
         self.y = np.where(group.usable, np.asarray(y, np.int64), LEFT_OUT)

@@ -8,6 +8,7 @@ nothing that the source says of it counts.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from obygaze_features.arguments import checked
 from obygaze_features.errors import ObygazeError
 
 MODALITIES: tuple[str, ...] = ("visual", "moving", "heard", "said", "told")
@@ -41,6 +42,7 @@ OF_VARIABLES: Mapping[str, tuple[str, ...]] = {
 """Column of `obygaze film variables` -> what it is measured of."""
 
 
+@checked
 def perceived(provenance: Mapping[str, Any]) -> tuple[str, ...]:
     """Tell what features perceive of a film, by the provenance of their group.
 
@@ -97,6 +99,7 @@ def why_unperceived(name: str, conveyed: str, perceives: Sequence[str]) -> str:
     return f"{name} is {conveyed}, and what is perceived is {' and '.join(perceives)}"
 
 
+@checked
 def modalities_of(names: Iterable[str], where: str) -> tuple[str, ...]:
     """Check what a source is said to perceive, and put it in the order of MODALITIES.
 

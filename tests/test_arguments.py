@@ -1,16 +1,20 @@
 """Every public function refuses every other public type before it begins, and says what makes the right."""
 
+import importlib
 import inspect
+import pkgutil
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.typing import ArrayLike
 
 import obygaze_features as of
 import obygaze_film
 import obygaze_models as om
 import obygaze_studies
+from obygaze_features import arguments
 from obygaze_features.arguments import allows, checked
 from obygaze_features.errors import ArgumentError
 from obygaze_features.video import Sampling
@@ -207,6 +211,57 @@ def test_a_public_function_refuses_in_its_options_what_nothing_takes(name):
             FUNCTIONS[name](**right(name) | {parameter.name: strange})
 
 
+# --- every package that lists what it offers
+# ---------------------------------------------------------------------------
+def packages_of(root):
+    """Give a package and all below it but those of commands, which read text that was typed."""
+    below = pkgutil.walk_packages(root.__path__, f"{root.__name__}.")
+    names = [found.name for found in below if found.ispkg and ".commands" not in found.name]
+    return [importlib.import_module(name) for name in (root.__name__, *names)]
+
+
+OFFERED = {
+    f"{package.__name__}.{name}": getattr(package, name)
+    for root in PACKAGES
+    for package in packages_of(root)
+    for name in getattr(package, "__all__", ())
+    if inspect.isfunction(getattr(package, name))
+}
+"""Every public function of every package, by the name under which users import it."""
+
+
+def annotated(function):
+    """Give the parameters of a function that stand for one value, with what they take."""
+    return arguments._annotations(getattr(function, "__wrapped__", function)).items()
+
+
+@pytest.mark.parametrize("name", sorted(OFFERED))
+def test_a_function_of_any_package_refuses_each_kind_of_thing_that_it_does_not_take(name):
+    function = OFFERED[name]
+    for parameter, annotation in annotated(function):
+        for kind, value in {**KINDS, "nothing that is known": object()}.items():
+            if allows(annotation, value):
+                continue
+            with pytest.raises(ArgumentError) as refused:
+                function(**{parameter: value})
+            message = str(refused.value)
+            assert message.startswith(f"{function.__qualname__}: {parameter} "), kind
+            assert f"{function.__qualname__}(" in message.partition("; expected")[2], kind
+            assert "\n" not in message
+
+
+def test_hardly_a_parameter_takes_anything_at_all():
+    """Those that do stand for any value: a cell of a table, what a test is called with."""
+    strange = object()
+    anything = {
+        f"{name}: {parameter}"
+        for name, function in OFFERED.items()
+        for parameter, annotation in annotated(function)
+        if allows(annotation, strange)
+    }
+    assert len(anything) < 8, sorted(anything)
+
+
 def test_methods_that_take_our_types_refuse_others():
     for wrong in ("films.csv", KINDS["store"], KINDS["table"]):
         with pytest.raises(ArgumentError):
@@ -255,6 +310,14 @@ def test_what_python_itself_refuses_stays_its_error():
         (tuple[int, int], (1, 2, 3), False),
         (frozenset[str], {"a"}, True),
         (frozenset[str], ["a"], False),
+        (ArrayLike, [[1, 2], [3.5, 4]], True),
+        (ArrayLike, ["a", "b"], True),
+        (ArrayLike | None, None, True),
+        (ArrayLike, "a", False),
+        (ArrayLike, None, False),
+        (ArrayLike, [object()], False),
+        (ArrayLike, object(), False),
+        (list[float], np.float64(3), False),
     ],
 )
 def test_what_an_annotation_allows(annotation, value, expected):

@@ -8,7 +8,7 @@ import pytest
 
 import obygaze_features as of
 from obygaze_features.errors import ArgumentError, StoreError
-from obygaze_features.store.testing import seal_arrays
+from obygaze_features.store.testing import seal_arrays, seal_frames
 from tests.later import later
 
 torch = later("torch")
@@ -76,6 +76,14 @@ def test_it_pickles_without_features(group):
 def test_what_does_not_fit_the_store_is_refused(group, array, y):
     with pytest.raises(StoreError):
         of.Pieces(group, array, y)
+
+
+def test_clips_that_each_have_their_own_number_of_frames_are_no_batch(tmp_path):
+    frames = {"a-0": np.ones((3, 4), np.float32), "a-1": np.ones((5, 4), np.float32)}
+    group = of.open_store(seal_frames(tmp_path / "r", dict.fromkeys(frames, "a"), frames))
+    [name] = group
+    with pytest.raises(StoreError, match="its own number"):
+        of.Pieces(group[name], "frames", [0, 1])
 
 
 def test_rows_are_read_into_an_array_that_fits_and_no_other(group):

@@ -23,6 +23,7 @@ from torch.nn.modules.module import (
 from transformers import CONFIG_MAPPING, AutoConfig
 from transformers.utils import logging as transformers_logging
 
+from obygaze_features.arguments import checked
 from obygaze_features.backbones.compute import ATTENTION
 from obygaze_features.backbones.weights import CONFIG, Weights
 from obygaze_features.door import open_regular
@@ -171,6 +172,7 @@ def check_size(weights: Weights, config: str, make: Callable[[], nn.Module]) -> 
             hook.remove()
 
 
+@checked
 def check_keys(
     name: str,
     *,
@@ -365,6 +367,7 @@ def frozen(network: Any, name: str = "") -> Any:
     return network
 
 
+@checked
 def load_state_dict(weights: Weights) -> dict[str, torch.Tensor]:
     """Read a file of tensors by name, safetensors or a dict that `torch.save` wrote; unpickle nothing else.
 

@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 
 import torch
 
+from obygaze_features.arguments import checked
 from obygaze_features.errors import BackboneError, first_line
 
 Precision = Literal["float32", "bfloat16", "float16", "bfloat16-weights"]
@@ -172,6 +173,7 @@ def free_memory(device: torch.device) -> str:
     return f" ({card_of(device)}: {free / 1e9:.1f} of {total / 1e9:.1f} GB free)"
 
 
+@checked
 @contextmanager
 def matmul_precision(*, tf32: bool) -> Iterator[None]:
     """Allow or forbid TF32 in float32 products on CUDA; products on a CPU keep full precision.

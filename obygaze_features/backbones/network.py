@@ -10,6 +10,7 @@ from torch import nn
 from transformers.activations import FastGELUActivation, QuickGELUActivation
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
 
+from obygaze_features.arguments import checked
 from obygaze_features.backbones.backbone import Backbone, BackboneOutput, LoadedNetwork, TextBackbone
 from obygaze_features.backbones.checkpoint import auto_config, load_pretrained
 from obygaze_features.backbones.compute import ATTENTION, Compute
@@ -21,6 +22,7 @@ from obygaze_features.backbones.weights import Weights, find_weights, space_of
 from obygaze_features.errors import BackboneError
 
 
+@checked
 def network_backbone(
     name: str,
     network: nn.Module,

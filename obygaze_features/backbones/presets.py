@@ -24,6 +24,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from obygaze_features.arguments import checked
 from obygaze_features.backbones.resize import PILLOW_BITS, antialiased_resize, opencv_bilinear
 from obygaze_features.errors import BackboneError
 
@@ -159,6 +160,7 @@ PRESETS: Mapping[str, Preset] = {
 }
 
 
+@checked
 def choose_preset(name: str, allowed: tuple[str, ...], *, size: int = 224) -> Preset:
     """Look up a preset for one backbone.
 

@@ -98,6 +98,7 @@ def made_by(provenance: Mapping[str, Any], weights: str | None) -> tuple[str, st
     return network, None
 
 
+@checked
 def load_text_backbone(name: str, **options: Any) -> TextBackbone:
     """Build a text backbone by its name; see `load_backbone`."""
     if name not in TEXT_BACKBONES:
@@ -106,6 +107,7 @@ def load_text_backbone(name: str, **options: Any) -> TextBackbone:
     return backbone
 
 
+@checked
 def load_network(name: str, weights: str | Path | Weights, **options: Any) -> LoadedNetwork:
     """Load a network itself, for what a backbone's vectors do not give: gradients, training, probabilities.
 
@@ -149,6 +151,7 @@ def backbone_names() -> tuple[str, ...]:
     return tuple(sorted({*BACKBONES, *TEXT_BACKBONES, *installed}))
 
 
+@checked
 def backbone_options(name: str) -> tuple[str, ...]:
     """List the options of a backbone other than the number of frames.
 

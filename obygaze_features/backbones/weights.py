@@ -25,6 +25,7 @@ from urllib.request import getproxies
 import msgspec
 from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
 
+from obygaze_features.arguments import checked
 from obygaze_features.door import MOST_BYTES, open_regular, read_text
 from obygaze_features.errors import BackboneError, first_line
 from obygaze_features.file_kinds import what, where_damaged, why_not
@@ -234,6 +235,7 @@ def licence_of(weights: Weights) -> str:
         return f"LicenseRef-{re.sub('[^A-Za-z0-9.-]+', '-', stated.strip())[:100]}"
 
 
+@checked
 def space_of(family: str, weights: Weights) -> str:
     """Name the space that a network maps into, `clip sha256:…`, for the provenance's field `space`.
 
@@ -250,6 +252,7 @@ def named_architecture(repository: str | None) -> str | None:
     return known.get(repository or "")
 
 
+@checked
 def find_weights(source: str | Path | Weights, layout: Layout = TRANSFORMERS) -> Weights:
     """Find weights by `random:SEED[:TYPE]`, a path, or `owner/name[@revision]` on the hub.
 
@@ -326,13 +329,13 @@ def how_to_get(name: str) -> str:
     if repository in OPENCLIP:
         repository = OPENCLIP[repository].repository
     fetched = backbones[0] if backbones and "@" not in name else quote(name)
-    first = "unset HF_HUB_OFFLINE, and run on" if _offline() else "on"
+    there = " (unset HF_HUB_OFFLINE there)" if _offline() else ""
     cache = constants.HF_HUB_CACHE
     folder = f"models--{repository.replace('/', '--')}"
     layout = TRANSFORMERS if named_architecture(repository) is None else OPEN_CLIP
     licence = LICENCES.get(repository, "stated on its card on the hub")
     return (
-        f"Three ways to get them: (1) {first} a machine with a network: obygaze weights fetch "
+        f"Three ways to get them: (1) on a machine with a network{there}: obygaze weights fetch "
         f"{fetched}; (2) for a machine without one, carry the folder {folder} from such a machine's cache "
         f"into this one's, {cache} (HF_HUB_CACHE sets which), and set HF_HUB_OFFLINE=1; (3) from files that "
         f"you have: --weights FOLDER, with {layout.config} and {layout.single[0]}. Their licence: {licence}"

@@ -119,8 +119,16 @@ def _stage(work: Extraction) -> Iterator[Diagnosis]:
     if stage is None:
         yield Diagnosis("stage", "ok", f"{work.stage_path} is to be made")
     else:
-        left = counted(len(stage.missing()), work.unit)
-        yield Diagnosis("stage", "ok", f"{work.stage_path} is resumed: {left} left to do")
+        yield _resumed(work, stage)
+
+
+def _resumed(work: Extraction, stage: Stage) -> Diagnosis:
+    """Say what is left to do of a stage; a version that is sealed could not be sealed again."""
+    left = counted(len(stage.missing()), work.unit)
+    if not work.sealed_path.exists():
+        return Diagnosis("stage", "ok", f"{work.stage_path} is resumed: {left} left to do")
+    text = f"{work.sealed_path} is sealed already ({left} left to do); another needs another --store-version"
+    return Diagnosis("stage", "fault", text)
 
 
 def _opened(work: Extraction) -> Stage | None:

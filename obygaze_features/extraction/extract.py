@@ -51,6 +51,7 @@ MaybeNone = Any
 AnyBackbone = str | Recipe | Backbone | TextBackbone
 
 
+@checked
 def prepare(
     manifest: Path | str | Manifest | TextList,
     out: Path | str,
@@ -360,6 +361,7 @@ def _prepare_trial(
     return prepare(manifest, out, tried, note=note, **settings)
 
 
+@checked
 @_after(_prepare_trial)
 def estimate(work: Extraction) -> Estimate | TextEstimate:
     """Estimate the cost of the remaining work of `extract`; nothing is written.

@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from obygaze_features.arguments import checked
 from obygaze_features.backbones import Backbone, TextBackbone, load_backbone
 from obygaze_features.errors import ExtractError
 from obygaze_features.extraction.decode_clips import DecodeTask, Keep, Request
@@ -187,6 +188,7 @@ def refuse_twins(names: Sequence[str]) -> None:
         raise ExtractError(f"two backbones have the same name: {', '.join(names)}")
 
 
+@checked
 def of_stills(manifest: Manifest) -> bool:
     """Return whether a manifest's clips are still images rather than videos.
 
@@ -231,6 +233,7 @@ def array_task(environment: Mapping[str, str]) -> ArrayTask | None:
     return ArrayTask(int(number), first, last, int(count))
 
 
+@checked
 def array_shard(environment: Mapping[str, str], n_shares: int | None = None) -> tuple[int, int] | None:
     """Return the shard (i, n) of this task of a job array; None outside a job array.
 
@@ -267,6 +270,7 @@ def array_shard(environment: Mapping[str, str], n_shares: int | None = None) -> 
     return task.number, task.n_tasks
 
 
+@checked
 def check_first_array(environment: Mapping[str, str], shard: tuple[int, int]) -> None:
     """Refuse a shard (i, n) that was typed, where the tasks of a store's first job array would not do all.
 

@@ -8,6 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 from shlex import quote
 
+from obygaze_features.arguments import checked
 from obygaze_features.errors import ExtractError
 from obygaze_features.extraction.sbatch_options import check_option
 from obygaze_features.io import NO_LICENCE, local_path, make_folder, write_together
@@ -96,6 +97,7 @@ class Site:
         return {name: value for name, value in self.sbatch.items() if extracts or name not in OF_EXTRACTION}
 
 
+@checked
 def write_job_scripts(folder: Path | str, site: Site) -> tuple[Path, ...]:
     """Write the job scripts for Slurm into a folder.
 
@@ -139,7 +141,7 @@ def filled(name: str, site: Site) -> str:
     script = files("obygaze_features").joinpath("job_scripts", name).read_text(encoding="utf-8")
     setup = [*site.setup, *environment_lines()]
     if name == SUBMIT:
-        licensed = script.replace(f"licence={NO_LICENCE} ", f"licence={quote(site.licence)} ")
+        licensed = script.replace(f"(--licence {NO_LICENCE}) ", f"(--licence {quote(site.licence)}) ")
         return _with_setup(licensed, setup)
     if not site.has_gpus:
         script = script.replace(ON_GPU, ON_CPU)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 
+from obygaze_features.arguments import checked
 from obygaze_features.cores import usable_cores
 from obygaze_features.extraction.decode_clips import DecodedClip, DecodeTask
 from obygaze_features.extraction.encode import encode_batches, gpu_busy_s, gpu_record, warm_up
@@ -22,6 +23,7 @@ Decode = Callable[[Sequence[DecodeTask], Callable[[], bool]], Iterator[DecodedCl
 """Decodes clips until it is asked to stop: in worker processes of this machine, or in tasks of a cluster."""
 
 
+@checked
 def run_local(
     job: Job,
     stage: Stage,

@@ -16,11 +16,12 @@ case ${1:--}:${2:--} in
         ;;
 esac
 here=$(dirname "$0")
-licence=NOASSERTION before=
-for word in "$@"; do                # a licence that is typed here is that of the store
+seal=(--licence NOASSERTION)        # what the store is sealed with: of these options the last one counts
+before=
+for word in "$@"; do
     case $before:$word in
-        --licence:*) licence=$word ;;
-        *:--licence=*) licence=${word#*=} ;;
+        --licence:* | --citation:* | --store-version:*) seal+=("$before" "$word") ;;
+        *:--licence=* | *:--citation=* | *:--store-version=*) seal+=("$word") ;;
     esac
     before=$word
 done
@@ -28,7 +29,7 @@ done
 last=$(sed -n 's/^#SBATCH --array=0-\([0-9]*\).*/\1/p' "$here/array.sbatch")
 looks() {                           # as task 0 of the array would, on this machine: see obygaze extract --help
     SLURM_ARRAY_TASK_ID=0 SLURM_ARRAY_TASK_MIN=0 SLURM_ARRAY_TASK_MAX=${last:-0} \
-        SLURM_ARRAY_TASK_COUNT=$((${last:-0} + 1)) obygaze extract "$@" --licence "$licence" --check
+        SLURM_ARRAY_TASK_COUNT=$((${last:-0} + 1)) obygaze extract "$@" "${seal[@]}" --check
 }
 [ "${CHECK:-yes}" = no ] || looks "$@" || {
     echo "$0: nothing was submitted. Mend what is said above; CHECK=no $0 ... submits without looking" >&2
@@ -38,7 +39,7 @@ looks() {                           # as task 0 of the array would, on this mach
 array=$(sbatch --parsable "$here/array.sbatch" "$@")
 array=${array%%;*}                  # on several clusters the name of the cluster follows
 echo "Job array $array: a task writes extract-${array}_TASK.log into $PWD"
-ARRAY=$array sbatch --dependency=afterany:"$array" "$here/seal.sbatch" "$2" --licence "$licence" || {
+ARRAY=$array sbatch --dependency=afterany:"$array" "$here/seal.sbatch" "$2" "${seal[@]}" || {
     echo "$here/seal.sbatch was not submitted; the job array was: once it has ended, obygaze store seal $2" >&2
     exit 1
 }

@@ -16,6 +16,7 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from obygaze_features.arguments import checked
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.clip import Clip
 from obygaze_features.manifest.codebook import Codebook
@@ -87,6 +88,7 @@ class PairLevels:
         return {"spans": n, "alike": alike, "overlooked": overlooked, "other readings": rest}
 
 
+@checked
 def distances(codebook: Codebook) -> NDArray[np.float64]:
     """Measure how far the levels of a codebook are apart, 0 to 1.
 
@@ -109,6 +111,7 @@ def positions(codebook: Codebook) -> NDArray[np.float64]:
     return np.array(places)
 
 
+@checked
 def gamma(first: Sequence[str], second: Sequence[str], codebook: Codebook) -> Gamma:
     """Measure the agreement of two annotators on the same clips.
 
@@ -145,6 +148,7 @@ def expected_disorder(a: NDArray[np.int64], b: NDArray[np.int64], apart: NDArray
     return float(p @ apart @ q)
 
 
+@checked
 def agreement(manifest: Manifest) -> tuple[PairAgreement[Gamma], ...]:
     """Compare every pair of annotators of every movie on the spans that both labelled.
 
@@ -161,6 +165,7 @@ def agreement(manifest: Manifest) -> tuple[PairAgreement[Gamma], ...]:
     return tuple(made)
 
 
+@checked
 def level_pairs(manifest: Manifest) -> tuple[PairLevels, ...]:
     """Count each two levels that every pair of annotators of every movie gave to spans that both labelled.
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 
-from obygaze_features.arguments import made_by
+from obygaze_features.arguments import checked, made_by
 from obygaze_features.errors import ManifestError
 from obygaze_features.lines import csv_line, sheet_line
 from obygaze_features.manifest.codebook import BUILTIN, Codebook
@@ -135,6 +135,7 @@ def absolute(path: Path) -> Path:
     return Path(os.path.normpath(path.absolute()))
 
 
+@checked
 def stored_path(video: Path, root: Path) -> str:
     """Write a video's path as a manifest in folder `root` should hold it.
 
@@ -197,6 +198,7 @@ def is_of_another_annotator(clip: Clip, other: Clip) -> bool:
     return named and spans[0] == spans[1]
 
 
+@checked
 def clip_of(row: Row, problems: Problems, codebook: Codebook, *, spelled: bool = False) -> Clip | None:
     """Read one row; return None and note the problems if any cell is wrong.
 

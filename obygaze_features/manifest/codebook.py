@@ -274,7 +274,10 @@ class Codebook:
         parts = text.split(",")
         several = len(parts) > 1 and all(plain(part) in known for part in parts)
         hint = " (separate several by ;)" if several else suggestion(text, known) or f" (it has no {kind}s)"
-        return ManifestError(f"unknown {kind} {text!r}{hint} in the codebook {self.name!r}", column)
+        message = f"unknown {kind} {text!r}{hint} in the codebook {self.name!r}"
+        if kind == "task" and not self.tasks:
+            message += ": --negative LEVEL --positive LEVEL makes one, [tasks.NAME] in the codebook keeps it"
+        return ManifestError(message, column)
 
 
 def instances_of(concept: Concept) -> list[list[object]]:
@@ -339,6 +342,7 @@ def _tables(value: Any, key: str = "") -> Any:
     return value
 
 
+@checked
 def codebook_of_text(text: str) -> Codebook:
     """Make a codebook of the text of a codebook file.
 
@@ -407,6 +411,7 @@ def starter() -> str:
     return packaged_text(__package__, FOLDER, "starter.toml")
 
 
+@checked
 def find_codebook(name_or_path: str) -> Codebook:
     """Find a codebook by the name of a built-in one, or by its file.
 

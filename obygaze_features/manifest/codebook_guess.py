@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from obygaze_features.apart import readers_apart
+from obygaze_features.arguments import checked
 from obygaze_features.cells import is_unreadable
 from obygaze_features.errors import ManifestError
 from obygaze_features.io import local_path
@@ -109,6 +110,7 @@ class GuessedCodebook:
         return notices
 
 
+@checked
 def guess_codebook(path: Path | str, headings: Headings | None = None) -> GuessedCodebook:
     r"""Collect the words of a table's columns of levels and concepts.
 

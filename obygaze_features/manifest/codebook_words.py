@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
+from obygaze_features.arguments import checked
 from obygaze_features.manifest.codebook import Codebook
 from obygaze_features.manifest.codebook_parts import Concept, Level
 from obygaze_features.manifest.perception import unperceived
@@ -29,6 +30,7 @@ class ConceptText(NamedTuple):
     text: str
 
 
+@checked
 def concept_texts(codebook: Codebook) -> tuple[ConceptText, ...]:
     """List the texts that a codebook has of its visual concepts, by concept."""
     texts = []
@@ -45,6 +47,7 @@ def concept_texts(codebook: Codebook) -> tuple[ConceptText, ...]:
     return tuple(texts)
 
 
+@checked
 def codebook_questions(codebook: Codebook, perceives: Sequence[str] = PICTURES) -> dict[str, str]:
     """Ask a machine for each level of a codebook, and each concept that it can perceive: yes or no.
 

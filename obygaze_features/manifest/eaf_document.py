@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final, Literal, NamedTuple
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
+from obygaze_features.arguments import checked
 from obygaze_features.io import file_names, refuse_existing, write_whole
 from obygaze_features.manifest.clip import CONCEPT_SEPARATOR, Clip
 from obygaze_features.manifest.codebook import Codebook
@@ -75,6 +76,7 @@ class _Slot(NamedTuple):
     annotation: int
 
 
+@checked
 def eaf_document(
     tiers: Sequence[EafTier],
     properties: Mapping[str, str],
@@ -236,6 +238,7 @@ def _add_vocabulary(root: Element, name: str, description: str, values: Sequence
         _add(entry, "CVE_VALUE", value, DESCRIPTION="", LANG_REF="und")
 
 
+@checked
 def write_documents(documents: Mapping[str, str], folder: Path, *, force: bool) -> list[Path]:
     """Write documents into a folder, each named by its film, and return their paths.
 
@@ -254,6 +257,7 @@ def write_documents(documents: Mapping[str, str], folder: Path, *, force: bool) 
 
 # --- for people
 # ---------------------------------------------------------------------------
+@checked
 def blank_document(codebook: Codebook, movie: str, annotators: Sequence[str], *, media: str = "") -> str:
     """Write a document to annotate a film in, with the codebook's words and no model's opinion.
 
@@ -264,6 +268,7 @@ def blank_document(codebook: Codebook, movie: str, annotators: Sequence[str], *,
     return eaf_document(tiers, _header(codebook, movie), _words(codebook), media=media)
 
 
+@checked
 def conflicts_document(manifest: Manifest, movie: str) -> str:
     """Write both annotators' tiers of a film, what they differ on, and an empty tier for decisions.
 

@@ -13,6 +13,7 @@ from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
+from obygaze_features.arguments import checked
 from obygaze_features.door import open_regular
 from obygaze_features.errors import ManifestError
 from obygaze_features.identity import SameNames, same_names
@@ -32,6 +33,7 @@ _Places = Mapping[str, tuple[object, str]]
 """A name, with the file and the place in it that name it first."""
 
 
+@checked
 def refuse_twins(what: str, names: _Places) -> None:
     """Refuse names that are one, as `same_names` tells, and films in `tt` or zeros of their id.
 
@@ -65,6 +67,7 @@ def doubtful_names(what: str, names: Iterable[str]) -> list[str]:
     ]
 
 
+@checked
 def same_films(names: Iterable[str]) -> list[tuple[str, str]]:
     """Find names of films that are one with a name before them.
 

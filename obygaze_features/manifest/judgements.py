@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
+from obygaze_features.arguments import checked
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.clip import Clip
 from obygaze_features.manifest.codebook import Codebook
@@ -186,6 +187,7 @@ class Judgements:
         )
 
 
+@checked
 def judgements_of(manifest: Manifest) -> Judgements:
     """Read the labelled clips of a manifest as judgements."""
     every = [judgement_of(clip) for clip in manifest if clip.level is not None]
@@ -213,6 +215,7 @@ def judgement_of(clip: Clip) -> Judgement | None:
     )
 
 
+@checked
 def place_in(clip: Clip) -> int:
     """Read a window's place in its film's random order, as programs write numbers; 0 where there is none."""
     place = number_of(clip.extras.get(PLACE, "").replace(",", "."))

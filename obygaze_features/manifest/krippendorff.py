@@ -14,6 +14,7 @@ from typing import Final, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from obygaze_features.arguments import checked
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.agreement import positions
 from obygaze_features.manifest.codebook import Codebook
@@ -31,6 +32,7 @@ GAP: Final = 0
 """Value of what an annotator left unmarked."""
 
 
+@checked
 def krippendorff_alpha(values: ArrayLike, metric: Metric = "nominal") -> float | None:
     """Measure the agreement of annotators on clips that each of them may have labelled.
 
@@ -120,6 +122,7 @@ class UnitisedAlpha:
     coverage: float
 
 
+@checked
 def unitised_alpha(
     annotations: Sequence[Sequence[Segment]], start: float, end: float, *, grain: float = 1.0
 ) -> UnitisedAlpha:
@@ -238,6 +241,7 @@ class LevelAlphas:
     interval: float | None
 
 
+@checked
 def level_alphas(manifest: Manifest) -> tuple[LevelAlphas, LevelAlphas]:
     """Measure the agreement of all annotators of a manifest on the clips that two of them or more labelled.
 
@@ -300,6 +304,7 @@ class FilmUnitisedAlpha:
     value: UnitisedAlpha
 
 
+@checked
 def unitised_alphas(manifest: Manifest) -> tuple[FilmUnitisedAlpha, ...]:
     """Measure the agreement of all annotators of each film on freely delimited segments.
 

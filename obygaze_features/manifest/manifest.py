@@ -205,6 +205,7 @@ ADVICE = (
 )
 
 
+@checked
 @uncollected()
 @checked
 def read_manifest(path: str | Path, *, spreadsheet_safe: bool = False) -> Manifest:
@@ -246,6 +247,7 @@ def read_manifest(path: str | Path, *, spreadsheet_safe: bool = False) -> Manife
         return Manifest(tuple(collected.clips), absolute(path).parent, codebook)
 
 
+@checked
 def codebook_file(manifest: Path) -> Path:
     """Return where the codebook of a manifest file lies: `films.codebook.toml` beside `films.csv`."""
     return manifest.with_suffix(".codebook.toml")
@@ -306,6 +308,7 @@ def write_manifest(
     return placed
 
 
+@checked
 def holds_codebook(path: Path, codebook: Codebook) -> bool:
     """Return whether a file exists and holds this codebook."""
     try:

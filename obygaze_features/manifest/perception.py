@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from obygaze_features import perception
+from obygaze_features.arguments import checked
 from obygaze_features.manifest.codebook import Codebook
 from obygaze_features.manifest.codebook_parts import Concept
 from obygaze_features.perception import (
@@ -26,6 +27,7 @@ __all__ = [
 ]
 
 
+@checked
 def why_unperceived(concept: Concept, perceives: Sequence[str]) -> str:
     """Say why a source that perceives some of MODALITIES cannot know of a concept; "" where it can.
 
@@ -45,6 +47,7 @@ def why_unperceived(concept: Concept, perceives: Sequence[str]) -> str:
     return perception.why_unperceived(concept.name, conveyed, perceives)
 
 
+@checked
 def unperceived(codebook: Codebook, perceives: Sequence[str]) -> dict[str, str]:
     """List the concepts that a source cannot perceive, each with the reason, in canonical order.
 

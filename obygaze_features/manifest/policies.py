@@ -3,6 +3,7 @@
 from dataclasses import replace
 from enum import StrEnum
 
+from obygaze_features.arguments import checked
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.clip import Clip
 from obygaze_features.manifest.codebook import Codebook
@@ -35,6 +36,7 @@ class LabelPolicy(StrEnum):
     RAW = "raw"
 
 
+@checked
 def policies_of(codebook: Codebook) -> tuple[LabelPolicy, ...]:
     """List the policies that a codebook's labels can be read under; the last one, raw, always can."""
     return tuple(
@@ -42,6 +44,7 @@ def policies_of(codebook: Codebook) -> tuple[LabelPolicy, ...]:
     )
 
 
+@checked
 def apply_policy(manifest: Manifest, policy: LabelPolicy) -> Manifest:
     """Read a manifest's labels under a policy; clips without a level are left as they are.
 

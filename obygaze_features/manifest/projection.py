@@ -7,6 +7,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from obygaze_features.arguments import checked
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.clip import Clip, grouped, numbered_ids
 from obygaze_features.manifest.codebook import Codebook
@@ -41,6 +42,7 @@ class Projection:
     elsewhere: tuple[str, ...]
 
 
+@checked
 def merge(
     clip: Clip, marks: Iterable[Clip], codebook: Codebook, how: Merge = "highest", annotator: str = ""
 ) -> Clip:
@@ -71,6 +73,7 @@ def overlaps(clips: Sequence[Clip], annotations: Sequence[Clip]) -> NDArray[np.f
     return shared
 
 
+@checked
 def project(
     annotations: Manifest,
     clips: Manifest,
@@ -121,6 +124,7 @@ def project(
     )
 
 
+@checked
 def merge_annotators(manifest: Manifest, how: Merge = "highest", expert: str = "") -> Manifest:
     """Make one row of every clip that is there once for each annotator.
 
@@ -157,6 +161,7 @@ def merge_annotators(manifest: Manifest, how: Merge = "highest", expert: str = "
     )
 
 
+@checked
 def sweep(annotations: Manifest, clips: Manifest, thresholds: Sequence[float]) -> dict[float, Projection]:
     """Project annotations onto clips at several thresholds, as App. 7.2 varies the smallest overlap.
 
@@ -174,6 +179,7 @@ def sweep(annotations: Manifest, clips: Manifest, thresholds: Sequence[float]) -
     return {threshold: project(annotations, clips, threshold) for threshold in thresholds}
 
 
+@checked
 def windows(annotations: Manifest, seconds: float) -> Manifest:
     """Cut every annotated movie into equal windows; the last one ends with the last annotation.
 

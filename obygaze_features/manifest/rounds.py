@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from obygaze_features.arguments import checked
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.clip import grouped
 from obygaze_features.manifest.manifest import Manifest
@@ -15,6 +16,7 @@ CALIBRATION, ORDER = "calibration", "order"
 """Columns of a round: 1 for a film that all annotate; an annotator's films by number, from 1."""
 
 
+@checked
 def assign(
     clips: Manifest, annotators: Sequence[str], each: int, *, calibration: int = 0, seed: int = 0
 ) -> Manifest:

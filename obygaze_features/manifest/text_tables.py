@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
+from obygaze_features.arguments import checked
 from obygaze_features.cells import is_unreadable
 from obygaze_features.door import read_bytes
 from obygaze_features.errors import ManifestError
@@ -267,6 +268,7 @@ class Problems:
             raise ManifestError(f"{self.path}: {'; '.join(self.messages[:SHOWN_PROBLEMS])}{more}")
 
 
+@checked
 def read_table(path: Path, needed: Sequence[str], *, any_of: Sequence[str] = (), **how: Any) -> Table:
     """Read a table with a header: a text file in UTF-8 or UTF-16, or a sheet of a workbook (.xlsx).
 
@@ -398,6 +400,7 @@ def heading_name(cell: str) -> str:
     return _SCENES.get(name, name)
 
 
+@checked
 def counted(number: int, singular: str, many: str = "") -> str:
     """Write a number with its noun."""
     return f"{number:,} {singular if number == 1 else many or singular + 's'}"
@@ -438,6 +441,7 @@ class TextList:
         return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
+@checked
 def read_texts(path: str | Path) -> TextList:
     """Read a list of texts.
 

@@ -15,6 +15,7 @@ import numpy as np
 from msgspec import UNSET, Meta, Struct, UnsetType
 from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
 
+from obygaze_features.arguments import checked
 from obygaze_features.errors import StoreError
 from obygaze_features.io import NO_LICENCE
 from obygaze_features.schema import (
@@ -227,6 +228,7 @@ def _plain_object(value: object, where: str) -> dict[str, object]:
     return checked
 
 
+@checked
 def validate_provenance(provenance: Mapping[str, object], *, sealed: bool = False) -> dict[str, object]:
     """Check a group's provenance and return it as plain JSON.
 
@@ -332,6 +334,7 @@ def differences(a: object, b: object) -> list[str]:
     return [field for field, _, _ in contrasts(a, b)]
 
 
+@checked
 def embedding_space(provenance: Mapping[str, object]) -> str | None:
     """Name the embedding space of vectors, such as `clip sha256:...`; None if it is unknown.
 
@@ -345,6 +348,7 @@ def embedding_space(provenance: Mapping[str, object]) -> str | None:
     return f"{name} {made}" if name in X_CLIPS and made else None
 
 
+@checked
 def same_numerics(a: Mapping[str, object], b: Mapping[str, object]) -> list[str]:
     """Name the fields that forbid mixing the features of two groups; an empty list allows it.
 

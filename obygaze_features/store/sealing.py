@@ -25,6 +25,7 @@ import numpy as np
 from fastcrc.crc32 import iscsi as crc32c
 from numpy.typing import NDArray
 
+from obygaze_features.arguments import checked
 from obygaze_features.cores import usable_cores
 from obygaze_features.door import open_regular
 from obygaze_features.errors import StoreError
@@ -62,6 +63,7 @@ BLOCK = 1 << 19
 """Bytes that are read, digested and written at a time, while they are in the processor's cache."""
 
 
+@checked
 def seal(
     stage_path: Path | str | None,
     destination: Path | str,

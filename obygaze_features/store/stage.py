@@ -19,6 +19,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from obygaze_features.arguments import checked
 from obygaze_features.door import MOST_LINES, parse_json, read_bytes
 from obygaze_features.errors import StoreError
 from obygaze_features.io import make_folder, sha256_of, store_path, whole_folder, write_new, write_whole
@@ -57,6 +58,7 @@ from obygaze_features.store.store_files import FolderFiles, guarded, whole
 from obygaze_features.store.writer import DigestLater, StageWriter
 
 
+@checked
 def staging_path(destination: Path | str) -> Path:
     """Return the path of a future store's staging folder: `NAME.staging` beside it."""
     destination = store_path(destination)
@@ -381,6 +383,7 @@ class Stage:
         return len(lost)
 
 
+@checked
 def read_stage(path: Path | str) -> Stage:
     """Open an existing stage unchanged, to inspect or seal it."""
     return Stage(Path(path), *_read_files(Path(path)))

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 import numpy as np
 
+from obygaze_features.arguments import checked
 from obygaze_features.door import open_regular, read_bytes
 from obygaze_features.errors import StoreError, VideoError
 from obygaze_features.locks import hold
@@ -29,12 +30,14 @@ def is_large(size: int) -> bool:
     return size >= LARGE_BYTES
 
 
+@checked
 def share_in(folder: Path | None) -> None:
     """Share the cache with other processes through a folder; None caches in this process alone."""
     global _folder  # noqa: PLW0603 - a fact about the process, set once when it starts
     _folder = folder
 
 
+@checked
 def files_of(path: Path) -> list[Path]:
     """List the files of a film: of a DVD's title, VTS_01_1.VOB or its folder, all parts in order; else one.
 
@@ -73,6 +76,7 @@ def file_state(path: Path) -> tuple[int, int]:
     return sum(state.st_size for state in states), max(state.st_mtime_ns for state in states)
 
 
+@checked
 def file_digest(path: Path) -> str:
     """Compute the SHA-256 of a film's bytes, once for all processes that share a cache."""
 

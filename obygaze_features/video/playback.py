@@ -7,6 +7,7 @@ from heapq import merge
 from pathlib import Path
 from typing import Any
 
+from obygaze_features.arguments import checked
 from obygaze_features.errors import VideoError
 from obygaze_features.video.decode import Decoder
 from obygaze_features.video.picture import pictures as converted
@@ -14,6 +15,7 @@ from obygaze_features.video.sound import opened_track, placed, track_reach
 from obygaze_features.video.source import opened_to
 
 
+@checked
 def played(path: Path, *, pictures: bool = True) -> Iterator[tuple[float, Any]]:
     """Yield the pictures of a file and the frames of its sound in the order of their times.
 

@@ -98,6 +98,7 @@ def read_frames(
     return result[0]
 
 
+@checked
 def read_windows(
     path: str | Path,
     windows: Windows,
@@ -181,6 +182,7 @@ def probe(path: str | Path) -> Probe:
     return Probe(file_state(path)[0], first_s, duration_s, len(times), damage, table.besides, table.stream)
 
 
+@checked
 def frame_times(path: str | Path) -> NDArray[np.float64]:
     """Read when each frame of a video is shown, from its packets: [L] seconds of the player's clock.
 
@@ -196,6 +198,7 @@ def frame_times(path: str | Path) -> NDArray[np.float64]:
     return times.time_s
 
 
+@checked
 def sampled_times(
     path: Path, sampling: Sampling, start_s: float | None, end_s: float | None
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], float]:
@@ -213,6 +216,7 @@ def sampled_times(
     return index, every.time_s[index], every.end_s if end_s is None else min(end_s, every.end_s)
 
 
+@checked
 def decoder_versions(*, stills: bool = False) -> dict[str, str]:
     """Return the versions of PyAV, its FFmpeg, and the conversion to RGB; for still images also Pillow's."""
     pillow = {"pillow": PIL.__version__} if stills else {}

@@ -78,11 +78,13 @@ def uniform(n: int) -> Sampling:
     return Sampling("uniform", n=n)
 
 
+@checked
 def keyframes(n: int) -> Sampling:
     """Take the key frame nearest in time to each frame of `uniform`; cheaper, as only these are decoded."""
     return Sampling("keyframes", n=n)
 
 
+@checked
 def fps(rate: float) -> Sampling:
     """Take the frame nearest to every 1 / rate seconds, from the first frame on."""
     return Sampling("fps", rate=float(rate))
@@ -93,6 +95,7 @@ def pairs(n: int, gap_s: float) -> Sampling:
     return Sampling("pairs", n=n, gap_s=gap_s)
 
 
+@checked
 def at(indices: Iterable[int]) -> Sampling:
     """Take exactly these frames, in this order; 0 is the first frame of the whole video, also in a span."""
     return Sampling("indices", indices=tuple(int(index) for index in indices))

@@ -9,6 +9,7 @@ from av.video.frame import VideoFrame
 from av.video.reformatter import VideoReformatter
 from numpy.typing import NDArray
 
+from obygaze_features.arguments import checked
 from obygaze_features.errors import VideoError
 from obygaze_features.video.cuts import BLACK, DETECTORS, SMALL, Detector, Differences, OwnDetector, scaled
 from obygaze_features.video.decode import Decoder, runs
@@ -175,6 +176,7 @@ def text_edges(picture: NDArray[np.uint8]) -> int:
     return found if beside.sum() <= MOST_BESIDE * bright else 0
 
 
+@checked
 def find_shots(path: Path, detector: str = "own", show: Show | None = None) -> list[Shot]:
     """Find the shots of a film in one pass over all its frames, each decoded once.
 
@@ -223,6 +225,7 @@ def find_shots(path: Path, detector: str = "own", show: Show | None = None) -> l
     return _shots(measured, meter.frames.end_s, finder.cuts())
 
 
+@checked
 def joined_shots(parts: Sequence[Measured]) -> list[Shot] | None:
     """Find the shots of a film whose frames were measured in parts; equal to those of `find_shots`.
 

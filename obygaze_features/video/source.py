@@ -18,6 +18,7 @@ from av.stream import Discard, Disposition
 from av.video.codeccontext import VideoCodecContext
 from av.video.stream import VideoStream
 
+from obygaze_features.arguments import checked
 from obygaze_features.errors import VideoError
 from obygaze_features.file_kinds import HEIF, MP4, UNKNOWN, what, why_not
 from obygaze_features.io import NO_SUCH_FILE
@@ -142,6 +143,7 @@ KeptFile: TypeAlias = tuple[Source, ExitStack]
 """A small file whose packets were read, its decoder unused; and what closes it: both refer to it."""
 
 
+@checked
 @contextmanager
 def opened(path: Path) -> Iterator[Source]:
     """Open a file's video stream with one thread; other streams are not read.
@@ -261,6 +263,7 @@ def _container(path: Path, **options: str) -> Iterator[InputContainer]:
         yield container
 
 
+@checked
 def check_file(path: Path) -> None:
     """Raise unless the path is a non-empty, readable file, or the files of a DVD's title are."""
     try:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 from PIL.ExifTags import Base
 
+from obygaze_features.arguments import checked
 from obygaze_features.door import open_regular
 from obygaze_features.errors import ObygazeError, VideoError
 from obygaze_features.file_kinds import HEAD_BYTES, PICTURE_SUFFIXES, UNKNOWN, what, why_not
@@ -44,6 +45,7 @@ ROTATIONS = {3: 180, 4: 180, 5: 90, 6: 90, 7: 270, 8: 270}
 MIRRORED = {2, 4, 5, 7}
 
 
+@checked
 def is_still(path: str | PurePath) -> bool:
     """Return whether a file is a still image rather than a video, by its suffix.
 

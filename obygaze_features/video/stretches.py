@@ -10,6 +10,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
+from obygaze_features.arguments import checked
 from obygaze_features.errors import VideoError
 from obygaze_features.video.cuts import OwnDetector
 from obygaze_features.video.decode import Frame, NotSafe
@@ -48,6 +49,7 @@ class Rest(NamedTuple, Generic[T]):
     decoded: int
 
 
+@checked
 def why_not_in_stretches(path: Path) -> str:
     """Say why a film cannot be decoded in stretches; empty if it can."""
     try:
@@ -58,6 +60,7 @@ def why_not_in_stretches(path: Path) -> str:
     return table.unsafe
 
 
+@checked
 def read_stretch(
     path: Path,
     stretch: tuple[float, float],

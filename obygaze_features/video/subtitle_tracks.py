@@ -9,6 +9,7 @@ import numpy as np
 from av import FFmpegError
 from av.stream import Discard, Disposition
 
+from obygaze_features.arguments import checked
 from obygaze_features.errors import VideoError, first_line
 from obygaze_features.subtitle_text import ass_text, srt_text, vtt_text
 from obygaze_features.text import unsuitable
@@ -27,6 +28,7 @@ Line = tuple[float, float, str]
 """Start and end in seconds, and the text on one line."""
 
 
+@checked
 def read_subtitle_track(path: Path, tell: Callable[[str], None] = lambda _: None) -> list[Line]:
     """Read the text track of a film in time order, on the time line of its pictures.
 

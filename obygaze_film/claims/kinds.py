@@ -5,6 +5,8 @@ from typing import Any, ClassVar, Final
 
 import msgspec
 
+from obygaze_features.arguments import checked
+
 # --- conditions: what must be known to read a number
 # ---------------------------------------------------------------------------
 TRAINED_ON: Final = "trained on this film"
@@ -89,6 +91,7 @@ class Claim:
         return condition in self.conditions
 
 
+@checked
 def document(claim: Claim) -> dict[str, Any]:
     """Return a claim as JSON holds it: its kind as ``claim``, and its attributes."""
     return {"claim": claim.KIND, **msgspec.to_builtins(claim, enc_hook=str)}

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pandas as pd
 
+from obygaze_features.arguments import checked
 from obygaze_film.claims.kinds import (
     ALL_UNLIKE,
     BELOW_THRESHOLD,
@@ -62,6 +63,7 @@ TOLD_OTHERWISE: Final = ("unlike", "missing", "black", "credits", "trained_on", 
 """Flags whose time, or meaning, other claims tell."""
 
 
+@checked
 def film_claims(film: "Timeline", key: str | None = None) -> list[Claim]:
     """Compute every claim on a scored film by one model.
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from obygaze_features.arguments import checked
 from obygaze_film.claims.kinds import (
     REFUSED,
     Claim,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from obygaze_models.evaluation import Interval as FilmInterval
 
 
+@checked
 def group_claims(compared: "FilmComparison") -> list[Claim]:
     """Compute the claims on groups of films: their shares, differences and the trend.
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from statistics import median
 from typing import TYPE_CHECKING
 
+from obygaze_features.arguments import checked
 from obygaze_film.claims.kinds import (
     AGREE_BY_CHANCE,
     AGREED,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 CONTENT = Time("content")
 
 
+@checked
 def rate_claims(found: "FilmRates") -> list[Claim]:
     """Compute the claims on a film's rates by one model.
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from obygaze_features.arguments import checked
 from obygaze_film.claims.kinds import (
     AGREE_BY_CHANCE,
     AGREED,
@@ -69,6 +70,7 @@ LEAST_OF_INTERVAL: Final = 3
 """Films from which on what learning changed has an interval."""
 
 
+@checked
 def sentences(claims: Sequence[Claim], language: str = "en") -> list[str]:
     """Write claims as sentences, one each.
 
@@ -82,6 +84,7 @@ def sentences(claims: Sequence[Claim], language: str = "en") -> list[str]:
     return [sentence(claim, words) for claim in claims]
 
 
+@checked
 def sentence(claim: Claim, words: Words) -> str:
     """Write a claim as a sentence."""
     return SENTENCES[type(claim)](claim, words)

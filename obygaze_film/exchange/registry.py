@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypedDict, Unpack
 
+from obygaze_features.arguments import checked
 from obygaze_features.io import local_path, write_whole
 from obygaze_features.manifest import time_code
 from obygaze_features.plugins import EXPORTERS, offered
@@ -86,6 +87,7 @@ FORMATS: Final[Mapping[str, Format]] = {
 """Formats by name, ours and those of other packages (entry points of `obygaze.exporters`)."""
 
 
+@checked
 def collect(
     film: "Timeline",
     kind: str,
@@ -152,6 +154,7 @@ class Options(TypedDict, total=False):
     start: str
 
 
+@checked
 def export(film: "Timeline", kind: str, **options: Unpack[Options]) -> str:
     """Write a scored film in another format; options as of `collect`.
 
@@ -161,6 +164,7 @@ def export(film: "Timeline", kind: str, **options: Unpack[Options]) -> str:
     return FORMATS[kind].write(made)
 
 
+@checked
 def write_export(film: "Timeline", kind: str, path: Path | str, **options: Unpack[Options]) -> str:
     """Write a scored film in another format into a file; options as of `collect`.
 

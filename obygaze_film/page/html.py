@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from obygaze_features.arguments import checked
 from obygaze_features.io import local_path, refuse_existing, write_whole
 from obygaze_film.claims import phrases
 from obygaze_film.claims.words import Words, clock
@@ -31,6 +32,7 @@ def template_page(template: str, words: Words, styles: Iterable[str], script: st
     return page(template, style, script, charts=charts, clock=clock, **values)
 
 
+@checked
 def film_page(
     films: "Sequence[Timeline]",
     *,
@@ -93,6 +95,7 @@ def _joined(*modules: str) -> str:
     return re.sub("^import .*\n|^export ", "", text, flags=re.MULTILINE)
 
 
+@checked
 def write_film_page(
     films: "Sequence[Timeline]",
     path: str | Path,

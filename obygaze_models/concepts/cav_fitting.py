@@ -19,6 +19,7 @@ from scipy import linalg
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 
+from obygaze_features.arguments import checked
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.errors import ConceptError
 
@@ -141,6 +142,7 @@ Problem = tuple[NDArray[np.intp], NDArray[np.bool_], float]
 """One SVM to fit: the clips, by row, whether each has the concept, and the price C of an error."""
 
 
+@checked
 def svm_hyperplanes(X: Floats, problems: Sequence[Problem], *, balanced: bool = True) -> Hyperplanes:
     """Fit a linear SVM for each problem on subsets of the rows of X [N, D].
 
@@ -177,6 +179,7 @@ def svm_hyperplanes(X: Floats, problems: Sequence[Problem], *, balanced: bool = 
 # ---------------------------------------------------------------------------
 
 
+@checked
 def ridge_hyperplanes(X: Floats, present: NDArray[np.bool_], C: float) -> Hyperplanes:
     """Minimise sum of (y - w x - b)^2 + ||w||^2 / C for each concept, y in {0, 1}; then move b midway.
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
+from obygaze_features.arguments import checked
 from obygaze_models.concepts.cav_fitting import Floats
 from obygaze_models.errors import ConceptError
 from obygaze_models.models.grouped_selection import Grid, Threshold
@@ -96,6 +98,7 @@ class ConceptHead(ClassifierMixin, BaseEstimator):
         return scores if self.residual_ is None else scores + self.residual_.scores(X[:, self.n_concepts :])
 
 
+@checked
 def head_scores(head: Any, P: Floats) -> NDArray[np.float64]:
     """Score concept values P [N, K]: the logit, positive for the positive class.
 
@@ -119,13 +122,18 @@ def head_scores(head: Any, P: Floats) -> NDArray[np.float64]:
     )
 
 
-def node_counts(head: DecisionTreeClassifier) -> NDArray[np.float64]:
+Tree = DecisionTreeClassifier | SimpleNamespace
+"""A decision tree, or what a model file keeps of one."""
+
+
+@checked
+def node_counts(head: Tree) -> NDArray[np.float64]:
     """Count the training clips of each class in each node [M, 2], weighted where classes are."""
     shares = head.tree_.value[:, 0, :]
     return np.asarray(shares * head.tree_.weighted_n_node_samples[:, None])
 
 
-def node_logits(head: DecisionTreeClassifier) -> NDArray[np.float64]:
+def node_logits(head: Tree) -> NDArray[np.float64]:
     """Compute log((n1 + 1) / (n0 + 1)) of each node [M]."""
     counts = node_counts(head)
     return np.log((counts[:, 1] + 1) / (counts[:, 0] + 1))

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from obygaze_features.arguments import checked
 from obygaze_features.store import Group, Store
 from obygaze_features.store.format import FEATURE_ARRAYS
 from obygaze_features.store.group import rows_of
@@ -30,6 +31,7 @@ REDUCE: Mapping[Pool, Callable[[NDArray[np.float32]], NDArray[np.float32]]] = Ma
 ARRAYS: tuple[Features, ...] = FEATURE_ARRAYS  # type: ignore[assignment]  # Features names the same
 
 
+@checked
 def find_group(store: Store, backbone: str | None) -> Group:
     """Find a backbone of a store; the name is optional if there is only one.
 
@@ -119,6 +121,7 @@ def read_padded(
     return values
 
 
+@checked
 def read_features(group: Group, array: Features, pool: Pool, rows: NDArray[np.intp]) -> NDArray[np.float32]:
     """Read one vector for each of the rows [N, D], block by block, so that tokens need not fit in memory.
 

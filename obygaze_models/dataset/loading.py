@@ -163,6 +163,7 @@ def _source(store: Store, group: Group, manifest: Manifest, array: Features) -> 
     }
 
 
+@checked
 def join_modalities(names: Sequence[str], parts: Sequence[Dataset], manifest: Manifest) -> Dataset:
     """Make one dataset of the same manifest's clips in several stores, of these names, or backbones.
 
@@ -216,6 +217,7 @@ def join_modalities(names: Sequence[str], parts: Sequence[Dataset], manifest: Ma
     )
 
 
+@checked
 def load_datasets(stores: Sequence[Store], manifest: Manifest) -> tuple[Dataset, ...]:
     """Load the features of every backbone of every store, for the clips that all of them have.
 

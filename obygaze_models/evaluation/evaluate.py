@@ -226,6 +226,7 @@ def _noise(annotators: Iterable[str], folds: Sequence[NDArray[np.float64]]) -> d
     return {"noise": own} if own else {}
 
 
+@checked
 def seed_of(seed: int, fold: int | str) -> int:
     """Derive a fold's seed from a run's, so that no two folds draw alike.
 
@@ -236,6 +237,7 @@ def seed_of(seed: int, fold: int | str) -> int:
     return int(np.random.SeedSequence((seed, *name)).generate_state(1)[0])
 
 
+@checked
 def varying(data: Dataset, rows: NDArray[np.intp]) -> list[str]:
     """List the concepts that can be learnt from some clips: varying whatever movie of theirs is left out."""
     _, movie = np.unique(data.movies[rows], return_inverse=True)

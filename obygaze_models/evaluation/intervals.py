@@ -32,6 +32,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, stdtrit
 
+from obygaze_features.arguments import checked
+
 Covers = Literal["models", "method"]
 Bounds = tuple[float, float]
 
@@ -84,6 +86,7 @@ def variance_factor(n_movies: int, covers: Covers) -> float:
     return 1 / n_movies + (1 / (n_movies - 1) if covers == "method" else 0.0)
 
 
+@checked
 def t_interval(
     values: ArrayLike,
     level: float = LEVEL,
@@ -210,6 +213,7 @@ def auc_interval(values: ArrayLike) -> Interval:
     return interval
 
 
+@checked
 def jackknife_interval(
     statistic: Callable[[NDArray[np.bool_]], float], movies: NDArray[Any], *, bounds: Bounds | None = None
 ) -> Interval:
@@ -240,6 +244,7 @@ def jackknife_interval(
     return Interval(value, low, high, int(names.size), 0)
 
 
+@checked
 def jackknife_error(without: NDArray[np.float64]) -> NDArray[np.float64]:
     """Compute the standard errors [...] of statistics from their values without each movie [K, ...]."""
     n = len(without)

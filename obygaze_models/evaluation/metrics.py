@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from obygaze_features import plugins
+from obygaze_features.arguments import checked
 from obygaze_models.errors import ProtocolError
 
 LabelArray = NDArray[Any]
@@ -48,6 +49,7 @@ def _f1_of_both(y: LabelArray, called: LabelArray) -> tuple[float, float]:
     return of_positive, 2 * rejected / (2 * rejected + wrong) if rejected + false_alarms else NAN
 
 
+@checked
 def f1_pos(y: LabelArray, called: LabelArray) -> float:
     """F1 of the positive class; NaN without a positive clip, where no model could have any but 0."""
     return _f1_of_both(y, called)[0]
@@ -58,6 +60,7 @@ def f1_macro(y: LabelArray, called: LabelArray) -> float:
     return sum(_f1_of_both(y, called)) / 2
 
 
+@checked
 def f1_weighted(y: LabelArray, called: LabelArray) -> float:
     """Mean of the two classes' F1 weighted by their clips; NaN with one class only."""
     of_positive, of_negative = _f1_of_both(y, called)
@@ -73,6 +76,7 @@ def balanced_accuracy(y: LabelArray, called: LabelArray) -> float:
     return (hits / (hits + missed) + rejected / (rejected + false_alarms)) / 2
 
 
+@checked
 def auc(y: LabelArray, scores: ScoreArray) -> float:
     """Area under the ROC curve; NaN with one class only.
 
@@ -88,6 +92,7 @@ def auc(y: LabelArray, scores: ScoreArray) -> float:
     return float((ranks[positive].sum() - positives * (positives + 1) / 2) / (positives * negatives))
 
 
+@checked
 def average_precision(y: LabelArray, scores: ScoreArray) -> float:
     """Precision at each distinct score, weighted by the recall it adds; NaN without a positive clip.
 
@@ -104,6 +109,7 @@ def average_precision(y: LabelArray, scores: ScoreArray) -> float:
     return float(np.sum(np.diff(hits, prepend=0) * precision) / hits[-1])
 
 
+@checked
 def expected_average_precision(n: int, n_relevant: int) -> float:
     """Compute the mean AP over all orders of N clips, R of them relevant: the chance level of few clips.
 
@@ -165,6 +171,7 @@ def quadratic_kappa(y: LabelArray, called: LabelArray) -> float:
     return float(1 - np.mean((label - call) ** 2) / expected) if expected > 0 else NAN
 
 
+@checked
 def spearman(y: LabelArray, scores: ScoreArray) -> float:
     """Compute Spearman's rank correlation of levels and scores, ties at their mean rank.
 

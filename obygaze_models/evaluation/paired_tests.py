@@ -14,6 +14,7 @@ from scipy.optimize import brentq
 from scipy.stats import nct
 from scipy.stats import t as student
 
+from obygaze_features.arguments import checked
 from obygaze_models.evaluation.intervals import FEWEST, variance_factor
 
 EXACT_UP_TO = 20
@@ -54,6 +55,7 @@ class SignFlip:
     exact: bool
 
 
+@checked
 def sign_flip(differences: ArrayLike, *, seed: int = 0) -> SignFlip:
     """Test whether the paired differences [K] of two trained models are centred on zero (sign-flip test).
 
@@ -103,6 +105,7 @@ class CorrectedT:
     p: float
 
 
+@checked
 def corrected_t(differences: ArrayLike) -> CorrectedT:
     """Test whether two methods differ, by the paired differences [K] of models trained on the other movies.
 
@@ -127,6 +130,7 @@ def corrected_t(differences: ArrayLike) -> CorrectedT:
     return CorrectedT(t, float(2 * student.sf(abs(t), n - 1)))
 
 
+@checked
 def smallest_p(n_pairs: int) -> float:
     """Return the smallest p-value that the exact test can give: all pairs on one side, 2 of 2^K patterns."""
     return min(1.0, 2.0 ** (1 - n_pairs))
@@ -159,6 +163,7 @@ def in_family(metrics: Sequence[str], p_values: ArrayLike, family: str) -> NDArr
     return holm(np.where(np.isin(metrics, FAMILIES[family]), np.asarray(p_values, np.float64), np.nan))
 
 
+@checked
 def holm(p_values: ArrayLike) -> NDArray[np.float64]:
     """Adjust the p-values [K] of a family of tests by Holm-Bonferroni (family-wise error rate).
 

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from obygaze_features.arguments import made_by
+from obygaze_features.arguments import checked, made_by
 from obygaze_features.door import read_text
 from obygaze_features.file_kinds import where_damaged
 from obygaze_features.io import local_path, write_whole
@@ -124,6 +124,7 @@ class Predictions:
         return cls(_checked(table, str(path), n_classes), n_classes)
 
 
+@checked
 def records(table: pd.DataFrame) -> list[dict[str, Any]]:
     """Return a table's rows as JSON values; missing values and undefined numbers are null."""
 

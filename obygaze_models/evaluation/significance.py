@@ -26,6 +26,7 @@ from scipy import linalg
 from scipy.signal import detrend
 from scipy.stats import rankdata
 
+from obygaze_features.arguments import checked
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.errors import ConceptError
 from obygaze_models.evaluation.paired_tests import holm
@@ -59,6 +60,7 @@ class Significance:
     n_permutations: int
 
 
+@checked
 def permutation_pvalues(
     X: ArrayLike, present: ArrayLike, movies: ArrayLike, *, n_permutations: int = 1000, seed: int = 0
 ) -> Significance:

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from obygaze_features.arguments import checked
 from obygaze_models.errors import PredictionsError
 from obygaze_models.evaluation.intervals import NAN, jackknife_interval, t_interval
 from obygaze_models.evaluation.metrics import METRICS, Metric, prevalence, rows_by_movie, within_movie_auc
@@ -44,6 +45,7 @@ class _Scored:
         return float(np.std(each, ddof=1)) if len(each) > 1 else NAN
 
 
+@checked
 def summarise(predictions: Predictions, metrics: Mapping[str, Metric] = METRICS) -> pd.DataFrame:
     """Compute every metric of every model, over its seeds.
 

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 
+from obygaze_features.arguments import checked
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.models.binary import Floats, Imbalance, encode_labels, rows_for
 from obygaze_models.models.grouped_selection import EarlyStopping, log_loss
@@ -268,6 +269,7 @@ class MLPProbe(NetworkClassifier):
             )
 
 
+@checked
 def fit_many(
     probes: Sequence[MLPProbe],
     X: ArrayLike,

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path, PurePath
 from typing import Any
 
+from obygaze_features.arguments import checked
 from obygaze_features.manifest.spans.names import suggestion
 from obygaze_features.plugins import MODELS, points
 from obygaze_features.schema import Name, expected, fits
@@ -99,6 +100,7 @@ def models_for(
 
 # --- others
 # ---------------------------------------------------------------------------
+@checked
 def find_model(name: str) -> ModelSpec:
     """Find a model by its name among the zoo's own and entry points, or as ``[name=]module:factory``.
 

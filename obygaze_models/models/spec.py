@@ -13,7 +13,7 @@ from sklearn import config_context
 from sklearn.base import BaseEstimator
 from sklearn.utils.metadata_routing import get_routing_for_object
 
-from obygaze_features.arguments import made_by
+from obygaze_features.arguments import checked, made_by
 from obygaze_features.errors import ObygazeError
 from obygaze_models.dataset.dataset import Reads
 from obygaze_models.errors import ModelError
@@ -171,6 +171,7 @@ class Fitted:
         return float(self.scores(X[some], movies[some]).mean())
 
 
+@checked
 def fit(
     spec: ModelSpec,
     seed: int,
@@ -242,6 +243,7 @@ class OrdinalModel:
         return np.asarray(np.sum([expit(step.scores(X, movies)) for step in self.steps], axis=0))
 
 
+@checked
 def fit_ordinal(
     spec: ModelSpec,
     seed: int,

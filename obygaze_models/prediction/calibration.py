@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 from scipy.stats import beta, norm, t
 
+from obygaze_features.arguments import checked
 from obygaze_models.protocol.held_out import HeldOut, find_intercepts
 from obygaze_models.protocol.slope import SlopeLikelihood, SlopePosterior
 
@@ -134,6 +135,7 @@ class Calibration:
         return max(share - self.film_margin, 0.0), min(share + self.film_margin, 1.0)
 
 
+@checked
 def mean_probability(draws: Floats, scores: Floats) -> Floats:
     """Average the probabilities of scores [N] over draws of slope and intercept [B, 2].
 

@@ -206,6 +206,7 @@ def _table(
     return pd.DataFrame(columns)
 
 
+@checked
 def refuse_wrong_order(model: str, stores: Sequence[str]) -> None:
     """Refuse a store in place of the model, and give the order of arguments.
 
@@ -328,6 +329,7 @@ def says_when(model: Model) -> bool:
     return isinstance(model.estimator, AttentionPooling | ConceptsInTime)
 
 
+@checked
 def reads_frames(model: Model, store: Store) -> bool:
     """Return whether a model has an output for the frames, or reduced tokens, that a store keeps."""
     if not says_when(model):
@@ -348,6 +350,7 @@ def frame_times(group: Group, rows: NDArray[np.intp]) -> NDArray[np.float64]:
     return np.asarray(group.time_s[rows].reshape(len(rows), n_vectors, -1).mean(axis=2))
 
 
+@checked
 def frames_of(model: Model, store: Store, rows: NDArray[np.intp]) -> pd.DataFrame:
     """Compute a model's output for each frame of some clips of a store, without flags; rows in rising order.
 

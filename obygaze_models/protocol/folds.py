@@ -177,6 +177,7 @@ def splits(table: FoldTable, train: NDArray[np.bool_], test: NDArray[np.bool_]) 
             yield split
 
 
+@checked
 def check_split(
     split: Split, clip_ids: Sequence[str], movies: Sequence[str], *, by_movie: bool = True
 ) -> None:
@@ -200,6 +201,7 @@ def check_split(
 # ---------------------------------------------------------------------------
 
 
+@checked
 def scene_blocks(clip_ids: Sequence[str], movies: Sequence[str]) -> FoldTable:
     """Cut each movie's clips, in the order given, into blocks of about as many; fold k tests block k.
 
@@ -235,6 +237,7 @@ class Fold:
     test: tuple[str, ...]
 
 
+@checked
 def strict_folds(manifest: Manifest, train: Target, test: Target) -> tuple[Fold, ...]:
     """Leave one movie out: its clips that the test asks for against the others' clips to train on.
 

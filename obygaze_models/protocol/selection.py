@@ -6,9 +6,11 @@ These functions are passed training clips alone, so that no selection can depend
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from obygaze_features.arguments import checked
 from obygaze_models.errors import ProtocolError
 
 
+@checked
 def inner_folds(y: ArrayLike, movies: ArrayLike, n_folds: int = 4) -> NDArray[np.int64]:
     """Deal whole movies into inner folds of similar numbers of positive clips, then of clips.
 
@@ -62,6 +64,7 @@ def inner_folds(y: ArrayLike, movies: ArrayLike, n_folds: int = 4) -> NDArray[np
     return folds
 
 
+@checked
 def best_threshold(y: ArrayLike, scores: ArrayLike) -> float:
     """Find the threshold with the highest f1_pos when scores at or above it are called positive.
 

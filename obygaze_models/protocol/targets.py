@@ -119,6 +119,7 @@ class Labels:
         return self.present[:, self.concepts.index(concept)]
 
 
+@checked
 def labels_of(manifest: Manifest) -> Labels:
     """Gather the labels of a manifest's clips, in its order; where annotators have a row each, merged.
 
@@ -243,6 +244,7 @@ class Target:
         return ranks
 
 
+@checked
 def concept_target(concept: str, codebook: Codebook, against: Sequence[str] = ()) -> Target:
     """Target a concept's presence; clips without it are of some levels only.
 
@@ -311,6 +313,7 @@ def _ordered(name: str, levels: tuple[str, ...], scale: str = "") -> Target:
     return Target(name, " < ".join(levels), kind, classes, scale=scale)
 
 
+@checked
 def level_target(negatives: tuple[str, ...], positives: tuple[str, ...], codebook: Codebook) -> Target:
     """Make a task of levels that the codebook doesn't name.
 
@@ -335,6 +338,7 @@ def level_target(negatives: tuple[str, ...], positives: tuple[str, ...], codeboo
     return task_target(task)
 
 
+@checked
 def choose_targets(
     codebook: Codebook, task: str | None, test: str | None, *, sides: Sides = ((), ())
 ) -> tuple[Target, Target]:
@@ -366,6 +370,7 @@ def choose_targets(
     else:
         names = ", ".join([*(known.name for known in codebook.tasks), "concept:NAME", "levels"])
         raise ProtocolError(
-            f"no task is given (--task): expected one of {names} (codebook {codebook.name!r})"
+            f"no task is given (--task): expected one of {names} (codebook {codebook.name!r}), or two sides "
+            "of levels with --negative LEVEL --positive LEVEL"
         )
     return train, train if test is None else find_target(test, codebook)

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from tabulate import tabulate
 
-from obygaze_features.arguments import made_by
+from obygaze_features.arguments import checked, made_by
 from obygaze_features.templates import filled
 
 NOTHING = "-"
@@ -124,6 +124,7 @@ def _html_table(block: Block) -> str:
     return tabulate(block.rows, block.headers, tablefmt="html", disable_numparse=True)
 
 
+@checked
 def number(value: float | None, digits: int = 3) -> str:
     """Write a number with a fixed number of digits; an undefined one is never written as 0."""
     if value is None:
@@ -131,6 +132,7 @@ def number(value: float | None, digits: int = 3) -> str:
     return "undefined" if math.isnan(value) else f"{value:.{digits}f}"
 
 
+@checked
 def mean_sd(values: Sequence[float]) -> str:
     """Write the mean of values and, for several, their standard deviation (not the standard error)."""
     defined = [value for value in values if not math.isnan(value)]
@@ -141,6 +143,7 @@ def mean_sd(values: Sequence[float]) -> str:
     return f"{np.mean(defined):.3f}{spread}{left_out}"
 
 
+@checked
 def interval(value: float, low: float, high: float, *, signed: bool = False) -> str:
     """Write a number with its interval."""
     form = "{:+.3f}" if signed else "{:.3f}"
@@ -151,6 +154,7 @@ def interval(value: float, low: float, high: float, *, signed: bool = False) -> 
     return f"{form.format(value)} [{form.format(low)}, {form.format(high)}]"
 
 
+@checked
 def cell(value: object) -> str:
     """Write any value as a cell: four significant digits, a dash for a missing value."""
     if value is None:
@@ -164,17 +168,19 @@ def cell(value: object) -> str:
 
 # --- tables by columns
 # ---------------------------------------------------------------------------
-Column = tuple[str, str | tuple[str, ...], Callable[..., str]]
+Column = tuple[str, str | tuple[str | int, ...], Callable[..., str]]
 """Heading, key or keys of a row, and the function that writes their values."""
 
 signed = partial(interval, signed=True)
 
 
+@checked
 def p_value(value: float | None) -> str:
     """Write a p-value, which is never 0."""
     return "< .0001" if value is not None and value < 1e-4 else number(value, 4)
 
 
+@checked
 def block(
     title: str,
     columns: Sequence[Column],

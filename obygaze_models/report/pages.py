@@ -34,11 +34,13 @@ FOLDER = "assets"
 
 # --- parts of every page
 # ---------------------------------------------------------------------------
+@checked
 def asset(name: str, package: str = HERE) -> str:
     """Read a style sheet, script or other text from the folder `assets` of a package."""
     return (files(package) / FOLDER / name).read_text(encoding="utf-8")
 
 
+@checked
 def page(
     template: str,
     style: str = "",
@@ -104,6 +106,7 @@ def _source(text: str) -> str:
     return f"'sha256-{base64.b64encode(sha256(text.encode()).digest()).decode()}'"
 
 
+@checked
 def json_data(value: object) -> Markup:
     """Write JSON for <script type="application/json">, escaped so that no text closes the element."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -114,6 +117,7 @@ def json_data(value: object) -> Markup:
 
 # --- reports
 # ---------------------------------------------------------------------------
+@checked
 def to_html(reports: Report | Sequence[Report], title: str = "") -> str:
     """Write reports as one page.
 

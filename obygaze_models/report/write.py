@@ -57,6 +57,7 @@ _NUMBER = re.compile(r"[-+]?\.?\d[\d.,e+-]*( ?[\[(].*)?|undefined.*")
 
 # --- for a terminal
 # ---------------------------------------------------------------------------
+@checked
 def plain(report: Report, width: int = WIDTH) -> str:
     """Write a report as text; of a table of more than `SHOWN` rows, the first `FIRST`."""
     lines = [report.title, *_wrapped(report.caption, width)]
@@ -114,6 +115,7 @@ def tables(block: Block, width: int = WIDTH) -> list[str]:
 
 # --- Markdown and LaTeX
 # ---------------------------------------------------------------------------
+@checked
 def markdown(report: Report) -> str:
     """Write a report as a Markdown page."""
     return filled(
@@ -128,6 +130,7 @@ def _pipes(block: Block) -> str:
     return tabulate(rows, headers, tablefmt="pipe", disable_numparse=True)
 
 
+@checked
 def latex(report: Report) -> str:
     """Write a report's tables as LaTeX source (packages booktabs and adjustbox).
 
@@ -183,6 +186,7 @@ def _one_line(text: str) -> str:
 
 # --- CSV and JSON
 # ---------------------------------------------------------------------------
+@checked
 def to_csv(table: pd.DataFrame) -> str:
     """Write a table as CSV text for people: no cell is one that a spreadsheet would run.
 
@@ -209,6 +213,7 @@ def _cells(values: "pd.Series[Any]") -> list[str]:
     return cells if values.dtype.kind in "biuf" else list(map(sheet_cell, cells))
 
 
+@checked
 def document(report: Report) -> dict[str, Any]:
     """Return a report as JSON values; undefined numbers are null."""
     return {
@@ -220,6 +225,7 @@ def document(report: Report) -> dict[str, Any]:
     }
 
 
+@checked
 def to_json(report: Report) -> str:
     """Write a report's document as JSON text."""
     return json_bytes(document(report)).decode()
@@ -260,6 +266,7 @@ def write_report(report: Report, folder: Path | str) -> list[str]:
     return names
 
 
+@checked
 def write_beside(report: Report, stem: Path, suffixes: Sequence[str]) -> None:
     """Write a report's tables as files with a common stem: found.csv, found.json, found.md."""
     stem.parent.mkdir(parents=True, exist_ok=True)
@@ -268,6 +275,7 @@ def write_beside(report: Report, stem: Path, suffixes: Sequence[str]) -> None:
         write_whole(stem.with_name(f"{stem.name}{suffix}"), written[suffix])
 
 
+@checked
 @contextmanager
 def new_folder(folder: Path, *, force: bool = False) -> Iterator[Path]:
     """Yield an empty folder to write into; it is renamed to `folder` at the end.
@@ -285,6 +293,7 @@ def new_folder(folder: Path, *, force: bool = False) -> Iterator[Path]:
         (partial / CONTENTS).write_text(json.dumps(digests, indent=1) + "\n", encoding="utf-8", newline="")
 
 
+@checked
 def check_folder(folder: Path, *, force: bool) -> None:
     """Refuse an existing folder, unless `force` is given and it contains only an earlier output.
 

@@ -10,6 +10,7 @@ import torch
 from transformers import CLIPConfig
 
 import obygaze_features.backbones as networks
+from obygaze_features.arguments import checked
 from obygaze_studies.errors import TrainError
 from obygaze_studies.lsmdc import lsmdc16
 from obygaze_studies.lsmdc.execution import ARITHMETICS, Arithmetic
@@ -129,6 +130,7 @@ class LsmdcPlan:
         }
 
 
+@checked
 def make_plan(settings: LsmdcSettings) -> LsmdcPlan:
     """Find and check all inputs of a training, without opening a video.
 

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from tqdm import tqdm
 
+from obygaze_features.arguments import checked
 from obygaze_features.backbones import Weights, load_state_dict
 from obygaze_features.cores import usable_cores
 from obygaze_features.extraction import stop_on_signals
@@ -103,6 +104,7 @@ def xclip_lsmdc(settings: LsmdcSettings) -> Answer:
     return Answer(document, text=text, code=code)
 
 
+@checked
 def train(
     settings: LsmdcSettings,
     *,

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.nn.functional import cross_entropy, normalize
 
+from obygaze_features.arguments import checked
 from obygaze_features.backbones import LsmdcFormat, choose_preset
 from obygaze_studies.lsmdc.execution import Arithmetic, Processes, towers
 from obygaze_studies.lsmdc.lsmdc16 import PUBLISHED
@@ -103,6 +104,7 @@ def embed_videos(network: Any, frames: torch.Tensor, mask: torch.Tensor) -> tupl
     return vectors, network.video_vector(network.relate_frames(vectors, mask), mask)
 
 
+@checked
 def similarities(
     network: Any, *, sentences: torch.Tensor, words: torch.Tensor, frames: torch.Tensor, videos: torch.Tensor
 ) -> dict[str, torch.Tensor]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from obygaze_features.arguments import checked
 from obygaze_features.manifest import Manifest
 from obygaze_features.options import Answer
 from obygaze_studies.audit_common.findings import write_rows
@@ -32,6 +33,7 @@ JUDGEMENTS = 3
 """Annotators who compared each new clip with each pivot; the majority counts."""
 
 
+@checked
 def discretise(score: float, axis: Axis) -> str:
     """Return the class of an absolute score in [-1, 1].
 
@@ -110,6 +112,7 @@ def annotated(clip_id: str, cells: Mapping[str, str]) -> Annotated:
     return Annotated(clip_id, cells.get("movie", ""), cells.get("split", ""), classes, violent)
 
 
+@checked
 def read_annotations(path: Path) -> tuple[Annotated, ...]:
     """Read a table with a column clip, or a manifest; valence and arousal are classes or scores.
 
@@ -125,6 +128,7 @@ def read_annotations(path: Path) -> tuple[Annotated, ...]:
         return tuple(annotated(clip_id, row) for clip_id, row in rows.items())
 
 
+@checked
 def of_manifest(manifest: Manifest) -> tuple[Annotated, ...]:
     """Read the extra columns of a manifest.
 
@@ -179,6 +183,7 @@ def violence_qrels(clips: Iterable[Annotated]) -> dict[str, int]:
     return {clip.clip_id: int(clip.violent) for clip in clips if clip.violent is not None}
 
 
+@checked
 def pivot_class(low: Sequence[bool], high: Sequence[bool], axis: Axis) -> str | None:
     """Return the class of a clip that was compared with the two pivots of an axis.
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import obygaze_features.manifest as manifests
+from obygaze_features.arguments import checked
 from obygaze_features.errors import ManifestError
 from obygaze_studies.audit_common.inputs import read_text
 
@@ -29,6 +30,7 @@ PUBLISHED = {"dev": (6144, 100), "test": (4756, 99)}
 """Clips and films of each side (section 3)."""
 
 
+@checked
 def import_mediaeval15(source: Path, root: Path, videos: Path | None = None) -> manifests.Imported:
     """Read the task's clips, each a whole video file whose name is the clip's id.
 

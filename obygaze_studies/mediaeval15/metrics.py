@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from obygaze_features.arguments import checked
 from obygaze_studies.errors import TaskError
 
 CUTOFFS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
@@ -39,6 +40,7 @@ def held_scores(run: Mapping[str, float]) -> NDArray[np.float64]:
     return held
 
 
+@checked
 def ranked(run: Mapping[str, float]) -> list[str]:
     """Rank clips by score, descending; ties by id in descending byte order.
 
@@ -57,6 +59,7 @@ def tie_share(run: Mapping[str, float]) -> float:
     return float(counts[counts > 1].sum() / max(len(run), 1))
 
 
+@checked
 def average_precision(run: Mapping[str, float], qrels: Mapping[str, int]) -> float:
     """Compute trec_eval's average precision (`map` of one topic).
 
@@ -83,6 +86,7 @@ def average_precision(run: Mapping[str, float], qrels: Mapping[str, int]) -> flo
     return measures(run, qrels)["map"]
 
 
+@checked
 def measures(run: Mapping[str, float], qrels: Mapping[str, int]) -> dict[str, float]:
     """Compute trec_eval's measures of one topic, by the tool's names.
 
@@ -136,6 +140,7 @@ def _bpref(judged: NDArray[np.int64], n_relevant: int, n_rejected: int) -> float
     return float((1 - np.minimum(above, n_relevant) / max(min(n_rejected, n_relevant), 1)).sum() / n_relevant)
 
 
+@checked
 def accuracy(called: Mapping[str, str], truth: Mapping[str, str]) -> tuple[dict[str, float], float, int]:
     """Compare the classes that a run calls with the true ones, by clip id; `truth` must not be empty.
 
@@ -163,6 +168,7 @@ def accuracy(called: Mapping[str, str], truth: Mapping[str, str]) -> tuple[dict[
     return values, max(Counter(truth.values()).values()) / len(truth), len(called) - len(returned)
 
 
+@checked
 def confusion(
     called: Mapping[str, str], truth: Mapping[str, str], classes: Sequence[str]
 ) -> NDArray[np.int64]:

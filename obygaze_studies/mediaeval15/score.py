@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from obygaze_features.arguments import checked
 from obygaze_features.errors import ObygazeError
 from obygaze_features.io import file_sha256
 from obygaze_features.options import PROBLEMS_FOUND, Answer
@@ -200,6 +201,7 @@ def find_runs(folder: Path) -> list[run_files.RunFile]:
     return runs
 
 
+@checked
 def check_runs(folder: Path, clips: Sequence[Annotated]) -> Answer:
     """Check all runs of a folder against the clips of the task.
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import obygaze_features.manifest as manifests
+from obygaze_features.arguments import checked
 from obygaze_features.errors import ManifestError
 from obygaze_features.text import number_of
 
@@ -45,6 +46,7 @@ COLUMNS = (
 EXTRAS = ("movie_title", "framerate", "start_frame", "end_frame", "comment")
 
 
+@checked
 def import_mobygaze(
     source: Path, root: Path, videos: Path | None = None, records: Records = "full"
 ) -> manifests.Imported:

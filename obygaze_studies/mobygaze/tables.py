@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 import obygaze_models as om
+from obygaze_features.arguments import checked
 from obygaze_features.manifest import Manifest
 from obygaze_features.screen import Progress
 from obygaze_features.store import Store
@@ -26,6 +27,7 @@ BESIDE = ("length", "other_expert")
 """What stands beside the models once a table: the clips' length alone, and the other annotator."""
 
 
+@checked
 def mobygaze_report(
     manifest: Manifest,
     stores: Mapping[str, tuple[Store, str | None]],

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import obygaze_features.manifest as manifests
+from obygaze_features.arguments import checked
 from obygaze_features.errors import ManifestError
 from obygaze_studies.obygaze12.printed_values import PUBLISHED
 
@@ -17,6 +18,7 @@ Split = Mapping[str, Any]
 """A released split file: its path, and the levels that each of its labels means."""
 
 
+@checked
 def import_obygaze12(source: Path, root: Path, videos: Path | None = None) -> manifests.Imported:
     """Read ObyGaze12's annotations, and its split files if `source` is the folder that holds them.
 
@@ -58,6 +60,7 @@ def import_obygaze12(source: Path, root: Path, videos: Path | None = None) -> ma
     return manifests.Imported(manifests.Manifest(tuple(clips), root, CODEBOOK), tuple(notices))
 
 
+@checked
 def is_obygaze12(manifest: manifests.Manifest) -> bool:
     """Return whether a manifest is of ObyGaze12: its codebook and its twelve films, no more and no fewer."""
     return manifest.codebook.name == CODEBOOK.name and set(manifest.movies) == set(PUBLISHED["films"])

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 import obygaze_features.manifest as manifests
+from obygaze_features.arguments import checked
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import Clip, Codebook, Manifest
 from obygaze_features.screen import table
@@ -98,6 +99,7 @@ class Statistics:
         return sum(self.with_concept[level][concept] for concept in self.codebook.visual_concepts)
 
 
+@checked
 def statistics(manifest: Manifest) -> Statistics:
     """Count levels and concepts."""
     codebook = manifest.codebook
@@ -134,6 +136,7 @@ def by_film(table: pd.DataFrame, values: str, group: str) -> pd.DataFrame:
     return table.pivot_table(values, "movie", group)
 
 
+@checked
 def grouped(manifest: Manifest, column: str) -> dict[str, Manifest]:
     """Group the clips of a manifest by the values of a column.
 
@@ -188,6 +191,7 @@ class Number:
         return "undefined" if self.value is None else format(self.value, self.style)
 
 
+@checked
 def count_table(counted: Statistics) -> tuple[Number, ...]:
     """List what section 3.4 and App. 8.2 of the paper state of a corpus, for the levels of any codebook.
 
@@ -214,6 +218,7 @@ def count_table(counted: Statistics) -> tuple[Number, ...]:
     return tuple(numbers)
 
 
+@checked
 def printed_count_table(manifest: Manifest) -> Mapping[str, str]:
     """Return what the paper prints, by the names of `count_table`; nothing but for ObyGaze12.
 

@@ -1,5 +1,6 @@
 """What would stop a run is found before jobs are queued, on a machine that is not like the nodes."""
 
+import errno
 import os
 import shutil
 from dataclasses import replace
@@ -12,7 +13,7 @@ import obygaze_features as of
 from obygaze.demo_corpus import write_video
 from obygaze_features import cores
 from obygaze_features.backbones.registry import BACKBONES, TEXT_BACKBONES, is_known_network
-from obygaze_features.errors import BackboneError, ExtractError, StoreError
+from obygaze_features.errors import BackboneError, ExtractError, StoreError, system_error_line
 from obygaze_features.extraction import Recipe, before_queue, prepare
 from obygaze_features.extraction.before_queue import examine_run, for_a_look
 from obygaze_features.store.disk_usage import FreeSpace
@@ -68,8 +69,10 @@ def test_videos_that_are_not_found_are_counted_and_a_fault_if_there_is_none(film
     assert f"{3 - len(gone)} of 3 videos" in found["videos"].text
 
 
-def test_a_sealed_store_whose_stage_is_gone_is_a_fault(films):
+def test_a_version_that_is_sealed_already_is_a_fault(films):
     of.extract(films / "films.csv", films / "s", n_frames=2, workers=1, licence="CC0-1.0", progress=False)
+    assert levels(work(films))["stage"] == "fault"
+    assert levels(work(films, version="1.0.1"))["stage"] == "ok"
     shutil.rmtree(films / "s.staging")
     assert levels(work(films))["stage"] == "fault"
 
@@ -220,3 +223,10 @@ def test_a_gpu_that_is_asked_for_and_absent_is_a_fault():
 
     found = [finding for finding in examine(device="cuda") if finding.about == "gpu"]
     assert [finding.level for finding in found] == ["fault"]
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.ENOENT])
+def test_an_error_of_the_system_is_one_line_with_the_path_and_what_can_be_done(number):
+    line = system_error_line(OSError(number, os.strerror(number), "stores/films.staging/pieces/0.rows"))
+    assert line.startswith(f"stores/films.staging/pieces/0.rows: {os.strerror(number)}")
+    assert ("run the same command again" in line) == (number != errno.ENOENT)

@@ -265,14 +265,23 @@ def submit(site: Folder, *words: str, **variables: str) -> tuple[int, str]:
     return site.run(str(site.folder / "jobs" / "submit.sh"), *words, **variables)
 
 
-@pytest.mark.parametrize(("typed", "licence"), [([], "CC-BY-4.0"), (["--licence", "CC0-1.0"], "CC0-1.0")])
-def test_the_store_has_the_licence_of_the_site_unless_another_is_typed(site, typed, licence):
+@pytest.mark.parametrize(
+    "typed",
+    [
+        [],
+        ["--licence", "CC0-1.0"],
+        ["--licence=CC0-1.0", "--store-version", "1.1.0"],
+        ["--citation", "Doe and Roe, 2026"],
+    ],
+    ids=" ".join,
+)
+def test_the_store_is_sealed_as_the_site_says_unless_something_else_is_typed(site, typed):
     code, said = submit(site, "films.csv", "films", *typed)
     assert code == 0, said
     first, second = site.asked.splitlines()
     assert first.endswith(" ".join(["array.sbatch films.csv films", *typed]))
     assert second.startswith("17 --dependency=afterany:17 ")
-    assert second.endswith(f"seal.sbatch films --licence {licence}")
+    assert second.endswith(" ".join(["seal.sbatch films --licence CC-BY-4.0", *typed]))
 
 
 @pytest.mark.parametrize(

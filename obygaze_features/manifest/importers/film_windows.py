@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from obygaze_features.arguments import checked
 from obygaze_features.door import open_regular
 from obygaze_features.errors import ManifestError
 from obygaze_features.lines import csv_line
@@ -92,6 +93,7 @@ class FilmPart:
     detector: str = ""
 
 
+@checked
 def import_film(
     films: Sequence[Film],
     root: Path,
@@ -180,6 +182,7 @@ def automatic_hop(window_s: float) -> float:
     return min(max(window_s / 4, LEAST_HOP_S), window_s)
 
 
+@checked
 def window_of_model(path: Path) -> float:
     """Read from a model file the median length in seconds of the clips that it was trained on.
 
@@ -277,6 +280,7 @@ def _counted(film: Film, n: int, stride: int, notices: list[str]) -> tuple[list[
     return spans, max(0.0, round(film.end_s - spans[-1][1], 3))
 
 
+@checked
 def read_parts(
     path: Path, movies: Sequence[str] | None = None, *, flagged: bool = False
 ) -> dict[str, list[FilmPart]]:
@@ -353,11 +357,13 @@ def _film_part(row: Row) -> FilmPart:
     return FilmPart(start_s, end_s, flags, row.cells.get("detector", ""))
 
 
+@checked
 def shots_file(manifest: Path) -> Path:
     """Where the shots of a manifest's films lie: beside it, `films.shots.csv` for `films.csv`."""
     return manifest.with_name(f"{manifest.stem}.shots.csv")
 
 
+@checked
 def shots_bytes(shots: Mapping[str, Iterable[FilmPart]], detector: str) -> bytes:
     """Write a table of shots: columns movie, start_s, end_s, detector, flags; times as they are.
 

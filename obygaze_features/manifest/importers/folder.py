@@ -60,6 +60,7 @@ def import_folder(source: Path | str, root: Path | str, codebook: Codebook | Non
     return Imported(Manifest(tuple(clips), root, codebook or default_codebook()), tuple(notices))
 
 
+@checked
 def import_images(source: Path, root: Path) -> Imported:
     """Make a clip of one frame of every image below a folder.
 

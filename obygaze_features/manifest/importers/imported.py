@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 
+from obygaze_features.arguments import checked
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.clip import Clip
 from obygaze_features.manifest.codebook import Codebook
@@ -40,6 +41,7 @@ class Imported:
     accounts: tuple[Account, ...] = ()
 
 
+@checked
 def videos_found(clips: Sequence[Clip], root: Path, folder: Path) -> str:
     """Count how many of the videos that the clips name are in the folder where they were looked for."""
     named = sorted({clip.video for clip in clips if clip.video})
@@ -51,6 +53,7 @@ def videos_found(clips: Sequence[Clip], root: Path, folder: Path) -> str:
     return f"{words}; the first that is not is {Path(missing[0]).name}" if missing else words
 
 
+@checked
 def text_list(cell: str) -> tuple[str, ...]:
     """Read a Python list of texts, as data frames write it, without running anything.
 
@@ -68,12 +71,14 @@ def text_list(cell: str) -> tuple[str, ...]:
     return tuple(value)
 
 
+@checked
 def concept_list(cell: str, codebook: Codebook) -> tuple[str, ...]:
     """Read a list of concepts in published spellings; [''] is an empty one."""
     names = text_list(cell)
     return () if names == ("",) else tuple(codebook.concept_spelled(name) for name in names)
 
 
+@checked
 def whole_number(cell: str) -> int:
     """Read an integer that is not negative.
 
@@ -87,6 +92,7 @@ def whole_number(cell: str) -> int:
     return int(cell)
 
 
+@checked
 def file_in(source: Path, names: Sequence[str]) -> Path:
     """Find the annotation file: `source` itself, or the one of these names in the folder `source`.
 

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
 
+from obygaze_features.arguments import checked
 from obygaze_features.manifest.clip import seen_of
 from obygaze_features.manifest.text_tables import SEEN_SCORE, counted
 
@@ -13,6 +14,7 @@ SITTING = timedelta(hours=4)
 """Decisions this far apart, or less, may have been made on a page that stayed open between them."""
 
 
+@checked
 def repeated_concepts(decisions: Iterable[tuple[Path, int, Mapping[str, str]]]) -> dict[Path, str]:
     """Find decisions whose concepts are those of the decision just before them, in the same sitting.
 

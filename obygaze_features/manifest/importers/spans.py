@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from obygaze_features.apart import readers_apart
+from obygaze_features.arguments import checked
 from obygaze_features.errors import ManifestError
 from obygaze_features.io import local_path
 from obygaze_features.manifest.clip import OVERHANG_S, Clip, grouped
@@ -50,6 +51,7 @@ NO_VALUE = {"na", "n/a", "<na>", "nan", "none", "null"}
 """What programs write where a cell has no value, and a film or person may be called."""
 
 
+@checked
 @uncollected()
 def import_spans(
     files: Sequence[Path | str],

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from obygaze_features.apart import readers_apart
+from obygaze_features.arguments import checked
 from obygaze_features.errors import ObygazeError
 from obygaze_features.manifest.spans.json_values import json_in, number
 from obygaze_features.manifest.spans.names import plain
@@ -167,6 +168,7 @@ def _note_machines(file: SpanFile, clips: Sequence[Answered]) -> None:
             file.account.note(f"{name}: {shown}")
 
 
+@checked
 def read_answered(path: Path) -> list[Answered]:
     """Read a file of answers, those that do not count included."""
     with readers_apart() as child:

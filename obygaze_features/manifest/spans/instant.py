@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from fractions import Fraction
 
+from obygaze_features.arguments import checked
 from obygaze_features.errors import ManifestError
 from obygaze_features.text import number_of
 
@@ -71,6 +72,7 @@ def seconds(text: str) -> float | None:
     return value
 
 
+@checked
 def time_code(text: str, rate: Fraction | None = None) -> float | None:
     """Read seconds, [hh:]mm:ss[.ms], or hh:mm:ss:ff at a rate; None if the cell is empty.
 
@@ -187,6 +189,7 @@ def whole_rate(rate: Fraction) -> int:
     return labels
 
 
+@checked
 def frame_label(frames: int, rate: Fraction, *, drop: bool = False) -> str:
     """Write a number of frames as time code, hh:mm:ss:ff, or hh:mm:ss;ff that drops numbers.
 
@@ -206,6 +209,7 @@ def frame_label(frames: int, rate: Fraction, *, drop: bool = False) -> str:
     return f"{whole // 3600:02d}:{whole // 60 % 60:02d}:{whole % 60:02d}{sign}{rest:02d}"
 
 
+@checked
 def frame_rate(text: str) -> Fraction:
     """Read a frame rate; 23.976, 29.97 and 59.94 stand for 24000/1001, 30000/1001 and 60000/1001.
 

@@ -8,6 +8,7 @@ from functools import lru_cache
 from pathlib import PurePath, PurePosixPath
 from urllib.parse import parse_qsl, unquote
 
+from obygaze_features.arguments import checked
 from obygaze_features.errors import ManifestError
 from obygaze_features.file_kinds import FACTS, FILM_SUFFIXES, SUBTITLE_SUFFIXES
 from obygaze_features.text import composed
@@ -183,6 +184,7 @@ def imdb_id(text: str) -> str:
     return f"tt{int(match[1]):07d}" if match else ""
 
 
+@checked
 def find_film(text: str, movies: Iterable[str], titles: Mapping[str, str] | None = None) -> str | None:
     """Find the film that a text names: by its id, a path or URL of its file, or its title.
 
@@ -216,6 +218,7 @@ def find_film(text: str, movies: Iterable[str], titles: Mapping[str, str] | None
     return found[0] if found else None
 
 
+@checked
 def name_hint(text: str, names: Iterable[str]) -> str:
     """Propose the nearest of some names, if one is near; an IMDb id by its number."""
     near = nearest(text, names)

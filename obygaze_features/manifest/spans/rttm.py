@@ -9,6 +9,7 @@ Source: NIST Rich Transcription evaluation 2009, RTTM.
 from collections.abc import Iterator, Sequence
 from urllib.parse import unquote
 
+from obygaze_features.arguments import checked
 from obygaze_features.manifest.spans.json_values import number
 from obygaze_features.manifest.spans.one_line import one_line
 from obygaze_features.manifest.spans.record import RawSpan
@@ -53,6 +54,7 @@ def read_rttm(file: SpanFile) -> Iterator[RawSpan]:
     file.account.unread("field", unread)
 
 
+@checked
 def write_rttm(spans: Sequence[tuple[str, Subtitle]], movie: str) -> str:
     """Write turns: each with its label, whose blanks become `_`, as RTTM's cells hold none."""
     lines = []

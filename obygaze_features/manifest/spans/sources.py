@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from obygaze_features.apart import readers_apart
+from obygaze_features.arguments import checked
 from obygaze_features.errors import ManifestError
 from obygaze_features.file_kinds import XML_PROLOGUE, no_text
 from obygaze_features.io import local_path
@@ -178,6 +179,7 @@ def what_instead(file: SpanFile) -> str:
     return ""
 
 
+@checked
 @uncollected()
 def read_subtitles(path: Path | str, *, encoding: str = "", account: Account | None = None) -> list[Subtitle]:
     r"""Read a file of subtitles (SRT, WebVTT, ASS), in the order of their starts.

@@ -12,6 +12,7 @@ from fractions import Fraction
 from itertools import groupby, pairwise
 from typing import NamedTuple
 
+from obygaze_features.arguments import checked
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.spans.instant import clock, clock_s, time_code, western
 from obygaze_features.manifest.spans.one_line import one_line
@@ -232,6 +233,7 @@ def _seconds(groups: Sequence[str], rate: Fraction | None) -> float:
 
 # --- writing
 # ---------------------------------------------------------------------------
+@checked
 def write_vtt(spans: Sequence[Subtitle], title: str = "", notes: Sequence[str] = ()) -> str:
     """Write cues of WebVTT in time order; notes are a comment at the top."""
     lines = [f"WEBVTT {arrowless(title)}".rstrip(), ""]
@@ -242,6 +244,7 @@ def write_vtt(spans: Sequence[Subtitle], title: str = "", notes: Sequence[str] =
     return "\n".join(lines)
 
 
+@checked
 def write_srt(spans: Sequence[Subtitle]) -> str:
     """Write subtitles of SRT in time order, without what players take for markup."""
     lines = []

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 from typing import NamedTuple, TypeVar
 
+from obygaze_features.arguments import checked
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.spans.json_values import number
 from obygaze_features.manifest.spans.one_line import one_line
@@ -147,6 +148,7 @@ class _Tokens:
 
 # --- writing
 # ---------------------------------------------------------------------------
+@checked
 def write_textgrid(tiers: Mapping[str, Sequence[Subtitle]], end_s: float) -> str:
     """Write a TextGrid in Praat's long form; spans that overlap go to further tiers of the name.
 
