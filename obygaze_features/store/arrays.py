@@ -228,8 +228,9 @@ class SealedArray:
             within = slice(part.start - first, part.stop - first)
             self._fill(number, within, values[part.start - rows.start : part.stop - rows.start], opened)
 
-        if len(blocks) == 1:
-            fill(blocks[0])
+        if len(blocks) == 1 or self._files.readers == 1:
+            for number in blocks:
+                fill(number)
         else:
             with ThreadPoolExecutor(self._files.readers) as threads:
                 for _ in threads.map(fill, blocks):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -472,21 +472,26 @@ class Group:
         return dimensions(name, self.shape(name), self.n_frames)
 
     def _whole(self, name: str, start: int, values: NDArray[Any]) -> NDArray[Any]:
-        """Return rows from `start` on; refuse NaN in usable rows of features: times may be unknown."""
+        """Return rows from `start` on; refuse features of clips of which nothing is stored: NaN.
+
+        Times may be unknown. The first number of a clip tells, of a ragged array that of its first frame.
+        """
         if name not in FEATURE_ARRAYS or not len(values):
             return values
-        first = values.reshape(len(values), -1)[:, 0]
-        holes = first != first  # noqa: PLR0124 - NaN is not itself
-        if not self.is_ragged(name):
-            holes &= self.usable[start : start + len(values)]
-        if holes.any():
-            row = start + int(np.flatnonzero(holes)[0])
-            if self.is_ragged(name):
-                row = int(np.searchsorted(self.frame_ends, row, side="right"))
-            clip = self.clip_ids[row]
-            lost = f"nothing is stored for {int(holes.sum())} clips that should have features"
+        if self.is_ragged(name):
+            starts = self.frame_ends - self.row_size
+            begin, end = np.searchsorted(starts, [start, start + len(values)]).tolist()
+            clips = np.arange(begin, end)[self.usable[begin:end]]
+            first = values[starts[clips] - start, 0]
+        else:
+            clips = np.arange(start, start + len(values))[self.usable[start : start + len(values)]]
+            first = values.reshape(len(values), -1)[clips - start, 0]
+        holes = clips[np.isnan(first)]
+        if len(holes):
+            lost = f"nothing is stored for {len(holes)} clips that should have features"
             raise damaged(
-                f"{self._where}, array {self.name}/{name}: {lost}, the first is {clip}", self._where
+                f"{self._where}, array {self.name}/{name}: {lost}, the first is {self.clip_ids[holes[0]]}",
+                self._where,
             )
         return values
 
@@ -527,7 +532,7 @@ def rows_of(group: Group, array: str, rows: Sequence[int]) -> Iterator[NDArray[A
 
 
 def frames_of(
-    group: Group, array: str, rows: Iterable[int], read: Callable[[slice], NDArray[Any]]
+    group: Group, array: str, rows: Sequence[int], read: Callable[[slice], NDArray[Any]]
 ) -> Iterator[NDArray[Any]]:
     """Yield the frames of some clips in a ragged array; what is stored together is read once.
 
@@ -536,10 +541,11 @@ def frames_of(
     n_stored = group.shape(array)[0]
     block = block_rows(array, n_stored, ragged=True)
     held, held_from = np.empty((0, *group.shape(array)[1:]), group.dtype(array)), 0
-    for row in rows:
-        end = int(group.frame_ends[row])
-        at = end - int(group.row_size[row])
-        parts = [held[:0]]
+    places = np.asarray(rows, np.intp)
+    ends, sizes = group.frame_ends[places].tolist(), group.row_size[places].tolist()
+    for end, size in zip(ends, sizes, strict=True):
+        at = end - size
+        parts: list[NDArray[Any]] = []
         while at < end:
             if not held_from <= at < held_from + len(held):
                 held_from = at // block * block
@@ -547,4 +553,7 @@ def frames_of(
             stop = min(end, held_from + len(held))
             parts.append(held[at - held_from : stop - held_from])
             at = stop
-        yield parts[-1] if len(parts) <= 2 else np.concatenate(parts)
+        if len(parts) == 1:
+            yield parts[0]
+        else:
+            yield np.concatenate(parts or [held[:0]])

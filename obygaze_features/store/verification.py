@@ -428,7 +428,13 @@ CHUNKS_AT_ONCE = 16
 
 def _ragged_blocks(group: Group, array: str, absent: Container[str]) -> Iterator[list[int]]:
     """Yield the clips whose frames begin in neighbouring chunks, but those with frames in an absent chunk."""
-    size = block_rows(array, group.shape(array)[0], ragged=True)
+    n_stored = group.shape(array)[0]
+    size = block_rows(array, n_stored, ragged=True)
+    lacking = {
+        number
+        for number in range(-(-n_stored // size))
+        if chunk_file(f"{group.name}/{array}", number, ragged=True) in absent
+    }
     clips: list[int] = []
     run = 0
     first = 0
@@ -437,9 +443,7 @@ def _ragged_blocks(group: Group, array: str, absent: Container[str]) -> Iterator
             yield clips
             clips = []
         run = first // size // CHUNKS_AT_ONCE
-        numbers = range(first // size, -(-end // size)) if end > first else range(0)
-        files = (chunk_file(f"{group.name}/{array}", number, ragged=True) for number in numbers)
-        if not any(file in absent for file in files):
+        if not lacking or end == first or lacking.isdisjoint(range(first // size, -(-end // size))):
             clips.append(row)
         first = end
     if clips:

@@ -211,10 +211,11 @@ def summaries(scores: Floats) -> NDArray[np.float64]:
     there = ~np.isnan(wide)
     wide = np.where(there, wide, -np.inf)
     present = (logsumexp(PRESENCE * wide, axis=1) - np.log(there.sum(axis=1))) / PRESENCE
-    shares = softmax(POSITION * wide, axis=1)
+    shares: NDArray[np.float64] = softmax(POSITION * wide, axis=1)
     if there.all():
         return np.hstack([present, np.einsum("nfk,f->nk", shares, _places(wide.shape[1]))])
-    return np.hstack([present, np.einsum("nfk,nf->nk", shares, _places_among(there.any(axis=2)))])
+    places = _places_among(np.asarray(there.any(axis=2)))
+    return np.hstack([present, np.einsum("nfk,nf->nk", shares, places)])
 
 
 def _places(n_frames: int) -> NDArray[np.float64]:

@@ -12,6 +12,7 @@ from obygaze_features.errors import InterruptedTransferError, StoreError
 from obygaze_features.exchange.publish import pack, push
 from obygaze_features.exchange.transfer import download, download_file
 from obygaze_features.store import open_store, seal, verify
+from obygaze_features.store.format import RAGGED_ARRAYS
 from obygaze_features.store.store import locate
 from obygaze_features.store.store_files import FolderFiles, absent_files
 
@@ -26,6 +27,7 @@ def whole(root):
     return tree(root / "toy-1.0.0")
 
 
+FRAMES = RAGGED_ARRAYS["frames"].chunk
 CHUNK = "data/features.zarr/toy/frames/c/1/0/0"
 
 
@@ -258,10 +260,10 @@ def test_frames_of_any_number_come_with_the_chunks_that_they_lie_in(site, root, 
     needed = set()
     for row in (7, 31):
         end = int(same.frame_ends[row])
-        needed |= set(range((end - int(same.row_size[row])) // 1024, (end - 1) // 1024 + 1))
+        needed |= set(range((end - int(same.row_size[row])) // FRAMES, (end - 1) // FRAMES + 1))
     here = {int(path.parent.name) for path in copy.glob("data/features.zarr/toy/frames/c/*/0")}
     assert here == needed
-    assert len(here) < -(-len(same.time_s) // 1024)
+    assert len(here) < -(-len(same.time_s) // FRAMES)
     for clip in ("c00", "c39"):
         with pytest.raises(StoreError, match=r"fetch\.txt"):
             found.read(clip, "frames")
