@@ -76,15 +76,14 @@ def audit_alpha(ratings: Sequence[Row], *, pairs: bool = False) -> Finding:
         Rows of `item_id` and a number a rater, NaN where one is missing.
     """
     raters = [name for name in ratings[0] if name != "item_id"]
-    values = np.array([[row[rater] for rater in raters] for row in ratings], dtype=np.float64)
-    sets = [tuple(range(len(raters)))]
+    ratings_of = {rater: np.array([row[rater] for row in ratings], dtype=np.float64) for rater in raters}
+    sets = [tuple(raters)]
     if pairs:
-        sets += [pair for pair in combinations(range(len(raters)), 2) if pair not in sets]
-    rows = [
-        {"raters": "+".join(raters[rater] for rater in chosen), "n_raters": len(chosen)}
-        | cronbach_alpha(values[:, list(chosen)])
-        for chosen in sets
-    ]
+        sets += [pair for pair in combinations(raters, 2) if pair not in sets]
+    rows = []
+    for chosen in sets:
+        about = {"raters": "+".join(chosen), "n_raters": len(chosen)}
+        rows.append(about | cronbach_alpha(np.column_stack([ratings_of[rater] for rater in chosen])))
     labels = [f"{row['raters']} (n = {row['n_items']:,})" for row in rows]
     series = {"alpha": [row["alpha"] for row in rows]}
     return Finding(rows=rows, draw=bar_chart(labels=labels, series=series, axis="Cronbach's alpha"))

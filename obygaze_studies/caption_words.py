@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -165,15 +166,22 @@ def audit_words(
         condition.
     """
     totals = Counter(word for image in counts.values() for caption in image for word in caption)
-    kept = {name: [word for word in words if totals[word] >= min_total] for name, words in lists.items()}
-    rows = [_row(group, images, counts, kept) for group, images in _groups(items, counts, lists).items()]
+    frequent = {}
+    for emotion, words in lists.items():
+        frequent[emotion] = [word for word in words if totals[word] >= min_total]
+    rows = [_row(group, images, counts, frequent) for group, images in _groups(items, counts, lists).items()]
     if ratio:
         _divide(rows, ratio)
-    named = sorted({word for words in lists.values() for word in words})
-    rare = [word for word in named if totals[word] < min_total]
+    listed = sorted(set(chain.from_iterable(lists.values())))
+    rare = [word for word in listed if totals[word] < min_total]
     strangers = sorted(set(counts) - set(items))
-    left_out = {"words too rare": rare, "images without an item": strangers}
-    n_unnamed = read.n_unnamed if read else 0
+    notes = []
+    for what, names in (("words too rare", rare), ("images without an item", strangers)):
+        if names:
+            notes.append(f"{len(names)} {what}, left out of the rates: {', '.join(names[:5])}")
+    remarks = []
+    if read and read.n_unnamed:
+        remarks.append(f"{read.n_unnamed} texts of the store are not in --captions; they count nowhere")
     return Finding(
         rows=rows,
         columns=["ratio"] if ratio else [],
@@ -185,19 +193,13 @@ def audit_words(
             "ratio": list(ratio) if ratio else None,
         },
         summary={
-            "word_totals": {word: totals[word] for word in named},
+            "word_totals": {word: totals[word] for word in listed},
             "left_out_words": rare,
             "n_captions": sum(map(len, counts.values())),
             "images_without_item": strangers,
         },
-        notes=[
-            f"{len(names)} {what}, left out of the rates: {', '.join(names[:5])}"
-            for what, names in left_out.items()
-            if names
-        ],
-        remarks=[f"{n_unnamed} texts of the store are not in --captions; they count nowhere"]
-        if n_unnamed
-        else [],
+        notes=notes,
+        remarks=remarks,
         draw=_bars(rows),
     )
 
@@ -206,8 +208,10 @@ def _bars(rows: Sequence[Mapping[str, Any]]) -> Any:
     named = [{**row, "set": f"{row['emotion']} {row['level']}"} for row in rows]
     labels = list(dict.fromkeys(row["set"] for row in named))
     laid_out = partial(series_of, named, condition="condition", group="set", groups=labels)
-    sizes = zip(labels, *laid_out("n_captions", missing=0).values(), strict=True)
-    described = [f"{label}\n(n = {', '.join(f'{n:,}' for n in each)})" for label, *each in sizes]
+    described = []
+    for label, *sizes in zip(labels, *laid_out("n_captions", missing=0).values(), strict=True):
+        n_captions = ", ".join(f"{n:,}" for n in sizes)
+        described.append(f"{label}\n(n = {n_captions})")
     axis = "words of the intended emotion per 1,000 captions"
     return bar_chart(labels=described, series=laid_out("per_1000"), axis=axis)
 

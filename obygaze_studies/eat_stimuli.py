@@ -150,11 +150,8 @@ def select(targets: Targets, items: Mapping[str, Row], what: str) -> tuple[str, 
     for column in targets:
         if any(column not in row for row in items.values()):
             raise AuditError(f"{what}: the table of items has no column {column}")
-    names = tuple(
-        name
-        for name, row in items.items()
-        if all(row[column] == composed(value) for column, value in targets.items())
-    )
+    wanted_cells = {column: composed(value) for column, value in targets.items()}
+    names = tuple(name for name, row in items.items() if wanted_cells.items() <= row.items())
     if not names:
         wanted = ", ".join(f"{column} {value}" for column, value in targets.items())
         raise AuditError(f"{what} is empty: no item has {wanted}")

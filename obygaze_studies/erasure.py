@@ -124,9 +124,11 @@ def audit_erase(
     fitted_on = np.random.default_rng(seed).permutation(names)[: max(1, int(len(names) * FITTED))]
     inside = np.isin(film, fitted_on)
     sides = {"fitted": inside, "others": ~inside}
-    coded = {
-        column: _two(column, [items[name][column] for name in ids]) for column in (attribute, task) if column
-    }
+
+    def coded_column(column: str) -> Codes:
+        return _two(column, [items[name][column] for name in ids])
+
+    coded = {column: coded_column(column) for column in (attribute, task) if column}
     y = coded[attribute]
     for where, kept in sides.items():
         if all(len(np.unique(y[film == name])) < 2 for name in np.unique(film[kept])):

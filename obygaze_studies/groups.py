@@ -72,10 +72,13 @@ def shrunken(
     share /= share.sum()
     centre, error = np.array(centres), np.sqrt(np.array(errors)) + 1e-12
     cells = range(len(means))
-    ends = [
-        np.array([_quantile(share, centre[:, k], error[:, k], freedom, at) for k in cells]) for at in ENDS
-    ]
-    return share @ centre, ends[0], ends[1]
+
+    def quantiles(at: float) -> Floats:
+        """Find a quantile of each cell."""
+        return np.array([_quantile(share, centre[:, k], error[:, k], freedom, at) for k in cells])
+
+    low, high = map(quantiles, ENDS)
+    return share @ centre, low, high
 
 
 def _quantile(share: Floats, centre: Floats, error: Floats, freedom: float, at: float) -> float:
@@ -170,11 +173,16 @@ def audit_groups(items: Mapping[str, Row], *, outcome: str, by: Sequence[str]) -
         raise AuditError(
             f"column {outcome}: a value of {ids[int(np.argmin(np.isfinite(values)))]} is not finite"
         )
-    rows = estimate_cells(np.array(values), [[items[name][column] for name in ids] for column in by])
-    shown = [
-        {**row, "cell": " ".join(row["cell"]), **dict(zip(by, row["cell"], strict=True))} for row in rows
-    ]
-    least, most = (chosen(shown, key=lambda row: row["estimate"]) for chosen in (min, max))
+
+    def attribute(column: str) -> list[str]:
+        return [items[name][column] for name in ids]
+
+    shown = []
+    for row in estimate_cells(np.array(values), list(map(attribute, by))):
+        value_of = dict(zip(by, row["cell"], strict=True))
+        shown.append({**row, "cell": " ".join(row["cell"]), **value_of})
+    least = min(shown, key=lambda row: row["estimate"])
+    most = max(shown, key=lambda row: row["estimate"])
     return Finding(
         rows=shown,
         said={"least": least["cell"], "most": most["cell"], "n_cells": len(shown), "n_items": len(ids)},

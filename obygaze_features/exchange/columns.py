@@ -107,11 +107,10 @@ def _series(names: Sequence[str]) -> list[list[str]]:
             if number in numbered.setdefault(prefix, {}):  # f1 and f01
                 doubtful.add(prefix)
             numbered[prefix][number] = name
-    return [
-        [members[number] for number in sorted(members)]
-        for prefix, members in numbered.items()
-        if len(members) > 1
-        and prefix not in doubtful
-        and min(members) in {0, 1}
-        and max(members) - min(members) == len(members) - 1
-    ]
+    series = []
+    for prefix, members in numbered.items():
+        first = min(members)
+        is_complete = first in {0, 1} and max(members) - first == len(members) - 1
+        if len(members) > 1 and is_complete and prefix not in doubtful:
+            series.append([members[number] for number in sorted(members)])
+    return series

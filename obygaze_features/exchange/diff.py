@@ -100,6 +100,12 @@ class StoreDiff:
 
     def record(self) -> dict[str, object]:
         """Return all of it as plain JSON."""
+        provenance = {}
+        for name, contrasts_of_group in self.provenance.items():
+            numerics = self.numerics[name]
+            provenance[name] = [
+                {"field": field, "numerics": field in numerics} for field, _, _ in contrasts_of_group
+            ]
         return {
             "equal": self.equal,
             "about": [field for field, _, _ in self.about],
@@ -108,12 +114,7 @@ class StoreDiff:
             "clips": {field: list(clips) for field, clips in self.clips.items()},
             "groups_first": list(self.groups_first),
             "groups_second": list(self.groups_second),
-            "provenance": {
-                name: [
-                    {"field": field, "numerics": field in self.numerics[name]} for field, _, _ in fields_of
-                ]
-                for name, fields_of in self.provenance.items()
-            },
+            "provenance": provenance,
             "arrays": [asdict(array) for array in self.arrays],
         }
 
@@ -136,9 +137,11 @@ def diff(first: Store, second: Store) -> StoreDiff:
     """
     theirs = {clip.clip_id: clip for clip in second.clips}
     common = [(clip, theirs[clip.clip_id]) for clip in first.clips if clip.clip_id in theirs]
-    changed = {
-        field: tuple(a.clip_id for a, b in common if getattr(a, field) != getattr(b, field)) for field in TOLD
-    }
+    changed = {}
+    for field in TOLD:
+        changed[field] = tuple(
+            one.clip_id for one, other in common if getattr(one, field) != getattr(other, field)
+        )
     shared = [name for name in first if name in second]
     provenance = {name: (first[name].provenance, second[name].provenance) for name in shared}
     return StoreDiff(

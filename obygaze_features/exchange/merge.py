@@ -163,11 +163,12 @@ def _apart(a: StoredClip, b: StoredClip) -> str:
 def _corpus(stores: Sequence[Store], name: str | None) -> dict[str, object]:
     """Return the corpus fields common to all stores; a manifest's digest does not hold for several."""
     corpora = [dict(store.attributes["corpus"]) for store in stores]
-    common = {
-        key: value
-        for key, value in corpora[0].items()
-        if all(key in corpus and not differences(value, corpus[key]) for corpus in corpora)
-    }
+
+    def is_common(key: str) -> bool:
+        value = corpora[0][key]
+        return all(key in corpus and not differences(value, corpus[key]) for corpus in corpora)
+
+    common = {key: value for key, value in corpora[0].items() if is_common(key)}
     if name is not None:
         return {**common, "name": name}
     return common

@@ -30,7 +30,6 @@ from .eaf_document import eaf_document as eaf_document
 from .eaf_document import write_documents as write_documents
 from .identity import refuse_twins as refuse_twins
 from .identity import same_films as same_films
-from .importers.column_proposals import UnreadColumnsError as UnreadColumnsError
 from .importers.film_files import FilmFiles as FilmFiles
 from .importers.film_windows import Film as Film
 from .importers.film_windows import FilmPart as FilmPart
@@ -48,6 +47,7 @@ from .importers.imported import slug as slug
 from .importers.imported import text_list as text_list
 from .importers.imported import videos_found as videos_found
 from .importers.imported import whole_number as whole_number
+from .importers.proposal import UnreadColumnsError as UnreadColumnsError
 from .importers.repeated import repeated_concepts as repeated_concepts
 from .importers.spans import import_spans as import_spans
 from .judgements import CONTENT_S as CONTENT_S

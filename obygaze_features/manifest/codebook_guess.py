@@ -16,9 +16,9 @@ from obygaze_features.errors import ManifestError
 from obygaze_features.io import local_path
 from obygaze_features.manifest.codebook import BUILTIN, Codebook, parts_of
 from obygaze_features.manifest.importers.column_contents import cells_of
-from obygaze_features.manifest.importers.column_proposals import option, wide_option
 from obygaze_features.manifest.importers.columns import find_column
 from obygaze_features.manifest.importers.imported import slug
+from obygaze_features.manifest.importers.proposal import option, wide_option
 from obygaze_features.manifest.importers.table_layout import read_layout
 from obygaze_features.manifest.spans.headings import Headings, columns_headed_by, names_of_heading
 from obygaze_features.manifest.spans.names import plain, without_zeros

@@ -11,7 +11,7 @@ from obygaze_features.io import PARTIAL_SUFFIX
 from obygaze_features.lines import json_bytes
 from obygaze_features.store.format import PIECE_ROWS
 from obygaze_features.store.journal import SHA256_HEX
-from obygaze_features.store.pieces import StageLayout
+from obygaze_features.store.pieces import StageLayout, StoredArray
 from obygaze_features.store.records import GroupSpec, PlannedClip
 
 PAGE = 4096
@@ -62,10 +62,13 @@ def estimate_disk(
         Whether the file system has hard links; without them, shards are copied.
     """
     layout = StageLayout(sorted(groups, key=lambda group: group.name), len(clips))
-    shards, chunks = (
-        [-(-size // PAGE) * PAGE for array in arrays for _, size in array.blocks()]
-        for arrays in (layout.shards, layout.small)
-    )
+
+    def sizes_on_disk(arrays: Sequence[StoredArray]) -> list[int]:
+        """Round the sizes of all blocks of arrays up to whole pages."""
+        return [-(-size // PAGE) * PAGE for array in arrays for _, size in array.blocks()]
+
+    shards = sizes_on_disk(layout.shards)
+    chunks = sizes_on_disk(layout.small)
     texts = sum(len(f"{clip.clip_id}{clip.text or ''}".encode()) for clip in clips)
     digests = len(clips) * len(layout.names) * SHA256_HEX
     about = len(json_bytes([dict(group.provenance) for group in groups]))

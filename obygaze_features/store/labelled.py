@@ -171,10 +171,10 @@ def dataset_of(
         for name, array in arrays.items()
     }
     fields = {"clip_id": str, "movie": str, "status": str, "start_s": np.float64, "end_s": np.float64}
-    coordinates: dict[str, Any] = {
-        name.removesuffix("_id"): ("clip", np.array([getattr(clip, name) for clip in clips], dtype))
-        for name, dtype in fields.items()
-    }
+    coordinates: dict[str, Any] = {}
+    for name, dtype in fields.items():
+        values: NDArray[Any] = np.array([getattr(clip, name) for clip in clips], dtype)
+        coordinates[name.removesuffix("_id")] = ("clip", values)
     if row_size is not None:
         variables["row_size"] = module.Variable(("clip",), row_size, {"sample_dimension": "row"})
         coordinates["row_clip"] = ("row", np.repeat([clip.clip_id for clip in clips], row_size))

@@ -258,9 +258,8 @@ def _found(stage: Stage, best: Best, counted: Sequence[Mapping[str, Any]]) -> di
     arrays = {"clip", "status"}.union(texts, sizes, *(group.clip_arrays() for group in stage.groups))
     version = spec_version(arrays, absent=any(entry.absent for entry in best.values()))
     sources = [entry.source for entry in best.values() if is_done(entry)]
-    devices, streams = (
-        Counter(str(source[name]) for source in sources if name in source) for name in ("device", "stream")
-    )
+    devices = Counter(str(source["device"]) for source in sources if "device" in source)
+    streams = Counter(str(source["stream"]) for source in sources if "stream" in source)
     for attributes in counted:
         of_devices, of_streams = attributes.get("devices", {}), attributes.get("streams", [])
         if not (fits(of_devices, dict[str, int]) and fits(of_streams, list[_Counted])):

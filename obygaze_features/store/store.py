@@ -229,15 +229,12 @@ class Store:
         return list(self.names)
 
     def _repr_html_(self) -> str:
-        rows = [
-            (
-                name,
-                ", ".join(f"{array} {list(group.clip_shape(array))}" for array in group.arrays),
-                "any number" if group.ragged else group.n_frames,
-                f"{int(group.usable.sum())} of {len(group)}",
-            )
-            for name, group in ((name, self[name]) for name in self)
-        ]
+        rows = []
+        for name in self:
+            group = self[name]
+            arrays = ", ".join(f"{array} {list(group.clip_shape(array))}" for array in group.arrays)
+            frames = "any number" if group.ragged else group.n_frames
+            rows.append((name, arrays, frames, f"{int(group.usable.sum())} of {len(group)}"))
         title = f"{self.name} {self.version}".strip()
         notes = (self.where, f"licence {self.attributes.get('licence', 'not stated')}")
         return html_table(

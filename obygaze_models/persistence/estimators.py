@@ -149,10 +149,10 @@ def _fusion_from_state(card: Card, arrays: Arrays) -> LinearFusion:
         own = zip(LinearJoin._fields, (d, d, d, m, m, (1,)), strict=True)
         shapes |= {f"{_label(pattern)}_{name}": shape for name, shape in own}
     expect(arrays, **shapes)
-    joins = {
-        pattern: LinearJoin(*(arrays[f"{_label(pattern)}_{name}"] for name in LinearJoin._fields))
-        for pattern in patterns
-    }
+    joins = {}
+    for pattern in patterns:
+        parts = {name: arrays[f"{_label(pattern)}_{name}"] for name in LinearJoin._fields}
+        joins[pattern] = LinearJoin(**parts)
     columns = tuple(place for _, place in card.input_columns())
     return LinearFusion(columns, joins, largest=bool(card.parameters["largest"]))
 

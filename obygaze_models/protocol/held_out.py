@@ -64,9 +64,8 @@ class HeldOut:
     def beside(cls, several: Sequence[Self]) -> Self:
         """Put scores of the same clips by several models side by side."""
         first = several[0]
-        scores, zeros = (
-            np.stack([getattr(each, name) for each in several], axis=1) for name in ("scores", "zeros")
-        )
+        scores = np.stack([held_out.scores for held_out in several], axis=1)
+        zeros = np.stack([held_out.zeros for held_out in several], axis=1)
         return cls(scores, first.y, first.movies, first.folds, zeros)
 
     @property

@@ -1,7 +1,7 @@
 """Define a report: blocks of tables, their data, pictures, and the format of cells."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from html import escape
@@ -192,24 +192,33 @@ def block(
 ) -> Block:
     """Make a table of rows, with lines of text of their own as its `last`."""
     rows = list(rows)
-    keys = [(name,) if isinstance(name, str) else name for _, name, _ in columns]
-    cells = [
-        tuple(write(*(row[name] for name in names)) for (*_, write), names in zip(columns, keys, strict=True))
-        for row in rows
-    ]
     headers = tuple(heading for heading, *_ in columns)
-    drawn = next((place for place, (*_, write) in enumerate(columns) if write in (interval, signed)), None)
+    cells = [tuple(_cells(row, columns)) for row in rows]
     all_rows = (*cells, *map(tuple, last))
+    drawn = next((place for place, (*_, write) in enumerate(columns) if write in (interval, signed)), None)
     if drawn is None:
         return Block(title, headers, all_rows, tuple(notes))
-    named = range(max(1, min(drawn, columns_that_name(headers, all_rows))))
-    value, low, high = keys[drawn]
-    dots = tuple(
-        (" ".join(texts[place] for place in named), float(row[value]), float(row[low]), float(row[high]))
-        for texts, row in zip(cells, rows, strict=True)
-    )
-    reference = 0.0 if columns[drawn][2] is signed else reference
-    return Block(title, headers, all_rows, tuple(notes), dots, headers[drawn], reference)
+    n_naming = max(1, min(drawn, columns_that_name(headers, all_rows)))
+    _, keys, write = columns[drawn]
+    value, low, high = _keys(keys)
+    dots = []
+    for texts, row in zip(cells, rows, strict=True):
+        name = " ".join(texts[:n_naming])
+        dots.append((name, float(row[value]), float(row[low]), float(row[high])))
+    if write is signed:
+        reference = 0.0
+    return Block(title, headers, all_rows, tuple(notes), tuple(dots), headers[drawn], reference)
+
+
+def _cells(row: Mapping[Any, Any], columns: Sequence[Column]) -> Iterator[str]:
+    """Write the cells of a row."""
+    for _, keys, write in columns:
+        values = [row[key] for key in _keys(keys)]
+        yield write(*values)
+
+
+def _keys(keys: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (keys,) if isinstance(keys, str) else keys
 
 
 def columns_that_name(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> int:

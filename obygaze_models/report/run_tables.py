@@ -85,30 +85,35 @@ def short_report(run: Run) -> Report:
     metrics = metrics_of(run.predictions.n_classes, run.own_metrics)
     blocks = []
     for task, before, models in _tasks(run):
-        first, *others = sorted(_with_table(metrics, models), key=lambda name: not metrics[name].answers)
-        headers = [f"{metrics[first].title} [95 %]", *(metrics[name].title for name in others)]
-        if not _n_movies(models, first):
+        names = sorted(_with_table(metrics, models), key=lambda name: not metrics[name].answers)
+        if _n_movies(models, names[0]):
+            title = f"{before}by movie, mean of {_n_movies(models, names[0])}; {_tested(run, task)}"
+            table = _short_table(title, models, [metrics[name] for name in names])
+            blocks.append(_without_constant(table, constant_controls(run, task)))
+        else:
             blocks.append(_pooled(models, metrics, before, _tested(run, task)))
-            continue
-        shown = {name: values for name, values in models.items() if name not in HOMES[BASELINES]} or models
-        rows = {
-            name: [
-                interval(*(values[first][f"movie_{key}"] for key in ("mean", "low", "high"))),
-                *_numbers(values, others, "movie_mean"),
-            ]
-            for name, values in shown.items()
-        }
-        if OTHER in rows:
-            calls = zip(
-                (first, *others), _numbers(models[OTHER], [first, *others], "movie_mean"), strict=True
-            )
-            rows[OTHER] = [NOTHING if metrics[name].reads == "score" else text for name, text in calls]
-        rows["(chance)"] = _numbers(next(iter(models.values())), [first, *others], "movie_chance")
-        title = f"{before}by movie, mean of {_n_movies(models, first)}; {_tested(run, task)}"
-        blocks.append(_without_constant(_table(title, headers, rows), constant_controls(run, task)))
     whole = run_report(run)
     short = tuple(line for line in whole.answers if MEANING not in line)
     return replace(whole, notes=limits(run), blocks=tuple(blocks), answers=short)
+
+
+def _short_table(title: str, models: Mapping[str, Mapping[Any, Any]], metrics: Sequence[Metric]) -> Block:
+    """Lay out models by metrics: means over movies, of the first metric with its interval; and chance."""
+    first, *others = metrics
+    names = [metric.name for metric in metrics]
+    shown = {model: values for model, values in models.items() if model not in HOMES[BASELINES]} or models
+    rows = {}
+    for model, values in shown.items():
+        if model == OTHER:  # calls of people, which rank nothing
+            calls = zip(metrics, _numbers(values, names, "movie_mean"), strict=True)
+            rows[model] = [NOTHING if metric.reads == "score" else text for metric, text in calls]
+            continue
+        mean = values[first.name]
+        with_interval = interval(mean["movie_mean"], mean["movie_low"], mean["movie_high"])
+        rows[model] = [with_interval, *_numbers(values, names[1:], "movie_mean")]
+    rows["(chance)"] = _numbers(next(iter(models.values())), names, "movie_chance")
+    headers = [f"{first.title} [95 %]", *(metric.title for metric in others)]
+    return _table(title, headers, rows)
 
 
 class _Task(NamedTuple):
@@ -121,13 +126,11 @@ class _Task(NamedTuple):
 
 def _tasks(run: Run) -> Iterator[_Task]:
     """Yield the tasks of a run."""
-    for task, own in run.metrics.groupby("task", sort=False):
-        models = own.groupby("model", sort=False)
-        yield _Task(
-            str(task),
-            title_prefix(run, task),
-            {str(model): part.set_index("metric").to_dict(orient="index") for model, part in models},
-        )
+    for task, metrics in run.metrics.groupby("task", sort=False):
+        models = {}
+        for model, metrics_of_model in metrics.groupby("model", sort=False):
+            models[str(model)] = metrics_of_model.set_index("metric").to_dict(orient="index")
+        yield _Task(str(task), title_prefix(run, task), models)
 
 
 def _with_table(metrics: Mapping[str, Metric], models: Mapping[str, Mapping[Any, Any]]) -> list[str]:
@@ -180,11 +183,13 @@ def _by_movie(models: Mapping[str, Mapping[Any, Any]], metric: Metric, before: s
         if model != OTHER or metric.reads == "called"  # a call ranks nothing
     ]
     first = rows[0]
-    undefined = int(first["n_undefined"])
-    near = metric.name == "average_precision" and any(row["movie_mean"] > NEAR for row in rows)
-    movies = "1 movie" if undefined == 1 else f"{undefined} movies"
-    notes = [f"left out: {movies} without both classes"] if undefined else []
-    notes += [CAPTIONS["near bound"]] if near else []
+    n_undefined = int(first["n_undefined"])
+    notes = []
+    if n_undefined:
+        movies = "1 movie" if n_undefined == 1 else f"{n_undefined} movies"
+        notes.append(f"left out: {movies} without both classes")
+    if metric.name == "average_precision" and any(row["movie_mean"] > NEAR for row in rows):
+        notes.append(CAPTIONS["near bound"])
     columns: list[Column] = [
         ("model", "model", str),
         ("these models [95 %]", ("movie_mean", "movie_low", "movie_high"), interval),
@@ -202,12 +207,10 @@ def _limits(low: float, high: float) -> str:
 def _spread(run: Run, metrics: Mapping[str, Metric]) -> Block:
     shared = set(run.metrics.loc[~run.metrics["across_models"], "metric"])
     names = [name for name in metrics if metrics[name].shown and name in shared]
-    drawn = run.metrics[run.metrics["n_seeds"] > 1].groupby(["task", "model"], sort=False)
-    rows = {
-        f"{title_prefix(run, task)}{model}": _numbers(
-            part.set_index("metric").to_dict("index"), names, "seed_sd"
-        )
-        for (task, model), part in drawn
-    }
+    of_several_seeds = run.metrics[run.metrics["n_seeds"] > 1]
+    rows = {}
+    for (task, model), metrics_of_model in of_several_seeds.groupby(["task", "model"], sort=False):
+        values = metrics_of_model.set_index("metric").to_dict("index")
+        rows[f"{title_prefix(run, task)}{model}"] = _numbers(values, names, "seed_sd")
     title = f"standard deviation between {len(run.record['seeds'])} seeds, all clips pooled"
     return _table(title, [metrics[name].title for name in names], rows)

@@ -86,31 +86,31 @@ def tables(block: Block, width: int = WIDTH) -> list[str]:
 
     A table that is too wide is split into several, which repeat the columns that name the rows.
     """
-    kept = columns_that_name(block.headers, block.rows)
+    n_naming = columns_that_name(block.headers, block.rows)
     # tabulate adds two columns beside a heading.
     widths = [
         max(len(heading) + 2, *map(len, cells), 0)
         for heading, *cells in zip(block.headers, *block.rows, strict=True)
     ]
-    named = sum(widths[column] + 2 for column in range(kept))
+    room_beside_names = width - sum(widths[column] + 2 for column in range(n_naming))
     groups: list[list[int]] = [[]]
-    room = width - named
-    for column in range(kept, len(widths)):
+    room = room_beside_names
+    for column in range(n_naming, len(widths)):
         if groups[-1] and widths[column] > room:
             groups.append([])
-            room = width - named
+            room = room_beside_names
         groups[-1].append(column)
         room -= widths[column] + 2
-    shown = [[*range(kept), *group] for group in groups]
-    return [
-        tabulate(
-            [[row[column] for column in columns] for row in block.rows],
-            [block.headers[column] for column in columns],
-            tablefmt="simple",
-            disable_numparse=True,
-        )
-        for columns in shown
-    ]
+    texts = []
+    for group in groups:
+        columns = [*range(n_naming), *group]
+        headers, *rows = (_taken(cells, columns) for cells in (block.headers, *block.rows))
+        texts.append(tabulate(rows, headers, tablefmt="simple", disable_numparse=True))
+    return texts
+
+
+def _taken(cells: Sequence[str], columns: Sequence[int]) -> list[str]:
+    return [cells[column] for column in columns]
 
 
 # --- Markdown and LaTeX
@@ -124,10 +124,12 @@ def markdown(report: Report) -> str:
 
 
 def _pipes(block: Block) -> str:
-    headers, *rows = (
-        [_one_line(cell).replace("|", "\\|") for cell in row] for row in (block.headers, *block.rows)
-    )
-    return tabulate(rows, headers, tablefmt="pipe", disable_numparse=True)
+    headers = _escaped(block.headers)
+    return tabulate(list(map(_escaped, block.rows)), headers, tablefmt="pipe", disable_numparse=True)
+
+
+def _escaped(cells: Sequence[str]) -> list[str]:
+    return [_one_line(cell).replace("|", "\\|") for cell in cells]
 
 
 @checked

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import as_file, files
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -109,45 +110,52 @@ def draw_bars(
     starred
         Condition -> whether a group's value has a star.
     """
-    height = 0.8 / len(series)
-    series = {name: [_known(value) for value in values] for name, values in series.items()}
-    digits = _digits([value for values in series.values() for value in values if value is not None])
+    known = {name: list(map(_known, values)) for name, values in series.items()}
+    digits = _digits([value for value in chain.from_iterable(known.values()) if value is not None])
+    group_height = 0.8 / len(series)
 
     def fill(figure: Figure) -> None:
-        axes, marks = figure.subplots(), []
+        axes = figure.subplots()
+        diamonds: list[tuple[float, float]] = []
         if bands:
+            widths = [2 * band for band in bands]
             lefts = [-band for band in bands]
-            axes.barh(
-                range(len(labels)), [2 * band for band in bands], left=lefts, color=GREY, label="p ≥ .05"
-            )
-        for index, (name, values) in enumerate(series.items()):
-            rows = [row + (index - (len(series) - 1) / 2) * height for row in range(len(values))]
+            axes.barh(range(len(labels)), widths, left=lefts, color=GREY, label="p ≥ .05")
+        bar_height = group_height / 2 if bands else group_height
+        for index, (name, values) in enumerate(known.items()):
+            offset = (index - (len(known) - 1) / 2) * group_height
+            rows = [row + offset for row in range(len(values))]
             colour, hatch = SERIES[index % len(SERIES)]
             look: dict[str, Any] = {"color": colour, "hatch": hatch, "edgecolor": "white", "label": name}
-            axes.barh(rows, [value or 0.0 for value in values], height=height / (1 + bool(bands)), **look)
+            axes.barh(rows, [value or 0.0 for value in values], height=bar_height, **look)
             if ends:
-                low, high = (np.array(every[name], dtype=np.float64) for every in ends)
+                low, high = (np.array(side[name], dtype=np.float64) for side in ends)
                 axes.hlines(rows, low, high, color="black", linewidth=1)
             stars = (starred or {}).get(name, [False] * len(rows))
-            for row, value, star in zip(rows, values, stars, strict=True):
-                # In a column of their own, where no diamond and no bar hides them.
-                shown = f"{_shown(value, digits)}{' *' * star}"
-                axes.text(1.01, row, shown, transform=axes.get_yaxis_transform(), va="center", fontsize=7)
-            printed = (published or {}).get(name, ())
-            marks += [
-                (value, row) for value, row in zip(printed, rows, strict=False) if _known(value) is not None
-            ]
-        if marks:
+            _write_values(axes, rows, [_shown(value, digits) for value in values], stars)
+            for value, row in zip((published or {}).get(name, ()), rows, strict=False):
+                position = _known(value)
+                if position is not None:
+                    diamonds.append((position, row))
+        if diamonds:
             mark: dict[str, Any] = {"color": PRINTED, "markerfacecolor": "white", "label": marked}
-            axes.plot(*zip(*marks, strict=True), "d", **mark)
+            axes.plot(*zip(*diamonds, strict=True), "d", **mark)
         axes.axvline(0, color="black", linewidth=0.8)
         axes.set_yticks(range(len(labels)), labels, fontsize=6 if bands else None)
         axes.set(ylim=(len(labels) - 0.5, -0.5), xlabel=axis)
-        if len(series) > 1 or marks or bands:
+        if len(series) > 1 or diamonds or bands:
             figure.legend(loc="outside upper right", ncols=4)
 
-    lines = max(len(series) / 2, 1 + max(label.count("\n") for label in labels) / 2)
-    save(path, (WIDTH, 1.0 + 0.28 * len(labels) * lines), fill)
+    most_breaks = max(label.count("\n") for label in labels)
+    lines_a_group = max(len(series) / 2, 1 + most_breaks / 2)
+    save(path, (WIDTH, 1.0 + 0.28 * len(labels) * lines_a_group), fill)
+
+
+def _write_values(axes: Axes, rows: Sequence[float], texts: Sequence[str], stars: Sequence[bool]) -> None:
+    """Write the values of bars in a column of their own, where no diamond and no bar hides them."""
+    for row, text, has_star in zip(rows, texts, stars, strict=True):
+        shown = f"{text} *" if has_star else text
+        axes.text(1.01, row, shown, transform=axes.get_yaxis_transform(), va="center", fontsize=7)
 
 
 def _known(value: float | None) -> float | None:

@@ -108,16 +108,17 @@ def known_items(
     for column in columns:
         if any(column not in row for row in items.values()):
             raise AuditError(f"the table of items has no column {column}")
-    ids = [
-        name
-        for name, row in items.items()
-        if (known is None or name in known) and all(row[column].strip() for column in columns)
-    ]
-    lacking = f"{'' if known is None else 'an embedding or '}{' or '.join(columns)}"
+    ids = []
+    for name, row in items.items():
+        is_known = known is None or name in known
+        if is_known and all(row[column].strip() for column in columns):
+            ids.append(name)
+    lacking = " or ".join(columns if known is None else ["an embedding", *columns])
     if not ids:
         raise AuditError(f"all {len(items):,} items are without {lacking}")
-    n = len(items) - len(ids)
-    return ids, [f"{n:,} items without {lacking} left out"] if n else []
+    n_left_out = len(items) - len(ids)
+    notes = [f"{n_left_out:,} items without {lacking} left out"] if n_left_out else []
+    return ids, notes
 
 
 def read_lines(path: Path) -> tuple[str, ...]:
@@ -141,14 +142,16 @@ def read_items(path: Path, *keys: str) -> dict[str, Row]:
 
     What looks alike is one cell: accents in either form, blanks of any number.
     """
-    header, named = read_rows(path, ())[0], keys or ("item_id", "image_id")
-    key = next((key for key in named if key in header), named[0])
-    rows = [
-        {name: composed(" ".join(cell.split())) for name, cell in row.items()}
-        for row in read_rows(path, [key])
-    ]
+    header = read_rows(path, ())[0]
+    names = keys or ("item_id", "image_id")
+    key = next((name for name in names if name in header), names[0])
+    rows = list(map(_composed_row, read_rows(path, [key])))
     refuse_twins((f"{key} {row[key]}" for row in rows), f"{path}: two rows for")
     return {row[key]: row for row in rows}
+
+
+def _composed_row(row: Row) -> Row:
+    return {name: composed(" ".join(cell.split())) for name, cell in row.items()}
 
 
 def read_json(path: Path, kind: Any, what: str) -> Any:

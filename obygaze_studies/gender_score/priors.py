@@ -187,6 +187,7 @@ def write_priors(out: Path, priors: Mapping[str, Values], record: Mapping[str, A
     """Write the table of texts and scores, and its record as JSON beside it."""
     columns = list(next(iter(priors.values())))
     lines = [csv_line(("text", *columns))]
-    lines += [csv_line((text, *(str(of[each]) for each in columns))) for text, of in priors.items()]
+    for text, values in priors.items():
+        lines.append(csv_line((text, *(str(values[column]) for column in columns))))
     write_whole(out.with_suffix(".json"), json_bytes(record))
     write_whole(out, "".join(lines))

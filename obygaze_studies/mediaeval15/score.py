@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -50,8 +50,27 @@ NOTES = (
 
 Row = dict[str, Any]
 
-Part = tuple[str, Mapping[str, float], Mapping[str, float], list[str], int]
-"""What is scored, its measures, those by chance, notices, and the number of clips."""
+
+class Scored(NamedTuple):
+    """What a run has on the topic of violence, or on an axis.
+
+    Attributes
+    ----------
+    on
+        The topic, or the axis.
+    values, chance
+        Its measures by name, and those by chance.
+    notices
+        What readers have to know.
+    n_clips
+        Clips that it is scored on.
+    """
+
+    on: str
+    values: Mapping[str, float]
+    chance: Mapping[str, float]
+    notices: Sequence[str]
+    n_clips: int
 
 
 def _known(value: float, digits: int = 3) -> str:
@@ -76,14 +95,16 @@ def score_report(truth: Path, runs: Sequence[Path]) -> Report:
     """
     refuse_twins((path.stem for path in runs), "rename a run, or score them apart: two are named")
     clips = annotations.read_annotations(truth)
-    parts = []
+    rows: list[Row] = []
+    notices: list[str] = []
     for path in runs:
         read = run_files.read_affect if path.suffix == ".csv" else run_files.read_trec
-        parts.append(score_run(path.stem, read(path), clips))
-    data = pd.DataFrame([row for rows, _ in parts for row in rows])
-    notices = [notice for _, said in parts for notice in said]
-    beside = data.dropna(subset=["published"])[["on", "measure"]].itertuples(index=False, name=None)
-    printed = [f"published {name} of {on}: {PUBLISHED[on, name][1]}" for on, name in dict.fromkeys(beside)]
+        rows_of_run, notices_of_run = score_run(path.stem, read(path), clips)
+        rows += rows_of_run
+        notices += notices_of_run
+    data = pd.DataFrame(rows)
+    published = data.dropna(subset=["published"])[["on", "measure"]].itertuples(index=False, name=None)
+    printed = [f"published {name} of {on}: {PUBLISHED[on, name][1]}" for on, name in dict.fromkeys(published)]
     shown = data[data["measure"].isin(SHOWN)].to_dict(orient="records")
     official = [row for row in shown if row["measure"] in OFFICIAL]
     draw = bar_chart(
@@ -121,53 +142,78 @@ def score_run(name: str, run: Any, clips: Sequence[Annotated]) -> tuple[list[Row
     TaskError
         The truth lacks the labels, the run the topic, or a score is not finite.
     """
-    wanted, rows, notices = annotations.scored_clips(clips), [], []
-    parts = [_violence(name, run, wanted)] if set(run) != set(AXES) else []
-    parts += [_axis(axis, run[axis], annotations.true_classes(wanted, axis)) for axis in AXES if not parts]
-    for on, values, chance, said, n_clips in parts:
-        about = {"run": name, "subtask": "violence" if on == run_files.TOPIC else "affect", "on": on}
-        for measure, value in values.items():
-            printed = PUBLISHED.get((on, measure), (NAN,))[0] if n_clips == OFFICIAL_TEST_CLIPS else NAN
-            numbers = {"value": float(value), "chance": chance.get(measure, NAN), "published": printed}
-            rows.append(about | {"measure": measure} | numbers)
-        notices += [f"run {name}, {on}: {notice}" for notice in said]
+    test = annotations.scored_clips(clips)
+    if set(run) == set(AXES):
+        subtask = "affect"
+        parts = [_axis(axis, run[axis], annotations.true_classes(test, axis)) for axis in AXES]
+    else:
+        subtask = "violence"
+        parts = [_violence(name, run, test)]
+    rows: list[Row] = []
+    notices: list[str] = []
+    for part in parts:
+        about = {"run": name, "subtask": subtask, "on": part.on}
+        rows += [about | row for row in _measure_rows(part)]
+        notices += [f"run {name}, {part.on}: {notice}" for notice in part.notices]
     return rows, notices
 
 
-def _violence(name: str, run: Mapping[str, Any], wanted: Sequence[Annotated]) -> Part:
-    judged = annotations.violence_qrels(wanted)
+def _measure_rows(part: Scored) -> list[Row]:
+    """List the measures with chance and, of the official test clips, what was published."""
+    rows = []
+    for measure, value in part.values.items():
+        published = NAN
+        if part.n_clips == OFFICIAL_TEST_CLIPS and (part.on, measure) in PUBLISHED:
+            published, _ = PUBLISHED[part.on, measure]
+        row: Row = {"measure": measure, "value": float(value), "chance": part.chance.get(measure, NAN)}
+        rows.append(row | {"published": published})
+    return rows
+
+
+def _violence(name: str, run: Mapping[str, Any], test: Sequence[Annotated]) -> Scored:
+    """Score the ranking of violent clips."""
+    judged = annotations.violence_qrels(test)
     if not judged:
         raise TaskError("no clip of the truth has a violence label: there is nothing to score against")
     if run_files.TOPIC not in run:
         raise TaskError(f"run {name}: no topic {run_files.TOPIC}, but {', '.join(sorted(run))}")
     scores: Mapping[str, float] = run[run_files.TOPIC]
-    result = measures(scores, judged)
-    n_relevant, n = int(result["num_rel"]), len(judged)
-    missing, strange = len(judged.keys() - scores.keys()), len(scores.keys() - judged.keys())
-    notices = {
-        "no relevant clip: every measure is 0": not n_relevant,
-        f"{missing} of {n} judged clips are missing from the run; relevant ones add 0": missing,
-        f"{strange} clips of the run are not judged; they count as not relevant": strange,
-    }
-    said = [what for what, so in notices.items() if so] + _tied(tie_share(scores))
-    return run_files.TOPIC, result, {"map": expected_average_precision(n, n_relevant)}, said, n
+    values = measures(scores, judged)
+    n_relevant = int(values["num_rel"])
+    n_clips = len(judged)
+    notices = []
+    if not n_relevant:
+        notices.append("no relevant clip: every measure is 0")
+    if n_missing := len(judged.keys() - scores.keys()):
+        notices.append(f"{n_missing} of {n_clips} judged clips are missing from the run; relevant ones add 0")
+    if n_strange := len(scores.keys() - judged.keys()):
+        notices.append(f"{n_strange} clips of the run are not judged; they count as not relevant")
+    notices += _tied(tie_share(scores))
+    chance = {"map": expected_average_precision(n_clips, n_relevant)}
+    return Scored(run_files.TOPIC, values, chance, notices, n_clips)
 
 
-def _axis(axis: Axis, calls: Mapping[str, str], truth: Mapping[str, str]) -> Part:
+def _axis(axis: Axis, calls: Mapping[str, str], truth: Mapping[str, str]) -> Scored:
     """Score the calls of an axis: `accuracy_all` is official where `coverage` is 1."""
     if not truth:
         raise TaskError(f"no clip of the truth has a class of {axis}: there is nothing to score against")
-    values, majority, unknown = accuracy(calls, truth)
-    n, n_returned = int(values["num_clips"]), int(values["num_returned"])
-    for true, row in zip(CLASSES[axis], confusion(calls, truth, CLASSES[axis]).tolist(), strict=True):
-        values |= {f"{true}_called_{called}": n for called, n in zip(CLASSES[axis], row, strict=True)}
-    chance = dict.fromkeys(("accuracy_all", "accuracy_returned"), majority)
-    notices = {
-        f"{n_returned} of {n} clips returned, so none is official: accuracy_all counts "
-        "missing ones as wrong, accuracy_returned leaves them out": n_returned < n,
-        f"{unknown} clips have no known class; they count nowhere": unknown,
-    }
-    return axis, values, chance, [what for what, so in notices.items() if so], n
+    values, majority, n_unknown = accuracy(calls, truth)
+    n_clips = int(values["num_clips"])
+    n_returned = int(values["num_returned"])
+    classes = CLASSES[axis]
+    for true, row in zip(classes, confusion(calls, truth, classes).tolist(), strict=True):
+        for called, n_called in zip(classes, row, strict=True):
+            values[f"{true}_called_{called}"] = n_called
+    notices = []
+    if n_returned < n_clips:
+        notices.append(
+            f"{n_returned} of {n_clips} clips returned, so none is official: accuracy_all counts "
+            "missing ones as wrong, accuracy_returned leaves them out"
+        )
+    if n_unknown:
+        notices.append(f"{n_unknown} clips have no known class; they count nowhere")
+    chance = {"accuracy_all": majority, "accuracy_returned": majority}
+    return Scored(axis, values, chance, notices, n_clips)
 
 
 def _tied(share: float) -> list[str]:
@@ -242,10 +288,10 @@ def check_runs(folder: Path, clips: Sequence[Annotated]) -> Answer:
             note(subtask, "no run without external data; at least one is required")
     problems = any(finding["severity"] == "problem" for finding in findings)
     external = {True: "yes", False: "no", None: "not said"}
-    rows = [
-        (subtask, name, external[said], share(coverage), share(ties))
-        for subtask, name, said, coverage, ties in map(dict.values, runs)
-    ]
+    rows = []
+    for run in runs:
+        shares = (share(run["coverage"]), share(run["ties"]))
+        rows.append((run["subtask"], run["name"], external[run["external_data"]], *shares))
     fine = [] if problems else ["no problem found: the folder keeps the rules of the task"]
     return Answer(
         {"runs": runs, "findings": findings},

@@ -68,23 +68,26 @@ def mobygaze_report(
         As `evaluate` and `fused` do.
     """
     load = om.load_bags if bags else om.load_dataset
-    each = {name: load(store, manifest, backbone=backbone) for name, (store, backbone) in stores.items()}
-    datasets = dict(each)
-    if len(each) > 1:
+    modalities = {}
+    for name, (store, backbone) in stores.items():
+        modalities[name] = load(store, manifest, backbone=backbone)
+    datasets = modalities
+    if len(modalities) > 1:
         names = [store.name for store, _ in stores.values()]
-        joined = join_modalities(names, list(each.values()), manifest).named(list(each))
-        datasets = {"": joined, **each}
+        joined = join_modalities(names, list(modalities.values()), manifest).named(list(modalities))
+        datasets = {"": joined, **modalities}
     fingerprints = {name: store.fingerprint for name, (store, _) in stores.items()}
     rows: list[pd.DataFrame] = []
     for rule in rules:
-        how = {"task": task, "experts": rule, "seed": seed, "progress": progress}
-        own, record = [], {}
-        for name, run in _runs(datasets, models, kept, **how):
-            record = {name: run.record[name] for name in ("codebook", "train", "clips", "versions")}
-            own.append(_rows(run, rule, name, shown=[*models, *BESIDE]))
-        rows += own
+        settings = {"task": task, "experts": rule, "seed": seed, "progress": progress}
+        rows_of_rule: list[pd.DataFrame] = []
+        record: dict[str, Any] = {}
+        for modality, run in _runs(datasets, models, kept, **settings):
+            record = {key: run.record[key] for key in ("codebook", "train", "clips", "versions")}
+            rows_of_rule.append(_rows(run, rule, modality, shown=[*models, *BESIDE]))
+        rows += rows_of_rule
         report = _report(rows, {**record, "modalities": fingerprints})
-        made(_report(own, report.record), report)
+        made(_report(rows_of_rule, report.record), report)
     return report
 
 
@@ -132,20 +135,24 @@ def _report(rows: Sequence[pd.DataFrame], record: Mapping[str, Any]) -> Report:
 
 
 def _runs(
-    datasets: Mapping[str, Dataset], models: Sequence[str], kept: Path | None, **how: Any
+    datasets: Mapping[str, Dataset], models: Sequence[str], kept: Path | None, **settings: Any
 ) -> Iterator[tuple[str, Run]]:
     """Evaluate models of vectors on all modalities (""), then attention on each that has frames."""
     of_vectors = [name for name in models if name != "attention"]
     for name, data in datasets.items():
-        asked = [of_vectors] if of_vectors and (not name or len(datasets) == 1) else []
-        asked += [["attention"]] if name and "attention" in models and _has_frames(data) else []
-        for place, own in enumerate(asked):
-            compute = partial(_evaluated, data, own, how, fuse=not name)
-            yield name, kept_result(kept, f"{how['experts']}-{name or 'all'}-{place}", compute)
+        is_all = not name
+        groups = []
+        if of_vectors and (is_all or len(datasets) == 1):
+            groups.append(of_vectors)
+        if not is_all and "attention" in models and _has_frames(data):
+            groups.append(["attention"])
+        for place, group in enumerate(groups):
+            compute = partial(_evaluated, data, group, settings, fuse=is_all)
+            yield name, kept_result(kept, f"{settings['experts']}-{name or 'all'}-{place}", compute)
 
 
-def _evaluated(data: Dataset, models: Sequence[str], how: Mapping[str, Any], *, fuse: bool) -> Run:
-    return om.evaluate(data, om.fused(models, data, "late") if fuse else models, **how)
+def _evaluated(data: Dataset, models: Sequence[str], settings: Mapping[str, Any], *, fuse: bool) -> Run:
+    return om.evaluate(data, om.fused(models, data, "late") if fuse else models, **settings)
 
 
 def _has_frames(data: Dataset) -> bool:
@@ -169,16 +176,19 @@ def _rows(run: Run, rule: str, modality: str, shown: Sequence[str]) -> pd.DataFr
 
 
 def _block(test: str, rows: pd.DataFrame) -> Block:
+    """Show the models of a test, those that stand beside them last, and chance."""
     cells: list[tuple[str, ...]] = []
-    order = rows.assign(last=rows["model"].isin(BESIDE)).sort_values("last", kind="stable")
-    for keys, own in order.groupby(["features", "labels", "model"], sort=False):
-        by_metric = own.set_index("metric").to_dict(orient="index")
-        values = [
-            [by_metric[metric][f"movie_{what}"] for what in ("mean", "low", "high")] for metric in SHOWN
-        ]
-        cells.append((*map(str, keys), *(interval(*three) for three in values)))
+    in_order = rows.assign(is_beside=rows["model"].isin(BESIDE)).sort_values("is_beside", kind="stable")
+    for keys, metrics in in_order.groupby(["features", "labels", "model"], sort=False):
+        by_metric = metrics.set_index("metric").to_dict(orient="index")
+        intervals = []
+        for metric in SHOWN:
+            values = by_metric[metric]
+            intervals.append(interval(values["movie_mean"], values["movie_low"], values["movie_high"]))
+        cells.append((*map(str, keys), *intervals))
     chance = rows.drop_duplicates("metric").set_index("metric")["movie_chance"].to_dict()
     cells.append(("", "", "(chance)", *(number(chance[metric]) for metric in SHOWN)))
     titles = (f"{METRICS['auc'].title} [95 %]", "AUC-PR [95 %]")
-    films = int(rows["n_movies"].iloc[0])
-    return Block(f"{test}: by film, mean of {films}", ("features", "labels", "model", *titles), tuple(cells))
+    n_films = int(rows["n_movies"].iloc[0])
+    headers = ("features", "labels", "model", *titles)
+    return Block(f"{test}: by film, mean of {n_films}", headers, tuple(cells))

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from operator import attrgetter
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -90,15 +90,17 @@ def refuse_other_codebook(codebook: manifests.Codebook, what: str) -> None:
     ProtocolError
         Names the codebook.
     """
-    ours, theirs = (
-        [(task.negatives, task.positives) for task in book.tasks] for book in (CODEBOOK, codebook)
-    )
-    asked = attrgetter("level_names", "labels", "visual_concepts")
-    if asked(codebook) != asked(CODEBOOK) or theirs != ours:
+    if _meaning(codebook) != _meaning(CODEBOOK):
         raise ProtocolError(
             f"{what} is of the levels, visual concepts and tasks of obygaze12, and this manifest's codebook "
             f"is {codebook.name!r}: use obygaze evaluate with its own tasks"
         )
+
+
+def _meaning(codebook: manifests.Codebook) -> tuple[object, ...]:
+    """Return what decides whether a codebook's labels mean those of the paper, whatever it is called."""
+    sides = [(task.negatives, task.positives) for task in codebook.tasks]
+    return codebook.level_names, codebook.labels, codebook.visual_concepts, sides
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -169,6 +171,12 @@ class PaperCorpus:
     def record(self) -> dict[str, object]:
         """Describe what was read, as JSON values."""
         clips = self.clips
+        sources = []
+        for source in self.sources:
+            names = ("label", "backbone", "store", "features", "pool")
+            about: dict[str, object] = {name: getattr(source, name) for name in names}
+            about |= {"n_features": int(source.X.shape[1]), "untrained": source.untrained}
+            sources.append(about)
         return {
             "manifest_sha256": self.digest,
             "label_policy": str(self.policy),
@@ -176,11 +184,7 @@ class PaperCorpus:
             "movies": len(set(clips.movies.tolist())),
             "levels": {level: int((clips.levels == level).sum()) for level in CODEBOOK.labels},
             "excluded": [{"clip_id": clip.clip_id, "reason": clip.reason} for clip in clips.excluded],
-            "sources": [
-                {name: getattr(source, name) for name in ("label", "backbone", "store", "features", "pool")}
-                | {"n_features": int(source.X.shape[1]), "untrained": source.untrained}
-                for source in self.sources
-            ],
+            "sources": sources,
         }
 
     def report(
@@ -199,39 +203,42 @@ class PaperCorpus:
         behind them.
         """
         protocol = "strict" if folds is None else "paper"
-        told, data = CAPTIONS[name], pd.DataFrame([row for part in parts for row in part.rows])
-        title, printed = told["title"], told.get(f"{protocol}_printed", told.get("printed", ()))
-        drawn = told.get(f"{protocol}_drawn", "")
-        stem, blocks = f"{name}-{protocol}", [table for part in parts for table in part.blocks]
-        notes = (*told.get(protocol, ()), *notes, *self.if_printed(*printed), *after)
+        stem = f"{name}-{protocol}"
+        captions = CAPTIONS[name]
+        printed = captions.get(f"{protocol}_printed", captions.get("printed", ()))
+        all_notes = [*self._notes(folds), *captions.get(protocol, ()), *notes, *self.if_printed(*printed)]
+        all_notes += after
+        blocks = list(chain.from_iterable(part.blocks for part in parts))
         if not any(self.printed_rows):
-            kept = [_without_empty_printed(table) for table in blocks]
-            if self.printed and kept != blocks:
+            ours = list(map(_without_empty_printed, blocks))
+            if self.printed and ours != blocks:
                 titles = ", ".join(source.title for source in self.sources)
-                none = CAPTIONS["notes"]["unprinted"].format(printed=", ".join(PROBE_OF), titles=titles)
-                notes = (*notes, none)
-            blocks = kept
-        hidden = [
-            key for key in map(str, data) if key.startswith("_") or (key in PRINTED and not self.printed)
-        ]
+                unprinted = CAPTIONS["notes"]["unprinted"]
+                all_notes.append(unprinted.format(printed=", ".join(PROBE_OF), titles=titles))
+            blocks = ours
+        pictures = []
+        for part in parts:
+            if part.draw:
+                shown = f"{part.source.title}{part.drawn}; {captions.get(f'{protocol}_drawn', '')}"
+                caption = f"{captions['title']} under the {protocol} protocol, {shown}"
+                pictures.append(reports.Picture(f"{stem}-{part.source.label}", caption, part.draw))
         return reports.Report(
             name=stem,
-            title=f"{title}, {protocol} protocol",
-            notes=(*self._notes(folds), *notes),
+            title=f"{captions['title']}, {protocol} protocol",
+            notes=tuple(all_notes),
             blocks=tuple(blocks),
-            data=data.drop(columns=hidden),
+            data=self._shown_columns(pd.DataFrame(list(chain.from_iterable(part.rows for part in parts)))),
             record=self.record() | {"protocol": protocol, **record},
-            pictures=tuple(
-                reports.Picture(
-                    f"{stem}-{part.source.label}",
-                    f"{title} under the {protocol} protocol, {part.source.title}{part.drawn}; {drawn}",
-                    part.draw,
-                )
-                for part in parts
-                if part.draw
-            ),
-            answers=tuple(answer for part in parts for answer in part.answers),
+            pictures=tuple(pictures),
+            answers=tuple(chain.from_iterable(part.answers for part in parts)),
         )
+
+    def _shown_columns(self, data: pd.DataFrame) -> pd.DataFrame:
+        """Leave out what only tables show, and what the papers print where they print nothing."""
+        hidden = [name for name in map(str, data) if name.startswith("_")]
+        if not self.printed:
+            hidden += [name for name in map(str, data) if name in PRINTED]
+        return data.drop(columns=hidden)
 
     def if_printed(self, *parts: Any) -> tuple[Any, ...]:
         """Return notes or rows that stand only where the papers print numbers of these clips."""
@@ -239,17 +246,23 @@ class PaperCorpus:
 
     def _notes(self, folds: Sequence[Fold] | None) -> list[str]:
         """Say how an experiment was made, of the paper protocol on its folds, and name its features."""
-        told, clips, n_movies = CAPTIONS["notes"], self.clips, len(set(self.clips.movies.tolist()))
+        captions, clips = CAPTIONS["notes"], self.clips
         if folds is None:
+            n_movies = len(set(clips.movies.tolist()))
             counts = {"clips": len(clips), "movies": n_movies, "excluded": len(clips.excluded)}
-            notes = [*told["strict"], told["policies"][self.policy], told["clips"].format(**counts)]
+            notes = [*captions["strict"], captions["policies"][self.policy]]
+            notes.append(captions["clips"].format(**counts))
         else:
-            named = {name for fold in folds for name in fold.train + fold.validation + fold.test}
-            absent = len(named - clips.row_of.keys())
-            notes = [*told["paper"], *([told["absent"].format(absent=absent)] if absent else [])]
-        notes += [told["source"].format(source=source) for source in self.sources]
+            notes = list(captions["paper"])
+            in_folds = {name for fold in folds for name in fold.train + fold.validation + fold.test}
+            n_absent = len(in_folds - clips.row_of.keys())
+            if n_absent:
+                notes.append(captions["absent"].format(absent=n_absent))
+        notes += [captions["source"].format(source=source) for source in self.sources]
         untrained = ", ".join(source.label for source in self.sources if source.untrained)
-        return [*notes, *([told["untrained"].format(labels=untrained)] if untrained else [])]
+        if untrained:
+            notes.append(captions["untrained"].format(labels=untrained))
+        return notes
 
 
 def load_corpus(
@@ -271,14 +284,15 @@ def load_corpus(
 
 def _without_empty_printed(table: reports.Block) -> reports.Block:
     """Leave out the columns of printed values that have none."""
-    cells = dict(enumerate(zip(*table.rows, strict=True)))
-    kept = [
-        place
-        for place, heading in enumerate(table.headers)
-        if not heading.startswith("printed") or any(map(_tells, cells.get(place, ())))
-    ]
-    headers, *rows = (tuple(row[place] for place in kept) for row in (table.headers, *table.rows))
-    return replace(table, headers=headers, rows=tuple(rows))
+    shown = []
+    for place, heading in enumerate(table.headers):
+        if not heading.startswith("printed") or any(_tells(row[place]) for row in table.rows):
+            shown.append(place)
+
+    def shown_cells(cells: Sequence[str]) -> tuple[str, ...]:
+        return tuple(cells[place] for place in shown)
+
+    return replace(table, headers=shown_cells(table.headers), rows=tuple(map(shown_cells, table.rows)))
 
 
 def _tells(printed: str) -> bool:

@@ -1,6 +1,7 @@
 """Reproduce Figure 4 of 000: free annotations of a film, their projections onto clips, and the merge."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import pandas as pd
 
@@ -93,38 +94,22 @@ def figure4(
         rows = {name: _within(spans, span) for name, spans in rows.items()}
         if not rows["Merged"]:
             raise ManifestError(f"movie {movie!r} has no clip between {span[0]:g} s and {span[1]:g} s")
-    counts = [
-        {"timeline": name, "spans": len(spans)}
-        | {level: sum(clip.level == level for clip in spans) for level in CODEBOOK.level_names}
-        for name, spans in rows.items()
-    ]
+    counts = [_count_row(name, spans) for name, spans in rows.items()]
     blocks = [block("Spans of each timeline", [(name, name, str) for name in counts[0]], counts)]
     if len(rows["Merged"]) <= N_LISTED:
-        projections = [name for name in rows if name.startswith("Projection")]
-        listed = [
-            {"clip": clip.clip_id, "seconds": f"{clip.start_s:.0f} to {clip.end_s:.0f}"}
-            | {name: rows[name][place].level or "" for name in (*projections, "Merged")}
-            | {"concepts": ", ".join(clip.concepts) or "-"}
-            for place, clip in enumerate(rows["Merged"])
-        ]
+        listed = _clip_rows(rows)
         blocks.append(block("Clips", [(name, name, str) for name in listed[0]], listed))
     title = next(clip for clip in annotations if clip.movie == movie).extras.get("movie_title") or movie
-    told, said = CAPTIONS["figure4"], {"title": title, "threshold": threshold}
+    about = {"title": title, "threshold": threshold}
+    captions = CAPTIONS["figure4"]
     draw = drawn_by("draw_timelines", rows=_spans(rows), shades=SHADES)
+    merged = ", ".join(f"{counts[-1][level]} clips {level}" for level in CODEBOOK.level_names)
     return Report(
         name="figure4",
-        title=told["title"].format(**said),
-        notes=tuple(note.format(**said) for note in told["notes"]),
+        title=captions["title"].format(**about),
+        notes=tuple(note.format(**about) for note in captions["notes"]),
         blocks=tuple(blocks),
-        data=pd.DataFrame(
-            [
-                {"timeline": name}
-                | {column: getattr(clip, column) for column in ("clip_id", "start_s", "end_s", "level")}
-                | {"concepts": ";".join(clip.concepts), "annotator": clip.annotator}
-                for name, spans in rows.items()
-                for clip in spans
-            ]
-        ),
+        data=pd.DataFrame(_span_rows(rows)),
         record={
             "annotations_sha256": annotations.digest(),
             "clips_sha256": clips.digest(),
@@ -132,11 +117,45 @@ def figure4(
             "threshold": threshold,
             "span_s": list(span) if span else None,
         },
-        answers=(
-            "merged: " + ", ".join(f"{counts[-1][level]} clips {level}" for level in CODEBOOK.level_names),
-        ),
-        pictures=(Picture("figure4", told["drawn"].format(**said), draw),),
+        answers=(f"merged: {merged}",),
+        pictures=(Picture("figure4", captions["drawn"].format(**about), draw),),
     )
+
+
+def _count_row(name: str, spans: Sequence[Clip]) -> dict[str, Any]:
+    """Count the spans of a timeline, and those of each level."""
+    row: dict[str, Any] = {"timeline": name, "spans": len(spans)}
+    for level in CODEBOOK.level_names:
+        row[level] = sum(clip.level == level for clip in spans)
+    return row
+
+
+def _clip_rows(rows: Timelines) -> list[dict[str, str]]:
+    """List the clips with their level in each projection and in the merge of them."""
+    names = [*(name for name in rows if name.startswith("Projection")), "Merged"]
+    listed = []
+    for place, clip in enumerate(rows["Merged"]):
+        row = {"clip": clip.clip_id, "seconds": f"{clip.start_s:.0f} to {clip.end_s:.0f}"}
+        row |= {name: rows[name][place].level or "" for name in names}
+        listed.append(row | {"concepts": ", ".join(clip.concepts) or "-"})
+    return listed
+
+
+def _span_rows(rows: Timelines) -> list[dict[str, Any]]:
+    """List the spans of all timelines: the data of the figure."""
+    return [
+        {
+            "timeline": name,
+            "clip_id": clip.clip_id,
+            "start_s": clip.start_s,
+            "end_s": clip.end_s,
+            "level": clip.level,
+            "concepts": ";".join(clip.concepts),
+            "annotator": clip.annotator,
+        }
+        for name, spans in rows.items()
+        for clip in spans
+    ]
 
 
 def _within(clips: Sequence[Clip], span: tuple[float, float]) -> tuple[Clip, ...]:
@@ -147,12 +166,13 @@ def _within(clips: Sequence[Clip], span: tuple[float, float]) -> tuple[Clip, ...
 def _spans(rows: Timelines) -> dict[str, list[tuple[float, float, str]]]:
     """Give spans in minutes; free segments of the lowest level are what was left unmarked, and left out."""
     unmarked = CODEBOOK.level_names[0]
-    return {
-        name: [
-            (clip.start_s / 60, clip.end_s / 60, clip.level)
-            for clip in spans
-            if clip.level is not None and clip.start_s is not None and clip.end_s is not None
-            if clip.level != unmarked or not name.startswith("Annotation")
-        ]
-        for name, spans in rows.items()
-    }
+    shown: dict[str, list[tuple[float, float, str]]] = {}
+    for name, clips in rows.items():
+        shown[name] = []
+        for clip in clips:
+            if clip.level is None or clip.start_s is None or clip.end_s is None:
+                continue
+            if clip.level == unmarked and name.startswith("Annotation"):
+                continue
+            shown[name].append((clip.start_s / 60, clip.end_s / 60, clip.level))
+    return shown

@@ -11,10 +11,11 @@ from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.clip import Clip, Collected, clip_of, seen_of, split_concepts
 from obygaze_features.manifest.codebook import Codebook
 from obygaze_features.manifest.importers.column_contents import cells_of, content_of, label_of_heading
-from obygaze_features.manifest.importers.column_proposals import Proposal, UnreadColumnsError, option, propose
+from obygaze_features.manifest.importers.column_proposals import propose
 from obygaze_features.manifest.importers.columns import LabelReader, renamed
 from obygaze_features.manifest.importers.folder import movie_of, name_of
 from obygaze_features.manifest.importers.imported import slug, unique_id
+from obygaze_features.manifest.importers.proposal import Proposal, UnreadColumnsError, option
 from obygaze_features.manifest.importers.span_films import FilmNames
 from obygaze_features.manifest.importers.table_layout import Layout, read_layout
 from obygaze_features.manifest.importers.table_rows import clip_rows, with_films_of_blocks, with_whole_names

@@ -45,9 +45,12 @@ def repeated_concepts(decisions: Iterable[tuple[Path, int, Mapping[str, str]]]) 
             alike = cells.get("concepts") and cells.get("concepts") == before.get("concepts")
             if seen == {"1"} and alike and later - earlier <= SITTING:  # blind judging cleared the ticks
                 lines.setdefault(path, []).append(line)
-    return {
-        path: f"{counted(len(found), 'decision has', 'decisions have')} the concepts of the one just before, "
-        "which an earlier version of the page kept ticked; look at them again: "
-        f"line{'s' * (len(found) > 1)} {', '.join(map(str, sorted(found)))}"
-        for path, found in lines.items()
-    }
+    notes = {}
+    for path, numbers in lines.items():
+        places = "line" if len(numbers) == 1 else "lines"
+        notes[path] = (
+            f"{counted(len(numbers), 'decision has', 'decisions have')} the concepts of the one just before, "
+            "which an earlier version of the page kept ticked; look at them again: "
+            f"{places} {', '.join(map(str, sorted(numbers)))}"
+        )
+    return notes
