@@ -19,7 +19,7 @@ from benchmarks.planted.corpora import smooth
 from benchmarks.planted.row import Cell, Column, Draw, Floats, Row
 from obygaze_models.concepts.heads import make_head
 from obygaze_models.concepts.in_time import ConceptsInTime, TimeBank
-from obygaze_models.evaluation.evaluate import exchanged_films
+from obygaze_models.evaluation.refits import exchanged_films
 from obygaze_models.models.registry import BUILTIN_MODELS
 from obygaze_models.models.spec import fit
 from obygaze_models.protocol.targets import NOT_ASKED

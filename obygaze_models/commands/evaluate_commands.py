@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from obygaze_models.report import Report
 
 
+FOLDS_SAID = 101
+"""From so many folds on it is said how long they take."""
+
 HOURS_SAID = 0.5
 """CPU hours from which on models of tokens are announced."""
 
@@ -136,6 +139,15 @@ def evaluate(
     seen: Annotated[
         bool, option("Within-movie protocol: hold out blocks of scenes instead of whole movies.")
     ] = False,
+    folds: Annotated[
+        int | None,
+        option(
+            "Leave out whole movies in N folds of about as many clips.  [default: a fold for each movie, up "
+            "to 500 movies; 20 folds above]",
+            type=click.IntRange(3),
+            metavar="N",
+        ),
+    ] = None,
     test_seen_scores: Annotated[
         bool,
         option("Test also the clips that were judged with a model's score in sight (column seen_score)."),
@@ -210,7 +222,7 @@ def evaluate(
       obygaze evaluate films.csv stores/films:xclip stores/films:sound --fuse late
     """
     from obygaze_models.commands.inputs import read_modalities, under_policy
-    from obygaze_models.evaluation.evaluate import with_refits
+    from obygaze_models.evaluation.refits import with_refits
     from obygaze_models.evaluation.run_folder import to_json
     from obygaze_models.models.registry import models_for
     from obygaze_models.prediction.final import check_can_be_saved
@@ -244,6 +256,7 @@ def evaluate(
     beside = _with_tables(data, labelled, variables, answers, train)
     data = beside.data
     _announce_hours(data, {spec.reads for spec in specs})
+    _announce_folds(data, folds, seen=seen)
     if texts is not None:
         specs = [*_read_texts(texts, data, train), *specs]
     saved_specs = [spec for spec in specs if spec.name in save]
@@ -259,6 +272,7 @@ def evaluate(
         seed=seed,
         n_seeds=n_seeds,
         seen=seen,
+        folds=folds,
         imbalance=imbalance,
         test_seen_scores=test_seen_scores,
         experts=experts,
@@ -280,6 +294,7 @@ def evaluate(
                 seed=seed,
                 n_seeds=n_seeds,
                 seen=seen,
+                folds=folds,
                 imbalance=imbalance,
                 test_seen_scores=test_seen_scores,
                 experts=experts,
@@ -480,6 +495,23 @@ def _announce_hours(data: "Dataset", reads: "Collection[str]") -> None:
             "early; --reduce mean, or mean+project:SIZE, makes the tokens small first",
             err=True,
         )
+
+
+def _announce_folds(data: "Dataset", folds: int | None, *, seen: bool) -> None:
+    """Say before it begins how long many folds of whole movies take."""
+    from obygaze_models.models.probe_search import expected_cpu_s
+    from obygaze_models.protocol.folds import MOVIES_ALONE, N_GROUPED
+
+    n_movies = len(set(data.movies))
+    n_folds = min(n_movies, folds or (n_movies if n_movies <= MOVIES_ALONE else N_GROUPED))
+    if seen or n_folds < FOLDS_SAID:
+        return
+    minutes = expected_cpu_s(len(data.movies), data.X.shape[-1], n_folds) / 60
+    click.echo(
+        f"note: {n_folds} folds, one for each movie: about {max(minutes, 1):.0f} CPU minutes for a linear "
+        "probe, and for other models as many times one training; --folds 20 leaves out movies in 20 groups",
+        err=True,
+    )
 
 
 # --- what store and manifest say otherwise

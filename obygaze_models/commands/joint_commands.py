@@ -120,7 +120,7 @@ def _on_cut_features(data: "Dataset", summed: "Sums") -> str:
     import numpy as np
 
     from obygaze_models.joint import join
-    from obygaze_models.models.linear import CLIP
+    from obygaze_models.models.scaling import CLIP
 
     planes = join([summed]).linear(penalty=float(len(data)))
     Z = (data.X - planes.mean) / planes.scale

@@ -14,10 +14,10 @@ from obygaze_models.blas import one_blas_thread
 from obygaze_models.concepts.cav_fitting import Floats, Hyperplanes, Kind, fit_hyperplanes
 from obygaze_models.concepts.ridge_tuning import PENALTIES, tuned_ridge
 from obygaze_models.errors import ConceptError
-from obygaze_models.models.binary import BinaryClassifier, encode_labels, rows_for
-from obygaze_models.models.grouped_selection import ABOVE_ZERO, Candidate, candidates
-from obygaze_models.models.linear import CLIP, ClippedScaler, Limit
+from obygaze_models.models.binary import ABOVE_ZERO, BinaryClassifier, encode_labels, rows_for
+from obygaze_models.models.choices import Candidate, candidates
 from obygaze_models.models.parameters import Estimator, Positive
+from obygaze_models.models.scaling import CLIP, ClippedScaler, Limit
 from obygaze_models.models.spec import ModelSpec
 from obygaze_models.protocol.held_out import HeldOut
 

@@ -30,8 +30,9 @@ from obygaze_models.concepts.heads import (
 from obygaze_models.errors import ConceptError
 from obygaze_models.models.binary import LogitClassifier, encode_labels, rows_for
 from obygaze_models.models.grouped_selection import GroupedSelection
-from obygaze_models.models.linear import CLIP, PENALTIES, linear_probe
+from obygaze_models.models.linear import PENALTIES, linear_probe
 from obygaze_models.models.parameters import Positive, Seed
+from obygaze_models.models.scaling import CLIP
 from obygaze_models.models.spec import ModelSpec
 from obygaze_models.protocol.selection import inner_folds
 from obygaze_models.protocol.targets import Kind

@@ -18,7 +18,7 @@ from obygaze_models.dataset.dataset import Dataset
 from obygaze_models.errors import ModelError
 from obygaze_models.models.binary import LogitClassifier
 from obygaze_models.models.fusion import Columns, FusedClassifier, PenaltyPerModality, has_modality, subsets
-from obygaze_models.models.linear import CLIP
+from obygaze_models.models.scaling import CLIP
 from obygaze_models.models.spec import ModelSpec
 
 FEWEST_MOVIES = 3

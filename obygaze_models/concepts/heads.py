@@ -16,8 +16,8 @@ from sklearn.tree import DecisionTreeClassifier
 from obygaze_features.arguments import checked
 from obygaze_models.concepts.cav_fitting import Floats
 from obygaze_models.errors import ConceptError
-from obygaze_models.models.grouped_selection import Grid, Threshold
-from obygaze_models.models.linear import MOST, ClippedScaler
+from obygaze_models.models.choices import Grid, Threshold
+from obygaze_models.models.scaling import MOST, ClippedScaler
 from obygaze_models.protocol.held_out import logistic
 
 HeadName = Literal["logistic", "elastic_net", "tree"]

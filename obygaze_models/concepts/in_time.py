@@ -22,7 +22,8 @@ from obygaze_models.concepts.bank import ConceptBank, exchanged
 from obygaze_models.concepts.bottleneck import ConceptBottleneck
 from obygaze_models.concepts.cav_fitting import Floats, Kind, refuse_constant
 from obygaze_models.concepts.heads import HeadName
-from obygaze_models.models.linear import CLIP, FrameReader, Limit, check_frames, frame_moments, standardise
+from obygaze_models.models.linear import FrameReader, check_frames, frame_moments
+from obygaze_models.models.scaling import CLIP, Limit, standardise
 from obygaze_models.models.spec import ModelSpec
 
 Disturb = Literal["none", "concepts", "time"]

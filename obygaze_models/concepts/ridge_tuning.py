@@ -23,7 +23,7 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.concepts.cav_fitting import Floats, Hyperplanes, refuse_constant
 from obygaze_models.errors import ConceptError
-from obygaze_models.models.linear import ClippedScaler
+from obygaze_models.models.scaling import ClippedScaler
 
 Made = TypeVar("Made")
 

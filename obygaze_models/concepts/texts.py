@@ -17,8 +17,7 @@ from obygaze_models.blas import one_blas_thread
 from obygaze_models.concepts.in_time import ConceptsUnlabelled, TimeBank
 from obygaze_models.dataset.dataset import Dataset
 from obygaze_models.errors import ConceptError
-from obygaze_models.models.binary import BinaryClassifier, encode_labels
-from obygaze_models.models.grouped_selection import ABOVE_ZERO
+from obygaze_models.models.binary import ABOVE_ZERO, BinaryClassifier, encode_labels
 from obygaze_models.models.spec import ModelSpec
 from obygaze_models.protocol.targets import Target, find_target
 

@@ -2,7 +2,6 @@ from .compare import compare as compare
 from .compare import side as side
 from .evaluate import evaluate as evaluate
 from .evaluate import seed_of as seed_of
-from .evaluate import varying as varying
 from .intervals import Interval as Interval
 from .intervals import jackknife_error as jackknife_error
 from .intervals import jackknife_interval as jackknife_interval
@@ -21,6 +20,7 @@ from .paired_tests import corrected_t as corrected_t
 from .paired_tests import holm as holm
 from .paired_tests import sign_flip as sign_flip
 from .paired_tests import smallest_p as smallest_p
+from .plan import varying as varying
 from .predictions import COLUMNS as COLUMNS
 from .predictions import Predictions as Predictions
 from .run import Run as Run

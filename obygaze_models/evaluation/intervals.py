@@ -17,9 +17,9 @@ over movies without bounds that is the textbook t interval. A metric with bounds
 interval on the logit scale (the log scale with one bound), transformed back: it stays between the bounds, and
 near them it covers where a symmetric one does not. Nothing is drawn.
 
-A statistic that is no mean over movies has to be computed anew without each movie. Of more than 100 movies,
-100 groups of movies are left out, one at a time, in place of movies (the delete-a-group jackknife, Kott 2001,
-Journal of Official Statistics 17(4)): the work then grows with the clips, and t has 99 degrees of freedom.
+A statistic that is no mean over movies has to be computed anew without each movie. Of more than 500 movies,
+500 groups of movies are left out, one at a time, in place of movies (the delete-a-group jackknife, Kott 2001,
+Journal of Official Statistics 17(4)): the work then grows with the clips, and t has 499 degrees of freedom.
 
 Measured coverages stand in ``docs/evaluation.md`` and are repeated by ``benchmarks/planted/scores.py``.
 """
@@ -77,7 +77,7 @@ that an interval is finite, and of use, where one movie has all the errors."""
 FEWEST = 3
 """Movies that an interval needs: of two, Student's t has one degree of freedom and holds nearly anything."""
 
-MOST_GROUPS = 100
+MOST_GROUPS = 500
 """Groups of movies that `jackknife_interval` leaves out at most; each is one movie up to that many movies."""
 
 

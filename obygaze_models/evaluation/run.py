@@ -24,14 +24,11 @@ from obygaze_models.evaluation.experts import Tested
 from obygaze_models.evaluation.metrics import Metric, prevalence
 from obygaze_models.evaluation.predictions import COLUMNS, Predictions
 from obygaze_models.models.spec import Fitted, ModelSpec, OrdinalModel
-from obygaze_models.protocol.folds import MOVIES_ALONE, N_GROUPED, Split
+from obygaze_models.protocol.folds import Split
 from obygaze_models.protocol.targets import NOT_ASKED, CodebookRecord, Target, TargetRecord, codebook_record
 
 PROTOCOL = "strict: leave one movie out; all that is chosen is chosen by inner folds of movies"
-GROUPED = (
-    f"strict: {N_GROUPED} folds of whole movies, as there are more than {MOVIES_ALONE}; "
-    "all that is chosen is chosen by inner folds of movies"
-)
+GROUPED = "strict: {} folds of whole movies; all that is chosen is chosen by inner folds of movies"
 
 SEEN = (
     "SEEN MOVIES: blocks of scenes with a gap, each tested by models that know the rest of its movie; all "
@@ -357,10 +354,13 @@ def record_of(
     concerned = [clip for clip in data.excluded if clip.level in levels or train.scale]
     tested = np.any([test.codes != NOT_ASKED for test in tests], axis=0)
     used = tested | (train.of(data.labels) != NOT_ASKED)
-    n_movies = len(np.unique(data.movies[used]))
+    n_folds = len({fold["fold"] for fold in folds})
+    protocol = SEEN if seen else PROTOCOL
+    if not seen and n_folds < len(np.unique(data.movies[tested])):
+        protocol = GROUPED.format(n_folds)
     clips = {**data.counts, "other_levels": int((~used).sum()), "tested": int(tested.sum())}
     record = RunRecord(
-        protocol=SEEN if seen else GROUPED if n_movies > MOVIES_ALONE else PROTOCOL,
+        protocol=protocol,
         codebook=codebook_record(data.codebook),
         train=train.record(),
         tests=[test.target.record() for test in tests],

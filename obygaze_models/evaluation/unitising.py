@@ -15,16 +15,19 @@ from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import Clip, Manifest, PairAgreement
 from obygaze_features.manifest.agreement import distances
+from obygaze_models.evaluation.near import Pairs, best_matching, overlapping
 
 Floats = NDArray[np.float64]
 
 EMPTY = 1.0
 """Dissimilarity of a segment that is aligned with none (Mathet et al. 2015, delta of the empty unit)."""
+
+ROUNDING = 1e-9
+"""By how much further segments are looked for than can gain."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -66,8 +69,10 @@ class UnitGamma:
     standard_error: float | None = None
 
 
-def dissimilarity(first: Units, second: Units, apart: Floats, *, alpha: float, beta: float) -> Floats:
-    """Measure how unlike the segments of two annotators are, [N, M]: alpha d_a + beta d_c (eq. 1).
+def dissimilarity(
+    first: Units, second: Units, pairs: Pairs, apart: Floats, *, alpha: float, beta: float
+) -> Floats:
+    """Measure how unlike the segments of P pairs are, [P]: alpha d_a + beta d_c (eq. 1).
 
     d_a is the sum of the distances between beginnings and between ends, over the sum of the two durations,
     squared: below 1 for segments that overlap wholly, above it for segments apart (Mathet et al. 2015,
@@ -76,16 +81,39 @@ def dissimilarity(first: Units, second: Units, apart: Floats, *, alpha: float, b
     Parameters
     ----------
     first, second
-        N and M segments.
+        Segments.
+    pairs
+        Which of them to compare.
     apart
         Distances of the levels, [n_levels, n_levels].
     alpha, beta
         Weights of position and level.
     """
-    ends = np.abs(first.spans[:, None] - second.spans[None, :]).sum(axis=2)
-    durations = (first.spans[:, 1] - first.spans[:, 0])[:, None] + (second.spans[:, 1] - second.spans[:, 0])
-    unlike: Floats = alpha * (ends / durations) ** 2 * EMPTY + beta * apart[np.ix_(first.ranks, second.ranks)]
+    left, right = first.spans[pairs.first], second.spans[pairs.second]
+    ends = np.abs(left - right).sum(axis=1)
+    durations = (left[:, 1] - left[:, 0]) + (right[:, 1] - right[:, 0])
+    levels = apart[first.ranks[pairs.first], second.ranks[pairs.second]]
+    unlike: Floats = alpha * (ends / durations) ** 2 * EMPTY + beta * levels
     return unlike
+
+
+def _near(first: Units, second: Units, alpha: float) -> Pairs:
+    """Find the pairs whose positions alone are not worse than to align both segments with none.
+
+    That is alpha (ends / durations)^2 <= 2, where `ends` is at least the distance of the sums of beginning
+    and end: intervals around these sums, of a width that goes with the duration, then overlap.
+    """
+    n, m = len(first.ranks), len(second.ranks)
+    if alpha <= 0:
+        rows, columns = np.divmod(np.arange(n * m), m)
+        return Pairs(rows, columns)
+    reach = np.sqrt(2 / alpha) * (1 + ROUNDING)
+    around = []
+    for units in (first, second):
+        middle = units.spans.sum(axis=1)
+        width = reach * (units.spans[:, 1] - units.spans[:, 0])
+        around.append(np.column_stack([middle - width, middle + width]))
+    return overlapping(*around)
 
 
 def best_alignment(
@@ -93,7 +121,7 @@ def best_alignment(
 ) -> tuple[NDArray[np.int64], float]:
     """Align the segments of two annotators such that the disorder is least (an assignment problem).
 
-    Parameters as those of `dissimilarity`; at least one segment is needed.
+    Segments, distances of levels and weights as those of `dissimilarity`; at least one segment is needed.
 
     Returns
     -------
@@ -112,12 +140,14 @@ def best_alignment(
     ([[0, 0]], 0.667)
     """
     n, m = len(first.ranks), len(second.ranks)
+    near = _near(first, second, alpha)
     # Two segments are aligned with each other only if that is better than aligning both with none.
-    gain = np.minimum(dissimilarity(first, second, apart, alpha=alpha, beta=beta) - 2 * EMPTY, 0.0)
-    rows, columns = linear_sum_assignment(gain)
-    used = gain[rows, columns] < 0
-    disorder = (EMPTY * (n + m) + float(gain[rows, columns].sum())) / ((n + m) / 2)
-    return np.stack([rows[used], columns[used]], axis=1), disorder
+    gains = 2 * EMPTY - dissimilarity(first, second, near, apart, alpha=alpha, beta=beta)
+    better = gains > 0
+    pairs, gains = Pairs(near.first[better], near.second[better]), gains[better]
+    chosen = best_matching(pairs, gains, (n, m))
+    disorder = (EMPTY * (n + m) - float(gains[chosen].sum())) / ((n + m) / 2)
+    return np.stack([pairs.first[chosen], pairs.second[chosen]], axis=1), disorder
 
 
 def unitised_gamma(

@@ -12,7 +12,7 @@ from obygaze_models.concepts.bank import LinearCAV
 from obygaze_models.errors import ModelError
 from obygaze_models.evaluation.run import software
 from obygaze_models.joint.fits import Joint, Planes
-from obygaze_models.models.linear import MOST
+from obygaze_models.models.scaling import MOST
 from obygaze_models.persistence.card import JOINT, Card, CardTarget, Sources
 from obygaze_models.persistence.model_file import write_model
 

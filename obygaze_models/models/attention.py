@@ -10,16 +10,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.models.binary import Floats, encode_labels
-from obygaze_models.models.grouped_selection import EarlyStopping, log_loss
-from obygaze_models.models.linear import (
-    PENALTIES,
-    FrameReader,
-    differing,
-    frame_moments,
-    make_frames_probe,
-    standardise,
-)
+from obygaze_models.models.choices import EarlyStopping, log_loss
+from obygaze_models.models.linear import PENALTIES, FrameReader, differing, frame_moments, make_frames_probe
 from obygaze_models.models.parameters import Count, Positive
+from obygaze_models.models.scaling import standardise
 from obygaze_models.models.spec import ModelSpec
 from obygaze_models.models.training import NetworkClassifier
 

@@ -17,10 +17,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.dataset.features import StoredClips
-from obygaze_models.models.binary import Floats, encode_labels
-from obygaze_models.models.grouped_selection import ABOVE_ZERO, candidates, log_loss
-from obygaze_models.models.linear import FrameReader, differing, safe_scale
+from obygaze_models.models.binary import ABOVE_ZERO, Floats, encode_labels
+from obygaze_models.models.choices import candidates, log_loss
+from obygaze_models.models.linear import FrameReader, differing
 from obygaze_models.models.parameters import Count
+from obygaze_models.models.scaling import safe_scale
 from obygaze_models.models.spec import ModelSpec
 from obygaze_models.models.training import Adam, LossCurve, NeuralClassifier, adam_step
 from obygaze_models.protocol.held_out import HeldOut

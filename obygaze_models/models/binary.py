@@ -19,6 +19,9 @@ Floats = NDArray[np.floating[Any]]
 
 Imbalance = Literal["none", "weights", "subsample"]
 
+ABOVE_ZERO = float(np.nextafter(0.0, 1.0))
+"""The threshold that calls a clip positive when its score is more than 0."""
+
 
 class BinaryClassifier(ClassifierMixin, Estimator):
     """Base class of classifiers of two classes that score clips and call them by a threshold.

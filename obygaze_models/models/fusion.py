@@ -23,10 +23,12 @@ from obygaze_features.arguments import checked
 from obygaze_models.dataset.dataset import Dataset
 from obygaze_models.errors import ModelError, ProtocolError
 from obygaze_models.models.binary import LogitClassifier, encode_labels
-from obygaze_models.models.grouped_selection import Candidate, GroupedSelection, mean_score, scores_of
-from obygaze_models.models.linear import CLIP, PENALTIES, ClippedScaler, standardise
+from obygaze_models.models.choices import Candidate
+from obygaze_models.models.grouped_selection import GroupedSelection, mean_score, scores_of
+from obygaze_models.models.linear import PENALTIES
 from obygaze_models.models.registry import find_model
 from obygaze_models.models.ridge_logistic import RidgeLogistic
+from obygaze_models.models.scaling import CLIP, ClippedScaler, standardise
 from obygaze_models.models.spec import ModelSpec
 from obygaze_models.protocol.held_out import HeldOut
 from obygaze_models.protocol.selection import inner_folds

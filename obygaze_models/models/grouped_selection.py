@@ -1,6 +1,6 @@
 """Select hyperparameters and the threshold by inner folds of movies."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
@@ -13,88 +13,24 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, column_or_1d
 
 from obygaze_models.blas import one_blas_thread
-from obygaze_models.models.binary import LogitClassifier, encode_labels
+from obygaze_models.models.binary import ABOVE_ZERO, LogitClassifier, encode_labels
+from obygaze_models.models.choices import (
+    Candidate,
+    Choice,
+    EarlyStopping,
+    Grid,
+    candidates,
+    log_loss,
+    some_of,
+)
+from obygaze_models.models.probe_search import (
+    Chosen,
+    TrainingSide,
+    is_probe_search,
+    search_probes,
+)
 from obygaze_models.protocol.held_out import HeldOut
 from obygaze_models.protocol.selection import inner_folds
-
-Rows = NDArray[np.intp]
-
-
-@dataclass(frozen=True, slots=True)
-class Threshold:
-    """Choose nothing but the threshold."""
-
-
-@dataclass(frozen=True, slots=True)
-class Grid:
-    """Choose a parameter's value by the lowest log loss on the movies held out; of equals, the first.
-
-    Where the estimator, or a pipeline's last step, has a method ``fit_together(models, X, y)``, it fits the
-    copies that differ in the parameter; else they are fitted one after the other.
-
-    Attributes
-    ----------
-    parameter : str
-        As `set_params` takes it, e.g. ``logisticregression__C``.
-    values : tuple
-        In the order of preference.
-    """
-
-    parameter: str
-    values: tuple[Any, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class EarlyStopping:
-    """Choose the length of training: each inner model stops on the movies held out, the median is kept.
-
-    The estimator's ``fit`` takes ``X_val`` and ``y_val``, and leaves the epochs it kept in ``fitted`` and, if
-    it has one, its `LossCurve` in ``curve_``.
-
-    Attributes
-    ----------
-    parameter : str
-        The parameter that bounds the epochs of the final training.
-    fitted : str
-        The attribute that holds the epochs an inner training kept.
-    """
-
-    parameter: str = "max_epochs"
-    fitted: str = "n_epochs_"
-
-
-Choice = Threshold | Grid | EarlyStopping
-
-THRESHOLD = Threshold()
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """What was tried in the inner folds.
-
-    Attributes
-    ----------
-    name : str
-        E.g. ``C=0.1``.
-    inner_loss : float
-        Log loss over the clips of all inner folds; NaN where scores are not compared by it.
-    chosen : bool
-    """
-
-    name: str
-    inner_loss: float
-    chosen: bool
-
-
-def candidates(
-    parameter: str, values: Iterable[Any], losses: Iterable[float], best: int
-) -> tuple[Candidate, ...]:
-    """List what was tried of a parameter, numbers in short, and the place of the best."""
-    names = [f"{value:g}" if isinstance(value, int | float) else str(value) for value in values]
-    return tuple(
-        Candidate(f"{parameter}={name}", float(loss), index == best)
-        for index, (name, loss) in enumerate(zip(names, losses, strict=True))
-    )
 
 
 @dataclass(eq=False, repr=False)
@@ -184,27 +120,48 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
         # What a model reads may have any number of dimensions; the model itself checks its values.
         features = check_array(X, dtype=None, ensure_2d=False, allow_nd=True, ensure_all_finite=False)
         y = check_array(column_or_1d(y, warn=True), dtype=None, ensure_2d=False, input_name="y")
-        self.classes_, labels = encode_labels(y, type(self.estimator).__name__)
+        classes, labels = encode_labels(y, type(self.estimator).__name__)
         check_consistent_length(features, labels)
         refuse_without_scores(self.estimator)
         for name in ("held_out_", "curves_"):
             self.__dict__.pop(name, None)
-        self.candidates_: tuple[Candidate, ...] = ()
-        self.threshold_ = ABOVE_ZERO
-        chosen = clone(self.estimator)
+        if groups is None:
+            with one_blas_thread():
+                estimator = clone(self.estimator).fit(features, labels, **params)
+            return self._settle(classes, estimator, ())
+        movies = check_array(groups, ensure_2d=False, dtype=None)
+        check_consistent_length(features, movies)
+        folds = inner_folds(labels, movies, self.inner_folds)
+        if self.pass_groups:
+            params["groups"] = movies
+        if is_probe_search(self.estimator, self.choose) and not params:
+            side = TrainingSide(np.arange(len(labels)), folds)
+            (chosen,) = search_probes(self.estimator, self.choose, features, labels, [side])
+            return self.accept(chosen, classes, HeldOut(chosen.scores, labels, movies, folds, chosen.zeros))
         with one_blas_thread():
-            if groups is not None:
-                movies = check_array(groups, ensure_2d=False, dtype=None)
-                check_consistent_length(features, movies)
-                folds = inner_folds(labels, movies, self.inner_folds)
-                if self.pass_groups:
-                    params["groups"] = movies
-                chosen, (scores, zeros) = self._choose(_InnerFolds(features, labels, folds, params))
-                self.held_out_ = HeldOut(scores, labels, movies, folds, zeros)
-                self.threshold_ = self.held_out_.threshold()
-            self.estimator_ = chosen.fit(features, labels, **params)
-        if hasattr(self.estimator_, "n_features_in_"):
-            self.n_features_in_ = self.estimator_.n_features_in_
+            unfitted, tried, (scores, zeros) = self._choose(_InnerFolds(features, labels, folds, params))
+            estimator = unfitted.fit(features, labels, **params)
+        return self._settle(classes, estimator, tried, HeldOut(scores, labels, movies, folds, zeros))
+
+    def accept(self, chosen: Chosen, classes: NDArray[Any], held_out: HeldOut) -> Self:
+        """Become fitted by what `search_probes` chose, with labels `classes` and the held-out scores."""
+        return self._settle(classes, chosen.estimator, chosen.candidates, held_out)
+
+    def _settle(
+        self,
+        classes: NDArray[Any],
+        estimator: Any,
+        tried: tuple[Candidate, ...],
+        held_out: HeldOut | None = None,
+    ) -> Self:
+        """Set what `fit` learns."""
+        self.classes_, self.estimator_, self.candidates_ = classes, estimator, tried
+        self.threshold_ = ABOVE_ZERO
+        if held_out is not None:
+            self.held_out_ = held_out
+            self.threshold_ = held_out.threshold()
+        if hasattr(estimator, "n_features_in_"):
+            self.n_features_in_ = estimator.n_features_in_
         return self
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -213,20 +170,20 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
         with one_blas_thread():
             return scores_of(self.estimator_, np.asarray(X))
 
-    def _choose(self, inner: "_InnerFolds") -> tuple[Any, NDArray[np.float64]]:
-        """Fill `candidates_`; give what to fit on all clips, and held-out scores and zeros [2, N]."""
+    def _choose(self, inner: "_InnerFolds") -> tuple[Any, tuple[Candidate, ...], NDArray[np.float64]]:
+        """Give what to fit on all clips, what was tried, and held-out scores and zeros [2, N]."""
         match self.choose:
             case Grid(parameter, values):
-                tried = [clone(self.estimator).set_params(**{parameter: value}) for value in values]
-                found = self._held_out(tried, inner, parameter)
+                estimators = [clone(self.estimator).set_params(**{parameter: value}) for value in values]
+                found = self._held_out(estimators, inner, parameter)
                 losses = [log_loss(inner.y, logits) for logits in found[0]]
                 best = int(np.argmin(losses))
-                self.candidates_ = candidates(parameter.rsplit("__", maxsplit=1)[-1], values, losses, best)
-                return clone(tried[best]), found[:, best]
+                name = parameter.rsplit("__", maxsplit=1)[-1]
+                return clone(estimators[best]), candidates(name, values, losses, best), found[:, best]
             case EarlyStopping(parameter, fitted):
                 return self._stop_early(inner, parameter, fitted)
             case _:
-                return clone(self.estimator), self._held_out([clone(self.estimator)], inner)[:, 0]
+                return clone(self.estimator), (), self._held_out([clone(self.estimator)], inner)[:, 0]
 
     def _held_out(
         self, tried: Sequence[Any], inner: "_InnerFolds", parameter: str = ""
@@ -261,7 +218,7 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
 
     def _stop_early(
         self, inner: "_InnerFolds", parameter: str, fitted: str
-    ) -> tuple[Any, NDArray[np.float64]]:
+    ) -> tuple[Any, tuple[Candidate, ...], NDArray[np.float64]]:
         X, y = inner.X, inner.y
         scores, kept, curves = np.empty((2, len(y))), [], []
         for fold, out in enumerate(inner):
@@ -279,8 +236,8 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
         # The later epoch where the median falls between two.
         epochs = int(np.ceil(np.median(kept)))
         self.curves_ = tuple(curves)
-        self.candidates_ = (Candidate(f"{parameter}={epochs}", log_loss(y, scores[0]), chosen=True),)
-        return clone(self.estimator).set_params(**{parameter: epochs}), scores
+        tried = (Candidate(f"{parameter}={epochs}", log_loss(y, scores[0]), chosen=True),)
+        return clone(self.estimator).set_params(**{parameter: epochs}), tried, scores
 
 
 @dataclass(frozen=True, eq=False)
@@ -303,10 +260,6 @@ class _InnerFolds:
             for name, value in self.params.items()
             if value is not None
         }
-
-
-ABOVE_ZERO = float(np.nextafter(0.0, 1.0))
-"""The threshold that calls a clip positive when its score is more than 0."""
 
 
 def refuse_without_scores(estimator: Any) -> None:
@@ -347,15 +300,6 @@ def scores_of(estimator: Any, X: NDArray[Any], **params: Any) -> NDArray[np.floa
     return scores
 
 
-SOME = 256
-"""Clips whose scores are averaged where there are more, so that a mean costs little."""
-
-
 def mean_score(estimator: Any, X: Any) -> float:
     """Average scores over some clips of X that an estimator was fitted on: all known of its intercept."""
-    return float(scores_of(estimator, X[:: max(1, len(X) // SOME)]).mean())
-
-
-def log_loss(y: NDArray[Any], logit: NDArray[Any]) -> float:
-    """Mean log loss of logits [N] for labels y [N], 0 or 1."""
-    return float(np.mean(np.logaddexp(0, logit) - y * logit))
+    return float(scores_of(estimator, some_of(X)).mean())

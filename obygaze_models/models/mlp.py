@@ -12,9 +12,9 @@ from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 from obygaze_features.arguments import checked
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.models.binary import Floats, Imbalance, encode_labels, rows_for
-from obygaze_models.models.grouped_selection import EarlyStopping, log_loss
-from obygaze_models.models.linear import moments, standardise
+from obygaze_models.models.choices import EarlyStopping, log_loss
 from obygaze_models.models.parameters import Count
+from obygaze_models.models.scaling import moments, standardise
 from obygaze_models.models.spec import ModelSpec
 from obygaze_models.models.training import NetworkClassifier, train_many
 

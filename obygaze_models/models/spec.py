@@ -1,10 +1,10 @@
 """Describe a model before it is trained, and train it on two classes or on ordered levels."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,16 +16,14 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 from obygaze_features.arguments import checked, made_by
 from obygaze_features.errors import ObygazeError
 from obygaze_models.dataset.dataset import Reads
-from obygaze_models.errors import ModelError
-from obygaze_models.models.grouped_selection import (
-    SOME,
-    THRESHOLD,
-    Choice,
-    GroupedSelection,
-    refuse_without_scores,
-    scores_of,
-)
-from obygaze_models.protocol.targets import Kind
+from obygaze_models.errors import ModelError, ProtocolError
+from obygaze_models.models.binary import encode_labels
+from obygaze_models.models.choices import THRESHOLD, Choice, some_of
+from obygaze_models.models.grouped_selection import GroupedSelection, refuse_without_scores, scores_of
+from obygaze_models.models.probe_search import TrainingSide, is_probe_search, search_probes
+from obygaze_models.protocol.held_out import HeldOut
+from obygaze_models.protocol.selection import inner_folds
+from obygaze_models.protocol.targets import NOT_ASKED, Kind
 
 NEAREST_THRESHOLD = 0.5
 """The threshold of ordered levels: a score calls the level that it is nearest to, the higher of two."""
@@ -167,7 +165,7 @@ class Fitted:
 
     def mean_score(self, X: NDArray[Any], rows: NDArray[np.intp], movies: NDArray[np.str_]) -> float:
         """Average the scores of training clips, of many over some: all that is known of its intercept."""
-        some = rows[:: max(1, len(rows) // SOME)]
+        some = some_of(rows)
         return float(self.scores(X[some], movies[some]).mean())
 
 
@@ -274,3 +272,161 @@ def fit_ordinal(
             for step in range(n_levels - 1)
         )
     )
+
+
+# --- the folds of an evaluation
+# ---------------------------------------------------------------------------
+
+
+class FoldTraining(NamedTuple):
+    """What a model is trained on in one fold.
+
+    Attributes
+    ----------
+    name : str
+        What is left out, for messages.
+    seed : int
+    rows : ndarray of int, shape [n]
+        Clips among all; more than once where several labels of a clip count.
+    y : ndarray of int, shape [n]
+        Their labels; -1 for clips that are not in the task.
+    concepts : sequence of str
+        Those that can be learnt from the clips.
+    """
+
+    name: str
+    seed: int
+    rows: NDArray[np.intp]
+    y: NDArray[np.int64]
+    concepts: Sequence[str] = ()
+
+
+def fit_folds(
+    spec: ModelSpec,
+    X: NDArray[Any],
+    folds: Sequence[FoldTraining],
+    *,
+    movies: NDArray[np.str_],
+    present: Any = None,
+    n_levels: int | None = None,
+) -> Iterator[Fitted | OrdinalModel]:
+    """Fit a model on the training clips of each fold: the one door of all folds.
+
+    Linear probes are fitted in products that all folds share; their logits are those of a fold alone to 1e-6
+    of the largest, and their penalties the same. Other models are fitted fold by fold.
+
+    Parameters
+    ----------
+    spec : ModelSpec
+    X : ndarray, shape [N, ...]
+        What the model reads, of all clips.
+    folds : sequence of FoldTraining
+    movies : ndarray of str, shape [N]
+    present : DataFrame, shape [N, K], optional
+        Presence of each concept.
+    n_levels : int, optional
+        Of ordered levels; None for two classes.
+
+    Yields
+    ------
+    Fitted or OrdinalModel
+        In the order of the folds.
+
+    Raises
+    ------
+    ModelError
+        The estimator refuses its input, or gives no scores.
+    ProtocolError
+        A fold's movies don't allow an inner selection.
+    """
+    labels = _common_labels(folds, len(X))
+    if labels is None or not _shares_products(spec):
+        for fold in folds:
+            yield _fit_fold(spec, X, fold, movies=movies, present=present, n_levels=n_levels)
+    elif n_levels is None:
+        yield from _fit_probes(spec, X, labels, folds, movies)
+    else:
+        steps = []
+        for step in range(n_levels - 1):
+            above = np.where(labels < 0, NOT_ASKED, labels > step)
+            steps.append(_fit_probes(spec, X, above, folds, movies))
+        yield from map(OrdinalModel, zip(*steps, strict=True))
+
+
+def _common_labels(folds: Sequence[FoldTraining], n_clips: int) -> NDArray[np.int64] | None:
+    """Give the label [N] that a clip has in every fold; None where it has several."""
+    labels = np.full(n_clips, NOT_ASKED, dtype=np.int64)
+    for fold in folds:
+        inside = fold.y >= 0
+        rows = fold.rows[inside]
+        if len(np.unique(rows)) < len(rows):
+            return None
+        known = labels[rows]
+        if ((known >= 0) & (known != fold.y[inside])).any():
+            return None
+        labels[rows] = fold.y[inside]
+    return labels
+
+
+def _shares_products(spec: ModelSpec) -> bool:
+    """Tell whether a model's fits of all folds can share their products."""
+    if spec.choose is None or spec.requests():
+        return False
+    return is_probe_search(spec.make(0), spec.choose)
+
+
+def _fit_fold(
+    spec: ModelSpec,
+    X: NDArray[Any],
+    fold: FoldTraining,
+    *,
+    movies: NDArray[np.str_],
+    present: Any,
+    n_levels: int | None,
+) -> Fitted | OrdinalModel:
+    """Fit a model on one fold alone."""
+    given: dict[str, Any] = {"movies": movies[fold.rows]}
+    if "present" in spec.requests():
+        given["present"] = present.loc[fold.rows, list(fold.concepts)]
+    try:
+        if n_levels is None:
+            return fit(spec, fold.seed, X[fold.rows], fold.y, **given)
+        return fit_ordinal(spec, fold.seed, X[fold.rows], fold.y, n_levels=n_levels, **given)
+    except ProtocolError as error:
+        raise ProtocolError(f"model {spec.name}, without {fold.name}: {error}") from error
+
+
+def _fit_probes(
+    spec: ModelSpec,
+    X: NDArray[Any],
+    labels: NDArray[np.int64],
+    folds: Sequence[FoldTraining],
+    movies: NDArray[np.str_],
+) -> Iterator[Fitted]:
+    """Fit linear probes on the training clips of all folds; labels [N] are 0 or 1, or -1."""
+    selections, sides = [], []
+    for fold in folds:
+        selection = spec.estimator(fold.seed)
+        rows = fold.rows[fold.y >= 0]
+        try:
+            encode_labels(labels[rows], type(selection.estimator).__name__)
+            inner = inner_folds(labels[rows], movies[rows], selection.inner_folds)
+        except ProtocolError as error:
+            raise ProtocolError(f"model {spec.name}, without {fold.name}: {error}") from error
+        except ValueError as error:
+            raise ModelError(f"model {spec.name} can't be trained: {error}") from error
+        selections.append(selection)
+        sides.append(TrainingSide(rows, inner))
+    try:
+        first = selections[0]
+        found = search_probes(first.estimator, first.choose, X, labels, sides)
+        for selection, side, chosen in zip(selections, sides, found, strict=True):
+            y, own = labels[side.rows], movies[side.rows]
+            selection.accept(
+                chosen, np.array([0, 1]), HeldOut(chosen.scores, y, own, side.inner, chosen.zeros)
+            )
+            yield Fitted(spec, selection, selection.threshold_)
+    except ObygazeError:
+        raise
+    except FAILURES as error:
+        raise ModelError(f"model {spec.name} can't be trained: {error}") from error

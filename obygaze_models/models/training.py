@@ -15,8 +15,8 @@ from sklearn.utils.validation import check_consistent_length
 
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.models.binary import Floats, LogitClassifier, balanced_weights, even_rows
-from obygaze_models.models.linear import CLIP, Limit
 from obygaze_models.models.parameters import Count, Positive, Seed
+from obygaze_models.models.scaling import CLIP, Limit
 
 N_TRIAL_EPOCHS = 4
 """Epochs after which the starts of a network are compared by their training loss."""

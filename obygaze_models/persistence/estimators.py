@@ -22,9 +22,10 @@ from obygaze_models.errors import ModelError
 from obygaze_models.models.attention import AttentionPooling
 from obygaze_models.models.attentive import AttentiveProbe
 from obygaze_models.models.fusion import LinearFusion, LinearJoin
-from obygaze_models.models.linear import ClippedScaler, FramePool
+from obygaze_models.models.linear import FramePool
 from obygaze_models.models.mlp import MLPProbe
 from obygaze_models.models.ridge_logistic import RidgeLogistic
+from obygaze_models.models.scaling import ClippedScaler
 from obygaze_models.models.training import LossCurve, NeuralClassifier
 from obygaze_models.persistence.archive import expect
 from obygaze_models.persistence.card import UNLABELLED, Card

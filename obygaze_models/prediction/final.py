@@ -18,9 +18,10 @@ from obygaze_models.concepts.bank import ConceptBank
 from obygaze_models.concepts.bottleneck import ConceptBottleneck
 from obygaze_models.dataset.dataset import Dataset, Modality
 from obygaze_models.errors import ConceptError, ModelError
-from obygaze_models.evaluation.evaluate import seed_of, varying
+from obygaze_models.evaluation.evaluate import seed_of
 from obygaze_models.evaluation.intervals import t_interval
 from obygaze_models.evaluation.metrics import average_precision, random_ranking, rows_by_movie
+from obygaze_models.evaluation.plan import varying
 from obygaze_models.evaluation.predictions import records
 from obygaze_models.evaluation.run import Run
 from obygaze_models.models.fusion import FusedClassifier

@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_models.models.linear import CLIP, moments, standardise
+from obygaze_models.models.scaling import CLIP, moments, moments_without_groups, standardise
 
 OUT_OF_DISTRIBUTION = "unlike"
 """Word for such clips in tables and files."""
@@ -28,7 +28,8 @@ class OutOfDistribution:
     left out, with it at most 4 % of any. Moments are those of winsorised features, so that one odd training
     clip does not widen them. Features are used one by one, so it misses clips that are unusual only in
     combination. Of a clip that lacks a modality the features that it has are measured; moments are those of
-    the clips that have all.
+    the clips that have all. Features are winsorised at the same values whatever film is left out, so that
+    sums of a film can be subtracted from those of all.
 
     Attributes
     ----------
@@ -45,11 +46,17 @@ class OutOfDistribution:
     @classmethod
     def fit(cls, X: NDArray[Any], movies: NDArray[np.str_]) -> Self:
         """Measure the training clips X [N, D] of `movies` [N], of which there are at least two."""
+        features = X.astype(np.float64)
+        whole = np.isfinite(features).all(axis=1)
+        winsorised = _winsorised(features[whole])
+        films = _rows_of_films(movies)
+        place = np.cumsum(whole) - 1
+        without = moments_without_groups(winsorised, [place[rows[whole[rows]]] for rows in films])
         distances = np.empty(len(X))
-        for movie in np.unique(movies):
-            out = movies == movie
-            distances[out] = _distances(X[out], *_robust_moments(X[~out]))
-        return cls(*_robust_moments(X), np.quantile(distances, LEVELS))
+        for rows, mean, scale in zip(films, without.mean, without.scale, strict=True):
+            distances[rows] = _distances(features[rows], mean, scale)
+        mean, scale = moments(winsorised)
+        return cls(mean.astype(np.float64), scale.astype(np.float64), np.quantile(distances, LEVELS))
 
     def shares(self, X: NDArray[Any]) -> NDArray[np.float64]:
         """Compute the share of training clips nearer than each clip of X [N, D], 0 to 1.
@@ -60,14 +67,20 @@ class OutOfDistribution:
         return np.interp(_distances(X, self.mean, self.scale) - 1e-9, self.distances, LEVELS)
 
 
-def _robust_moments(X: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Compute moments after clipping each feature at 3 deviations from its mean, three times."""
-    wide = X.astype(np.float64)
-    wide = wide[np.isfinite(wide).all(axis=1)]
-    mean, scale = moments(wide)
+def _rows_of_films(movies: NDArray[np.str_]) -> list[NDArray[np.intp]]:
+    """Find the rows of each film."""
+    film = np.unique(movies, return_inverse=True)[1]
+    order = np.argsort(film, kind="stable")
+    return np.split(order, np.cumsum(np.bincount(film))[:-1])
+
+
+def _winsorised(features: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Clip each feature at 3 deviations from its mean, three times, each by the moments after the last."""
+    clipped = features
     for _ in range(3):
-        mean, scale = moments(np.clip(wide, mean - 3 * scale, mean + 3 * scale))
-    return mean.astype(np.float64), scale.astype(np.float64)
+        mean, scale = moments(clipped)
+        clipped = np.clip(features, mean - 3 * scale, mean + 3 * scale)
+    return clipped
 
 
 def _distances(X: NDArray[Any], mean: NDArray[Any], scale: NDArray[Any]) -> NDArray[np.float64]:

@@ -17,7 +17,7 @@ from obygaze_features.manifest import Manifest
 from obygaze_models.errors import ProtocolError
 from obygaze_models.protocol.targets import NOT_ASKED, Target, labels_of
 
-MOVIES_ALONE = 100
+MOVIES_ALONE = 500
 """Movies up to which each is a fold of its own: above, the work would grow with clips times movies."""
 
 N_GROUPED = 20
@@ -104,8 +104,10 @@ def leave_one_movie_out(clip_ids: Sequence[str], movies: Sequence[str]) -> FoldT
     return FoldTable(tuple(clip_ids), tuple(movies), folds)
 
 
-def leave_movies_out(clip_ids: Sequence[str], movies: Sequence[str]) -> FoldTable:
-    """Return folds of whole movies: one each up to 100 movies, 20 of about as many clips above.
+def leave_movies_out(clip_ids: Sequence[str], movies: Sequence[str], n_folds: int | None = None) -> FoldTable:
+    """Return folds of whole movies: one each up to 500 movies, 20 of about as many clips above.
+
+    Of more movies than `n_folds`, where it is given, so many folds of about as many clips are made.
 
     The movies with most clips are dealt first, each to the fold with the fewest clips so far; labels play no
     part.
@@ -113,21 +115,25 @@ def leave_movies_out(clip_ids: Sequence[str], movies: Sequence[str]) -> FoldTabl
     Raises
     ------
     ProtocolError
-        Fewer than 3 movies.
+        Fewer than 3 movies, or than 3 folds.
 
     Examples
     --------
     >>> from obygaze_models.protocol.folds import leave_movies_out
     >>> ids, movies = [f"c{i}" for i in range(240)], [f"film{i % 120}" for i in range(240)]
-    >>> np.bincount(leave_movies_out(ids, movies).folds).tolist() == [12] * 20
+    >>> np.bincount(leave_movies_out(ids, movies, 20).folds).tolist() == [12] * 20
     True
     """
+    if n_folds is not None and n_folds < 3:
+        raise ProtocolError(f"leaving movies out needs at least 3 folds: found {n_folds}")
     table = leave_one_movie_out(clip_ids, movies)
     clips = np.bincount(table.folds)
-    if len(clips) <= MOVIES_ALONE:
+    most = MOVIES_ALONE if n_folds is None else n_folds
+    if len(clips) <= most:
         return table
+    n_groups = N_GROUPED if n_folds is None else n_folds
     fold_of = np.empty(len(clips), dtype=np.int64)
-    held = np.zeros(N_GROUPED)
+    held = np.zeros(n_groups)
     for movie in np.argsort(-clips, kind="stable"):
         fold_of[movie] = np.argmin(held)
         held[fold_of[movie]] += clips[movie]

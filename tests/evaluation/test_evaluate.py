@@ -13,7 +13,8 @@ from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_features.store.testing import seal_arrays
 from obygaze_models.errors import ConceptError, ModelError, PredictionsError, ProtocolError
 from obygaze_models.evaluation import METRICS, Predictions, summarise
-from obygaze_models.evaluation.evaluate import evaluate, varying
+from obygaze_models.evaluation.evaluate import evaluate
+from obygaze_models.evaluation.plan import varying
 from obygaze_models.evaluation.run_folder import new_run, to_json, write_run
 from obygaze_models.models import MLPProbe, baselines, names
 from obygaze_models.persistence import model_file
@@ -120,11 +121,12 @@ def test_nothing_of_the_test_movie_influences_its_fold(make_planted_concepts):
         )
         folds = [found.record["folds"][0] for found in (before, after)]
         assert folds[0]["movie"] == folds[1]["movie"] == movie
-        assert folds[0]["thresholds"] == folds[1]["thresholds"]
+        # Linear probes begin with the fit on all clips, and end within rounding of their own minimum.
+        assert folds[0]["thresholds"] == pytest.approx(folds[1]["thresholds"], rel=1e-5)
         assert folds[0]["concepts_left_out"] == folds[1]["concepts_left_out"]
         for table in ("selection", "curves"):
             own = [getattr(found, table).query("fold == 0") for found in (before, after)]
-            pd.testing.assert_frame_equal(*own)
+            pd.testing.assert_frame_equal(*own, rtol=1e-5)
 
 
 @pytest.mark.parametrize("clips", [5, 8, 14])
@@ -294,9 +296,9 @@ def test_the_report_has_every_model_and_chance_within_80_columns(run):
     assert max(len(line) for block in report.blocks for line in "\n".join(tables(block)).splitlines()) <= 80
 
 
-def test_above_a_hundred_movies_folds_hold_several_and_the_record_says_so(make_planted):
-    data = make_planted(direction=3.0, n_movies=102, n_per_movie=4)
-    run = evaluate(data, ["linear"], "enhn_s")
+def test_folds_may_hold_several_movies_and_the_record_says_so(make_planted):
+    data = make_planted(direction=3.0, n_movies=40, n_per_movie=4)
+    run = evaluate(data, ["linear"], "enhn_s", folds=20)
     assert run.record["protocol"].startswith("strict: 20 folds of whole movies")
     assert [fold["movie"] for fold in run.record["folds"]] == [f"fold {number}" for number in range(20)]
     table = run.predictions.table

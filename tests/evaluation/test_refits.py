@@ -10,7 +10,7 @@ import obygaze_features as of
 import obygaze_models as om
 from obygaze_models.commands.evaluate_commands import evaluate as command
 from obygaze_models.errors import ProtocolError
-from obygaze_models.evaluation.evaluate import exchanged_films, with_refits
+from obygaze_models.evaluation.refits import exchanged_films, with_refits
 from obygaze_models.models.registry import BUILTIN_MODELS
 from tests.conftest import dataset
 

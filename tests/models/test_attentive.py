@@ -10,7 +10,7 @@ from obygaze_models.dataset import load_dataset
 from obygaze_models.dataset.features import StoredClips
 from obygaze_models.evaluation.evaluate import evaluate
 from obygaze_models.models.attentive import DECAY, AttentiveProbe, _Probes, most_cpu_hours
-from obygaze_models.models.grouped_selection import log_loss
+from obygaze_models.models.choices import log_loss
 from obygaze_models.prediction import reading
 from obygaze_models.prediction.final import save_models
 from obygaze_models.prediction.predict import predict

@@ -7,8 +7,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from obygaze_models.models import ClippedScaler, GroupedSelection, linear_probe
-from obygaze_models.models.grouped_selection import log_loss
-from obygaze_models.models.linear import CLIP, PENALTIES, moments
+from obygaze_models.models.choices import log_loss
+from obygaze_models.models.linear import PENALTIES
+from obygaze_models.models.scaling import CLIP, moments
 from obygaze_models.protocol import best_threshold, inner_folds
 
 

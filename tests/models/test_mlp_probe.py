@@ -6,7 +6,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from obygaze_models.evaluation.metrics import auc
 from obygaze_models.models import AlwaysNegative, AlwaysPositive, MLPProbe, MoviePrior, RandomGuess
-from obygaze_models.models.linear import CLIP, moments
+from obygaze_models.models.scaling import CLIP, moments
 
 
 def y_of(data):

@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_limits
 
 from obygaze_models.models import Grid, GroupedSelection, RidgeLogistic
 from obygaze_models.models.linear import PENALTIES
-from obygaze_models.models.ridge_logistic import BLOCK
+from obygaze_models.models.ridge_path import BLOCK
 
 STRENGTHS = PENALTIES.values
 

@@ -14,8 +14,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from obygaze_models.errors import ProtocolError
 from obygaze_models.evaluation.metrics import f1_pos
 from obygaze_models.models import EarlyStopping, Grid, GroupedSelection, MLPProbe, Threshold, linear_probe
-from obygaze_models.models.grouped_selection import log_loss
-from obygaze_models.models.linear import ClippedScaler
+from obygaze_models.models.choices import log_loss
+from obygaze_models.models.scaling import ClippedScaler
 from obygaze_models.protocol import best_threshold, inner_folds
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from obygaze_models.models import MLPProbe, fit_many, training
-from obygaze_models.models.linear import CLIP
 from obygaze_models.models.mlp import Perceptron
+from obygaze_models.models.scaling import CLIP
 from obygaze_models.models.training import Adam, adam_step
 from tests.models.test_mlp_probe import y_of
 

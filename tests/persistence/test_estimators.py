@@ -21,8 +21,9 @@ from obygaze_models.concepts.bank import LinearCAV
 from obygaze_models.concepts.heads import head_scores
 from obygaze_models.errors import ModelError
 from obygaze_models.evaluation.evaluate import evaluate
-from obygaze_models.models.linear import ClippedScaler, FramePool, linear_probe, make_frames_probe
+from obygaze_models.models.linear import FramePool, linear_probe, make_frames_probe
 from obygaze_models.models.ridge_logistic import RidgeLogistic
+from obygaze_models.models.scaling import ClippedScaler
 from obygaze_models.models.spec import ModelSpec
 from obygaze_models.persistence.estimators import CONVERSIONS, _check_tree, is_linear, stored_tree
 from obygaze_models.persistence.model_file import construct, pack, read_model, to_state

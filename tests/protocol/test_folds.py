@@ -24,24 +24,30 @@ def test_fewer_than_three_movies_are_refused():
         leave_one_movie_out(["1", "2"], ["a", "b"])
 
 
-def test_up_to_a_hundred_movies_each_is_a_fold_of_its_own():
+def test_up_to_five_hundred_movies_each_is_a_fold_of_its_own():
     movies = [f"m{n:03d}" for n in range(MOVIES_ALONE)] * 2
     ids = [str(n) for n in range(len(movies))]
     assert leave_movies_out(ids, movies).folds.tolist() == leave_one_movie_out(ids, movies).folds.tolist()
+    assert leave_movies_out([*ids, "a"], [*movies, "m999"]).folds.max() == N_GROUPED - 1
+
+
+def test_fewer_than_three_folds_are_refused():
+    with pytest.raises(ProtocolError):
+        leave_movies_out(list("abcd"), list("abcd"), 2)
 
 
 @settings(deadline=None, max_examples=20)
-@given(st.lists(st.integers(1, 9), min_size=MOVIES_ALONE + 1, max_size=MOVIES_ALONE + 40), st.randoms())
-def test_more_movies_are_dealt_whole_into_twenty_folds_of_about_as_many_clips_in_any_order(sizes, random):
+@given(st.lists(st.integers(1, 9), min_size=N_GROUPED + 1, max_size=N_GROUPED + 80), st.randoms())
+def test_movies_are_dealt_whole_into_twenty_folds_of_about_as_many_clips_in_any_order(sizes, random):
     movies = [f"m{n:03d}" for n, size in enumerate(sizes) for _ in range(size)]
     ids = [str(n) for n in range(len(movies))]
-    table = leave_movies_out(ids, movies)
+    table = leave_movies_out(ids, movies, N_GROUPED)
     clips = np.bincount(table.folds)
     assert len(clips) == N_GROUPED
     assert clips.max() - clips.min() <= max(sizes)
     assert len({(movie, fold) for movie, fold in zip(movies, table.folds, strict=True)}) == len(sizes)
     order = random.sample(range(len(movies)), len(movies))
-    again = leave_movies_out([ids[row] for row in order], [movies[row] for row in order])
+    again = leave_movies_out([ids[row] for row in order], [movies[row] for row in order], N_GROUPED)
     assert again.folds.tolist() == table.folds[order].tolist()
 
 

@@ -9,9 +9,9 @@ from sklearn.pipeline import make_pipeline
 
 from obygaze_models.errors import DatasetError
 from obygaze_models.evaluation.metrics import expected_average_precision
-from obygaze_models.models.grouped_selection import Grid
-from obygaze_models.models.linear import ClippedScaler
+from obygaze_models.models.choices import Grid
 from obygaze_models.models.registry import BUILTIN_MODELS
+from obygaze_models.models.scaling import ClippedScaler
 from obygaze_models.models.spec import ModelSpec, OrdinalModel
 from obygaze_studies.errors import TaskError
 from obygaze_studies.mediaeval15 import accuracy, average_precision, of_manifest

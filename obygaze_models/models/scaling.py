@@ -1,0 +1,223 @@
+"""Standardise features: moments of all clips or of subsets of them, and values cut off at a limit."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Real
+from typing import Annotated, Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from obygaze_models.models.binary import rows_for
+from obygaze_models.models.parameters import Estimator
+
+CLIP = 5.0
+"""Deviations at which a standardised feature is cut off.
+
+A feature that hardly varies in training is tiny in scale: one clip unlike the others would otherwise have a
+standardised value of thousands and a score to match. Measured in docs/evaluation.md.
+"""
+
+MOST = 1e6
+"""The largest limit: beyond it nothing is bounded, and float32 overflows."""
+
+Limit = Annotated[float, Interval(Real, 0, MOST, closed="right")]
+
+ROWS = 256
+"""Clips that are standardised at a time: their copies in float64 stay in the processor's cache."""
+
+UNSURE = 1e-6
+"""A variance that is less than this share of the square which was subtracted for it is computed anew."""
+
+
+class Moments(NamedTuple):
+    """Mean and standard deviation of features.
+
+    Attributes
+    ----------
+    mean, scale : ndarray, shape [D]
+        Or [K, D], of K subsets of the clips. A constant feature's scale is 1.
+    """
+
+    mean: NDArray[np.floating[Any]]
+    scale: NDArray[np.floating[Any]]
+
+
+@dataclass(eq=False, repr=False)
+class ClippedScaler(OneToOneFeatureMixin, TransformerMixin, Estimator):
+    """Standardise features and clip them at a number of standard deviations.
+
+    Parameters
+    ----------
+    limit : float
+        Standardised values are cut to [-limit, limit].
+
+    Attributes
+    ----------
+    mean_, scale_ : ndarray, shape [D]
+        Moments of the training clips; a constant feature's scale is 1.
+    n_features_in_ : int
+        D.
+
+    Examples
+    --------
+    >>> import obygaze_models as om
+    >>> om.ClippedScaler(limit=2).fit_transform([[0.0], [1.0], [100.0]]).round(2).tolist()
+    [[-0.72], [-0.7], [1.41]]
+    """
+
+    limit: Limit = CLIP
+
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
+        """Learn the moments of X [N, D]; y is not used."""
+        del y
+        self._validate_params()
+        features = validate_data(self, X, dtype=(np.float64, np.float32))
+        self.mean_, self.scale_ = moments(features)
+        return self
+
+    def transform(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Standardise and clip X [N, D] in float64 (in float32, solvers stop early)."""
+        check_is_fitted(self)
+        features = rows_for(self, X, np.float64, np.float32)
+        scaled = np.empty(features.shape)
+        standardise(features, self.mean_, self.scale_, self.limit, out=scaled)
+        return scaled
+
+
+def standardise(
+    X: NDArray[np.floating[Any]],
+    mean: NDArray[np.floating[Any]],
+    scale: NDArray[np.floating[Any]],
+    limit: float | None,
+    out: NDArray[np.floating[Any]] | None = None,
+) -> NDArray[np.floating[Any]]:
+    """Subtract the mean, divide by the scale, and clip at `limit` deviations unless it is None.
+
+    The result is written into `out`, or into an array of the type of X and mean together.
+    """
+    if out is None:
+        out = np.empty(X.shape, np.result_type(X, mean))
+    for start in range(0, len(X), ROWS):
+        rows = out[start : start + ROWS]
+        np.subtract(X[start : start + ROWS], mean, out=rows, dtype=out.dtype)
+        rows /= scale
+        if limit is not None:
+            np.clip(rows, -limit, limit, out=rows)
+    return out
+
+
+# --- moments
+# ---------------------------------------------------------------------------
+
+
+def moments(X: NDArray[np.floating[Any]]) -> Moments:
+    """Compute mean and standard deviation of each column of X [N, D]; 1 for constant columns."""
+    mean = _column_sums(X, np.zeros(X.shape[1]), power=1) / len(X)
+    scale = np.sqrt(_column_sums(X, mean, power=2) / len(X))
+    return safe_scale(mean, scale, X.dtype)
+
+
+def _column_sums(
+    X: NDArray[np.floating[Any]], centre: NDArray[np.float64], *, power: int
+) -> NDArray[np.float64]:
+    """Add up each column of (X - centre) ** power, row after row as numpy does, without a copy of X."""
+    work = np.zeros((ROWS + 1, X.shape[1]))
+    for start in range(0, len(X), ROWS):
+        rows = work[1 : 1 + len(X) - start]
+        np.subtract(X[start : start + ROWS], centre, out=rows)
+        if power == 2:
+            rows *= rows
+        work[0] = np.add.reduce(work[: 1 + len(rows)], axis=0)
+    return np.asarray(work[0])
+
+
+def safe_scale(mean: NDArray[np.float64], scale: NDArray[np.float64], dtype: np.dtype[Any]) -> Moments:
+    """Give mean and deviation of features of a data type in that type; 1 for constant features."""
+    constant = is_constant(mean, scale, dtype)
+    return Moments(mean.astype(dtype), np.where(constant, 1.0, scale).astype(dtype))
+
+
+def is_constant(
+    mean: NDArray[np.float64], scale: NDArray[np.float64], dtype: np.dtype[Any]
+) -> NDArray[np.bool_]:
+    """Tell which features of a data type do not vary, by their mean and deviation."""
+    # Rounding leaves a constant column a tiny deviation, which would blow it up.
+    return np.asarray(scale <= 10 * np.finfo(dtype).eps * np.abs(mean))
+
+
+def moments_of_subsets(X: NDArray[np.floating[Any]], inside: NDArray[np.bool_]) -> Moments:
+    """Compute means and deviations of K subsets of the rows of X [N, D], in passes that all of them share.
+
+    They are those of the subset's rows alone, to rounding; deviations of constant features are about 0.
+
+    Parameters
+    ----------
+    X : ndarray, shape [N, D]
+    inside : ndarray of bool, shape [N, K]
+        The rows of each subset, one at least.
+
+    Returns
+    -------
+    Moments
+        Of shape [K, D], in float64.
+    """
+    centre = _column_sums(X, np.zeros(X.shape[1]), power=1) / len(X)
+    sums = np.zeros((inside.shape[1], X.shape[1]))
+    squares = np.zeros_like(sums)
+    for start in range(0, len(X), ROWS):
+        # Less the mean of all rows: what is subtracted below is then small.
+        rows = X[start : start + ROWS] - centre
+        counts = inside[start : start + ROWS].T.astype(np.float64)
+        sums += counts @ rows
+        squares += counts @ (rows * rows)
+    n = inside.sum(axis=0)[:, None]
+    shift = sums / n
+    variance = squares / n - shift * shift
+    mean, deviation = centre + shift, np.sqrt(np.maximum(variance, 0.0))
+    # A feature that is constant in a subset, far from the mean of all: what is left is rounding.
+    for subset, unsure in enumerate(variance <= UNSURE * shift * shift):
+        if unsure.any():
+            rows = X[inside[:, subset]][:, unsure].astype(np.float64)
+            mean[subset, unsure], deviation[subset, unsure] = rows.mean(axis=0), rows.std(axis=0)
+    return Moments(mean, deviation)
+
+
+def moments_without_groups(X: NDArray[np.float64], groups: Sequence[NDArray[np.intp]]) -> Moments:
+    """Compute the moments of X [N, D] without each of G groups of rows, in one pass.
+
+    The sums of a group are subtracted from those of all rows; where little is left of a sum, it is computed
+    from the other rows.
+
+    Parameters
+    ----------
+    X : ndarray, shape [N, D]
+    groups : sequence of ndarray of int
+        Rows of each group; no group has all rows.
+
+    Returns
+    -------
+    Moments
+        Of shape [G, D]; scales of constant features are 1.
+    """
+    centre = _column_sums(X, np.zeros(X.shape[1]), power=1) / len(X)
+    sums = np.zeros((len(groups), X.shape[1]))
+    squares = np.zeros_like(sums)
+    for group, rows in enumerate(groups):
+        apart = X[rows] - centre
+        sums[group] = apart.sum(axis=0)
+        squares[group] = (apart * apart).sum(axis=0)
+    n = (len(X) - np.array([len(rows) for rows in groups]))[:, None]
+    of_all = _column_sums(X, centre, power=2)
+    shift = (_column_sums(X, centre, power=1) - sums) / n
+    variance = (of_all - squares) / n - shift * shift
+    mean, deviation = centre + shift, np.sqrt(np.maximum(variance, 0.0))
+    varies = ~is_constant(centre, np.sqrt(of_all / len(X)), X.dtype)
+    for group, unsure in enumerate(varies & (variance < UNSURE * of_all / len(X))):
+        if unsure.any():
+            others = np.delete(X[:, unsure], groups[group], axis=0)
+            mean[group, unsure], deviation[group, unsure] = others.mean(axis=0), others.std(axis=0)
+    return safe_scale(mean, deviation, X.dtype)
