@@ -23,6 +23,8 @@ NAMED_COLUMNS: Final = (*OUR_COLUMNS, DURATION)
 KNOWN_HEADINGS: Final[Mapping[str, Sequence[str]]] = packaged(__package__, "headings.toml")
 """Column of ours -> headings that people give it, as names are compared."""
 
+MOST_WORDS = 40
+"""Of a heading; a longer text is none of ours."""
 _SHORTEST_WORD = 3
 """Letters of a known heading that is looked for inside a longer one: `a` and `in` are in too many."""
 
@@ -187,6 +189,8 @@ def names_of_heading(heading: str) -> tuple[str, ...]:
     """
     bare = bare_heading(heading)
     words = _words(bare)
+    if len(words) > MOST_WORDS:
+        return ()
     matches: list[tuple[int, str]] = []
     for name, known in KNOWN_HEADINGS.items():
         lengths = [len(text) for text in (*known, plain(name)) if _holds(words, text, bare)]

@@ -235,7 +235,8 @@ class SpanFile:
         except (JSONDecodeError, RecursionError) as error:
             raise self.error(where_damaged(error, self.text.encode(), "a JSON document")) from None
         except ValueError as error:
-            raise self.error(f"not a JSON document: {error}") from None
+            reason = "a number of thousands of digits" if "digits" in str(error) else str(error)
+            raise self.error(f"not a JSON document: {reason}") from None
 
     def xml(self, root: str, what: str) -> Element:
         """Parse it as XML that declares no entity, so that none is expanded; check its root."""

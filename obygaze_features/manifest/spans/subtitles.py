@@ -23,7 +23,7 @@ from obygaze_features.subtitle_text import VOICE, srt_text, vtt_text
 
 _GAP = re.compile(r"\n\s*\n")
 _CLOCK = r"(-?)\s*+(?:(\d{1,9})[:;])?(\d{1,2})[:;](\d{1,2})(?:\s*([.,:;])\s*(\d{1,9}))?"
-_TIMES = re.compile(rf"\s*+{_CLOCK}\s*-->\s*+{_CLOCK}(?:(?:\s+|(?=[a-z]+:))((?:(?!-->).)*))?", re.ASCII)
+_TIMES = re.compile(rf"\s*+{_CLOCK}\s*-->\s*+{_CLOCK}(?:(?:\s+|(?=[a-z]+:))((?:(?!-->).)*+))?", re.ASCII)
 _SETTINGS = re.compile(r"(?i)(?:(?:[XY][12]|align|line|position|region|size|vertical)\s*:\s*\S+(?:\s+|$))*")
 """Places, of SRT (`X1:10`) and WebVTT (`align:start`)."""
 _BROKEN = re.compile(
