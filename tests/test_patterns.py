@@ -64,6 +64,7 @@ KNOWN_HIDDEN = {
     "obygaze_features.backbones.checkpoint": "keys of networks.toml, on names of tensors",
     "obygaze_features.backbones.xclip_lsmdc_network": "a name of ours, escaped",
     "obygaze_features.extraction.job_scripts": "lines of our own scripts, by an option's letters",
+    "obygaze_features.extraction.sbatch_options": "forms of options that a person types",
     "obygaze_features.file_kinds": "file_kinds.toml, here too",
     "obygaze_features.manifest.spans.headings": "an annotator's name, escaped",
     "obygaze_features.manifest.spans.instant": "in a constant, here too",
