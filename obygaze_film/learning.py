@@ -391,7 +391,7 @@ def _features(clips: Sequence[Clip], store: Store, data: Dataset) -> Floats:
     seconds = overlaps(np.array([[clip.start_s, clip.end_s] for clip in clips]), spans).toarray()
     inside = seconds > (spans[:, 1] - spans[:, 0]) / 2 + SLACK_S
     seconds = np.where(inside.any(axis=1, keepdims=True) & ~inside, 0.0, seconds)
-    pool: Any = data.pool  # which read_features looks at only where features are not pooled
+    pool: Any = "mean" if data.features == "pooled" else data.pool  # vectors as stored are not pooled
     sums = csr_array(seconds) @ read_features(group, data.features, pool, rows).astype(np.float64)
     with np.errstate(invalid="ignore"):
         means: Floats = sums / seconds.sum(axis=1, keepdims=True)

@@ -217,7 +217,7 @@ def _cells(row: Mapping[Any, Any], columns: Sequence[Column]) -> Iterator[str]:
         yield write(*values)
 
 
-def _keys(keys: str | tuple[str, ...]) -> tuple[str, ...]:
+def _keys(keys: str | tuple[str | int, ...]) -> tuple[str | int, ...]:
     return (keys,) if isinstance(keys, str) else keys
 
 
