@@ -35,7 +35,7 @@ from obygaze_features.manifest import (
 )
 from obygaze_features.screen import Progress
 from obygaze_features.store import Store, open_store, same_numerics
-from obygaze_film.claims import Claim, document, sentences
+from obygaze_film.claims import FilmClaim, document, sentences
 from obygaze_film.claims.of_groups import learnt_change
 from obygaze_film.errors import FilmError
 from obygaze_film.notes import said
@@ -92,7 +92,7 @@ class Learnt:
     notes: tuple[str, ...]
 
     @property
-    def claims(self) -> list[Claim]:
+    def claims(self) -> list[FilmClaim]:
         """How the AUC changed, by films of the corpus and, if any was tested, by judged ones."""
         return learnt_claims(self.model, self.films)
 
@@ -141,12 +141,12 @@ def change_of(films: pd.DataFrame, *, judged: bool = False) -> Interval:
     return t_interval(own["after"] - own["before"], covers="method", possible=(-1.0, 1.0))
 
 
-def learnt_claims(model: str, films: pd.DataFrame) -> list[Claim]:
+def learnt_claims(model: str, films: pd.DataFrame) -> list[FilmClaim]:
     """Claim how the AUC changed (`Learnt.films`) on the films of the corpus, and on judged ones.
 
     Each judged film was left out; where none was tested there is no claim on them.
     """
-    claims: list[Claim] = [learnt_change(model, change_of(films), is_of_judged=False)]
+    claims: list[FilmClaim] = [learnt_change(model, change_of(films), is_of_judged=False)]
     of_judged = change_of(films, judged=True)
     if of_judged.n_movies:
         claims.append(learnt_change(model, of_judged, is_of_judged=True))

@@ -1,4 +1,4 @@
-from .kinds import Claim as Claim
+from .kinds import FilmClaim as FilmClaim
 from .kinds import document as document
 from .of_film import film_claims as film_claims
 from .of_groups import group_claims as group_claims

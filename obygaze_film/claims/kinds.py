@@ -29,7 +29,7 @@ EARLIER_LAW: Final = "drawn by an earlier law"
 
 
 @dataclass(frozen=True, slots=True)
-class Time:
+class ClaimTime:
     """The time that a claim is about.
 
     Attributes
@@ -50,7 +50,7 @@ class Time:
 
 
 @dataclass(frozen=True, slots=True)
-class Interval:
+class Bounds:
     """The interval of a number, and its level."""
 
     low: float
@@ -59,7 +59,7 @@ class Interval:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
+class FilmClaim:
     """A statement as data.
 
     Attributes
@@ -81,9 +81,9 @@ class Claim:
 
     who: tuple[str, ...]
     what: str
-    time: Time
+    time: ClaimTime
     number: float | None = None
-    interval: Interval | None = None
+    interval: Bounds | None = None
     conditions: tuple[str, ...] = ()
 
     def has(self, condition: str) -> bool:
@@ -92,7 +92,7 @@ class Claim:
 
 
 @checked
-def document(claim: Claim) -> dict[str, Any]:
+def document(claim: FilmClaim) -> dict[str, Any]:
     """Return a claim as JSON holds it: its kind as ``claim``, and its attributes."""
     return {"claim": claim.KIND, **msgspec.to_builtins(claim, enc_hook=str)}
 
@@ -100,14 +100,14 @@ def document(claim: Claim) -> dict[str, Any]:
 # --- of models
 # ---------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Title(Claim):
+class Title(FilmClaim):
     """What must be known of a film before any number: `what` is its title, conditions are warnings."""
 
     KIND: ClassVar[str] = "title"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence(Claim):
+class ModelEvidence(FilmClaim):
     """What films left out of training show of a model: `number` is the mean AUC within films.
 
     Attributes
@@ -125,7 +125,7 @@ class Evidence(Claim):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JudgedTime(Claim):
+class JudgedTime(FilmClaim):
     """How much of a film a model can judge: `number` is that share; its three parts add up to the film.
 
     Attributes
@@ -153,7 +153,7 @@ class FrequentConcept:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MarkedPassages(Claim):
+class MarkedPassages(FilmClaim):
     """How many passages of the judged time a model marks: `number` counts them, `what` is what they are.
 
     The interval is of the count, at the edges of the passages' 80 % bands.
@@ -181,7 +181,7 @@ class MarkedPassages(Claim):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reason(Claim):
+class ConceptReason(FilmClaim):
     """A concept that speaks for a passage or against it.
 
     `what` is the concept; `number` is the change of the passage's probability that is due to it: less the
@@ -217,7 +217,7 @@ class Reason(Claim):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Passage(Claim):
+class Passage(FilmClaim):
     """A passage of a film: `number` is its mean probability, `interval` the 80 % band.
 
     Attributes
@@ -238,13 +238,13 @@ class Passage(Claim):
 
     name: str
     judged_s: float | None = None
-    reasons: tuple[Reason, ...] = ()
+    reasons: tuple[ConceptReason, ...] = ()
     present: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExpectedShare(Claim):
+class ExpectedShare(FilmClaim):
     """The share of a film's time that a model expects, or why there is none; the interval is for new films.
 
     Attributes
@@ -272,7 +272,7 @@ class ExpectedShare(Claim):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moved(Claim):
+class Moved(FilmClaim):
     """A passage whose probability learning changed: `number` is the one after it.
 
     Attributes
@@ -287,7 +287,7 @@ class Moved(Claim):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WithoutConcept(Claim):
+class WithoutConcept(FilmClaim):
     """What a span's probability were without a concept (`what`): at the 5th percentile of training clips.
 
     Attributes
@@ -302,21 +302,21 @@ class WithoutConcept(Claim):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NoPassage(Claim):
+class NoPassage(FilmClaim):
     """No passage of a film reaches the threshold (`number`)."""
 
     KIND: ClassVar[str] = "no passage"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FlaggedTime(Claim):
+class FlaggedTime(FilmClaim):
     """The share of a film that has a flag (`what`)."""
 
     KIND: ClassVar[str] = "flagged time"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OtherWindows(Claim):
+class OtherWindows(FilmClaim):
     """The windows that were scored are of another length (`number`) than the clips of the training.
 
     Attributes
@@ -331,7 +331,7 @@ class OtherWindows(Claim):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConceptFound(Claim):
+class ConceptFound(FilmClaim):
     """How well a concept (`what`) is found on films left out: `number` is its average precision.
 
     Attributes
@@ -346,7 +346,7 @@ class ConceptFound(Claim):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StagingMean(Claim):
+class StagingMean(FilmClaim):
     """The mean of a variable of staging (`what`) over a film's windows.
 
     Attributes
@@ -363,7 +363,7 @@ class StagingMean(Claim):
 # --- of people
 # ---------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Experts(Claim):
+class Experts(FilmClaim):
     """How far two experts of a corpus (`who`) agree on whole films: `number` is kappa, second by second.
 
     Attributes
@@ -381,7 +381,7 @@ class Experts(Claim):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PairAgreement(Claim):
+class PairKappa(FilmClaim):
     """How far two judges agree: `number` is Cohen's kappa.
 
     Attributes
@@ -397,7 +397,7 @@ class PairAgreement(Claim):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ManyPairs(Claim):
+class ManyPairs(FilmClaim):
     """The kappas of many pairs of judges: `number` is the median, the interval has all of them.
 
     Attributes
@@ -411,7 +411,7 @@ class ManyPairs(Claim):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PanelAgreement(Claim):
+class PanelAgreement(FilmClaim):
     """How far three judges or more agree: `number` is Krippendorff's alpha.
 
     Attributes
@@ -427,7 +427,7 @@ class PanelAgreement(Claim):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JudgedShare(Claim):
+class JudgedShare(FilmClaim):
     """The share of a film's content that judges would call positive, from windows that they judged blindly.
 
     Attributes
@@ -463,7 +463,7 @@ class JudgedShare(Claim):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShareSoFar(Claim):
+class ShareSoFar(FilmClaim):
     """What a film's share lies between, whenever its judge stops; `number` is the width of the interval.
 
     Attributes
@@ -478,14 +478,14 @@ class ShareSoFar(Claim):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decision(Claim):
+class DecidedSpan(FilmClaim):
     """What people decided of a span (`what`, a level's title), and whether in sight of the score."""
 
     KIND: ClassVar[str] = "decision"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TimelineAgreement(Claim):
+class TimelineAgreement(FilmClaim):
     """How far a model's timelines agree with an annotator (`what`): `number` is the mean kappa over films.
 
     Attributes
@@ -501,7 +501,7 @@ class TimelineAgreement(Claim):
 # --- of several films
 # ---------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupShare(Claim):
+class GroupShare(FilmClaim):
     """The mean share of time of a group of films, as its judges would mark.
 
     Attributes
@@ -532,7 +532,7 @@ class GroupShare(Claim):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupChange(Claim):
+class GroupChange(FilmClaim):
     """A difference of two groups' shares, or a trend: `number` is the change.
 
     Attributes
@@ -557,7 +557,7 @@ class GroupChange(Claim):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LearntChange(Claim):
+class LearntChange(FilmClaim):
     """How much higher the AUC of a model is that learnt from judgements (`number`), mean over films.
 
     Attributes

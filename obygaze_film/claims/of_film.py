@@ -20,23 +20,23 @@ from obygaze_film.claims.kinds import (
     UNCALIBRATED,
     UNDEFINED,
     UNTESTED,
-    Claim,
+    Bounds,
+    ClaimTime,
     ConceptFound,
-    Evidence,
+    ConceptReason,
     ExpectedShare,
     Experts,
+    FilmClaim,
     FlaggedTime,
     FrequentConcept,
-    Interval,
     JudgedTime,
     MarkedPassages,
+    ModelEvidence,
     Moved,
     NoPassage,
     OtherWindows,
     Passage,
-    Reason,
     StagingMean,
-    Time,
     Title,
     WithoutConcept,
 )
@@ -48,7 +48,7 @@ from obygaze_film.segments import reasons
 if TYPE_CHECKING:
     from obygaze_film.timeline import Timeline
 
-OTHER_FILMS: Final = Time("other films")
+OTHER_FILMS: Final = ClaimTime("other films")
 
 BAND: Final = 0.8
 """Level of the bands of probabilities, and of the bracket of new films."""
@@ -64,7 +64,7 @@ TOLD_OTHERWISE: Final = ("unlike", "missing", "black", "credits", "trained_on", 
 
 
 @checked
-def film_claims(film: "Timeline", key: str | None = None) -> list[Claim]:
+def film_claims(film: "Timeline", key: str | None = None) -> list[FilmClaim]:
     """Compute every claim on a scored film by one model.
 
     Parameters
@@ -88,7 +88,7 @@ def film_claims(film: "Timeline", key: str | None = None) -> list[Claim]:
     model = film.model(key)
     segments = film.segments(model.key)
     judged = judged_time(model, film.time(model.key))
-    claims: list[Claim] = [film_title(film.record), model_evidence(model), judged]
+    claims: list[FilmClaim] = [film_title(film.record), model_evidence(model), judged]
     marked = marked_passages(model, segments, judged)
     if marked is not None:
         claims.append(marked)
@@ -117,12 +117,12 @@ def film_title(record: FilmRecord) -> Title:
     return Title(
         who=tuple(model.key for model in record.models),
         what=record.title,
-        time=Time("film", record.duration_s),
+        time=ClaimTime("film", record.duration_s),
         conditions=tuple(dict.fromkeys(warnings)),
     )
 
 
-def model_evidence(model: ModelRecord) -> Evidence:
+def model_evidence(model: ModelRecord) -> ModelEvidence:
     """Take what films left out of training show of a model: its own evidence, else its run's metrics."""
     conditions = [NO_SKILL] if model.no_skill else []
     n_clips: int | None = None
@@ -137,7 +137,7 @@ def model_evidence(model: ModelRecord) -> Evidence:
             conditions = [UNTESTED]
     if number is None and UNTESTED not in conditions:
         conditions.append(UNDEFINED)
-    return Evidence(
+    return ModelEvidence(
         who=(model.key,),
         what="AUC",
         time=OTHER_FILMS,
@@ -149,10 +149,10 @@ def model_evidence(model: ModelRecord) -> Evidence:
     )
 
 
-def _interval(low: float | None, high: float | None, level: float) -> Interval | None:
+def _interval(low: float | None, high: float | None, level: float) -> Bounds | None:
     if low is None or high is None:
         return None
-    return Interval(low, high, level)
+    return Bounds(low, high, level)
 
 
 def judged_time(model: ModelRecord, time: FilmTime) -> JudgedTime:
@@ -160,7 +160,7 @@ def judged_time(model: ModelRecord, time: FilmTime) -> JudgedTime:
     return JudgedTime(
         who=(model.key,),
         what="judged",
-        time=Time("film", time.whole_s),
+        time=ClaimTime("film", time.whole_s),
         number=time.share(time.judged_s),
         conditions=() if time.is_mostly_judged else (LITTLE_JUDGED,),
         judged_s=time.judged_s,
@@ -194,9 +194,9 @@ def counted_passages(model: ModelRecord, segments: pd.DataFrame, judged: JudgedT
     return MarkedPassages(
         who=(model.key,),
         what=model.means or _positive(model),
-        time=Time("judged", judged.judged_s),
+        time=ClaimTime("judged", judged.judged_s),
         number=n_marked,
-        interval=Interval(min(n_marked, n_low), max(n_marked, n_high), BAND),
+        interval=Bounds(min(n_marked, n_low), max(n_marked, n_high), BAND),
         conditions=(TRAINED_ON,) if model.is_trained_on else (),
         judged=judged,
         is_meaning=bool(model.means),
@@ -232,14 +232,14 @@ def passages(model: ModelRecord, segments: pd.DataFrame) -> list[Passage]:
 
 def passage(model: ModelRecord, row: Mapping[Any, Any]) -> Passage:
     """Make a claim of a row of `SEGMENT_COLUMNS`."""
-    time = Time("span", row["end_s"] - row["start_s"], row["start_s"], row["end_s"])
+    time = ClaimTime("span", row["end_s"] - row["start_s"], row["start_s"], row["end_s"])
     found = reasons(row)
     return Passage(
         who=(model.key,),
         what=_positive(model),
         time=time,
         number=row["p"],
-        interval=Interval(row["p_low"], row["p_high"], BAND),
+        interval=Bounds(row["p_low"], row["p_high"], BAND),
         conditions=() if row["reaches"] else (BELOW_THRESHOLD,),
         name=str(row["number"]),
         judged_s=row["judged_s"],
@@ -249,12 +249,14 @@ def passage(model: ModelRecord, row: Mapping[Any, Any]) -> Passage:
     )
 
 
-def passage_reasons(model: ModelRecord, found: Sequence[SegmentReason], time: Time) -> tuple[Reason, ...]:
+def passage_reasons(
+    model: ModelRecord, found: Sequence[SegmentReason], time: ClaimTime
+) -> tuple[ConceptReason, ...]:
     """Make a claim of each concept that weighs in a span of a film."""
     near_chance = concepts_near_chance(model)
     claims = []
     for reason in found:
-        claim = Reason(
+        claim = ConceptReason(
             who=(model.key,),
             what=reason.concept,
             time=time,
@@ -285,7 +287,7 @@ def expected_share(model: ModelRecord, rows: pd.DataFrame) -> ExpectedShare:
     return ExpectedShare(
         who=(model.key,),
         what=_positive(model),
-        time=Time("judged", rate.counted_s),
+        time=ClaimTime("judged", rate.counted_s),
         number=rate.value,
         interval=_interval(rate.bracket_low, rate.bracket_high, BAND),
         conditions=_why_no_share(model),
@@ -335,7 +337,7 @@ def flagged_times(model: ModelRecord, judged: JudgedTime) -> list[FlaggedTime]:
     claims = []
     for flag, seconds in model.flags.items():
         if flag not in TOLD_OTHERWISE and whole_s:
-            time = Time("film", whole_s)
+            time = ClaimTime("film", whole_s)
             claims.append(FlaggedTime(who=(model.key,), what=flag, time=time, number=seconds / whole_s))
     return claims
 
@@ -347,7 +349,7 @@ def other_windows(model: ModelRecord, windows: WindowsRecord) -> OtherWindows | 
     return OtherWindows(
         who=(model.key,),
         what="length of the windows in seconds",
-        time=Time("film"),
+        time=ClaimTime("film"),
         number=windows.window_s,
         trained_s=model.clip_s,
     )
@@ -368,23 +370,25 @@ def concept_found(model: ModelRecord, concept: ConceptRecord) -> ConceptFound:
 
 def no_passage(model: ModelRecord) -> NoPassage:
     """Tell that no passage of a film reaches the threshold."""
-    return NoPassage(who=(model.key,), what=_positive(model), time=Time("film"), number=model.threshold_p)
+    return NoPassage(
+        who=(model.key,), what=_positive(model), time=ClaimTime("film"), number=model.threshold_p
+    )
 
 
 def staging_mean(name: str, mean: float, digits: int) -> StagingMean:
     """Tell the mean of a variable of staging over a film."""
-    return StagingMean(who=(), what=name, time=Time("film"), number=mean, digits=digits)
+    return StagingMean(who=(), what=name, time=ClaimTime("film"), number=mean, digits=digits)
 
 
 def moved_passage(model: ModelRecord, ends: tuple[float, float], before: float, after: float) -> Moved:
     """Tell how learning changed a passage's probability."""
     start_s, end_s = ends
-    time = Time("span", end_s - start_s, start_s, end_s)
+    time = ClaimTime("span", end_s - start_s, start_s, end_s)
     return Moved(who=(model.key,), what=_positive(model), time=time, number=after, before=before)
 
 
 def without_concept(
-    model: ModelRecord, concept: str, time: Time, before: float, after: float
+    model: ModelRecord, concept: str, time: ClaimTime, before: float, after: float
 ) -> WithoutConcept:
     """Tell what a span's probability were without a concept."""
     return WithoutConcept(who=(model.key,), what=concept, time=time, number=after, before=before)

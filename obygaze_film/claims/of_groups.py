@@ -9,14 +9,14 @@ import numpy as np
 from obygaze_features.arguments import checked
 from obygaze_film.claims.kinds import (
     REFUSED,
-    Claim,
+    Bounds,
+    ClaimTime,
     ExpectedShare,
+    FilmClaim,
     GroupChange,
     GroupShare,
-    Interval,
     JudgedShare,
     LearntChange,
-    Time,
     TimelineAgreement,
 )
 from obygaze_film.claims.of_film import LEVEL, OTHER_FILMS, expected_share
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @checked
-def group_claims(compared: "FilmComparison") -> list[Claim]:
+def group_claims(compared: "FilmComparison") -> list[FilmClaim]:
     """Compute the claims on groups of films: their shares, differences and the trend.
 
     Parameters
@@ -96,10 +96,10 @@ def _known(value: float) -> float | None:
     return None if np.isnan(value) else float(value)
 
 
-def _interval(row: Mapping[Any, Any]) -> Interval | None:
+def _interval(row: Mapping[Any, Any]) -> Bounds | None:
     if np.isnan(row["low"]) or np.isnan(row["high"]):
         return None
-    return Interval(float(row["low"]), float(row["high"]), LEVEL)
+    return Bounds(float(row["low"]), float(row["high"]), LEVEL)
 
 
 def compared_share(film: "ComparedFilm") -> JudgedShare | ExpectedShare:
@@ -115,7 +115,7 @@ def timeline_agreement(model: str, annotator: str, row: Mapping[Any, Any]) -> Ti
     return TimelineAgreement(
         who=(model,),
         what=annotator,
-        time=Time("film"),
+        time=ClaimTime("film"),
         number=_known(row["value"]),
         interval=_interval(row),
         n_films=int(row["n_films"]),

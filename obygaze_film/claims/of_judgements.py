@@ -12,15 +12,15 @@ from obygaze_film.claims.kinds import (
     EARLIER_LAW,
     IN_SIGHT,
     UNDEFINED,
-    Claim,
-    Decision,
-    Interval,
+    Bounds,
+    ClaimTime,
+    DecidedSpan,
+    FilmClaim,
     JudgedShare,
     ManyPairs,
-    PairAgreement,
+    PairKappa,
     PanelAgreement,
     ShareSoFar,
-    Time,
 )
 from obygaze_film.claims.of_film import LEVEL
 from obygaze_film.schema import CorrectedRate, JudgesAgreement
@@ -28,11 +28,11 @@ from obygaze_film.schema import CorrectedRate, JudgesAgreement
 if TYPE_CHECKING:
     from obygaze_film.judged_rate import FilmRates, JudgesAlpha
 
-CONTENT = Time("content")
+CONTENT = ClaimTime("content")
 
 
 @checked
-def rate_claims(found: "FilmRates") -> list[Claim]:
+def rate_claims(found: "FilmRates") -> list[FilmClaim]:
     """Compute the claims on a film's rates by one model.
 
     Parameters
@@ -46,7 +46,7 @@ def rate_claims(found: "FilmRates") -> list[Claim]:
         definitions each share names its own.
     """
     are_several = len({rate.definition for rate in found.rates}) > 1
-    claims: list[Claim] = [judged_share(rate, with_definition=are_several) for rate in found.rates]
+    claims: list[FilmClaim] = [judged_share(rate, with_definition=are_several) for rate in found.rates]
     claims += [pair_agreement(pair) for pair in found.agreement]
     if found.alpha is not None:
         claims.append(panel_agreement(found.alpha))
@@ -68,7 +68,7 @@ def judged_share(rate: CorrectedRate, *, with_definition: bool = False) -> Judge
         what="share",
         time=CONTENT,
         number=rate.value,
-        interval=Interval(rate.low, rate.high, rate.level),
+        interval=Bounds(rate.low, rate.high, rate.level),
         conditions=(BLIND, AGREE_BY_CHANCE) if doubtful else (BLIND,),
         model=rate.model,
         n=rate.n,
@@ -85,18 +85,18 @@ def may_be_chance(pair: JudgesAgreement) -> bool:
     return pair.low is None or pair.low <= 0
 
 
-def pair_agreement(pair: JudgesAgreement) -> PairAgreement:
+def pair_agreement(pair: JudgesAgreement) -> PairKappa:
     """Take how far two judges agree."""
     conditions = [AGREE_BY_CHANCE] if may_be_chance(pair) else []
     if pair.kappa is None:
         conditions.append(UNDEFINED)
     is_known = pair.low is not None and pair.high is not None
-    return PairAgreement(
+    return PairKappa(
         who=tuple(pair.annotators),
         what="kappa",
         time=CONTENT,
         number=pair.kappa,
-        interval=Interval(pair.low or 0.0, pair.high or 0.0, LEVEL) if is_known else None,
+        interval=Bounds(pair.low or 0.0, pair.high or 0.0, LEVEL) if is_known else None,
         conditions=tuple(conditions),
         n=pair.n,
         alike=pair.alike,
@@ -114,7 +114,7 @@ def pairs_agreement(pairs: Sequence[JudgesAgreement]) -> ManyPairs | None:
         what="kappa",
         time=CONTENT,
         number=median(kappas),
-        interval=Interval(kappas[0], kappas[-1], 1.0),
+        interval=Bounds(kappas[0], kappas[-1], 1.0),
         n_pairs=len(kappas),
     )
 
@@ -153,14 +153,16 @@ def share_so_far(
         what=positive,
         time=CONTENT,
         number=high - low,
-        interval=Interval(low, high, LEVEL),
+        interval=Bounds(low, high, LEVEL),
         conditions=(BLIND, EARLIER_LAW) if is_of_earlier_law else (BLIND,),
         fixed=rate.high - rate.low,
     )
 
 
-def decision(judges: Sequence[str], title: str, time: Time, *, is_blind: bool, is_agreed: bool) -> Decision:
+def decision(
+    judges: Sequence[str], title: str, time: ClaimTime, *, is_blind: bool, is_agreed: bool
+) -> DecidedSpan:
     """Tell what was decided of a span, and whether in sight of the model's score."""
     conditions = [AGREED] if is_agreed else []
     conditions.append(BLIND if is_blind else IN_SIGHT)
-    return Decision(who=tuple(judges), what=title, time=time, conditions=tuple(conditions))
+    return DecidedSpan(who=tuple(judges), what=title, time=time, conditions=tuple(conditions))

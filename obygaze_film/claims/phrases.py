@@ -18,12 +18,13 @@ from obygaze_film.claims.kinds import (
     TRAINED_ON,
     UNCALIBRATED,
     UNTESTED,
-    Claim,
+    ClaimTime,
     ConceptFound,
-    Decision,
-    Evidence,
+    ConceptReason,
+    DecidedSpan,
     ExpectedShare,
     Experts,
+    FilmClaim,
     FlaggedTime,
     FrequentConcept,
     GroupChange,
@@ -33,16 +34,15 @@ from obygaze_film.claims.kinds import (
     LearntChange,
     ManyPairs,
     MarkedPassages,
+    ModelEvidence,
     Moved,
     NoPassage,
     OtherWindows,
-    PairAgreement,
+    PairKappa,
     PanelAgreement,
     Passage,
-    Reason,
     ShareSoFar,
     StagingMean,
-    Time,
     TimelineAgreement,
     Title,
     WithoutConcept,
@@ -71,7 +71,7 @@ LEAST_OF_INTERVAL: Final = 3
 
 
 @checked
-def sentences(claims: Sequence[Claim], language: str = "en") -> list[str]:
+def sentences(claims: Sequence[FilmClaim], language: str = "en") -> list[str]:
     """Write claims as sentences, one each.
 
     Parameters
@@ -85,34 +85,34 @@ def sentences(claims: Sequence[Claim], language: str = "en") -> list[str]:
 
 
 @checked
-def sentence(claim: Claim, words: Words) -> str:
+def sentence(claim: FilmClaim, words: Words) -> str:
     """Write a claim as a sentence."""
     return SENTENCES[type(claim)](claim, words)
 
 
 # --- numbers alone, for figures and tables
 # ---------------------------------------------------------------------------
-def share_value(claim: Claim, words: Words) -> str:
+def share_value(claim: FilmClaim, words: Words) -> str:
     """Write the number of a claim as a share; a dash where it has none."""
     return NO_NUMBER if claim.number is None else words.share(claim.number)
 
 
-def share_ends(claim: Claim, words: Words) -> str:
+def share_ends(claim: FilmClaim, words: Words) -> str:
     """Write the interval of a share; empty without one."""
     return "" if claim.interval is None else words.shares(claim.interval, "–")
 
 
-def number_value(claim: Claim, words: Words) -> str:
+def number_value(claim: FilmClaim, words: Words) -> str:
     """Write the number of a claim; a dash where it has none."""
     return NO_NUMBER if claim.number is None else words.number(claim.number)
 
 
-def number_ends(claim: Claim, words: Words) -> str:
+def number_ends(claim: FilmClaim, words: Words) -> str:
     """Write the interval of a number; empty without one."""
     return "" if claim.interval is None else words.numbers(claim.interval, "–")
 
 
-def count_ends(claim: Claim) -> str:
+def count_ends(claim: FilmClaim) -> str:
     """Write the interval of a count; empty without one."""
     if claim.interval is None:
         return ""
@@ -127,7 +127,7 @@ def title_sentence(claim: Title, words: Words) -> str:
     return " · ".join([claim.what, *warnings])
 
 
-def evidence_sentence(claim: Evidence, words: Words) -> str:
+def evidence_sentence(claim: ModelEvidence, words: Words) -> str:
     """Say what films left out show of a model: clips and films tested, AUC, and whether it may be chance."""
     if claim.has(UNTESTED):
         return words["evidence_none"]
@@ -145,7 +145,7 @@ def evidence_sentence(claim: Evidence, words: Words) -> str:
     return f"{measured}{doubt}."
 
 
-def evidence_note(claim: Evidence, words: Words) -> str:
+def evidence_note(claim: ModelEvidence, words: Words) -> str:
     """Say of how many films the interval of an AUC is."""
     if claim.number is None:
         return words["no_figure"]
@@ -246,7 +246,7 @@ def passage_sentence(claim: Passage, words: Words) -> str:
     return f"{' '.join(parts)}. {reasons}".rstrip()
 
 
-def span_ends(time: Time) -> str:
+def span_ends(time: ClaimTime) -> str:
     """Write the ends of a span."""
     return f"{clock(time.start_s or 0.0)}–{clock(time.end_s or 0.0)}"
 
@@ -358,7 +358,7 @@ def threshold_label(p: float, words: Words) -> str:
 
 # --- reasons
 # ---------------------------------------------------------------------------
-def reasons_sentence(reasons: Sequence[Reason], words: Words) -> str:
+def reasons_sentence(reasons: Sequence[ConceptReason], words: Words) -> str:
     """Say what speaks for a passage and what against it: more or less than usual of which concepts.
 
     What moves its probability too little is left out. Of a model without usual values, as a tree, the
@@ -375,12 +375,12 @@ def reasons_sentence(reasons: Sequence[Reason], words: Words) -> str:
     return " ".join(parts) if parts else words.say("why_nothing", least=words.number(0.01))
 
 
-def reason_sentence(claim: Reason, words: Words) -> str:
+def reason_sentence(claim: ConceptReason, words: Words) -> str:
     """Say whether a concept speaks for a passage or against it."""
     return reasons_sentence([claim], words)
 
 
-def reason_phrase(claim: Reason, words: Words) -> str:
+def reason_phrase(claim: ConceptReason, words: Words) -> str:
     """Write a reason: more or less than usual of a concept, with its probability beside the usual one."""
     amount = claim.what
     if claim.amount:
@@ -397,18 +397,18 @@ def reason_phrase(claim: Reason, words: Words) -> str:
     return f"{amount} ({', '.join(notes)})" if notes else amount
 
 
-def reason_p(claim: Reason, words: Words) -> str:
+def reason_p(claim: ConceptReason, words: Words) -> str:
     """Write the probability of a concept in a passage, and whether it is absent there."""
     p = words.probability(claim.p)
     return p if claim.is_present else words.say("absent", p=p)
 
 
-def reason_p_alone(claim: Reason, words: Words) -> str:
+def reason_p_alone(claim: ConceptReason, words: Words) -> str:
     """Write the probability of a concept in a span, short."""
     return words.probability(claim.p, "short_hundredth")
 
 
-def reason_weight(claim: Reason, words: Words) -> str:
+def reason_weight(claim: ConceptReason, words: Words) -> str:
     """Write what a concept adds to the logit, with its sign."""
     return words.signed(claim.contribution)
 
@@ -541,7 +541,7 @@ def so_far_sentence(claim: ShareSoFar, words: Words) -> str:
     return f"{text} {words['so_far_alike']}" if claim.has(EARLIER_LAW) else text
 
 
-def pair_sentence(claim: PairAgreement, words: Words) -> str:
+def pair_sentence(claim: PairKappa, words: Words) -> str:
     """Say on how many windows two people agree, and their kappa, and where it may be that of chance."""
     kappa = words["undefined"] if claim.number is None else words.number(claim.number)
     if claim.interval is not None:
@@ -567,7 +567,7 @@ def panel_sentence(claim: PanelAgreement, words: Words) -> str:
     return words.say("judges_alpha", judges=claim.n_judges, n=claim.n_windows, alpha=alpha)
 
 
-def decision_sentence(claim: Decision, words: Words) -> str:
+def decision_sentence(claim: DecidedSpan, words: Words) -> str:
     """Say who marked a span as what, and whether in sight of the model's score."""
     key = "decided_agreed" if claim.has(AGREED) else "decided"
     how = words["decided_blind" if claim.has(BLIND) else "decided_in_sight"]
@@ -585,7 +585,7 @@ def timeline_sentence(claim: TimelineAgreement, words: Words) -> str:
 
 # --- of several films
 # ---------------------------------------------------------------------------
-def groups_sentence(claims: Sequence[Claim], words: Words) -> str:
+def groups_sentence(claims: Sequence[FilmClaim], words: Words) -> str:
     """Write the groups' shares, as those who judged them would mark, and the trend of years."""
     shares = [claim for claim in claims if isinstance(claim, GroupShare) and claim.number is not None]
     if not shares:
@@ -691,12 +691,12 @@ def learnt_sentence(claim: LearntChange, words: Words) -> str:
     )
 
 
-SENTENCES: Final[Mapping[type[Claim], Callable[[Any, Words], str]]] = {
+SENTENCES: Final[Mapping[type[FilmClaim], Callable[[Any, Words], str]]] = {
     Title: title_sentence,
-    Evidence: evidence_sentence,
+    ModelEvidence: evidence_sentence,
     JudgedTime: judged_sentence,
     MarkedPassages: marked_sentence,
-    Reason: reason_sentence,
+    ConceptReason: reason_sentence,
     Passage: passage_sentence,
     ExpectedShare: expected_sentence,
     Moved: moved_sentence,
@@ -707,12 +707,12 @@ SENTENCES: Final[Mapping[type[Claim], Callable[[Any, Words], str]]] = {
     StagingMean: staging_sentence,
     WithoutConcept: without_sentence,
     Experts: experts_sentence,
-    PairAgreement: pair_sentence,
+    PairKappa: pair_sentence,
     ManyPairs: pairs_sentence,
     PanelAgreement: panel_sentence,
     JudgedShare: judged_share_line,
     ShareSoFar: so_far_sentence,
-    Decision: decision_sentence,
+    DecidedSpan: decision_sentence,
     TimelineAgreement: timeline_sentence,
     GroupShare: group_sentence,
     GroupChange: change_sentence,

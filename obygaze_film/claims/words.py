@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any, Final
 
-from obygaze_film.claims.kinds import Interval
+from obygaze_film.claims.kinds import Bounds
 from obygaze_film.notes import Said, texts
 from obygaze_film.schema import FLAGS
 from obygaze_models.report import asset
@@ -120,15 +120,15 @@ class Words:
         """Write how far two shares are apart, in points of percent."""
         return self.say("points_apart", n=f"{100 * value:.0f}")
 
-    def shares(self, interval: Interval, between: str = "") -> str:
+    def shares(self, interval: Bounds, between: str = "") -> str:
         """Write the ends of an interval of shares, with the language's sign between them or another."""
         return f"{self.share(interval.low)}{between or self['between']}{self.share(interval.high)}"
 
-    def numbers(self, interval: Interval, between: str = "") -> str:
+    def numbers(self, interval: Bounds, between: str = "") -> str:
         """Write the ends of an interval of numbers, with the language's sign between them or another."""
         return f"{self.number(interval.low)}{between or self['between']}{self.number(interval.high)}"
 
-    def points(self, value: float, interval: Interval | None) -> str:
+    def points(self, value: float, interval: Bounds | None) -> str:
         """Write a difference of shares with its interval, in points of percent."""
         numbers = [value] if interval is None else [value, interval.low, interval.high]
         written = []
@@ -139,7 +139,7 @@ class Words:
             return written[0]
         return f"{written[0]} [{written[1]}{self['between']}{written[2]}]"
 
-    def difference(self, value: float, interval: Interval | None) -> str:
+    def difference(self, value: float, interval: Bounds | None) -> str:
         """Write a difference with three decimals and a sign, and its interval."""
         numbers = [value] if interval is None else [value, interval.low, interval.high]
         written = [f"{each:+.3f}".replace("-", "−").replace(".", self._texts["decimal"]) for each in numbers]

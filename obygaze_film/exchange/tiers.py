@@ -11,7 +11,7 @@ import pandas as pd
 from obygaze_features.io import NO_LICENCE
 from obygaze_features.manifest import AGREED, BLIND, BUILTIN, IN_SIGHT, PeopleTier, builtin_codebook
 from obygaze_film.claims import Words, phrases
-from obygaze_film.claims.kinds import Passage, Reason
+from obygaze_film.claims.kinds import ConceptReason, Passage
 from obygaze_film.claims.of_film import corpus_experts, film_title, judged_time, no_passage, passage
 from obygaze_film.notes import said
 from obygaze_film.schema import ModelRecord, durations
@@ -111,7 +111,7 @@ class TierSpan:
     decided: Decided | None = None
 
     @property
-    def reasons(self) -> tuple[Reason, ...]:
+    def reasons(self) -> tuple[ConceptReason, ...]:
         """What speaks for a passage and against it, the heaviest first."""
         return () if self.claim is None else self.claim.reasons
 

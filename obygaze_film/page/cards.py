@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from obygaze_film.claims import phrases
-from obygaze_film.claims.kinds import Reason
+from obygaze_film.claims.kinds import ConceptReason
 from obygaze_film.claims.of_film import passage
 from obygaze_film.claims.words import clock
 from obygaze_film.page import charts
@@ -45,13 +45,13 @@ def cards(view: "FilmView") -> list[dict[str, Any]]:
     return shown
 
 
-def largest_contribution(reasons: Sequence[Reason]) -> float:
+def largest_contribution(reasons: Sequence[ConceptReason]) -> float:
     """Find the contribution that has the longest bar; 1 where there is none."""
     largest = max((abs(reason.contribution) for reason in reasons), default=0.0)
     return largest or 1.0
 
 
-def concept_bar(reason: Reason, largest: float, view: "FilmView") -> dict[str, Any]:
+def concept_bar(reason: ConceptReason, largest: float, view: "FilmView") -> dict[str, Any]:
     """Place a positive contribution to the right of the middle, a negative one to the left."""
     width = HALF * abs(reason.contribution) / largest
     is_positive = reason.contribution >= 0

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, NamedTuple
 
 from obygaze_film.claims import phrases
-from obygaze_film.claims.kinds import Claim
+from obygaze_film.claims.kinds import FilmClaim
 from obygaze_film.page import charts
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def key_figures(view: "FilmView") -> list[KeyFigure]:
     return [_share(view), _passages(view), _auc(view)]
 
 
-def _bar(claim: Claim, scale: float = 1.0) -> dict[str, str] | None:
+def _bar(claim: FilmClaim, scale: float = 1.0) -> dict[str, str] | None:
     if claim.number is None or claim.interval is None:
         return None
     return charts.bar(claim.number, claim.interval.low, claim.interval.high, scale)

@@ -39,7 +39,7 @@ LEAST_MOVED: Final = 0.1
 """Change of a passage's probability that is told."""
 
 
-class Scale(NamedTuple):
+class StagingScale(NamedTuple):
     """From where to where a variable is drawn, and the decimals of its mean."""
 
     low: float
@@ -48,11 +48,11 @@ class Scale(NamedTuple):
 
 
 SCALES: Final = {
-    "loudness": Scale(-50.0, -10.0, 0),
-    "speech": Scale(0.0, 1.0, 2),
-    "cuts": Scale(0.0, 60.0, 1),
-    "black": Scale(0.0, 1.0, 2),
-    "camera": Scale(0.0, 0.3, 2),
+    "loudness": StagingScale(-50.0, -10.0, 0),
+    "speech": StagingScale(0.0, 1.0, 2),
+    "cuts": StagingScale(0.0, 60.0, 1),
+    "black": StagingScale(0.0, 1.0, 2),
+    "camera": StagingScale(0.0, 0.3, 2),
 }
 """Variables of staging that are drawn."""
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 import obygaze_features as of
 from obygaze_features.errors import ObygazeError
 from obygaze_film.claims import Words, phrases
-from obygaze_film.claims.kinds import BELOW_THRESHOLD, Passage, Time, WithoutConcept
+from obygaze_film.claims.kinds import BELOW_THRESHOLD, ClaimTime, Passage, WithoutConcept
 from obygaze_film.claims.of_film import passage, without_concept
 from obygaze_film.claims.words import clock
 from obygaze_film.page.cards import concept_bar, largest_contribution
@@ -65,7 +65,7 @@ def span_evidence(
         "like": list(_like(film, films, start_s, end_s)),
     }
     if counted.any() and view.model.threshold_p is not None:
-        time = Time("span", end_s - start_s, start_s, end_s)
+        time = ClaimTime("span", end_s - start_s, start_s, end_s)
         found |= _seen(view, rows[counted], overlap[counted], time)
     return found
 
@@ -80,7 +80,7 @@ def _spoken(film: "OpenFilm", start_s: float, end_s: float) -> list[dict[str, An
     return spoken
 
 
-def span_claim(view: FilmView, rows: pd.DataFrame, weights: Floats, time: Time) -> Passage:
+def span_claim(view: FilmView, rows: pd.DataFrame, weights: Floats, time: ClaimTime) -> Passage:
     """Claim what the model sees in rows [N] of a span, weighted by how long each lies in it."""
     means: dict[str, Any] = means_of(rows, weights, view.model)
     reaches = means["p"] >= (view.model.threshold_p or 0.0)
@@ -90,7 +90,7 @@ def span_claim(view: FilmView, rows: pd.DataFrame, weights: Floats, time: Time) 
     )
 
 
-def _seen(view: FilmView, rows: pd.DataFrame, weights: Floats, time: Time) -> dict[str, Any]:
+def _seen(view: FilmView, rows: pd.DataFrame, weights: Floats, time: ClaimTime) -> dict[str, Any]:
     """Describe what the model sees in rows."""
     words, model = view.words, view.model
     claim = span_claim(view, rows, weights, time)

@@ -19,8 +19,8 @@ from obygaze_features.errors import ObygazeError
 from obygaze_features.manifest import SEEN_SCORE, Clip, Codebook, Concept, why_unperceived
 from obygaze_features.store import Store
 from obygaze_features.video import probe
-from obygaze_film.claims import Claim, Words, sentence
-from obygaze_film.claims.kinds import Time
+from obygaze_film.claims import FilmClaim, Words, sentence
+from obygaze_film.claims.kinds import ClaimTime
 from obygaze_film.claims.of_judgements import (
     decision,
     judged_share,
@@ -64,7 +64,7 @@ SOURCES: Final = {
 Tell = Callable[[float], None]
 """Gets the share of a work that is done."""
 
-Note = Claim | str
+Note = FilmClaim | str
 """What is to be said of a work: a claim, a note (`Said`), or a text."""
 
 
@@ -285,7 +285,7 @@ def cited_decision(one: Mapping[str, Any], words: Words) -> str:
         return ""
     is_agreed = one["kind"] == "agreed"
     judges = [one["judges"] if is_agreed else one["who"]]
-    time = Time("span", one["end"] - one["start"], one["start"], one["end"])
+    time = ClaimTime("span", one["end"] - one["start"], one["start"], one["end"])
     claim = decision(judges, one["title"], time, is_blind=one["blind"], is_agreed=is_agreed)
     return sentence(claim, words)
 
@@ -413,9 +413,9 @@ def _shares(film: OpenFilm, who: str, words: Words) -> str:
     return " ".join(told)
 
 
-def _agreements(found: FilmRates) -> list[Claim]:
+def _agreements(found: FilmRates) -> list[FilmClaim]:
     """Claim how far a film's judges agree: a few pairs, all together, and the range of many pairs."""
-    claims: list[Claim] = [pair_agreement(pair) for pair in found.agreement[:MOST_NAMED]]
+    claims: list[FilmClaim] = [pair_agreement(pair) for pair in found.agreement[:MOST_NAMED]]
     if found.alpha is not None:
         claims.append(panel_agreement(found.alpha))
     every = pairs_agreement(found.agreement)

@@ -32,7 +32,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from obygaze_features.errors import ObygazeError
 from obygaze_features.manifest import Subtitle, write_vtt
-from obygaze_film.claims import LANGUAGES, Claim, Words, sentence
+from obygaze_film.claims import LANGUAGES, FilmClaim, Words, sentence
 from obygaze_film.errors import FilmError
 from obygaze_film.exchange.registry import FORMATS, collect
 from obygaze_film.notes import said
@@ -382,7 +382,7 @@ def _state(job: Job, request: Request) -> dict[str, Any]:
 
 def _told(note: Note, words: Words) -> str:
     """Write what is to be said at the end of a work."""
-    return sentence(note, words) if isinstance(note, Claim) else str(words.again(note))
+    return sentence(note, words) if isinstance(note, FilmClaim) else str(words.again(note))
 
 
 def _begin_copy(film: OpenFilm) -> None:

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from obygaze_film.claims import LANGUAGES, Words
-from obygaze_film.claims.kinds import Time
+from obygaze_film.claims.kinds import ClaimTime
 from obygaze_film.claims.of_film import judged_time, marked_passages, passage_reasons
 from obygaze_film.claims.phrases import marked_sentence, reasons_sentence
 from obygaze_film.claims.words import clock
@@ -331,7 +331,7 @@ def why(parts, words, vague=""):
         replace(one, name=vague) for one in invented_film(**SMALL).model().concepts if one.is_near_chance
     ]
     model = replace(invented_film(**SMALL).model(), concepts=known[:1] if vague else [])
-    return reasons_sentence(passage_reasons(model, parts, Time("span", 10.0, 0.0, 10.0)), words)
+    return reasons_sentence(passage_reasons(model, parts, ClaimTime("span", 10.0, 0.0, 10.0)), words)
 
 
 def reason(name, change, *, amount="more", p=0.5, usual_p=0.2):
