@@ -1,7 +1,8 @@
 """Compare a store of clips with any number of frames with one of as many frames, one number a clip.
 
 Clips of 3 to 300 frames of D numbers, float16: sealed, verified at full depth, read as a whole, clip by clip
-in order, and single clips at random. CPU seconds of all threads, the page cache warm; runs in turn.
+in order, and single clips at random. CPU seconds of all threads, the page cache warm, the least of runs in
+turn.
 
     python benchmarks/ragged.py [--clips 5000 10000 20000] [--width 64] [--rounds 3] [--folder FOLDER]
         [--check]
@@ -116,7 +117,7 @@ def rows_of_table(folder: Path, n_clips: int, width: int, rounds: int) -> Iterat
     yield compared(n_clips, "write and seal", sealing)
     for what, work in WORKS.items():
         works = {name: partial(work, path) for name, path in stores.items()}
-        yield compared(n_clips, what, in_turn(works, rounds))
+        yield compared(n_clips, what, in_turn(works, rounds, least=True))
     for path in stores.values():
         shutil.rmtree(path)
 

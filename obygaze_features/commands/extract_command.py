@@ -30,7 +30,18 @@ PRECISIONS: Mapping[Precision, Literal["float32", "bfloat16", "float16", "bfloat
     "bf16-weights": "bfloat16-weights",
 }
 OF_FRAMES = (
-    *("n_frames", "sampling", "preset", "tokens", "track", "questions", "tf32", "compiled", "same_device"),
+    *(
+        "n_frames",
+        "per_second",
+        "sampling",
+        "preset",
+        "tokens",
+        "track",
+        "questions",
+        "tf32",
+        "compiled",
+        "same_device",
+    ),
     *("engine", "workers", "gpus", "timeout_s", "decoder", "strict", "hash_sources", "shots", "keep_frames"),
 )
 """Parameters that mean nothing where no video is decoded."""
@@ -108,6 +119,15 @@ def extract(
             "Number of frames per clip.  [default: the backbone's; 1 for still images]",
             name="n",
             type=click.IntRange(1),
+        ),
+    ] = None,
+    per_second: Annotated[
+        float | None,
+        option(
+            "Frames of each second, in place of a number per clip: for clips of unlike length. Each is "
+            "encoded alone, and its vector stored.",
+            type=Number(0, min_open=True),
+            metavar="N",
         ),
     ] = None,
     sampling: Annotated[
@@ -335,6 +355,7 @@ def extract(
         store,
         recipes,
         n_frames=n_frames,
+        per_second=per_second,
         sampling=sampling,
         engine=engine,
         workers=workers,

@@ -1,7 +1,7 @@
 """Encode decoded clips with the backbones; shared by all engines."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any, cast
@@ -149,12 +149,14 @@ def _start(backbone: Backbone, clips: Sequence[Prepared]) -> Any:
 
 def _outcome(
     backbone: Backbone, pending: Any
-) -> tuple[dict[str, NDArray[Any]], NDArray[np.bool_], Sequence[str]]:
+) -> tuple[Mapping[str, Sequence[NDArray[Any]] | NDArray[Any]], NDArray[np.bool_], Sequence[str]]:
     """Give a backbone's arrays for a batch, which clips are finite, and the card that each was made on."""
     if isinstance(pending, dict):
         finite = [np.isfinite(values).reshape(len(values), -1).all(axis=1) for values in pending.values()]
         return pending, np.all(finite, axis=0), ()
     encoded, encode = pending.result(), cast("Any", backbone.encode)
+    if encoded.at_once is None:
+        return encoded.arrays, encoded.finite, ()
     wanted, card = encode.compute.first_size(), encode.card
     devices = [
         card if n == wanted else f"{card} ({backbone.name}: {n} at once)" for n in encoded.at_once.tolist()

@@ -1,5 +1,6 @@
 """Extract the features of a manifest or a list of texts into a sealed store: prepare, estimate, run, seal."""
 
+import math
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -58,6 +59,7 @@ def prepare(
     backbones: Sequence[AnyBackbone] = ("descriptors",),
     *,
     n_frames: int | None = None,
+    per_second: float | None = None,
     sampling: Literal["uniform", "keyframes"] = "uniform",
     engine: Literal["local", "ray"] = "local",
     workers: int | None = None,
@@ -140,7 +142,11 @@ def prepare(
         raise ExtractError(f"{manifest}: there is no clip in it, only a header")
     for doubt in check_identity(clips, clips.root):
         note(doubt)
-    recipes = tuple(_recipe(backbone, frames_of(clips, n_frames)) for backbone in backbones)
+    if per_second is not None:
+        _check_rate(per_second, n_frames, sampling)
+        recipes = tuple(_recipe_of_each_frame(backbone) for backbone in backbones)
+    else:
+        recipes = tuple(_recipe(backbone, frames_of(clips, n_frames)) for backbone in backbones)
     _check_engine(engine, recipes, gpus)
     led = on_gpus([recipe for recipe in recipes if recipe], gpus) if gpus else recipes
     built = tuple(
@@ -156,6 +162,7 @@ def prepare(
         tuple(recipe for recipe in recipes if recipe),
         decoder,
         None if keep_frames is None else _folder_of_frames(local_path(keep_frames)),
+        per_second,
     )
     if len({backbone.n_frames for backbone in job.backbones}) > 1:
         counts = ", ".join(f"{backbone.name} {backbone.n_frames}" for backbone in job.backbones)
@@ -264,6 +271,9 @@ def extract(work: Extraction) -> Store | MaybeNone:
         Names, results of `load_backbone`, or `Recipe` objects. Each clip is decoded once for all of them.
     n_frames
         Frames per clip [F]; None is the backbone's default, and 1 for still images.
+    per_second
+        Frames of each second, in place of a number a clip: for clips of unlike length. Each frame is encoded
+        alone, and its vector stored, of each clip as many as it has (`Group.ragged`).
     sampling
         `uniform`: exact frames; `keyframes`: the key frame nearest to each, which is faster.
     engine
@@ -416,6 +426,36 @@ def _recipe(backbone: AnyBackbone, n_frames: int | None) -> Recipe | None:
     if isinstance(backbone, Recipe):
         return backbone if backbone.n_frames is not None else replace(backbone, n_frames=n_frames)
     return None
+
+
+def _recipe_of_each_frame(backbone: AnyBackbone) -> Recipe:
+    """Return the recipe of a backbone that encodes each frame alone.
+
+    Raises
+    ------
+    ExtractError
+        If it is built already, or its number of frames was said.
+    """
+    recipe = _recipe(backbone, None)
+    if recipe is None:
+        raise ExtractError(
+            f"backbone '{_name(backbone)}' is built already; for frames a second give its name, or a Recipe"
+        )
+    if recipe.n_frames is not None:
+        raise ExtractError(
+            f"backbone '{recipe.name}': {recipe.n_frames} frames of a clip, or frames a second, not both"
+        )
+    return replace(recipe, n_frames=1, each_frame=True)
+
+
+def _check_rate(per_second: float, n_frames: int | None, sampling: str) -> None:
+    """Refuse a rate that is none, or stands beside another rule for frames."""
+    if not 0 < per_second < math.inf:
+        raise ExtractError(f"{per_second:g} frames a second (--per-second): expected a number above 0")
+    if n_frames is not None:
+        raise ExtractError("a number of frames a clip (--n), or frames a second (--per-second), not both")
+    if sampling != "uniform":
+        raise ExtractError(f"--sampling {sampling} is of a number of frames a clip; leave out --per-second")
 
 
 def _check_engine(engine: str, recipes: Sequence[Recipe | None], gpus: Sequence[int]) -> None:

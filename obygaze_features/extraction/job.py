@@ -14,11 +14,12 @@ from obygaze_features.backbones import Backbone, TextBackbone, load_backbone
 from obygaze_features.errors import ExtractError
 from obygaze_features.extraction.decode_clips import DecodeTask, Keep, Request
 from obygaze_features.extraction.decoders import PYAV, decoder_record
+from obygaze_features.extraction.each_frame import of_each_frame
 from obygaze_features.extraction.keep_frames import RECORD
 from obygaze_features.manifest import Manifest
 from obygaze_features.messages import pickled_for_workers
 from obygaze_features.store import ArraySpec, GroupSpec, PlannedClip
-from obygaze_features.video import Sampling, is_still, keyframes, uniform
+from obygaze_features.video import Sampling, fps, is_still, keyframes, uniform
 from obygaze_features.video.sampling import pairs
 
 POLICIES = {"uniform": uniform, "keyframes": keyframes}
@@ -32,15 +33,19 @@ class Recipe:
     ----------
     name, n_frames, options
         As in `load_backbone`.
+    each_frame
+        Whether each frame is encoded alone, so that clips may have any number of them.
     """
 
     name: str
     n_frames: int | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+    each_frame: bool = False
 
     def build(self) -> Backbone:
         """Build the backbone."""
-        return load_backbone(self.name, self.n_frames, **self.options)
+        backbone = load_backbone(self.name, self.n_frames, **self.options)
+        return of_each_frame(backbone) if self.each_frame else backbone
 
 
 @dataclass(frozen=True)
@@ -63,6 +68,8 @@ class Job:
         Name of the decoder, as listed by `obygaze_features.extraction.decoders`.
     keep_frames
         Folder of frames that are kept, small and as JPEG, for later runs, and read; None reads exact frames.
+    per_second
+        Frames taken of each second, in place of a number of frames a clip; each is then encoded alone.
 
     Raises
     ------
@@ -81,6 +88,7 @@ class Job:
     recipes: tuple[Recipe, ...] = ()
     decoder: str = PYAV
     keep_frames: Path | None = None
+    per_second: float | None = None
 
     def __post_init__(self) -> None:
         refuse_twins([backbone.name for backbone in self.backbones])
@@ -89,6 +97,8 @@ class Job:
             pickled_for_workers(sent, f"backbone '{backbone.name}'")
         if self.keep_frames is not None and all(backbone.hears is not None for backbone in self.backbones):
             raise ExtractError(f"{self.keep_frames}: no backbone here takes frames that could be kept")
+        if self.per_second is not None and of_stills(self.manifest):
+            raise ExtractError("the clips are still images, of which no frames a second can be taken")
         for backbone in self.backbones if of_stills(self.manifest) else ():
             if backbone.n_frames != 1:
                 raise ExtractError(
@@ -100,6 +110,8 @@ class Job:
 
     def sampling(self, backbone: Backbone) -> Sampling:
         """Return the sampling of frames for a backbone."""
+        if self.per_second is not None:
+            return fps(self.per_second)
         if backbone.pair_gap_s:
             return pairs(backbone.n_frames, backbone.pair_gap_s)
         return POLICIES[self.policy](backbone.n_frames)
@@ -159,8 +171,10 @@ class Job:
         """Say for the provenance which frames are taken, and what decodes them."""
         on_damage = "refuse" if self.strict else "what can be read, status partial"
         kept = {} if self.keep_frames is None or backbone.hears is not None else {"kept_frames": dict(RECORD)}
+        sampling = self.sampling(backbone).record()
+        sampling.setdefault("n", None)  # of frames a second
         return {
-            "sampling": self.sampling(backbone).record(),
+            "sampling": sampling,
             "decoder": {**self._decoder_record(), "on_damage": on_damage, **kept},
         }
 

@@ -62,6 +62,7 @@ def estimate_disk(
         Whether the file system has hard links; without them, shards are copied.
     """
     layout = StageLayout(sorted(groups, key=lambda group: group.name), len(clips))
+    ragged = _ragged_bytes(layout, groups, clips)
 
     def sizes_on_disk(arrays: Sequence[StoredArray]) -> list[int]:
         """Round the sizes of all blocks of arrays up to whole pages."""
@@ -74,14 +75,37 @@ def estimate_disk(
     about = len(json_bytes([dict(group.provenance) for group in groups]))
     record = PIECE_ROWS * layout.record_bytes
     rows = layout.n_pieces * -(-record // PAGE) * PAGE
-    stage = sum(shards) + rows + len(clips) * _CLIP + 2 * texts + digests + about
+    stage = sum(shards) + rows + ragged + len(clips) * _CLIP + 2 * texts + digests + about
     listed = len(layout.names) + 3 * len(groups)  # arrays, with ids, statuses and groups
     # Each group with its clips and statuses; the root and the files of the bag.
     files = len(shards) + len(chunks) + len(layout.names) + 5 * len(groups) + 8
     table = len(clips) * _CLIP // 2 + texts + digests
-    store = sum(shards) + sum(chunks) + table + listed * (_METADATA + PAGE) + 3 * about
+    store = sum(shards) + sum(chunks) + ragged + table + listed * (_METADATA + PAGE) + 3 * about
     peak = stage + store - (sum(shards) if links else 0)
     return DiskEstimate(stage, store, peak, layout.n_pieces * (1 + len(layout.shards)) + 3, files, links)
+
+
+UNKNOWN_S = 60.0
+"""Length in seconds that a clip is taken for, if those of all clips are unknown."""
+
+
+def _ragged_bytes(layout: StageLayout, groups: Sequence[GroupSpec], clips: Sequence[PlannedClip]) -> int:
+    """Estimate the bytes of frames of any number, from the lengths of spans and the rate of each group.
+
+    A clip without a span is taken to be as long as those with one.
+    """
+    lengths = [
+        clip.end_s - clip.start_s for clip in clips if clip.start_s is not None and clip.end_s is not None
+    ]
+    length_s = sum(lengths) / len(lengths) if lengths else UNKNOWN_S
+    sampling = {group.name: group.provenance["sampling"] for group in groups}
+    total = 0.0
+    for group in layout.ragged:
+        record = sampling[group.name]
+        rate = record.get("rate") if isinstance(record, dict) else None
+        if isinstance(rate, int | float):
+            total += len(clips) * max(1.0, length_s * rate) * group.frame_bytes
+    return int(total)
 
 
 @dataclass(frozen=True)

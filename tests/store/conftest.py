@@ -40,7 +40,7 @@ def root(tmp_path_factory):
     pack(FolderFiles(store), folder / "toy-1.0.0.zip")
     rng = np.random.default_rng(1)
     frames = {
-        f"c{number:02d}": rng.random((int(rng.integers(1, 1600)), 2), np.float32) for number in range(40)
+        f"c{number:02d}": rng.random((int(rng.integers(1, 3200)), 2), np.float32) for number in range(40)
     }
     ragged = seal_frames(folder / "ragged", dict.fromkeys(frames, "m"), frames)
     pack(FolderFiles(ragged), folder / "ragged-1.0.0.zip")

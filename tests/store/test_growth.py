@@ -149,11 +149,11 @@ def test_damaged_frames_of_a_parent_are_named_and_nothing_is_annulled(tmp_path, 
 
 def test_frames_before_the_first_new_clip_stay_where_they_are(tmp_path):
     """Only chunks from there on are others: a copy of the older version fetches no more than these."""
-    frames = {f"c{number:02d}": np.full((2400, 2), number, np.float32) for number in range(9)}
+    frames = {f"c{number:02d}": np.full((4800, 2), number, np.float32) for number in range(9)}
     old = {clip: values for clip, values in frames.items() if clip != "c05"}
     before = seal_frames(tmp_path / "old", dict.fromkeys(old, "m"), old)
     after = seal_frames(tmp_path / "new", dict.fromkeys(frames, "m"), frames)
     chunks = [payload(path) for path in (before, after)]
     same = {name for name, data in chunks[0].items() if data == chunks[1].get(name)}
     of_frames = [name for name in sorted(same) if "/frames/c/" in name]
-    assert of_frames == [f"data/features.zarr/toy/frames/c/{number}/0" for number in (0, 1)]  # of 5 x 2400
+    assert of_frames == [f"data/features.zarr/toy/frames/c/{number}/0" for number in (0, 1)]  # of 5 x 4800

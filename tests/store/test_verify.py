@@ -179,16 +179,16 @@ def test_forged_numbers_of_frames_are_found(store, what):
 def test_a_clip_whose_frames_lie_in_two_chunks_is_named_once(tmp_path):
     frames = {f"c{number}": np.full((2800, 2), number, np.float32) for number in range(4)}
     path = seal_frames(tmp_path / "toy", dict.fromkeys(frames, "m"), frames)
-    rewrite(path, "toy", "frames", set_row(4000, 9))  # of c1, which has the frames 2800 to 5599
+    rewrite(path, "toy", "frames", set_row(8000, 9))  # of c2, which has the frames 5600 to 8399
     resealed(path)
     (problem,) = verify(path, "full").problems
     assert problem.file == "data/features.zarr/toy/frames"
-    assert "clip c1" in problem.what
+    assert "clip c2" in problem.what
     for chunk in (0, 1):
         copy = shutil.copytree(path, tmp_path / f"flipped-{chunk}")
         edit(copy, f"data/features.zarr/toy/frames/c/{chunk}/0", lambda data: data[:40] + b"!!" + data[42:])
         said = [problem.what for problem in verify(copy).problems]
-        assert any(f"frames from {4096 * chunk} on of toy/frames" in what for what in said)
+        assert any(f"frames from {8192 * chunk} on of toy/frames" in what for what in said)
 
 
 @pytest.mark.parametrize(

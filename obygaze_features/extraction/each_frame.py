@@ -1,0 +1,139 @@
+"""Encode frames one by one, so that clips may have any number of them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from obygaze_features.backbones import Backbone, BackboneOutput
+from obygaze_features.errors import ExtractError
+from obygaze_features.store.format import ANY_NUMBER
+
+AT_ONCE: Final = 64
+"""Frames that are given together to a backbone which makes no batches of its own."""
+
+
+def of_each_frame(backbone: Backbone) -> Backbone:
+    """Return a backbone that encodes each frame of a clip alone, and gives a vector for each.
+
+    Parameters
+    ----------
+    backbone
+        One that was built for clips of one frame.
+
+    Raises
+    ------
+    ExtractError
+        If it takes more than one frame, gives none, or hears.
+    """
+    frames = [output for output in backbone.outputs if output.name == "frames"]
+    where = f"backbone '{backbone.name}'"
+    if backbone.hears is not None:
+        raise ExtractError(f"{where} hears; frames a second are of pictures (leave out --per-second)")
+    if backbone.n_frames != 1 or (frames and frames[0].shape[0] != 1):
+        raise ExtractError(
+            f"{where} joins frames, {backbone.n_frames} at least, and with --per-second each is encoded "
+            "alone: give a number of frames (--n)"
+        )
+    if not frames:
+        given = ", ".join(output.name for output in backbone.outputs)
+        raise ExtractError(f"{where} gives {given}, and no vector a frame, which --per-second stores")
+    width, dtype = frames[0].shape[1], frames[0].dtype
+    output = BackboneOutput("frames", (ANY_NUMBER, width), dtype)
+    encode = EachFrame(backbone.encode)
+    return replace(backbone, n_frames=ANY_NUMBER, encode=encode, outputs=(output,))
+
+
+class EncodedFrames(NamedTuple):
+    """The frames of some clips, as a backbone gives them.
+
+    Attributes
+    ----------
+    arrays
+        `frames` -> for each clip [F, D], with an F of its own.
+    finite
+        Whether all values of a clip are finite, [B].
+    at_once
+        Number of frames in the calls for each clip, [B]; None of a backbone that makes no batches.
+    """
+
+    arrays: Mapping[str, Sequence[NDArray[Any]]]
+    finite: NDArray[np.bool_]
+    at_once: NDArray[np.int64] | None
+
+
+@dataclass(frozen=True)
+class EachFrame:
+    """The `encode` of a backbone for one frame, called on each frame of clips; has its other attributes.
+
+    Parameters
+    ----------
+    inner
+        Encodes clips of one frame, uint8 `[B, 1, h, w, c]`.
+    """
+
+    inner: Any
+
+    clips_at_once = 1
+    """Clips of a batch: each has frames enough for the calls of a network."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name == "inner":  # asked for while it is unpickled
+            raise AttributeError(name)
+        return getattr(self.inner, name)
+
+    def __call__(self, batch: NDArray[Any]) -> dict[str, NDArray[Any]]:
+        """Encode clips of one number of frames, `[B, F, h, w, c]`; `frames` is [B, F, D]."""
+        pending = self.start(list(batch))
+        return {"frames": np.stack(pending.result().arrays["frames"])}
+
+    def start(self, clips: Sequence[NDArray[Any]]) -> "PendingFrames":
+        """Start encoding clips, uint8 `[F, h, w, c]` each."""
+        frames = [frame[np.newaxis] for clip in clips for frame in clip]
+        start = getattr(self.inner, "start", None)
+        pending = self._called(frames) if start is None else start(frames)
+        return PendingFrames(pending, [len(clip) for clip in clips])
+
+    def _called(self, frames: Sequence[NDArray[Any]]) -> NDArray[Any]:
+        """Return the vectors [F, 1, D] of a backbone that is a plain function."""
+        parts = [
+            self.inner(np.stack(frames[first : first + AT_ONCE]))["frames"]
+            for first in range(0, len(frames), AT_ONCE)
+        ]
+        return np.concatenate(parts)
+
+
+@dataclass(frozen=True)
+class PendingFrames:
+    """Frames in progress; `result` waits for them.
+
+    Parameters
+    ----------
+    pending
+        What the backbone returned: vectors [F, 1, D], or what waits for them.
+    sizes
+        Number of frames of each clip.
+    """
+
+    pending: Any
+    sizes: Sequence[int]
+
+    def result(self) -> EncodedFrames:
+        """Wait for the vectors, and give each clip its own."""
+        at_once = None
+        if isinstance(self.pending, np.ndarray):
+            vectors = self.pending
+            finite = np.isfinite(vectors).reshape(len(vectors), -1).all(axis=1)
+        else:
+            encoded = self.pending.result()
+            vectors, finite = encoded.arrays["frames"], encoded.finite
+            at_once = encoded.at_once
+        starts = np.cumsum([0, *self.sizes[:-1]])
+        of_clips = np.split(vectors[:, 0], starts[1:])
+        return EncodedFrames(
+            {"frames": of_clips},
+            np.logical_and.reduceat(finite, starts),
+            None if at_once is None else np.minimum.reduceat(at_once, starts),
+        )
