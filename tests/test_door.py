@@ -3,6 +3,7 @@
 import io
 import os
 import shutil
+import socket
 import sys
 import tracemalloc
 from codecs import BOM_UTF8
@@ -202,6 +203,15 @@ def test_what_is_refused_is_closed(tmp_path):
 
 
 @POSIX
+@POSIX
+def test_a_socket_is_refused_in_our_own_words(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # names of sockets are short
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind("films.csv")
+        with pytest.raises(InputError, match=r"films\.csv"):
+            open_regular(tmp_path / "films.csv", 1)
+
+
 @pytest.mark.parametrize("name", ["-", "/dev/stdin", "the pipe"])
 def test_what_is_open_already_is_read_once_and_to_the_limit(monkeypatch, name):
     reading, writing = os.pipe()

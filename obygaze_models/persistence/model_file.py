@@ -246,7 +246,10 @@ def check_trained(trained: Mapping[str, NDArray[Any]], *, n_inputs: int, n_films
 OWN = "own_"
 """Begins the name of every array that an estimator gave itself."""
 
-TRUSTED = ("obygaze_models.models.linear.ClippedScaler", "obygaze_models.models.ridge_logistic.RidgeLogistic")
+TRUSTED = (
+    "obygaze_models.models.scaling.ClippedScaler",
+    "obygaze_models.models.ridge_logistic.RidgeLogistic",
+)
 """Types, beside those of NumPy, SciPy and scikit-learn that skops trusts, that it may make. Trees it does not
 trust: scikit-learn follows the node numbers in them without a look at their range."""
 

@@ -179,8 +179,8 @@ def _paper_rows(results: Sequence[PaperResults], cell: Cell, folds: Sequence[Fol
     for trivial in TRIVIAL:
         if trivial["test"] == cell[1]:
             f1 = trivial_f1(tested["mlp"]["prevalence"], trivial["called"], trivial["average"])
-            printed = Printed(trivial["source"], trivial["printed"]) if corpus.printed else None
-            row = _cell_row([f1], printed)
+            beside = Printed(trivial["source"], trivial["printed"]) if corpus.printed else None
+            row = _cell_row([f1], beside)
             row |= {"model": trivial["row"].lower(), "features": NOTHING}
             rows.append(row | {"metric": trivial["average"]} | tested["mlp"])
     return [{"train": cell[0], "test": cell[1]} | row for row in rows]
@@ -202,7 +202,7 @@ def _tested(
 
 
 def _measured_rows(
-    result: PaperResults, kind: str, cell: Cell, about: Mapping[str, float]
+    result: PaperResults, kind: str, cell: Cell, about: dict[str, float]
 ) -> list[dict[str, Any]]:
     """List what is measured of a source's models of a kind, beside what is printed of them."""
     predictions = result.classifiers if kind == "mlp" else result.heads.predictions
