@@ -6,11 +6,13 @@ for more bytes than there are in the files. zarr-python reads them as they are.
 
 import json
 import math
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, nullcontext
 from functools import cache, partial
 from io import SEEK_END, BytesIO, FileIO
+from threading import Lock
 from typing import Any, Final
 
 import numpy as np
@@ -117,6 +119,29 @@ WARM = 2**22
 reading [16 clips of 4.8 MB at once: 1.6 ms per clip; one by one: 1.0]."""
 
 
+RECENT = 2**23
+"""Bytes of chunks that an array keeps, so that rows which are read one by one cost a request a chunk."""
+
+
+class _RecentChunks:
+    """The last chunks of an array of which a part was read, each with a checksum that was right."""
+
+    def __init__(self) -> None:
+        self._chunks: OrderedDict[int, NDArray[Any]] = OrderedDict()
+        self._lock = Lock()
+
+    def get(self, number: int) -> NDArray[Any] | None:
+        """Give a chunk that is kept."""
+        return self._chunks.get(number)
+
+    def keep(self, number: int, chunk: NDArray[Any]) -> None:
+        """Keep a chunk; of more than `RECENT` bytes the oldest are dropped, but not the last."""
+        with self._lock:
+            self._chunks[number] = chunk
+            while len(self._chunks) > 1 and len(self._chunks) * chunk.nbytes > RECENT:
+                self._chunks.popitem(last=False)
+
+
 class SealedArray:
     """One array of a sealed store, read by rows: of clips, or of frames if it is ragged.
 
@@ -154,6 +179,7 @@ class SealedArray:
         expected, stated = lean(array_layout(name, self.shape, kind, (), ragged=ragged)), lean(metadata)
         if wrong := [field for field in LAYOUT if stated[field] != expected[field]]:
             raise StoreError(f"{self._where}: {wrong[0]}: not as the format demands, so it is not read")
+        self._recent = _RecentChunks()
         self._block, self._sharded = block_rows(name, self.shape[0], ragged=ragged), array_kind.sharded
 
     def read(self, rows: slice = slice(None), out: NDArray[Any] | None = None) -> NDArray[Any]:
@@ -249,19 +275,24 @@ class SealedArray:
             if self._sharded:
                 good = self._fill_of_shard(name, rows, values, opened)
             else:
-                good = self._fill_of_chunk(name, rows, values)
+                good = self._fill_of_chunk(number, rows, values)
         except FileNotFoundError:
             raise gone(self._files, name) from None
         if not good:
             raise damaged(f"{self._files.where}/{name}: this chunk is damaged", self._files.where)
 
-    def _fill_of_chunk(self, name: str, rows: slice, values: NDArray[Any]) -> bool:
+    def _fill_of_chunk(self, number: int, rows: slice, values: NDArray[Any]) -> bool:
         """Read rows of a chunk, which is its rows and a checksum; return whether it is that."""
-        data = memoryview(self._files.read(name))
-        if len(data) != self._block * self._row_bytes + CRC_BYTES or not is_checked(data):
-            return False
-        stored = np.frombuffer(data[:-CRC_BYTES], self.dtype)
-        values[:] = stored.reshape(self._block, *self.shape[1:])[rows]
+        chunk = self._recent.get(number)
+        if chunk is None:
+            data = memoryview(self._files.read(chunk_file(self._name, number, ragged=self.ragged)))
+            if len(data) != self._block * self._row_bytes + CRC_BYTES or not is_checked(data):
+                return False
+            chunk = np.frombuffer(data[:-CRC_BYTES], self.dtype).reshape(self._block, *self.shape[1:])
+            # Other rows of a chunk may be asked for next, but not of one that is read whole.
+            if len(values) < self._block:
+                self._recent.keep(number, chunk)
+        values[:] = chunk[rows]
         return True
 
     def _fill_of_shard(

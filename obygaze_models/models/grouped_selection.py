@@ -134,7 +134,7 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
         folds = inner_folds(labels, movies, self.inner_folds)
         if self.pass_groups:
             params["groups"] = movies
-        if is_probe_search(self.estimator, self.choose) and not params:
+        if isinstance(self.choose, Grid) and is_probe_search(self.estimator, self.choose) and not params:
             side = TrainingSide(np.arange(len(labels)), folds)
             (chosen,) = search_probes(self.estimator, self.choose, features, labels, [side])
             return self.accept(chosen, classes, HeldOut(chosen.scores, labels, movies, folds, chosen.zeros))

@@ -23,7 +23,7 @@ from obygaze_models.models.scaling import ClippedScaler
 STEPS_OF_FOLD = 250
 """Steps that the fits of an outer fold take together, measured (benchmarks/README.md, zoo)."""
 
-NUMBERS_A_SECOND = 2.5e9
+NUMBERS_A_SECOND = 5e9
 """Numbers of the features that a core goes through for one fit, forth and back, with what goes with them."""
 
 

@@ -163,7 +163,8 @@ class FoldLogistic:
         ConvergenceWarning
             A fit was given up.
         """
-        width = block_width(*self.base.shape)
+        n_clips, n_features = self.base.shape
+        width = block_width(n_clips, n_features)
         for first in range(0, subsets.shape[1], width):
             places = np.arange(first, min(first + width, subsets.shape[1]))
             block = _Block(self, subsets[:, places])
@@ -269,8 +270,8 @@ class _Scaling:
     def of(cls, clips: FoldLogistic, inside: Masks) -> "tuple[_Scaling, Moments]":
         """Compare the moments of subsets [N, K] with those of all clips."""
         found = moments_of_subsets(clips.X, inside)
-        constant = is_constant(*found, clips.X.dtype)
-        own = safe_scale(*found, clips.X.dtype)
+        constant = is_constant(found.mean, found.scale, clips.X.dtype)
+        own = safe_scale(found.mean, found.scale, clips.X.dtype)
         mean, scale = (each.astype(np.float64) for each in clips.whole)
         centre = (own.mean - mean) / scale
         stretch = scale / own.scale
@@ -330,7 +331,7 @@ class _Block:
         n_filled = -(-self.n_fits // WIDTH) * WIDTH
         self.inside = subsets[:, np.arange(n_filled) % self.n_fits]
         self.scaling, self.moments = _Scaling.of(clips, self.inside)
-        self.weights = np.zeros((clips.base.shape[1] + 1, n_filled))
+        self.weights = np.zeros((clips.X.shape[1] + 1, n_filled))
         self.logits = np.zeros(self.inside.shape)
         self.n_steps = np.zeros(n_filled, np.int64)
         self._last_start = np.zeros(len(self.weights))
@@ -593,4 +594,4 @@ def _deviations(logits: Floats, inside: Masks) -> Floats:
 
 def _dot(left: Floats, right: Floats) -> Floats:
     """Multiply columns with columns [D, K], and add up: [K]."""
-    return np.einsum("dk,dk->k", left, right)
+    return np.asarray(np.einsum("dk,dk->k", left, right))

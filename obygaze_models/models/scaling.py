@@ -42,8 +42,8 @@ class Moments(NamedTuple):
         Or [K, D], of K subsets of the clips. A constant feature's scale is 1.
     """
 
-    mean: NDArray[np.floating[Any]]
-    scale: NDArray[np.floating[Any]]
+    mean: NDArray[Any]
+    scale: NDArray[Any]
 
 
 @dataclass(eq=False, repr=False)

@@ -43,7 +43,7 @@ def read_clips(
     wanted: Wanted,
     progress: Progress | bool | None = None,
 ) -> Iterator[tuple[Clips, NDArray[Any]]]:
-    """Yield clips with what a model reads of them, as much as is in memory at a time.
+    """Yield clips with what a model reads of them, as much as is in memory at a time: of vectors a block.
 
     Of a model of several modalities, the clips of all stores at once; features that a clip lacks are NaN.
 
@@ -64,14 +64,27 @@ def read_clips(
     seen: dict[str, str] = {}
     for store in stores:
         rows = _usable(store, find_group(card, store), wanted, seen, excluded)
-        size = len(rows)
-        if rows and _reads_tokens(card):
-            _, *shape = store[card.backbone].shape("tokens")
-            size = max(PART // (2 * math.prod(shape)), 1)
-        for first in range(0, len(rows), size or 1):
-            part = rows[first : first + size]
-            X = read_rows(card, store, np.array(part, np.intp), progress=progress)
+        for part in _parts(card, store, np.array(rows, np.intp)):
+            X = read_rows(card, store, part, progress=progress)
             yield [store.clips[row] for row in part], X
+
+
+def _parts(card: Card, store: Store, rows: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:
+    """Cut rows of clips [N], rising, into those whose features are in memory together."""
+    if not len(rows):
+        return
+    group = store[card.backbone]
+    if _reads_tokens(card):
+        _, *shape = group.shape("tokens")
+        size = max(PART // (2 * math.prod(shape)), 1)
+        for first in range(0, len(rows), size):
+            yield rows[first : first + size]
+    elif card.features == "pooled" and not card.reduced_by:
+        # What is stored together is read together, and once.
+        size = group.pieces("pooled")[0].stop
+        yield from np.split(rows, np.flatnonzero(np.diff(rows // size)) + 1)
+    else:
+        yield rows
 
 
 def _reads_tokens(card: Card) -> bool:

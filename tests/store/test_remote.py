@@ -42,6 +42,19 @@ def test_only_what_is_asked_for_is_sent(site):
     assert site.sent < (site.root / "toy-1.0.0/data/features.zarr/toy/tokens/c/0/0/0").stat().st_size
 
 
+def test_rows_cost_as_many_requests_as_blocks_however_they_are_read(site):
+    found = open_store(f"{site.url}/toy-1.0.0")["toy"]
+    ids = [clip for clip, usable in zip(found.clip_ids, found.usable, strict=True) if usable]
+    site.asked.clear()
+    many = found.read_many(ids[::-1], "pooled")
+    one_by_one = np.stack([found.read(clip, "pooled") for clip in ids[::-1]])
+    assert np.array_equal(many, one_by_one)
+    # One for all clips at once, and one for all of them one by one.
+    assert len(site.asked) <= 2
+    with pytest.raises(StoreError):
+        found.read_many([*ids, "none"], "pooled")
+
+
 @pytest.mark.parametrize("place", PLACES[1:])
 @pytest.mark.parametrize("depth", ["quick", "digests", "full"])
 def test_a_store_verifies(root, site, place, depth):
