@@ -142,6 +142,7 @@ def prepare(
         raise ExtractError(f"{manifest}: there is no clip in it, only a header")
     for doubt in check_identity(clips, clips.root):
         note(doubt)
+    recipes: tuple[Recipe | None, ...]
     if per_second is not None:
         _check_rate(per_second, n_frames, sampling)
         recipes = tuple(_recipe_of_each_frame(backbone) for backbone in backbones)

@@ -163,8 +163,7 @@ class FoldLogistic:
         ConvergenceWarning
             A fit was given up.
         """
-        n_clips, n_features = self.base.shape
-        width = block_width(n_clips, n_features)
+        width = block_width(len(self.base), self.base.shape[1])
         for first in range(0, subsets.shape[1], width):
             places = np.arange(first, min(first + width, subsets.shape[1]))
             block = _Block(self, subsets[:, places])

@@ -47,7 +47,7 @@ class OutOfDistribution:
     def fit(cls, X: NDArray[Any], movies: NDArray[np.str_]) -> Self:
         """Measure the training clips X [N, D] of `movies` [N], of which there are at least two."""
         features = X.astype(np.float64)
-        whole: NDArray[np.bool_] = np.isfinite(features).all(axis=1)
+        whole: NDArray[np.bool_] = np.asarray(np.isfinite(features).all(axis=1))
         winsorised = _winsorised(features[whole])
         films = _rows_of_films(movies)
         place = np.cumsum(whole) - 1
