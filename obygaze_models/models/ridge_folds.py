@@ -137,7 +137,7 @@ class FoldLogistic:
         self.y = y.astype(np.float64)
         self.limit = limit
         self.whole = moments(X)
-        self.base = np.empty(X.shape)
+        self.base: Floats = np.empty(X.shape)
         standardise(X, *self.whole, limit, out=self.base)
         self.narrow = self.base.astype(np.float32)
         self.axes = _Axes.of(self.base)
