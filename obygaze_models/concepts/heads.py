@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -122,7 +122,7 @@ def head_scores(head: Any, P: Floats) -> NDArray[np.float64]:
     )
 
 
-Tree = DecisionTreeClassifier | SimpleNamespace
+Tree: TypeAlias = DecisionTreeClassifier | SimpleNamespace
 """A decision tree, or what a model file keeps of one."""
 
 
