@@ -213,17 +213,17 @@ def _train_and_test(
         for variant in plan.variants
     }
     n_models = sum(len(folds) for folds in folds_of.values())
-    features: dict[tuple[str, bool], Any] = {}
+    # All of them before the first training: what a store lacks is refused before hours of work.
+    kinds = dict.fromkeys((variant.spec.reads, variant.spec.streams) for variant in plan.variants)
+    features = {(reads, stream): data.read(reads, stream=stream) for reads, stream in kinds}
     with shown_progress(progress, "training", "model") as show:
         for variant in plan.variants:
             spec, folds = variant.spec, folds_of[variant.spec.name]
-            key = (spec.reads, spec.streams)
-            if key not in features:
-                features[key] = data.read(spec.reads, stream=spec.streams)
-            trained = _trained(plan, data, variant, folds=folds, X=features[key], cleaned=cleaned)
+            X = features[spec.reads, spec.streams]
+            trained = _trained(plan, data, variant, folds=folds, X=X, cleaned=cleaned)
             for fold, model in zip(folds, trained, strict=True):
                 parts[fold, spec.name] = _test(
-                    plan, data, fold, spec=spec, model=model, X=features[key], record=records[fold]
+                    plan, data, fold, spec=spec, model=model, X=X, record=records[fold]
                 )
                 show(len(parts), n_models)
     tried = _Tried(records=records)
