@@ -510,19 +510,16 @@ class Group:
     def _whole(self, name: str, start: int, values: NDArray[Any]) -> NDArray[Any]:
         """Return rows from `start` on; refuse features of clips of which nothing is stored: NaN.
 
-        Times may be unknown. The first number of a clip tells, of a ragged array that of its first frame.
+        Times may be unknown. The first number of a clip tells, in a ragged array that of each of its frames:
+        a clip's frames may be stored in several objects, of which one is gone.
         """
         if name not in FEATURE_ARRAYS or not len(values):
             return values
+        first = values.reshape(len(values), -1)[:, 0]
+        empty = start + np.flatnonzero(np.isnan(first))
         if self.is_ragged(name):
-            starts = self.frame_ends - self.row_size
-            begin, end = np.searchsorted(starts, [start, start + len(values)]).tolist()
-            clips = np.arange(begin, end)[self.usable[begin:end]]
-            first = values[starts[clips] - start, 0]
-        else:
-            clips = np.arange(start, start + len(values))[self.usable[start : start + len(values)]]
-            first = values.reshape(len(values), -1)[clips - start, 0]
-        holes = clips[np.isnan(first)]
+            empty = np.unique(np.searchsorted(self.frame_ends, empty, side="right"))
+        holes = empty[self.usable[empty]]
         if len(holes):
             lost = f"nothing is stored for {len(holes)} clips that should have features"
             raise damaged(
