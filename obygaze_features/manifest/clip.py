@@ -213,6 +213,11 @@ def clip_of(row: Row, problems: Problems, codebook: Codebook, *, spelled: bool =
     spelled
         Also accept the codebook's titles and synonyms for levels and concepts.
     """
+    return clip_of_row(row, problems, codebook, spelled=spelled)
+
+
+def clip_of_row(row: Row, problems: Problems, codebook: Codebook, *, spelled: bool) -> Clip | None:
+    """Read one row of many as `clip_of` does: what it is given is not checked again."""
     before = len(problems.messages)
     cells = row.cells
     start = problems.attempt(row.line, "start_s", seconds, cells.get("start_s", ""))

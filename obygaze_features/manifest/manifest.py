@@ -17,7 +17,7 @@ from obygaze_features.manifest.clip import (
     Collected,
     absolute,
     canonical_bytes,
-    clip_of,
+    clip_of_row,
     is_of_another_annotator,
     stored_path,
 )
@@ -242,7 +242,7 @@ def read_manifest(path: str | Path, *, spreadsheet_safe: bool = False) -> Manife
         if spreadsheet_safe:
             cells = {name: cell.strip() if name in FIELDS else cell for name, cell in row.cells.items()}
             own = replace(row, cells=cells)
-        collected.add(clip_of(own, table.problems, codebook, spelled=spreadsheet_safe), row.line)
+        collected.add(clip_of_row(own, table.problems, codebook, spelled=spreadsheet_safe), row.line)
     with placed(path):
         return Manifest(tuple(collected.clips), absolute(path).parent, codebook)
 

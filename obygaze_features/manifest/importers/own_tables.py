@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from obygaze_features.cells import is_unreadable
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest.clip import Clip, Collected, clip_of, seen_of, split_concepts
+from obygaze_features.manifest.clip import Clip, Collected, clip_of_row, seen_of, split_concepts
 from obygaze_features.manifest.codebook import Codebook
 from obygaze_features.manifest.importers.column_contents import cells_of, content_of, label_of_heading
 from obygaze_features.manifest.importers.column_proposals import propose
@@ -126,7 +126,7 @@ class OwnTables:
             completed = problems.attempt(row.line, "", self._completed, file, row.line, cells)
             if completed is None:
                 continue
-            clip = clip_of(completed, problems, codebook, spelled=True)
+            clip = clip_of_row(completed, problems, codebook, spelled=True)
             if clip is None:
                 continue
             if not has_ids:

@@ -95,6 +95,11 @@ def time_code(text: str, rate: Fraction | None = None) -> float | None:
     >>> time_code("00:01:30.5"), time_code("00:01:30:12", Fraction(24))
     (90.5, 90.5)
     """
+    return time_in(text, rate)
+
+
+def time_in(text: str, rate: Fraction | None = None) -> float | None:
+    """Read a time as `time_code` does, of a cell of many: what it is given is not checked again."""
     text = western(text)
     if text.replace(".", "", 1).isdecimal():
         return seconds(text)
@@ -276,7 +281,7 @@ def instants(
     values: list[float | ManifestError | None] = []
     for text in texts:
         try:
-            values.append(time_code(text, rate))
+            values.append(time_in(text, rate))
         except ManifestError as error:
             values.append(error)
     if _FINE.search("\n".join(texts)):
@@ -310,7 +315,7 @@ def pointed(cells: Sequence[str], usual: str = "") -> list[str]:
 def time_or_nan(text: str) -> float:
     """Read a time that stands alone; NaN where it is none."""
     with suppress(ManifestError):
-        values = [time_code(text.strip())] if is_clock(text) else instants([text])
+        values = [time_in(text.strip())] if is_clock(text) else instants([text])
         return next((value for value in values if isinstance(value, float)), math.nan)
     return math.nan
 

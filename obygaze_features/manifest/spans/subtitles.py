@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from obygaze_features.arguments import checked
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest.spans.instant import clock, clock_s, time_code, western
+from obygaze_features.manifest.spans.instant import clock, clock_s, time_in, western
 from obygaze_features.manifest.spans.one_line import one_line
 from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.span_file import SpanFile
@@ -227,7 +227,7 @@ def _seconds(groups: Sequence[str], rate: Fraction | None) -> float:
     sign, hours, minutes, whole, point, rest = groups
     time_s = clock_s(hours, minutes, whole, rest.rjust(3, "0"))  # "1,5" is 5 milliseconds, as players read it
     if time_s is None or point == ";" or (point == ":" and len(rest) != 3):
-        return time_code(f"{hours or 0}:{minutes:0>2}:{whole:0>2}{point}{rest:0>2}", rate) or 0.0
+        return time_in(f"{hours or 0}:{minutes:0>2}:{whole:0>2}{point}{rest:0>2}", rate) or 0.0
     return -time_s if sign else time_s
 
 
