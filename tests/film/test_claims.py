@@ -4,7 +4,6 @@ import ast
 import re
 from dataclasses import fields, replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -20,11 +19,13 @@ from obygaze_film.claims import (
     Words,
     document,
     film_claims,
+    group_claims,
     kinds,
     phrases,
     rate_claims,
 )
 from obygaze_film.claims.kinds import AGREE_BY_CHANCE, NEAR_CHANCE
+from obygaze_film.film_groups import FilmComparison
 from obygaze_film.judged_rate import FilmRates, kappa_interval
 from obygaze_film.schema import CorrectedRate, JudgesAgreement
 from obygaze_models.prediction import mean_probability
@@ -346,8 +347,8 @@ def test_groups_say_the_numbers_of_their_table():
             "reason": ["", "", "1 of 3 films judged"],
         }
     )
-    compared = SimpleNamespace(groups=groups, changes=pd.DataFrame(), positive="S")
-    claims = obygaze_film.claims.group_claims(compared)
+    compared = FilmComparison((), groups, pd.DataFrame(), (), by="decade", positive="S", model="m")
+    claims = group_claims(compared)
     assert phrases.groups_sentence(claims, Words("en")) == (
         "AB would mark as S (95% intervals): 30% [20%, 42%] of the content of 1950s; "
         ">99% [90%, >99%] of the content of 1960s."
