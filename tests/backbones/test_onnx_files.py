@@ -204,6 +204,8 @@ def test_what_the_toml_does_not_say_is_refused(tmp_path, field):
         *(({"mean": [value] * 3}, "from 0") for value in (123.675, -1.0, nan, inf)),
         *(({"std": [value] * 3}, "from 0") for value in (58.395, 0.0, nan, inf)),
         ({"name": "camera"}, "another backbone"),
+        ({"citation": "A. Author\u202e, 2026"}, "citation"),
+        ({"citation": "two\nlines"}, "citation"),
     ],
 )
 def test_what_contradicts_the_network_or_itself_is_refused(tmp_path, more, words):
