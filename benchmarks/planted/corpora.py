@@ -136,12 +136,9 @@ def table(y: Ints, movies: Ints, score: Floats, threshold: float | Floats, model
     )
 
 
-class Levels:
-    """Predictions of four ordered levels, for `summarise`."""
-
-    def __init__(self, y: Ints, movies: Ints, score: Floats) -> None:
-        self.table = table(y, movies, score, 0.0)
-        self.called = np.clip(np.round(score), 0, N_LEVELS - 1).astype(np.int64)
+def levels(y: Ints, movies: Ints, score: Floats) -> Predictions:
+    """Make predictions of ordered levels, each called by the level that its score is next to."""
+    return Predictions(table(y, movies, score, 0.5), N_LEVELS)
 
 
 def given_models(rng: np.random.Generator, n_movies: int, kind: Kind, rho: float) -> Predictions:
@@ -165,13 +162,13 @@ def level_corpus(
     return Corpus(np.clip(np.round(1.2 + shift[movies] + latent), 0, N_LEVELS - 1).astype(np.int64), movies)
 
 
-def given_levels(rng: np.random.Generator, n_movies: int, kind: Kind, rho: float) -> Levels:
+def given_levels(rng: np.random.Generator, n_movies: int, kind: Kind, rho: float) -> Predictions:
     """Draw the predictions of a given model of four levels."""
     drawn = level_corpus(rng, n_movies, rho, differ=kind.differ)
     noise = np.concatenate([smooth(rng, n, rho)[:, 0] for n in np.bincount(drawn.movies)])
     offset = 0.2 * rng.normal(size=n_movies) * kind.differ
     score = 1.2 + kind.strength / 3 * (drawn.y - 1.2) + offset[drawn.movies] + 0.6 * noise
-    return Levels(drawn.y, drawn.movies, score)
+    return levels(drawn.y, drawn.movies, score)
 
 
 def features(rng: np.random.Generator, drawn: Corpus, kind: Kind, rho: float) -> Floats:
@@ -229,12 +226,12 @@ def trained(rng: np.random.Generator, n_movies: int, kind: Kind, rho: float) -> 
     return accepted(make)
 
 
-def trained_levels(rng: np.random.Generator, n_movies: int, kind: Kind, rho: float) -> Levels:
+def trained_levels(rng: np.random.Generator, n_movies: int, kind: Kind, rho: float) -> Predictions:
     """Draw a corpus of four levels, and predict each movie by a model of the others."""
 
-    def make() -> Levels:
+    def make() -> Predictions:
         drawn = level_corpus(rng, n_movies, rho, differ=kind.differ, mean=30)
         predicted = left_out(features(rng, drawn, kind, rho), drawn, levels=True)
-        return Levels(drawn.y, drawn.movies, predicted["score"].to_numpy())
+        return levels(drawn.y, drawn.movies, predicted["score"].to_numpy())
 
     return accepted(make)

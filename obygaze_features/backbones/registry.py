@@ -16,7 +16,7 @@ from obygaze_features import plugins
 from obygaze_features.arguments import checked
 from obygaze_features.backbones.backbone import Backbone, LoadedNetwork, TextBackbone
 from obygaze_features.backbones.weights import TABLES, Weights
-from obygaze_features.errors import BackboneError, ObygazeError
+from obygaze_features.errors import ArgumentError, BackboneError, ObygazeError
 
 BACKBONES: dict[str, str] = TABLES["backbones"]
 TEXT_BACKBONES: dict[str, str] = TABLES["text_backbones"]
@@ -58,10 +58,10 @@ def load_backbone(name: str, n_frames: int | None = None, **options: Any) -> Bac
     function = _function(name, chosen)
     try:
         backbone = function(**chosen)
-    except (ObygazeError, OSError):
-        raise
     except Exception as error:
-        if name in BACKBONES or name.startswith(ONNX):
+        is_ours = name in BACKBONES or name.startswith(ONNX)
+        is_said = isinstance(error, ObygazeError | OSError) and not isinstance(error, ArgumentError)
+        if is_ours or is_said:
             raise
         raise BackboneError(f"backbone '{name}' fails to load: {type(error).__name__}: {error}") from error
     if not isinstance(backbone, Backbone):

@@ -13,7 +13,6 @@ from click.core import ParameterSource
 import obygaze_features as of
 from obygaze_features import backbones, extraction
 from obygaze_features import store as stores
-from obygaze_features.backbones.registry import is_known_network
 from obygaze_features.commands.extract_output import NOTE, diagnosed, estimated, logs_as_notes, note, outcome
 from obygaze_features.cores import no_gpu_here
 from obygaze_features.errors import ExtractError
@@ -481,6 +480,8 @@ def _refuse_without_gpu(names: Iterable[str], device: str | None, gpus: Sequence
     wanted = "--gpus" if gpus else f"--device {device}"
     if not gpus and not (device or "").startswith("cuda"):
         return
+    from obygaze_features.backbones.registry import is_known_network  # a help loads no numpy
+
     networks = [name for name in names if is_known_network(name)]
     if networks and (reason := no_gpu_here()):
         raise ExtractError(f"{wanted} for {', '.join(networks)}: {reason}. --device cpu runs it without")

@@ -183,6 +183,7 @@ def test_a_device_of_the_site_yields_to_what_excludes_it(monkeypatch, typed, dev
     found = []
     monkeypatch.setenv("OBYGAZE_DEVICE", "cpu")
     monkeypatch.setattr(extraction, "prepare", prepare)
+    monkeypatch.setattr("obygaze_features.commands.extract_command.no_gpu_here", str)
     backbone = () if "--backbone" in typed else ("--backbone", "xclip")
     assert obygaze("extract", "a.csv", "store", *backbone, *typed.split()) == 1
     assert [compute and compute.device for compute in found] == [device]
