@@ -91,7 +91,7 @@ export class Panel {
   text("#d-sentence", found?.sentence);
   text("#d-evidence-note", found?.note);
   one("#d-parts").hidden = !found?.parts.length;
-  one("#d-parts tbody").replaceChildren(...(found?.parts ?? []).map((part) => make("tr", {}, make("th", {scope: "row", textContent: part.name}), make("td", {className: `n${part.seen ? "" : " alone"}`, textContent: part.p, title: part.doubt ? words.doubt : ""}), make("td", {}, bar(part)), make("td", {className: "n", textContent: part.value}), make("td", {className: "n", textContent: part.without.replace(/^.*→/, "→"), title: part.without}))));
+  one("#d-parts tbody").replaceChildren(...(found?.parts ?? []).map((part) => make("tr", {}, make("th", {scope: "row", textContent: part.name}), make("td", {className: `n${part.seen ? "" : " alone"}`, textContent: part.p, title: part.doubt ? words.doubt : ""}), make("td", {}, bar(part)), make("td", {className: "n", textContent: part.value}), make("td", {className: "n", textContent: part.usual.replace(/^.*→/, "→"), title: part.usual}))));
   one("#d-said").replaceChildren(...(found?.said ?? []).map((line) => make("li", {}, make("button", {type: "button", textContent: line.clock, onclick: () => this.act.go(line.start)}), ` ${line.text}`)));
   one("#d-like").replaceChildren(...(found?.like ?? []).map((there) => {
    const near = there.film === this.state.film;
