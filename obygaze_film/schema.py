@@ -349,6 +349,8 @@ class HumanRecord(Struct, frozen=True, kw_only=True):
         Of seconds; segments matched at tIoU 0.5; onset and offset within 5 s.
     rank_correlation : float
         Spearman's, of films' rates.
+    rank_low, rank_high : float or None
+        Its 95 % interval over films.
     """
 
     corpus: str
@@ -357,6 +359,8 @@ class HumanRecord(Struct, frozen=True, kw_only=True):
     segment_f1: float
     boundary_f1: float
     rank_correlation: float
+    rank_low: float | None = None
+    rank_high: float | None = None
 
 
 class FilmRecord(Struct, frozen=True, kw_only=True):

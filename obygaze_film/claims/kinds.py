@@ -385,6 +385,7 @@ class Experts(FilmClaim):
     ----------
     rank : float
         Spearman's correlation of films' shares.
+    rank_interval : Bounds or None
     boundary : float
         F1 of onsets and offsets within 5 s.
     """
@@ -392,6 +393,7 @@ class Experts(FilmClaim):
     KIND: ClassVar[str] = "experts"
 
     rank: float
+    rank_interval: Bounds | None
     boundary: float
 
 

@@ -339,6 +339,7 @@ def corpus_experts(human: HumanRecord | None) -> Experts | None:
         time=OTHER_FILMS,
         number=human.kappa,
         rank=human.rank_correlation,
+        rank_interval=_interval(human.rank_low, human.rank_high, LEVEL),
         boundary=human.boundary_f1,
     )
 

@@ -484,6 +484,8 @@ def error_sentence(claim: ExpectedShare, words: Words) -> str:
 def experts_sentence(claim: Experts, words: Words) -> str:
     """Say how far two experts agree on whole films: second by second, and on a film's share."""
     kappa, rank = words.number(claim.number or 0.0), words.number(claim.rank)
+    if claim.rank_interval is not None:
+        rank = f"{rank} [{words.numbers(claim.rank_interval)}]"
     return words.say("human", corpus=claim.who[0], kappa=kappa, rank=rank)
 
 
