@@ -8,7 +8,8 @@ Science 382:669, 2023) uses the model in both places, and is right whatever erro
   these windows, plus g times the model's mean over the film (the difference estimate);
 * between films, the mean of the judged films is moved by b times the distance of the model's mean over all
   films from its mean over the judged ones (regression with double sampling: Cochran, Sampling Techniques,
-  1977, chapter 12).
+  1977, chapter 12). Where all films are judged, nothing is moved: films whose windows are all judged too have
+  the least-squares mean or slope of their shares, each film with the same weight.
 
 The slopes g and b, within 0 and 1 (power tuning: Angelopoulos, Duchi and Zrnic 2023, PPI++), are those of
 the other judged films, so that no film has a part in its own (cross-prediction: Zrnic and Candès, PNAS
@@ -268,6 +269,8 @@ def _fit(
     slope = np.zeros(len(y))
     if use_model:
         y = y - _without_own(covariance[known], variance[known]) * (drawn - expected)[known]
+    # Of films that are all judged, and by the same people, there is nothing to move.
+    if use_model and not (known.all() and own.shape == design.shape):
         of_y, of_p = (values - own @ (inverse @ values) for values in (y, apart[known]))
         # A least-squares slope without film i: its products of residuals count 1 / scale times.
         slope = _without_own(of_y * of_p / scale, of_p**2 / scale, of_y @ of_p, of_p @ of_p)

@@ -96,9 +96,9 @@ class FilmComparison:
         By year and title, never by rate.
     groups : DataFrame
         A row for each group: `group`, `n_films`, `n_judged` (films), `judges`, `n_windows` (judged), `value`,
-        `low`, `high`, `worth` (judged windows that would be needed without the model), `expected` (by the
-        model alone, mean of the `n_expected` films of which it has a share) and `reason`: why there is no
-        value.
+        `low`, `high`, `worth` (judged windows that would be needed without the model; NaN where it does not
+        help), `expected` (by the model alone, mean of the `n_expected` films of which it has a share) and
+        `reason`: why there is no value.
     changes : DataFrame
         A row for every two groups with a value, and for the trend, by ten years or by 1 of another column:
         `change`, `n_films`, `n_judged`, `judges`, `value`, `low`, `high`, `reason` and `note`: on how few
@@ -545,7 +545,7 @@ def _group_row(name: str, counts: Row, films: Sequence[ComparedFilm], estimate: 
         "group": name,
         **counts,
         "n_windows": n_windows,
-        "worth": n_windows * estimate.worth,
+        "worth": n_windows * estimate.worth if estimate.worth > 1 else np.nan,
         **_values(estimate),
         "expected": float(np.mean(known)) if known else np.nan,
         "n_expected": len(known),

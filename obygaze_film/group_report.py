@@ -1,5 +1,6 @@
 """Lay out compared films as a report: groups, differences and the trend, and the films by year."""
 
+import math
 from typing import Final
 
 import pandas as pd
@@ -9,7 +10,7 @@ from obygaze_film.claims import Words, document, group_claims
 from obygaze_film.claims.phrases import groups_sentence
 from obygaze_film.film_groups import ALL, FilmComparison
 from obygaze_film.notes import said
-from obygaze_models.report import Block, Column, Report, block, interval, number, signed
+from obygaze_models.report import NOTHING, Block, Column, Report, block, interval, number, signed
 
 NOTES: Final = (said("note_share"), said("note_worth"))
 
@@ -24,10 +25,18 @@ COUNTS: Final[tuple[Column, ...]] = (
 )
 
 
+def _film_share(value: float, low: float, high: float) -> str:
+    """Write a film's share; one that is counted over all of its windows has no interval."""
+    return number(value) if math.isnan(low) else interval(value, low, high)
+
+
+FILM_SHARE: Final[Column] = ("share of time [95 %]", ("value", "low", "high"), _film_share)
+
+
 def comparison_report(compared: FilmComparison) -> Report:
     """Make a report: a table of groups, one of differences and the trend, and one of films by year."""
     group: Column = (compared.by, "group", str)
-    worth: Column = ("worth", "worth", _whole)
+    worth: Column = ("worth", "worth", _worth)
     expected: Column = ("model alone", ("expected", "n_expected", "n_films"), _expected)
     of_groups: list[Column] = [group, *COUNTS, WINDOWS, SHARE, worth, expected, ("no rate", "reason", str)]
     of_changes: list[Column] = [
@@ -37,7 +46,14 @@ def comparison_report(compared: FilmComparison) -> Report:
         ("note", "note", str),
         ("none", "reason", str),
     ]
-    of_films: list[Column] = [("year", "year", str), ("film", "title", str), group, WINDOWS, SHARE, EXPECTED]
+    of_films: list[Column] = [
+        ("year", "year", str),
+        ("film", "title", str),
+        group,
+        WINDOWS,
+        FILM_SHARE,
+        EXPECTED,
+    ]
     films = _films(compared)
     tables = {"Groups": compared.groups, "Changes": compared.changes, "Films": films}
     columns = {"Groups": of_groups, "Changes": of_changes, "Films": of_films}
@@ -69,8 +85,9 @@ def _expected(value: float, n_expected: int, n_films: int) -> str:
     return f"{text} ({n_expected} films)" if 0 < n_expected < n_films else text
 
 
-def _whole(value: float) -> str:
-    return number(value, 0)
+def _worth(value: float) -> str:
+    """Write how many windows the model saves; a dash where it saves none."""
+    return NOTHING if math.isnan(value) else number(value, 0)
 
 
 def _films(compared: FilmComparison) -> pd.DataFrame:
@@ -89,6 +106,8 @@ def _films(compared: FilmComparison) -> pd.DataFrame:
             "high": float("nan"),
         }
         if film.rate is not None:
-            row |= {"value": film.rate.value, "low": film.rate.low, "high": film.rate.high}
+            row["value"] = film.rate.value
+            if not film.rate.is_census:
+                row |= {"low": film.rate.low, "high": film.rate.high}
         rows.append(row)
     return pd.DataFrame(rows)

@@ -67,7 +67,7 @@ class FilmRates:
     Attributes
     ----------
     rates : tuple of CorrectedRate
-        Each judge's own, by name, and at the end the panel's, if there is one.
+        Each judge's own who judged 10 windows or more, by name, and at the end the panel's, if there is one.
     agreement : tuple of JudgesAgreement
         Of every two judges.
     alpha : JudgesAlpha or None
@@ -94,8 +94,9 @@ def correct_rates(
 ) -> FilmRates:
     """Correct a film's rate by the blind judgements of each judge, and of all together.
 
-    A judge's number comes from the windows that they judged themselves, up to the first of the draw that they
-    did not; the panel's, which is the mean of its judges' shares, from windows that all of it judged.
+    A judge's number comes from the windows that they judged themselves, 10 or more (all, if there are fewer),
+    up to the first of the draw that they did not; the panel's, which is the mean of its judges' shares, from
+    windows that all of it judged.
 
     Parameters
     ----------
@@ -119,7 +120,13 @@ def correct_rates(
     if len(agreement) < n_pairs:
         notices.append(said("note_pairs", n=len(agreement), pairs=f"{n_pairs:,}"))
     estimator = _Estimator(timeline, key, labels)
-    rates = [estimator.rate(windows, [judge]) for judge, windows in own.items() if windows.by_cell]
+    rates = []
+    for judge, windows in own.items():
+        if len(windows.by_cell) >= least_judged(film.cells):
+            rates.append(estimator.rate(windows, [judge]))
+        else:
+            known = {"n": len(windows.by_cell), "least": least_judged(film.cells)}
+            notices.append(said("note_judge_few", judge=judge or said("unnamed_judge"), **known))
     no_panel = ""
     if len(film.judges) > 1:
         common = film.panel()
@@ -274,13 +281,15 @@ class _Estimator:
         width = float(found.high[0] - found.low[0])
         alone = float(found.alone_high[0] - found.alone_low[0])
         calls = windows.by_cell.values()
+        content = windows.sure_cells.content
+        is_census = len(order) == int((content > 0).sum())
         return CorrectedRate(
             model=self.name,
             value=float(found.value[0]),
             low=float(found.low[0]),
             high=float(found.high[0]),
             level=LEVEL,
-            method=_method(found.gain[0] > 0, windows.law, y),
+            method="census" if is_census else _method(found.gain[0] > 0, windows.law, y),
             n=len(order),
             n_positive=int((y == 1).sum()),
             n_rows=int((windows.cells.content > 0).sum()),
@@ -289,6 +298,7 @@ class _Estimator:
             expected=self.expected,
             annotators=[*judges],
             positives=[sum(own[judge] for own in calls) for judge in judges],
+            content_s=float(content.sum()),
         )
 
 

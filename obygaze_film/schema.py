@@ -349,6 +349,8 @@ class HumanRecord(Struct, frozen=True, kw_only=True):
         Of seconds; segments matched at tIoU 0.5; onset and offset within 5 s.
     rank_correlation : float
         Spearman's, of films' rates.
+    rank_low, rank_high : float or None
+        Its 95 % interval over films.
     """
 
     corpus: str
@@ -357,6 +359,8 @@ class HumanRecord(Struct, frozen=True, kw_only=True):
     segment_f1: float
     boundary_f1: float
     rank_correlation: float
+    rank_low: float | None = None
+    rank_high: float | None = None
 
 
 class FilmRecord(Struct, frozen=True, kw_only=True):
@@ -474,10 +478,12 @@ class CorrectedRate(Struct, frozen=True, kw_only=True):
     value, low, high, level : float
         Estimate, and its interval of that level.
     method : str
-        "difference", "wilson" where the model's probabilities do not help, or "exact" where none of the
-        judged windows is positive, or all are.
+        "difference", "wilson" where the model's probabilities do not help, "exact" where none of the judged
+        windows is positive, or all are, or "census" where no window is left to judge: low and high are the
+        value.
     n, n_positive : int
-        Number of judged windows, and of those that all of the target call positive.
+        Number of judged windows, and of those that every judge of the target calls positive; `positives`
+        counts for each judge.
     n_rows : int
         Number of windows of the film that could be drawn: those with content.
     worth : float or None
@@ -490,6 +496,9 @@ class CorrectedRate(Struct, frozen=True, kw_only=True):
         Number of windows that each of them calls positive.
     definition : str
         Digest of the definitions that they judged under; empty where nothing says.
+    content_s : float or None
+        Seconds of the film that the share is of: without black and credits, and windows that nobody was
+        sure of.
     agreement : list of JudgesAgreement
         Of every two judges of a panel who judged the same windows, or of a judge with every other.
     """
@@ -508,12 +517,18 @@ class CorrectedRate(Struct, frozen=True, kw_only=True):
     annotators: list[str]
     positives: list[Count]
     definition: str = ""
+    content_s: Annotated[float, Meta(ge=0)] | None = None
     agreement: list[JudgesAgreement] = msgspec.field(default_factory=list)
 
     @property
     def is_of_panel(self) -> bool:
         """Whether it is of several judges together."""
         return len(self.annotators) > 1
+
+    @property
+    def is_census(self) -> bool:
+        """Whether no window is left to judge: the share is counted, and has no interval."""
+        return self.method == "census"
 
 
 def has_flag(table: pd.DataFrame, *names: str) -> NDArray[np.bool_]:

@@ -71,6 +71,8 @@ MOBYGAZE = HumanRecord(
     segment_f1=0.172,
     boundary_f1=0.095,
     rank_correlation=0.433,
+    rank_low=-0.137,
+    rank_high=0.788,
 )
 """Agreement of MObyGaze's annotators 1 and 2; recomputed in tests/film/test_agreement.py."""
 

@@ -135,8 +135,7 @@ def find_segments(rows: pd.DataFrame, model: ModelRecord, top: int = LISTED) -> 
         return pd.DataFrame(columns=SEGMENT_COLUMNS)
     p = np.where(counted, rows["p"].to_numpy(dtype=np.float64), -1.0)
     start, end = (rows[name].to_numpy(dtype=np.float64) for name in ("start_s", "end_s"))
-    reaching = [run for run in runs(p >= _floor(threshold)) if p[slice(*run)].max() >= threshold]
-    reaching = [run for run in _bridge(reaching, start, end) if end[run[1] - 1] - start[run[0]] >= MIN_S]
+    reaching = _reaching(p, threshold, start, end)
     n_below = max(top, LISTED) - len(reaching)
     below = _peaks(np.where(p < threshold, p, -1.0), reaching, start, end, n_below)
     standard = max(LISTED - len(reaching), 0)
@@ -153,6 +152,34 @@ def find_segments(rows: pd.DataFrame, model: ModelRecord, top: int = LISTED) -> 
     table = pd.DataFrame(listed, columns=SEGMENT_COLUMNS)
     table = table.sort_values(["reaches", "p", "start_s"], ascending=[False, False, True], ignore_index=True)
     return table.assign(rank=np.arange(1, len(table) + 1))
+
+
+def n_reaching(rows: pd.DataFrame, model: ModelRecord, column: str = "p") -> int:
+    """Count the passages that a curve gives by the rule of `find_segments`.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        The rows of the model, in time order.
+    model : ModelRecord
+    column : str
+        The curve: ``p``, or an edge of its band, ``p_low`` or ``p_high``. A higher curve may join
+        passages, and so have fewer.
+    """
+    counted = is_counted(rows)
+    if model.threshold_p is None or not counted.any():
+        return 0
+    curve = np.where(counted, rows[column].to_numpy(dtype=np.float64), -1.0)
+    start, end = (rows[name].to_numpy(dtype=np.float64) for name in ("start_s", "end_s"))
+    return len(_reaching(curve, model.threshold_p, start, end))
+
+
+def _reaching(
+    p: NDArray[np.float64], threshold: float, start: NDArray[np.float64], end: NDArray[np.float64]
+) -> list[Run]:
+    """Find the passages of a curve [N] that reach a threshold."""
+    reaching = [run for run in runs(p >= _floor(threshold)) if p[slice(*run)].max() >= threshold]
+    return [run for run in _bridge(reaching, start, end) if end[run[1] - 1] - start[run[0]] >= MIN_S]
 
 
 def _by_time(places: Sequence[Run]) -> list[int]:

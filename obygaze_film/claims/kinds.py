@@ -15,8 +15,9 @@ LITTLE_JUDGED: Final = "little can be judged"
 NO_SKILL: Final = "may be no better than chance"
 UNTESTED: Final = "no film was left out"
 UNDEFINED: Final = "undefined"
-NEAR_CHANCE: Final = "found no better than chance"
+NEAR_CHANCE: Final = "not shown to be found better than chance"
 AGREE_BY_CHANCE: Final = "may agree no better than chance"
+AGREE_LESS: Final = "agree less than by chance"
 BELOW_THRESHOLD: Final = "below the threshold"
 DECIDES_NOTHING: Final = "finds concepts alone"
 UNCALIBRATED: Final = "no calibration"
@@ -25,6 +26,9 @@ REFUSED: Final = "refused"
 BLIND: Final = "blind"
 IN_SIGHT: Final = "in sight of the score"
 AGREED: Final = "agreed"
+ALL_JUDGED: Final = "all windows judged"
+NO_INTERVAL: Final = "without an interval"
+SEVERAL_DEFINITIONS: Final = "judged under several definitions"
 EARLIER_LAW: Final = "drawn by an earlier law"
 
 
@@ -156,17 +160,23 @@ class FrequentConcept:
 class MarkedPassages(FilmClaim):
     """How many passages of the judged time a model marks: `number` counts them, `what` is what they are.
 
-    The interval is of the count, at the edges of the passages' 80 % bands.
+    It has no interval: the edges of the 80 % band are curves of their own, and of a higher one passages may
+    join.
 
     Attributes
     ----------
     judged : JudgedTime
+    is_one_of_several : bool
+        Whether the film was scored by other models too, so that a sentence must name this one.
+    at_low_edge, at_high_edge : int
+        Passages that the lower and the upper edge of the band give, by the same rule.
     is_meaning : bool
         Whether `what` is the codebook's own wording; else it is a level's name.
     marked_s : float
         Seconds of the passages that have a probability.
     concepts : tuple of FrequentConcept
-        The most frequent first.
+        Those that add most to the probability, over the time of the passages, first; of equal ones, in the
+        codebook's order.
     n_listed : int
         Places that are listed, those below the threshold too.
     """
@@ -174,6 +184,9 @@ class MarkedPassages(FilmClaim):
     KIND: ClassVar[str] = "marked passages"
 
     judged: JudgedTime
+    is_one_of_several: bool
+    at_low_edge: int
+    at_high_edge: int
     is_meaning: bool
     marked_s: float
     concepts: tuple[FrequentConcept, ...]
@@ -287,8 +300,10 @@ class Moved(FilmClaim):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WithoutConcept(FilmClaim):
-    """What a span's probability were without a concept (`what`): at the 5th percentile of training clips.
+class AtUsual(FilmClaim):
+    """What a span's probability were with a concept (`what`) at its usual value.
+
+    The difference is the change of its `ConceptReason`.
 
     Attributes
     ----------
@@ -296,7 +311,7 @@ class WithoutConcept(FilmClaim):
         The probability as it is.
     """
 
-    KIND: ClassVar[str] = "without a concept"
+    KIND: ClassVar[str] = "a concept at its usual value"
 
     before: float
 
@@ -370,6 +385,7 @@ class Experts(FilmClaim):
     ----------
     rank : float
         Spearman's correlation of films' shares.
+    rank_interval : Bounds or None
     boundary : float
         F1 of onsets and offsets within 5 s.
     """
@@ -377,6 +393,7 @@ class Experts(FilmClaim):
     KIND: ClassVar[str] = "experts"
 
     rank: float
+    rank_interval: Bounds | None
     boundary: float
 
 
@@ -430,6 +447,8 @@ class PanelAgreement(FilmClaim):
 class JudgedShare(FilmClaim):
     """The share of a film's content that judges would call positive, from windows that they judged blindly.
 
+    Where no window is left to judge there is no interval.
+
     Attributes
     ----------
     model : str
@@ -443,7 +462,9 @@ class JudgedShare(FilmClaim):
     expected : float or None
         Share that the model alone expects.
     definition : str
-        Digest of the definitions; empty where it need not be told.
+        Digest of the definitions that they judged under; empty where nothing says.
+    agreement : tuple of PairKappa
+        Of every two judges of a panel, or of a judge with every other.
     """
 
     KIND: ClassVar[str] = "judged share"
@@ -455,6 +476,7 @@ class JudgedShare(FilmClaim):
     worth: float | None
     expected: float | None
     definition: str = ""
+    agreement: tuple[PairKappa, ...] = ()
 
     @property
     def is_of_panel(self) -> bool:

@@ -20,6 +20,7 @@ from obygaze_film.claims.kinds import (
     UNCALIBRATED,
     UNDEFINED,
     UNTESTED,
+    AtUsual,
     Bounds,
     ClaimTime,
     ConceptFound,
@@ -38,12 +39,11 @@ from obygaze_film.claims.kinds import (
     Passage,
     StagingMean,
     Title,
-    WithoutConcept,
 )
 from obygaze_film.film_time import FilmTime, film_time
 from obygaze_film.schema import ConceptRecord, FilmRecord, HumanRecord, ModelRecord, WindowsRecord
 from obygaze_film.segments import Reason as SegmentReason
-from obygaze_film.segments import reasons
+from obygaze_film.segments import n_reaching, reasons
 
 if TYPE_CHECKING:
     from obygaze_film.timeline import Timeline
@@ -89,7 +89,7 @@ def film_claims(film: "Timeline", key: str | None = None) -> list[FilmClaim]:
     segments = film.segments(model.key)
     judged = judged_time(model, film.time(model.key))
     claims: list[FilmClaim] = [film_title(film.record), model_evidence(model), judged]
-    marked = marked_passages(model, segments, judged)
+    marked = marked_passages(film, model, segments)
     if marked is not None:
         claims.append(marked)
     claims += passages(model, segments.sort_values("start_s"))
@@ -170,35 +170,42 @@ def judged_time(model: ModelRecord, time: FilmTime) -> JudgedTime:
     )
 
 
-def marked_passages(model: ModelRecord, segments: pd.DataFrame, judged: JudgedTime) -> MarkedPassages | None:
+def marked_passages(film: "Timeline", model: ModelRecord, segments: pd.DataFrame) -> MarkedPassages | None:
     """Count the passages that a model marks; None of a model that predicts nothing of the film.
 
     Parameters
     ----------
+    film : Timeline
     model : ModelRecord
+        One of the film's.
     segments : DataFrame
         As `Timeline.segments` gives them.
-    judged : JudgedTime
     """
-    if model.calibration is None or model.threshold_p is None or model.is_trained_on or not judged.judged_s:
+    if model.is_trained_on:
         return None
-    return counted_passages(model, segments, judged)
+    return counted_passages(film, model, segments)
 
 
-def counted_passages(model: ModelRecord, segments: pd.DataFrame, judged: JudgedTime) -> MarkedPassages:
-    """Count the passages that reach the threshold, whether or not that is a prediction."""
+def counted_passages(film: "Timeline", model: ModelRecord, segments: pd.DataFrame) -> MarkedPassages | None:
+    """Count the passages that reach the threshold, whether or not that is a prediction.
+
+    None where no passage can reach it: without a probability anywhere, nothing is judged.
+    """
+    rows = film.rows(model.key)
+    judged = judged_time(model, film.time(model.key))
+    if model.calibration is None or model.threshold_p is None or not judged.judged_s:
+        return None
     marked = segments[segments["reaches"] == 1]
-    n_marked, least = len(marked), model.threshold_p or 0.0
-    n_low = int((segments["p_low"] >= least).sum())
-    n_high = int((segments["p_high"] >= least).sum())
     return MarkedPassages(
         who=(model.key,),
         what=model.means or _positive(model),
         time=ClaimTime("judged", judged.judged_s),
-        number=n_marked,
-        interval=Bounds(min(n_marked, n_low), max(n_marked, n_high), BAND),
+        number=len(marked),
         conditions=(TRAINED_ON,) if model.is_trained_on else (),
         judged=judged,
+        is_one_of_several=len(film.record.models) > 1,
+        at_low_edge=n_reaching(rows, model, "p_low"),
+        at_high_edge=n_reaching(rows, model, "p_high"),
         is_meaning=bool(model.means),
         marked_s=float(marked["judged_s"].sum()),
         concepts=_frequent_concepts(model, marked),
@@ -209,19 +216,24 @@ def counted_passages(model: ModelRecord, segments: pd.DataFrame, judged: JudgedT
 def _frequent_concepts(model: ModelRecord, marked: pd.DataFrame) -> tuple[FrequentConcept, ...]:
     """Find the concepts that are seen, and speak for it, in half of the passages' time or more."""
     seconds: defaultdict[str, float] = defaultdict(float)
+    effects: defaultdict[str, float] = defaultdict(float)
     for row in marked.to_dict(orient="records"):
         for reason in reasons(row):
             if reason.is_present and reason.moves and reason.is_for:
+                effect = reason.contribution if reason.change is None else reason.change
                 seconds[reason.concept] += row["judged_s"]
+                effects[reason.concept] += effect * row["judged_s"]
     near_chance = concepts_near_chance(model)
     half_s = float(marked["judged_s"].sum()) / 2
-    names = [name for name in seconds if seconds[name] >= half_s]
-    names.sort(key=lambda name: -seconds[name])
+    in_order = [concept.name for concept in model.concepts]
+    names = [name for name in in_order if name in seconds and seconds[name] >= half_s]
+    # Sums of decimals differ in their last digits: equal ones keep the codebook's order.
+    names.sort(key=lambda name: -round(effects[name], 6))
     return tuple(FrequentConcept(name, name in near_chance) for name in names)
 
 
 def concepts_near_chance(model: ModelRecord) -> set[str]:
-    """Name the concepts of a model that films left out show to be found no better than chance."""
+    """Name the concepts of a model that films left out do not show to be found better than chance."""
     return {concept.name for concept in model.concepts if concept.is_near_chance}
 
 
@@ -327,6 +339,7 @@ def corpus_experts(human: HumanRecord | None) -> Experts | None:
         time=OTHER_FILMS,
         number=human.kappa,
         rank=human.rank_correlation,
+        rank_interval=_interval(human.rank_low, human.rank_high, LEVEL),
         boundary=human.boundary_f1,
     )
 
@@ -387,11 +400,17 @@ def moved_passage(model: ModelRecord, ends: tuple[float, float], before: float, 
     return Moved(who=(model.key,), what=_positive(model), time=time, number=after, before=before)
 
 
-def without_concept(
-    model: ModelRecord, concept: str, time: ClaimTime, before: float, after: float
-) -> WithoutConcept:
-    """Tell what a span's probability were without a concept."""
-    return WithoutConcept(who=(model.key,), what=concept, time=time, number=after, before=before)
+def at_usual(span: Passage, reason: ConceptReason) -> AtUsual | None:
+    """Tell what a span's probability were with a concept at its usual value; None where that is not known."""
+    if reason.number is None or span.number is None:
+        return None
+    return AtUsual(
+        who=span.who,
+        what=reason.what,
+        time=span.time,
+        number=max(span.number - reason.number, 0.0),
+        before=span.number,
+    )
 
 
 def _positive(model: ModelRecord) -> str:

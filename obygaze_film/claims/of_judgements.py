@@ -2,15 +2,19 @@
 
 from collections.abc import Sequence
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from obygaze_features.arguments import checked
 from obygaze_film.claims.kinds import (
     AGREE_BY_CHANCE,
+    AGREE_LESS,
     AGREED,
+    ALL_JUDGED,
     BLIND,
     EARLIER_LAW,
     IN_SIGHT,
+    NO_INTERVAL,
+    SEVERAL_DEFINITIONS,
     UNDEFINED,
     Bounds,
     ClaimTime,
@@ -30,6 +34,9 @@ if TYPE_CHECKING:
 
 CONTENT = ClaimTime("content")
 
+DOUBTS: Final = (AGREE_LESS, AGREE_BY_CHANCE, UNDEFINED)
+"""Conditions of two judges' agreement, the gravest first."""
+
 
 @checked
 def rate_claims(found: "FilmRates") -> list[FilmClaim]:
@@ -42,54 +49,64 @@ def rate_claims(found: "FilmRates") -> list[FilmClaim]:
     Returns
     -------
     list of Claim
-        Each judge's share, that of all together if there is one, and how far they agree. Of several
-        definitions each share names its own.
+        Each judge's share, that of all together if there is one, and how far they agree.
     """
     are_several = len({rate.definition for rate in found.rates}) > 1
-    claims: list[FilmClaim] = [judged_share(rate, with_definition=are_several) for rate in found.rates]
+    claims: list[FilmClaim] = [judged_share(rate, is_one_of_definitions=are_several) for rate in found.rates]
     claims += [pair_agreement(pair) for pair in found.agreement]
     if found.alpha is not None:
         claims.append(panel_agreement(found.alpha))
     return claims
 
 
-def judged_share(rate: CorrectedRate, *, with_definition: bool = False) -> JudgedShare:
+def judged_share(rate: CorrectedRate, *, is_one_of_definitions: bool = False) -> JudgedShare:
     """Take whose share of a film it is, with its interval.
 
     Parameters
     ----------
     rate : CorrectedRate
-    with_definition : bool
-        Whether to name the definition that they judged under.
+    is_one_of_definitions : bool
+        Whether the film was judged under several definitions, so that a sentence must name this one.
     """
-    doubtful = rate.is_of_panel and any(may_be_chance(pair) for pair in rate.agreement)
+    agreement = tuple(pair_agreement(pair) for pair in rate.agreement)
+    conditions = [BLIND]
+    if rate.is_census:
+        conditions.append(ALL_JUDGED)
+    if is_one_of_definitions:
+        conditions.append(SEVERAL_DEFINITIONS)
+    if rate.is_of_panel:
+        conditions += [doubt for doubt in DOUBTS if any(pair.has(doubt) for pair in agreement)]
     return JudgedShare(
         who=tuple(rate.annotators),
         what="share",
-        time=CONTENT,
+        time=ClaimTime("content", rate.content_s),
         number=rate.value,
-        interval=Bounds(rate.low, rate.high, rate.level),
-        conditions=(BLIND, AGREE_BY_CHANCE) if doubtful else (BLIND,),
+        interval=None if rate.is_census else Bounds(rate.low, rate.high, rate.level),
+        conditions=tuple(conditions),
         model=rate.model,
         n=rate.n,
         n_windows=rate.n_rows,
         positives=tuple(rate.positives),
         worth=rate.worth,
         expected=rate.expected,
-        definition=rate.definition if with_definition else "",
+        definition=rate.definition,
+        agreement=agreement,
     )
 
 
-def may_be_chance(pair: JudgesAgreement) -> bool:
-    """Whether two judges may agree no better than chance: their kappa is undefined, or may be 0."""
-    return pair.low is None or pair.low <= 0
+def _doubts(pair: JudgesAgreement) -> tuple[str, ...]:
+    """Tell what makes the agreement of two judges doubtful: kappa is undefined, below 0, or may be 0."""
+    if pair.kappa is None:
+        return (UNDEFINED,)
+    if pair.high is not None and pair.high < 0:
+        return (AGREE_LESS,)
+    if pair.low is None or pair.low <= 0:
+        return (AGREE_BY_CHANCE,)
+    return ()
 
 
 def pair_agreement(pair: JudgesAgreement) -> PairKappa:
     """Take how far two judges agree."""
-    conditions = [AGREE_BY_CHANCE] if may_be_chance(pair) else []
-    if pair.kappa is None:
-        conditions.append(UNDEFINED)
     is_known = pair.low is not None and pair.high is not None
     return PairKappa(
         who=tuple(pair.annotators),
@@ -97,7 +114,7 @@ def pair_agreement(pair: JudgesAgreement) -> PairKappa:
         time=CONTENT,
         number=pair.kappa,
         interval=Bounds(pair.low or 0.0, pair.high or 0.0, LEVEL) if is_known else None,
-        conditions=tuple(conditions),
+        conditions=_doubts(pair),
         n=pair.n,
         alike=pair.alike,
     )
@@ -126,6 +143,7 @@ def panel_agreement(alpha: "JudgesAlpha") -> PanelAgreement:
         what="alpha",
         time=CONTENT,
         number=alpha.value,
+        conditions=(NO_INTERVAL,),
         n_judges=alpha.n_judges,
         n_windows=alpha.n_windows,
     )

@@ -6,6 +6,7 @@ from typing import Any, Final
 from obygaze_features.arguments import checked
 from obygaze_film.claims.kinds import (
     AGREE_BY_CHANCE,
+    AGREE_LESS,
     AGREED,
     ALL_UNLIKE,
     BELOW_THRESHOLD,
@@ -15,9 +16,12 @@ from obygaze_film.claims.kinds import (
     LITTLE_JUDGED,
     NEAR_CHANCE,
     NO_SKILL,
+    SEVERAL_DEFINITIONS,
     TRAINED_ON,
     UNCALIBRATED,
+    UNDEFINED,
     UNTESTED,
+    AtUsual,
     ClaimTime,
     ConceptFound,
     ConceptReason,
@@ -45,9 +49,8 @@ from obygaze_film.claims.kinds import (
     StagingMean,
     TimelineAgreement,
     Title,
-    WithoutConcept,
 )
-from obygaze_film.claims.words import Words, clock
+from obygaze_film.claims.words import Words, clock, whole_seconds
 from obygaze_film.film_time import SLACK_S
 
 MOST_NAMES: Final = 3
@@ -63,6 +66,16 @@ NO_SHARE: Final = {
     TRAINED_ON: "no_rate_trained",
 }
 """Condition of a share that is refused -> the text that says why."""
+
+PANEL_DOUBTS: Final = {
+    AGREE_LESS: "rate_less",
+    AGREE_BY_CHANCE: "rate_chance",
+    UNDEFINED: "rate_undefined",
+}
+"""Condition of a panel's share -> the text that says how its judges agree."""
+
+PAIR_DOUBTS: Final = {AGREE_LESS: "pair_less", AGREE_BY_CHANCE: "pair_chance", UNDEFINED: "pair_undefined"}
+"""Condition of two judges' kappa -> the text beside it."""
 
 NO_NUMBER: Final = "–"
 
@@ -112,13 +125,6 @@ def number_ends(claim: FilmClaim, words: Words) -> str:
     return "" if claim.interval is None else words.numbers(claim.interval, "–")
 
 
-def count_ends(claim: FilmClaim) -> str:
-    """Write the interval of a count; empty without one."""
-    if claim.interval is None:
-        return ""
-    return f"{round(claim.interval.low)}–{round(claim.interval.high)}"
-
-
 # --- of models
 # ---------------------------------------------------------------------------
 def title_sentence(claim: Title, words: Words) -> str:
@@ -156,23 +162,30 @@ def evidence_note(claim: ModelEvidence, words: Words) -> str:
 def judged_sentence(claim: JudgedTime, words: Words) -> str:
     """Say how the film's time is parted."""
     whole_s = claim.judged_s + claim.unlike_s + claim.nothing_s or 1.0
+    judged, unlike, nothing = words.durations(claim.judged_s, claim.unlike_s, claim.nothing_s)
     return words.say(
         "time_parts",
-        judged=words.duration(claim.judged_s),
+        judged=judged,
         judged_share=words.share(claim.judged_s / whole_s),
-        unlike=words.duration(claim.unlike_s),
+        unlike=unlike,
         unlike_share=words.share(claim.unlike_s / whole_s),
-        nothing=words.duration(claim.nothing_s),
+        nothing=nothing,
         nothing_share=words.share(claim.nothing_s / whole_s),
     )
 
 
 def unjudged_sentence(claim: JudgedTime, words: Words) -> str:
-    """Say how much of the film cannot be judged; empty if nothing."""
-    if not claim.unlike_s:
-        return ""
-    share = claim.unlike_s / (claim.judged_s + claim.unlike_s + claim.nothing_s)
-    return words.say("sure_unjudged", time=words.duration(claim.unlike_s), share=words.share(share))
+    """Say how much of the film cannot be judged, and how much is black or credits; empty if nothing."""
+    whole_s = claim.judged_s + claim.unlike_s + claim.nothing_s or 1.0
+    unlike, nothing = words.durations(claim.unlike_s, claim.nothing_s)
+    parts = []
+    if claim.unlike_s:
+        share = words.share(claim.unlike_s / whole_s)
+        parts.append(words.say("sure_unjudged", time=unlike, share=share))
+    if claim.nothing_s:
+        share = words.share(claim.nothing_s / whole_s)
+        parts.append(words.say("sure_nothing", time=nothing, share=share))
+    return " ".join(parts)
 
 
 def unlike_caveat(claim: JudgedTime, words: Words) -> str:
@@ -187,32 +200,42 @@ def marked_sentence(claim: MarkedPassages, words: Words) -> str:
     Of a film of which it can judge little that is said first. The concepts are those seen, and speaking for
     it, in at least half of the passages' time.
     """
-    before = _of_the_judged(claim.judged, words)
+    judged, marked, nothing = words.durations(claim.judged.judged_s, claim.marked_s, claim.judged.nothing_s)
+    before = _of_the_judged(claim, judged, nothing, words)
     means = words.say("meaning" if claim.is_meaning else "quoted", text=claim.what)
     if not claim.number:
         return words.say("sentence_none", before=before, means=means)
     mostly = ""
     if claim.concepts:
         names = [_frequent_concept(concept, words) for concept in claim.concepts[:MOST_NAMES]]
+        n_more = len(claim.concepts) - len(names)
+        if n_more:
+            names.append(words.say("more_concepts", n=n_more))
         mostly = words.say("mostly", names=words.listed(names))
     return words.say(
         "sentence" if claim.number > 1 else "sentence_one",
         before=before,
         n=round(claim.number),
-        time=words.duration(claim.marked_s),
+        time=marked,
         means=means,
         mostly=mostly,
     )
 
 
-def _of_the_judged(claim: JudgedTime, words: Words) -> str:
-    """Begin a sentence with the part of a film that a model can judge."""
-    judged = words.duration(claim.judged_s)
-    share = words.share(claim.number or 0.0)
-    if claim.has(LITTLE_JUDGED):
-        limits = words.say("sentence_little", judged=judged, share=share)
+def _of_the_judged(claim: MarkedPassages, judged: str, nothing: str, words: Words) -> str:
+    """Begin a sentence with the part of a film that a model can judge, and what has no content."""
+    model = words["the_model"]
+    if claim.is_one_of_several:
+        model = words.say("the_model_named", name=claim.who[0])
+    known = {"model": model, "begins": model[:1].upper() + model[1:], "judged": judged}
+    known["share"] = words.share(claim.judged.number or 0.0)
+    known["rest"] = ""
+    if claim.judged.nothing_s >= SLACK_S:
+        known["rest"] = words.say("sentence_rest", nothing=nothing)
+    if claim.judged.has(LITTLE_JUDGED):
+        limits = words.say("sentence_little", **known)
         return f"{limits} {words['sentence_of_these']}"
-    return words.say("sentence_all" if claim.is_whole else "sentence_of", judged=judged, share=share)
+    return words.say("sentence_all" if claim.judged.is_whole else "sentence_of", **known)
 
 
 def _frequent_concept(concept: FrequentConcept, words: Words) -> str:
@@ -222,11 +245,8 @@ def _frequent_concept(concept: FrequentConcept, words: Words) -> str:
 
 
 def marked_note(claim: MarkedPassages, words: Words) -> str:
-    """Say how many passages there were at the edges of their bands."""
-    if claim.interval is None:
-        return ""
-    low, high = round(claim.interval.low), round(claim.interval.high)
-    return words.say("segments_note", low=low, high=high, n=claim.n_listed)
+    """Say how many passages the edges of the band give, and how many places are listed."""
+    return words.say("segments_note", low=claim.at_low_edge, high=claim.at_high_edge, n=claim.n_listed)
 
 
 def marked_count(claim: MarkedPassages, words: Words) -> str:
@@ -258,11 +278,15 @@ def passage_p(claim: Passage, words: Words) -> str:
 
 
 def passage_length(claim: Passage, words: Words) -> str:
-    """Write how long a passage is, and how much of it is judged where it goes on over what is not."""
-    length = words.duration(claim.time.seconds or 0.0)
+    """Write how long a passage is, and how much of it is judged where it goes on over what is not.
+
+    The length is that of the ends as they are written beside it.
+    """
+    written_s = float(whole_seconds(claim.time.end_s or 0.0) - whole_seconds(claim.time.start_s or 0.0))
     if claim.judged_s is None or (claim.time.seconds or 0.0) - claim.judged_s < SLACK_S:
-        return length
-    return words.say("length_judged", length=length, judged=words.duration(claim.judged_s))
+        return words.duration(written_s)
+    length, judged = words.durations(written_s, claim.judged_s)
+    return words.say("length_judged", length=length, judged=judged)
 
 
 def passage_value(claim: Passage, words: Words, least: str = "hundredth") -> str:
@@ -296,9 +320,9 @@ def passage_label(claim: Passage, words: Words) -> str:
     return "; ".join(parts)
 
 
-def citation_sentence(claim: Passage, model: str, words: Words) -> str:
-    """Cite the probability of a span by a model, with its band."""
-    return words.say("cited", p=passage_p(claim, words), model=model)
+def citation_sentence(claim: Passage, positive: str, model: str, words: Words) -> str:
+    """Cite the probability of a level (`positive`, with its meaning) in a span by a model, with its band."""
+    return words.say("cited", positive=positive, p=passage_p(claim, words), model=model)
 
 
 def moved_sentence(claim: Moved, words: Words) -> str:
@@ -307,8 +331,8 @@ def moved_sentence(claim: Moved, words: Words) -> str:
     return f"{span_ends(claim.time)}: {before} → {after}"
 
 
-def without_sentence(claim: WithoutConcept, words: Words) -> str:
-    """Say what a span's probability is, and what it were without a concept."""
+def at_usual_sentence(claim: AtUsual, words: Words) -> str:
+    """Say what a span's probability is, and what it were with a concept at its usual value."""
     numbers = [words.probability(p, "short_hundredth") for p in (claim.before, claim.number or 0.0)]
     return " → ".join(numbers)
 
@@ -384,7 +408,7 @@ def reason_phrase(claim: ConceptReason, words: Words) -> str:
     """Write a reason: more or less than usual of a concept, with its probability beside the usual one."""
     amount = claim.what
     if claim.amount:
-        amount = words.say(f"why_{claim.amount}", concept=claim.what)
+        amount = words.say(f"why_{claim.amount}", concept=words.of(claim.what))
     notes = []
     if claim.usual_p is not None:
         p, usual = words.probability(claim.p), words.probability(claim.usual_p)
@@ -460,6 +484,8 @@ def error_sentence(claim: ExpectedShare, words: Words) -> str:
 def experts_sentence(claim: Experts, words: Words) -> str:
     """Say how far two experts agree on whole films: second by second, and on a film's share."""
     kappa, rank = words.number(claim.number or 0.0), words.number(claim.rank)
+    if claim.rank_interval is not None:
+        rank = f"{rank} [{words.numbers(claim.rank_interval)}]"
     return words.say("human", corpus=claim.who[0], kappa=kappa, rank=rank)
 
 
@@ -485,8 +511,9 @@ def judged_share_sentence(claim: JudgedShare, words: Words) -> str:
     Of a panel whose judges may agree no better than chance that is said too.
     """
     interval = claim.interval
+    who = "panel" if claim.is_of_panel else "judge"
     text = words.say(
-        "rate_panel" if claim.is_of_panel else "rate_judge",
+        f"rate_{who}" if interval else f"rate_{who}_all",
         who=words.listed([words.judge(name) for name in claim.who]),
         share=words.share(claim.number or 0.0),
         ends=words.shares(interval) if interval else "",
@@ -495,34 +522,53 @@ def judged_share_sentence(claim: JudgedShare, words: Words) -> str:
         n=claim.n,
         all=claim.n_windows,
     )
-    if claim.has(AGREE_BY_CHANCE):
-        text = f"{text}; {words['rate_chance']}"
-    return text
+    doubts = [words[text_of] for doubt, text_of in PANEL_DOUBTS.items() if claim.has(doubt)]
+    return "; ".join([text, *doubts])
 
 
 def judged_share_line(claim: JudgedShare, words: Words) -> str:
     """Say whose share it is, what a model's probabilities were worth to it, and what it alone expected."""
     parts = [judged_share_sentence(claim, words)]
-    if claim.worth is not None and claim.worth > claim.n:
+    if claim.interval is not None and claim.worth is not None and claim.worth > claim.n:
         parts.append(words.say("rate_worth", model=claim.model, worth=round(claim.worth)))
     if claim.expected is not None:
         share = words.share(claim.expected)
         parts.append(words.say("rate_expected", model=claim.model, share=share))
     line = "; ".join(parts)
-    if claim.definition:
+    if claim.has(SEVERAL_DEFINITIONS):
         return words.say("rate_under", definition=claim.definition[:12], rate=line)
     return line
 
 
-def judged_share_note(claim: JudgedShare, words: Words) -> str:
-    """Say whose judgements corrected a share, what the model alone expected, and what it was worth."""
-    level = words.share(claim.interval.level) if claim.interval else ""
-    expected = "–" if claim.expected is None else words.share(claim.expected)
+def judged_share_note(claim: JudgedShare, others: Sequence[JudgedShare], words: Words) -> str:
+    """Say whose judgements a share is of, how far they agree, what a model was worth, and what others say.
+
+    Parameters
+    ----------
+    claim : JudgedShare
+    others : sequence of JudgedShare
+        The film's other shares, as each judge's own beside a panel's.
+    words : Words
+    """
     annotators = words.listed([words.judge(name) for name in claim.who])
-    note = words.say("corrected_note", level=level, annotators=annotators, expected=expected)
-    if claim.worth is not None and claim.worth > claim.n:
-        note = f"{note} {words.say('worth', worth=round(claim.worth))}"
-    return note
+    parts = [words.say("judged_by", annotators=annotators)]
+    if claim.interval is None:
+        parts.append(words["judged_all"])
+    else:
+        parts.append(words.say("interval_of", level=words.share(claim.interval.level)))
+        if claim.worth is not None and claim.worth > claim.n:
+            parts.append(words.say("worth", worth=round(claim.worth)))
+    if claim.expected is not None:
+        parts.append(words.say("alone_expected", expected=words.share(claim.expected)))
+    parts += [pair_sentence(pair, words) for pair in claim.agreement[:MOST_NAMES]]
+    for doubt, text_of in PANEL_DOUBTS.items():
+        if claim.has(doubt):
+            text = words[text_of]
+            parts.append(f"{text[:1].upper()}{text[1:]}.")
+    parts += [f"{judged_share_sentence(other, words)}." for other in others[:MOST_NAMES]]
+    if len(others) > MOST_NAMES:
+        parts.append(words.say("other_judges", n=len(others) - MOST_NAMES))
+    return " ".join(parts)
 
 
 def so_far_sentence(claim: ShareSoFar, words: Words) -> str:
@@ -546,8 +592,9 @@ def pair_sentence(claim: PairKappa, words: Words) -> str:
     kappa = words["undefined"] if claim.number is None else words.number(claim.number)
     if claim.interval is not None:
         kappa += f" [{words.numbers(claim.interval)}]"
-    if claim.has(AGREE_BY_CHANCE):
-        kappa = f"{kappa} ({words['pair_chance']})"
+    for doubt, text_of in PAIR_DOUBTS.items():
+        if claim.has(doubt):
+            kappa = f"{kappa} ({words[text_of]})"
     who = words.listed([words.judge(name) for name in claim.who])
     share = words.share(claim.alike / claim.n)
     return words.say("pair", who=who, alike=claim.alike, n=claim.n, share=share, kappa=kappa)
@@ -626,7 +673,8 @@ def points_value(claim: GroupChange, words: Words) -> str:
 def film_share_value(claim: JudgedShare | ExpectedShare, words: Words) -> str:
     """Write the share of one film among others, with its interval where people judged it."""
     share = share_value(claim, words)
-    return f"{share} [{share_ends(claim, words)}]" if isinstance(claim, JudgedShare) else share
+    is_judged = isinstance(claim, JudgedShare) and claim.interval is not None
+    return f"{share} [{share_ends(claim, words)}]" if is_judged else share
 
 
 def film_share_note(claim: JudgedShare | ExpectedShare, words: Words) -> str:
@@ -705,7 +753,7 @@ SENTENCES: Final[Mapping[type[FilmClaim], Callable[[Any, Words], str]]] = {
     OtherWindows: windows_sentence,
     ConceptFound: concept_sentence,
     StagingMean: staging_sentence,
-    WithoutConcept: without_sentence,
+    AtUsual: at_usual_sentence,
     Experts: experts_sentence,
     PairKappa: pair_sentence,
     ManyPairs: pairs_sentence,

@@ -2,7 +2,9 @@
 
 import math
 import tomllib
+import unicodedata
 from collections.abc import Sequence
+from decimal import ROUND_HALF_UP, Decimal
 from functools import cache
 from typing import Any, Final
 
@@ -15,6 +17,9 @@ LANGUAGES: Final = ("en", "fr")
 
 SHORT_S: Final = 600.0
 """Below it a length of time is written in seconds."""
+
+VOWELS: Final = frozenset("aeiouyhœæ")
+"""First letters of names, without accents, before which French elides."""
 
 LEAST_P: Final = 0.005
 """A probability below it rounds to 0, and is not written so."""
@@ -45,7 +50,7 @@ class Words:
     >>> from obygaze_film.claims import Words
     >>> words = Words("en")
     >>> words.share(0.165), words.share(0.001), words.share(0.999), words.duration(119.0)
-    ('16%', '<1%', '>99%', '119 s')
+    ('17%', '<1%', '>99%', '119 s')
     """
 
     def __init__(self, language: str) -> None:
@@ -78,12 +83,12 @@ class Words:
     # -----------------------------------------------------------------------
     def number(self, value: float, digits: int = 2) -> str:
         """Write a number with two decimals."""
-        return f"{value:.{digits}f}".replace(".", self._texts["decimal"])
+        return rounded(value, digits).replace(".", self._texts["decimal"])
 
     def signed(self, value: float) -> str:
         """Write a number with its sign (a true minus); a number that rounds to 0 has no sign."""
         text = self.number(abs(value))
-        if float(f"{value:.2f}") == 0:
+        if float(rounded(value, 2)) == 0:
             return text
         return f"−{text}" if value < 0 else f"+{text}"
 
@@ -109,7 +114,7 @@ class Words:
         """Write a share as a whole percentage, NaN as a dash; only 0 is written as 0, and only 1 as all."""
         if math.isnan(value):
             return "–"
-        text = f"{100 * value:.0f}"
+        text = rounded(100 * value)
         if text == "0" and value > 0:
             text = "<1"
         elif text == "100" and value < 1:
@@ -118,7 +123,7 @@ class Words:
 
     def apart(self, value: float) -> str:
         """Write how far two shares are apart, in points of percent."""
-        return self.say("points_apart", n=f"{100 * value:.0f}")
+        return self.say("points_apart", n=rounded(100 * value))
 
     def shares(self, interval: Bounds, between: str = "") -> str:
         """Write the ends of an interval of shares, with the language's sign between them or another."""
@@ -148,10 +153,22 @@ class Words:
         return f"{written[0]} [{written[1]}{self['between']}{written[2]}]"
 
     def duration(self, seconds: float) -> str:
-        """Write a length of time in whole minutes, or in seconds."""
-        if seconds < SHORT_S:
-            return self._texts["seconds"].format(round(seconds))
-        return self.say("minutes_of", n=round(seconds / 60))
+        """Write a length of time in minutes, or in whole seconds."""
+        return self.durations(seconds)[0]
+
+    def durations(self, *seconds: float) -> list[str]:
+        """Write the lengths of time of one sentence in one unit, that of the longest.
+
+        Minutes below ten have a decimal.
+        """
+        if max(seconds) < SHORT_S:
+            return [self._texts["seconds"].format(rounded(length)) for length in seconds]
+        lengths = []
+        for length in seconds:
+            minutes = length / 60
+            digits = 1 if 0 < length < SHORT_S else 0
+            lengths.append(self.say("minutes_of", n=self.number(minutes, digits)))
+        return lengths
 
     def seconds(self, value: float) -> str:
         """Write seconds, with decimals only if needed."""
@@ -165,6 +182,11 @@ class Words:
             return names[0]
         return f"{', '.join(names[:-1])} {self._texts['and']} {names[-1]}"
 
+    def of(self, name: str) -> str:
+        """Write a name after "more" or "less": French has "de", which is "d’" before a vowel."""
+        first = unicodedata.normalize("NFD", name)[:1].casefold()
+        return self.say("of_vowel" if first in VOWELS else "of_other", name=name)
+
     def flags(self, cell: str) -> str:
         """Name the flags of a cell."""
         return ", ".join(self[f"flag_{flag}"] for flag in cell.split(";") if flag in FLAGS)
@@ -174,7 +196,28 @@ class Words:
         return name or self["no_name"]
 
 
+def rounded(value: float, digits: int = 0) -> str:
+    """Round a number as it is written, a half away from zero: .425 is 43 %, beside .424 and .426.
+
+    Examples
+    --------
+    >>> from obygaze_film.claims.words import rounded
+    >>> rounded(42.5), rounded(0.125, 2), rounded(-0.125, 2)
+    ('43', '0.13', '-0.13')
+    """
+    if not math.isfinite(value):
+        return str(value)
+    # Twelve digits are those that a number has; what comes after is of its binary form (100 * 0.285).
+    exact = Decimal(f"{value:.12g}")
+    return f"{exact.quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP):f}"
+
+
+def whole_seconds(seconds: float) -> int:
+    """Round a time to the second that is written; a half is rounded up."""
+    return int(seconds + 0.5 + 1e-6)
+
+
 def clock(seconds: float) -> str:
-    """Write a time as h:mm:ss."""
-    whole = int(seconds + 1e-6)
+    """Write a time as h:mm:ss, rounded."""
+    whole = whole_seconds(seconds)
     return f"{whole // 3600}:{whole // 60 % 60:02d}:{whole % 60:02d}"

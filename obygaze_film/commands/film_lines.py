@@ -24,7 +24,7 @@ def first_lines(film: "Timeline", words: Words) -> list[str]:
     """Write a film's title, and which passages its first model marks."""
     lines = [phrases.title_sentence(film_title(film.record), words)]
     model = film.model()
-    marked = marked_passages(model, film.segments(model.key), judged_time(model, film.time(model.key)))
+    marked = marked_passages(film, model, film.segments(model.key))
     if marked is not None:
         lines.append(phrases.marked_sentence(marked, words))
     return lines
@@ -62,8 +62,8 @@ def _lines_of_model(film: "Timeline", model: "ModelRecord", words: Words) -> lis
     judged = judged_time(model, film.time(model.key))
     expected = phrases.expected_sentence(expected_share(model, film.rows(model.key)), words)
     line = f"  {model.key} ({model.task}): {expected.removesuffix('.')}"
-    if model.threshold_p is not None and judged.judged_s:
-        count = counted_passages(model, film.segments(model.key), judged)
+    count = counted_passages(film, model, film.segments(model.key))
+    if count is not None:
         line = f"{line}; {phrases.marked_count(count, words)}"
     lines = [line]
     windows = other_windows(model, film.record.windows)

@@ -26,7 +26,7 @@ Labels = Annotated[
         metavar="MANIFEST",
     ),
 ]
-Language = Annotated[Literal["en", "fr"], option("Language of the page.")]
+Language = Annotated[Literal["en", "fr"], option("Language of the page; the terminal's is English.")]
 Html = Annotated[
     Path | None,
     option("Also write the results as a page: one HTML file that loads nothing from elsewhere.", type=MADE),

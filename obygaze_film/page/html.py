@@ -9,7 +9,6 @@ from obygaze_features.arguments import checked
 from obygaze_features.io import local_path, refuse_existing, write_whole
 from obygaze_film.claims import phrases
 from obygaze_film.claims.words import Words, clock
-from obygaze_film.judged_rate import main_rate
 from obygaze_film.page import charts
 from obygaze_film.page.view import FilmView
 from obygaze_film.schema import CorrectedRate
@@ -56,13 +55,9 @@ def film_page(
         Rates corrected by judgements (`read_rates`), by movie.
     """
     words = Words(language)
-    corrected = {}
-    for movie, own in (rates or {}).items():
-        for model in {rate.model for rate in own}:
-            corrected[movie, model] = main_rate([rate for rate in own if rate.model == model])
     ordered = sorted(films, key=lambda film: (film.record.year or 9999, film.record.title, film.movie))
     views = [
-        FilmView(film, f"f{number}", words, top=top, corrected=corrected.get((film.movie, film.model().key)))
+        FilmView(film, f"f{number}", words, top=top, rates=(rates or {}).get(film.movie, ()))
         for number, film in enumerate(ordered, start=1)
     ]
     models = {model.sha256 or model.key: model for film in ordered for model in film.record.models}

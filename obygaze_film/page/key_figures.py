@@ -25,10 +25,10 @@ def key_figures(view: "FilmView") -> list[KeyFigure]:
     return [_share(view), _passages(view), _auc(view)]
 
 
-def _bar(claim: FilmClaim, scale: float = 1.0) -> dict[str, str] | None:
+def _bar(claim: FilmClaim) -> dict[str, str] | None:
     if claim.number is None or claim.interval is None:
         return None
-    return charts.bar(claim.number, claim.interval.low, claim.interval.high, scale)
+    return charts.bar(claim.number, claim.interval.low, claim.interval.high)
 
 
 def _share(view: "FilmView") -> KeyFigure:
@@ -36,7 +36,7 @@ def _share(view: "FilmView") -> KeyFigure:
     words, judged, expected = view.words, view.judged_share, view.expected
     if judged is not None:
         what = words.say("corrected", positive=view.positive, n=judged.n)
-        note = phrases.judged_share_note(judged, words)
+        note = phrases.judged_share_note(judged, view.other_shares, words)
         return KeyFigure(
             phrases.share_value(judged, words), phrases.share_ends(judged, words), _bar(judged), what, note
         )
@@ -55,9 +55,17 @@ def _passages(view: "FilmView") -> KeyFigure:
         has_threshold = view.model.calibration is not None and view.model.threshold_p is not None
         why = words["export_no_p"] if has_threshold else words["uncalibrated"]
         return KeyFigure("–", "", None, what, why)
-    value = str(round(marked.number or 0))
-    bar = _bar(marked, max(marked.n_listed, 1))
-    return KeyFigure(value, phrases.count_ends(marked), bar, what, phrases.marked_note(marked, words))
+    return KeyFigure(str(round(marked.number or 0)), "", None, what, phrases.marked_note(marked, words))
+
+
+def _ranked(view: "FilmView") -> str:
+    """Say which scenes the AUC sets apart: those of the levels that the model was tested on."""
+    words, model = view.words, view.model
+    tested = model.calibration.clips if model.calibration is not None else {}
+    others = [level for level in tested if level not in model.positive]
+    if not others:
+        return words["within_auc"]
+    return words.say("within_auc_levels", positive=view.positive, others=" / ".join(others))
 
 
 def _auc(view: "FilmView") -> KeyFigure:
@@ -67,6 +75,6 @@ def _auc(view: "FilmView") -> KeyFigure:
         phrases.number_value(shown, words),
         phrases.number_ends(shown, words),
         _bar(shown),
-        words["within_auc"],
+        _ranked(view),
         phrases.evidence_note(shown, words),
     )

@@ -1,5 +1,6 @@
 """Convert a scored film to the content of its page: texts, paths, and the numbers of the script."""
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -14,16 +15,17 @@ from obygaze_film.claims.kinds import JudgedShare, MarkedPassages, Moved
 from obygaze_film.claims.of_judgements import judged_share
 from obygaze_film.claims.words import Words
 from obygaze_film.film_time import NOTHING, UNLIKE, parts_of
+from obygaze_film.judged_rate import main_rate
 from obygaze_film.page import charts
 from obygaze_film.page.cards import cards
 from obygaze_film.page.key_figures import KeyFigure, key_figures
 from obygaze_film.schema import (
     FLAGS,
     FORMER,
+    NO_CONTENT,
     ConceptRecord,
     CorrectedRate,
     ModelRecord,
-    has_flag,
     runs,
 )
 from obygaze_models.report import json_data
@@ -104,8 +106,8 @@ class FilmView:
     words : Words
     top : int
         Minimum number of segments to list.
-    corrected : CorrectedRate or None
-        The rate of the model shown, corrected by blind judgements.
+    rates : sequence of CorrectedRate
+        The film's rates by blind judgements; those of the model shown count.
     """
 
     def __init__(
@@ -115,7 +117,7 @@ class FilmView:
         words: Words,
         *,
         top: int,
-        corrected: CorrectedRate | None = None,
+        rates: Sequence[CorrectedRate] = (),
     ) -> None:
         self.film, self.words, self.anchor = film, words, anchor
         self.model = film.model()
@@ -129,11 +131,14 @@ class FilmView:
         self.time = film.time(self.model.key)
         # What is claimed of the film.
         self.judged = of_film.judged_time(self.model, self.time)
-        self.marked = of_film.marked_passages(self.model, self.segments, self.judged)
+        self.marked = of_film.marked_passages(film, self.model, self.segments)
         self.model_evidence = of_film.model_evidence(self.model)
         self.expected = of_film.expected_share(self.model, self.rows)
         self.experts = of_film.corpus_experts(film.record.human)
-        self.judged_share: JudgedShare | None = None if corrected is None else judged_share(corrected)
+        own = [rate for rate in rates if rate.model == self.model.key]
+        main = main_rate(own) if own else None
+        self.judged_share: JudgedShare | None = None if main is None else judged_share(main)
+        self.other_shares = [judged_share(rate) for rate in own if rate is not main]
 
     # --- sentences
     # -----------------------------------------------------------------------
@@ -159,8 +164,7 @@ class FilmView:
         if self.experts is not None:
             facts.append(phrases.experts_note(self.experts, self.words))
         facts.append(phrases.unjudged_sentence(self.judged, self.words))
-        told = [fact for fact in facts if fact]
-        return " ".join([*told, self.words["sure_reasons"]]) if told else ""
+        return " ".join(fact for fact in facts if fact)
 
     @property
     def warnings(self) -> list[str]:
@@ -193,10 +197,7 @@ class FilmView:
     @property
     def marked_count(self) -> MarkedPassages | None:
         """The number of passages, of a model that was trained on the film too; None without a probability."""
-        has_p = self.model.calibration is not None and self.judged.judged_s > 0
-        if self.model.threshold_p is None or not has_p:
-            return None
-        return of_film.counted_passages(self.model, self.segments, self.judged)
+        return of_film.counted_passages(self.film, self.model, self.segments)
 
     @cached_property
     def positive(self) -> str:
@@ -343,7 +344,8 @@ class FilmView:
         minutes = []
         for begin, own, row in zip(begins.tolist(), overlap, means.tolist(), strict=True):
             there = self.rows[own > 0]
-            flags = [flag for flag in FLAGS if has_flag(there, flag).any()]
+            told = ";".join(_told(flags) for flags in there["flags"]).split(";")
+            flags = [flag for flag in FLAGS if flag in told]
             p, p_low, p_high, *concepts = row
             minutes.append(Minute(begin, p, p_low, p_high, concepts, ";".join(flags)))
         return minutes
@@ -365,11 +367,19 @@ class FilmView:
             "m": [int(np.ceil(100 * shown.concept.threshold_p + 0.5)) for shown in self.concepts],
             "g": sum(shown.concept.is_found for shown in self.concepts),
             "f": [number_of[flags] for flags in self.rows["flags"]],
-            "fl": [self.words.flags(flags) for flags in kinds],
+            "fl": [self.words.flags(_told(flags)) for flags in kinds],
             "s": self.segments[["start_s", "end_s"]].to_numpy(dtype=np.float64).tolist(),
             "k": charts.TICKS_S,
         }
         return json_data(numbers)
+
+
+def _told(flags: str) -> str:
+    """Keep the flags of a row that are told: black or credits are unlike all content."""
+    every = flags.split(";")
+    if not set(every) & set(NO_CONTENT):
+        return flags
+    return ";".join(flag for flag in every if flag not in {"unlike", "missing"})
 
 
 def _model_strip(model: ModelRecord, rows: pd.DataFrame, words: Words) -> Strip:

@@ -11,15 +11,14 @@ from numpy.typing import NDArray
 import obygaze_features as of
 from obygaze_features.errors import ObygazeError
 from obygaze_film.claims import Words, phrases
-from obygaze_film.claims.kinds import BELOW_THRESHOLD, ClaimTime, Passage, WithoutConcept
-from obygaze_film.claims.of_film import passage, without_concept
+from obygaze_film.claims.kinds import BELOW_THRESHOLD, ClaimTime, Passage
+from obygaze_film.claims.of_film import at_usual, passage
 from obygaze_film.claims.words import clock
 from obygaze_film.page.cards import concept_bar, largest_contribution
 from obygaze_film.page.view import FilmView
 from obygaze_film.rows import windows_of
 from obygaze_film.schema import ModelRecord, flags_in, is_counted
 from obygaze_film.segments import means_of
-from obygaze_models.prediction import mean_probability
 
 if TYPE_CHECKING:
     from obygaze_film.workspace.pages import OpenFilm
@@ -94,16 +93,16 @@ def _seen(view: FilmView, rows: pd.DataFrame, weights: Floats, time: ClaimTime) 
     """Describe what the model sees in rows."""
     words, model = view.words, view.model
     claim = span_claim(view, rows, weights, time)
-    is_unknown = all(concept.absent is None for concept in model.concepts)
+    is_unknown = all(concept.usual is None for concept in model.concepts)
     largest = largest_contribution(claim.reasons)
     parts = []
     for reason in claim.reasons:
-        without = _without(model, reason.what, claim, rows, weights)
+        usual = at_usual(claim, reason)
         part = {
             **concept_bar(reason, largest, view),
             "p": phrases.reason_p_alone(reason, words),
             "seen": reason.is_present,
-            "without": "" if without is None else phrases.without_sentence(without, words),
+            "usual": "" if usual is None else phrases.at_usual_sentence(usual, words),
         }
         parts.append(part)
     return {
@@ -111,8 +110,8 @@ def _seen(view: FilmView, rows: pd.DataFrame, weights: Floats, time: ClaimTime) 
         "band": phrases.passage_band(claim, words, "–"),
         "reaches": not claim.has(BELOW_THRESHOLD),
         "sentence": phrases.reasons_sentence(claim.reasons, words),
-        "cited": phrases.citation_sentence(claim, model_name(model), words),
-        "note": words["desk_no_without"] if parts and model.by_concepts and is_unknown else "",
+        "cited": phrases.citation_sentence(claim, view.positive, model_name(model), words),
+        "note": words["desk_no_usual"] if parts and model.by_concepts and is_unknown else "",
         "parts": parts,
     }
 
@@ -120,22 +119,6 @@ def _seen(view: FilmView, rows: pd.DataFrame, weights: Floats, time: ClaimTime) 
 def model_name(model: ModelRecord) -> str:
     """Name a model in a citation: its title and its file's digest."""
     return f"{model.title} {model.sha256[:12] or model.key}"
-
-
-def _without(
-    model: ModelRecord, concept: str, claim: Passage, rows: pd.DataFrame, weights: Floats
-) -> WithoutConcept | None:
-    """Claim how probable a span were with a concept at the 5th percentile: what `explain --set` computes.
-
-    None where that is not known.
-    """
-    absent = next((one.absent for one in model.concepts if one.name == concept), None)
-    if absent is None or model.calibration is None:
-        return None
-    logits = (rows["logit"] - rows[f"{concept}_contribution"] + absent).to_numpy(dtype=np.float64)
-    changed = mean_probability(np.array(model.calibration.draws), logits)
-    after = float(np.average(changed, weights=weights))
-    return without_concept(model, concept, claim.time, claim.number or 0.0, after)
 
 
 def _like(

@@ -1,6 +1,6 @@
 """Explain the decision about one clip, and show what would change it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any
@@ -78,6 +78,8 @@ class Explained:
         from which on it counts as seen (`Model.concept_thresholds`).
     seen : tuple of str
         The concepts that reach theirs.
+    near_chance : tuple of str
+        Concepts that films left out of training do not show to be found better than chance.
     changes : tuple of float
         Of the probability, what is due to each concept: less that with the concept at its usual value. None
         without calibration, or where the concept has no usual value.
@@ -109,6 +111,7 @@ class Explained:
     concept_p: tuple[float | None, ...] = ()
     concept_thresholds: tuple[float, ...] = ()
     seen: tuple[str, ...] = ()
+    near_chance: tuple[str, ...] = ()
     changes: tuple[float | None, ...] = ()
     ends: tuple[tuple[Decision, Decision], ...] = ()
     set_to: Mapping[str, float] = field(default_factory=dict)
@@ -174,6 +177,7 @@ def explain(model: Model, stores: Sequence[Store], clip_id: str, set_to: Mapping
         concept_p=tuple(concept_p),
         concept_thresholds=tuple(thresholds),
         seen=tuple(name for name, p, threshold in of_concepts if p is not None and p >= threshold),
+        near_chance=_near_chance(card, model.concepts),
         changes=_changes(model, explained.decision, parts),
         ends=tuple(zip(low, high, strict=True)),
         changed=changed,
@@ -233,8 +237,32 @@ def _changes(model: Model, decision: Decision, parts: Explanation | None) -> tup
     return tuple(changes)
 
 
+def _near_chance(card: Card, concepts: Sequence[str]) -> tuple[str, ...]:
+    """Name the concepts that films left out do not show to be found better than chance."""
+    found = {str(row.get("task")): row for row in card.metrics if "movie_chance" in row}
+    named = []
+    for concept in concepts:
+        row = found.get(f"concept:{concept}", {})
+        low, chance = row.get("movie_low"), row.get("movie_chance")
+        is_shown = low is not None and chance is not None and low > chance
+        if row.get("movie_mean") is not None and not is_shown:
+            named.append(concept)
+    return tuple(named)
+
+
+def _sides(card: Card) -> list[list[str]]:
+    """Name the levels of "negative" and "positive": those of the calibration, else the task's."""
+    sides = [list(side) for side in card.target["classes"]]
+    if len(sides) == 2:
+        clips = card.population["clips"] if card.population is not None else {}
+        negative = [level for level in clips if level not in sides[1]]
+        sides[0] = negative or sides[0]
+    return sides
+
+
 def _reasons(
     concepts: Sequence[tuple[Contribution, float | None, float | None]],
+    near_chance: Collection[str],
 ) -> dict[str, list[tuple[str, Contribution, float | None]]]:
     """Part concepts, the strongest first, into those for the positive class and those against it.
 
@@ -246,6 +274,8 @@ def _reasons(
         moved, least = (part.contribution, LEAST) if change is None else (change, LEAST_CHANGE)
         if abs(moved) >= least:
             name = f"{part.amount} {part.concept} than usual" if part.amount else part.concept
+            if part.concept in near_chance:
+                name += " [not shown to be found better than chance]"
             reasons["for it" if moved > 0 else "against it"].append((name, part, p))
     return reasons
 
@@ -257,7 +287,8 @@ def describe(explained: Explained, model: Model) -> str:
     concepts = list(zip(*columns, strict=True))
     strongest = sorted(concepts, key=lambda own: -abs(own[0].contribution))
     change_of = {part.concept: change for part, change in zip(contributions, explained.changes, strict=True)}
-    reasons = _reasons([(part, p, change_of[part.concept]) for part, p, *_ in strongest])
+    said = [(part, p, change_of[part.concept]) for part, p, *_ in strongest]
+    reasons = _reasons(said, explained.near_chance)
     rows = [
         (name, "absent" if value is None else f"{value:+.3f}" if value else "no weight")
         for name, value in explained.modalities.items()
@@ -265,7 +296,7 @@ def describe(explained: Explained, model: Model) -> str:
     values = {
         "it": explained,
         "task": model.card.target["name"],
-        "sides": model.card.target["classes"],
+        "sides": _sides(model.card),
         "largest": isinstance(model.estimator, LinearFusion) and model.estimator.largest,
         "labelled": None not in explained.concept_p,
         "reasons": reasons,

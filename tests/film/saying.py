@@ -1,7 +1,7 @@
 """What is said of a scored film, for tests that look for it."""
 
 from obygaze_film.claims import Words, group_claims
-from obygaze_film.claims.of_film import film_title, judged_time, marked_passages, model_evidence
+from obygaze_film.claims.of_film import film_title, marked_passages, model_evidence
 from obygaze_film.claims.phrases import evidence_sentence, groups_sentence, marked_sentence, title_sentence
 
 
@@ -13,7 +13,7 @@ def heading_of(film, language="en"):
 def first_sentence(film, key=None, language="en"):
     """Return what is said of a film first; empty where its model predicts nothing."""
     model = film.model(key)
-    marked = marked_passages(model, film.segments(model.key), judged_time(model, film.time(model.key)))
+    marked = marked_passages(film, model, film.segments(model.key))
     return "" if marked is None else marked_sentence(marked, Words(language))
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace as changed
 
@@ -24,7 +24,9 @@ from obygaze_film.claims import (
     phrases,
     rate_claims,
 )
-from obygaze_film.claims.kinds import AGREE_BY_CHANCE, NEAR_CHANCE
+from obygaze_film.claims.kinds import AGREE_BY_CHANCE, AGREE_LESS, ALL_JUDGED, NEAR_CHANCE, UNDEFINED
+from obygaze_film.claims.of_film import counted_passages
+from obygaze_film.claims.of_judgements import judged_share
 from obygaze_film.film_groups import FilmComparison
 from obygaze_film.judged_rate import FilmRates, kappa_interval
 from obygaze_film.schema import CorrectedRate, JudgesAgreement
@@ -219,26 +221,31 @@ def test_the_parts_of_the_time_add_up_and_the_first_sentence_has_their_numbers(f
     assert [claim.judged_s, claim.unlike_s, claim.nothing_s] == pytest.approx(parts, abs=1e-6)
     assert sum(parts) == pytest.approx(film.record.duration_s)
     line = phrases.sentence(claim, words)
-    for part in parts:
-        assert words.duration(part) in line
+    for part, length in zip(parts, words.durations(*parts), strict=True):
+        assert length in line
         assert words.share(part / sum(parts)) in line
     sentence = first_sentence(film, language=language)
     assert bool(sentence) == bool(is_judged.any())
     if not sentence:
         return
     reached = film.segments().query("reaches == 1")
-    expected = [words.duration(parts[0])]
-    if parts[1] + parts[2] >= 0.5:
-        expected.append(words.share(parts[0] / sum(parts)))
     marked_s = 0.0
     for row in reached.to_dict("records"):
         inside = is_judged & (rows["start_s"] >= row["start_s"]) & (rows["end_s"] <= row["end_s"])
         marked_s += seconds[inside].sum()
+    judged, marked, nothing = words.durations(parts[0], marked_s, parts[2])
+    expected = [judged]
+    if parts[1] + parts[2] >= 0.5:
+        expected.append(words.share(parts[0] / sum(parts)))
+    if parts[2] >= 0.5:
+        expected.append(nothing)
     if len(reached):
-        expected.append(words.duration(marked_s))
+        expected.append(marked)
     if len(reached) > 1:
         expected.append(str(len(reached)))
-    before = sentence.split(" : " if language == "fr" else ": ")[0]
+    (claim,) = [one for one in film_claims(film) if isinstance(one, kinds.MarkedPassages)]
+    mostly = sentence.index(words["mostly"].split("{")[0]) if claim.concepts else len(sentence)
+    before = sentence[:mostly]
     given = [one for text in expected for one in numbers_in(text, words)]
     assert sorted(numbers_in(before, words)) == sorted(given)
     assert (parts[1] > 0.2 * (parts[0] + parts[1])) == (words["sentence_of_these"] in sentence)
@@ -273,7 +280,7 @@ def test_each_reason_has_the_direction_and_the_numbers_of_the_raw_rows(film, lan
             elif abs(p - at_usual) > 0.0102:
                 side = "why_for" if p > at_usual else "why_against"
                 assert said.startswith(words.say(side, reasons="|").split("|")[0])
-                assert words.say(f"why_{reason.amount}", concept=reason.what) in said
+                assert words.say(f"why_{reason.amount}", concept=words.of(reason.what)) in said
                 assert reason.has(NEAR_CHANCE) == usual[reason.what].is_near_chance
                 assert (words["why_near_chance"] in said) == reason.has(NEAR_CHANCE)
 
@@ -303,7 +310,6 @@ def kappa_of(one, other):
 def test_what_is_said_of_judges_are_the_numbers_of_their_calls(calls, language):
     one, other = calls
     kappa = kappa_of(one, other)
-    assume(np.isnan(kappa) or kappa >= -0.25)
     interval = kappa_interval(one, other)
     known = [None if np.isnan(value) else value for value in (interval.mean, interval.low, interval.high)]
     pair = JudgesAgreement(["AB", "CD"], len(one), int((one == other).sum()), *known)
@@ -325,9 +331,84 @@ def test_what_is_said_of_judges_are_the_numbers_of_their_calls(calls, language):
         assert words["undefined"] in told
     else:
         assert words.number(kappa) in told
-    may_be_chance = np.isnan(kappa) or interval.low <= 0
-    assert share.has(AGREE_BY_CHANCE) == agreed.has(AGREE_BY_CHANCE) == may_be_chance
-    assert (words["rate_chance"] in line) == (words["pair_chance"] in told) == may_be_chance
+    doubts = {
+        UNDEFINED: np.isnan(kappa),
+        AGREE_LESS: interval.high < 0,
+        AGREE_BY_CHANCE: interval.low <= 0 <= interval.high,
+    }
+    for doubt, holds in doubts.items():
+        assert share.has(doubt) == agreed.has(doubt) == holds
+        assert (
+            (words[phrases.PANEL_DOUBTS[doubt]] in line)
+            == (words[phrases.PAIR_DOUBTS[doubt]] in told)
+            == holds
+        )
+    # The page's note carries the kappa too, and what it is worth.
+    note = phrases.judged_share_note(share, [], words)
+    assert told in note
+
+
+@settings(max_examples=20, deadline=None)
+@given(films())
+def test_the_edges_of_the_band_are_curves_that_are_counted_by_the_same_rule(film):
+    found = [one for one in film_claims(film) if isinstance(one, kinds.MarkedPassages)]
+    for claim in found:
+        assert claim.interval is None
+        counts = {"p": claim.number, "p_low": claim.at_low_edge, "p_high": claim.at_high_edge}
+        for curve, count in counts.items():
+            drawn = replace(film, table=film.table.assign(p=film.table[curve]))
+            assert (drawn.segments()["reaches"] == 1).sum() == count
+
+
+def test_concepts_of_one_effect_come_in_the_codebooks_order():
+    film = invented_film(n_rows=60, duration_s=600.0)
+    reached = film.segments().query("reaches == 1").iloc[:1]
+    names = [concept.name for concept in film.model().concepts][:3]
+    cells = {"concepts": ";".join(reversed(names)), "present": ";".join(names)}
+    cells |= {"concepts_p": "0.9;0.9;0.9", "usual_p": "0.2;0.2;0.2", "amounts": "more;more;more"}
+    cells |= {"contributions": "1;1;1", "changes": "0.2;0.1;0.2"}
+    claim = counted_passages(film, film.model(), reached.assign(**cells))
+    assert [concept.name for concept in claim.concepts] == [names[0], names[2], names[1]]
+
+
+def test_a_film_of_which_nothing_is_judged_has_no_count_of_passages():
+    film = invented_film(unlike=((0.0, 1.0),))
+    assert counted_passages(film, film.model(), film.segments()) is None
+    assert not [one for one in film_claims(film) if isinstance(one, kinds.MarkedPassages)]
+
+
+def test_of_several_models_a_sentence_names_the_one_that_marks():
+    film = invented_film(n_rows=60, duration_s=600.0)
+    model = film.model()
+    both = replace(film, record=changed(film.record, models=[model, changed(model, key="second")]))
+    for shown, is_named in ((film, False), (both, True)):
+        (claim,) = [one for one in film_claims(shown) if isinstance(one, kinds.MarkedPassages)]
+        assert claim.is_one_of_several == is_named
+        assert (model.key in phrases.sentence(claim, Words("en"))) == is_named
+
+
+def test_a_share_that_is_counted_over_all_windows_has_no_interval():
+    known = {
+        "model": "m",
+        "value": 0.24,
+        "level": 0.95,
+        "n": 25,
+        "n_positive": 6,
+        "n_rows": 25,
+        "worth": None,
+    }
+    known |= {"expected": None, "annotators": ["AB"], "positives": [6], "content_s": 90.0}
+    counted = CorrectedRate(low=0.24, high=0.24, method="census", **known)
+    drawn = CorrectedRate(low=0.1, high=0.4, method="difference", **known)
+    claims = [judged_share(rate) for rate in (counted, drawn)]
+    assert [claim.interval is None for claim in claims] == [True, False]
+    assert [claim.has(ALL_JUDGED) for claim in claims] == [True, False]
+    assert claims[0].time == kinds.ClaimTime("content", 90.0)
+    for language in LANGUAGES:
+        said = [phrases.sentence(claim, Words(language)) for claim in claims]
+        assert [said[0].count("24"), said[1].count("24")] == [1, 1]
+        assert "95" not in said[0]
+        assert "–" not in phrases.judged_share_note(claims[0], claims[1:], Words(language)).split(".")[0]
 
 
 def test_groups_say_the_numbers_of_their_table():
@@ -349,8 +430,7 @@ def test_groups_say_the_numbers_of_their_table():
     )
     compared = FilmComparison((), groups, pd.DataFrame(), (), by="decade", positive="S", model="m")
     claims = group_claims(compared)
-    assert phrases.groups_sentence(claims, Words("en")) == (
-        "AB would mark as S (95% intervals): 30% [20%, 42%] of the content of 1950s; "
-        ">99% [90%, >99%] of the content of 1960s."
-    )
+    said = phrases.groups_sentence(claims, Words("en"))
+    assert [place in said for place in ("30% [20%, 42%]", ">99% [90%, >99%]", "70s")] == [True, True, False]
+    assert claims[2].number is None
     assert phrases.sentence(claims[2], Words("en")) == "1970s: 1 of 3 films judged"

@@ -266,7 +266,7 @@ def test_judgements_that_a_spreadsheet_saved_in_its_own_way_give_the_same_rate(
     assert notice
     said = obygaze("film", "rate", films / "a", sheet)[0]
     assert "windows judged blindly" in said
-    assert f"worth {expected['rates'][0]['worth']:.0f} judgements" in said
+    assert f"{expected['rates'][0]['worth']:.0f} windows" in said
     obygaze("manifest", "import", "spans", sheet, "--codebook", book, "--out", tmp_path / "imported.csv")
     assert rate(tmp_path / "imported.csv") == expected
     # Two who call every window alike, and none positive: chance would do as well.

@@ -35,6 +35,17 @@ def ends(estimate):
     return np.array([estimate.value, estimate.low, estimate.high])
 
 
+@pytest.mark.parametrize("knows", [1.0, 0.0, -1.0])
+def test_where_every_window_is_judged_a_model_moves_nothing(knows):
+    """The trend is the least-squares slope of the films' shares, a group's share their mean."""
+    films, rates = samples(3, n_films=11, n_judged=11, n=60, knows=knows)
+    years = np.arange(11.0)
+    assert estimate_contrast(films, years).value == pytest.approx(np.polyfit(years, rates, 1)[0])
+    (mean,) = estimate_groups([films])
+    assert mean.value == pytest.approx(rates.mean())
+    assert mean.worth == pytest.approx(1)
+
+
 @pytest.mark.long  # simulates
 def test_the_planted_rate_is_held_as_often_as_said_by_good_useless_and_wrong_models():
     """`benchmarks/planted/films.py` has all designs; 200 data sets are good to .015."""

@@ -43,18 +43,12 @@ YES, NO = "violent", "calm"
 
 
 @pytest.mark.parametrize("k", [1, 5, 9])
-def test_with_few_windows_in_common_each_judge_has_a_number_and_both_together_have_none(
-    timeline, tmp_path, drawn, k
-):
+def test_with_few_windows_a_judge_has_no_number_and_both_together_have_none(timeline, tmp_path, drawn, k):
     """One marks all, the other none: no share is that of both, and none is given."""
     found = correct_rates(timeline, judged(tmp_path, drawn, AB=[YES] * 40, CD=[NO] * k))
-    assert [(rate.annotators, rate.n, rate.positives) for rate in found.rates] == [
-        (["AB"], 40, [40]),
-        (["CD"], k, [0]),
-    ]
+    assert [(rate.annotators, rate.n, rate.positives) for rate in found.rates] == [(["AB"], 40, [40])]
     assert found.rates[0].low > 0.8
-    assert found.rates[1].low == 0
-    assert (found.rates[1].high > 0.9) == (k == 1)
+    assert any("CD" in notice and f"{k} windows" in notice for notice in found.notices)
     assert f"{k} windows" in found.no_panel
 
 

@@ -80,7 +80,7 @@ def test_the_page_names_what_is_absent_apart_and_draws_no_frames_of_it(film):
     (card,) = (card for card in cards if f'data-t="{film.segments().iloc[0]["start_s"]}"' in card)
     words = text_of(card)
     assert "For it: more Activity than usual; more Body than usual (0.95, usual 0.17)" in words
-    assert "Against it: more Look than usual (found no better than chance)" in words
+    assert "Against it: more Look than usual (not shown to be found better than chance)" in words
     assert "Activity absent, 0.01 +5.00" in words
     frames = card[card.index("Inside the segment") :]
     assert "Body" in frames

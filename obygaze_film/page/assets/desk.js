@@ -208,7 +208,7 @@ function cite() {
  if (!it) return say(unchosen);
  const own = store.decision, by = own ? own.cited : it.type === "passage" ? words.by_model : "";
  const ends = `${it.start},${it.end}`, facts = [by, panel.found.cited, made, new Date().toISOString().slice(0, 10)];
- find("#d-citation").textContent = `${title}${year && ` (${year})`}, ${clock(it.start)}–${clock(it.end)}. ${facts.filter(Boolean).join("; ")}. ${file}#t=${ends}`;
+ find("#d-citation").textContent = `${title}${year && ` (${year})`}, ${clock(it.start)}–${clock(it.end)}. ${facts.filter(Boolean).join(words.semicolon)}. ${file}#t=${ends}`;
  const still = find("#d-still"), save = find("#d-save"), name = `${title} ${clock(it.start)}`.replace(/[^\p{L}\p{N}]+/gu, "-");
  save.hidden = still.hidden = !video?.videoWidth;
  if (!still.hidden) {

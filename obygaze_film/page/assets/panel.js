@@ -21,7 +21,7 @@ export class Panel {
   const {store, words} = this, it = store.selected, form = store.form, own = store.decision;
   const what = !it ? words[store.mode === "blind" ? "nothing_blind" : "nothing"] : own?.kind === "agreed" ? filled(words.agreed, own) : it.type === "differ" ? filled(words.differ_of, it) : it.place ? words.window : it.type === "passage" && !own?.origin ? filled(words.passage, {n: it.number}) : own && own.who !== store.name ? filled(words.theirs, own) : own?.verdict === "note" ? words.a_note : own ? words.yours : words.marked;
   this.one("#d-title").textContent = it ? filled(words.of, {what, which: `${clock(it.start)}–${clock(it.end)}`}) : what;
-  this.one("#d-length").textContent = it ? `${(it.end - it.start).toFixed(1)} s` : "";
+  this.one("#d-length").textContent = it ? `${(it.end - it.start).toFixed(1).replace(".", words.decimal)} s` : "";
   for (const one of this.all("[data-level]")) one.ariaPressed = String(one.dataset.level === form.level);
   for (const one of this.all("[data-concept]")) one.ariaPressed = String(form.concepts.includes(one.dataset.concept));
   const note = this.one("#d-note");
@@ -47,7 +47,7 @@ export class Panel {
    if (one.type) {
     const title = one.type === "differ" ? one.said : filled(words.passage, {n: one.number});
     const end = one.settled ? `${filled(words.agreed, one.settled)}: ${one.settled.title}` : one.type === "differ" ? words.open : "";
-    return make("tr", {className: one.settled ? "d-settled" : ""}, make("th", {scope: "row"}, button({...one, title}, "jump", clock(one.start))), make("td", {}, title, end && make("small", {textContent: ` ${end}`})), make("td", {className: "n", textContent: one.p?.toFixed(2) ?? ""}));
+    return make("tr", {className: one.settled ? "d-settled" : ""}, make("th", {scope: "row"}, button({...one, title}, "jump", clock(one.start))), make("td", {}, title, end && make("small", {textContent: ` ${end}`})), make("td", {className: "n", textContent: one.p?.toFixed(2).replace(".", words.decimal) ?? ""}));
    }
    const mine = one.who === store.name, said = [one.title, one.concepts.join(", "), one.note].filter(Boolean).join(" · ");
    const cell = make("td", {}, said + (one.beside ? ` (${words.beside})` : "") + (one.otherwise ? ` (${words.otherwise})` : ""));
@@ -91,7 +91,7 @@ export class Panel {
   text("#d-sentence", found?.sentence);
   text("#d-evidence-note", found?.note);
   one("#d-parts").hidden = !found?.parts.length;
-  one("#d-parts tbody").replaceChildren(...(found?.parts ?? []).map((part) => make("tr", {}, make("th", {scope: "row", textContent: part.name}), make("td", {className: `n${part.seen ? "" : " alone"}`, textContent: part.p, title: part.doubt ? words.doubt : ""}), make("td", {}, bar(part)), make("td", {className: "n", textContent: part.value}), make("td", {className: "n", textContent: part.without.replace(/^.*→/, "→"), title: part.without}))));
+  one("#d-parts tbody").replaceChildren(...(found?.parts ?? []).map((part) => make("tr", {}, make("th", {scope: "row", textContent: part.name}), make("td", {className: `n${part.seen ? "" : " alone"}`, textContent: part.p, title: part.doubt ? words.doubt : ""}), make("td", {}, bar(part)), make("td", {className: "n", textContent: part.value}), make("td", {className: "n", textContent: part.usual.replace(/^.*→/, "→"), title: part.usual}))));
   one("#d-said").replaceChildren(...(found?.said ?? []).map((line) => make("li", {}, make("button", {type: "button", textContent: line.clock, onclick: () => this.act.go(line.start)}), ` ${line.text}`)));
   one("#d-like").replaceChildren(...(found?.like ?? []).map((there) => {
    const near = there.film === this.state.film;

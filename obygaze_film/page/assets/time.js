@@ -1,6 +1,10 @@
 // Times on a timeline: how they are written, where ticks, cuts and frames lie. Of the mailed page and of the desk.
 export const clamp = (v, low, high) => Math.max(low, Math.min(v, high));
-export const clock = (s) => [s / 3600, s / 60 % 60, s % 60].map((v, i) => String(Math.floor(v + 1e-6)).padStart(i && 2, 0)).join(":");
+// Rounded to the second, as Python writes times.
+export const clock = (s) => {
+ const whole = Math.floor(s + .5 + 1e-6);
+ return [whole / 3600, whole / 60 % 60, whole % 60].map((v, i) => String(Math.floor(v)).padStart(i && 2, 0)).join(":");
+};
 export const tickTimes = (from, span, steps) => {
  const step = steps.find((s) => span / s <= 9) ?? steps.at(-1), times = [];
  for (let t = Math.ceil(from / step) * step; t <= from + .96 * span; t += step) times.push(t);

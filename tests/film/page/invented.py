@@ -109,6 +109,7 @@ def invented_film(
     counted = ~far & (flags != "credits")
     weight = (end - start)[counted]
     unreliable = float(((end - start) * far).sum() / (end - start)[flags != "credits"].sum())
+    unreliable = min(unreliable, 1.0)  # sums of decimals exceed it by their last digit
     refused = unreliable > 0.2
     value = None if refused else float((weight * p[counted]).sum() / weight.sum())
     bounds = {"bracket_low": -0.17, "bracket_high": 0.17, "calibration_low": -0.07, "calibration_high": 0.1}

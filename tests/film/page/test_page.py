@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from obygaze_film.claims import LANGUAGES, Words
 from obygaze_film.claims.kinds import ClaimTime
-from obygaze_film.claims.of_film import judged_time, marked_passages, passage_reasons
-from obygaze_film.claims.phrases import marked_sentence, reasons_sentence
+from obygaze_film.claims.of_film import marked_passages, passage_reasons
+from obygaze_film.claims.phrases import reasons_sentence
 from obygaze_film.claims.words import clock
 from obygaze_film.commands.film_lines import lines_of_film
 from obygaze_film.page import cards, charts, film_page
@@ -84,14 +84,17 @@ def test_the_first_sentence_is_in_the_codebooks_words_and_counts_what_reaches_th
     judged, minutes = round(time.judged_s / 60), round(reached["judged_s"].sum() / 60)
     sentence = first_sentence(meant)
     share = round(100 * time.judged_s / 7212)
+    black = f"{time.nothing_s / 60:.1f}"
     start = (
-        f"Of the {judged} minutes that it can judge ({share}% of the film) the model marks {len(reached)} "
+        f"Of the {judged} minutes that it can judge ({share}% of the film; {black} minutes are "
+        f"black or credits) the model marks {len(reached)} passages, {minutes} minutes, as staged like "
+        "what experts call M"
     )
-    start += f"passages, {minutes} minutes, as staged like what experts call M: mostly "
     assert sentence.startswith(start)
-    found = sentence.removeprefix(start).rstrip(".").replace(" (found no better than chance)", "")
-    names = re.split(", | and ", found)
-    assert 1 <= len(names) <= 3
+    marked = marked_passages(film, film.model(), reached)
+    names = [concept.name for concept in marked.concepts]
+    assert all(name in sentence for name in names[:3])
+    assert names
     seconds = dict.fromkeys(names, 0.0)
     for row in reached.to_dict(orient="records"):
         for part in reasons(row):
@@ -99,8 +102,7 @@ def test_the_first_sentence_is_in_the_codebooks_words_and_counts_what_reaches_th
                 seconds[part.concept] += row["end_s"] - row["start_s"]
     assert min(seconds.values()) >= (reached["end_s"] - reached["start_s"]).sum() / 2
     against = reached.assign(changes=reached["changes"].str.replace(r"[^;]+", "-1", regex=True))
-    marked = marked_passages(film.model(), against, judged_time(film.model(), time))
-    assert "mostly" not in marked_sentence(marked, Words("en"))
+    assert marked_passages(film, film.model(), against).concepts == ()
     sentence = first_sentence(with_model(meant, threshold_p=1.0), "pcbm_lr", "fr")
     assert sentence.startswith(f"Des {judged} minutes qu’il peut juger")
     assert "le modèle ne marque aucun passage" in sentence
@@ -123,17 +125,20 @@ def test_the_parts_of_the_time_add_up_and_each_number_of_the_first_sentence_is_o
     if not time.judged_s:
         assert sentence == ""
         return
-    assert words.duration(time.judged_s) in sentence
+    reached = film.segments().query("reaches == 1")
+    marked_s = reached["judged_s"].sum()
+    lengths = words.durations(time.judged_s, marked_s, time.nothing_s)
+    assert lengths[0] in sentence
     assert words.share(time.judged_s / 600) in sentence
     says_nothing = {"en": "it says nothing of the rest", "fr": "il ne dit rien du reste"}[language]
     content_s = time.judged_s + time.unlike_s
     assert (says_nothing in sentence) == (time.unlike_s > 0.2 * content_s)
-    reached = film.segments().query("reaches == 1")
     for row in reached.to_dict(orient="records"):
         inside = (rows["start_s"] >= row["start_s"]) & (rows["end_s"] <= row["end_s"])
         assert row["judged_s"] == pytest.approx(seconds[inside & rows["p"].notna()].sum())
     if len(reached):
-        assert words.duration(reached["judged_s"].sum()) in sentence
+        assert lengths[1] in sentence
+    assert (lengths[2] in sentence) == (time.nothing_s > 0)
 
 
 def test_credits_that_are_unlike_everything_too_are_credits():
@@ -244,22 +249,17 @@ def test_numbers_that_a_record_lacks_are_left_out_of_its_cards():
     strips = film_page([unknown]).split(words["concepts_of"])[1].split("</section>")[0]
     assert strips.count(f"<small>{words['unknown_ap']}</small>") == len(record.concepts)
     share, shown, _ = figures(film)
-    n, low, high = (int(number) for number in re.findall(r"\d+", " ".join(shown[0].split("span"))))
-    reached = segments["reaches"] == 1
-    edges = [int((segments[name] >= record.threshold_p).sum()) for name in ("p_low", "p_high")]
-    assert (n, low, high) == (reached.sum(), min(n, edges[0]), max(n, edges[1]))
+    assert re.findall(r"\d+", shown[0]) == [str((segments["reaches"] == 1).sum())]
     without = [with_model(film, **{name: None}) for name in ("threshold_p", "calibration")]
     one, other = (figures(each)[1] for each in without)
     assert one == other != shown
-    edge = film_of(with_model(film, threshold_p=0.5), table=film.table.assign(p_low=0.0, p_high=0.5))
-    assert f"[0–{len(edge.segments())}]" in figures(edge)[1][0]
     partial = with_model(film, calibration=replace(record.calibration, worst_film_error=None))
     assert figures(partial)[0][0] == share[0]
 
 
 def test_concepts_that_are_not_found_are_folded_and_never_the_strongest():
     page = film_page([invented_film(**SMALL)])
-    shown, folded = page.split("3 not found better than chance")
+    shown, folded = page.split(Words("en").say("unfound", n=3))
     assert "AP 0.55, chance 0.21" in shown
     assert "AP 0.28, chance 0.26" in folded
     data = json.loads(re.search('class="data">(.*?)</script>', page, re.DOTALL)[1])
@@ -358,7 +358,7 @@ def reason(name, change, *, amount="more", p=0.5, usual_p=0.2):
         ([reason("Body", 0.009)], "None of the concepts that weigh most moves the probability by 0.01."),
         (
             [reason("Vague", 0.2, p=0.204)],
-            "For it: more Vague than usual (found no better than chance).",
+            "For it: more Vague than usual (not shown to be found better than chance).",
         ),
         (
             [Reason("A", 0.9, 1.0, is_present=True), Reason("B", 0.1, -1.0, is_present=False)],
@@ -404,11 +404,12 @@ def test_the_direction_of_each_reason_is_that_of_the_probability(seed):
 
 def test_words_of_numbers():
     english, french = Words("en"), Words("fr")
-    assert (english.number(0.125), french.number(0.5)) == ("0.12", "0,50")
+    assert (english.number(0.125), french.number(0.5)) == ("0.13", "0,50")
     assert [english.signed(value) for value in (1.449, -0.1, -0.001)] == ["+1.45", "−0.10", "0.00"]
-    assert [english.share(value) for value in (0, 0.001, 0.165)] == ["0%", "<1%", "16%"]
-    assert clock(3661.9999) == "1:01:01"
+    assert [english.share(value) for value in (0, 0.001, 0.165)] == ["0%", "<1%", "17%"]
+    assert [clock(seconds) for seconds in (3661.4, 3661.5, 3661.9999)] == ["1:01:01", "1:01:02", "1:01:02"]
     assert [english.duration(seconds) for seconds in (599.0, 600.0)] == ["599 s", "10 minutes"]
+    assert english.durations(6000.0, 77.0, 0.0) == ["100 minutes", "1.3 minutes", "0 minutes"]
 
 
 # --- files, commands

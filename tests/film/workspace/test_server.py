@@ -18,6 +18,7 @@ from types import SimpleNamespace
 from urllib.parse import urlencode, urlsplit
 from urllib.request import url2pathname
 
+import numpy as np
 import pytest
 import uvicorn
 from starlette.requests import Request
@@ -32,6 +33,7 @@ from obygaze_film.workspace import server
 from obygaze_film.workspace.decisions import COLUMNS, JUDGEMENTS, PASSAGES
 from obygaze_film.workspace.pages import Job
 from obygaze_models import load_model
+from obygaze_models.prediction import mean_probability
 from obygaze_models.prediction.explain import explain
 
 
@@ -308,19 +310,25 @@ def test_any_span_gets_the_evidence_of_its_own_rows(serve, copied):
         assert asked(a=start, b=end)[0] == 400, (start, end)
 
 
-def test_without_a_concept_is_what_explain_sets(films, trained, serve):
+def test_a_concept_at_its_usual_value_changes_what_its_reason_says(films, trained, serve):
     served = serve(films / "scored" / "tt1", films / "violence.codebook.toml")
     store, model = open_store(films / "scored" / "tt1-1.0.0"), load_model(trained.paths["pcbm_lr"])
     clip = next(clip for clip in store.clips if clip.start_s == 160)
-    found = explain(model, [store], clip.clip_id, {"Gun": 0.05})
+    explained = explain(model, [store], clip.clip_id, {})
     film = Timeline.read(films / "scored" / "tt1")
-    concept = next(one for one in film.model().concepts if one.name == "Gun")
-    part = next(one for one in found.parts.contributions if one.concept == "Gun")
-    assert found.decision.logit - part.contribution + concept.absent == pytest.approx(found.changed.logit)
+    place = list(model.concepts).index("Gun")
+    at_usual = explained.decision.p - explained.changes[place]
+    rows = film.rows().query("start_s < 168 and end_s > 160")
+    weights = rows["end_s"].clip(upper=168) - rows["start_s"].clip(lower=160)
+    draws = np.array(film.model().calibration.draws)
+    moved = mean_probability(draws, (rows["logit"] - rows["Gun_contribution"]).to_numpy())
     answer = json.loads(served.ask("GET", "/film/0/span?a=160&b=168")[1])
     gun = next(part for part in answer["parts"] if part["name"] == "Gun")
-    before, after = (float(text) for text in gun["without"].split(" → "))
-    assert (f"{before:.2f}", after < 0.2 < before) == (answer["p"], True)
+    before, after = (float(text) for text in gun["usual"].split(" → "))
+    assert (f"{before:.2f}", after < before) == (answer["p"], at_usual < explained.decision.p)
+    assert after == pytest.approx(np.average(moved, weights=weights), abs=0.0051)
+    # Its sign is that of its weight.
+    assert (after < before) == (not gun["value"].startswith("−"))
     like = [(one["film"], one["start"]) for one in answer["like"]]
     ranked = [hit for hit in of.search_like(store, clip.clip_id, top=40) if not 152 < hit.start_s < 168]
     assert like[0] == (0, ranked[0].start_s)

@@ -10,7 +10,7 @@ const kept = (values) => ({kind: "judgement", level: "S", verdict: "agree", conc
 const made = (decisions = [], more = {}) => new Store({decisions, passages, weak: [{start: 30, end: 34, p: .1, number: "w1"}], who: " AB ", mode: "read", ...more});
 
 test("times are written, framed and snapped", () => {
- assert.equal(clock(3725.9), "1:02:05");
+ assert.equal(clock(3725.9), "1:02:06");
  assert.equal(toFrame(1.03, 24), 1.0417);
  assert.equal(toFrame(10, 24000 / 1001), 10.01);
  assert.equal(snapped(9.6, [0, 10, 20], .5), 10);
