@@ -219,6 +219,19 @@ def test_an_intervention_is_what_computing_anew_gives(shelf, more, name):
     )
 
 
+def test_an_explanation_names_the_levels_of_the_calibration_and_what_is_not_shown_to_be_found(shelf, more):
+    model, store = load_model(shelf.paths["pcbm_lr"]), more[0]
+    found = explain(model, [store], store.clips[0].clip_id, {})
+    rows = {row["task"]: row for row in model.card.metrics if "movie_chance" in row}
+    for concept in model.concepts:
+        row = rows[f"concept:{concept}"]
+        assert (concept in found.near_chance) == (not row["movie_low"] > row["movie_chance"])
+    positive = model.card.target["classes"][1]
+    negative = [level for level in model.card.population["clips"] if level not in positive]
+    side = positive if found.decision.called else negative
+    assert f"({' or '.join(side)})" in describe(found, model)
+
+
 @pytest.mark.parametrize("name", ["pcbm_lr", "pcbm_dt"])
 def test_an_explanation_has_the_decision_its_parts_and_what_would_change_it(shelf, more, name):
     model, store = load_model(shelf.paths[name]), more[0]

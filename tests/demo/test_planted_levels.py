@@ -1,0 +1,19 @@
+"""How often the demo's model calls clips as they were planted."""
+
+import re
+
+from obygaze.demo_corpus import UNLABELLED, compare_with_planted
+
+
+def test_a_clip_that_is_planted_as_not_sure_is_neither_right_nor_wrong(tmp_path):
+    """Given two sure clips, one of them called rightly, and one that is not sure: one of two."""
+    planted = [("a", "S"), ("b", "EN"), ("c", "NS")]
+    (tmp_path / "planted.csv").write_text(
+        "clip_id,level,concepts\n" + "".join(f"{name},{level},\n" for name, level in planted)
+    )
+    called = [("a", 1), ("b", 1), ("c", 0)]
+    (tmp_path / "predictions.csv").write_text(
+        "clip_id,movie,called,p\n" + "".join(f"{name},{UNLABELLED},{yes},0.5\n" for name, yes in called)
+    )
+    (counted,) = [line for line in compare_with_planted(tmp_path) if "called as planted" in line]
+    assert re.findall(r"\d+", counted) == ["1", "2", "1"]
