@@ -64,7 +64,8 @@ def test_an_interval_is_seen_against_its_line_and_decades_and_trend_are_drawn(vi
     assert page.locator(".c-figure .c-interval").count() == 10
     assert page.locator(".c-figure .c-reach").count() == page.locator(".c-figure .c-mean").count() == 2
     assert page.locator(".c-figure .c-trend").count() == 1
-    assert {"year", "share of time without black and credits as S"} < set(page.locator(".c-figure text").all_text_contents())
+    texts = set(page.locator(".c-figure text").all_text_contents())
+    assert {"year", "share of time without black and credits as S"} < texts
     own, grid = (
         page.locator(f".c-figure .{name}").first.evaluate(width) for name in ("c-interval", "c-grid")
     )
