@@ -5,14 +5,15 @@ them can be hard; a method counts as a function, and so does a test, of a folder
 as many functions of an earlier commit stand among them, in an order of chance, so that a reader does not know
 which is which; `--key` says it afterwards.
 
-    python benchmarks/reading_sample.py --room obygaze_studies/obygaze12 --seed 7 [--number 10]
-        [--before COMMIT] [--key]
+    python benchmarks/reading_sample.py --room obygaze_studies/obygaze12 [MORE ...] --seed 7 [--number 10]
+        [--without FOLDER ...] [--before COMMIT] [--key]
 """
 
 import ast
 import random
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,36 +64,44 @@ def passages(module: str, source: str, revision: str = "") -> list[Passage]:
     return found
 
 
-def modules_of(room: str) -> list[str]:
-    """List the files of a room: a folder, or one module."""
-    path = ROOT / room
-    files = sorted(path.rglob("*.py")) if path.is_dir() else [path]
-    return [file.relative_to(ROOT).as_posix() for file in files]
+def modules_of(rooms: Sequence[str], without: Sequence[str], revision: str = "") -> list[str]:
+    """List the Python files of rooms, which are folders or modules, in the checkout or at a commit."""
+    command = ["git", "ls-tree", "-r", "--name-only", revision] if revision else ["git", "ls-files"]
+    listing = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=True).stdout
+    return [
+        module
+        for module in sorted(listing.splitlines())
+        if module.endswith(".py") and _is_in(module, rooms) and not _is_in(module, without)
+    ]
+
+
+def _is_in(module: str, rooms: Sequence[str]) -> bool:
+    return any(module == room or module.startswith(f"{room}/") for room in rooms)
 
 
 def source_at(revision: str, module: str) -> str:
-    """Read a module at a commit; "" where there was none."""
+    """Read a module at a commit."""
     command = ["git", "show", f"{revision}:{module}"]
-    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False).stdout
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=True).stdout
 
 
 def main() -> None:
     """Print the sample."""
-    options = arguments(__doc__, room="", seed=0, number=10, before="", key=False)
-    if not (ROOT / options.room).exists() or not options.room:
-        sys.exit(f"{options.room!r}: no folder or module of the checkout")
+    options = arguments(__doc__, room=[""], without=[""], seed=0, number=10, before="", key=False)
+    for room in options.room:
+        if not room or not (ROOT / room).exists():
+            sys.exit(f"{room!r}: no folder or module of the checkout")
     draw = random.Random(options.seed)
-    modules = modules_of(options.room)
     now = []
-    for module in modules:
+    for module in modules_of(options.room, options.without):
         now += passages(module, (ROOT / module).read_text(encoding="utf-8"))
     sample = draw.sample(now, min(options.number, len(now)))
     if options.before:
         earlier = []
-        for module in modules:
+        for module in modules_of(options.room, options.without, options.before):
             earlier += passages(module, source_at(options.before, module), options.before)
         sample += draw.sample(earlier, min(options.number, len(earlier)))
-        draw.shuffle(sample)
+    draw.shuffle(sample)
     for number, passage in enumerate(sample, start=1):
         if options.key:
             print(f"{number:3} {passage.module}: {passage.name} {passage.revision}")
