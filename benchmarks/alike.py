@@ -29,8 +29,11 @@ from obygaze_features.store import open_store
 from obygaze_features.store.testing import seal_arrays
 from obygaze_features.text_search import search_like
 
-WIDTH, FRAMES, TOP = 512, 16, 20
-MOST_MB, MOST_READING = 25, 3
+WIDTH = 512
+FRAMES = 16
+TOP = 20
+MOST_MB = 25
+MOST_READING = 3
 QUERY = "c0000005"
 
 
@@ -82,7 +85,8 @@ def search(folder: Path, n_clips: int) -> list[str]:
             rows[name] = [float(word) for word in done.stdout.split()]
     title = f"search of {n_clips} x {WIDTH}"
     show(([name, *row] for name, row in rows.items()), ("", "first, CPU s", "next, CPU s", "MB"), title)
-    mine, peer = rows["obygaze"], rows.get("faiss, flat")
+    mine = rows["obygaze"]
+    peer = rows.get("faiss, flat")
     wrong = [f"a search took {mine[2]:.0f} MB"] if mine[2] > MOST_MB else []
     return wrong + (["a search took more than faiss"] if peer and mine[0] > peer[0] else [])
 
@@ -102,7 +106,8 @@ def copies(folder: Path, n_clips: int) -> list[str]:
     drawn = same.copy()
     changed = rng.random((n_clips, FRAMES, len(scene) - 1)) < 0.1
     drawn[..., :-1][changed] = 0
-    rows, wrong = [], []
+    rows = []
+    wrong = []
     for name, frames in (("the same", same), ("alike", drawn)):
         known = {"architecture": {"features": FEATURES}}
         groups = {"signature": {"frames": frames}}

@@ -32,7 +32,8 @@ def test_package(folder: str, module: str) -> Any:
 
 def main() -> None:
     """Try every call, or every so many-th; print what went wrong, and counts."""
-    harness, failed = test_package("disk", "harness"), test_package("disk", "failed_calls")
+    harness = test_package("disk", "harness")
+    failed = test_package("disk", "failed_calls")
     parser = arguments(__doc__, parse=False, stride=1, errors=[*harness.ERRORS])
     works = harness.WORKS | harness.RARE
     parser.add_argument("works", nargs="*", choices=[[], *works])
@@ -40,7 +41,8 @@ def main() -> None:
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place).resolve()
-        runner, inputs = harness.Runner(harness.compiled(folder)), folder / "inputs"
+        runner = harness.Runner(harness.compiled(folder))
+        inputs = folder / "inputs"
         inputs.mkdir()
         for call in ("make_inputs", "make_films", "make_rare_inputs"):
             answer = runner.ask(inputs, call=call)
@@ -51,7 +53,8 @@ def main() -> None:
             cases = trials.spaces(8) if asked.disk else trials.cases(asked.stride, tuple(asked.errors))
             for case in cases:
                 problems = trials.problems(case)
-                number, wrong = number + 1, wrong + bool(problems)
+                number = number + 1
+                wrong = wrong + bool(problems)
                 for problem in problems:
                     print(f"{name}: WRONG, {problem}", flush=True)
             print(f"{name}: {number} trials, {wrong} wrong", flush=True)

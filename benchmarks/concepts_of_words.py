@@ -35,7 +35,8 @@ from mobygaze_words import LEAST_MARKED, expert_windows, window_rows
 from words_of_mobygaze import encoded
 
 DATA = Path(os.environ.get("OBYGAZE_TEST_DATA", ROOT.parent / "shared" / "data")) / "mobygaze"
-PAGE, MARKS = ROOT / "docs" / "concepts.md", ("<!-- words -->", "<!-- words end -->")
+PAGE = ROOT / "docs" / "concepts.md"
+MARKS = ("<!-- words -->", "<!-- words end -->")
 NAMES = {
     "concept_labels": "annotated concepts",
     "linear": "sentences",
@@ -65,7 +66,8 @@ def windows(folder: Path) -> tuple[pd.DataFrame, pd.DataFrame, Floats]:
 def of_film(rows: pd.DataFrame, present: pd.DataFrame, X: Floats, movie: str) -> dict[str, Any]:
     """Train on the other films: AUC of each model in this one, with so many concepts corrected."""
     out = (rows["movie"] == movie).to_numpy()
-    y, movies = rows["y"].to_numpy(), rows["movie"].to_numpy(str)
+    y = rows["y"].to_numpy()
+    movies = rows["movie"].to_numpy(str)
     tested = out & (y != NOT_ASKED)
     found: dict[str, Any] = {}
     for name, title in NAMES.items():
@@ -97,7 +99,8 @@ def shown(films: pd.DataFrame, n_windows: int) -> str:
     def laid(lines: Sequence[Sequence[str]], heads: Sequence[str]) -> str:
         return tabulate(lines, heads, tablefmt="github", disable_numparse=True)
 
-    labels, sentences = films["annotated concepts"], films["sentences"]
+    labels = films["annotated concepts"]
+    sentences = films["sentences"]
     share = (labels.mean() - 0.5) / (sentences.mean() - 0.5)
     models = [
         (

@@ -51,7 +51,8 @@ FILMS = "films"
 FILMED = ("hevc.mp4", "h264.mp4")
 """Clips that films are made of."""
 
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
+M_TRIM_THRESHOLD = -1
+M_MMAP_THRESHOLD = -3
 
 MOST_CONVERSION = {"yuv420p": 1.1, "nv12": 1.7, "yuv420p10le": 1.7, "yuv422p10le": 1.7, "yuv420p12le": 1.7}
 """The format of a frame, and the most that its conversion to RGB may take, in times swscale's default."""
@@ -111,7 +112,9 @@ def conversion_table(repeats: int) -> list[dict[str, Any]]:
     picture = av.VideoFrame.from_ndarray((np.stack(waves, axis=-1) + grain).clip(0, 255).astype(np.uint8))
     rows = []
     for name, most in MOST_CONVERSION.items():
-        frame, convert, plain = picture.reformat(format=name), Converter(), VideoReformatter()
+        frame = picture.reformat(format=name)
+        convert = Converter()
+        plain = VideoReformatter()
         works: dict[str, Callable[[], object]] = {
             "ours": lambda frame=frame, convert=convert: [convert(frame) for _ in range(20)],
             "swscale": lambda frame=frame, plain=plain: [
@@ -164,7 +167,9 @@ def quarter(frame: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 def films_table(folder: Path, repeats: int) -> list[dict[str, Any]]:
     """Measure spans and windows of films, which are the clips of the folder over and over."""
-    hevc, h264, ten = folder / "film-hevc.mp4", folder / "film-90.mp4", folder / "film-10.mp4"
+    hevc = folder / "film-hevc.mp4"
+    h264 = folder / "film-90.mp4"
+    ten = folder / "film-10.mp4"
     for film, clip, times in ((hevc, "hevc.mp4", 10), (h264, "h264.mp4", 90), (ten, "h264.mp4", 10)):
         repeat(folder / clip, film, times)
         video_index.index_packets(film)
@@ -234,10 +239,12 @@ def main() -> None:
     if missing := add_torchcodec():
         print(missing)
     with tempfile.TemporaryDirectory() as name:
-        folder, films = Path(name), FILMS in asked.only
+        folder = Path(name)
+        films = FILMS in asked.only
         names = [each for each in CLIPS if Path(each).stem.partition("-")[0] in asked.only]
         if own := asked.clips != [Path()]:
-            paths, films = asked.clips, False
+            paths = asked.clips
+            films = False
         else:
             make(
                 folder, list(dict.fromkeys((*names, *(FILMED if films else ())))), asked.videos, asked.seconds

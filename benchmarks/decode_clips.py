@@ -48,7 +48,8 @@ def shots(videos: Sequence[Path], width: int, height: int, count: int) -> Iterat
         film = films[int(rng.integers(len(films)))]
         length = min(int(rng.uniform(1.5, 6) * RATE), len(film), count - done)
         first = int(rng.integers(len(film) - length + 1))
-        zoom, drift = rng.uniform(1.15, 1.4, 2), rng.uniform(-0.5, 0.5, (2, 2))
+        zoom = rng.uniform(1.15, 1.4, 2)
+        drift = rng.uniform(-0.5, 0.5, (2, 2))
         for step in range(length):
             scale, place = (a + (b - a) * step / length for a, b in (zoom, drift))
             picture = _crop(film[first + step], (width, height), scale, place)
@@ -93,7 +94,8 @@ def make(folder: Path, names: Sequence[str], videos: Path, seconds: int) -> None
                 streams.append((output, stream))
             for number, picture in enumerate(shots(largest, *size, seconds * RATE)):
                 frame = av.VideoFrame.from_ndarray(picture, format="rgb24").reformat(format="yuv420p")
-                frame.pts, frame.time_base = number, Fraction(1, RATE)
+                frame.pts = number
+                frame.time_base = Fraction(1, RATE)
                 for output, stream in streams:
                     output.mux(stream.encode(frame))
             for output, stream in streams:
@@ -108,11 +110,15 @@ def repeat(clip: Path, film: Path, times: int) -> Path:
         times_shown = [packet.pts for packet in packets]
         length = round((max(times_shown) - min(times_shown)) * len(packets) / (len(packets) - 1))
         kept = [(bytes(packet), packet.pts, packet.dts, packet.is_keyframe) for packet in packets]
-        target, base = output.add_stream_from_template(stream), stream.time_base
+        target = output.add_stream_from_template(stream)
+        base = stream.time_base
         for time_ in range(times):
             for data, pts, dts, key in kept:
                 packet = av.Packet(data)
-                packet.pts, packet.dts = pts + time_ * length, dts + time_ * length
-                packet.time_base, packet.is_keyframe, packet.stream = base, key, target
+                packet.pts = pts + time_ * length
+                packet.dts = dts + time_ * length
+                packet.time_base = base
+                packet.is_keyframe = key
+                packet.stream = target
                 output.mux(packet)
     return film

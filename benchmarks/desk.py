@@ -89,7 +89,8 @@ def measured(browser: Any, address: str, times: int) -> tuple[float, float, floa
 def main() -> None:
     """Print the table."""
     asked = arguments(__doc__, hours=[2.0, 12.0], times=7, check=False)
-    rows, missed = [], False
+    rows = []
+    missed = False
     with tempfile.TemporaryDirectory(prefix="obygaze-desk-") as name, sync_playwright() as driver:
         path = os.environ.get("OBYGAZE_CHROMIUM") or shutil.which("chromium")
         browser = driver.chromium.launch(executable_path=path, args=["--no-sandbox"])

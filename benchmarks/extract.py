@@ -55,7 +55,8 @@ def published(manifest: Manifest, backbones: Sequence[Backbone]) -> None:
 def ours(manifest: Manifest, backbones: Sequence[Backbone], workers: int) -> None:
     """Extract into a sealed store, in one pass."""
     with tempfile.TemporaryDirectory() as folder:
-        job, store = Job(manifest, "benchmark", tuple(backbones)), Path(folder, "s")
+        job = Job(manifest, "benchmark", tuple(backbones))
+        store = Path(folder, "s")
         stage = Stage.open(staging_path(store), job.planned_clips(), job.groups(), job.corpus_record())
         run = run_local(job, stage, stage.missing(), workers=workers, batch_size=8, timeout_s=600)
         report = deque(run, maxlen=1).pop()[0]
@@ -66,7 +67,8 @@ def ours(manifest: Manifest, backbones: Sequence[Backbone], workers: int) -> Non
 def main() -> None:
     """Make clips and networks, measure, print two tables."""
     asked = arguments(__doc__, clips=8, seconds=60, repeats=3, workers=2, videos=VIDEOS)
-    n, workers = asked.clips, asked.workers
+    n = asked.clips
+    workers = asked.workers
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         make(folder, ["h264.mp4"], asked.videos, asked.seconds)
@@ -86,7 +88,8 @@ def main() -> None:
                 },
                 asked.repeats,
             )
-            old, new = found["published"], found["ours"]
+            old = found["published"]
+            new = found["ours"]
             rows.append(
                 {"backbone": backbone.name, "published, clips/s": n / old.wall_s}
                 | {"ours, clips/s": n / new.wall_s, "ratio": old.wall_s / new.wall_s}

@@ -46,7 +46,8 @@ class Pretended:
         Copy the frames into memory that is kept, as is done for a card.
     """
 
-    compute, card = SimpleNamespace(first_size=lambda: 1), "cpu"
+    compute = SimpleNamespace(first_size=lambda: 1)
+    card = "cpu"
 
     def __init__(self, n_frames: int, outputs: tuple[BackboneOutput, ...], *, copies: bool) -> None:
         rng = np.random.default_rng(0)

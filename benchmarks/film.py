@@ -25,8 +25,11 @@ from measure import arguments, obygaze, show, timed
 from obygaze_features.store import open_store
 from obygaze_features.video import SoundTrack, probe
 
-SECONDS, WINDOW_S, HOP_S = 360, 46.0, 4.0
-SOUND_S, SOUND_RATE = 60, 48_000
+SECONDS = 360
+WINDOW_S = 46.0
+HOP_S = 4.0
+SOUND_S = 60
+SOUND_RATE = 48_000
 
 
 def train(clip: Path, folder: Path) -> Path:
@@ -62,7 +65,8 @@ def with_sound(film: Path, heard: Path) -> Path:
             tone = 0.1 * np.sin(2 * np.pi * (200 + first // SOUND_RATE * 20) * np.arange(1024) / SOUND_RATE)
             samples = (tone + generator.normal(0, 0.03, (2, 1024))).astype(np.float32)
             frame = av.AudioFrame.from_ndarray(samples, format="fltp", layout="stereo")
-            frame.sample_rate, frame.pts = SOUND_RATE, first
+            frame.sample_rate = SOUND_RATE
+            frame.pts = first
             packets += [bytes(packet) for packet in track.encode(frame)]
         n_done = 0
         for packet in source.demux(source.streams.video[0]):
@@ -70,7 +74,8 @@ def with_sound(film: Path, heard: Path) -> Path:
                 while n_done * 1024 / SOUND_RATE < float((packet.dts or packet.pts) * packet.time_base):
                     sound = av.Packet(packets[n_done % len(packets)])
                     sound.pts = sound.dts = n_done * 1024
-                    sound.time_base, sound.stream = Fraction(1, SOUND_RATE), track
+                    sound.time_base = Fraction(1, SOUND_RATE)
+                    sound.stream = track
                     output.mux(sound)
                     n_done += 1
                 packet.stream = pictures
@@ -91,9 +96,12 @@ def staging_rows(heard: Path, model: Path, folder: Path, workers: int) -> list[t
         words = ("film", "variables", heard, "--windows", *known, *more, "--out", folder / f"{name}.csv")
         return obygaze(*words).cpu_s
 
-    plain, staged, stills = run("plain"), run("staged", "--variables"), run("stills", "--stills")
+    plain = run("plain")
+    staged = run("staged", "--variables")
+    stills = run("stills", "--stills")
     speech = ("--variables", "--sound")  # one without the other is refused
-    sound, both = run("sound", *speech), run("both", *speech, "--stills")
+    sound = run("sound", *speech)
+    both = run("both", *speech, "--stills")
     return [
         ("film run, with sound in the file, CPU s", plain),
         ("film run --variables, CPU s", f"{staged:.0f} ({staged / plain:.2f} times)"),
@@ -116,11 +124,13 @@ def sound_rows(heard: Path, folder: Path, workers: int) -> list[tuple[str, objec
         return obygaze("extract", windows, folder / name, *words).cpu_s
 
     def decode() -> None:
-        track, end_s = SoundTrack(heard), probe(heard).duration_s
+        track = SoundTrack(heard)
+        end_s = probe(heard).duration_s
         for start_s in np.arange(0.0, end_s - WINDOW_S, WINDOW_S).tolist():
             track.parts(start_s, start_s + WINDOW_S, (), rate=16_000)
 
-    alone, both = extract("seen"), extract("both", "--backbone", "sound")
+    alone = extract("seen")
+    both = extract("both", "--backbone", "sound")
     return [
         ("extract, descriptors, CPU s", alone),
         ("extract, descriptors and sound, CPU s", f"{both:.0f} ({both / alone:.2f} times)"),
@@ -133,13 +143,15 @@ def main() -> None:
     asked = arguments(__doc__, minutes=120, workers=2, videos=VIDEOS)
     with tempfile.TemporaryDirectory(prefix="obygaze-film-") as name:
         folder = Path(name)
-        clip, film = folder / "h264.mp4", folder / "film.mkv"
+        clip = folder / "h264.mp4"
+        film = folder / "film.mkv"
         # In a process of its own: peak memory of later children would start at that of this one.
         maker = get_context("spawn").Process(target=make, args=(folder, ["h264.mp4"], asked.videos, SECONDS))
         maker.start()
         maker.join()
         repeat(clip, film, asked.minutes * 60 // SECONDS)
-        model, length = train(clip, folder), probe(film)
+        model = train(clip, folder)
+        length = probe(film)
         whole = folder / "whole"
         words = ["film", "run", film, "--model", model, "--workers", asked.workers, "--out", whole]
         cpu_s = obygaze(*words).cpu_s
@@ -152,7 +164,8 @@ def main() -> None:
             ("frames decoded", f"{decoded:,} ({decoded / length.frames:.3f} of the film's)"),
             ("peak memory, MB", max(report["peak_memory_mb"] for report in reports)),
         ]
-        shots, page = ("--shots", whole / "windows.shots.csv"), folder / "page.html"
+        shots = ("--shots", whole / "windows.shots.csv")
+        page = folder / "page.html"
         scored = folder / "scored"
         scoring = obygaze("film", "score", model, whole / "features-1.0.0", *shots, "--out", scored)
         rows += [

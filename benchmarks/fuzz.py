@@ -39,7 +39,8 @@ from obygaze_features.exchange import import_items
 from obygaze_features.limits import Limits
 
 MEMORY = 1 << 30
-HANGS_S, STANDS_S = 20, 300
+HANGS_S = 20
+STANDS_S = 300
 """Of CPU time, and of waiting: the machine may be busy."""
 import_items.LIMIT_S = 20.0  # a worker that hangs ends before
 apart.limits_of = lambda _: Limits(cpu_s=5, memory=1 << 27)  # no input of a fuzzer is large
@@ -100,7 +101,9 @@ def fuzz(name: str, seconds: float, seed: int, most: int) -> None:
         run(good)
         guard(folder)
         end = time.monotonic() + seconds
-        runs, slowest, seen = 0, 0.0, set()
+        runs = 0
+        slowest = 0.0
+        seen = set()
         while runs < most if most else time.monotonic() < end:
             data = mutate(good, rng)
             begin = cpu_s()

@@ -77,9 +77,12 @@ def resized(node: object, old: int, new: int) -> object:
 def replace_one(document: object, rng: random.Random) -> object:
     """Walk down at random and replace what is there."""
     document = copy.deepcopy(document)
-    node, holder, key = document, None, None
+    node = document
+    holder = None
+    key = None
     while isinstance(node, dict | list) and node and rng.random() < 0.85:
-        holder, key = node, rng.choice(list(node) if isinstance(node, dict) else range(len(node)))
+        holder = node
+        key = rng.choice(list(node) if isinstance(node, dict) else range(len(node)))
         node = node[key]
     if holder is None:
         return rng.choice(ODD)

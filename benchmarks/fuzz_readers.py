@@ -95,7 +95,9 @@ def video(codec: str, container: str, sound: str = "") -> bytes:
     data = io.BytesIO()
     with av.open(data, "w", format=container) as output:
         stream = output.add_stream(codec, rate=12)
-        stream.width, stream.height, stream.pix_fmt = SIZE[1], SIZE[0], "yuv420p"
+        stream.width = SIZE[1]
+        stream.height = SIZE[0]
+        stream.pix_fmt = "yuv420p"
         stream.codec_context.gop_size = 8
         track = output.add_stream(sound, rate=44_100, layout="mono") if sound else None
         scenes = [rng.integers(0, 255, (*SIZE, 3), np.uint8) // 8 * 8 for _ in range(2)]
@@ -105,7 +107,8 @@ def video(codec: str, container: str, sound: str = "") -> bytes:
             if track is not None:
                 noise = rng.normal(0, 0.1, (1, 44_100 // 12)).astype(np.float32)
                 heard = av.AudioFrame.from_ndarray(noise, format="fltp", layout="mono")
-                heard.sample_rate, heard.pts = 44_100, number * noise.shape[1]
+                heard.sample_rate = 44_100
+                heard.pts = number * noise.shape[1]
                 output.mux(track.encode(heard))
         output.mux(stream.encode(None))
         if track is not None:
@@ -200,14 +203,19 @@ def documents() -> dict[str, tuple[str, bytes, Callable[[Path], object]]]:
     def read_state(path: Path) -> None:
         load_state_dict(find_weights(path))
 
-    arrays, state = io.BytesIO(), io.BytesIO()
-    matrix, annotated = io.BytesIO(), io.BytesIO()
+    arrays = io.BytesIO()
+    state = io.BytesIO()
+    matrix = io.BytesIO()
+    annotated = io.BytesIO()
     with h5py.File(matrix, "w") as file:
-        file["ids"], file["features"] = ["a", "b", "c"], np.ones((3, 4), np.float32)
+        file["ids"] = ["a", "b", "c"]
+        file["features"] = np.ones((3, 4), np.float32)
     with h5py.File(annotated, "w") as file:
         file["X"] = np.ones((3, 4), np.float32)
-        file["obs/clip/categories"], file["obs/clip/codes"] = ["a", "b", "c"], np.array([2, 0, 1], np.int8)
-        file["obs/status"], file["uns/provenance"] = ["ok", "ok", "partial"], "{}"
+        file["obs/clip/categories"] = ["a", "b", "c"]
+        file["obs/clip/codes"] = np.array([2, 0, 1], np.int8)
+        file["obs/status"] = ["ok", "ok", "partial"]
+        file["uns/provenance"] = "{}"
         file["obs"].attrs["_index"] = "clip"
     torch.save({"a": torch.ones(2), "b": torch.ones(2, 2)}, state)
     np.savez(arrays, clip_id=np.array(["a", "b", "c"]), features=np.ones((3, 4), np.float32))

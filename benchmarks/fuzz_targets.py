@@ -184,7 +184,8 @@ def stage_targets(stage: Path) -> dict[str, tuple[Path, Target]]:
 
 def small_sums() -> Sums:
     """Sum up three films of thirty clips, of two features."""
-    rng, codebook = np.random.default_rng(0), builtin_codebook("obygaze12")
+    rng = np.random.default_rng(0)
+    codebook = builtin_codebook("obygaze12")
     parts = [_moments(np.column_stack([rng.normal(size=(30, 2)), np.arange(30) % 2])) for _ in range(3)]
     about = About(
         **dict.fromkeys(("backbone", "features", "pool", "label_policy"), "x"),
@@ -194,7 +195,8 @@ def small_sums() -> Sums:
     )  # fmt: skip
     means, products = (np.stack(each) for each in zip(*parts, strict=True))
     digests = rng.integers(1, 256, (90, 1, 16), np.uint8)
-    no_pictures, no_films = np.empty((0, len(KEPT_VIEWS), SKETCH_BYTES), np.uint8), np.empty(0, np.int64)
+    no_pictures = np.empty((0, len(KEPT_VIEWS), SKETCH_BYTES), np.uint8)
+    no_films = np.empty(0, np.int64)
     training = TrainingFilms(digests, np.repeat(np.arange(3), 30), no_pictures, no_films)
     return Sums(about, np.full(3, 30.0), means, products, {}, training)
 

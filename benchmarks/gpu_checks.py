@@ -44,7 +44,8 @@ def clips(backbone: Backbone, n: int) -> NDArray[np.uint8]:
 
 def furthest(a: Arrays, b: Arrays) -> tuple[float, float]:
     """Return the largest difference as a share of the largest value, and the smallest cosine of vectors."""
-    worst, cosine = 0.0, 1.0
+    worst = 0.0
+    cosine = 1.0
     for name, here in a.items():
         x, y = (each.reshape(-1, each.shape[-1]).astype(np.float64) for each in (here, b[name]))
         worst = max(worst, float(np.abs(x - y).max() / np.abs(y).max()))

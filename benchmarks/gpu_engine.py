@@ -76,7 +76,8 @@ def _feed(bench: Bench, some: list[Backbone], size: int, stage: Stage | None = N
     batches = 2 if bench.tiny else 12
     clips = list(_clips(some, size, batches))
     busy = sum(backbone.encode.busy_s for backbone in some)
-    cpu, began = time.process_time(), time.perf_counter()
+    cpu = time.process_time()
+    began = time.perf_counter()
     if stage is None:
         batches = (clips[first : first + size] for first in range(0, len(clips), size))
         deque(encode_batches(some, batches), maxlen=0)
@@ -135,7 +136,8 @@ def _idle(bench: Bench) -> None:
     frames = list(checks.clips(backbone, 8))
     runner.start(frames).result()
     each = bench.timed(lambda: runner.start(frames).result())
-    busy, began = runner.busy_s, time.perf_counter()
+    busy = runner.busy_s
+    began = time.perf_counter()
     for _ in range(3 if bench.tiny else 20):
         runner.start(frames).result()
         time.sleep(each)
@@ -166,7 +168,8 @@ def films_of(bench: Bench, n: int) -> Path:
 def two_on_one(bench: Bench) -> None:
     """Part 7: two shards on the card at once, killed at five moments and resumed (check 6)."""
     films = films_of(bench, 6 if bench.tiny else 48)
-    store, whole = bench.folder / "shards", bench.folder / "whole"
+    store = bench.folder / "shards"
+    whole = bench.folder / "whole"
     words = [sys.executable, "-m", "obygaze", "extract", str(films)]
     how = ["--device", bench.device, "--clips-at-once", "8", "--backbone", "xclip", "--workers", "2"]
     how += ["--weights", bench.weights["xclip"], "--licence", "CC0-1.0"]

@@ -37,10 +37,14 @@ from obygaze_features.manifest import Clip, Manifest
 from obygaze_features.video import index as video_index
 from obygaze_features.video import probe
 
-FRAMES, WINDOW_S, HOP_S, OF_WINDOW = 32, 2.0, 0.5, 8
+FRAMES = 32
+WINDOW_S = 2.0
+HOP_S = 0.5
+OF_WINDOW = 8
 CLIPS = ("h264.mp4", "h264-1280x544.mp4")
 NETWORK = "efficientnet-lite0"
-MOST_OF_DECODING, LEAST_COSINE = 0.1, 0.97
+MOST_OF_DECODING = 0.1
+LEAST_COSINE = 0.97
 
 
 def worked(job: Job) -> list[DecodedClip]:
@@ -56,7 +60,8 @@ def costs(folder: Path, repeats: int) -> list[dict[str, Any]]:
     rows = []
     for number, name in enumerate(CLIPS):
         manifest = Manifest((Clip("tt1-0", "tt1", name),), folder)
-        network, kept = (load_backbone(NETWORK, FRAMES),), folder / f"kept-{number}"
+        network = (load_backbone(NETWORK, FRAMES),)
+        kept = folder / f"kept-{number}"
         ways = {"exact": None, "kept anew": folder / "anew", "read": kept}
         jobs = {way: Job(manifest, "kept", network, keep_frames=where) for way, where in ways.items()}
         worked(jobs["read"])

@@ -59,7 +59,8 @@ def peak_mb() -> float:
 
 def timed(work: Callable[[], object], *, children_alone: bool = False) -> Took:
     """Run once."""
-    cpu, wall = cpu_s(children_alone=children_alone), time.perf_counter()
+    cpu = cpu_s(children_alone=children_alone)
+    wall = time.perf_counter()
     work()
     return Took(cpu_s(children_alone=children_alone) - cpu, time.perf_counter() - wall)
 

@@ -87,7 +87,8 @@ TESTS = {
 }
 """Packages and modules that are changed, and their tests."""
 PYTEST = ["-q", "-s", "-p", "no:cacheprovider", "-m", "not long"]
-BUDGET_S, WALL_S = 10, 300
+BUDGET_S = 10
+WALL_S = 300
 """CPU seconds, by the trace, of the tests of a change; seconds of waiting, as for a pipe, before it counts as
 killed."""
 
@@ -230,7 +231,8 @@ def mutated(mutant: Mutant) -> CodeType:
                         return ast.copy_location(copy.deepcopy(other), node)
             return self.generic_visit(node)
 
-    path, change = ROOT / mutant.module, Change()
+    path = ROOT / mutant.module
+    change = Change()
     tree = ast.fix_missing_locations(change.visit(ast.parse(path.read_text(encoding="utf-8"))))
     assert change.done, mutant
     waiting = [compile(tree, str(path), "exec")]
@@ -272,7 +274,8 @@ class Calls:
     """A plugin of pytest that notes which functions each test calls, and how long it takes."""
 
     def __init__(self, root: Path) -> None:
-        self._root, self._codes = f"{root}/obygaze", set[CodeType]()
+        self._root = f"{root}/obygaze"
+        self._codes = set[CodeType]()
         self.of: dict[str, list[list[str | int]]] = {}
         self.seconds: dict[str, float] = {}
 

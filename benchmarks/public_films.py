@@ -196,7 +196,8 @@ def compared(film: PublicFilm, folder: Path) -> Verdict:
     try:
         outcome, detail = difference(ours, by_command(path, stream))
     except (subprocess.SubprocessError, ValueError) as error:
-        outcome, detail = "not compared", " ".join(str(error).split())[-80:]
+        outcome = "not compared"
+        detail = " ".join(str(error).split())[-80:]
     if outcome != "equal":
         other_outcome, other_detail = difference(ours, by_plain_loop(path, stream))
         if other_outcome == "equal":
@@ -273,7 +274,9 @@ def by_command(path: Path, stream: int) -> Pictures:
     words = ["ffmpeg", "-v", "error", "-noautorotate", "-threads", "1", "-i", f"file:{path}"]
     words += ["-map", f"0:{stream}", "-frames:v", str(FRAMES), "-vsync", "passthrough", "-f", "framemd5", "-"]
     done = subprocess.run(words, capture_output=True, text=True, timeout=LONGEST_S, check=False)
-    tick_s, digests, ticks = 1.0, [], []
+    tick_s = 1.0
+    digests = []
+    ticks = []
     for line in done.stdout.splitlines():
         if line.startswith("#tb "):
             numerator, denominator = line.rpartition(" ")[2].split("/")
@@ -290,7 +293,8 @@ def by_command(path: Path, stream: int) -> Pictures:
 
 def by_plain_loop(path: Path, stream: int) -> Pictures:
     """Decode the first frames of a stream as PyAV's introduction does."""
-    digests, time_s = [], []
+    digests = []
+    time_s = []
     with av.open(f"file:{path}", metadata_errors="replace") as container:
         pictures = container.streams.get(stream)[0]
         pictures.codec_context.thread_count = 1
@@ -341,12 +345,14 @@ def sound_compared(film: PublicFilm, folder: Path) -> Verdict:
     try:
         outcome, detail = sound_difference(ours, sound_by_command(path, stream))
     except (subprocess.SubprocessError, ValueError) as error:
-        outcome, detail = "sound not compared", " ".join(str(error).split())[-80:]
+        outcome = "sound not compared"
+        detail = " ".join(str(error).split())[-80:]
     if outcome not in {"sound equal", "silence"}:
         try:
             other_outcome, other_detail = sound_difference(ours, sound_by_plain_loop(path, stream))
         except ObygazeError as error:
-            other_outcome, other_detail = "sound not compared", str(error)
+            other_outcome = "sound not compared"
+            other_detail = str(error)
         if other_outcome == "sound equal":
             outcome, detail = "sound as PyAV", f"FFmpeg's command: {outcome}, {detail}"
         elif other_outcome != "sound not compared":
@@ -386,12 +392,14 @@ def sound_by_plain_loop(path: Path, stream: int) -> NDArray[np.float32]:
         origin_s = float(source.origin)
     with opened_to(path, track_reach(path)) as source:
         rate = opened_track(source).codec_context.sample_rate
-    placed, end_s = np.zeros((HEARD_S + 1) * rate, np.float32), 0.0
+    placed = np.zeros((HEARD_S + 1) * rate, np.float32)
+    end_s = 0.0
     place = -1
     for frame in sound_frames(path, stream):
         time_s = end_s if frame.time is None else frame.time - origin_s
         if place < 0 or abs(time_s - end_s) > GAP_S:
-            place, end_s = round(time_s * rate), time_s
+            place = round(time_s * rate)
+            end_s = time_s
         for part in av.AudioResampler(format="flt", layout="mono", rate=frame.sample_rate).resample(frame):
             place = put(placed, part.to_ndarray()[0], place)
         end_s += frame.samples / frame.sample_rate
@@ -456,11 +464,13 @@ def aligned(ours: NDArray[np.float32], theirs: NDArray[np.float32]) -> tuple[flo
     """
     n = len(ours)
     size = 2 * n
-    own, other = np.fft.rfft(ours, size), np.fft.rfft(theirs, size)
+    own = np.fft.rfft(ours, size)
+    other = np.fft.rfft(theirs, size)
     likeness = np.fft.irfft(own * other.conj(), size)
     most = int(MOST_SHIFT_S * RATE)
     whole = (int(np.argmax(np.roll(likeness, most)[: 2 * most + 1]))) - most
-    best_shift, best_db = 0.0, -np.inf
+    best_shift = 0.0
+    best_db = -np.inf
     turns = -2j * np.pi * np.fft.rfftfreq(size)
     inner = slice(max(0, whole) + 1, n + min(0, whole) - 1)
     for shift in whole + np.arange(-PARTS_OF_A_SAMPLE, PARTS_OF_A_SAMPLE + 1) / PARTS_OF_A_SAMPLE:
@@ -469,7 +479,8 @@ def aligned(ours: NDArray[np.float32], theirs: NDArray[np.float32]) -> tuple[flo
         power = float(np.square(ours[inner]).sum())
         snr_db = float(10 * np.log10((power + 1e-12) / (noise + 1e-12)))
         if snr_db > best_db:
-            best_shift, best_db = float(shift), snr_db
+            best_shift = float(shift)
+            best_db = snr_db
     return best_shift, best_db
 
 

@@ -28,7 +28,8 @@ from obygaze_features.store.records import ArraySpec, ClipFeatures, ClipResult, 
 from obygaze_features.store.stage import Stage, staging_path
 from obygaze_features.store.testing import toy_provenance
 
-FEWEST, MOST = 3, 300
+FEWEST = 3
+MOST = 300
 N_SINGLE = 200
 LIMIT = 1.2
 """Most CPU seconds of a ragged store for one second of a fixed one, when it is verified or read."""
@@ -102,7 +103,8 @@ class Row(NamedTuple):
 
 def compared(n_clips: int, what: str, taken: Mapping[str, Took]) -> Row:
     """Compare the two stores."""
-    fixed, ragged = taken["fixed"].cpu_s, taken["ragged"].cpu_s
+    fixed = taken["fixed"].cpu_s
+    ragged = taken["ragged"].cpu_s
     return Row(n_clips, what, fixed, ragged, ragged / fixed)
 
 

@@ -37,7 +37,9 @@ from obygaze_features.store.format import FEATURES
 from obygaze_features.store.store_files import FolderFiles
 from obygaze_features.store.testing import seal_arrays
 
-FEATURE, TOKENS, WIDTH = 512, 3137, 768
+FEATURE = 512
+TOKENS = 3137
+WIDTH = 768
 Peer = tuple[Callable[[], object], Callable[[int], object] | None]
 Peers = dict[str, Peer]
 """What streams the tokens, and what reads one clip's, for each peer."""

@@ -312,7 +312,8 @@ def write_vectors(folder: Path, rng: np.random.Generator) -> None:
         np.savez(folder / "twelve.npz", clip_id=file["ids"], pooled=file["features"][:, :16])
     X = rng.normal(size=(60, 4)).astype(np.float32)
     X[::4, 0] += 9
-    names, levels = [f"ACCEDE{n:05}.mp4" for n in range(60)], ("calm", "neutral", "active")
+    names = [f"ACCEDE{n:05}.mp4" for n in range(60)]
+    levels = ("calm", "neutral", "active")
     np.savez(folder / "m15.npz", clip_id=names, pooled=X)
     rows = [
         f"{name},film{n // 10},{('dev', 'test')[n >= 30]},{(n % 3 - 1) / 2},{levels[n % 3]},{int(n % 4 == 0)}"
@@ -364,7 +365,8 @@ def run_work(name: str, root: Path, checkout: Path) -> None:
     others = {key: value for key, value in os.environ.items() if not key.startswith(("RAY_", "SLURM_"))}
     fixed = {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "COLUMNS": "100", "PYTHONPATH": str(checkout)}
     options: dict[str, Any] = {"cwd": root, "env": others | fixed, "capture_output": True, "text": True}
-    known, here = re.compile("|".join(rf"\b{key}\b" for key in NAMES)), re.compile(r"(?<= )~(?=[ /\n]|$)")
+    known = re.compile("|".join(rf"\b{key}\b" for key in NAMES))
+    here = re.compile(r"(?<= )~(?=[ /\n]|$)")
     folder = root / name
     if name != "demo":  # which makes its own
         folder.mkdir()

@@ -272,7 +272,8 @@ def main() -> None:
     parser.add_argument("--against", type=Path)
     parser.add_argument("--only", nargs="+", default=[])
     asked = parser.parse_args()
-    inputs, checkout = asked.folder.resolve().parent / "inputs", asked.checkout.resolve()
+    inputs = asked.folder.resolve().parent / "inputs"
+    checkout = asked.checkout.resolve()
     if not inputs.is_dir():
         write_inputs(inputs, checkout)
     asked.folder.mkdir(exist_ok=True)

@@ -48,7 +48,10 @@ from obygaze_features.store import (
 from obygaze_features.store.testing import seal_arrays, toy_group
 
 BATCH = 8
-LARGEST, MOST_DISK, MOST_DISK_OF_TOKENS, MOST_MS_OF_TOKENS = 1.05, 2.1, 1.1, 8
+LARGEST = 1.05
+MOST_DISK = 2.1
+MOST_DISK_OF_TOKENS = 1.1
+MOST_MS_OF_TOKENS = 8
 FILM = 40
 WINDOW_S = 4.0
 CONCEPTS = ("Look", "Body", "Posture", "Clothing", "Voice")
@@ -56,7 +59,8 @@ VECTORS = {
     "xclip": {"pooled": np.zeros((1, 512), np.float32), "frames": np.zeros((1, 8, 512), np.float16)},
     "vivit": {"pooled": np.zeros((1, 768), np.float32), "frames": np.zeros((1, 4, 768), np.float16)},
 }
-POOLED, TOKENS = np.zeros((1, 768), np.float32), np.zeros((1, 3137, 768), np.float16)
+POOLED = np.zeros((1, 768), np.float32)
+TOKENS = np.zeros((1, 3137, 768), np.float16)
 KINDS = {
     "vectors": (VECTORS, ("stage", "resume", "seal", "open", "read", "verify", "evaluate")),
     "films": (
@@ -144,7 +148,8 @@ def evaluate(folder: Path, corpus: Corpus) -> None:
     """
     import obygaze_models as om
 
-    rng, clips = np.random.default_rng(1), []
+    rng = np.random.default_rng(1)
+    clips = []
     for clip in corpus.planned():
         level = ("EN", "HN", "S", "S")[int(rng.integers(4))]
         marked = frozenset(name for name in CONCEPTS if rng.random() < (0.5 if level == "S" else 0.2))
@@ -263,7 +268,8 @@ def main() -> None:
     sizes = [
         {what: median(run[what] for run in runs) for what in runs[0]} for runs in zip(*turns, strict=True)
     ]
-    rows, wrong = [], []
+    rows = []
+    wrong = []
     for what in list(sizes[0])[1:]:
         power = exponent(turns, what) if what.endswith(" ms") and len(sizes) > 1 else math.nan
         rows.append([what, *(f"{size[what]:.3g}" for size in sizes), power])

@@ -24,7 +24,8 @@ RTOL = 1e-3
 
 def differences(name: str, zoo: Path) -> list[str]:
     """List what differs between a model of a zoo and the one that is shipped."""
-    made, shipped = om.load_model(name, zoo=zoo), om.load_model(name)
+    made = om.load_model(name, zoo=zoo)
+    shipped = om.load_model(name)
     X = np.random.default_rng(0).normal(size=(50, 384)).astype(np.float32)
     equal = {
         fact: getattr(made.card, fact) == getattr(shipped.card, fact)

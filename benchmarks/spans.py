@@ -28,7 +28,8 @@ from obygaze_features.manifest.spans.subtitles import Subtitle, write_srt, write
 from obygaze_features.manifest.spans.textgrid import write_textgrid
 
 TIMES = 4
-LINEAR, FFMPEG = 1.3, 4.5
+LINEAR = 1.3
+FFMPEG = 4.5
 """Most CPU a span among four times as many, against fewer; and of a subtitle, against FFmpeg's."""
 LEVELS = ("EN", "HN", "S")
 ASS = (
@@ -41,7 +42,9 @@ BORIS += ",Start (s),Stop (s),Duration (s),Comment start,Comment stop\n"
 
 def made(n: int) -> list[Subtitle]:
     """Make spans that do not overlap, in whole centiseconds."""
-    generator, last, spans = random.Random(0), 0, []
+    generator = random.Random(0)
+    last = 0
+    spans = []
     for _ in range(n):
         start = last + generator.randrange(1, 90)
         last = start + generator.randrange(50, 400)
@@ -122,7 +125,8 @@ def works(path: Path) -> dict[str, Callable[[], object]]:
 def main() -> None:
     """Print the table."""
     asked = arguments(__doc__, spans=50_000, repeats=3, check=False)
-    rows, wrong = [], []
+    rows = []
+    wrong = []
     with tempfile.TemporaryDirectory(prefix="obygaze-spans-") as name:
         paths = {}
         for n in (asked.spans, TIMES * asked.spans):

@@ -134,7 +134,8 @@ class Running:
         os.setsid()
         for stream in (1, 2):
             os.dup2(os.open(self.said, os.O_WRONLY | os.O_CREAT | os.O_APPEND), stream)
-        sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w")
+        sys.stdout = os.fdopen(1, "w")
+        sys.stderr = os.fdopen(2, "w")
         first()
         obygaze(words)
 
@@ -232,7 +233,8 @@ def served(inputs: Path) -> Iterator[str]:
 
 def make_films(folder: Path) -> None:
     """Draw films and write a manifest of some of their clips."""
-    labels, whole = write_corpus(folder, 1), folder / "all.csv"
+    labels = write_corpus(folder, 1)
+    whole = folder / "all.csv"
     words = ["manifest", "import", "spans", labels, "--videos", folder / "films", "--out", whole]
     with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
         obygaze([str(word) for word in words])
@@ -246,12 +248,18 @@ class Trials:
     """One kind of work, killed again and again, each trial in a folder of its own."""
 
     def __init__(self, name: str, work: Any, inputs: Path, folder: Path) -> None:
-        self.name, self.work, self.inputs, self.folder = name, work, inputs, folder
+        self.name = name
+        self.work = work
+        self.inputs = inputs
+        self.folder = folder
         self.codes = (0, 3) if name == "extract" else (0,)
-        trial, steps = self.begin("undisturbed"), Steps(folder)
+        trial = self.begin("undisturbed")
+        steps = Steps(folder)
         self.start(trial, steps).finish(self.codes)
-        self.truth, self.steps = self.place(trial), steps.done.value
-        self.good, self.beside = ask(content, self.truth), names_in(trial)
+        self.truth = self.place(trial)
+        self.steps = steps.done.value
+        self.good = ask(content, self.truth)
+        self.beside = names_in(trial)
 
     def begin(self, called: str) -> Path:
         """Make the folder of a trial."""
@@ -278,7 +286,8 @@ class Trials:
         seen = FORK.Array(ctypes.c_long, 2, lock=False)
         while kills < number:
             trials += 1
-            trial, stop = self.begin(str(trials)), FORK.Event()
+            trial = self.begin(str(trials))
+            stop = FORK.Event()
             words = (self.place(trial), self.truth, self.good, stop, seen)
             reader = FORK.Process(target=watch, args=words, daemon=True)
             reader.start()

@@ -32,7 +32,9 @@ from feed import corpus
 from measure import arguments, peak_mb, show, timed, verdict
 from scale import Corpus, model
 
-LARGEST, LEAST_S, WINDOW_S = 1.1, 0.5, 8.0
+LARGEST = 1.1
+LEAST_S = 0.5
+WINDOW_S = 8.0
 OF_A_FILM = 40
 
 
@@ -218,7 +220,8 @@ def main() -> None:
         took = timed(lambda: CASES[name][1][int(place)](asked.folder, asked.n))
         print("\n" + json.dumps([took.cpu_s, peak_mb()]))
         return
-    rows, wrong = [], []
+    rows = []
+    wrong = []
     for name in asked.only:
         largest, steps = CASES[name]
         sizes = [max(4, int(asked.scale * largest / part)) for part in (4, 1)]

@@ -74,7 +74,8 @@ def penalties(n_clips: int, decay: float) -> dict[str, object]:
     )
     losses = np.array([[_loss(model, X, y) for model in some] for some in (models, others)])
     above = (losses / losses.min(axis=0) - 1).max(axis=1)
-    ours, theirs = found["ours"].cpu_s, found["scikit-learn"].cpu_s
+    ours = found["ours"].cpu_s
+    theirs = found["scikit-learn"].cpu_s
     return {
         "clips": n_clips,
         "power": -decay,

@@ -79,13 +79,15 @@ def cells_of(timeline: Timeline, key: str | None = None) -> Cells:
     key : str, optional
         The model of `p` and `counted`; spans and content do not depend on it.
     """
-    record, rows = timeline.record, timeline.rows(key)
+    record = timeline.record
+    rows = timeline.rows(key)
     longest_s = max(record.windows.window_s, *(model.clip_s or 0.0 for model in record.models))
     cell_s = float(np.ceil(1000 * longest_s - 1e-6)) / 1000
     end_s = max(record.duration_s, float(rows["end_s"].max()))
     starts = np.round(cell_s * np.arange(max(1, int((end_s + SLACK_S) // cell_s))), 3)
     spans = np.column_stack([starts, [*starts[1:], end_s]])
-    has_content, has_p = ~has_flag(rows, *NO_CONTENT), is_counted(rows)
+    has_content = ~has_flag(rows, *NO_CONTENT)
+    has_p = is_counted(rows)
     p = rows["p"].to_numpy(dtype=np.float64)
     film_p = float(np.average(p[has_p], weights=durations(rows)[has_p])) if has_p.any() else 0.5
     covered = overlaps(spans, rows[["start_s", "end_s"]].to_numpy(dtype=np.float64))
@@ -105,7 +107,8 @@ def cells_by(labels: Manifest, timeline: Timeline, key: str | None = None) -> Ce
     FilmError
         The labels are of several annotators, or none is of this film.
     """
-    cells, model = cells_of(timeline, key), timeline.model(key)
+    cells = cells_of(timeline, key)
+    model = timeline.model(key)
     names = {clip.annotator for clip in labels}
     if len(names) > 1:
         raise FilmError(f"the labels are of {len(names)} annotators ({', '.join(sorted(names))}): give one's")
@@ -117,7 +120,8 @@ def cells_by(labels: Manifest, timeline: Timeline, key: str | None = None) -> Ce
     ]
     spans = np.array(timed, dtype=np.float64).reshape(-1, 3)
     covered = overlaps(cells.spans, spans[:, :2])
-    seconds, positive = covered.sum(axis=1), covered @ spans[:, 2]
+    seconds = covered.sum(axis=1)
+    positive = covered @ spans[:, 2]
     if not seconds.any():
         raise FilmError(f"film {timeline.movie}: the labels in place of the model's have no span in it")
     mean = positive.sum() / seconds.sum()

@@ -21,7 +21,8 @@ SEQUENTIAL_POISSON: Final[Law] = "sequential-poisson"
 """Order of u / content (Ohlsson 1998, Journal of Official Statistics 14(2)), by which windows were drawn that
 name no law. The first n are nearly a draw in proportion to content; what comes late in the order is not."""
 
-LAW, SEED = "law", "seed"
+LAW = "law"
+SEED = "seed"
 """Columns of windows that were drawn: by which law, and with which seed."""
 
 LEAST_S: Final = 1e-9

@@ -49,7 +49,10 @@ ROUNDING = 1e-9
 
 TOP = 10
 
-ALL, NONE, PRIOR, SHIFTED = "all", "none", "movie_prior", "shifted"
+ALL = "all"
+NONE = "none"
+PRIOR = "movie_prior"
+SHIFTED = "shifted"
 """Baselines: every second, no second, the other films' share, the model's own timeline shifted."""
 
 TITLES: Mapping[str, str] = packaged(__package__, "assets/evaluation.toml")
@@ -209,7 +212,8 @@ def evaluate_films(
     >>> bool(f1["linear", "second_f1"] > f1["shifted", "second_f1"])
     True
     """
-    model, ids = films[0].model(key), [film.movie for film in films]
+    model = films[0].model(key)
+    ids = [film.movie for film in films]
     people = annotated(truth, set(model.positive), ids)
     own = [film for film in films if film.movie in people]
     others = [f"{name}{name_hint(name, ids)}" for name in people if name not in ids]
@@ -218,9 +222,12 @@ def evaluate_films(
             f"no scored film is annotated: the films are {', '.join(ids)}; "
             f"the manifest has {', '.join(others[:5])}"
         )
-    machine, humans, cut = {}, {}, []
+    machine = {}
+    humans = {}
+    cut = []
     for film in own:
-        spans_of, whole_s = people[film.movie], film.record.duration_s
+        spans_of = people[film.movie]
+        whole_s = film.record.duration_s
         for who, spans in spans_of.items():
             if len(spans) and spans[-1, 0] > whole_s + 1:
                 where = f"film {film.movie} lasts {whole_s:g} s, and {who} marks it from {spans[-1, 0]:g} s"
@@ -262,7 +269,9 @@ def compare_marks(
         for index, movie in enumerate(watched):
             reference = humans[movie][truth]
             n = len(reference.seconds)
-            others, nothing, spans = np.delete(shares, index), np.zeros(n, np.bool_), np.empty((0, 2))
+            others = np.delete(shares, index)
+            nothing = np.zeros(n, np.bool_)
+            spans = np.empty((0, 2))
             people = {f"human: {rater}": marks for rater, marks in humans[movie].items() if rater != truth}
             every = {name: machine[movie]} | people
             every[ALL] = Marks(np.ones(n, np.bool_), np.array([[0.0, n]]), 1.0, np.ones(n))
@@ -291,7 +300,8 @@ def film_metrics(
     """Compute every metric of one film."""
     metrics = _measured(reference, estimated, collars)
     if estimated.listed is not None:
-        p, listed = estimated.listed["p"], estimated.listed[["start_s", "end_s"]].to_numpy(dtype=np.float64)
+        p = estimated.listed["p"]
+        listed = estimated.listed[["start_s", "end_s"]].to_numpy(dtype=np.float64)
         metrics["segment_map"] = float(
             np.mean([segment_ap(reference.segments, listed, p, t) for t in THRESHOLDS])
         )
@@ -306,7 +316,8 @@ def _measured(reference: Marks, estimated: Marks, collars: Sequence[float]) -> d
     """Compute the metrics of seconds and segments, which depend on where they are."""
     scores = estimated.seconds.astype(np.float64) if estimated.scores is None else estimated.scores
     is_scored = ~np.isnan(scores)
-    y, segments = reference.seconds[is_scored].astype(np.int64), (reference.segments, estimated.segments)
+    y = reference.seconds[is_scored].astype(np.int64)
+    segments = (reference.segments, estimated.segments)
     return {
         "second_ap": average_precision(y, scores[is_scored]),
         "second_auc": auc(y, scores[is_scored]),
@@ -334,7 +345,8 @@ def _shifts(
 
 def _moved(spans: Spans, by: float, size: float) -> Spans:
     """Shift spans circularly; a span that passes the end is cut in two."""
-    starts, ends = (spans[:, 0] + by) % size, (spans[:, 0] + by) % size + spans[:, 1] - spans[:, 0]
+    starts = (spans[:, 0] + by) % size
+    ends = (spans[:, 0] + by) % size + spans[:, 1] - spans[:, 0]
     over = ends > size
     whole = np.column_stack([starts, np.minimum(ends, size)])
     return np.concatenate([whole, np.column_stack([np.zeros(over.sum()), ends[over] - size])])
@@ -377,7 +389,8 @@ def _ranks(by_film: pd.DataFrame) -> Iterator[tuple[object, ...]]:
 
 def evaluation_report(measured: FilmEvaluation) -> Report:
     """Make a report: for each annotator a table of metrics and one of films, and what is left out."""
-    record, summary = measured.record, measured.summary
+    record = measured.record
+    summary = measured.summary
     model = str(record.get("model", "model"))
     blocks: list[Block] = []
     is_claimed = (summary["who"] == model) & (summary["metric"] == "kappa")

@@ -75,6 +75,7 @@ def film_time(rows: pd.DataFrame) -> FilmTime:
     >>> film_time(rows)
     FilmTime(judged_s=6.0, unlike_s=2.0, nothing_s=2.0)
     """
-    seconds, parts = durations(rows), parts_of(rows)
+    seconds = durations(rows)
+    parts = parts_of(rows)
     judged, unlike, nothing = (float(seconds[parts == part].sum()) for part in (JUDGED, UNLIKE, NOTHING))
     return FilmTime(judged, unlike, nothing)

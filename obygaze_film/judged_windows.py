@@ -233,7 +233,8 @@ def judged_film(timeline: Timeline, judgements: Manifest, key: str | None = None
     ManifestError
         They were made under two definitions.
     """
-    model, cells = timeline.model(key), cells_of(timeline, key)
+    model = timeline.model(key)
+    cells = cells_of(timeline, key)
     unknown = [level for level in model.positive if level not in judgements.codebook.level_names]
     if unknown:
         books = {"codebook": judgements.codebook.name, "expected": model.codebook}
@@ -305,7 +306,8 @@ def _refuse_two_draws(movie: str, clips: Iterable[Clip]) -> None:
     seeds: set[int] = set()
     spans: dict[int, tuple[float | None, float | None]] = {}
     for clip in clips:
-        place, span = place_in(clip), (clip.start_s, clip.end_s)
+        place = place_in(clip)
+        span = (clip.start_s, clip.end_s)
         seed = named_seed(clip)
         if seed is not None:
             seeds.add(seed)
@@ -356,7 +358,8 @@ def _calls(
     calls: dict[str, dict[int, bool | None]] = {judge: {} for judge in judges}
     n_twice = 0
     for clip in sieve.clips:
-        own, place = calls[clip.annotator], place_in(clip)
+        own = calls[clip.annotator]
+        place = place_in(clip)
         call = clip.level in positive if clip.level in labels else None
         before = own.get(place)
         if before is not None and call is not None and before != call:

@@ -120,7 +120,8 @@ def beside_former(scored: Timeline, film: Timeline) -> Timeline:
     """Keep what a former model said of a film, and what is said in it, beside its rows by a new model."""
     scored = replace(scored, subtitles=film.subtitles, variables=film.variables)
     former = film.model()
-    key, rows = f"{scored.model().key}{FORMER}", film.rows(former.key)
+    key = f"{scored.model().key}{FORMER}"
+    rows = film.rows(former.key)
     ends = (scored.rows()["start_s"].to_numpy(), rows["start_s"].to_numpy())
     if not np.array_equal(*ends) or not set(rows) <= set(scored.table) or key in scored.keys:
         return scored  # of other windows or concepts: its curve would be no other curve of this
@@ -255,10 +256,12 @@ def learn_from_judgements(
 
     def evaluated(each: Dataset, clips: Manifest) -> Run:
         origin = {"manifest_sha256": clips.digest(), "label_policy": policy}
-        named, asked = [spec.name], [*filter(None, tests)]
+        named = [spec.name]
+        asked = [*filter(None, tests)]
         return om.evaluate(each, named, scored.task, asked, origin=origin, progress=progress)
 
-    before, after = evaluated(data, manifest), evaluated(both, joined)
+    before = evaluated(data, manifest)
+    after = evaluated(both, joined)
     left = counted(len(judgements) - len(judged), "judgement")
     note = f"{left} left out: of other films, levels that do not count, no features, concepts not asked for"
     by_film = _by_film(spec.name, data, both, before, after)
@@ -385,7 +388,8 @@ def _features(clips: Sequence[Clip], store: Store, data: Dataset) -> Floats:
     windows = windows_of(store)[clips[0].movie]
     row_of = {clip_id: row for row, clip_id in enumerate(group.clip_ids)}
     rows = np.array([row_of[clip_id] for clip_id in windows.clip_ids], dtype=np.intp)
-    spans, rows = windows.spans[group.usable[rows]], rows[group.usable[rows]]
+    spans = windows.spans[group.usable[rows]]
+    rows = rows[group.usable[rows]]
     if not len(rows):
         return np.full((len(clips), data.X.shape[1]), np.nan)
     seconds = overlaps(np.array([[clip.start_s, clip.end_s] for clip in clips]), spans).toarray()

@@ -18,7 +18,8 @@ class Said(str):
 def said(key: str, **values: object) -> Said:
     """Write a note."""
     made = Said(texts("en")[key].format(**values))
-    made.key, made.values = key, values
+    made.key = key
+    made.values = values
     return made
 
 

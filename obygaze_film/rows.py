@@ -175,7 +175,8 @@ def rows_of_model(
     table = table.reindex(list(grid.windows.clip_ids))
     has = table["movie"].notna().to_numpy()
     far, cut, seen = (table[name].eq(True).to_numpy() for name in ("far", "cut", "seen"))
-    every, near = _kept(grid.covered, has[None]), _kept(grid.covered, (has & ~far)[None])
+    every = _kept(grid.covered, has[None])
+    near = _kept(grid.covered, (has & ~far)[None])
     total = every.sum(axis=1)
     missing = total <= 0
     unlike = ~missing & (near.sum(axis=1) < total / 2)
@@ -195,7 +196,8 @@ def rows_of_model(
     p = low = high = np.full(n, np.nan)
     if model.calibration is not None:
         filled = np.where(np.isnan(logit), 0.0, logit)
-        p, (low, high) = model.calibration.probability(filled), model.calibration.band(filled)
+        p = model.calibration.probability(filled)
+        (low, high) = model.calibration.band(filled)
     called = (logit >= model.card.threshold).astype(np.float64) if model.decides else np.full(n, np.nan)
     flags = {**grid.flags, UNLIKE: unlike, MISSING: missing, PARTIAL: partial}
     flags[NO_SKILL] = np.full(n, model.card.no_skill)
@@ -262,7 +264,8 @@ def cut_into_rows(windows: Windows, shots: Spans | None) -> tuple[RowKind, Spans
         "shots", "windows" or "steps".
     rows : ndarray, shape [R, 2]
     """
-    spans, window_s = windows.spans, windows.window_s
+    spans = windows.spans
+    window_s = windows.window_s
     if shots is not None and len(shots):
         parts = [
             _equal_parts(start, end, max(1, int(np.ceil((end - start) / window_s - 0.01))))
@@ -284,7 +287,8 @@ def cut_into_rows(windows: Windows, shots: Spans | None) -> tuple[RowKind, Spans
 
 def _equal_parts(start: float, end: float, n: int) -> Spans:
     edges = np.round(np.linspace(start, end, n + 1), 3) if n > 1 else np.array([start, end])
-    edges[0], edges[-1] = start, end
+    edges[0] = start
+    edges[-1] = end
     return np.column_stack([edges[:-1], edges[1:]])
 
 
@@ -393,7 +397,8 @@ def files_of(movies: Sequence[str], files: Sequence[Path]) -> dict[str, Path]:
     """
     if len(movies) == len(files) == 1:
         return {movies[0]: files[0]}
-    names, found = {file_name(movie): movie for movie in movies}, dict[str, Path]()
+    names = {file_name(movie): movie for movie in movies}
+    found = dict[str, Path]()
     for path in files:
         ways = (find_film(name, movies) for name in (path.stem, path.name))
         movie = names.get(file_name(path.stem)) or next(filter(None, ways), None)

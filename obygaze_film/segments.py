@@ -26,7 +26,8 @@ separated by semicolons, heaviest first; empty without a usual value, as of a tr
 DROP = 0.1
 """Difference between the probabilities at which a segment starts and ends."""
 
-MIN_S, GAP_S = 5.0, 5.0
+MIN_S = 5.0
+GAP_S = 5.0
 """Seconds of the shortest segment, and of the longest gap in one."""
 
 LISTED = 20
@@ -130,7 +131,8 @@ def find_segments(rows: pd.DataFrame, model: ModelRecord, top: int = LISTED) -> 
         `SEGMENT_COLUMNS`; first those that reach the threshold, each part by mean probability. Empty for a
         model without probabilities.
     """
-    threshold, counted = model.threshold_p, is_counted(rows)
+    threshold = model.threshold_p
+    counted = is_counted(rows)
     if threshold is None or not counted.any():
         return pd.DataFrame(columns=SEGMENT_COLUMNS)
     p = np.where(counted, rows["p"].to_numpy(dtype=np.float64), -1.0)

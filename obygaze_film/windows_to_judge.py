@@ -24,7 +24,8 @@ from obygaze_film.timeline import Timeline
 DRAW = "draw"
 """Column of judgements that gives the reason why a window was chosen."""
 
-UNCERTAIN, RANDOM = "uncertain", "random"
+UNCERTAIN = "uncertain"
+RANDOM = "random"
 
 Window = tuple[int, int]
 """Index of a film, and index of one of its cells."""
@@ -140,7 +141,8 @@ def content_notices(films: Sequence[Timeline], judged: Iterable[Clip]) -> list[s
 def _next_blind(film: Timeline, judged: Sequence[Clip], seed: int) -> list[Clip]:
     """List the windows of a film that nobody judged blindly, in the order of the draw."""
     own = [clip for clip in judged if clip.movie == film.movie]
-    draw, cells = draw_of(film, own, seed), cells_of(film)
+    draw = draw_of(film, own, seed)
+    cells = cells_of(film)
     done = {cells.at(clip.start_s or 0.0, clip.end_s or 0.0) for clip in own}
     order = draw.order()
     places = {cell: place for place, cell in enumerate(order, 1)}

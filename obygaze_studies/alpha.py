@@ -28,7 +28,9 @@ def cronbach_alpha(ratings: NDArray[np.float64]) -> dict[str, Any]:
     """
     complete = ratings[~np.isnan(ratings).any(axis=1)]
     n_items, n_raters = complete.shape
-    total, alpha, reason = complete.sum(axis=1), None, ""
+    total = complete.sum(axis=1)
+    alpha = None
+    reason = ""
     if n_raters < 2:
         reason = "fewer than two raters"
     elif n_items < 2:

@@ -238,7 +238,8 @@ def _groups(
 def _row(
     group: tuple[str, ...], images: Sequence[str], counts: Mapping[str, ImageWords], kept: Mapping[str, Any]
 ) -> dict[str, Any]:
-    words, own = kept[group[0]], [caption for image in images for caption in counts[image]]
+    words = kept[group[0]]
+    own = [caption for image in images for caption in counts[image]]
     count = sum(caption.count(word) for caption in own for word in words)
     return dict(zip(GROUP, group, strict=True)) | {
         "n_images": len(images),

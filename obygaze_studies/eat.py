@@ -124,12 +124,15 @@ def exact(x: Vectors, y: Vectors) -> dict[str, float]:
     ValueError
         There are more than `MOST_EXACT` targets.
     """
-    n, total = len(x), len(x) + len(y)
+    n = len(x)
+    total = len(x) + len(y)
     if total > MOST_EXACT:
         raise ValueError(f"{total} targets have too many partitions to count; at most {MOST_EXACT}")
     units = np.rint(np.concatenate([x, y]) * _GRID).astype(np.int64)
-    observed, rounding = int(units[:n].sum()), total
-    left, right = _sums_by_size(units[: total // 2]), _sums_by_size(units[total // 2 :])
+    observed = int(units[:n].sum())
+    rounding = total
+    left = _sums_by_size(units[: total // 2])
+    right = _sums_by_size(units[total // 2 :])
     n_ge = 0
     for size, sums in enumerate(left):
         if 0 <= n - size < len(right):
@@ -143,9 +146,11 @@ def exact(x: Vectors, y: Vectors) -> dict[str, float]:
 
 def _sums_by_size(units: NDArray[np.int64]) -> list[NDArray[np.int64]]:
     """Sum every subset; sorted sums of the subsets of 0, 1, ... elements."""
-    sums, sizes = np.zeros(1, np.int64), np.zeros(1, np.uint8)
+    sums = np.zeros(1, np.int64)
+    sizes = np.zeros(1, np.uint8)
     for element in units:
-        sums, sizes = np.concatenate([sums, sums + element]), np.concatenate([sizes, sizes + np.uint8(1)])
+        sums = np.concatenate([sums, sums + element])
+        sizes = np.concatenate([sizes, sizes + np.uint8(1)])
     return [np.sort(sums[sizes == size]) for size in range(len(units) + 1)]
 
 
@@ -159,7 +164,9 @@ def sampled(x: Vectors, y: Vectors, *, n_perm: int, seed: int) -> dict[str, floa
     seed
         Of the draws; the same seed gives the same count.
     """
-    pool, n = np.sort(np.concatenate([x, y])), len(x)  # in whatever order they came
+    # in whatever order they came
+    pool = np.sort(np.concatenate([x, y]))
+    n = len(x)
     least = float(x.sum()) - len(pool) / _GRID
     rng = np.random.default_rng(seed)
     rows = max(1, BLOCK // len(pool))

@@ -203,7 +203,8 @@ def read_tests(path: Path) -> tuple[EatTest, ...]:
     tests: tuple[EatTest, ...] = read_json(path, kind, "list of tests")
     for test in tests:
         for side in "xyab":
-            chosen, where = getattr(test, side), f"{path}, test {test.name}, set {side.upper()}"
+            chosen = getattr(test, side)
+            where = f"{path}, test {test.name}, set {side.upper()}"
             if isinstance(chosen, tuple):
                 refuse_twins(chosen, f"{where}: it has twice")
             elif isinstance(chosen, str) and chosen not in WORDS:

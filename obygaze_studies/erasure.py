@@ -43,12 +43,14 @@ RANK = 1e-10
 
 def leace(X: Floats, attribute: ArrayLike) -> Callable[[Floats], Floats]:
     """Fit an eraser of an attribute of two values or more on features X [N, D], to be called with others."""
-    mean, named = X.mean(axis=0), np.array(attribute)
+    mean = X.mean(axis=0)
+    named = np.array(attribute)
     own = np.stack([named == value for value in np.unique(named)], axis=1).astype(np.float64)
     centred = X - mean
     values, vectors = np.linalg.eigh(centred.T @ centred / len(X))
     kept = values > RANK * max(float(values.max()), 0.0)
-    roots, vectors = np.sqrt(values[kept]), vectors[:, kept]
+    roots = np.sqrt(values[kept])
+    vectors = vectors[:, kept]
     whitened = (vectors / roots).T @ (centred.T @ (own - own.mean(axis=0)) / len(X))
     directions, sizes, _ = np.linalg.svd(whitened, full_matrices=False)
     directions = directions[:, sizes > TOLD]  # of indicators: a half at most
@@ -117,7 +119,8 @@ def audit_erase(
     """
     columns = [attribute, films, *([task] if task else [])]
     ids, remarks = known_items(items, columns, images.rows)
-    X, film = unit(images.take(ids, "items")), np.array([items[name][films] for name in ids])
+    X = unit(images.take(ids, "items"))
+    film = np.array([items[name][films] for name in ids])
     names = np.unique(film)
     if len(names) < 4:
         raise AuditError(f"column {films}: {len(names)} films; at least 4 are needed, two of them to probe")

@@ -54,7 +54,9 @@ def shrunken(
     design = basis[:, sizes > SAME * sizes[0]]
     widest = 3 * float(np.sqrt(means.var() + variances.mean())) + 1e-12
     spreads = np.linspace(0.0, widest, GRID)
-    weights, centres, errors = [], [], []
+    weights = []
+    centres = []
+    errors = []
     for spread in spreads:
         precision = 1 / (variances + spread**2)
         information = design.T @ (precision[:, None] * design)
@@ -70,7 +72,8 @@ def shrunken(
     prior = 1 / (spreads + float(np.sqrt(np.median(variances))))  # small ones are as likely as large ones
     share = prior * np.exp(np.array(weights) - max(weights))
     share /= share.sum()
-    centre, error = np.array(centres), np.sqrt(np.array(errors)) + 1e-12
+    centre = np.array(centres)
+    error = np.sqrt(np.array(errors)) + 1e-12
     cells = range(len(means))
 
     def quantiles(at: float) -> Floats:
@@ -84,7 +87,8 @@ def shrunken(
 def _quantile(share: Floats, centre: Floats, error: Floats, freedom: float, at: float) -> float:
     """Find a quantile of a mixture of Student's t distributions."""
     reach = error * float(stdtrit(freedom, 1 - ENDS[0] / 2))  # each one's quantile, and more
-    low, high = float((centre - reach).min()), float((centre + reach).max())
+    low = float((centre - reach).min())
+    high = float((centre + reach).max())
     found: float = brentq(lambda x: float(share @ stdtr(freedom, (x - centre) / error)) - at, low, high)
     return found
 
@@ -102,7 +106,9 @@ def estimate_cells(y: Floats, attributes: Sequence[Sequence[str]]) -> list[dict[
     A row for each cell: the values of its attributes, `n`, `mean`, `estimate`, `low`, `high`.
     """
     is_share = bool(np.isin(y, (0.0, 1.0)).all())
-    largest, middle, unit = 1.0, 0.0, 1.0
+    largest = 1.0
+    middle = 0.0
+    unit = 1.0
     if not is_share:  # rounding is of how far items differ, wherever they lie
         largest = max(float(np.abs(y).max()), 1e-300)
         middle = float(np.median(y / largest))
@@ -122,7 +128,9 @@ def estimate_cells(y: Floats, attributes: Sequence[Sequence[str]]) -> list[dict[
             p = np.clip(expit(odds), least, 1 - least)
             spread = p * (1 - p)
             odds, low, high = shrunken(logit(p) + (means - p) / spread, 1 / (n * spread), design)
-        estimate, low, high = expit(odds), expit(low), expit(high)
+        estimate = expit(odds)
+        low = expit(low)
+        high = expit(high)
     else:
         if n.max() == 1:
             raise AuditError("no cell has two items, so how far the items of a cell differ is unknown")

@@ -19,7 +19,8 @@ from obygaze_models.report import check_folder, new_folder
 
 Result = TypeVar("Result", Predictions, Run)
 
-INPUTS, TRAINED = "inputs.json", "trained"
+INPUTS = "inputs.json"
+TRAINED = "trained"
 """What unfinished tables are made from, and the folder of what was trained for them."""
 
 VERSIONS = {name: version(name) for name in ("obygaze", "numpy", "scipy", "scikit-learn")}

@@ -32,7 +32,8 @@ def boundary(skill: float, spread: float, below: float, *, balanced: bool) -> fl
     shares of true calls among another's two classes.
     """
     a = mean_skill(skill, spread)
-    positive, negative = SHARE * a, (1 - SHARE) * a
+    positive = SHARE * a
+    negative = (1 - SHARE) * a
     v = positive / (positive + (1 - SHARE) * (1 - a))
     u = negative / (negative + SHARE * (1 - a))
     wanted = a - below / ((v + u - 1) if balanced else (2 * a - 1))
@@ -92,7 +93,8 @@ def drifting(rng: np.random.Generator, noise: float, end: float, own: tuple[floa
     Clips have a latent strength, films differ by .5 SD of it; annotators err by `noise` and, each in each
     film, by their `own`, in SD of what they see.
     """
-    films, clips = 10, 60
+    films = 10
+    clips = 60
     strength = rng.normal(size=(films, clips)) + 0.5 * rng.normal(size=(films, 1))
     spread = np.sqrt(1.25 + noise**2)
     shares = np.stack([np.linspace(0.6 - end, end, films), *[np.full(films, 0.3)] * 2])
@@ -113,7 +115,8 @@ def noisy(rng: np.random.Generator, annotators: int, apart: float, size: int) ->
     skills = np.linspace(0.5, 0.9, 5)[-annotators:]
     calls = np.where(rng.random((annotators, n)) < skills[:, None], y, ~y).astype(np.int64)
     movies = np.array([f"{film}" for film in np.arange(n) * 10 // n])
-    all_said, before = np.ones_like(calls, bool), logit(0.4) + apart * (X[:, 0] - apart / 2)
+    all_said = np.ones_like(calls, bool)
+    before = logit(0.4) + apart * (X[:, 0] - apart / 2)
     positive = expit(before)
     for _ in range(100):
         told = _right(calls == 1, all_said, positive)

@@ -48,9 +48,11 @@ def crossed(rng: np.random.Generator, spread: float, kind: str) -> Draw:
 
 def erased(rng: np.random.Generator, size: int) -> Draw:
     """Erase an attribute of 1,200 items of 12 films, that a task and a test depend on, by 8 of the films."""
-    n, films = 1200, 12
+    n = 1200
+    films = 12
     film = rng.integers(films, size=n)
-    attribute, noise = rng.random(n) < 0.5, rng.normal(size=(n, size))
+    attribute = rng.random(n) < 0.5
+    noise = rng.normal(size=(n, size))
     task = rng.random(n) < np.where(attribute, 0.65, 0.35)
     X = noise + rng.normal(size=(films, size))[film] * 0.3
     X[:, 0] += 2 * attribute

@@ -75,13 +75,16 @@ def smooth(rng: np.random.Generator, n: int, width: int, order: float) -> Floats
 
 def calibrated(rng: np.random.Generator, world: World) -> Draw:
     """Calibrate one modality's model by its inner folds; ask it about 40 new films."""
-    (X, y, movies), (new, truth, films) = world.draw(rng), world.draw(rng, 40)
-    X, new = X[:, :WIDTH], new[:, :WIDTH]
+    (X, y, movies) = world.draw(rng)
+    (new, truth, films) = world.draw(rng, 40)
+    X = X[:, :WIDTH]
+    new = new[:, :WIDTH]
     model = LINEAR.estimator(0).fit(X, y, groups=movies)
     held_out: HeldOut = model.held_out_
     found = Calibration.fit(held_out, mean_score(model, X))
     scores = model.decision_function(new)
-    p, base = found.probability(scores), y.mean()
+    p = found.probability(scores)
+    base = y.mean()
     of_film = np.bincount(films, p - truth) / np.bincount(films)
     return {
         "AUC by film": within_movie_auc(truth, scores, films),
@@ -95,7 +98,8 @@ def calibrated(rng: np.random.Generator, world: World) -> Draw:
 
 def fused(rng: np.random.Generator, world: World) -> Draw:
     """Fuse both modalities in each way, and ask 25 new films beside each modality alone."""
-    (X, y, movies), (new, truth, films) = world.draw(rng), world.draw(rng, 25)
+    (X, y, movies) = world.draw(rng)
+    (new, truth, films) = world.draw(rng, 25)
 
     def scored(how: How, *which: slice) -> tuple[FusedClassifier, float]:
         model = FusedClassifier(LINEAR.estimator(0), which, how=how).fit(X, y, groups=movies)
@@ -123,13 +127,16 @@ def contributed(rng: np.random.Generator, world: World, how: How) -> Draw:
 
     Of clips that lack the second modality the model was trained on all clips, of the others on those.
     """
-    (X, y, movies), (new, truth, films) = world.draw(rng), world.draw(rng, 25)
+    (X, y, movies) = world.draw(rng)
+    (new, truth, films) = world.draw(rng, 25)
     model = FusedClassifier(LINEAR.estimator(0), BOTH, how=how).fit(X, y, groups=movies)
     _, parts = model.linear().contributions(new)
-    whole, asked = np.isfinite(X).all(axis=1), np.isfinite(new).all(axis=1)
+    whole = np.isfinite(X).all(axis=1)
+    asked = np.isfinite(new).all(axis=1)
     wrong = []
     for place, known, rows in ((0, whole, asked), (1, whole, asked), (0, whole | True, ~asked)):
-        own, clips = X[known][:, BOTH[place]], new[rows][:, BOTH[place]]
+        own = X[known][:, BOTH[place]]
+        clips = new[rows][:, BOTH[place]]
         if len(clips):
             alone = LINEAR.estimator(0).fit(own, y[known], groups=movies[known])
             evidence = alone.decision_function(clips) - mean_score(alone, own)
@@ -143,10 +150,13 @@ def contributed(rng: np.random.Generator, world: World, how: How) -> Draw:
 
 def called(rng: np.random.Generator, world: World) -> Draw:
     """Tune a threshold on held-out scores as they are, and less their fold's mean, and call 40 new films."""
-    (X, y, movies), (new, truth, _) = world.draw(rng), world.draw(rng, 40)
-    X, new = X[:, :WIDTH], new[:, :WIDTH]
+    (X, y, movies) = world.draw(rng)
+    (new, truth, _) = world.draw(rng, 40)
+    X = X[:, :WIDTH]
+    new = new[:, :WIDTH]
     model = LINEAR.estimator(0).fit(X, y, groups=movies)
-    scores, held_out = model.decision_function(new), model.held_out_
+    scores = model.decision_function(new)
+    held_out = model.held_out_
     as_they_are = f1_pos(truth, scores >= model.threshold_)
     levels = scores - mean_score(model, X)
     less = f1_pos(truth, levels >= best_threshold(y, held_out.levels))

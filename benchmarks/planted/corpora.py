@@ -201,7 +201,8 @@ def left_out(
             if levels
             else fit(*known, movies=names[~own])
         )
-        score[own], threshold[own] = learnt.scores(X[own], names[own]), learnt.threshold
+        score[own] = learnt.scores(X[own], names[own])
+        threshold[own] = learnt.threshold
     own = np.isin(drawn.movies, every)
     return table(drawn.y[own], drawn.movies[own], score[own], threshold[own], model)
 

@@ -103,12 +103,11 @@ def compared(rng: np.random.Generator, world: World, *design: int) -> Draw:
     x = world.numbers(rng, design[0])
     if not world.is_skewed:  # above and below 0 in turn, so that both groups have judged films
         x = np.abs(x) * np.resize([-1.0, 1.0], design[0])
-    films, side = judged_films(rng, world, design, x), (x > 0).astype(float)
-    (mean,), trend, difference = (
-        estimate_groups([films]),
-        estimate_contrast(films, x),
-        estimate_contrast(films, side),
-    )
+    films = judged_films(rng, world, design, x)
+    side = (x > 0).astype(float)
+    (mean,) = estimate_groups([films])
+    trend = estimate_contrast(films, x)
+    difference = estimate_contrast(films, side)
     truths = population(world)
     found = {
         "mean": mean.low <= truths[0] <= mean.high,

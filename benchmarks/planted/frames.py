@@ -12,7 +12,9 @@ from scipy.signal import lfilter
 from benchmarks.planted.row import Cell, Column, Draw, Row
 from obygaze_models.evaluation.localise import localise
 
-N_MOVIES, N_CLIPS, N_FRAMES = 12, 15, 32
+N_MOVIES = 12
+N_CLIPS = 15
+N_FRAMES = 32
 
 PLANTED = 0.1
 """By how many standard deviations the planted scores are higher inside segments."""
@@ -57,8 +59,10 @@ def located(rng: np.random.Generator, *cell: Any) -> Draw:
     null, planted = (localise(*corpus(rng, *cell, by)).pooled.set_index("measure") for by in (0.0, PLANTED))
     told = {}
     for measure, name in (("average_precision", "AP"), ("pointing", "pointing")):
-        row, found = null.loc[measure], planted.loc[measure]
-        is_told, is_above = row["p"] <= 0.05, row["value"] > row["chance"]
+        row = null.loc[measure]
+        found = planted.loc[measure]
+        is_told = row["p"] <= 0.05
+        is_above = row["value"] > row["chance"]
         told |= {
             f"{name} above chance": is_told and is_above,
             f"{name} below chance": is_told and not is_above,

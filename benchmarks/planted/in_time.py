@@ -24,7 +24,10 @@ from obygaze_models.models.registry import BUILTIN_MODELS
 from obygaze_models.models.spec import fit
 from obygaze_models.protocol.targets import NOT_ASKED
 
-N_CLIPS, N_FRAMES, N_CONCEPTS, N_LONG = 100, 32, 4, 2
+N_CLIPS = 100
+N_FRAMES = 32
+N_CONCEPTS = 4
+N_LONG = 2
 NEAR = 3
 """Frames within which two concepts are together."""
 
@@ -126,7 +129,8 @@ def of_nothing(rng: np.random.Generator, n_movies: int, fewest: int, most: int, 
     half = movies % 2 == 0
 
     def auc(present: Floats) -> float:
-        y, scores = present[:, 0].astype(int), np.empty(len(movies))
+        y = present[:, 0].astype(int)
+        scores = np.empty(len(movies))
         for known in (half, ~half):
             model = ConceptsInTime(make_head("elastic_net", 0), bank=TimeBank())
             model.fit(X[known], y[known], movies[known], present=present[known])

@@ -20,7 +20,8 @@ SIZE: Final = 130
 MOST: Final = 40
 """Windows that the first judge judged; the second judged the first k of them."""
 
-FIRST, SECOND = "AB", "CD"
+FIRST = "AB"
+SECOND = "CD"
 
 
 def judged(rng: np.random.Generator, k: int, second: Second, content: Content) -> Draw:
@@ -63,7 +64,8 @@ def film_of(cells: Cells, order: list[int], judged_by: dict[str, Floats]) -> Jud
 def holds(draws: Sequence[JudgedWindows], truth: float) -> NDArray[np.bool_]:
     """Say whether the intervals from draws of one film hold a share."""
     orders, y, _ = zip(*(votes(windows.by_cell) for windows in draws), strict=True)
-    cells, judges = draws[0].sure_cells, draws[0].common_judges
+    cells = draws[0].sure_cells
+    judges = draws[0].common_judges
     found = estimate_rate(cells, np.array(orders), np.array(y), law=draws[0].law, judges=judges)
     return np.asarray((found.low <= truth + 1e-9) & (truth <= found.high + 1e-9))
 

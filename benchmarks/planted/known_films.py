@@ -23,8 +23,15 @@ from benchmarks.planted.row import Cell, Column, Draw, Row
 from obygaze_features.backbones.signature import FEATURES, describe, prepare
 from obygaze_features.store.testing import seal_arrays
 
-HEIGHT, WIDTH, FRAMES, MARGIN = 108, 192, 16, (20, 30)
-FILMS, CLIPS, COPIES, NEW, WIDTH_OF_FEATURES = 5, 6, 3, 12, 6
+HEIGHT = 108
+WIDTH = 192
+FRAMES = 16
+MARGIN = (20, 30)
+FILMS = 5
+CLIPS = 6
+COPIES = 3
+NEW = 12
+WIDTH_OF_FEATURES = 6
 CONSTANT_RATE = "36"
 
 Frames = NDArray[np.uint8]
@@ -53,7 +60,8 @@ def look(rng: np.random.Generator) -> Look:
 
 def scene(rng: np.random.Generator) -> NDArray[np.float64]:
     """Draw a field whose amplitudes fall with frequency as those of pictures of nature do."""
-    height, width = HEIGHT + 2 * MARGIN[0], WIDTH + 2 * MARGIN[1]
+    height = HEIGHT + 2 * MARGIN[0]
+    width = WIDTH + 2 * MARGIN[1]
     frequency = np.hypot(np.fft.fftfreq(height)[:, None], np.fft.rfftfreq(width)[None])
     amplitude = np.maximum(frequency, 1 / width) ** -1.3
     phases = rng.normal(size=amplitude.shape) + 1j * rng.normal(size=amplitude.shape)
@@ -68,8 +76,10 @@ def clip(rng: np.random.Generator, film: Look) -> Frames:
     rows, columns = np.mgrid[:HEIGHT, :WIDTH]
     frames = np.empty((FRAMES, HEIGHT, WIDTH, 3), np.uint8)
     for shot in range(n_shots):
-        field, pan = scene(rng), rng.uniform(-2, 2, 2)
-        contrast, light = film.contrast * rng.uniform(0.4, 1), film.light + 6 * rng.normal()
+        field = scene(rng)
+        pan = rng.uniform(-2, 2, 2)
+        contrast = film.contrast * rng.uniform(0.4, 1)
+        light = film.light + 6 * rng.normal()
         discs = rng.uniform((20, 30, 8, -2, -2), (90, 160, 30, 2, 2), (int(rng.integers(0, 4)), 5))
         shades = 1.5 * rng.normal(size=len(discs))
         for frame in np.flatnonzero(shot_of == shot).tolist():
@@ -91,7 +101,8 @@ def encoded(frames: Frames) -> Frames:
     with av.open(file, "w", format="matroska") as container:
         stream = container.add_stream("libx264", rate=12)
         stream.height, stream.width = (size // 2 * 2 for size in frames.shape[1:3])
-        stream.pix_fmt, stream.thread_count = "yuv420p", 1
+        stream.pix_fmt = "yuv420p"
+        stream.thread_count = 1
         stream.options = {"preset": "veryfast", "crf": CONSTANT_RATE}
         for picture in frames:
             whole = np.ascontiguousarray(picture[: stream.height, : stream.width])

@@ -11,7 +11,8 @@ from benchmarks.planted.in_time import N_CONCEPTS, N_FRAMES
 from benchmarks.planted.row import Floats
 from obygaze_models.protocol.targets import NOT_ASKED
 
-EPOCHS, BATCH = 100, 32
+EPOCHS = 100
+BATCH = 32
 
 
 class MoTIF(nn.Module):
@@ -22,10 +23,8 @@ class MoTIF(nn.Module):
         # Query, key, value; then the two steps forward: a weight and a bias for each concept.
         self.weights = nn.Parameter(2 * torch.rand(5, N_CONCEPTS) - 1)
         self.biases = nn.Parameter(torch.zeros(5, N_CONCEPTS))
-        self.scales, self.shifts = (
-            nn.Parameter(torch.zeros(N_CONCEPTS)),
-            nn.Parameter(torch.zeros(N_CONCEPTS)),
-        )
+        self.scales = nn.Parameter(torch.zeros(N_CONCEPTS))
+        self.shifts = nn.Parameter(torch.zeros(N_CONCEPTS))
         self.head = nn.Linear(N_CONCEPTS, 1)
         angles = torch.arange(N_FRAMES)[:, None] / 10_000 ** (torch.arange(N_CONCEPTS) // 2 * 2 / N_CONCEPTS)
         self.place = torch.where(torch.arange(N_CONCEPTS) % 2 == 0, angles.sin(), angles.cos())
@@ -47,7 +46,8 @@ def motif(scores: Floats, y: Any, known: Any, seed: int) -> Callable[[Floats], F
     """Train it on scores [N, F, K] of some clips; gives what computes logits by frame, NaN where absent."""
     torch.set_num_threads(1)
     torch.manual_seed(seed)
-    mean, scale = scores[known].mean(axis=(0, 1)), scores[known].std(axis=(0, 1))
+    mean = scores[known].mean(axis=(0, 1))
+    scale = scores[known].std(axis=(0, 1))
 
     def ready(given: Floats) -> tuple[torch.Tensor, torch.Tensor]:
         own = torch.tensor((given - mean) / scale, dtype=torch.float32)
@@ -55,7 +55,8 @@ def motif(scores: Floats, y: Any, known: Any, seed: int) -> Callable[[Floats], F
 
     own = np.flatnonzero(known & (y != NOT_ASKED))
     X, there = ready(scores[own])
-    labels, network = torch.tensor(y[own], dtype=torch.float32), MoTIF()
+    labels = torch.tensor(y[own], dtype=torch.float32)
+    network = MoTIF()
     steps = torch.optim.AdamW(network.parameters(), lr=1e-3, weight_decay=1e-2)
     for _ in range(EPOCHS):
         for rows in torch.randperm(len(own)).split(BATCH):

@@ -49,7 +49,8 @@ def corpus(rng: np.random.Generator, order: float) -> Dataset:
     frames = np.concatenate([smooth(rng, n * N_FRAMES, WIDTH, order).reshape(n, N_FRAMES, -1) for n in sizes])
     movies = np.repeat([f"film{number}" for number in range(N_FILMS)], sizes)
     ids = np.array([f"{movie}-{place:03}" for place, movie in enumerate(movies)])
-    own, present = marks(rng, order, sizes, 0.3, 2), np.zeros((len(X), len(CONCEPTS)), np.bool_)
+    own = marks(rng, order, sizes, 0.3, 2)
+    present = np.zeros((len(X), len(CONCEPTS)), np.bool_)
     present[:, MARKED] = marks(rng, order, sizes, 0.3, 2)
 
     def labels(marked: np.ndarray) -> Labels:

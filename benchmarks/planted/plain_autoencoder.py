@@ -11,7 +11,8 @@ from obygaze_models.concepts.units import BATCH
 def plain_loop(tokens: NDArray[np.float32], n_steps: int, *, n_units: int, n_active: int) -> None:
     """Take some steps of Adam on batches of tokens [N, D], by automatic differentiation."""
     torch.set_num_threads(1)
-    X, width = torch.from_numpy(tokens), tokens.shape[1]
+    X = torch.from_numpy(tokens)
+    width = tokens.shape[1]
     decoder = normalize(torch.randn(n_units, width)).requires_grad_()
     encoder = decoder.detach().clone().requires_grad_()
     bias = torch.zeros(n_units, requires_grad=True)

@@ -82,7 +82,9 @@ def expected(rng: np.random.Generator, kind: Kind, n_films: int) -> Draw:
     """Ask for the bracket and the band of eight new films, 30 refits behind the band in place of 200."""
     y, scores, film_of = scenes(rng, kind, n_films)
     fitted = Calibration.fit(HeldOut(scores, y, film_of), n_draws=30)
-    bracket, band, errors = [], [], []
+    bracket = []
+    band = []
+    errors = []
     for labels, logits in (film(rng, kind) for _ in range(8)):
         true = float(labels.mean())
         value, *ends = fitted.expected_share(logits, np.full(len(logits), 5.0))
@@ -159,8 +161,10 @@ def rated(rng: np.random.Generator, size: int, n: int, *, share: float, model: s
     cells = Cells(np.zeros((size, 2)), seconds, seconds, p)
     name = str(rng.integers(2**31))
     drawn = np.array([cells.drawn(name, seed)[:n] for seed in range(20)])
-    found, truth = estimate_rate(cells, drawn, y[drawn]), float(np.average(y, weights=seconds))
-    width, alone = found.high - found.low, found.alone_high - found.alone_low
+    found = estimate_rate(cells, drawn, y[drawn])
+    truth = float(np.average(y, weights=seconds))
+    width = found.high - found.low
+    alone = found.alone_high - found.alone_low
     return {
         "holds": (found.low <= truth + 1e-9) & (truth <= found.high + 1e-9),
         "width": width,
@@ -193,9 +197,11 @@ class World:
 def by_content(rng: np.random.Generator, world: World, part: float) -> Draw:
     """Ask `film rate` for a film's rate, from twenty draws of a part of its windows."""
     cells, y = world.draw(rng)
-    name, n = str(rng.integers(2**31)), max(10, round(part * world.size))
+    name = str(rng.integers(2**31))
+    n = max(10, round(part * world.size))
     drawn = np.array([cells.drawn(name, seed)[:n] for seed in range(20)])
-    found, truth = estimate_rate(cells, drawn, y[drawn]), float(np.average(y, weights=cells.content))
+    found = estimate_rate(cells, drawn, y[drawn])
+    truth = float(np.average(y, weights=cells.content))
     return {
         "holds": (found.low <= truth + 1e-9) & (truth <= found.high + 1e-9),
         "bias": found.value - truth,
@@ -209,7 +215,8 @@ def by_count(_: np.random.Generator, size: int, n: int) -> Draw:
     alike = np.full(size, WINDOW_S)
     cells = Cells(np.zeros((size, 2)), alike, alike, np.full(size, 0.5))
     found = estimate_rate(cells, np.tile(np.arange(n), (n + 1, 1)), y)
-    holds, widths = [], []
+    holds = []
+    widths = []
     for positives in range(round(0.05 * size), round(0.5 * size) + 1):
         chances = hypergeom(size, positives, n).pmf(counts)
         share = positives / size
@@ -241,7 +248,8 @@ def on_shots(rng: np.random.Generator, lengths: Lengths, size: int, n: int) -> D
 
 def agreed(rng: np.random.Generator, n: int, wrong: float, share: float) -> Draw:
     """Ask for the interval of two judges' kappa, who err in a share of windows; a share is positive."""
-    alike, called = (1 - wrong) ** 2 + wrong**2, share * (1 - wrong) + (1 - share) * wrong
+    alike = (1 - wrong) ** 2 + wrong**2
+    called = share * (1 - wrong) + (1 - share) * wrong
     chance = called**2 + (1 - called) ** 2
     y = rng.random(n) < share
     found = kappa_interval(*(y ^ (rng.random(n) < wrong) for _ in range(2)))
@@ -251,7 +259,8 @@ def agreed(rng: np.random.Generator, n: int, wrong: float, share: float) -> Draw
 
 def told(rng: np.random.Generator, judges: int, wrong: float, share: float) -> Draw:
     """Have judges who err judge 40 of 130 windows: what they would say of all, and the film's own share."""
-    size, n = 130, 40
+    size = 130
+    n = 40
     y, p = modelled(rng, size, share, "fair: AUC .76")
     seconds = windows(rng, y)
     cells = Cells(np.zeros((size, 2)), seconds, seconds, p)
@@ -260,7 +269,8 @@ def told(rng: np.random.Generator, judges: int, wrong: float, share: float) -> D
     known = estimate_rate(cells, drawn[None], calls[drawn][None], judges=judges)
     low, high = anytime_interval(cells, drawn, calls[drawn])
     said, own = (float(np.average(values, weights=seconds)) for values in (calls, y))
-    start, end = known.low[0] - 1e-9, known.high[0] + 1e-9
+    start = known.low[0] - 1e-9
+    end = known.high[0] + 1e-9
     return {
         "what they would say, fixed number": start <= said <= end,
         "at any time": low - 0.001 <= said <= high + 0.001,
@@ -282,7 +292,9 @@ JUDGES: Final = {
 }
 SHOWN = Column(digits=2)
 RARELY = Column(high=0.05)
-CODE, FILM, PAGE = "docs/film-programmers.md", "docs/film.md", "docs/film-page.md"
+CODE = "docs/film-programmers.md"
+FILM = "docs/film.md"
+PAGE = "docs/film-page.md"
 
 ROWS = [
     Row(

@@ -203,7 +203,8 @@ def spread(values: Sequence[float], column: Column) -> str:
     known = [value for value in values if not np.isnan(value)]
     if not known:
         return ""
-    low, high = decimals(min(known), column), decimals(max(known), column)
+    low = decimals(min(known), column)
+    high = decimals(max(known), column)
     return low if low == high else f"{low} to {high}"
 
 
@@ -240,7 +241,8 @@ def figure(values: Iterable[Any], column: Column) -> Figure:
     known = each[~np.isnan(each)]
     if not len(known):
         return Figure(np.nan, 0.0, 0.0)
-    mean, error = float(known.mean()), float(known.std() / np.sqrt(len(known)))
+    mean = float(known.mean())
+    error = float(known.std() / np.sqrt(len(known)))
     out = column.beyond(mean)
     return Figure(mean, error, out / max(error, 1e-9) if out > 1e-9 else 0.0)
 
@@ -253,7 +255,8 @@ def defined(value: Any) -> Floats:
 
 def written(text: str, result: Result) -> str:
     """Put a row's block between its marks in a page's text."""
-    start, end = f"<!-- planted: {result.row.name} -->", "<!-- end -->"
+    start = f"<!-- planted: {result.row.name} -->"
+    end = "<!-- end -->"
     before, found, rest = text.partition(start)
     if not found or end not in rest:
         raise SystemExit(f"{result.row.page}: no {start} with {end} below it")

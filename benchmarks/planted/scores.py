@@ -53,7 +53,8 @@ GROUPS = {
 }
 """Metrics that share a column."""
 LEVEL_GROUPS = {"kappa": ("quadratic_kappa",), "Spearman, MAE": ("spearman", "mean_absolute_error")}
-N_LEARNT, N_JUDGED = 6, 4
+N_LEARNT = 6
+N_JUDGED = 4
 """Films of the corpus, and judged ones, of `film learn`."""
 
 Drawn = Callable[[np.random.Generator, int, Kind, float], Any]
@@ -68,8 +69,10 @@ def holds(low: float, truth: float, high: float) -> float:
 def population(draw: Drawn, kind: Kind, rho: float) -> Mapping[str, tuple[float, float]]:
     """Compute each metric of many movies, pooled and as a mean over movies."""
     predictions = draw(np.random.default_rng(99), N_POPULATION, kind, rho)
-    rows, called = predictions.table, predictions.called
-    y, score = rows["label"].to_numpy(), rows["score"].to_numpy()
+    rows = predictions.table
+    called = predictions.called
+    y = rows["label"].to_numpy()
+    score = rows["score"].to_numpy()
     members = list(rows.groupby("movie").indices.values())
     return {
         name: (
@@ -105,7 +108,8 @@ def by_movie_auc(predicted: pd.DataFrame) -> Floats:
 
 def findings(difference: Floats) -> Draw:
     """Ask each paired test, at .05, about a difference of movies' values that is none."""
-    models, method = t_interval(difference), t_interval(difference, covers="method")
+    models = t_interval(difference)
+    method = t_interval(difference, covers="method")
     return {
         "sign flip": sign_flip(difference).p <= 0.05,
         "corrected t": corrected_t(difference).p <= 0.05,
@@ -184,7 +188,8 @@ def of_factors(rng: np.random.Generator, n_movies: int, rho: float) -> Draw:
     sizes = np.maximum(8, (40 * rng.uniform(0.5, 1.5, n_movies)).astype(int))
     movies = np.repeat(np.arange(n_movies), sizes)
     present = np.concatenate([smooth(rng, n, rho, 4) for n in sizes]) < ndtri(0.3)
-    slopes, lean = truth + 0.3 * rng.normal(size=(n_movies, 4)), -1.0 + 0.5 * rng.normal(size=n_movies)
+    slopes = truth + 0.3 * rng.normal(size=(n_movies, 4))
+    lean = -1.0 + 0.5 * rng.normal(size=n_movies)
     chance = expit(lean[movies] + np.sum(slopes[movies] * present, axis=1))
     errors = np.concatenate([smooth(rng, n, rho)[:, 0] for n in sizes]) < ndtri(chance)
     found = error_factors(present.astype(np.float64), errors, movies.astype(str))
@@ -229,10 +234,12 @@ def of_learning(rng: np.random.Generator, kind: Kind, is_useless: bool, in_sight
     nearest to the threshold, and the others random ones; 12 a film.
     """
     drawn = corpus(rng, N_LEARNT + N_JUDGED, SERIAL, differ=True, mean=30)
-    X, rest = features(rng, drawn, kind, SERIAL), drawn.movies < N_LEARNT
+    X = features(rng, drawn, kind, SERIAL)
+    rest = drawn.movies < N_LEARNT
     given = type(drawn)(drawn.y[rest], drawn.movies[rest])
     try:
-        before, kept = left_out(X[rest], given), rest.copy()
+        before = left_out(X[rest], given)
+        kept = rest.copy()
     except ProtocolError:  # positive clips are in too few movies
         return {}
     known = fit(LINEAR, 0, X[rest], given.y, movies=given.movies.astype(str)) if in_sight else None

@@ -23,7 +23,8 @@ DATA: Final = Path(os.environ.get("OBYGAZE_TEST_DATA", ROOT.parent / "shared" / 
 
 WORDS: Final = DATA / "audits" / "clip-gender-bias" / "sobem_emotion_word_counts_280images.csv"
 
-N_FILMS, N_CLIPS = 8, 80
+N_FILMS = 8
+N_CLIPS = 80
 """Of planted predictions, which nobody released; nor did anybody how films are staged."""
 
 Tested = dict[str, list[tuple[Part, Measured]]]
@@ -99,7 +100,8 @@ def held_of_exchanged(rng: np.random.Generator, name: str) -> list[bool]:
     """Tell of each part of a sentence whether it holds of data in which it is untrue."""
     held = []
     for part, finding in tested()[name]:
-        null, again = finding.null, finding.again
+        null = finding.null
+        again = finding.again
         if null is None or again is None:
             raise ValueError(f"{name}: a part without a null")
         exchanged = again(null.exchange(null.data, rng))

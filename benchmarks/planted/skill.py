@@ -18,7 +18,8 @@ from obygaze_models.protocol.slope import SlopeLikelihood
 
 (LINEAR,) = SPECS
 
-NEW_FILMS, NEW_CLIPS = 4, 25
+NEW_FILMS = 4
+NEW_CLIPS = 25
 
 
 def predicted(rng: np.random.Generator, world: Noise) -> Draw:

@@ -21,7 +21,8 @@ from obygaze_features.backbones.speech import CHUNK, SPEECH, speech_chances
 
 Picture = NDArray[np.uint8]
 
-WIDTH, HEIGHT = 320, 180
+WIDTH = 320
+HEIGHT = 180
 SPEEDS = {
     "pan": (0.05, 0.15, 0.3),
     "tilt": (0.05, 0.15, 0.3),
@@ -53,8 +54,10 @@ def filmed(
 ) -> Picture:
     """Take the picture of a camera over a still, moved by pixels of the picture, grown, turned clockwise."""
     scale = min(still.shape[1] / WIDTH, still.shape[0] / HEIGHT) * 0.55
-    cos, sin = np.cos(turn) * scale / growth, np.sin(turn) * scale / growth
-    x, y = (WIDTH - 1) / 2, (HEIGHT - 1) / 2
+    cos = np.cos(turn) * scale / growth
+    sin = np.sin(turn) * scale / growth
+    x = (WIDTH - 1) / 2
+    y = (HEIGHT - 1) / 2
     middle = still.shape[1] / 2 + right * scale, still.shape[0] / 2 + down * scale
     matrix = np.array([[cos, -sin, middle[0] - cos * x + sin * y], [sin, cos, middle[1] - sin * x - cos * y]])
     how = cv2.INTER_AREA | cv2.WARP_INVERSE_MAP
@@ -80,14 +83,17 @@ def moved(rng: np.random.Generator, gap_s: float, foreground: float = 0.0) -> Dr
 
     A foreground is a disc of another still over a share of the picture, which moves against the camera.
     """
-    still, other = leaves(rng), leaves(rng)
+    still = leaves(rng)
+    other = leaves(rng)
     found: dict[str, list[bool]] = {}
     absent = []
     for kind, speeds in SPEEDS.items():
         for speed in speeds[1:2] if foreground else speeds:
             amount = speed**gap_s if kind == "zoom" else speed * gap_s
-            right, down = WIDTH * amount * (kind == "pan"), HEIGHT * amount * (kind == "tilt")
-            growth, turn = amount if kind == "zoom" else 1.0, np.radians(amount) * (kind == "roll")
+            right = WIDTH * amount * (kind == "pan")
+            down = HEIGHT * amount * (kind == "tilt")
+            growth = amount if kind == "zoom" else 1.0
+            turn = np.radians(amount) * (kind == "roll")
             pair = filmed(still, -right / 2, -down / 2), filmed(still, right / 2, down / 2, growth, turn)
             for side, picture in zip((-12, 12), pair, strict=True):
                 mask = np.zeros((HEIGHT, WIDTH), np.uint8)
@@ -172,7 +178,8 @@ def loud(samples: Floats, level_db: float = -26.0) -> Floats:
 
 def music(rng: np.random.Generator, n: int, kind: str) -> Floats:
     """Play plucked strings (Karplus & Strong 1983), drums, and in rock a distorted guitar."""
-    samples, scale = np.zeros(n + RATE), 110 * 2 ** (np.array([0, 3, 5, 7, 10, 12, 15]) / 12)
+    samples = np.zeros(n + RATE)
+    scale = 110 * 2 ** (np.array([0, 3, 5, 7, 10, 12, 15]) / 12)
     for beat, start in enumerate(range(0, n, RATE // 4)):
         chord = rng.choice(scale, 3 if kind == "rock" else 1) * (1 if kind == "rock" else 2)
         for pitch in chord:

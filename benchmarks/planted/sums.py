@@ -14,7 +14,9 @@ def attacked(rng: np.random.Generator, n: int, d: int) -> Draw:
     Labels are between 0 and 1: least squares with these bounds. A clip of the film lies in the span of the
     products.
     """
-    X, others, y = rng.normal(size=(n, d)), rng.normal(size=(n, d)), (rng.random(n) < 0.4).astype(float)
+    X = rng.normal(size=(n, d))
+    others = rng.normal(size=(n, d))
+    y = (rng.random(n) < 0.4).astype(float)
     mean, products = _moments(np.column_stack([X, y]))
     equations = np.vstack([(X - mean[:d]).T, np.ones(n)])
     found = lsq_linear(equations, np.append(products[:d, d], n * mean[d]), (0, 1), tol=1e-12).x
@@ -34,7 +36,10 @@ def attacked(rng: np.random.Generator, n: int, d: int) -> Draw:
     }
 
 
-LABS, FILMS, CLIPS, FEATURES = 5, 6, 60, 16
+LABS = 5
+FILMS = 6
+CLIPS = 60
+FEATURES = 16
 LIES = {
     "none": lambda X, y, _: (X, y),
     "labels turned": lambda X, y, _: (X, 1 - y),
@@ -47,7 +52,8 @@ LIES = {
 
 def lied_to(rng: np.random.Generator, lie: str) -> Draw:
     """Join five labs' sums, of which the last one's may be false; try each on the model of the others."""
-    w, sums = rng.normal(size=FEATURES) / np.sqrt(FEATURES), []
+    w = rng.normal(size=FEATURES) / np.sqrt(FEATURES)
+    sums = []
     for lab in range(LABS):
         parts = []
         for _ in range(FILMS):

@@ -16,8 +16,13 @@ from benchmarks.planted.row import Cell, Column, Draw, Floats, Row
 from obygaze_models.concepts.units import Dictionary, learn_dictionary, strongest
 from obygaze_models.evaluation.significance import associate
 
-N_ATOMS, WIDTH, N_AT_ONCE, N_TOKENS, NOISE = 64, 256, 4, 16, 0.3
-N_MOVIES, N_CLIPS = 12, 40
+N_ATOMS = 64
+WIDTH = 256
+N_AT_ONCE = 4
+N_TOKENS = 16
+NOISE = 0.3
+N_MOVIES = 12
+N_CLIPS = 40
 
 
 def tokens_of(
@@ -84,11 +89,13 @@ def of_cost(rng: np.random.Generator, n_clips: int) -> Draw:
     tokens = rng.standard_normal((64, N_TOKENS, 768), np.float32)
     sizes = {"n_units": 4096, "n_active": 32}
     Path("/proc/self/clear_refs").write_text("5", "ascii")  # the highest use of memory is counted from here
-    before, start = _kilobytes("VmRSS"), cpu_s()
+    before = _kilobytes("VmRSS")
+    start = cpu_s()
     made = learn_dictionary(
         lambda rows: tokens[rows % 64].reshape(-1, 768), n_clips, n_epochs=1, seed=0, **sizes
     )
-    ours, memory = cpu_s() - start, _kilobytes("VmHWM") - before
+    ours = cpu_s() - start
+    memory = _kilobytes("VmHWM") - before
     start = cpu_s()
     plain_loop(tokens.reshape(-1, 768), made.step, **sizes)
     theirs = cpu_s() - start

@@ -17,7 +17,11 @@ from benchmarks.planted.row import Cell, Column, Draw, Floats, Row
 from obygaze_models.models.registry import BUILTIN_MODELS
 from obygaze_models.models.spec import fit
 
-N_MOVIES, N_CLIPS, N_FEATURES, N_CONCEPTS, N_TESTED = 12, 80, 32, 4, 3
+N_MOVIES = 12
+N_CLIPS = 80
+N_FEATURES = 32
+N_CONCEPTS = 4
+N_TESTED = 3
 SIZE = 1.5
 ENDS = (0.05, 0.95)
 """Quantiles of training clips' values to which an absent and a present concept are corrected."""
@@ -48,7 +52,8 @@ def corpus(rng: np.random.Generator, by_concepts: float, by_factor: float) -> Co
 
 def trained(name: str, drawn: Corpus) -> tuple[float, Any]:
     """Train a model of the zoo on most films: its AUC by film on the others, and the estimator."""
-    spec, known = BUILTIN_MODELS[name], drawn.movies >= N_TESTED
+    spec = BUILTIN_MODELS[name]
+    known = drawn.movies >= N_TESTED
     X = drawn.present.astype(np.float32) if spec.reads == "present" else drawn.X
     present = pd.DataFrame(drawn.present[known], columns=[f"c{k}" for k in range(N_CONCEPTS)])
     movies = drawn.movies.astype(str)
@@ -77,7 +82,8 @@ def of_correction(rng: np.random.Generator, name: str, by_concepts: float, by_fa
     drawn = corpus(rng, by_concepts, by_factor)
     _, model = trained(name, drawn)
     tested = drawn.movies < N_TESTED
-    X, present = drawn.X[tested], drawn.present[tested]
+    X = drawn.X[tested]
+    present = drawn.present[tested]
     order = np.argsort(-np.abs(model.head_.coef_[0]))
     told = {}
     for budget in range(N_CONCEPTS + 1):

@@ -103,7 +103,8 @@ def _series(names: Sequence[str]) -> list[list[str]]:
     doubtful = set()
     for name in names:
         if match := _NUMBERED.fullmatch(name):
-            prefix, number = match[1], int(match[2])
+            prefix = match[1]
+            number = int(match[2])
             if number in numbered.setdefault(prefix, {}):  # f1 and f01
                 doubtful.add(prefix)
             numbered[prefix][number] = name

@@ -185,7 +185,11 @@ def _unlike(first: Group, second: Group, array: str) -> str:
 def _compare_values(
     array: str, first: tuple[Group, Sequence[int]], second: tuple[Group, Sequence[int]]
 ) -> ArrayDiff:
-    changed, resized, worst, clip, cosine = 0, 0, 0.0, "", 1.0
+    changed = 0
+    resized = 0
+    worst = 0.0
+    clip = ""
+    cosine = 1.0
     group, rows = first
     for row, a, b in zip(
         rows, rows_of(group, array, rows), rows_of(second[0], array, second[1]), strict=True
@@ -198,7 +202,8 @@ def _compare_values(
             continue
         apart = _max_abs(a, b)
         if apart > worst or not clip:
-            worst, clip = apart, group.clip_ids[row]
+            worst = apart
+            clip = group.clip_ids[row]
         if array not in TIME_ARRAYS:
             cosine = min(cosine, min_cosine(a, b))
     smallest = None if array in TIME_ARRAYS or not rows else cosine
@@ -215,7 +220,8 @@ def min_cosine(a: NDArray[Any], b: NDArray[Any]) -> float:
 
     Two zero vectors are alike (1); a zero vector and another have none, which counts as 0.
     """
-    x, y = a.astype(np.float64), b.astype(np.float64)
+    x = a.astype(np.float64)
+    y = b.astype(np.float64)
     norms = np.linalg.norm(x, axis=-1) * np.linalg.norm(y, axis=-1)
     alike = (x == y).all(axis=-1)
     products = (x * y).sum(axis=-1)

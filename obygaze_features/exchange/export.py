@@ -163,7 +163,8 @@ def _write(parent: h5py.Group, name: str, element: object) -> None:
     elif isinstance(element, str):
         kind = "string"
     else:
-        kind, dtype = "array", None
+        kind = "array"
+        dtype = None
     _encode(parent.create_dataset(name, shape, dtype, element), kind, "0.2.0")
 
 

@@ -198,7 +198,9 @@ def _write(
     """
     (kind,) = stage.groups
     todo = [clip for clip in stage.missing() if clip in features]
-    doubtful, constant, most_frames = not declared.named, list[str](), 0
+    doubtful = not declared.named
+    constant = list[str]()
+    most_frames = 0
     with stage.writer(todo) as writer:
         for n_imported, clip in enumerate(todo, start=1):
             item = features[clip]
@@ -372,7 +374,8 @@ def _doubtful_axes(kind: GroupSpec, declared: Declared, most_frames: int) -> str
     for spec in kind.arrays:
         if len(spec.shape) < 2:
             continue
-        rows, numbers = most_frames if spec.ragged else spec.shape[0], spec.shape[1]
+        rows = most_frames if spec.ragged else spec.shape[0]
+        numbers = spec.shape[1]
         if rows > numbers:
             return (
                 f"axes: {rows} {spec.name} of {numbers} numbers in a clip, more than numbers in each: if the "

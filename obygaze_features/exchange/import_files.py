@@ -25,7 +25,8 @@ from obygaze_features.torch_files import load_torch
 
 OBJECTS = "it holds Python objects, which are never unpickled; of ids, np.asarray(ids, str) makes texts"
 MORE = "more bytes behind its array, such as of another numpy.save: save each array in a file of its own"
-ARRAY_SUFFIXES, TORCH_SUFFIXES = (".npy", ".npz"), (".pth", ".pt", ".safetensors")
+ARRAY_SUFFIXES = (".npy", ".npz")
+TORCH_SUFFIXES = (".pth", ".pt", ".safetensors")
 
 
 def files_below(
@@ -55,7 +56,9 @@ def walk(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
 
     A link that leads nowhere is found too: its clip is not lost unseen.
     """
-    found, waiting, entered = [], [folder], set[str]()
+    found = []
+    waiting = [folder]
+    entered = set[str]()
     while waiting:
         here = waiting.pop()
         if (place := os.path.realpath(here)) in entered:
@@ -199,7 +202,8 @@ def open_npz(
 
     with _naming(where, file, NPZ):
         archive = zipfile.ZipFile(file)
-        whole, headers = file.seek(0, io.SEEK_END), dict[str, Any]()
+        whole = file.seek(0, io.SEEK_END)
+        headers = dict[str, Any]()
         for info in archive.infolist():
             name = info.filename.removesuffix(".npy")
             refuse_giants(info.compress_size, f"{where}, {name}", whole)  # zipfile allocates that much

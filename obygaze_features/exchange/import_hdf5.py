@@ -24,7 +24,8 @@ from obygaze_features.exchange.import_items import (
 from obygaze_features.file_kinds import AGAIN, HDF5, why_not
 from obygaze_features.store.store_files import refuse_giants
 
-MOST_TEXT, TEXT_AT_ONCE = 1 << 27, 1 << 24
+MOST_TEXT = 1 << 27
+TEXT_AT_ONCE = 1 << 24
 """Most characters in a column of texts, and bytes read together: any text may be as long as the file."""
 
 
@@ -160,7 +161,8 @@ def plain_node(group: h5py.Group, name: str | bytes) -> object:
     """
     if isinstance(name, bytes):
         raise StoreError(f"{group.file.filename}: the name {name!r:.200} is not UTF-8")
-    key, links = name.encode("utf-8", "surrogateescape"), group.id.links
+    key = name.encode("utf-8", "surrogateescape")
+    links = group.id.links
     if "/" in name or name in ("", ".") or not links.exists(key):
         return None
     return group[name] if links.get_info(key).type == h5py.h5l.TYPE_HARD else None
@@ -197,7 +199,8 @@ def refuse_unreadable(dataset: h5py.Dataset, where: str) -> None:
         parts = math.prod(-(-n // size) for n, size in zip(dataset.shape, dataset.chunks, strict=True))
         written = dataset.id.get_num_chunks()
     else:
-        parts, written = int(bool(dataset.size)), int(dataset.id.get_storage_size() > 0)
+        parts = int(bool(dataset.size))
+        written = int(dataset.id.get_storage_size() > 0)
     if written < parts:
         raise StoreError(
             f"{where}: {parts - written} of its {parts} chunks were never written, and would be zeros: "

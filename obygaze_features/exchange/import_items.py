@@ -225,7 +225,8 @@ def _ask(request: _Request, library: str, where: str, limit_s: float) -> tuple[A
     """Send a request; return the answer and the bytes of arrays, or raise what the reader raised."""
     if not _pools:
         _pools.append(WorkerPool(1, _answer, most_bytes=MOST_BYTES))
-    key, parts = next(_numbers), list[bytes]()
+    key = next(_numbers)
+    parts = list[bytes]()
     _pools[0].put(key, request, limit_s)
     try:
         while (event := _pools[0].get(1.0)) is None or event.key != key or event.kind == "item":

@@ -85,7 +85,8 @@ def table_items(
         for part in parts:
             open_regular(part).close()  # HDF5 and others open the name themselves, and would wait for a pipe
             contents.append(opened.enter_context(readers[part.suffix.lower()](part, asked)))
-        items, texts = dict(contents[0][0]), contents[0][1]
+        items = dict(contents[0][0])
+        texts = contents[0][1]
         for part, (found, about) in zip(parts[1:], contents[1:], strict=True):
             if twice := next(iter(items.keys() & found.keys()), None):
                 raise StoreError(f"{found[twice].where} and {items[twice].where}: both are of {twice!r}")
@@ -238,7 +239,8 @@ def parquet_rows(path: Path, asked: Asked) -> Iterator[FileContent]:
         return "list" if is_list(kind) else "number" if any(fits(kind) for fits in plain) else "other"
 
     def numbers(name: str) -> Any:
-        values, shape = read(name), [-1]
+        values = read(name)
+        shape = [-1]
         lengths: NDArray[Any] | None = None
         while is_list(values.type):
             sizes = pc.unique(pc.list_value_length(values)).to_pylist()

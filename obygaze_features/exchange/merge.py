@@ -176,7 +176,8 @@ def _corpus(stores: Sequence[Store], name: str | None) -> dict[str, object]:
 
 def _stated(stores: Sequence[Store], choices: Mapping[str, str | None]) -> dict[str, str]:
     """Return the attributes that are given or common; refuse those that differ, all in one message."""
-    stated, disagreements = {}, []
+    stated = {}
+    disagreements = []
     for field, chosen in choices.items():
         values = [store.attributes[field] for store in stores]
         texts = sorted({str(value["name"] if field == "corpus" else value) for value in values})

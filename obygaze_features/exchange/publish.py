@@ -222,7 +222,8 @@ def push_to_s3(source: FolderFiles, url: str, progress: FileProgress) -> str:
     from obstore.exceptions import AlreadyExistsError  # noqa: PLC0415 - the same
 
     digests = {**listed(source), TAG_DIGESTS: digest_of(source, TAG_DIGESTS)}
-    store, lock = connect(url), Lock()
+    store = connect(url)
+    lock = Lock()
     with asking(url, "LIST"):
         there = {
             entry["path"]: entry["size"] for page in obstore.list(store, chunk_size=1000) for entry in page
@@ -237,7 +238,8 @@ def push_to_s3(source: FolderFiles, url: str, progress: FileProgress) -> str:
         if sha256_of(tags) != digests[TAG_DIGESTS]:
             raise StoreError(f"{url}: another store, or a part of one, is there; push to another place")
     rest = [name for name in sorted(digests) if there.get(name) != source.size(name)]
-    done, sent = len(digests) - len(rest), 0
+    done = len(digests) - len(rest)
+    sent = 0
 
     def upload(name: str) -> None:
         nonlocal done, sent
@@ -252,7 +254,8 @@ def push_to_s3(source: FolderFiles, url: str, progress: FileProgress) -> str:
                     f"{url}: another push has begun here: push again, or to another place"
                 ) from None
         with lock:
-            done, sent = done + 1, sent + len(data)
+            done = done + 1
+            sent = sent + len(data)
             progress(done, len(digests), sent)
 
     for names in ({TAG_DIGESTS}, digests.keys() - {TAG_DIGESTS, DIGESTS}, {DIGESTS}):

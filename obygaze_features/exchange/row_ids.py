@@ -107,7 +107,8 @@ def open_parquet(path: Path) -> tuple[dict[str, Any], Callable[[str], Any]]:
 
     with naming():
         file = pq.ParquetFile(path)
-    about, schema = file.metadata, file.schema_arrow
+    about = file.metadata
+    schema = file.schema_arrow
     if twice := next((name for name, n in Counter(schema.names).items() if n > 1), None):
         raise StoreError(f"{path}: two columns are called {twice!r}; give each a name of its own")
     return dict(zip(schema.names, schema.types, strict=True)), read

@@ -283,13 +283,16 @@ class _Transfer:
         digests: Mapping[str, str],
         progress: FileProgress | None,
     ) -> None:
-        self._files, self._destination, self._building = files, destination, building
+        self._files = files
+        self._destination = destination
+        self._building = building
         self._digests = digests
         self._growing = (destination / DIGESTS).is_file()
         self._root = destination if self._growing else building
         self._progress = progress
         self._lock = Lock()
-        self._limit, self._total = MOST_INFO, len(digests)
+        self._limit = MOST_INFO
+        self._total = len(digests)
         self._done = self._octets = self._kept = 0
 
     def run(self, arrays: Collection[str] | None, clips: Collection[str] | None) -> Downloaded:

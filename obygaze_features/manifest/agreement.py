@@ -158,7 +158,8 @@ def agreement(manifest: Manifest) -> tuple[PairAgreement[Gamma], ...]:
         If no movie has two annotators with a span in common (free segments must be projected first), or an
         annotator labelled one span twice.
     """
-    codebook, made = manifest.codebook, []
+    codebook = manifest.codebook
+    made = []
     for movie, names, shared in _shared(manifest):
         labels = [pair for pair in shared if set(pair) <= set(codebook.labels)]
         made.append(PairAgreement(movie, names, _gamma_of(shared, codebook), _gamma_of(labels, codebook)))
@@ -185,7 +186,8 @@ def _shared(manifest: Manifest) -> list[tuple[str, tuple[str, str], list[tuple[s
     for movie in manifest.movies:
         by_judge = judged.of_movie(movie).by_judge()
         for first, second in combinations(by_judge, 2):
-            of_first, of_second = by_judge[first], by_judge[second]
+            of_first = by_judge[first]
+            of_second = by_judge[second]
             both = [window for window in of_first if window in of_second]
             shared = [(of_first[window].level, of_second[window].level) for window in both]
             pairs.append((movie, (first, second), shared))

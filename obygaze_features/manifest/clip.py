@@ -108,7 +108,8 @@ class Clip:
 
     def _wrong_times(self) -> Iterator[tuple[str, str]]:
         """Yield columns whose time can be none, and why."""
-        start, end = self.start_s, self.end_s
+        start = self.start_s
+        end = self.end_s
         if start is None or end is None:
             if start is not end:
                 column = "start_s" if start is None else "end_s"
@@ -142,11 +143,13 @@ def stored_path(video: Path, root: Path) -> str:
     Relative where the video lies beneath the folder or in a neighbour of it, so that manifest and films move
     together; absolute elsewhere.
     """
-    here, there = absolute(root), absolute(video)
+    here = absolute(root)
+    there = absolute(video)
     if there.is_relative_to(here):
         return there.relative_to(here).as_posix()
     # The system resolves ".." through real folders, not through links.
-    real_here, real_there = here.resolve(), there.parent.resolve() / there.name
+    real_here = here.resolve()
+    real_there = there.parent.resolve() / there.name
     beside = real_here.parent
     if beside != beside.parent and real_there.is_relative_to(beside):
         return (Path("..") / real_there.relative_to(beside)).as_posix()
@@ -238,7 +241,8 @@ def clip_of_row(row: Row, problems: Problems, codebook: Codebook, *, spelled: bo
         return None
     extras = {column: text for column, text in cells.items() if column not in _NO_EXTRAS}
     extras |= {SEEN_SCORE: seen or ""} if SEEN_SCORE in cells else {}
-    film, labels = (cells["movie"], cells.get("video", ""), start, end), (level, concepts or ())
+    film = (cells["movie"], cells.get("video", ""), start, end)
+    labels = (level, concepts or ())
     who = cells.get("annotator", "")
     return problems.attempt(row.line, "", Clip, cells["clip_id"], *film, *labels, who, extras)
 

@@ -138,7 +138,8 @@ def guess_codebook(path: Path | str, headings: Headings | None = None) -> Guesse
     headings = headings or Headings()
     with readers_apart() as child:
         content = read_apart(child, local_path(path), Reading(headings=headings), _content)
-    file, table = content.file, content.table
+    file = content.file
+    table = content.table
     assert table is not None  # noqa: S101 - `_content` has one
     levels = _columns(table, headings, "level")
     concepts = _columns(table, headings, "concepts")

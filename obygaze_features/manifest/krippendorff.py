@@ -152,7 +152,8 @@ def unitised_alpha(
     parts = [_partition(segments, start, end) for segments in annotations]
     n_values = 1 + max((part.value for own in parts for part in own), default=GAP)
     together = np.zeros((n_values, n_values))
-    own_pieces, own_marked = np.zeros(n_values), np.zeros(n_values)
+    own_pieces = np.zeros(n_values)
+    own_marked = np.zeros(n_values)
     n_others = len(parts) - 1
     for own in parts:
         for part in own:
@@ -207,7 +208,8 @@ def _shared_by_value(part: Segment, others: Sequence[Segment], n_values: int) ->
 
 def _by_chance(together: Floats, own: Floats) -> Floats:
     """Compute the coincidences by chance [V, V] of pieces that never coincide with themselves."""
-    totals, whole = together.sum(axis=1), together.sum()
+    totals = together.sum(axis=1)
+    whole = together.sum()
     rest = whole**2 - own.sum()
     if rest <= 0:
         return np.zeros_like(together)
@@ -338,14 +340,16 @@ def _film_alpha(
     movie: str, by_judge: Mapping[str, Sequence[Judgement]], codebook: Codebook
 ) -> FilmUnitisedAlpha:
     names = tuple(sorted(by_judge))
-    annotations, n_cut = [], 0
+    annotations = []
+    n_cut = 0
     for name in names:
         segments = [_segment_of(one, codebook) for one in by_judge[name]]
         flat = highest_of([segment for segment in segments if segment.value != GAP])
         annotations.append(flat.segments)
         n_cut += flat.n_cut
     ends = [_segment_of(one, codebook) for own in by_judge.values() for one in own]
-    first, last = min(segment.start for segment in ends), max(segment.end for segment in ends)
+    first = min(segment.start for segment in ends)
+    last = max(segment.end for segment in ends)
     counts = tuple(len(segments) for segments in annotations)
     return FilmUnitisedAlpha(movie, names, counts, n_cut, unitised_alpha(annotations, first, last))
 

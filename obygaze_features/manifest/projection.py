@@ -52,7 +52,8 @@ def merge(
     not depend on the order of the marks nor on repeats.
     """
     labels = [(mark.level, set(mark.concepts)) for mark in marks if mark.level is not None]
-    lowest, which = codebook.level_names[0], min if how == "both" else max
+    lowest = codebook.level_names[0]
+    which = min if how == "both" else max
     level = which((level for level, _ in labels), key=codebook.rank, default=lowest)
     given = [concepts for own, concepts in labels if how != "highest" or own == level] or [set[str]()]
     concepts = codebook.in_order((set.intersection if how == "both" else set.union)(*given))
@@ -66,7 +67,8 @@ def overlaps(clips: Sequence[Clip], annotations: Sequence[Clip]) -> NDArray[np.f
     -------
     Seconds shared, [n_clips, n_annotations].
     """
-    clip, annotation = _spans(clips), _spans(annotations)
+    clip = _spans(clips)
+    annotation = _spans(annotations)
     start = np.maximum(clip[:, None, 0], annotation[None, :, 0])
     end = np.minimum(clip[:, None, 1], annotation[None, :, 1])
     shared: NDArray[np.float64] = np.maximum(end - start, 0.0)

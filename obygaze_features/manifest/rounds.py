@@ -12,7 +12,8 @@ from obygaze_features.manifest.manifest import Manifest
 from obygaze_features.manifest.spans.names import plain
 from obygaze_features.text import composed
 
-CALIBRATION, ORDER = "calibration", "order"
+CALIBRATION = "calibration"
+ORDER = "order"
 """Columns of a round: 1 for a film that all annotate; an annotator's films by number, from 1."""
 
 
@@ -45,7 +46,8 @@ def assign(
     ManifestError
         Names are there twice, there are fewer annotators than `each`, or more films to calibrate than films.
     """
-    names, films = [composed(name) for name in annotators], list(clips.movies)
+    names = [composed(name) for name in annotators]
+    films = list(clips.movies)
     if not films:
         raise ManifestError("there is no clip to annotate")
     if not all(map(str.strip, names)):
@@ -62,7 +64,8 @@ def assign(
     own = grouped({clip.clip_id: clip for clip in clips}.values(), "movie")
     rng = np.random.default_rng(seed)
     drawn = [films[place] for place in rng.permutation(len(films)).tolist()]
-    common, rest = drawn[:calibration], drawn[calibration:]
+    common = drawn[:calibration]
+    rest = drawn[calibration:]
     timed = all(clip.duration_s is not None for clip in clips)
     length = {film: sum(clip.duration_s or 0.0 if timed else 1.0 for clip in own[film]) for film in films}
     chosen = _spread(sorted(rest, key=lambda film: -length[film]), length, each, len(names))
@@ -85,7 +88,9 @@ def assign(
 
 def _spread(films: Sequence[str], length: dict[str, float], each: int, n: int) -> dict[str, list[int]]:
     """Choose annotators for each film, long ones first: of the fewest films, pairs and seconds so far."""
-    seconds, counts, pairs = np.zeros(n), np.zeros(n), np.zeros((n, n))
+    seconds = np.zeros(n)
+    counts = np.zeros(n)
+    pairs = np.zeros((n, n))
     chosen: dict[str, list[int]] = {}
     for film in films:
         group = chosen[film] = list[int]()

@@ -169,7 +169,8 @@ class Table:
             cells = [row.cells[name] for name in TIMES for row in rows]
             values = instants(cells, usual, rate, len(TIMES))
         for row, *times in zip(rows, values, values[len(rows) :], strict=False):
-            told, before = dict(row.cells), len(self.problems.messages)
+            told = dict(row.cells)
+            before = len(self.problems.messages)
             for name, value in zip(TIMES, times, strict=True):
                 if isinstance(value, ManifestError):
                     none = ": leave the cell empty where there is none" * row.cells[name].isalpha()  # R's NA
@@ -194,13 +195,15 @@ class Table:
             return bool(find_film(told, [own])) if isinstance(own, str) else abs(float(told) - own) <= SLACK_S
 
         found: dict[str, list[float]] = {}
-        known, has_times = {clip.clip_id: clip for clip in clips}, {*TIMES} <= {*self.columns}
+        known = {clip.clip_id: clip for clip in clips}
+        has_times = {*TIMES} <= {*self.columns}
         table = self.pointed(names)
         for row in table.timed() if has_times else table.checked():
             if (clip_id := composed(row.cells["clip_id"].strip())) in found:
                 raise ManifestError(f"{self.path}: line {row.line}: clip {clip_id} has a row already")
             for name in ("movie", *TIMES * has_times):
-                told, own = row.cells.get(name, "").strip(), getattr(known.get(clip_id), name, None)
+                told = row.cells.get(name, "").strip()
+                own = getattr(known.get(clip_id), name, None)
                 if told and own is not None and not agrees(told, own):
                     raise ManifestError(
                         f"{self.path}: line {row.line}, column {name}: {told}, and clip {clip_id} has {own}: "
@@ -379,7 +382,8 @@ def uncollected() -> Iterator[None]:
 
 def naming(needed: Iterable[str], any_of: Iterable[str] = ()) -> Callable[[Sequence[str]], bool]:
     """Return what tells a header: whether cells have all these names, and any of the others, if any."""
-    wanted, others = set(map(plain, needed)), set(map(plain, any_of))
+    wanted = set(map(plain, needed))
+    others = set(map(plain, any_of))
     return lambda cells: (
         wanted <= (have := set(map(heading_name, cells))) and bool(not others or others & have)
     )

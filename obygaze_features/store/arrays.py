@@ -163,11 +163,13 @@ class SealedArray:
     def __init__(
         self, files: StoreFiles, group: str, name: str, metadata: Mapping[str, Any], *, ragged: bool = False
     ) -> None:
-        self._files, self._name = files, f"{group}/{name}"
+        self._files = files
+        self._name = f"{group}/{name}"
         self._where = f"{files.where}, array {self._name}"
         self.ragged = ragged and name in RAGGED_ARRAYS
         array_kind = kind_of(name, ragged=ragged)
-        shape, kind = metadata["shape"], metadata["data_type"]
+        shape = metadata["shape"]
+        kind = metadata["data_type"]
         fitting = kind in array_kind.dtypes and len(shape) == len(array_kind.dims)
         is_empty = self.ragged and shape[:1] == [0]  # no clip has features
         if not fitting or not fits(shape[1:] if is_empty else shape, list[Count]):
@@ -176,11 +178,13 @@ class SealedArray:
         self.dtype: np.dtype[Any] = (
             np.dtypes.StringDType() if kind == "string" else np.dtype(kind).newbyteorder("<")
         )
-        expected, stated = lean(array_layout(name, self.shape, kind, (), ragged=ragged)), lean(metadata)
+        expected = lean(array_layout(name, self.shape, kind, (), ragged=ragged))
+        stated = lean(metadata)
         if wrong := [field for field in LAYOUT if stated[field] != expected[field]]:
             raise StoreError(f"{self._where}: {wrong[0]}: not as the format demands, so it is not read")
         self._recent = _RecentChunks()
-        self._block, self._sharded = block_rows(name, self.shape[0], ragged=ragged), array_kind.sharded
+        self._block = block_rows(name, self.shape[0], ragged=ragged)
+        self._sharded = array_kind.sharded
 
     def read(self, rows: slice = slice(None), out: NDArray[Any] | None = None) -> NDArray[Any]:
         """Read rows as they are stored, whatever their status.

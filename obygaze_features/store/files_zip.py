@@ -73,7 +73,8 @@ class ZipFiles:
 
     def stream(self, name: str, start: int = 0) -> Iterator[bytes]:
         """Yield a member from `start` in blocks."""
-        size, step = self.size(name), 8 * BLOCK if self.readers > 1 else BLOCK
+        size = self.size(name)
+        step = 8 * BLOCK if self.readers > 1 else BLOCK
         for first in range(start, size, step):
             yield self.read(name, first, first + step)
 
@@ -114,7 +115,8 @@ def open_within(files: StoreFiles, file: str, where: str) -> ZipFiles:
                 f"{where}: member {member.filename[:200]!r} is compressed, is there twice, leads out of the "
                 "store or overlaps another; a store's zip is what obygaze store pack made, unchanged"
             )
-        places[name], end = (start, member.file_size), member.header_offset
+        places[name] = (start, member.file_size)
+        end = member.header_offset
     if ROOT not in places:
         raise StoreError(f"{where}: not a store's zip; make one: obygaze store pack")
     return ZipFiles(where, prefix, files, file, places)

@@ -260,7 +260,8 @@ class Group:
 
         They are those of the differences to one of the vectors: a mean far from zero costs no digits.
         """
-        first, n = int(self.usable.argmax()), max(int(self.usable.sum()), 1)
+        first = int(self.usable.argmax())
+        n = max(int(self.usable.sum()), 1)
         origin = self.raw("pooled", slice(first, first + 1))[0]
         sums, squares = np.zeros((2, len(origin)))
         for start, block in self.blocks("pooled"):
@@ -414,7 +415,8 @@ class Group:
         n_clips = len(self.clip_ids)
         if self.is_ragged(array):
             return self._ragged_pieces(array)
-        size, block = self._array(array).piece, block_rows(array, n_clips)
+        size = self._array(array).piece
+        block = block_rows(array, n_clips)
         pieces = []
         for first in range(0, n_clips, block):
             end = min(first + block, n_clips)
@@ -573,9 +575,11 @@ def frames_of(
     """
     n_stored = group.shape(array)[0]
     block = block_rows(array, n_stored, ragged=True)
-    held, held_from = np.empty((0, *group.shape(array)[1:]), group.dtype(array)), 0
+    held = np.empty((0, *group.shape(array)[1:]), group.dtype(array))
+    held_from = 0
     places = np.asarray(rows, np.intp)
-    ends, sizes = group.frame_ends[places].tolist(), group.row_size[places].tolist()
+    ends = group.frame_ends[places].tolist()
+    sizes = group.row_size[places].tolist()
     for end, size in zip(ends, sizes, strict=True):
         at = end - size
         parts: list[NDArray[Any]] = []

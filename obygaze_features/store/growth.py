@@ -56,7 +56,8 @@ def plan_growth(
     requested = {clip.clip_id: clip for clip in clips}
     planned = []
     for clip in parent.clips:
-        before, now = clip.planned, requested.pop(clip.clip_id, None)
+        before = clip.planned
+        now = requested.pop(clip.clip_id, None)
         if now is None and clip.status == STATUSES[0]:
             raise StoreError(f"{where}: clip {clip.clip_id} is missing in it: add it to the manifest")
         if now is not None and (apart := differences(asdict(before), asdict(now))):

@@ -134,7 +134,8 @@ def has_ended(journal: Path) -> bool:
 def read_journals(folder: Path, n_arrays: int) -> tuple[list[Line], list[str]]:
     """Read the lines of all journals; name the damaged ones."""
     sources: dict[tuple[Any, ...], Mapping[str, Any]] = {}
-    lines, damage = [], []
+    lines = []
+    damage = []
     for path in sorted(folder.glob("*.jsonl")):
         for number, line in read_lines(path, Line):
             if line is None or not _fits(line.rows, n_arrays):

@@ -38,7 +38,9 @@ def download_file(files: StoreFiles, name: str, partial: Path, expected: str, co
     StoreError
         If the file is not there, what comes has another digest twice, or nothing comes at all.
     """
-    failures, wrong, furthest = 0, 0, 0
+    failures = 0
+    wrong = 0
+    furthest = 0
     while wrong < 2:
         with os.fdopen(_appending(partial), "a+b") as file:
             before = partial.stat().st_size
@@ -196,7 +198,8 @@ def _put_on_s3(url: str, name: str, change: Change, new: Mapping[str, bytes], mo
     try:
         known, tag = files.read_tagged(name, most)
     except FileNotFoundError:
-        known, tag = None, ""
+        known = None
+        tag = ""
     listing = change(known)
     for other, data in new.items():
         with asking(url, other):

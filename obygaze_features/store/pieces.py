@@ -185,7 +185,8 @@ class StageLayout:
         for group in groups:
             of_frames: list[RaggedArray] = []
             for array, (shape, dtype) in sorted(group.clip_arrays().items()):
-                name, position = f"{group.name}/{array}", len(names)
+                name = f"{group.name}/{array}"
+                position = len(names)
                 names.append(name)
                 fill = ARRAYS[array].fill
                 if group.ragged and array in RAGGED_ARRAYS:
@@ -246,7 +247,8 @@ class Rows:
     """
 
     def __init__(self, stage: Path, layout: StageLayout, parent: ParentRows | None) -> None:
-        self.stage, self.layout = stage, layout
+        self.stage = stage
+        self.layout = layout
         self._parent, self._clips, self._n_frames = parent or ParentRows(Path(), (), {})
         self._slots = {clip.clip_id: row for row, clip in enumerate(self._clips)}
         self._listed: Mapping[str, str] = listed(FolderFiles(self._parent)) if parent else {}
@@ -280,7 +282,8 @@ class Rows:
                 array: self._frames_of_parent(entry, group, array, range(first, first + n_frames))
                 for array in group.arrays
             }
-        path, size = attempt_file(self.stage, entry.of, group), group.frame_bytes
+        path = attempt_file(self.stage, entry.of, group)
+        size = group.frame_bytes
         data = _read_at(path, first * size, n_frames * size)
         if data is None:
             return None
@@ -291,10 +294,12 @@ class Rows:
         self, entry: JournalEntry, group: RaggedGroup, array: RaggedArray, frames: range
     ) -> memoryview:
         """Read rows of a ragged array of the parent, which may lie in several chunks."""
-        block, size = array.block(self._n_frames[group.name]), len(array.fill)
+        block = array.block(self._n_frames[group.name])
+        size = len(array.fill)
         parts: list[memoryview] = []
         for number in range(frames.start // block, (frames.stop - 1) // block + 1):
-            begin, end = max(frames.start, number * block), min(frames.stop, (number + 1) * block)
+            begin = max(frames.start, number * block)
+            end = min(frames.stop, (number + 1) * block)
             path = f"{self._parent}/{array.file(number)}"
             part = _read_at(path, (begin - number * block) * size, (end - begin) * size)
             if part is not None:
@@ -322,7 +327,8 @@ class Rows:
         return damaged(what, str(self._parent))
 
     def _of_parent(self, entry: JournalEntry, array: StoredArray) -> memoryview:
-        theirs, slot = replace(array, n_clips=len(self._clips)), self._slots[entry.clip_id]
+        theirs = replace(array, n_clips=len(self._clips))
+        slot = self._slots[entry.clip_id]
         path = f"{self._parent}/{theirs.file(slot // theirs.block)}"
         row = _read_at(path, theirs.offset(slot % theirs.block), len(array.fill))
         if row is None or not _is(entry, array, row):
@@ -344,7 +350,8 @@ def _read_at(path: str, offset: int, size: int) -> memoryview | None:
     try:
         with open_regular(path) as file:
             file.seek(offset)
-            buffer, filled = memoryview(bytearray(size)), 0
+            buffer = memoryview(bytearray(size))
+            filled = 0
             while filled < size and (n := file.readinto(buffer[filled:])):
                 filled += n
     except FileNotFoundError:

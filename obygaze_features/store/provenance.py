@@ -343,7 +343,8 @@ def embedding_space(provenance: Mapping[str, object]) -> str | None:
     space = provenance.get("space")
     if isinstance(space, str) and space.strip():
         return space
-    name, digest = provenance.get("name"), provenance.get("weights_sha256")
+    name = provenance.get("name")
+    digest = provenance.get("weights_sha256")
     made = f"sha256:{digest}" if digest else provenance.get("weights")  # such as random:7
     return f"{name} {made}" if name in X_CLIPS and made else None
 
@@ -354,5 +355,6 @@ def same_numerics(a: Mapping[str, object], b: Mapping[str, object]) -> list[str]
 
     Every field counts but those of `NOT_NUMERICS`: a field this version does not know is taken to matter.
     """
-    first, second = plain(a, "provenance"), plain(b, "provenance")
+    first = plain(a, "provenance")
+    second = plain(b, "provenance")
     return [field for field in differences(first, second) if field.partition(".")[0] not in NOT_NUMERICS]

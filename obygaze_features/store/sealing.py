@@ -119,7 +119,8 @@ def seal(
     final = final_path(destination, version)
     stage = read_stage(stage_path or destination.with_name(destination.name + STAGING_SUFFIX))
     if parent is None and stage.grows is not None:
-        parent, counted = stage.grows.fingerprint, [stage.grows.attributes()]
+        parent = stage.grows.fingerprint
+        counted = [stage.grows.attributes()]
     if parent is not None and not fits(parent, Hex64):
         raise StoreError(f"parent {parent!r}: expected a fingerprint, {expected(Hex64)}")
     best: Best = stage.best()
@@ -261,7 +262,8 @@ def _found(stage: Stage, best: Best, counted: Sequence[Mapping[str, Any]]) -> di
     devices = Counter(str(source["device"]) for source in sources if "device" in source)
     streams = Counter(str(source["stream"]) for source in sources if "stream" in source)
     for attributes in counted:
-        of_devices, of_streams = attributes.get("devices", {}), attributes.get("streams", [])
+        of_devices = attributes.get("devices", {})
+        of_streams = attributes.get("streams", [])
         if not (fits(of_devices, dict[str, int]) and fits(of_streams, list[_Counted])):
             raise StoreError("devices or streams, attributes of a store, do not count its clips")
         devices.update(of_devices)
@@ -279,7 +281,8 @@ def _stored_clips(stage: Stage, best: Best) -> list[StoredClip]:
     clips = []
     for row, plan in enumerate(stage.clips):
         entry = best.get(row, unknown)
-        known, span = (entry.status, entry.reason), (plan.start_s, plan.end_s)
+        known = (entry.status, entry.reason)
+        span = (plan.start_s, plan.end_s)
         clips.append(
             StoredClip(plan.clip_id, *known, plan.movie, *span, entry.source, {}, plan.text, entry.absent)
         )
@@ -337,7 +340,8 @@ def _seal_rows(root: Path, stage: Stage, progress: Progress, workers: int) -> tu
             files = [file for array in (*layout.small, *layout.shards) for file, _ in array.blocks()]
             for file in files:
                 (root / file).parent.mkdir(parents=True, exist_ok=True)
-            starts, reader = range(0, layout.n_clips, ROW_CHUNK), stage.reader()
+            starts = range(0, layout.n_clips, ROW_CHUNK)
+            reader = stage.reader()
             work = [partial(_pour, root, reader, best, start) for start in starts]
             work += [partial(_link, root, stage, shard) for shard in shards]
             sizes = _row_sizes(stage, best)
@@ -374,7 +378,8 @@ def _pour(root: Path, reader: Rows, best: Best, start: int) -> _Done:
         if record is None or done.bad:
             continue  # the remaining rows are checked too
         for (array, chunk), (_, values) in zip(chunks, layout.split(record), strict=True):
-            index, size = row % array.block, len(array.fill)
+            index = row % array.block
+            size = len(array.fill)
             chunk[index * size : (index + 1) * size] = values
             if index + 1 == array.block or row == done.rows[-1]:
                 chunk[(index + 1) * size :] = array.fill * (array.block - index - 1)
@@ -415,7 +420,8 @@ def _pour_frames(root: Path, reader: Rows, best: Best, of_clips: _Frames, frames
             done.bad.add(row)
         if arrays is None or done.bad:
             continue  # the remaining rows are checked too
-        begin, end = max(frames.start, start) - start, min(stop, int(ends[row])) - start
+        begin = max(frames.start, start) - start
+        end = min(stop, int(ends[row])) - start
         for chunk, (array, data) in zip(chunks, arrays.items(), strict=True):
             size = len(array.fill)
             chunk.add(data[begin * size : end * size])
@@ -436,7 +442,8 @@ class _Chunks:
     """
 
     def __init__(self, root: Path, array: RaggedArray, n_frames: int, start: int) -> None:
-        self._root, self._array = root, array
+        self._root = root
+        self._array = array
         self._block = array.block(n_frames)
         self._number = start // self._block
         self._rows = bytearray()
@@ -488,7 +495,8 @@ class _Shard:
 
 def _shards(stage: Stage, best: Best) -> tuple[list[_Shard], list[int]]:
     """Find the shards of every piece; return them, and the pieces that no attempt and no parent has whole."""
-    layout, reader = stage.layout, stage.reader()
+    layout = stage.layout
+    reader = stage.reader()
     shards: list[_Shard] = []
     scattered = []
     for piece in range(layout.n_pieces if layout.shards else 0):
@@ -516,7 +524,8 @@ def _link(root: Path, stage: Stage, shard: _Shard) -> _Done:
     done = _Done(shard.rows)
     file = shard.array.file(shard.rows.start // shard.array.block)
     if not shard.path:
-        fill, n_rows = shard.array.fill, len(shard.rows)
+        fill = shard.array.fill
+        n_rows = len(shard.rows)
         filler = repeat(with_checksum(fill), n_rows)
         done.digests[file] = _write(root / file, [*filler, shard.array.shard_index(n_rows)])
         return done
@@ -538,11 +547,13 @@ def _link(root: Path, stage: Stage, shard: _Shard) -> _Done:
 
 def _checked_shard(shard: _Shard) -> tuple[str, set[int]]:
     """Return the digest of a shard, and the rows that do not have their checksum."""
-    digest, bad = hashlib.sha256(), set[int]()
+    digest = hashlib.sha256()
+    bad = set[int]()
     buffer = memoryview(bytearray(BLOCK))
     with open_regular(shard.path) as file:
         for row in shard.rows:
-            checksum, left = 0, len(shard.array.fill)
+            checksum = 0
+            left = len(shard.array.fill)
             while left and (size := file.readinto(buffer[: min(BLOCK, left)])):
                 checksum = crc32c(buffer[:size], checksum)
                 digest.update(buffer[:size])

@@ -19,7 +19,8 @@ from obygaze_features.store.store_files import LARGEST_READ, StoreFiles, named, 
 READERS = 8
 """Requests under way at a time."""
 
-STEP, SLOW_S = 1 << 16, 60.0
+STEP = 1 << 16
+SLOW_S = 60.0
 """A transfer is aborted if the server sends fewer than STEP bytes in SLOW_S seconds, or none at all."""
 
 
@@ -89,13 +90,15 @@ class ServedFiles(Listed):
 
     def _in_time(self, blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
         """Yield blocks; abort if they are too slow."""
-        until, came = time.monotonic() + SLOW_S, 0
+        until = time.monotonic() + SLOW_S
+        came = 0
         for block in blocks:
             yield block
             came += len(block)
             now = time.monotonic()
             if came >= STEP:
-                until, came = now + SLOW_S, 0
+                until = now + SLOW_S
+                came = 0
             elif now > until:
                 raise slow(self.where, name)
 

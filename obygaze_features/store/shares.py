@@ -43,7 +43,8 @@ def check_shares(stage: Path, shard: tuple[int, int]) -> None:
     StoreError
         If the stage is divided into another number of shares.
     """
-    there, wanted = number_of_shares(stage), shard[1]
+    there = number_of_shares(stage)
+    wanted = shard[1]
     if there is not None and wanted not in (1, there):  # all clips at once is no division
         raise StoreError(
             f"{stage}: its clips are divided into {there} shares, 0 to {there - 1}, and this is share "

@@ -209,10 +209,12 @@ class Stage:
     def _other_clips(self, clips: tuple[PlannedClip, ...], record: _Record) -> str:
         """Say how the clips of a stage and those that it is to be resumed with differ by their ids."""
         wanted = {clip.clip_id for clip in clips}
-        gone, new = sorted(self.rows.keys() - wanted), sorted(wanted - self.rows.keys())
+        gone = sorted(self.rows.keys() - wanted)
+        new = sorted(wanted - self.rows.keys())
         if not gone and not new:
             return ""
-        here, there = self.corpus.get("name"), record.corpus.get("name")
+        here = self.corpus.get("name")
+        there = record.corpus.get("name")
         example = f"{gone[0]} is in it alone" if gone else f"{new[0]} is in yours alone"
         return (
             f"holds {len(self.clips)} clips of '{here}', {len(gone)} of which your list '{there}' of "
@@ -280,7 +282,8 @@ class Stage:
             self._attempts = {line.rows[0].of for line in lines if line.rows}
             self.whole = {line.rows[0].of for line in lines if line.rows and line.whole}
             self._best = best_entries([*self._inherited(), *(entry for line in lines for entry in line.rows)])
-            self._damage, self._seen = tuple(damage), seen
+            self._damage = tuple(damage)
+            self._seen = seen
         return self._best
 
     def _inherited(self) -> Iterable[JournalEntry]:
@@ -462,7 +465,8 @@ def _read_files(path: Path) -> tuple[tuple[PlannedClip, ...], _Record]:
             raise
         raise StoreError(f"{path / STAGE}: damaged; begin another stage") from error
     clips: list[PlannedClip] = []
-    numbers, planned = msgspec.json.Decoder(_PlanLine), msgspec.json.Decoder(PlannedClip)
+    numbers = msgspec.json.Decoder(_PlanLine)
+    planned = msgspec.json.Decoder(PlannedClip)
     for row, line in enumerate(read_bytes(path / PLAN, MOST_LINES).splitlines()):
         text = checked_entry(line) or b""
         with suppress(*UNREADABLE):

@@ -210,7 +210,8 @@ class Store:
         StoreError
             The table has no such row.
         """
-        where, chosen = f"{self.where}/{TABLE}", sorted(set(rows))
+        where = f"{self.where}/{TABLE}"
+        chosen = sorted(set(rows))
         with needed(self.files, TABLE):
             table = parse_clips_csv(self.files.stream(TABLE), where, set(chosen))
         if len(table) < len(chosen):

@@ -72,7 +72,9 @@ def seal_arrays(
     changes
         Fields of the provenance that should differ from `toy_provenance`.
     """
-    failed, partial, text_of = failed or {}, partial or {}, texts or {}
+    failed = failed or {}
+    partial = partial or {}
+    text_of = texts or {}
     if texts:
         n_frames = 1
         changes = {"sampling": {"policy": TEXTS, "n": None}, **changes}

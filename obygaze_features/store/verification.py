@@ -212,7 +212,8 @@ def _look(
 
 
 def _digest(files: StoreFiles, name: str, most: int) -> FileCheck:
-    size, digest = 0, hashlib.sha256()
+    size = 0
+    digest = hashlib.sha256()
     for block in files.stream(name):
         size += len(block)
         digest.update(block)
@@ -463,7 +464,8 @@ def _check_rows(store: Store, group: Group, array: str, rows: Sequence[int]) -> 
         for row, values in enumerate(block, start):
             clip = store.clips[row]
             digest = clip.digests.get(f"{group.name}/{array}")
-            status, unknown = clip.within(group.name).status, imported and array == "time_s"
+            status = clip.within(group.name).status
+            unknown = imported and array == "time_s"
             if what := _wrong_row(status, digest, values, unknown=unknown):
                 yield Problem(f"{FEATURES}/{group.name}/{array}", f"clip {clip.clip_id}: {what}")
 

@@ -93,9 +93,14 @@ class StageWriter:
         to_do: Iterable[int],
         digest_later: DigestLater | None = None,
     ) -> None:
-        self._reader, self._stage, self._layout = reader, reader.stage, reader.layout
-        self._groups, self._row_of = {group.name: group for group in groups}, row_of
-        self._best, self.to_do, self._later = dict(best), set(to_do), digest_later
+        self._reader = reader
+        self._stage = reader.stage
+        self._layout = reader.layout
+        self._groups = {group.name: group for group in groups}
+        self._row_of = row_of
+        self._best = dict(best)
+        self.to_do = set(to_do)
+        self._later = digest_later
         self._earlier: defaultdict[int, set[Attempt]] = defaultdict(set)
         for attempt in attempts:
             self._earlier[attempt.piece].add(attempt)
@@ -196,7 +201,8 @@ class StageWriter:
                 if whole:
                     piece.complete()
             except (OSError, StoreError) as error:  # such as a full disk: the rows that are there are kept
-                failure, whole = error, False
+                failure = error
+                whole = False
         self._record(piece, whole=whole)
         if failure is not None:
             raise failure
@@ -238,7 +244,8 @@ class StageWriter:
             )
         rows: dict[str, _CheckedRow] = {}
         for name, features in result.groups.items():
-            group, large = self._groups[name], WRITE_BLOCK if self._later else inf
+            group = self._groups[name]
+            large = WRITE_BLOCK if self._later else inf
             checked = _check_features(features, group, f"{where}, group {name}", large)
             rows |= {f"{name}/{array}": row for array, row in checked.items()}
         for array in (*self._layout.small, *self._layout.shards):
@@ -254,7 +261,10 @@ class _Piece:
     """An attempt at a piece that is being written."""
 
     def __init__(self, stage: Path, layout: StageLayout, attempt: Attempt, later: DigestLater | None) -> None:
-        self._stage, self._layout, self.attempt, self._later = stage, layout, attempt, later
+        self._stage = stage
+        self._layout = layout
+        self.attempt = attempt
+        self._later = later
         self.entries: dict[int, JournalEntry] = {}
         self._files: dict[str, int] = {}  # path -> descriptor
         self._owed: dict[int, list[str | Callable[[], str]]] = {}
@@ -347,7 +357,8 @@ class _Piece:
                     os.close(descriptor)
 
     def _put_in_shard(self, array: StoredArray, row: int, data: memoryview | bytes, checksum: int) -> None:
-        offset, tail = array.offset(row % PIECE_ROWS), checksum.to_bytes(CRC_BYTES, "little")
+        offset = array.offset(row % PIECE_ROWS)
+        tail = checksum.to_bytes(CRC_BYTES, "little")
         if len(data) < WRITE_BLOCK:
             self._write(array, offset, b"".join((data, tail)))
         else:
@@ -390,7 +401,8 @@ def _rows_of(reader: Rows, entry: JournalEntry) -> dict[str, _CheckedRow] | None
 # ---------------------------------------------------------------------------
 def digest_of_part(path: str, offset: int, size: int) -> str:
     """Compute the SHA-256 of a part of a file."""
-    digest, block = hashlib.sha256(), bytearray(BLOCK)
+    digest = hashlib.sha256()
+    block = bytearray(BLOCK)
     with open_regular(path) as file:
         file.seek(offset)
         while size and (n := file.readinto(memoryview(block)[: min(size, BLOCK)])):
@@ -454,7 +466,9 @@ def _checked(values: NDArray[Any], *, hashes: bool = True) -> tuple[_CheckedRow,
     """Return a row's bytes with their digests, and whether all values are finite; SHA-256 is dear."""
     data = row_view(values)
     numbers = np.frombuffer(data, values.dtype.newbyteorder("<"))
-    digest, checksum, finite = hashlib.sha256(), 0, True
+    digest = hashlib.sha256()
+    checksum = 0
+    finite = True
     for start in range(0, len(data), BLOCK):
         block = data[start : start + BLOCK]
         if hashes:

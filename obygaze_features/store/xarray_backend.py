@@ -15,7 +15,9 @@ class RowsOfStore(BackendArray):
     def __init__(
         self, shape: tuple[int, ...], dtype: np.dtype[Any], read: Callable[[slice], NDArray[Any]]
     ) -> None:
-        self.shape, self.dtype, self.read = shape, dtype, read
+        self.shape = shape
+        self.dtype = dtype
+        self.read = read
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
         return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.BASIC, self._read)

@@ -32,15 +32,24 @@ ORDERED_BY_KIND = MPEG12 | {"mpeg4"}
 SKIPS_UNREFERENCED = ORDERED_BY_KIND | {"h264"}
 """Codecs of which libavcodec leaves out the pictures that no other refers to, exactly, if told so."""
 
-NAL_SLICE, NAL_IDR, NAL_SEI, NAL_SPS = 1, 5, 6, 7
-WITH_CHROMA, CHROMA_444 = {100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134, 135}, 3
+NAL_SLICE = 1
+NAL_IDR = 5
+NAL_SEI = 6
+NAL_SPS = 7
+WITH_CHROMA = {100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134, 135}
+CHROMA_444 = 3
 """Profiles of H.264 whose sequence parameter sets state the format of chroma."""
-SLICE_HEAD, MOST_SPS = 32, 4096
+SLICE_HEAD = 32
+MOST_SPS = 4096
 """Bytes of a slice that hold its header's beginning; of a sequence parameter set that are read."""
 NAL_PARAMETER_SETS = (7, 8, 13)
-HEVC_FIRST_IRAP, HEVC_LAST_IRAP, HEVC_LAST_SLICE = 16, 21, 31
+HEVC_FIRST_IRAP = 16
+HEVC_LAST_IRAP = 21
+HEVC_LAST_SLICE = 31
 HEVC_PARAMETER_SETS = (32, 33, 34)
-SEI_RECOVERY_POINT, SEI_DISPLAY_ORIENTATION, HEVC_SEI = 6, 47, 39
+SEI_RECOVERY_POINT = 6
+SEI_DISPLAY_ORIENTATION = 47
+HEVC_SEI = 39
 START_CODE = b"\x00\x00\x01"
 VOP_START = b"\x00\x00\x01\xb6"
 VOP_TYPES = "IPBS"
@@ -52,9 +61,12 @@ PICTURE_START = b"\x00\x00\x01\x00"
 MPEG_PICTURE = re.compile(PICTURE_START + rb".(.)(?:.{0,54}?\x00\x00\x01\xb5(.).(.))?", re.DOTALL)
 # Size, aspect and rate of the pictures.
 MPEG_SEQUENCE = re.compile(rb"\x00\x00\x01\xb3(.{4})", re.DOTALL)
-PICTURE_CODING_EXTENSION, FRAME_STRUCTURE = 8, 3
+PICTURE_CODING_EXTENSION = 8
+FRAME_STRUCTURE = 3
 PICTURE_TYPES = {1: "I", 2: "P", 3: "B"}  # 4: MPEG-1's D-pictures, never mixed with others
-OBU_SEQUENCE_HEADER, OBU_FRAME_HEADER, OBU_FRAME = 1, 3, 6
+OBU_SEQUENCE_HEADER = 1
+OBU_FRAME_HEADER = 3
+OBU_FRAME = 6
 SUPERFRAME = 0b110
 
 
@@ -96,7 +108,8 @@ NO_HEADER = picture_header()
 
 def header_reader(codec: str, extradata: bytes | None) -> Callable[[Packet], PictureHeader]:
     """Return the function that reads the packet headers of a codec; for unknown codecs it reads nothing."""
-    size, read = nal_length_size(extradata, codec), READERS.get(codec)
+    size = nal_length_size(extradata, codec)
+    read = READERS.get(codec)
     if codec == "gif":
         return lambda packet: gif(memoryview(packet))
     if read is None:
@@ -147,7 +160,9 @@ def nal_units(data: Data, length_size: int) -> Iterator[Data]:
 
 def h264(data: Data, length_size: int) -> PictureHeader:
     """Find where decoding can start with exact pictures: at an IDR, or a recovery point of 0 frames."""
-    start, turned, sets = False, False, b""
+    start = False
+    turned = False
+    sets = b""
     for unit in nal_units(data, length_size):
         kind = unit[0] & 31
         start |= kind == NAL_IDR
@@ -155,7 +170,8 @@ def h264(data: Data, length_size: int) -> PictureHeader:
             break
         if kind == NAL_SEI:
             found = sei_says(bytes(unit[1:]))
-            start, turned = start or found[0], turned or found[1]
+            start = start or found[0]
+            turned = turned or found[1]
         elif kind in NAL_PARAMETER_SETS:
             sets += bytes(unit).rstrip(b"\x00")
     return PictureHeader(start=True, sets=sets, turned=turned) if start else NO_HEADER
@@ -166,7 +182,8 @@ class Bits:
 
     def __init__(self, unit: Data) -> None:
         content = bytes(unit[1:]).replace(b"\x00\x00\x03", b"\x00\x00")
-        self._bits, self._at = "".join(f"{byte:08b}" for byte in content), 0
+        self._bits = "".join(f"{byte:08b}" for byte in content)
+        self._at = 0
 
     def take(self, count: int = 1) -> int:
         """Read a number of so many bits."""
@@ -223,7 +240,8 @@ def field_bits(unit: Data) -> int:
                     code = sps.coded()
                     scale = (last + (code + 1) // 2 * (1 if code % 2 else -1)) % 256
                     last = scale or last
-    bits, order = sps.coded() + 4, sps.coded()
+    bits = sps.coded() + 4
+    order = sps.coded()
     if order == 0:
         sps.coded()
     elif order == 1:
@@ -252,11 +270,13 @@ def sei_says(sei: bytes) -> tuple[bool, bool]:
     flips and an angle of 16 bits (D.1.27).
     """
     sei = sei.replace(b"\x00\x00\x03", b"\x00\x00")
-    recovers, turned = False, False
+    recovers = False
+    turned = False
     while len(sei) > 2:
         kind, sei = _sei_number(sei)
         size, sei = _sei_number(sei)
-        content, sei = sei[:size], sei[size:]
+        content = sei[:size]
+        sei = sei[size:]
         recovers |= kind == SEI_RECOVERY_POINT and content >= b"\x80"
         turned |= kind == SEI_DISPLAY_ORIENTATION and 0 < int.from_bytes(content[:3], "big") >> 5 < 1 << 18
     return recovers, turned
@@ -270,7 +290,8 @@ def _sei_number(sei: bytes) -> tuple[int, bytes]:
 
 def hevc(data: Data, length_size: int) -> PictureHeader:
     """Find a BLA, IDR or CRA picture, to start at, or an unreferenced one, whose type is named _N."""
-    turned, sets = False, b""
+    turned = False
+    sets = b""
     for unit in nal_units(data, length_size):
         kind = unit[0] >> 1 & 63
         if kind in HEVC_PARAMETER_SETS:
@@ -343,10 +364,13 @@ def vp9(data: Data, _: int = 0) -> PictureHeader:
 
 def av1(data: Data, _: int = 0) -> PictureHeader:
     """Find where decoding can start: a temporal unit has a sequence header, then a shown key frame."""
-    position, sequence = 0, False
+    position = 0
+    sequence = False
     while position < len(data):
         header = data[position]
-        kind, extended, sized = header >> 3 & 15, bool(header & 4), bool(header & 2)
+        kind = header >> 3 & 15
+        extended = bool(header & 4)
+        sized = bool(header & 2)
         position += 1 + extended
         size, position = leb128(data, position) if sized else (len(data) - position, position)
         first = data[position] if position < len(data) else 0

@@ -22,7 +22,8 @@ STREAM_HEADS: Final = {
     "mpeg": rb"\x00\x00\x01\xba(?:[\x44-\x7f].{8}[\xf8-\xff]\xff{0,7}|[\x21-\x2f].{7})\x00\x00\x01",
 }
 """How streams begin, whose own packets begin so too."""
-MISREAD, OWN_HEAD = {"mxf", "nut", "wtv", "rm"}, 14
+MISREAD = {"mxf", "nut", "wtv", "rm"}
+OWN_HEAD = 14
 """Formats whose second file is read with times of the first; bytes with which a file of them begins."""
 SCRAMBLED: Final = re.compile(
     rb"(?=G(?:.{187}G){7})(?:G..[\x00-\x3f].{184})*+G..[\x40-\xff]"
@@ -161,9 +162,12 @@ def scrambled(path: Path, start: int = 0) -> bool:
 def boxes(data: mmap, start: int, end: int) -> Iterator[tuple[int, int, bytes]]:
     """Yield where the content of each box begins and ends, and its type (ISO/IEC 14496-12, 4.2)."""
     while start + 8 <= end:
-        size, kind, head = int.from_bytes(data[start : start + 4], "big"), data[start + 4 : start + 8], 8
+        size = int.from_bytes(data[start : start + 4], "big")
+        kind = data[start + 4 : start + 8]
+        head = 8
         if size == 1:
-            size, head = int.from_bytes(data[start + 8 : start + 16], "big"), 16
+            size = int.from_bytes(data[start + 8 : start + 16], "big")
+            head = 16
         after = start + size if size else end
         if after < start + head:
             return

@@ -50,7 +50,9 @@ FLASH = 4
 
 SCENE_WIDTH = 256
 TRANSNET_SIZE = (48, 27)
-TRANSNET_WINDOW, TRANSNET_STEP, TRANSNET_MARGIN = 100, 50, 25
+TRANSNET_WINDOW = 100
+TRANSNET_STEP = 50
+TRANSNET_MARGIN = 25
 TRANSNET_THRESHOLD = 0.5
 TRANSNET_SHA256 = "a313d0b3bebfa9a71914b375bfdf918a30b5c3b1e6be51972d35dd8078b442de"
 
@@ -178,7 +180,8 @@ def standardised(picture: NDArray[np.float32]) -> NDArray[np.float32]:
     With the bars, the contrast to them would outweigh that of the picture, and cuts would look small.
     """
     lit = picture > BLACK
-    rows, columns = np.flatnonzero(lit.any(axis=1)), np.flatnonzero(lit.any(axis=0))
+    rows = np.flatnonzero(lit.any(axis=1))
+    columns = np.flatnonzero(lit.any(axis=0))
     result = np.zeros_like(picture)
     if len(rows):
         inside = np.s_[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]

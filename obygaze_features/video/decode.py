@@ -122,7 +122,8 @@ class Decoder:
 
     def _sparse(self, source: Source, targets: Collection[int], *, seeks: bool) -> Iterator[Frame]:
         wanted = {int(self.table.shown[target]): target for target in targets}
-        packets, position = source.packets(), 0
+        packets = source.packets()
+        position = 0
         for first, last in runs(needed_packets(self.table, targets)):
             try:
                 if seeks and first - position > SEEK_AHEAD:
@@ -161,14 +162,17 @@ class Decoder:
             if packet is None or (number >= first and not self.table.is_at(number, packet)):
                 raise NotSafe("the file gives other packets than at first reading")
             if number >= first and (number in wanted or not self.table.spare.item(number)):
-                packet.pts, packet.dts = number, None
+                packet.pts = number
+                packet.dts = None
                 yield number, packet
 
     def _run(self, source: Source, packets: Iterable[Numbered], wanted: dict[int, int]) -> Iterator[Frame]:
         """Decode packets without a gap; each frame must have an expected label and be in display order."""
-        rank, context = self.table.rank, source.context
+        rank = self.table.rank
+        context = source.context
         skips = self.table.stream.codec in SKIPS_UNREFERENCED
-        due, shown = set[int](), -1
+        due = set[int]()
+        shown = -1
         for number, packet in chain(packets, ((-1, None),)):  # the decoder is drained at the end
             if skips:
                 context.skip_frame = "DEFAULT" if packet is None or number in wanted else "NONREF"

@@ -106,7 +106,8 @@ def _decoded(context: Any, packets: Iterable[Any]) -> Iterator[int]:
 def labelled(packets: Iterable[Packet]) -> Iterator[Packet]:
     """Yield packets with their number as time stamp, which their frames keep."""
     for number, packet in enumerate(packets):
-        packet.pts, packet.dts = number, None
+        packet.pts = number
+        packet.dts = None
         yield packet
 
 
@@ -132,7 +133,9 @@ def numbered(
     int or None, frame, bool
         The frame's number, None if it is not shown; the frame; whether it was counted.
     """
-    counted, last, waiting = False, -1, None
+    counted = False
+    last = -1
+    waiting = None
     for frame in frames:
         if waiting is not None:
             if rising and _steps_back(waiting, frame):

@@ -160,7 +160,8 @@ def _gather(source: Source, *, keep: bool) -> tuple[Packets, list[Packet]]:
     headers: list[PictureHeader] = []
     side_data = set[str]()
     kept: list[Packet] = []
-    empty, error = 0, ""
+    empty = 0
+    error = ""
     read_header = header_reader(source.codec, source.context.extradata)
     try:
         for packet in source.stored():
@@ -182,7 +183,8 @@ def _gather(source: Source, *, keep: bool) -> tuple[Packets, list[Packet]]:
     key, hidden, corrupt = (mark > 0 for mark in marks)
     if second := second_fields([header.field for header in headers]):
         first = np.array(second) - 1
-        pts[second], hidden[second] = pts[first], True
+        pts[second] = pts[first]
+        hidden[second] = True
         dts[second] = np.maximum(dts[first], dts[second])  # `MISSING` is below all
     columns = pts, dts, pos, size, duration, key, hidden, corrupt
     late = late_streams(files_of(source.path), source.formats, appeared_later(source.container))
@@ -190,7 +192,8 @@ def _gather(source: Source, *, keep: bool) -> tuple[Packets, list[Packet]]:
 
 
 def _table(source: Source, packets: Packets) -> PacketTable:
-    count, formats = len(packets.pts), {*source.formats}
+    count = len(packets.pts)
+    formats = {*source.formats}
     starts, _, unreferenced, layers, kinds, sets, turned, _ = zip(*packets.headers, strict=True)
     by_kind = source.codec in ORDERED_BY_KIND and all(kinds) and not packets.error
     ranks = display_ranks("".join(kinds)) if by_kind else None
@@ -217,7 +220,8 @@ def _table(source: Source, packets: Packets) -> PacketTable:
     if labelled and not by_kind and source.context.has_b_frames:
         suspect = first_suspect(rank, packets.pts, packets.dts, random_access)
         if suspect >= 0 and reorders(source.path, random_access, suspect):
-            labelled, unsafe = False, DECODING_TIMES
+            labelled = False
+            unsafe = DECODING_TIMES
     ordered = labelled or not unsafe
     shown = np.flatnonzero(~hidden)
     if line.known:
@@ -228,7 +232,8 @@ def _table(source: Source, packets: Packets) -> PacketTable:
         time_s, note = _stand_in_times(source, packets, len(shown))
     if ordered:
         shown = shown[np.argsort(rank[shown], kind="stable")]
-    first, torn = line.first.tolist(), _torn(line, rank, packets.key)
+    first = line.first.tolist()
+    torn = _torn(line, rank, packets.key)
     seams = {number + each for number in first if len(first) > 1 for each in (-2, -1, 0)}
     # Whatever they hold, packets are flagged where parts meet.
     flawed = len({*np.flatnonzero(packets.corrupt).tolist()} - seams)
@@ -280,7 +285,8 @@ def _why_unsafe(
     source: Source, packets: Packets, *, unique: bool, by_kind: bool, access: NDArray[np.bool_]
 ) -> str:
     """Return why this stream must be decoded sequentially; empty if it need not."""
-    codec, by_time = source.codec, source.codec not in ORDERED_BY_KIND
+    codec = source.codec
+    by_time = source.codec not in ORDERED_BY_KIND
     untimed = by_time and not TIMED_FORMATS & {*source.formats}
     checks = {
         f"the codec is {codec}": codec not in READERS,
@@ -302,7 +308,8 @@ def _line(source: Source, packets: Packets, *, program: bool, estimated: bool) -
 
     It is not known if all times but one are equal, or some are missing for which no steady rate has room.
     """
-    tick_s, stored = source.stream.time_base, MISSING not in packets.dts
+    tick_s = source.stream.time_base
+    stored = MISSING not in packets.dts
     for ticks, note in (
         (packets.dts if estimated else packets.pts, ""),
         (packets.dts, "the file stores no presentation times: decoding times stand in"),
@@ -363,12 +370,15 @@ def _torn(line: TimeLine, rank: NDArray[np.int64], key: NDArray[np.bool_]) -> in
 
 def _seams(source: Source, packets: Packets, line: TimeLine) -> tuple[list[int], int]:
     """Find where Matroska was joined: packets that were cut through, the first that is wrongly decoded."""
-    starts, settings = line.first[1:].tolist(), source.context.extradata or b""
+    starts = line.first[1:].tolist()
+    settings = source.context.extradata or b""
     if "matroska" not in source.formats or not starts:
         return [], 0
-    position, size = packets.pos.tolist(), packets.size.tolist()
+    position = packets.pos.tolist()
+    size = packets.size.tolist()
     found = heads(source.path, [(position[first - 1], position[first]) for first in starts])
-    cut, wrong = [], []
+    cut = []
+    wrong = []
     for first, (begin, head) in zip(starts, found, strict=True):
         if 0 < begin < position[first - 1] + BLOCK_HEAD + size[first - 1]:
             cut.append(first - 1)
@@ -391,7 +401,8 @@ def _losses(
     # A VP8 decoder shows nothing of what other codecs' packets hold.
     ends = (position + packets.size)[(position >= 0) & ~packets.hidden]
     at = second_file(files_of(source.path)[-1], source.formats, ends.tolist())
-    tail, from_s = int(ends.max(initial=0)), float(time_s.max())
+    tail = int(ends.max(initial=0))
+    from_s = float(time_s.max())
     early = tail < ANOTHER_BELOW * file_state(source.path)[0]
     if {"mpegts", "mpeg"} & {*source.formats} and scrambled(files_of(source.path)[-1], tail):
         yield from_s, f"from byte {tail:,} on its packets are encrypted (scrambled), and are not read"
@@ -453,13 +464,15 @@ def seconds(ticks: list[int], source: Source) -> NDArray[np.float64]:
     origin = source.origin
     # One common denominator for tick * value - origin: Python's integer division rounds once.
     denominator = tick.denominator * origin.denominator
-    scale, shift = tick.numerator * origin.denominator, origin.numerator * tick.denominator
+    scale = tick.numerator * origin.denominator
+    shift = origin.numerator * tick.denominator
     return np.array([(value * scale - shift) / denominator for value in sorted(ticks)], np.float64)
 
 
 def truncation(source: Source, packets: Packets) -> str:
     """Describe what a file lacks of what its container declares; empty if it is complete."""
-    size, stated = file_state(source.path)[0], stated_bytes(files_of(source.path)[0])
+    size = file_state(source.path)[0]
+    stated = stated_bytes(files_of(source.path)[0])
     if packets.error:
         return packets.error
     # AVI counts ticks, not packets: a dropped frame has a number but may have no packet.

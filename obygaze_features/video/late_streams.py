@@ -20,12 +20,15 @@ from obygaze_features.video.packets import ListedStream
 TRANSPORT_PACKETS = (188, 192, 204)
 """Bytes of a packet of a transport stream: plain, with a time stamp (M2TS), with a checksum."""
 PRIVATE_STREAM = b"\x00\x00\x01\xbd"
-PACKET_START, LONGEST_HEADER = 6, 3 + 256
+PACKET_START = 6
+LONGEST_HEADER = 3 + 256
 """Bytes of a packet of a program stream before its header, and at most of that, with one that it carries."""
 MPEG1_TIMES = {2: 5, 3: 10}
 """Bytes of the times of a packet of MPEG-1, by the first four bits of them."""
 FLV_TYPES = {"audio": 8, "video": 9}
-FLV_HEADER, FLV_TAG_HEADER, FLV_TAG_TRAILER = 13, 11, 4
+FLV_HEADER = 13
+FLV_TAG_HEADER = 11
+FLV_TAG_TRAILER = 4
 PROBED_BEHIND = 5_000_000
 """Bytes behind the first packet of a stream from which FFmpeg learns its codec's settings: its default."""
 MOST_PROBED = 1 << 28

@@ -60,7 +60,8 @@ class Results(dict[int, T]):
     """What each wish, by its place, makes of a picture: made when it is first asked for."""
 
     def __init__(self, wishes: Wishes[T], rgb: Pixels) -> None:
-        self._wishes, self._rgb = wishes, rgb
+        self._wishes = wishes
+        self._rgb = rgb
 
     def __missing__(self, wish: int) -> T:
         made = self[wish] = self._wishes[wish][1](self._rgb)
@@ -124,7 +125,8 @@ class WindowReader(Decoder, Generic[T]):
 
     def chosen(self, windows: Iterable[Window[T]]) -> tuple[WindowList[T], list[WindowResult[T]]]:
         """Choose the frames of every window; return also the errors of those whose frames are not there."""
-        chosen, errors = [], list[WindowResult[T]]()
+        chosen = []
+        errors = list[WindowResult[T]]()
         for window in windows:
             try:
                 inside = self.frame_times.within(*window.span)
@@ -214,15 +216,19 @@ class WindowReader(Decoder, Generic[T]):
 
     def _finished(self, window: Window[T]) -> tuple[Frames[T], ...] | VideoError:
         """Build the result of a window that has all its frames."""
-        collected, frame_times, table = window.collected, self.frame_times, self.table
-        gap, end_s = table.frame_times.gap(*window.span, table.holes), window.span[1]
+        collected = window.collected
+        frame_times = self.frame_times
+        table = self.table
+        gap = table.frame_times.gap(*window.span, table.holes)
+        end_s = window.span[1]
         losses = [loss for from_s, loss in table.losses if end_s is None or end_s > from_s]
         losses += [*([gap] if gap else ()), *self._losses(collected)]
         if self.strict and losses:
             return VideoError("; ".join(losses), self.path)
         overhang = frame_times.overhang(*window.span)
         losses += [overhang] if overhang else []
-        decoded, (properties, said) = self.unreported(), collected.described()
+        decoded = self.unreported()
+        (properties, said) = collected.described()
         remarks = dict.fromkeys((*table.notes, *said))
         if few := self._too_few(window.span):
             return VideoError(few, self.path)
@@ -257,12 +263,15 @@ class WindowReader(Decoder, Generic[T]):
 
     def unreported(self) -> int:
         """Return the number of frames decoded since the previous call."""
-        decoded, self._reported = self.decoded - self._reported, self.decoded
+        decoded = self.decoded - self._reported
+        self._reported = self.decoded
         return decoded
 
     def _losses(self, collected: CollectedFrames[dict[int, T]]) -> list[str]:
         """Describe the missing or damaged data that was detected."""
-        found, whole, errors = len(self.frame_times), len(self.table.frame_times), self.errors
+        found = len(self.frame_times)
+        whole = len(self.table.frame_times)
+        errors = self.errors
         damaged = ", ".join(map(str, sorted(collected.corrupt)))
         losses = {
             f"{found} of {whole} frames can be decoded; the choice was among those": found < whole,

@@ -133,7 +133,8 @@ class Converter:
 
     def __call__(self, frame: VideoFrame) -> RgbPicture:
         """Convert to RGB at full size; crop, rotate upright, and lay transparent pixels over white."""
-        stream, tags = self._stream, self.tags(frame)
+        stream = self._stream
+        tags = self.tags(frame)
         stored, transparent = self._rgb(frame, tags)
         if stream.crop:
             above, below, left, right = stream.crop
@@ -222,24 +223,29 @@ def tags_of(name: str, matrix_tag: int, color_range: int, transfer: int) -> Tags
     VideoError
         The colour coding is not supported.
     """
-    pixels, levels = VideoFormat(name), None
-    bits, full_range = pixels.components[0].bits, True
+    pixels = VideoFormat(name)
+    levels = None
+    bits = pixels.components[0].bits
+    full_range = True
     if pixels.is_rgb or name.startswith("pal"):
         matrix = "rgb"
     elif name.startswith("xyz"):  # of digital cinema
         matrix = "xyz"
     elif len(pixels.components) < 3:
-        matrix, full_range = "grey", color_range != ColorRange.MPEG
+        matrix = "grey"
+        full_range = color_range != ColorRange.MPEG
         if bits > 8 or not full_range:
             levels = grey_levels(bits, full_range=full_range)
     elif matrix_tag in MATRICES:
-        matrix, full_range = MATRICES[matrix_tag], name.startswith("yuvj") or color_range == ColorRange.JPEG
+        matrix = MATRICES[matrix_tag]
+        full_range = name.startswith("yuvj") or color_range == ColorRange.JPEG
     else:
         coding = UNREAD_MATRICES.get(matrix_tag, f"matrix {matrix_tag}")
         raise VideoError(
             f"its colours are coded as {coding}, which cannot be read here: convert it to BT.709"
         )
-    alpha, exact = has_alpha(pixels), is_exact(pixels)
+    alpha = has_alpha(pixels)
+    exact = is_exact(pixels)
     facts = {
         TRANSFERS.get(transfer, ""): transfer in TRANSFERS,
         "limited": pixels.is_rgb and color_range == ColorRange.MPEG,

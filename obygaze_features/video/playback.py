@@ -35,7 +35,8 @@ def played(path: Path, *, pictures: bool = True) -> Iterator[tuple[float, Any]]:
 
 def _seen(path: Path) -> Iterator[tuple[float, Any]]:
     decoder = Decoder(path)
-    times, stream = decoder.table.frame_times.time_s.tolist(), decoder.table.stream
+    times = decoder.table.frame_times.time_s.tolist()
+    stream = decoder.table.stream
     for number, picture in converted(decoder.sequential(range(len(times))), path, stream):
         if math.isfinite(times[number]):
             yield times[number], picture.rgb

@@ -15,9 +15,11 @@ from obygaze_features.errors import VideoError
 SPAN_COVERED = 0.98
 LONG_STEP = 3.0
 """Times the usual step between frames, from which on frames may be missing."""
-MOST_LONG_STEPS, ENOUGH_STEPS = 0.02, 20
+MOST_LONG_STEPS = 0.02
+ENOUGH_STEPS = 20
 """Share of such steps, above which the rate is variable; steps among which one such is none of a rate."""
-LONGEST_HOLE_S, LARGEST_HOLE = 1.0, 0.1
+LONGEST_HOLE_S = 1.0
+LARGEST_HOLE = 0.1
 """Seconds, or share, of a span without frames that make it damaged."""
 
 Span: TypeAlias = tuple[float | None, float | None]
@@ -190,7 +192,8 @@ class FrameTimes:
 
         What lies before the first picture is a hole, too.
         """
-        first, step = self.time_s[0], self.step_s
+        first = self.time_s[0]
+        step = self.step_s
         start = first if start_s is None else start_s
         end = self.end_s if end_s is None else end_s
         before = [(start, first)] if first - start > LONG_STEP * step else np.zeros((0, 2))
@@ -239,11 +242,14 @@ def choose(sampling: Sampling, frames: FrameTimes) -> NDArray[np.int64]:
         return frames.index[uniform_positions(len(frames), sampling.n or 0)]
     frames.need_times(f"which sampling by {sampling.policy} needs")
     if sampling.policy == "fps":
-        first_s, last_s, rate = frames.time_s[0], frames.time_s[-1], sampling.rate or 0.0
+        first_s = frames.time_s[0]
+        last_s = frames.time_s[-1]
+        rate = sampling.rate or 0.0
         times = first_s + np.arange(int((last_s - first_s) * rate + 1e-9) + 1) / rate
         return frames.index[nearest(frames.time_s, times)]
     if sampling.policy == "pairs":
-        n_pairs, gap_s = (sampling.n or 0) // 2, sampling.gap_s or 0.0
+        n_pairs = (sampling.n or 0) // 2
+        gap_s = sampling.gap_s or 0.0
         span_s = max(float(frames.time_s[-1] - frames.time_s[0]) - gap_s, 0.0)
         first = nearest(frames.time_s, frames.time_s[0] + (np.arange(n_pairs) + 0.5) / n_pairs * span_s)
         second = nearest(frames.time_s, frames.time_s[first] + gap_s)

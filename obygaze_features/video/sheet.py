@@ -33,7 +33,8 @@ def contact_sheet(
     sheet = Image.new("RGB", (columns * width, -(-len(thumbnails) // columns) * height))
     draw = ImageDraw.Draw(sheet)
     for place, (picture, number, time) in enumerate(zip(thumbnails, index, time_s, strict=True)):
-        left, top = place % columns * width, place // columns * height
+        left = place % columns * width
+        top = place // columns * height
         sheet.paste(Image.fromarray(picture), (left, top))
         caption = f"{number}" if math.isnan(time) else f"{number}  {time:.3f} s"
         draw.text((left, top + height - 1), caption, font=font, anchor="ld")

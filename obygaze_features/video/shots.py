@@ -24,16 +24,19 @@ FULL = 0.99
 
 LEAST_BLACK_S = 1.0
 
-CREDITS_DARK, DARK_LEVEL = 0.7, 40
+CREDITS_DARK = 0.7
+DARK_LEVEL = 40
 """Share of a picture that must be dark to hold credits, and the largest grey level of 255 that is dark."""
 
 FINE = (384, 216)
 """Width and height of dark pictures in which lines of text are looked for."""
 
-EDGE, LEAST_EDGES = 24, 8
+EDGE = 24
+LEAST_EDGES = 8
 """Difference of neighbours in a row that is an edge of a letter, in grey levels, and least edges of a row."""
 
-DIP, LINE_ROWS = 0.4, (2, 24)
+DIP = 0.4
+LINE_ROWS = (2, 24)
 """Share of the neighbours' edges below which a row is between two lines, and bounds of a line's height."""
 
 MOST_BESIDE = 0.2
@@ -136,7 +139,8 @@ class Meter:
         black = small <= BLACK
         dark = small <= DARK_LEVEL
         may_be_text = bool(dark.mean() >= CREDITS_DARK)
-        rows, columns = np.flatnonzero(~black.all(axis=1)), np.flatnonzero(~black.all(axis=0))
+        rows = np.flatnonzero(~black.all(axis=1))
+        columns = np.flatnonzero(~black.all(axis=0))
         letters = 0
         if may_be_text and not dark.all():
             letters = text_edges(scaled(self._reformatter, frame, FINE, "gray"))
@@ -167,7 +171,8 @@ def text_edges(picture: NDArray[np.uint8]) -> int:
     bright = int(beside.sum())
     found = 0
     for first, after in np.flatnonzero(np.diff(busy, prepend=False, append=False)).reshape(-1, 2).tolist():
-        n_rows, own = after - first, int(edges[first:after].sum())
+        n_rows = after - first
+        own = int(edges[first:after].sum())
         columns = np.flatnonzero(is_edge[first:after].any(axis=0))
         # In each row, at least one edge for every line's height along the line.
         if least <= n_rows <= most and own >= columns[-1] - columns[0]:
@@ -212,7 +217,8 @@ def find_shots(path: Path, detector: str = "own", show: Show | None = None) -> l
     >>> [shot.start_s for shot in find_shots(Path("videos/clip.mp4"))]
     [0.0]
     """
-    decoder, finder = Decoder(path), DETECTORS[detector]()
+    decoder = Decoder(path)
+    finder = DETECTORS[detector]()
     with naming_file(path):
         meter = Meter(decoder.table, finder)
         for number, frame in decoder.sequential(range(len(meter.frames))):
@@ -272,7 +278,8 @@ def _shots(film: NDArray[Any], end_s: float, cuts: Sequence[int]) -> list[Shot]:
 
 def _credits(film: NDArray[Any], ends: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Return which frames [T] are of credits: lines of text that roll or change, and dark gaps in between."""
-    times, has_text = film["time_s"], film["letters"] > 0
+    times = film["time_s"]
+    has_text = film["letters"] > 0
     shown = has_text.copy()
     for first, after in _runs(~has_text, times, ends, 0.0):
         is_between = first > 0 and after < len(times) and film["dark"][first:after].all()

@@ -43,7 +43,8 @@ JUMP_S = 0.02
 """A frame whose time stamp is so far from the end of the frame before begins another run, of most codecs."""
 ROUNDED_S = 0.002
 """By how much containers round two time stamps apart."""
-VORBIS_HEAD, VORBIS_BLOCKS = b"\x01vorbis", 28
+VORBIS_HEAD = b"\x01vorbis"
+VORBIS_BLOCKS = 28
 """How the header of Vorbis begins, and its byte with the exponents of its two lengths of blocks."""
 KEPT_S = BLOCK_S + 2 * (MARGIN_S + PREROLL_S)
 """Seconds of packets that are kept of joined files, more than a block needs."""
@@ -82,7 +83,8 @@ class SoundTrack:
         self._reach = track_reach(path, track)
         with opened_to(path, self._reach) as source:
             stream = opened_track(source, track)
-            self._origin, self._rate = float(source.origin), stream.codec_context.sample_rate
+            self._origin = float(source.origin)
+            self._rate = stream.codec_context.sample_rate
             self._jump_s = jump_s(stream.codec_context.extradata or b"", self._rate)
             every = (part for *_, part in placed(source, stream, self._offset_s))
             next(every, 0)  # encrypted sound is refused before a span of it
@@ -145,7 +147,8 @@ class SoundTrack:
         missing_s = float(gaps[span].sum()) / GAPS_A_SECOND
         if missing_s >= end_s - start_s - 2 / GAPS_A_SECOND:
             raise VideoError(f"no sound between {start_s:g} and {end_s:g} s", self.path)
-        first, longest = first_s * per_s, max(1, *np.diff(cuts))
+        first = first_s * per_s
+        longest = max(1, *np.diff(cuts))
         parts = np.full((len(cuts) - 1, longest, *signal.shape[1:]), np.nan, np.float32)
         for part, (begin, end) in enumerate(pairwise(cuts)):
             taken = signal[min(begin, last) - first : max(end, begin + 1) - first]
@@ -166,7 +169,8 @@ class SoundTrack:
         self, block: int, rate: int, measure: Measure | None, per_s: int
     ) -> tuple[Samples, Samples]:
         edges_s = block * BLOCK_S - MARGIN_S, (block + 1) * BLOCK_S + MARGIN_S
-        own_rate, (samples,) = self._rate, _kept(self._native, block, lambda: (self._decode(*edges_s),))
+        own_rate = self._rate
+        (samples,) = _kept(self._native, block, lambda: (self._decode(*edges_s),))
         inner = samples[MARGIN_S * own_rate : (MARGIN_S + BLOCK_S) * own_rate]
         starts = np.arange(BLOCK_S * GAPS_A_SECOND) * own_rate // GAPS_A_SECOND
         gaps = np.add.reduceat(np.isnan(inner), starts, dtype=np.float32)
@@ -178,8 +182,10 @@ class SoundTrack:
     def _decode(self, start_s: int, end_s: int) -> Samples:
         """Return the samples between two times at the rate of the track; NaN where it has none."""
         runs: list[_Run] = []
-        n, most = 0, 2 * (end_s - start_s + 2 * PREROLL_S)
-        origin, rate = self._origin, self._rate
+        n = 0
+        most = 2 * (end_s - start_s + 2 * PREROLL_S)
+        origin = self._origin
+        rate = self._rate
         begin_s = origin + start_s - PREROLL_S
         with closing(self._packets(begin_s)) as packets:
             for time_s, packet, part in packets:
@@ -237,7 +243,8 @@ class SoundTrack:
             self._opened.close()
             source = self._opened.enter_context(opened_to(self.path, self._reach))
             self._stream = opened_track(source, self.track)
-            self._new, self._dropped_s = placed(source, self._stream, self._offset_s), -math.inf
+            self._new = placed(source, self._stream, self._offset_s)
+            self._dropped_s = -math.inf
         self._stream.codec_context.flush_buffers()
         yield from [each for each in self._last if each[0] >= begin_s]
         for each in self._new:
@@ -264,7 +271,8 @@ def jump_s(settings: bytes, rate: int) -> float:
     exponents = settings.partition(VORBIS_HEAD)[2][VORBIS_BLOCKS - len(VORBIS_HEAD) :][:1]
     if not exponents:
         return JUMP_S
-    short, long = 1 << (exponents[0] & 15), 1 << (exponents[0] >> 4)
+    short = 1 << (exponents[0] & 15)
+    long = 1 << (exponents[0] >> 4)
     return max(JUMP_S, (long - short) / 2 / rate + ROUNDED_S)
 
 
@@ -340,7 +348,10 @@ def placed(
     offset_s
         Shape [K]: seconds that are added to the times of each part of the pictures.
     """
-    tick_s, time_s, part, latest_s = float(stream.time_base or 0), -math.inf, 0, -math.inf
+    tick_s = float(stream.time_base or 0)
+    time_s = -math.inf
+    part = 0
+    latest_s = -math.inf
     longest_s = PAUSE_S if len(offset_s) > 1 else math.inf  # a pause, where the pictures have one too
     side_data = set[str]()
     for packet in _to_damage(source.demux(stream)):
@@ -351,7 +362,8 @@ def placed(
         if packet.size and stamp is not None:
             own_s = stamp * tick_s
             if latest_s > -math.inf and not -TRACK_BACK_S <= own_s - latest_s <= longest_s:
-                part, latest_s = part + 1, own_s
+                part = part + 1
+                latest_s = own_s
             latest_s = max(own_s, latest_s)
             time_s = own_s + offset_s[min(part, len(offset_s) - 1)]
             packet.pts = round(time_s / tick_s)
@@ -412,7 +424,8 @@ class _Run:
                 self._resampler = None
         if frame is None:
             return []
-        values, n = frame.to_ndarray(), frame.layout.nb_channels
+        values = frame.to_ndarray()
+        n = frame.layout.nb_channels
         mixed = (values if frame.format.is_planar else values.reshape(-1, n).T).mean(axis=0, dtype=np.float64)
         if values.dtype.kind != "f":
             mixed = (mixed - 128 * (values.dtype.kind == "u")) / 2.0 ** (8 * values.itemsize - 1)
@@ -434,13 +447,16 @@ def _add(runs: list[_Run], frame: Any, origin: float, rate: int, part: int, *, l
 
 def _resampled(samples: Samples, rate: int, wanted: int) -> Samples:
     """Make `wanted` samples a second with libswresample, second by second; silence of NaN."""
-    resampler, given = av.AudioResampler(format="flt", layout="mono", rate=wanted), []
+    resampler = av.AudioResampler(format="flt", layout="mono", rate=wanted)
+    given = []
     for first in (*range(0, len(samples), rate), None):
         frame: Any = None
         if first is not None:
             some = np.nan_to_num(samples[None, first : first + rate], posinf=0.0, neginf=0.0)
             frame = av.AudioFrame.from_ndarray(some, format="fltp", layout="mono")
-            frame.sample_rate, frame.time_base, frame.pts = rate, Fraction(1, rate), first
+            frame.sample_rate = rate
+            frame.time_base = Fraction(1, rate)
+            frame.pts = first
         given += [part.to_ndarray()[0] for part in resampler.resample(frame)]
     n = len(samples) * wanted // rate
     return np.concatenate([*given, np.zeros(n, np.float32)])[:n]

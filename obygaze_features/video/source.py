@@ -99,7 +99,8 @@ class Source:
     @property
     def declared(self) -> int:
         """The number of packets that the container declares; 0 if it declares none."""
-        declared, entries = self.stream.frames, len(self.stream.index_entries)
+        declared = self.stream.frames
+        entries = len(self.stream.index_entries)
         # An edit list may leave out samples that the MP4 header still counts.
         return min(declared, entries) if "mov" in self.formats and declared and entries else declared
 
@@ -190,7 +191,8 @@ def opened_to(path: Path, reach: int) -> Iterator[Source]:
         if not reach:
             yield usual
             return
-        index, origin = usual.stream.index, usual.origin
+        index = usual.stream.index
+        origin = usual.origin
     with _container(path, **_looking_through(reach)) as container:
         stream = container.streams[index]
         if not isinstance(stream, VideoStream):
@@ -292,7 +294,8 @@ def choose_stream(container: InputContainer, path: Path) -> VideoStream:
         raise VideoError(
             "the codec of its pictures is not known here: a new one, encrypted, or damaged", path
         )
-    width, height = stream.codec_context.width, stream.codec_context.height
+    width = stream.codec_context.width
+    height = stream.codec_context.height
     if not width * height:  # FFmpeg forgets a huge size, too
         raise VideoError(
             f"no header of pictures of up to {MOST_PIXELS:,} pixels was found: "

@@ -52,7 +52,8 @@ ENCRYPTED_SIGNS: Final = {
 and ASF give, and types of streams of MPEG-TS (SAMPLE-AES of HLS)."""
 DOLBY_TAGS: Final = ("dvh1", "dvhe")
 """Names of codecs whose pictures only Dolby Vision shows rightly, whether the file describes it or not."""
-UNCOMPRESSED, WITHOUT_ALPHA = "\0\0\0\0", "bgr0"
+UNCOMPRESSED = "\0\0\0\0"
+WITHOUT_ALPHA = "bgr0"
 """Tag of pixels of AVI without a codec. Their fourth byte, which FFmpeg calls alpha, is not used (BI_RGB)."""
 UNTAGGED: Final = 2
 GAMUTS: Final = {9: "BT.2020", 10: "XYZ", 11: "DCI-P3", 12: "Display P3"}
@@ -151,7 +152,8 @@ def describe(source: Source, packet_data: Iterable[str], parts: int) -> tuple[St
     VideoError
         The pictures are encrypted, or without meaning to an ordinary decoder.
     """
-    pixels, ratio = source.context.pix_fmt or UNKNOWN, source.stream.sample_aspect_ratio
+    pixels = source.context.pix_fmt or UNKNOWN
+    ratio = source.stream.sample_aspect_ratio
     if (source.codec, pixels, tag_of(source.context)) == ("rawvideo", "bgra", UNCOMPRESSED):
         pixels = WITHOUT_ALPHA
     stated = _stream_data(source)
@@ -183,7 +185,8 @@ def describe(source: Source, packet_data: Iterable[str], parts: int) -> tuple[St
 
 
 def _remarks(source: Source, stream: Stream) -> Iterable[str]:
-    width, height = source.context.width, source.context.height
+    width = source.context.width
+    height = source.context.height
     if (count := len(files_of(source.path))) > 1:
         yield f"{count} files of a DVD's title are read as one film"
     if stream.sample_aspect:

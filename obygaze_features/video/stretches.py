@@ -94,7 +94,8 @@ def read_stretch(
         At the end. Without it the stretch could not be decoded exactly from its first frame on: the windows
         that are left are to be read by `read_windows`, and the film is to be measured by `find_shots`.
     """
-    reader, finder = WindowReader(path, wishes, strict=strict), OwnDetector()
+    reader = WindowReader(path, wishes, strict=strict)
+    finder = OwnDetector()
     if reader.table.unsafe or reader.lacks_keys:
         return
     known: dict[int, Known[T]] = {}

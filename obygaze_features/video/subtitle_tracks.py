@@ -70,7 +70,8 @@ def _placed(source: Source, table: PacketTable, tell: Callable[[str], None]) -> 
         tell(f"{unread} of {len(every)} subtitle tracks hold no text that can be read")
     if not tracks:
         return
-    forced, default = Disposition.forced, Disposition.default
+    forced = Disposition.forced
+    default = Disposition.default
     track = min(tracks, key=lambda one: (one.disposition & forced, -(one.disposition & default)))
     if len(tracks) > 1:
         language = track.language or "of no language"

@@ -82,11 +82,13 @@ def time_line(
     """
     timed = ticks != MISSING
     chosen = np.flatnonzero(shown & timed)
-    own, keys = ticks[chosen], key[chosen]
+    own = ticks[chosen]
+    keys = key[chosen]
     begins = _part_starts(own, keys, None if decoding is None else decoding[chosen], longest[chosen], step)
     first_packets = np.append(0, chosen[begins[1:]])
     spans = [slice(*span) for span in pairwise([*first_packets.tolist(), len(ticks)])]
-    ticks, offset = ticks.copy(), [0]
+    ticks = ticks.copy()
+    offset = [0]
     for span in spans:
         if not _complete(ticks[span], timed[span], step):
             return unbroken(ticks, known=False)

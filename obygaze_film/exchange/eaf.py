@@ -72,7 +72,8 @@ def _level_and_concepts(tier: Tier, people: PeopleTier) -> list[EafTier]:
             decisions.append(span.decided.id)
             if span.decided.concepts:
                 concepts.append((span.start_s, span.end_s, ";".join(span.decided.concepts)))
-    name, who = people._replace(what="level").name, people.annotator
+    name = people._replace(what="level").name
+    who = people.annotator
     below = people._replace(what="concepts").name
     return [
         EafTier(name, "level", levels, annotator=who, decisions=decisions),

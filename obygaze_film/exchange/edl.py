@@ -46,8 +46,10 @@ def to_edl(made: Exported) -> str:
 
 def _event(made: Exported, number: int, tier: Tier, span: TierSpan) -> list[str]:
     """Write the lines of an event."""
-    start, end = frame_of(span.start_s, made.rate), frame_of(span.end_s, made.rate)
-    first, second = _label(made, start), _label(made, start + 1)
+    start = frame_of(span.start_s, made.rate)
+    end = frame_of(span.end_s, made.rate)
+    first = _label(made, start)
+    second = _label(made, start + 1)
     said = tier.people.line(span.text) if tier.people else span.text
     text = ascii_line(said).replace("|", "/")
     colour = COLOURS[tier.kind]

@@ -44,9 +44,11 @@ class Format:
     loses_of_people: str = ""
 
 
-MARKED, BOTH = ("segments",), ("segments", "concepts")
+MARKED = ("segments",)
+BOTH = ("segments", "concepts")
 OF_MODEL = tuple(name for name in KINDS if name != PEOPLE)
-MILLISECONDS, FRAMES = "times are rounded to milliseconds", "times are rounded to frames"
+MILLISECONDS = "times are rounded to milliseconds"
+FRAMES = "times are rounded to frames"
 
 NO_IDS = "which decision a span shows, so that one whose times are changed comes back beside the first"
 NOTES_STAY = "notes are for people to read: importers leave them out"
@@ -132,7 +134,8 @@ def collect(
     if unknown := [name for name in tiers if name not in KINDS]:
         raise FilmError(f"tier {unknown[0]!r}: expected some of {', '.join(KINDS)}")
     first = ";" in start, round(Fraction(time_code(start or "0", rate) or 0.0) * rate)
-    chosen, kinds = film.model(model), tuple(tiers) or FORMATS[kind].tiers
+    chosen = film.model(model)
+    kinds = tuple(tiers) or FORMATS[kind].tiers
     if people is not None and not tiers:
         kinds = (*kinds, PEOPLE)
     made = tiers_of(film, chosen, kinds, top)
@@ -173,7 +176,8 @@ def write_export(film: "Timeline", kind: str, path: Path | str, **options: Unpac
     str
         Why it holds no passage that reaches the threshold, or nothing at all; empty if it does.
     """
-    made, path = collect(film, kind, **options), local_path(path)
+    made = collect(film, kind, **options)
+    path = local_path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, FORMATS[kind].write(made))
     return made.notice

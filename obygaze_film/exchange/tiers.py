@@ -341,6 +341,7 @@ def _merged(rows: pd.DataFrame, name: str) -> list[TierSpan]:
     begins_anew = rows["start_s"] != rows["end_s"].shift()
     for _, group in rows.groupby(begins_anew.cumsum()):
         mean = float(np.average(group["p"], weights=durations(group)))
-        start_s, end_s = float(group["start_s"].iloc[0]), float(group["end_s"].iloc[-1])
+        start_s = float(group["start_s"].iloc[0])
+        end_s = float(group["end_s"].iloc[-1])
         spans.append(TierSpan(start_s, end_s, phrases.concept_span_label(name, mean, ENGLISH), p=mean))
     return spans

@@ -24,7 +24,8 @@ Reads = Literal[Features, "seconds", "variables", "present", "answers"]
 """What a model reads: features, a clip's length, variables, its annotated concepts, a machine's answers."""
 
 
-CHANCE, SAME = 1e-3, 1e-9
+CHANCE = 1e-3
+SAME = 1e-9
 """Most two-valued features that are expected to equal a label by chance; what 1 - r^2 of a label may be."""
 
 

@@ -171,7 +171,9 @@ class StoredClips:
     """
 
     def __init__(self, group: Group, array: str, rows: NDArray[np.intp], n_frames: int | None = None) -> None:
-        self.group, self.array, self.rows = group, array, rows
+        self.group = group
+        self.array = array
+        self.rows = rows
         self.n_frames = n_frames
         sizes = group.shape(array)[1:]
         if group.is_ragged(array):

@@ -101,7 +101,9 @@ def load_dataset(
     labels = labels_of(manifest)
     annotated = annotated_clips(labels, manifest)
     row_of = {clip_id: row for row, clip_id in enumerate(group.clip_ids)}
-    kept, rows, excluded = [], [], []
+    kept = []
+    rows = []
+    excluded = []
     for index in np.flatnonzero(annotated | unlabelled).tolist():
         clip_id = str(labels.clip_ids[index])
         row = row_of.get(clip_id)
@@ -179,7 +181,9 @@ def join_modalities(names: Sequence[str], parts: Sequence[Dataset], manifest: Ma
     index = np.flatnonzero(np.isin(labels.clip_ids, sorted(known)))
     rows = {clip_id: row for row, clip_id in enumerate(labels.clip_ids[index].tolist())}
     X = np.full((len(index), sum(part.X.shape[1] for part in parts)), np.nan, np.float32)
-    backbones, modalities, start = [part.backbone for part in parts], [], 0
+    backbones = [part.backbone for part in parts]
+    modalities = []
+    start = 0
     for name, part in zip(names, parts, strict=True):
         stop = start + part.X.shape[1]
         X[[rows[clip_id] for clip_id in part.clip_ids.tolist()], start:stop] = part.X
@@ -190,7 +194,8 @@ def join_modalities(names: Sequence[str], parts: Sequence[Dataset], manifest: Ma
         made = {} if part.group is None else part.group.provenance
         modalities.append(Modality(label, *own, start, stop, missing, made))
         start = stop
-    first, title = parts[0], " + ".join(modality.name for modality in modalities)
+    first = parts[0]
+    title = " + ".join(modality.name for modality in modalities)
     labels = labels.take(index)
     # What no picture shows another modality may convey: concepts of all kinds can be learnt.
     every = np.column_stack([labels.present, *labels.not_visual.values()])
@@ -309,7 +314,10 @@ def load_bags(store: Store, manifest: Manifest, *, backbone: str | None = None) 
         labels = replace(labels, experts=experts_of(manifest, manifest))
     clip_of = {clip.clip_id: clip for clip in manifest}
     annotated = annotated_clips(labels, manifest)
-    kept, bags, lengths, excluded = [], [], [], []
+    kept = []
+    bags = []
+    lengths = []
+    excluded = []
     for index in np.flatnonzero(annotated).tolist():
         clip = clip_of[str(labels.clip_ids[index])]
         if clip.start_s is None or clip.end_s is None:

@@ -115,7 +115,8 @@ def _read(archive: zipfile.ZipFile, size: int) -> tuple[dict[str, Any], dict[str
 
 def _array(data: bytes, entry: ArrayEntry) -> NDArray[Any]:
     """Read an array that is as the card has it; NumPy would take memory for what a header claims."""
-    file, dtype = io.BytesIO(data), np.dtype(entry.dtype)
+    file = io.BytesIO(data)
+    dtype = np.dtype(entry.dtype)
     np.lib.format.read_magic(file)
     if np.lib.format.read_array_header_1_0(file) != (entry.shape, False, dtype):
         raise ModelError("an array is not what the card says of it")

@@ -340,7 +340,8 @@ def parse_card(document: Mapping[str, Any], name: str) -> Card:
         check_family(made["provenance"], made["provenance_sha256"], f"{name}: the card's ")
     if several and sum(each["n_features"] for each in several) != document["n_features"]:
         raise ModelError(f"{name}: the card's modalities have not its {document['n_features']} features")
-    fitted, concepts = document["calibration"], document["concepts"]
+    fitted = document["calibration"]
+    concepts = document["concepts"]
     is_calibrated = not fitted or ({*CALIBRATED} == fitted.keys() and 0 <= fitted["p_skilled"] <= 1)
     for label, kind, right in (
         ("parameters", Parameters, all(fits(value, _Scalar) for value in document["parameters"].values())),

@@ -82,7 +82,8 @@ def _linear_to_state(estimator: Any) -> tuple[dict[str, Any], Arrays]:
 def _linear_from_state(card: Card, arrays: Arrays) -> Pipeline:
     d = card.n_features
     expect(arrays, mean=(d,), scale=(d,), weights=(d,), intercept=(1,))
-    head, frames = RidgeLogistic(C=card.parameters["C"]), card.parameters.get("frames")
+    head = RidgeLogistic(C=card.parameters["C"])
+    frames = card.parameters.get("frames")
     scaler = _scaler(card.parameters["limit"], arrays["mean"], arrays["scale"])
     pools = [] if frames is None else [FramePool(frames)]
     for step in (*pools, head):
@@ -96,7 +97,9 @@ def fill_linear(
     head: RidgeLogistic | LogisticRegression, weights: NDArray[Any], intercept: NDArray[Any]
 ) -> None:
     """Give a linear model of two classes what it learnt."""
-    head.coef_, head.intercept_, head.classes_ = weights[None], intercept, np.array(CLASSES)
+    head.coef_ = weights[None]
+    head.intercept_ = intercept
+    head.classes_ = np.array(CLASSES)
 
 
 # --- networks
@@ -107,7 +110,9 @@ def _network_to_state(estimator: Any) -> tuple[dict[str, Any], Arrays]:
 
 
 def _network_from_state(card: Card, arrays: Arrays) -> NeuralClassifier:
-    kind, d, n_epochs = NETWORKS[card.kind], card.n_features, int(card.parameters["n_epochs"])
+    kind = NETWORKS[card.kind]
+    d = card.n_features
+    n_epochs = int(card.parameters["n_epochs"])
     parameters = {key: value for key, value in card.parameters.items() if key != "n_epochs"}
     wrong = sorted(kind().get_params().keys() ^ parameters.keys())
     if wrong:
@@ -119,8 +124,10 @@ def _network_from_state(card: Card, arrays: Arrays) -> NeuralClassifier:
     expect(arrays, mean=(d,), scale=(d,), parameters=(model._n_parameters(d),))
     if len({array.dtype for array in arrays.values()}) > 1:
         raise ModelError("its arrays are of different dtypes")
-    model.classes_, model.n_features_in_ = np.array(CLASSES), d
-    model.threshold_, model.n_epochs_ = float(card.threshold), n_epochs
+    model.classes_ = np.array(CLASSES)
+    model.n_features_in_ = d
+    model.threshold_ = float(card.threshold)
+    model.n_epochs_ = n_epochs
     model.parameters_, model.mean_, model.scale_ = (arrays[name] for name in ("parameters", "mean", "scale"))
     # Training curves are not kept.
     model.curve_ = LossCurve(np.empty(0), np.empty(0), n_epochs)
@@ -146,7 +153,8 @@ def _fusion_from_state(card: Card, arrays: Arrays) -> LinearFusion:
         if len(pattern) < len(widths) and f"{_label(pattern)}_base" not in arrays:
             continue  # no training clip had these modalities alone
         patterns.append(pattern)
-        d, m = (sum(widths[index] for index in pattern),), (len(pattern),)
+        d = (sum(widths[index] for index in pattern),)
+        m = (len(pattern),)
         own = zip(LinearJoin._fields, (d, d, d, m, m, (1,)), strict=True)
         shapes |= {f"{_label(pattern)}_{name}": shape for name, shape in own}
     expect(arrays, **shapes)
@@ -181,14 +189,17 @@ def _bank_to_state(bank: Any) -> tuple[dict[str, Any], Arrays]:
             zip(("weights", *SCALER), (bank.weights_, bank.frame_mean_, bank.frame_scale_), strict=True)
         )
     else:
-        planes, parameters = bank.hyperplanes_, {"directions": bank.kind, "clip": bank.clip}
+        planes = bank.hyperplanes_
+        parameters = {"directions": bank.kind, "clip": bank.clip}
         learnt = {"weights": planes.weights, "intercepts": planes.intercepts} | _scaler_to_state(bank.scaler_)
     return parameters, learnt | {"value_mean": bank.mean_, "value_scale": bank.scale_}
 
 
 def _bank_from_state(card: Card, arrays: Arrays, **beside: tuple[int, ...]) -> Any:
     """Make a bank again, of arrays among which are those `beside` it; units are not learnt further."""
-    d, k, asked = card.n_features, len(card.concepts), card.parameters
+    d = card.n_features
+    k = len(card.concepts)
+    asked = card.parameters
     bank: Any
     if card.kind != "pcbm_time":
         bank = ConceptBank(asked["directions"], concepts=list(card.concepts), clip=asked.get("clip"))
@@ -202,8 +213,10 @@ def _bank_from_state(card: Card, arrays: Arrays, **beside: tuple[int, ...]) -> A
     bank._validate_params()
     n_values = 2 * k if isinstance(bank, TimeBank) else k
     expect(arrays, **shapes, value_mean=(n_values,), value_scale=(n_values,), **beside)
-    bank.concepts_, bank.n_features_in_ = np.array(card.concepts), d
-    bank.mean_, bank.scale_ = arrays["value_mean"], arrays["value_scale"]
+    bank.concepts_ = np.array(card.concepts)
+    bank.n_features_in_ = d
+    bank.mean_ = arrays["value_mean"]
+    bank.scale_ = arrays["value_scale"]
     if isinstance(bank, UnitBank):
         if bank.n_active > k:
             raise ModelError(f"{bank.n_active} of {k} units can't be active")
@@ -235,7 +248,9 @@ def _scaler_from_state(card: Card, arrays: Arrays) -> ClippedScaler | None:
 def _scaler(limit: float, mean: NDArray[Any], scale: NDArray[Any]) -> ClippedScaler:
     scaler = ClippedScaler(limit)
     scaler._validate_params()
-    scaler.mean_, scaler.scale_, scaler.n_features_in_ = mean, scale, len(mean)
+    scaler.mean_ = mean
+    scaler.scale_ = scale
+    scaler.n_features_in_ = len(mean)
     return scaler
 
 
@@ -264,13 +279,15 @@ def _table(head: Any) -> NDArray[np.float64]:
         return np.asarray(head.table)
     tree = head.tree_
     leaf = tree.children_left < 0
-    concept, threshold = np.where(leaf, -1, tree.feature), np.where(leaf, 0.0, tree.threshold)
+    concept = np.where(leaf, -1, tree.feature)
+    threshold = np.where(leaf, 0.0, tree.threshold)
     columns = (concept, threshold, tree.children_left, tree.children_right)
     return np.column_stack([*columns, np.round(node_counts(head), 9)]).astype(np.float64)
 
 
 def _pcbm_from_state(card: Card, arrays: Arrays) -> ConceptBottleneck:
-    in_time, is_tree = card.kind == "pcbm_time", card.parameters["head"] == "tree"
+    in_time = card.kind == "pcbm_time"
+    is_tree = card.parameters["head"] == "tree"
     k = len(card.concepts) * (2 if in_time and "n_active" not in card.parameters else 1)
     table = arrays.get("tree", np.empty(0))
     head = {"tree": (len(table), 6)} if is_tree else {"head": (k + 1,)}
@@ -284,16 +301,24 @@ def _pcbm_from_state(card: Card, arrays: Arrays) -> ConceptBottleneck:
     else:
         model.head_ = LogisticRegression()
         fill_linear(model.head_, arrays["head"][:-1], arrays["head"][-1:])
-    model.classes_, model.n_features_in_ = np.array(CLASSES), card.n_features
-    model.bank_, model.concepts_, model.residual_ = bank, card.concepts, None
-    model.train_values_, model.centre_ = arrays["values"], arrays["centre"]
-    model.threshold_, model.candidates_ = float(card.threshold), ()
+    model.classes_ = np.array(CLASSES)
+    model.n_features_in_ = card.n_features
+    model.bank_ = bank
+    model.concepts_ = card.concepts
+    model.residual_ = None
+    model.train_values_ = arrays["values"]
+    model.centre_ = arrays["centre"]
+    model.threshold_ = float(card.threshold)
+    model.candidates_ = ()
     return model
 
 
 def _check_tree(table: NDArray[np.float64], k: int) -> None:
     """Refuse a table of nodes that is no tree: a walk in it would not end, or leave it."""
-    concept, below, above, counts = table[:, 0], table[:, 2], table[:, 3], table[:, 4:]
+    concept = table[:, 0]
+    below = table[:, 2]
+    above = table[:, 3]
+    counts = table[:, 4:]
     here = np.arange(len(table))
     leaf = (concept == -1) & (below == -1) & (above == -1)
     # Children come after their parent, as scikit-learn numbers them: no walk comes back.
@@ -317,9 +342,12 @@ def _cav_from_state(card: Card, arrays: Arrays) -> LinearCAV:
     cav = LinearCAV(**card.parameters)
     cav._validate_params()
     cav.scaler_ = _scaler_from_state(card, arrays)
-    cav.classes_, cav.n_features_in_ = np.array(CLASSES), card.n_features
-    cav.direction_, (cav.offset_, cav.norm_) = arrays["direction"], arrays["plane"].tolist()
-    cav.threshold_, cav.candidates_ = float(card.threshold), ()
+    cav.classes_ = np.array(CLASSES)
+    cav.n_features_in_ = card.n_features
+    cav.direction_ = arrays["direction"]
+    (cav.offset_, cav.norm_) = arrays["plane"].tolist()
+    cav.threshold_ = float(card.threshold)
+    cav.candidates_ = ()
     return cav
 
 
@@ -340,7 +368,8 @@ def stored_tree(table: NDArray[np.float64]) -> Any:
     return SimpleNamespace(table=table, tree_=SimpleNamespace(**nodes, value=value))
 
 
-_NETWORK, _PCBM = (_network_to_state, _network_from_state), (_pcbm_to_state, _pcbm_from_state)
+_NETWORK = (_network_to_state, _network_from_state)
+_PCBM = (_pcbm_to_state, _pcbm_from_state)
 CONVERSIONS: Mapping[str, tuple[type, StateFunctions]] = {
     **{kind: (network, _NETWORK) for kind, network in NETWORKS.items()},
     "pcbm_time": (ConceptsInTime, _PCBM),

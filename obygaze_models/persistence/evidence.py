@@ -47,7 +47,8 @@ def may_be_chance(evidence: Evidence) -> bool:
     >>> may_be_chance({**few, "p_skilled": 0.95})
     False
     """
-    low, p_skilled = evidence["auc_low"], evidence["p_skilled"]
+    low = evidence["auc_low"]
+    p_skilled = evidence["p_skilled"]
     if low is not None and low > CHANCE_LEVEL:
         return False
     return p_skilled is None or p_skilled < SKILLED
@@ -72,7 +73,8 @@ def describe_evidence(evidence: Evidence) -> str:
     measured = "no film left out has clips of both classes"
     if value is not None:
         measured = f"AUC on films left out {_hundredths(value)}"
-        low, high = evidence["auc_low"], evidence["auc_high"]
+        low = evidence["auc_low"]
+        high = evidence["auc_high"]
         if low is not None and high is not None:
             measured += f" [{_hundredths(low)}, {_hundredths(high)}]"
     tested = f"{evidence['n_clips']:,} clips of {evidence['n_movies']:,} films"

@@ -167,7 +167,8 @@ def construct(file: ModelFile, offered: Mapping[str, Any] | None = None) -> Any:
     ModelError
         Card and arrays don't fit together.
     """
-    card, arrays = file.card, dict(file.arrays)
+    card = file.card
+    arrays = dict(file.arrays)
     try:
         if card.kind in ("arrays", "skops"):
             return foreign_from_state(card, arrays, offered or {})
@@ -187,7 +188,8 @@ def _check_about(card: Card, about: Mapping[str, NDArray[Any]]) -> None:
 
 def _check_reading(card: Card, reading: Mapping[str, NDArray[Any]]) -> None:
     """Refuse arrays by which scores are read that don't fit a card."""
-    k, d = len(card.concepts), card.n_features
+    k = len(card.concepts)
+    d = card.n_features
     shapes: dict[str, tuple[int, ...]] = {}
     if card.protocol != JOINT:
         shapes = {"reach_distances": (N_LEVELS,), "reach_mean": (d,), "reach_scale": (d,)}

@@ -142,8 +142,10 @@ def pull_model(
     'lab-attention-1.0.0.model'
     """
     place = zoo or default_zoo()
-    entry, path = find_entry(name, place), local_path(folder)
-    target, building = path / entry.file, path / f"{entry.file}{PARTIAL_SUFFIX}"
+    entry = find_entry(name, place)
+    path = local_path(folder)
+    target = path / entry.file
+    building = path / f"{entry.file}{PARTIAL_SUFFIX}"
     if target.exists():
         if file_sha256(target) == entry.sha256:
             with suppress(StoreError):  # of a pull that was killed after its file had its name

@@ -168,7 +168,8 @@ def find_entry(wanted: str, place: Path | str) -> Entry:
     ModelError
         There is no list, or it is not in it; names those that are.
     """
-    entries, (name, _, version) = read_zoo(place), wanted.partition("@")
+    entries = read_zoo(place)
+    (name, _, version) = wanted.partition("@")
     own = [entry for entry in entries if entry.name == name]
     found = [entry for entry in own if version in ("", entry.version)]
     if found:

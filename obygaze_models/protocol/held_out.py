@@ -117,7 +117,8 @@ class HeldOut:
             With which the mean probability is the share of positives.
         """
         z, spread = self.standardised()
-        y, every = self.y.astype(np.float64), np.ones(len(self.y))
+        y = self.y.astype(np.float64)
+        every = np.ones(len(self.y))
         weights = logistic(z, y, every, penalty=1.0)[:-1] / spread
         if not weights.any():
             weights = (np.arange(z.shape[1]) == np.argmax(z.T @ y)).astype(np.float64)
@@ -141,7 +142,8 @@ def logistic(
     n = z.shape[1]
 
     def loss(given: Floats) -> tuple[float, Floats]:
-        weights, logits = given[:n], offsets + z @ given[:n] + given[n]
+        weights = given[:n]
+        logits = offsets + z @ given[:n] + given[n]
         error = times * (expit(logits) - targets)
         value = times @ (np.logaddexp(0, logits) - targets * logits) + penalty * weights @ weights / 2
         return float(value), np.append(z.T @ error + penalty * weights, error.sum())
@@ -166,11 +168,14 @@ def find_intercepts(slopes: Floats, levels: Floats, times: Floats, shares: Float
     shares : ndarray, shape [B]
         Above 0 and below 1.
     """
-    logits, n = slopes[:, None] * levels, times.sum(axis=1)
+    logits = slopes[:, None] * levels
+    n = times.sum(axis=1)
     middle = np.log(shares / (1 - shares))
-    low, high = middle - logits.max(axis=1), middle - logits.min(axis=1)
+    low = middle - logits.max(axis=1)
+    high = middle - logits.min(axis=1)
     for _ in range(60):
         middle = (low + high) / 2
         above = np.sum(times * expit(logits + middle[:, None]), axis=1) / n > shares
-        low, high = np.where(above, low, middle), np.where(above, middle, high)
+        low = np.where(above, low, middle)
+        high = np.where(above, middle, high)
     return np.asarray((low + high) / 2)

@@ -42,7 +42,8 @@ def inner_folds(y: ArrayLike, movies: ArrayLike, n_folds: int = 4) -> NDArray[np
     positives = np.bincount(movie_of, weights=labels, minlength=names.size)
     clips = np.bincount(movie_of, minlength=names.size)
     n = min(n_folds, names.size)
-    held_positives, held_clips = np.zeros(n), np.zeros(n)
+    held_positives = np.zeros(n)
+    held_clips = np.zeros(n)
     fold_of_movie = np.empty(names.size, dtype=np.int64)
     # The movies hardest to place go first; lexsort's last key counts most, and names (sorted) settle ties.
     for movie in np.lexsort((-clips, -positives)):
@@ -86,7 +87,8 @@ def best_threshold(y: ArrayLike, scores: ArrayLike) -> float:
     ProtocolError
         No positive clip.
     """
-    labels, values = np.asarray(y), np.asarray(scores, dtype=np.float64)
+    labels = np.asarray(y)
+    values = np.asarray(scores, dtype=np.float64)
     if not labels.any():
         raise ProtocolError("no threshold can be tuned without a positive clip")
     order = np.argsort(-values, kind="stable")

@@ -32,7 +32,8 @@ Floats = NDArray[np.float64]
 P_UNSKILLED = 0.75
 """Prior probability that the slope is 0: most small corpora that are tried first hold no answer yet."""
 
-SLOPE_SCALE, SLOPE_FREEDOM = 0.4, 3
+SLOPE_SCALE = 0.4
+SLOPE_FREEDOM = 3
 """Scale and degrees of freedom of Student's t, folded at 0, from which a slope above 0 comes: in logits a
 deviation of the scores within films. Its tail leaves room for models that part the classes."""
 
@@ -161,7 +162,8 @@ def conditional_log_likelihood(scores: Floats, labels: Floats) -> Floats:
     >>> bool(np.allclose(one_pair, np.log(2 * expit(KNOTS))))
     True
     """
-    n, n_positive = len(labels), float(labels.sum())
+    n = len(labels)
+    n_positive = float(labels.sum())
     intercepts = find_intercepts(KNOTS, scores, np.ones((1, n)), np.full(len(KNOTS), n_positive / n))
     logits = KNOTS[:, None] * scores + intercepts[:, None]
     p = expit(logits)

@@ -132,7 +132,8 @@ def labels_of(manifest: Manifest) -> Labels:
     if manifest.is_per_annotator:
         merged = merge_annotators(manifest)
         return replace(labels_of(merged), experts=experts_of(manifest, merged))
-    codebook, clips = manifest.codebook, manifest.clips
+    codebook = manifest.codebook
+    clips = manifest.clips
     scales = {}
     for scale in codebook.scales:
         if clips and scale.name in clips[0].extras:
@@ -141,7 +142,8 @@ def labels_of(manifest: Manifest) -> Labels:
             scales[scale.name] = np.array(
                 [NOT_ASKED if name is None else rank[name] for name in levels], dtype=np.int64
             )
-    concepts, every = codebook.visual_concepts, [each.name for each in codebook.concepts]
+    concepts = codebook.visual_concepts
+    every = [each.name for each in codebook.concepts]
     has = {name: np.array([name in clip.concepts for clip in clips], dtype=np.bool_) for name in every}
     present = np.empty((len(clips), len(concepts)), dtype=np.bool_)
     for column, name in zip(present.T, concepts, strict=True):
@@ -256,9 +258,11 @@ def concept_target(concept: str, codebook: Codebook, against: Sequence[str] = ()
     name = codebook.concept_spelled(concept)
     called = name if name in codebook.visual_concepts else f"{name} (not visual)"
     levels = tuple(codebook.level_spelled(level) for level in against)
-    title, short = f"{called}, present or not", f"concept:{name}"
+    title = f"{called}, present or not"
+    short = f"concept:{name}"
     if levels:
-        title, short = f"{called} vs {' u '.join(levels)} without it", f"{short}-vs-{'+'.join(levels)}"
+        title = f"{called} vs {' u '.join(levels)} without it"
+        short = f"{short}-vs-{'+'.join(levels)}"
     return Target(short, title, "concept", (codebook.labels,), name, against=levels)
 
 

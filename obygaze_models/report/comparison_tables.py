@@ -77,7 +77,8 @@ def _notes(comparison: Comparison, record: Mapping[str, Any], n_paired: int) -> 
     """Say what was compared, how it was tested, and what so many movies can show; a note a line."""
     tests = comparison.metrics
     exact = "exact " if tests["exact"].all() else ""
-    n_patterns, n_tests = int(tests["n_patterns"].max()), int(tests["p_holm"].notna().sum())
+    n_patterns = int(tests["n_patterns"].max())
+    n_tests = int(tests["p_holm"].notna().sum())
     movies = f"{n_paired} movies are few" if n_paired < FEW else f"with {n_paired} movies"
     clips = f"{record['n_clips']} test clips of {record['n_movies']} movies"
     lines = [

@@ -189,7 +189,8 @@ def _chart(block: Block) -> Mapping[str, Any] | None:
     reference = [] if block.reference is None or math.isnan(block.reference) else [block.reference]
     ends = sorted([end for _, numbers in rows for end in numbers] + reference)
     step = next((step for step in STEPS if ends[-1] - ends[0] <= step * MOST_TICKS), STEPS[-1])
-    first, last = math.floor(ends[0] / step), max(math.ceil(ends[-1] / step), math.floor(ends[0] / step) + 1)
+    first = math.floor(ends[0] / step)
+    last = max(math.ceil(ends[-1] / step), math.floor(ends[0] / step) + 1)
     n_digits = max(0, -math.floor(math.log10(step)))
 
     def at(value: float) -> str:

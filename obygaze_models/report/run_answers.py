@@ -191,9 +191,12 @@ def _on_models(before: str, standing: _Standing, metric: Metric) -> list[str]:
 
 def _lead(standing: _Standing) -> str:
     """Say by how much the best model is ahead of the nearest baseline, or behind it."""
-    mean, low, high = standing.difference.mean, standing.difference.low, standing.difference.high
+    mean = standing.difference.mean
+    low = standing.difference.low
+    high = standing.difference.high
     if not high > low:  # the same lead on every movie has no interval
-        low, high = math.nan, math.nan
+        low = math.nan
+        high = math.nan
     if mean >= 0:
         lead = interval(mean, low, high, signed=True)
         return f"ahead of the nearest, {standing.nearest}, by {lead}"
@@ -234,7 +237,8 @@ def _completeness(task: _Task) -> _Completeness | None:
     features = next((name for name in OF_FEATURES if name in values), "")
     if ANNOTATED not in values or not features:
         return None
-    labels, whole = float(values[ANNOTATED].mean()), float(values[features].mean())
+    labels = float(values[ANNOTATED].mean())
+    whole = float(values[features].mean())
     share = ratio_interval(values[ANNOTATED] - 0.5, values[features] - 0.5, covers="method")
     beyond = []
     for name in (features, *OF_CONCEPTS):
@@ -269,7 +273,8 @@ def _on_refits(run: Run, metrics: Mapping[str, Metric]) -> list[str]:
     for model in refits["models"]:
         before = title_prefix(run, model["task"])
         p = p_value(model["p"])
-        observed, mean = number(model["observed"]), number(model["refits"])
+        observed = number(model["observed"])
+        mean = number(model["refits"])
         lines.append(
             f"{before}{model['model']}: p {p} by {refits['n']} refits with films' sequences of labels "
             f"exchanged ({title} by movie {observed}, of refits {mean} on average{failed})"

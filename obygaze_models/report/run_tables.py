@@ -144,7 +144,8 @@ def _with_table(metrics: Mapping[str, Metric], models: Mapping[str, Mapping[Any,
 def _tested(run: Run, task: str) -> str:
     """Say how many clips of how many films were tested."""
     clips = run.predictions.table.loc[run.predictions.table["task"] == task, ["clip_id", "movie"]]
-    n_clips, n_movies = clips["clip_id"].nunique(), clips["movie"].nunique()
+    n_clips = clips["clip_id"].nunique()
+    n_movies = clips["movie"].nunique()
     films = "1 film" if n_movies == 1 else f"{n_movies:,} films"
     return f"{n_clips:,} clips of {films} tested"
 

@@ -258,7 +258,8 @@ def write_report(report: Report, folder: Path | str) -> list[str]:
     >>> om.write_report(report, "")
     ['evaluate.csv', 'evaluate.json', 'evaluate.md', 'evaluate.tex']
     """
-    folder, names = local_path(folder), []
+    folder = local_path(folder)
+    names = []
     for suffix, text in texts(report).items():
         names.append(f"{report.name}{suffix}")
         write_whole(folder / names[-1], text)

@@ -38,7 +38,9 @@ _METADATA: Mapping[str, Any] = {
 }
 """Metadata of matplotlib (version, date) that is left out."""
 
-OURS, GREY, PRINTED = "#4477aa", "#dddddd", "#ee6677"
+OURS = "#4477aa"
+GREY = "#dddddd"
+PRINTED = "#ee6677"
 """Colours of our values, of the background, and of published values."""
 
 SERIES = ((OURS, ""), ("#ccbb44", "////"), ("#228833", "...."), ("#aa3377", "xxxx"), ("#66ccee", "||||"))

@@ -166,7 +166,8 @@ def check_same_space(a: Embeddings, b: Embeddings) -> None:
         raise AuditError(
             f"embeddings of two spaces don't compare: {a.where} is of {a.space!r}, {b.where} of {b.space!r}"
         )
-    here, there = a.vectors.shape[1], b.vectors.shape[1]
+    here = a.vectors.shape[1]
+    there = b.vectors.shape[1]
     if here != there:
         raise AuditError(
             f"embeddings of two lengths don't compare: {a.where} has {here} features, {b.where} {there}"

@@ -71,7 +71,8 @@ def read_rows(
     rows = []
     for row in table.checked():
         for name in needed:
-            where, cell = f"{path}, line {row.line}, column {name}", row.cells[name]
+            where = f"{path}, line {row.line}, column {name}"
+            cell = row.cells[name]
             if not cell.strip():
                 raise AuditError(f"{where}: the cell is empty")
             if name in choices and cell not in choices[name]:

@@ -48,7 +48,8 @@ NEEDS: Mapping[str, str] = _LISTED["needs"]
 """What a claim is computed from, and where it comes from."""
 
 
-NONE, CONSTANT = "none", "constant"
+NONE = "none"
+CONSTANT = "constant"
 """Nulls of a `Part` that nothing is drawn for."""
 
 FAILS = "fails"
@@ -145,7 +146,8 @@ def _verdict_of_number(part: Part, finding: Measured) -> str:
     is_counted = finding.unit in measures.COUNTED
     low, high = (finding.value, finding.value) if is_counted else (finding.low, finding.high)
     least, most = part.true_in
-    inside, outside = least <= low and high <= most, high < least or low > most
+    inside = least <= low and high <= most
+    outside = high < least or low > most
     if finding.p_holm >= ALPHA and not (part.alike and inside):
         return UNDECIDED
     if not inside:
@@ -240,7 +242,8 @@ def claims(files: Sequence[Path]) -> Report:
         kind, content = read_input(path)
         if kind in read:
             raise AuditError(f"{path}: a second file of {NEEDS[kind]}: give one")
-        read[kind], digests[kind] = content, file_sha256(path)
+        read[kind] = content
+        digests[kind] = file_sha256(path)
     if (staging := read.pop("staging", None)) is not None and "obygaze12" in read:
         table, values = staging
         table.numbers((), read["obygaze12"])
@@ -248,7 +251,8 @@ def claims(files: Sequence[Path]) -> Report:
     findings: dict[str, list[Measured]] = {}
     for source, content in read.items():
         findings |= _findings([claim for claim in CLAIMS if claim.needs == source], content)
-    rows, part_rows = [], []
+    rows = []
+    part_rows = []
     for claim in CLAIMS:
         own = _part_rows(claim, findings.get(claim.name))
         part_rows += own

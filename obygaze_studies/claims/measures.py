@@ -181,7 +181,8 @@ class Marks:
 
 def same_rate(manifest: manifests.Manifest, *, margin: float) -> Measured:
     """Compare which concepts are marked at HN, NS and S; levels are permuted within films."""
-    names, levels = manifest.codebook.visual_concepts, manifest.codebook.level_names[1:]
+    names = manifest.codebook.visual_concepts
+    levels = manifest.codebook.level_names[1:]
     table = _paper_clips(manifest)
     table = table[table["level"].isin(levels)]
     present = np.array([[name in held for name in names] for held in table["concepts"]], dtype=np.float64)
@@ -243,10 +244,12 @@ def _chi_squared(ranks: NDArray[np.intp], marks: Numbers, n_levels: int) -> Numb
 
 def rising(manifest: manifests.Manifest) -> Measured:
     """Measure how many more visual concepts S clips have than HN clips; levels are exchanged within films."""
-    low, high = manifest.codebook.level_names[1], manifest.codebook.level_names[-1]
+    low = manifest.codebook.level_names[1]
+    high = manifest.codebook.level_names[-1]
     table = _paper_clips(manifest)
     table = table[table["level"].isin(manifest.codebook.level_names[1:])]
-    n_concepts, films = table["n"].to_numpy(dtype=np.float64), film_indices(table)
+    n_concepts = table["n"].to_numpy(dtype=np.float64)
+    films = film_indices(table)
     levels = table["level"].to_numpy(dtype=str)
 
     def gaps(own: NDArray[np.str_]) -> Numbers:
@@ -312,7 +315,8 @@ def compositional(manifest: manifests.Manifest) -> Measured:
     """Compare the share of S, among clips above EN, with several concepts and with one."""
     table = _with_concepts(manifest)
     sides: NDArray[np.int64] = (table["n"] > 1).to_numpy().astype(np.int64)
-    high, films = table["high"].to_numpy(dtype=np.float64), film_indices(table)
+    high = table["high"].to_numpy(dtype=np.float64)
+    films = film_indices(table)
     shares = table.groupby("n")["high"].mean()
     note = "S: " + ", ".join(f"{share:.0%} with {n}" for n, share in shares.items())
 
@@ -329,8 +333,10 @@ def clothing_alone(manifest: manifests.Manifest) -> Measured:
     table = table[table["level"] != "NS"]
     held = np.array(["Clothing" in concepts for concepts in table["concepts"]], dtype=bool)
     is_alone = held & (table["n"] == 1).to_numpy()
-    alone, combined = table[is_alone], table[held & ~is_alone]
-    movies, films = alone["movie"].to_numpy(dtype=str), film_indices(table)
+    alone = table[is_alone]
+    combined = table[held & ~is_alone]
+    movies = alone["movie"].to_numpy(dtype=str)
+    films = film_indices(table)
     note = f"alone {_of(alone['high'])} clips, with other concepts {_of(combined['high'])}"
 
     def measure(own: NDArray[np.bool_]) -> Measured:
@@ -424,7 +430,8 @@ def staged(inputs: tuple[manifests.Manifest, pd.DataFrame], *, variable: str, co
     clips = _paper_clips(manifest)
     measured = clips["clip_id"].map(table.get(variable, pd.Series(dtype=np.float64)))
     clips = clips.assign(value=measured).dropna(subset="value")
-    values, films = clips["value"].to_numpy(dtype=np.float64), film_indices(clips)
+    values = clips["value"].to_numpy(dtype=np.float64)
+    films = film_indices(clips)
     if concept:
         sides = np.array([concept in held for held in clips["concepts"]], dtype=np.int64)
     else:
@@ -532,7 +539,8 @@ def without_unsure(segments: manifests.Manifest) -> Measured:
     every = [_gamma(pair, apart) for pair in pairs]
     labels = [_gamma_without(pair, apart, is_label) for pair in pairs]
     both = np.isfinite(every) & np.isfinite(labels)
-    mean_every, mean_labels = _mean(np.array(every)[both]), _mean(np.array(labels)[both])
+    mean_every = _mean(np.array(every)[both])
+    mean_labels = _mean(np.array(labels)[both])
     note = f"mean gamma {mean_every:.3f}, without NS {mean_labels:.3f}"
 
     def measure(own: Sequence[TwoExperts]) -> Measured:

@@ -121,7 +121,8 @@ def words(
     output = ReportOutput(out, html, force=force, json=json, figure=figure, beside=True)
     output.check(out)
     chosen = study.read_lists(lists) if lists else study.EMOTION_WORDS
-    read, described = study.read_captions(captions, texts), read_items(items)
+    read = study.read_captions(captions, texts)
+    described = read_items(items)
     counts = study.count_words(read.pairs, chosen)
     return output.finish(
         study.audit_words(counts, described, lists=chosen, min_total=min_total, ratio=ratio, read=read)
@@ -261,10 +262,13 @@ def eat(
 
     if click.get_current_context().invoked_subcommand is not None:
         return None
-    images, texts, out = needed(images, "images"), needed(texts, "texts"), needed(out, "out")
+    images = needed(images, "images")
+    texts = needed(texts, "texts")
+    out = needed(out, "out")
     output = ReportOutput(out, html, force=force, json=json, figure=figure, beside=True)
     output.check(out)
-    targets, attributes = read_store(images), read_store(texts)
+    targets = read_store(images)
+    attributes = read_store(texts)
     return output.finish(
         audit_eat(
             targets,
@@ -458,7 +462,8 @@ def gender_score(
     if list_texts:
         rows = read_rows(captions, columns, unique=["caption_id"])
         return list_needed(needed_texts(rows, read_objects(objects), mode, labels), list_texts, force=force)
-    lm, out = needed(lm, "lm"), needed(out, "out")
+    lm = needed(lm, "lm")
+    out = needed(out, "out")
     if sheet and not pictures:
         raise click.UsageError("--sheet goes with --pictures: give both.")
     if sheet and mode != "ge":
@@ -467,7 +472,8 @@ def gender_score(
         raise click.UsageError("Give either --texts or --sims.")
     output = ReportOutput(out, html, force=force, json=json, figure=figure, beside=True)
     output.check(*([sheet] if sheet else []), out)
-    rows, found = read_rows(captions, columns, unique=["caption_id"]), read_objects(objects)
+    rows = read_rows(captions, columns, unique=["caption_id"])
+    found = read_objects(objects)
     scorer, origin = beliefs.scorer_of(
         lm,
         read_store(texts) if texts else None,
@@ -537,7 +543,9 @@ def objects(
 
     if list_texts:
         return list_needed(needed_texts(read_lines(objects_list)), list_texts, force=force)
-    images, texts, out = needed(images, "images"), needed(texts, "texts"), needed(out, "out")
+    images = needed(images, "images")
+    texts = needed(texts, "texts")
+    out = needed(out, "out")
     output = ReportOutput(out, html, force=force, beside=True)
     output.check(out)
     names = read_lines(objects_list)

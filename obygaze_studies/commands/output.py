@@ -39,7 +39,8 @@ class EndingPath(NewFile):
 
     def __init__(self, *endings: str, words: str = "") -> None:
         super().__init__(dir_okay=False, path_type=Path)
-        self.endings, self.words = endings, words
+        self.endings = endings
+        self.words = words
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Refuse other endings."""
@@ -109,7 +110,9 @@ class ReportOutput(Output):
         content: object
         if isinstance(result, Report):
             write_page(result, self.html, force=self.force)
-            content, index, remarks = document(result), "", []
+            content = document(result)
+            index = ""
+            remarks = []
         else:
             several = len(result.reports) > 1
             write_page(result.reports, self.html, TITLE if several else "", force=self.force)

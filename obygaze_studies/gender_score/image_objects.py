@@ -83,7 +83,8 @@ def audit_objects(
     check_same_space(images, texts)
     if len(objects) < 2:
         raise AuditError("at least two objects are needed: their probabilities are relative to each other")
-    wanted, text_ids = needed_texts(objects), texts.text_ids()
+    wanted = needed_texts(objects)
+    text_ids = texts.text_ids()
     if absent := [text for text in wanted if text not in text_ids]:
         raise AuditError(
             f"{texts.where} lacks {len(absent)} of the {len(wanted)} prompts, the first {absent[0]!r}: "

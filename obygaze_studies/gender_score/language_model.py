@@ -130,7 +130,8 @@ def language_model(source: str, compute: Compute) -> LanguageModel:
         is not causal.
     """
     loaded = load_network("causal-lm", source)
-    tokenizer, end = loaded.tokenizer, loaded.tokenizer.eos_token_id
+    tokenizer = loaded.tokenizer
+    end = loaded.tokenizer.eos_token_id
     if end is None:
         raise BackboneError(f"{loaded.weights.name}: its tokenizer has no end token, and the prior counts it")
     network = loaded.module.to(compute.torch_device())

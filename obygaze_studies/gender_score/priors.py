@@ -52,7 +52,8 @@ def lm(texts: Path, model: str, out: Path, *, device: str = "auto", force: bool 
 
     compute = Compute(device)
     loaded = language_model(model, compute)
-    at_once, journal = compute.first_size(), out.with_name(f"{out.name}.partial")
+    at_once = compute.first_size()
+    journal = out.with_name(f"{out.name}.partial")
     with progress_bar("scoring", "text") as progress:
         priors = measure_priors(loaded, where, journal, at_once=at_once, restart=force, progress=progress)
     record: dict[str, Any] = {"what": SOURCE, "columns": COLUMNS, "texts": read, "model": loaded.record()}

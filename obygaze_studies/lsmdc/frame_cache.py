@@ -31,7 +31,8 @@ from obygaze_studies.errors import TrainError
 
 TIMEOUT_S = 600.0  # the longest decoding of one clip
 POLL_S = 0.2  # interval between checks for a stop request
-INDEX, RECIPE = "index.jsonl", "recipe.json"
+INDEX = "index.jsonl"
+RECIPE = "recipe.json"
 _AGAIN = "remove it, and it is decoded again"
 Pixels = NDArray[np.uint8]
 
@@ -151,7 +152,8 @@ class FrameCache:
         return {clip_id: path for clip_id, path in videos.items() if not self._is_current(clip_id, path)}
 
     def _check_recipe(self) -> None:
-        path, text = self.folder / RECIPE, json_bytes(self.recipe)
+        path = self.folder / RECIPE
+        text = json_bytes(self.recipe)
         if not path.exists():
             if not all(map(is_temporary, self.folder.iterdir())):
                 raise TrainError(
@@ -208,7 +210,8 @@ def _decode_clip(task: tuple[str, Path, Path], parent: Parent, *, geometry: Any,
     except OSError as error:
         parent.send(_entry(clip_id, video, f"the file cannot be read: {error.strerror or error}"))
     else:
-        data, pixels = io.BytesIO(), np.stack(sampled.images)
+        data = io.BytesIO()
+        pixels = np.stack(sampled.images)
         np.save(data, pixels)
         target.parent.mkdir(parents=True, exist_ok=True)
         write_whole(target, data.getvalue())

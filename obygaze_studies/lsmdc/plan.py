@@ -260,7 +260,8 @@ def initial_tensors(
     tensors = {f"clip.{key}": value.float() for key, value in clip.items()}
     missing = [key for key in lsmdc16.PUBLISHED["needed"] if key not in tensors]
     networks.check_keys(name, missing=missing, unexpected=[])
-    positions, embed = tensors["clip.positional_embedding"], tensors["clip.visual.proj"].shape[1]
+    positions = tensors["clip.positional_embedding"]
+    embed = tensors["clip.visual.proj"].shape[1]
     if positions.shape[1] != embed:
         raise TrainError(
             f"{name}: its text tower is {positions.shape[1]} wide and its embedding {embed}; "
@@ -287,7 +288,8 @@ def initial_tensors(
 
 def _hub_architecture(weights: networks.Weights) -> networks.LsmdcFormat:
     config: Any = CLIPConfig.from_dict(weights.config())
-    vision, text = config.vision_config, config.text_config
+    vision = config.vision_config
+    text = config.text_config
     for tower in (vision, text):
         wanted = {
             "hidden_act": "quick_gelu",

@@ -47,7 +47,8 @@ def evaluate(
     own = np.array([column[clip_id] for clip_id in pairs.clip_ids])
     rows = processes.share(len(pairs))
     columns = processes.share(len(clip_ids))
-    finished, total = 0, len(clip_ids[columns]) + len(pairs.ids[rows])
+    finished = 0
+    total = len(clip_ids[columns]) + len(pairs.ids[rows])
 
     def count(items: int) -> None:
         nonlocal finished
@@ -155,10 +156,12 @@ def text_to_video(scores: NDArray[np.floating[Any]], own: NDArray[np.int64]) -> 
 
 def video_to_text(scores: NDArray[np.floating[Any]], own: NDArray[np.int64]) -> Ranks:
     """Rank each clip's best own sentence among other clips' sentences; otherwise as `text_to_video`."""
-    better, equal = [], []
+    better = []
+    equal = []
     for column in range(scores.shape[1]):
         ours = own == column
-        best, others = scores[ours, column].max(), scores[~ours, column]
+        best = scores[ours, column].max()
+        others = scores[~ours, column]
         better.append((others > best).sum())
         equal.append((others == best).sum())
     return _ties(np.array(better), np.array(equal))
@@ -175,5 +178,6 @@ def summarise(ranks: NDArray[Any]) -> dict[str, float]:
 
 
 def _ties(better: NDArray[Any], equal: NDArray[Any]) -> Ranks:
-    better, equal = better.astype(float), equal.astype(float)
+    better = better.astype(float)
+    equal = equal.astype(float)
     return {"optimistic": better, "mean": better + equal / 2, "pessimistic": better + equal}

@@ -139,7 +139,8 @@ def train(
         return Outcome(steps=0, total=0, left_out={}, epochs=(), best_epoch=-1, test=None)
     captions, left_out = samples.choose_samples(plan.captions, entries)
     counts = {split: sum(row.split == split for row in left_out) for split in captions}
-    data, pairs = {}, {}
+    data = {}
+    pairs = {}
     for split, of in captions.items():
         clip_ids = tuple(caption.clip_id for caption in of)
         ids = plan.network.tokenizer.ids([caption.sentence for caption in of])
@@ -191,8 +192,12 @@ class Training:
         device: torch.device,
         watch: TrainingCallbacks,
     ) -> None:
-        self.plan, self.pairs, self.folder = plan, pairs, folder
-        self.processes, self.device, self.watch = processes, device, watch
+        self.plan = plan
+        self.pairs = pairs
+        self.folder = folder
+        self.processes = processes
+        self.device = device
+        self.watch = watch
         settings = plan.settings
         self.epoch_steps = samples.steps_of_an_epoch(len(pairs["training"]), plan.batch)
         self.total = self.epoch_steps * settings.epochs
@@ -220,7 +225,8 @@ class Training:
 
     def _finish_epoch(self, stopped: Callable[[], bool]) -> bool:
         """Run the remaining steps of the epoch and evaluate; return False if stopped."""
-        at, batch = self.position, self.plan.batch
+        at = self.position
+        batch = self.plan.batch
         order = samples.epoch_order(len(self.pairs["training"]), at.epoch)
         share = self.processes.share(batch)
         wanted = [order[k * batch : (k + 1) * batch][share] for k in range(at.batch, self.epoch_steps)]
@@ -237,7 +243,8 @@ class Training:
         return not self.processes.any(stopped(), self.device)
 
     def _step(self, batch: Any) -> None:
-        settings, at = self.plan.settings, self.position
+        settings = self.plan.settings
+        at = self.position
         try:
             loss = step.compute_gradients(
                 self.network,
@@ -272,7 +279,8 @@ class Training:
 
     def _evaluate(self) -> None:
         """Evaluate the completed epoch and save its weights."""
-        at, epoch = self.position, self.position.epoch
+        at = self.position
+        epoch = self.position.epoch
         measures = (*at.measures, self._measure("validation", epoch))
         # The criterion is published text-to-video R@1; of equals the later is chosen.
         r1 = [each["published"]["text_to_video"]["R@1"] for each in measures]

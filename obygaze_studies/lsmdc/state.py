@@ -197,7 +197,8 @@ def card(
     record: Mapping[str, Any], epochs: Sequence[Mapping[str, Any]], best: int, test: Mapping[str, Any]
 ) -> str:
     """Return the card in Markdown; the same training gives the same bytes."""
-    movies, data = record["movies"], record["data"]
+    movies = record["movies"]
+    data = record["data"]
     shared = ", ".join(f"{title} ({count})" for title, count in movies["shared_with_obygaze12"].items())
     left_out = ", ".join(f"{split} {of['left_out']}" for split, of in data.items())
     table = tabulate(

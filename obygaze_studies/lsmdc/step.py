@@ -26,7 +26,9 @@ from obygaze_studies.lsmdc.lsmdc16 import PUBLISHED
 
 PIXELS = choose_preset("clip", ("clip",)).affine  # normalisation of pictures for CLIP
 TEMPERATURE = 0.01  # of the attention over similarities
-BETA1, BETA2, EPS = 0.9, 0.98, 1e-6
+BETA1 = 0.9
+BETA2 = 0.98
+EPS = 1e-6
 DECAY = 0.2
 WARM_UP = 0.1
 MAX_NORM = 1.0
@@ -56,7 +58,8 @@ class Batch:
 
     def part(self, start: int, stop: int) -> "Batch":
         """Return pairs `start` to `stop`."""
-        first, last = int(self.mask[:start].sum()), int(self.mask[:stop].sum())
+        first = int(self.mask[:start].sum())
+        last = int(self.mask[:stop].sum())
         return Batch(self.frames[first:last], self.mask[start:stop], self.ids[start:stop])
 
     def to(self, device: torch.device) -> "Batch":
@@ -277,7 +280,10 @@ class BertAdam:
         """Update every tensor by its gradient."""
         factor = schedule(self.steps, self.total)
         for name, value in self.parameters.items():
-            gradient, m, v, group = value.grad, self.m[name], self.v[name], self.groups[name]
+            gradient = value.grad
+            m = self.m[name]
+            v = self.v[name]
+            group = self.groups[name]
             if gradient is None:
                 continue
             torch.nn.utils.clip_grad_norm_(value, MAX_NORM)

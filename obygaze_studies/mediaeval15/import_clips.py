@@ -80,7 +80,8 @@ def import_mediaeval15(source: Path, root: Path, videos: Path | None = None) -> 
 def _clip(
     cells: Mapping[str, str], sides: Mapping[str, str], root: Path, videos: Path | None
 ) -> manifests.Clip:
-    split, violence = cells.get("split", sides.get(cells["movie"], "")), cells.get("violence", "")
+    split = cells.get("split", sides.get(cells["movie"], ""))
+    violence = cells.get("violence", "")
     if split not in PUBLISHED:
         problem = f"{split!r}; expected dev or test"
         problem = problem if "split" in cells else f"movie {cells['movie']!r} is in no list"

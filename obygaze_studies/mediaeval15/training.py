@@ -174,7 +174,8 @@ def train(
     refuse_existing(file.path, force=force)  # before the work, so that nobody waits for a refusal
     spec = zoo.find_model(model)
     sides = load_sides(store, manifest, backbone=backbone)
-    data, pretrained = sides.data, sides.pretrained
+    data = sides.data
+    pretrained = sides.pretrained
     if pretrained is not False and not external:
         made = "were made with pretrained weights, which have seen external data"
         if not pretrained:
@@ -209,14 +210,17 @@ def _predicted(
     sides: DevAndTest, target: Target, spec: zoo.ModelSpec, seed: int
 ) -> tuple[dict[str, float], Selection]:
     """Fit on labelled dev clips; return each test clip's score, or rank of its class, and the selection."""
-    data, requests = sides.data, spec.requests()
+    data = sides.data
+    requests = spec.requests()
     if target.kind not in spec.kinds:
         raise TaskError(f"model {spec.name} is not for {target.name}: it is for {', '.join(spec.kinds)}")
     if "present" in requests and not data.labels.concepts:
         raise TaskError(f"model {spec.name} reads concepts, and the codebook {CODEBOOK} has none")
     codes = target.of(data.labels)
     rows = sides.dev if "unlabelled" in requests else sides.dev[codes[sides.dev] != NOT_ASKED]
-    y, X, n_classes = codes[rows], data.read(spec.reads), target.n_classes
+    y = codes[rows]
+    X = data.read(spec.reads)
+    n_classes = target.n_classes
     counts = [int((y == rank).sum()) for rank in range(n_classes)]
     if not all(counts):
         names = ["+".join(side) for side in target.classes]

@@ -121,7 +121,8 @@ def _facts(path: Path) -> dict[str, dict[str, str]]:
     """
     if not path.is_file():
         return {}
-    facts, table = {}, manifests.read_table(path, needed=("imdb_key", "release_date", "genre"))
+    facts = {}
+    table = manifests.read_table(path, needed=("imdb_key", "release_date", "genre"))
     for row in table.checked():
         date = row.cells["release_date"]
         year = table.problems.attempt(row.line, "release_date", manifests.whole_number, date)
@@ -138,7 +139,8 @@ def _clip(
     codebook: manifests.Codebook,
 ) -> manifests.Clip | None:
     before = len(problems.messages)
-    cells, line = row.cells, row.line
+    cells = row.cells
+    line = row.line
     readers: dict[str, Callable[[str], Any]] = {
         "label": codebook.level_spelled,
         "concepts": lambda cell: manifests.concept_list(cell, codebook),

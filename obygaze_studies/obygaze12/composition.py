@@ -413,7 +413,8 @@ def _by_number(levels: Sequence[str], sets: Mapping[tuple[str, ...], Counter[str
 
 
 def _part(counts: tuple[int, int]) -> str:
-    part, whole = counts[1], sum(counts)
+    part = counts[1]
+    whole = sum(counts)
     return f"{part} of {whole} ({part / whole:.0%})" if whole else NOTHING
 
 

@@ -246,7 +246,8 @@ class PaperCorpus:
 
     def _notes(self, folds: Sequence[Fold] | None) -> list[str]:
         """Say how an experiment was made, of the paper protocol on its folds, and name its features."""
-        captions, clips = CAPTIONS["notes"], self.clips
+        captions = CAPTIONS["notes"]
+        clips = self.clips
         if folds is None:
             n_movies = len(set(clips.movies.tolist()))
             counts = {"clips": len(clips), "movies": n_movies, "excluded": len(clips.excluded)}

@@ -83,7 +83,8 @@ def _drawn(rows: Sequence[Row], low: str, high: str) -> Callable[[Path], None]:
 
 
 def _paper_rows(result: PaperResults) -> list[Row]:
-    source, fitted = result.source, result.concepts
+    source = result.source
+    fitted = result.concepts
     table = fitted.predictions.table.assign(called=fitted.predictions.called)
     rows: list[Row] = []
     for concept, negatives in CONCEPT_TASKS:
@@ -148,7 +149,8 @@ def _strict_rows(result: StrictResults, negatives: Negatives) -> list[Row]:
     rows: list[Row] = []
     for index, (concept, run) in enumerate(runs.items()):
         metrics = run.metrics[run.metrics["model"] == "cav"].set_index("metric").to_dict(orient="index")
-        f1, within = metrics["f1_pos"], metrics["within_movie_auc"]
+        f1 = metrics["f1_pos"]
+        within = metrics["within_movie_auc"]
         ends = ("", "_low", "_high")
         rows.append(
             {"features": result.source.title, "concept": concept, "negatives": str(negatives)}

@@ -20,7 +20,8 @@ PRINTED_DEPTH = 10
 
 def paper_report(results: Sequence[PaperResults]) -> Report:
     """Reproduce Figure 5 under the `paper` protocol."""
-    corpus, limits = results[0].corpus, TREES[TASK]
+    corpus = results[0].corpus
+    limits = TREES[TASK]
     fold = head_fold(corpus.manifest, TASKS[TASK], TASKS[TASK])
     note = f"{leak_caption([fold], corpus.clips)}; its CAVs are fitted on its training clips"
     trained = (
@@ -53,7 +54,8 @@ def _part(
     result: PaperResults | StrictResults, tree: Any, concepts: Sequence[str], note: str, drawn: str = ""
 ) -> Part:
     """Show a tree and the concepts that it asks for."""
-    nodes, source = tree_nodes(tree, concepts), result.source
+    nodes = tree_nodes(tree, concepts)
+    source = result.source
     depth = f", depth {tree.get_depth()}" if drawn else ""
     asked, size = (
         (f"{nodes[0]['concept']} first", f" of {len(nodes)} nodes") if len(nodes) > 1 else ("no concept", "")
@@ -88,13 +90,15 @@ def tree_nodes(tree: Any, concepts: Sequence[str]) -> list[dict[str, Any]]:
     most its threshold, "high" where it is above), the `concept` and `threshold` of its test ("" and NaN for a
     leaf), `n_train` and `share_positive`.
     """
-    counts, arrays = node_counts(tree), tree.tree_
+    counts = node_counts(tree)
+    arrays = tree.tree_
     places = {0: (0, -1, "")}
     nodes = []
     # scikit-learn numbers nodes in this order.
     for number in range(arrays.node_count):
         depth, parent, side = places[number]
-        low, high = int(arrays.children_left[number]), int(arrays.children_right[number])
+        low = int(arrays.children_left[number])
+        high = int(arrays.children_right[number])
         leaf = low == high
         if not leaf:
             places |= {low: (depth + 1, number, "low"), high: (depth + 1, number, "high")}

@@ -52,7 +52,8 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
 
 
 def _paper_part(result: PaperResults, leaks: str) -> Part:
-    rows, source = _paper_rows(result), result.source
+    rows = _paper_rows(result)
+    source = result.source
     movies = PUBLISHED["figures"]["figure6_movies"]
     n_failed, n_clips = (sum(row[name] for row in rows) for name in ("n_failed", "n_clips"))
     panels = {
@@ -120,19 +121,23 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
 
 
 def _strict_part(result: StrictResults) -> Part:
-    source, part = result.source, result.pair_rows()
-    label, called = part["label"].to_numpy(), part["called"].to_numpy()
+    source = result.source
+    part = result.pair_rows()
+    label = part["label"].to_numpy()
+    called = part["called"].to_numpy()
     factors = described(source, source.rows(part["clip_id"].tolist()))
     movies = part["movie"].to_numpy(dtype=str)
     every: list[dict[Any, Any]] = []
-    blocks, answers = [], []
+    blocks = []
+    answers = []
     for kind, (side, asked) in KINDS.items():
         rows = label == side
         errors = (label != called)[rows]
         columns = [FACTORS.index(factor) for factor in asked]
         with one_blas_thread():
             fitted = error_factors(factors[rows][:, columns], errors, movies[rows])
-        n_errors, n_clips = int(errors.sum()), len(errors)
+        n_errors = int(errors.sum())
+        n_clips = len(errors)
         fitted.insert(0, "factor", ["HN (against EN)" if factor == "HN" else factor for factor in asked])
         fitted = fitted.assign(n_clips=n_clips, n_errors=n_errors)
         own = [{"features": source.title, "errors": kind, **row} for row in fitted.to_dict(orient="records")]
@@ -196,7 +201,8 @@ def error_factors(factors: Floats, errors: NDArray[np.bool_], movies: NDArray[np
         design = np.column_stack([factors[:, varies], movies[:, None] == names]).astype(np.float64)
         # Of the posterior's mode, C is the prior's variance.
         how: dict[str, Any] = {"C": PRIOR_SD**2, "fit_intercept": False, "solver": "newton-cholesky"}
-        model, n_asked = LogisticRegression(**how, tol=1e-10), int(varies.sum())
+        model = LogisticRegression(**how, tol=1e-10)
+        n_asked = int(varies.sum())
 
         def fitted(weights: Floats) -> Floats:
             coefficients: Floats = model.fit(design, errors, weights).coef_[0, :n_asked]
@@ -205,8 +211,10 @@ def error_factors(factors: Floats, errors: NDArray[np.bool_], movies: NDArray[np
         effect[varies] = whole = fitted(np.ones(len(movies)))
         if names.size > 1:
             without = np.stack([fitted((movies != name).astype(np.float64)) for name in names])
-            error, freedom = jackknife_error(without), names.size - 1
+            error = jackknife_error(without)
+            freedom = names.size - 1
             reach = student.ppf((1 + LEVEL) / 2, freedom) * error
-            low[varies], high[varies] = whole - reach, whole + reach
+            low[varies] = whole - reach
+            high[varies] = whole + reach
             p[varies] = 2 * student.sf(np.abs(whole) / np.maximum(error, 1e-300), freedom)
     return pd.DataFrame({"effect": effect, "low": low, "high": high, "p": p, "p_holm": holm(p)})

@@ -45,7 +45,8 @@ def import_obygaze12(source: Path, root: Path, videos: Path | None = None) -> ma
     collected = manifests.Collected(table.problems, "id")
     for row in table.checked():
         collected.add(_clip(row, table.problems, root, videos), row.line)
-    clips, notices = collected.clips, []
+    clips = collected.clips
+    notices = []
     if empty := sum(row.is_empty for row in table.rows):
         notices.append(f"left out {manifests.counted(empty, 'line')} of empty cells")
     nameless = sum(not clip.video for clip in clips)
@@ -111,7 +112,8 @@ def _with_folds(clips: list[manifests.Clip], folder: Path) -> tuple[list[manifes
 
 def _folds(path: Path, split: Split, clips: Mapping[str, manifests.Clip]) -> dict[str, str]:
     table = manifests.read_table(path, needed=("id", "label", "reason", "fold"), named=False)
-    problems, folds = table.problems, dict[str, str]()
+    problems = table.problems
+    folds = dict[str, str]()
     for row in table.checked():
         clip_id = row.cells["id"]
         clip = clips.get(clip_id)

@@ -93,7 +93,8 @@ def leak_caption(folds: Sequence[Fold], data: Dataset | None = None) -> str:
 
 
 def _span(counts: Sequence[int]) -> str:
-    low, high = min(counts), max(counts)
+    low = min(counts)
+    high = max(counts)
     return str(low) if low == high else f"{low} to {high}"
 
 
@@ -141,7 +142,8 @@ def drawn_folds(n_class: int, n_smallest: int, validation: int) -> tuple[int, ..
     validation : int
         The validation fold k, from 0.
     """
-    size, smallest = max(n_class // 10, 1), n_smallest // 10
+    size = max(n_class // 10, 1)
+    smallest = n_smallest // 10
     allowed = [fold for fold in range(1, 10) if fold != validation + 1]
     n_kept = round(len(allowed) * smallest / size)
     start = validation * n_kept

@@ -87,7 +87,8 @@ def concepts(manifest: Manifest, data: Dataset) -> PaperConcepts:
     """
     problems: dict[ConceptTask, tuple[tuple[Fold, ...], NDArray[np.int64]]] = {}
     for task in CONCEPT_TASKS:
-        folds, known = paper_folds.concept_folds(manifest, *task), paper_folds.concept_labels(manifest, *task)
+        folds = paper_folds.concept_folds(manifest, *task)
+        known = paper_folds.concept_labels(manifest, *task)
         for fold in folds:
             paper_folds.check_sides(data, fold, known, " against ".join(task))
         problems[task] = folds, np.array([known.get(name, 0) for name in data.clip_ids.tolist()])
@@ -97,12 +98,16 @@ def concepts(manifest: Manifest, data: Dataset) -> PaperConcepts:
         for fold in folds
     ]
     planes = svm_hyperplanes(data.X, [(rows, labels[rows] == 1, C) for rows, labels, C in training])
-    blocks, elected, places = [], {}, {}
+    blocks = []
+    elected = {}
+    places = {}
     first = 0
     for task, (folds, labels) in problems.items():
         validated = []
         for k, fold in enumerate(folds):
-            plane, held_out, rows = planes.one(first + k), data.rows(fold.validation), data.rows(fold.test)
+            plane = planes.one(first + k)
+            held_out = data.rows(fold.validation)
+            rows = data.rows(fold.test)
             called = plane.distances(data.X[held_out])[:, 0] >= ABOVE_ZERO
             validated.append(float(np.nan_to_num(f1_pos(labels[held_out], called))))
             about = {"model": "cav_svm", "task": "|".join(task), "fold": k, "label": labels[rows]}
@@ -135,8 +140,10 @@ class PaperHeads:
 
 def paper_heads(manifest: Manifest, data: Dataset, concepts: PaperConcepts) -> PaperHeads:
     """Fit the PCBM heads on raw decision values, as the original code does, and test them on fold 9."""
-    y, labels = paper_folds.positive(data), paper_folds.labels_of_s(data)
-    blocks, trees = [], {}
+    y = paper_folds.positive(data)
+    labels = paper_folds.labels_of_s(data)
+    blocks = []
+    trees = {}
     for negatives in NEGATIVES:
         values = concepts.planes[negatives].decisions(data.X)
         for name in ("pcbm_dt", "pcbm_lr"):
@@ -241,7 +248,8 @@ def perceptrons(
     clips have one seed, and so are one training that each validation side stops on its own: as are the two
     film pairs of a film tested and one validated on, and the reverse.
     """
-    labels, rows = paper_folds.labels_of_s(data), data.rows
+    labels = paper_folds.labels_of_s(data)
+    rows = data.rows
     first: dict[tuple[str, ...], int] = {}
     probes: dict[tuple[tuple[str, ...], tuple[str, ...]], MLPProbe] = {}
     for index, (task, _, fold) in enumerate(jobs):
@@ -258,7 +266,8 @@ def perceptrons(
     )
     blocks = []
     for task, number, fold in jobs:
-        probe, tested = probes[fold.train, fold.validation], rows(fold.test)
+        probe = probes[fold.train, fold.validation]
+        tested = rows(fold.test)
         about = {"model": "mlp", "task": task, "fold": number, "seed": seed, "threshold": probe.threshold_}
         blocks.append(paper_folds.predicted(data, tested, probe.decision_function(data.X[tested]), **about))
     return paper_folds.gather(blocks)
@@ -292,7 +301,8 @@ class StrictResults(Results):
     @cached_property
     def tree(self) -> ConceptBottleneck:
         """PCBM-DT for EN vs S, trained on all movies; its depth is chosen by inner folds of movies."""
-        data, target = self.source, find_target("en_s", self.source.codebook)
+        data = self.source
+        target = find_target("en_s", self.source.codebook)
         concepts = varying(data, np.arange(len(data)))
         fitted = fit(
             BUILTIN_MODELS["pcbm_dt"],

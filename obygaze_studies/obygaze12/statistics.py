@@ -300,7 +300,8 @@ def figure2(manifest: Manifest) -> Report:
     if printed:
         columns.append(("printed", "printed", str))
     rows: list[dict[str, str]] = []
-    blocks, answers = [], []
+    blocks = []
+    answers = []
     for policy_name, counts in counted.items():
         rows_of_policy = _printed_rows(policy_name, counts, printed)
         rows += rows_of_policy

@@ -36,7 +36,8 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
 
 
 def _paper_part(result: PaperResults, leaks: str) -> Part:
-    corpus, source = result.corpus, result.source
+    corpus = result.corpus
+    source = result.source
     pairs = _pairs(result)
     printed_for = corpus.printed_row(source) == "X-CLIP"
     rows: list[dict[str, Any]] = []
@@ -74,7 +75,8 @@ def _range(source: Dataset, rows: Sequence[Mapping[str, Any]], metric: str) -> l
     known = sorted((float(row[metric]), str(row["title"])) for row in rows if not math.isnan(row[metric]))
     if not known:
         return []
-    (low, lowest), (high, highest) = known[0], known[-1]
+    (low, lowest) = known[0]
+    (high, highest) = known[-1]
     mean = sum(value for value, _ in known) / len(known)
     found = (
         f"{source.title}: {METRIC_TITLES[metric]} is {number(mean)} on average over {len(known)} films, "
@@ -102,7 +104,8 @@ def _pairs(result: PaperResults) -> pd.DataFrame:
 def strict_report(results: Sequence[StrictResults]) -> Report:
     """Reproduce Table 4 under the `strict` protocol: each movie once, by models of all the others."""
     corpus = results[0].corpus
-    parts, record = [_strict_part(result) for result in results], {"seed": results[0].seed}
+    parts = [_strict_part(result) for result in results]
+    record = {"seed": results[0].seed}
     return corpus.report("table4", parts, record, after=_printed_note(corpus))
 
 

@@ -119,7 +119,8 @@ def _halves(
     backbone: str, source: str, compute: networks.Compute, find: Callable[[Any, str], Found], library: str
 ) -> tuple[MappedNetwork, Embed]:
     """Load both halves of a CLIP, and find the layer to map in the image half."""
-    loaded, device = networks.load_network(backbone, source), compute.torch_device()
+    loaded = networks.load_network(backbone, source)
+    device = compute.torch_device()
     texts = networks.load_text_backbone(f"{backbone}-text", weights=source, compute=compute)
     weights = loaded.weights.name
     network, name, layer, reshape = find(loaded.module.to(device), weights)

@@ -33,8 +33,11 @@ class Account:
 
     def take(self, other: "Account") -> None:
         """Become what another account says, but for its path."""
-        self.kind, self.seen, self.used = other.kind, other.seen, other.used
-        self.left_out, self.notes = other.left_out, other.notes
+        self.kind = other.kind
+        self.seen = other.seen
+        self.used = other.used
+        self.left_out = other.left_out
+        self.notes = other.notes
         self.is_beside_model = other.is_beside_model
 
     def leave(self, where: str, reason: str) -> None:

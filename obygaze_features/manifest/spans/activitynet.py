@@ -48,7 +48,8 @@ def _length_s(video: Mapping[str, Any]) -> float:
 
 def _span(file: SpanFile, where: str, movie: str, annotation: Mapping[str, Any], length_s: float) -> RawSpan:
     """Read one annotation, cut at the end of its video."""
-    segment, label = annotation.get("segment"), annotation.get("label")
+    segment = annotation.get("segment")
+    label = annotation.get("label")
     times = [number(time) for time in segment] if isinstance(segment, list) else []
     start_s, end_s = times if len(times) == 2 else (math.nan, math.nan)
     reason = "" if isinstance(label, str | int | float | list) else "no label that can be read"

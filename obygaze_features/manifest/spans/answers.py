@@ -94,7 +94,8 @@ def answered(file: SpanFile) -> list[Answered]:
             "nothing has answers: JSON objects as of `codebook questions` were expected, one a line or a list"
         )
     asked = _usual_questions([clip for clip in clips if not clip.reason])
-    checked, first_answers = [], dict[tuple[str, str], Mapping[str, float]]()
+    checked = []
+    first_answers = dict[tuple[str, str], Mapping[str, float]]()
     for clip in clips:
         reason = clip.reason or _gap(clip, asked)
         if not reason and clip.of("level") and not clip.level:

@@ -19,7 +19,8 @@ _USUAL_SPEED = re.compile(r"\s*+(?:100(?:[.,]0*)?)?\s*+")
 
 def read_ass(file: SpanFile) -> Iterator[RawSpan]:
     """Yield the dialogue of ASS or SSA, without drawings and comments."""
-    columns, section = list(COLUMNS), EVENTS
+    columns = list(COLUMNS)
+    section = EVENTS
     for at, line in enumerate(file.lines, start=1):
         key, _, value = line.partition(":")
         key = key.strip().lower()
@@ -40,7 +41,8 @@ def read_ass(file: SpanFile) -> Iterator[RawSpan]:
 def _dialogue(where: str, value: str, columns: Sequence[str], section: str) -> RawSpan:
     """Read a line of dialogue."""
     cells = dict(zip(columns, value.lstrip().split(",", max(len(columns) - 1, 0)), strict=False))
-    start_s, end_s = _time(cells.get("start", "")), _time(cells.get("end", ""))
+    start_s = _time(cells.get("start", ""))
+    end_s = _time(cells.get("end", ""))
     written = cells.get("text", "")
     text = one_line(ass_text(written))
     reason = ""

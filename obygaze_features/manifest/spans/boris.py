@@ -26,8 +26,12 @@ AGGREGATED, TABULAR = FACTS["columns"][:2]
 MEDIA_COLUMNS = FACTS["media"]
 NOBODY = "No focal subject"
 POINT = "a point event, which has no end"
-OFFSET, OBSERVATION, TYPE, STATUS = "Time offset (s)", "Observation id", "Behavior type", "Status"
-SOURCE, LENGTHS = "Source", "Media duration (s)"
+OFFSET = "Time offset (s)"
+OBSERVATION = "Observation id"
+TYPE = "Behavior type"
+STATUS = "Status"
+SOURCE = "Source"
+LENGTHS = "Media duration (s)"
 ABOVE = {OBSERVATION: OBSERVATION, OFFSET: OFFSET, SOURCE: "Player #1"}
 """Columns, and what stands in their place above the table of version 7."""
 

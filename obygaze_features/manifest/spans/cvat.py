@@ -36,7 +36,8 @@ def read_cvat(file: SpanFile) -> Iterator[RawSpan]:
     sources = {node.text.strip() for node in root.findall("meta//source") if node.text}
     if root.findtext("meta/project") is not None or len(sources) > 1:
         raise file.error("of a whole project of CVAT: export each task, whose film it then names")
-    media, step = "".join(sources), _step(root)
+    media = "".join(sources)
+    step = _step(root)
     for node in root:
         if node.tag not in READ_ELEMENTS:
             yield RawSpan(f"element {node.tag:.60}", reason="of a kind that is not read")
@@ -83,7 +84,8 @@ def _track(file: SpanFile, track: Element, step: int, media: str) -> Iterator[Ra
     if None in frames:
         yield RawSpan(where, reason="a shape without the number of its frame")
         return
-    shown, outside = set[int](), set[int]()
+    shown = set[int]()
+    outside = set[int]()
     for frame, shape in zip(frames, track, strict=True):
         if frame is not None:
             (shown if _is_shown(shape) else outside).add(frame)
@@ -111,7 +113,8 @@ def _is_shown(shape: Element) -> bool:
 def _attributes(node: Element) -> Iterator[tuple[str, str]]:
     """Yield the attributes of a shape with their values; of a checkbox that is ticked, its name."""
     for attribute in node.findall("attribute"):
-        name, value = one_line(attribute.get("name", "")), one_line(attribute.text or "")
+        name = one_line(attribute.get("name", ""))
+        value = one_line(attribute.text or "")
         if value == "true":
             yield CHECKBOX, name
         elif value not in NOT_CHOSEN:

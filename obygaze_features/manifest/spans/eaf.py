@@ -110,7 +110,8 @@ def _tier(
             span_id = node.get("ANNOTATION_ID", "")
             values = ["".join(value.itertext()) for value in node.findall("ANNOTATION_VALUE")]
             text = "; ".join(line for value in values if (line := one_line(value)))
-            start_s, end_s = annotation.start_ms / 1000, annotation.end_ms / 1000
+            start_s = annotation.start_ms / 1000
+            end_s = annotation.end_ms / 1000
             yield RawSpan(
                 f"annotation {span_id:.60} of tier {name!r:.60} (from {start_s:g} s)",
                 start_s,
@@ -290,7 +291,8 @@ class _Times:
 
     def _ends(self, line: Sequence[Element]) -> tuple[str, str]:
         """Name the slots of an annotation: those of the one that has times, or between two of a chain."""
-        first, last = line[-1].get("TIME_SLOT_REF1", ""), line[-1].get("TIME_SLOT_REF2", "")
+        first = line[-1].get("TIME_SLOT_REF1", "")
+        last = line[-1].get("TIME_SLOT_REF2", "")
         for node in line:
             if node.get("PREVIOUS_ANNOTATION"):
                 first = f"after {node.get('PREVIOUS_ANNOTATION')}"
@@ -303,8 +305,10 @@ class _Times:
 
     def _spread(self, chains: Sequence[Mapping[str, str]]) -> None:
         """Give times to the slots that two annotations of a tier share: ELAN's subdivisions are even."""
-        n_steps, most_steps = 0, MOST_STEPS * (len(self._slots) + len(self._nodes))
-        n_before, n_known = -1, self._n_known()
+        n_steps = 0
+        most_steps = MOST_STEPS * (len(self._slots) + len(self._nodes))
+        n_before = -1
+        n_known = self._n_known()
         while n_before < n_known < len(self._slots):
             # Where no tier is named as the one above, another round finds its times.
             for chain in chains:
@@ -312,7 +316,8 @@ class _Times:
                     n_steps += self._spread_from(first, chain)
                     if n_steps > most_steps:
                         raise self._file.error("time slots without times are entangled: save it in ELAN")
-            n_before, n_known = n_known, self._n_known()
+            n_before = n_known
+            n_known = self._n_known()
 
     def _n_known(self) -> int:
         return sum(isinstance(time, int) for time in self._slots.values())
@@ -330,7 +335,8 @@ class _Times:
         while self._slots.get(last) == "" and last in chain and last not in inner:
             inner[last] = None
             last = chain[last]
-        start_ms, end_ms = self._slots[first], self._slots.get(last)
+        start_ms = self._slots[first]
+        end_ms = self._slots.get(last)
         if isinstance(start_ms, int) and isinstance(end_ms, int):
             step_ms = (end_ms - start_ms) / (len(inner) + 1)
             for n, slot in enumerate(inner, start=1):
@@ -353,7 +359,8 @@ def _time_slots(file: SpanFile, root: Element) -> dict[str, int | str]:
     """Read the time slots: a text where one has no time in milliseconds, empty where it has none."""
     slots: dict[str, int | str] = {}
     for node in root.findall("TIME_ORDER/TIME_SLOT"):
-        name, value = node.get("TIME_SLOT_ID", ""), node.get("TIME_VALUE", "").strip()
+        name = node.get("TIME_SLOT_ID", "")
+        value = node.get("TIME_VALUE", "").strip()
         if name in slots:
             raise file.error(f"time slot {name!r} is there twice: which is right cannot be known")
         whole = re.fullmatch(r"([0-9]{1,15})(?:\.0+)?", value)  # tools that count in fractions write 5.0

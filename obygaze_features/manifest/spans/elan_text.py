@@ -26,7 +26,8 @@ from obygaze_features.workbook import Records
 HEADING = re.compile(r"(.+) - (hh:mm:ss\.ms|ss\.msec|msec|hh:mm:ss:ff.*)", re.IGNORECASE)
 """The heading of a column of times: what they are, and in which form."""
 
-BEGIN, END = "Begin Time", "End Time"
+BEGIN = "Begin Time"
+END = "End Time"
 FORMS = ("hh:mm:ss.ms", "ss.msec", "msec")
 """Of times, the best first."""
 
@@ -96,7 +97,8 @@ def _rows(file: SpanFile) -> Rows:
 
 def _with_header(file: SpanFile, rows: Rows) -> Iterator[RawSpan]:
     """Yield the annotations of a table whose columns have names in English."""
-    line, header = rows.records[0][0], [cell.strip() for cell in rows.records[0][1]]
+    line = rows.records[0][0]
+    header = [cell.strip() for cell in rows.records[0][1]]
     headings = {(match[1], match[2]): cell for cell in header if (match := HEADING.fullmatch(cell))}
     form = _form(file, headings, line)
     even = [(line, header)]
@@ -105,7 +107,8 @@ def _with_header(file: SpanFile, rows: Rows) -> Iterator[RawSpan]:
             even.append((at, cells))
         else:
             yield RawSpan(f"line {at}", reason=f"{len(cells)} cells where others have {len(header)}")
-    begin, end = headings[BEGIN, form], headings[END, form]
+    begin = headings[BEGIN, form]
+    end = headings[END, form]
     # Else there is a column for each tier.
     has_tier_column = {"tier", "annotation"} <= set(map(plain, header))
     table = tool_table(file, (begin, end), (even, "\t"), "" if has_tier_column else ".*")
@@ -208,7 +211,8 @@ def _fits(times: Sequence[Sequence[float]], layout: Layout, n_groups: int) -> bo
     n_forms = layout.end - layout.begin
     fits = []
     for at in range(n_forms):
-        begins, ends = times[layout.begin + at], times[layout.end + at]
+        begins = times[layout.begin + at]
+        ends = times[layout.end + at]
         lengths = times[layout.begin + (n_groups - 1) * n_forms + at]
         for begin, end, length in zip(begins, ends, lengths, strict=True):
             has_length = n_groups == 2 or abs(end - begin - length) <= SLACK_S * max(1.0, length)

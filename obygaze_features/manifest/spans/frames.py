@@ -36,7 +36,8 @@ def runs_of(
             if not math.isnan(first):
                 runs.append((first, last + step if math.isinf(stop) else stop))
             first = frame
-        last, stop = frame, next_stop
+        last = frame
+        stop = next_stop
     if not math.isnan(first):
         runs.append((first, last + step if math.isinf(stop) else stop))
     return runs

@@ -77,7 +77,8 @@ class Headings:
     @property
     def has_one_column_of_times(self) -> bool:
         """Whether one heading stands for both times."""
-        start, end = self.columns.get(TIMES[0], ()), self.columns.get(TIMES[1], ())
+        start = self.columns.get(TIMES[0], ())
+        end = self.columns.get(TIMES[1], ())
         return bool(start) and list(map(plain, start)) == list(map(plain, end))
 
     def named(self) -> list[str]:
@@ -135,7 +136,8 @@ def is_headed_by(annotator: str, heading: str) -> bool:
     >>> is_headed_by("AB", "Level AB"), is_headed_by("AB", "AB_concepts"), is_headed_by("AB", "ABC")
     (True, True, False)
     """
-    name, words = _words(annotator), _words(heading)
+    name = _words(annotator)
+    words = _words(heading)
     return bool(name) and (words[: len(name)] == name or words[-len(name) :] == name)
 
 
@@ -149,7 +151,8 @@ def without_name(annotator: str, heading: str) -> str:
     """
     letters = re.escape(annotator.strip())
     sign = r"\d" if annotator.strip().isdecimal() else r"[^\W\d_]"
-    before, behind = f"(?<!{sign})", f"(?!{sign})"
+    before = f"(?<!{sign})"
+    behind = f"(?!{sign})"
     for pattern in (rf"\A\W*{letters}{behind}", rf"{before}{letters}\W*\Z"):
         rest = re.sub(pattern, "", heading.strip(), flags=re.IGNORECASE)
         if rest != heading.strip():

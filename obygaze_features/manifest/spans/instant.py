@@ -153,7 +153,8 @@ def is_clock(text: str) -> bool:
 
 def _of_label(text: str, code: re.Match[str], rate: Fraction) -> float:
     """Read a time code of frames."""
-    labels, dropped = whole_rate(rate), 0
+    labels = whole_rate(rate)
+    dropped = 0
     if len(code[6]) > 2 and labels <= 100:
         raise ManifestError(
             f"{text!r}: three digits are no frames; are they milliseconds? Write '.' before them"

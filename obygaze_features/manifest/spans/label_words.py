@@ -231,7 +231,8 @@ class LabelWords:
             return Labels(whole, ())
         if key in self._concepts:
             return Labels("", (self._concepts[key],))
-        levels, concepts = [], []
+        levels = []
+        concepts = []
         for part in self.parts_of(text):
             key = word(part)
             if key in self._levels:

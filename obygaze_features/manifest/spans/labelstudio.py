@@ -109,7 +109,8 @@ def _frames_per_second(file: SpanFile, regions: Sequence[Mapping[str, Any]], whe
     rate = file.reading.rate
     for region in regions:
         value = object_of(region.get("value"))
-        n_frames, length_s = number(value.get("framesCount")), number(value.get("duration"))
+        n_frames = number(value.get("framesCount"))
+        length_s = number(value.get("duration"))
         if n_frames > 0 and length_s > 0:
             if rate and abs(n_frames - rate * length_s) > 1.5:
                 raise file.error(f"{where}: has {n_frames / length_s:g} frames a second, not --rate {rate}")
@@ -121,7 +122,8 @@ def _region(
     file: SpanFile, region: Mapping[str, Any], where: str, cells: Mapping[str, str], per_second: float | None
 ) -> Iterator[RawSpan]:
     """Yield a span for each stretch and label of a region."""
-    value, kind = object_of(region.get("value")), str(region.get("type", ""))
+    value = object_of(region.get("value"))
+    kind = str(region.get("type", ""))
     tier = text_of(region.get("from_name"))
     stretches = [_stretch(part) for part in objects_of(value.get("ranges"))] or _shown(value)
     spans = [_seconds(file, stretch, per_second, where) for stretch in stretches]
@@ -167,7 +169,8 @@ def _seconds(file: SpanFile, stretch: Stretch, per_second: float | None, where: 
 def _shown(value: Mapping[str, Any]) -> list[Stretch]:
     """Find the stretches in which a rectangle is shown: from a key frame to the one that ends it."""
     n_frames = number(value.get("framesCount"))
-    shown, outside = [], []
+    shown = []
+    outside = []
     for key in objects_of(value.get("sequence")):
         frame = min(number(key.get("frame")), n_frames)
         if not frame > 0:

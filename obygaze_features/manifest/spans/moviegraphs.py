@@ -38,7 +38,8 @@ def read_moviegraphs(file: SpanFile) -> Iterator[RawSpan]:
 
 def _graph(where: str, graph: Mapping[str, Any]) -> Iterator[RawSpan]:
     """Yield a span for each text of a clip."""
-    start_s, end_s = number(graph.get("start_s")), number(graph.get("end_s"))
+    start_s = number(graph.get("start_s"))
+    end_s = number(graph.get("end_s"))
     movie = graph.get("movie")
     cells = {"movie": _text(str(movie) if type(movie) is int else movie)}
     texts = [(name, _text(graph[name])) for name in TEXTS if graph.get(name) not in (None, "")]

@@ -140,7 +140,8 @@ def content_bytes(task: Task) -> bytes:
     if task.content is not None:
         file.content = task.content
     content = task.read(file, *task.arguments)
-    account, table = content.file.account, content.table
+    account = content.file.account
+    table = content.table
     file.close()
     records: list[RawSpan] = list(content.records)
     name = type(records[0]).__name__ if records else RawSpan.__name__

@@ -31,11 +31,14 @@ from obygaze_features.manifest.spans.tier_names import (
 from obygaze_features.manifest.text_tables import counted
 from obygaze_features.text import first_few
 
-LEVELS, CONCEPTS, LABELS = "levels", "concepts", "labels"
+LEVELS = "levels"
+CONCEPTS = "concepts"
+LABELS = "labels"
 DECLARABLE: Final = (LEVELS, CONCEPTS, LABELS)
 """Roles that a person may declare; words of a tier of labels are levels or concepts by the codebook."""
 
-TEXT, LEFT = "text", "left"
+TEXT = "text"
+LEFT = "left"
 """Roles of a tier of texts, and of one that the person does not name beside others."""
 
 SHOWN_TIERS = 3

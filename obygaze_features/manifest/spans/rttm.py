@@ -44,12 +44,14 @@ def read_rttm(file: SpanFile) -> Iterator[RawSpan]:
                 unread.append("channel")
             behind = zip(FIELD_NAMES, fields[5:], strict=False)
             unread += [name for name, field in behind if field and name != "speaker"]
-            start_s, length_s = number(fields[3]), number(fields[4])
+            start_s = number(fields[3])
+            length_s = number(fields[4])
             end_s = round(start_s + length_s, 9)
             name = one_line(fields[7])
             tier, text = people_line(unquote(name.replace("_", " ")))
             if not tier:
-                tier, text = SPEAKER, name
+                tier = SPEAKER
+                text = name
             yield RawSpan(where, start_s, end_s, text, tier, {"movie": fields[1]})
     file.account.unread("field", unread)
 
@@ -59,7 +61,8 @@ def write_rttm(spans: Sequence[tuple[str, Subtitle]], movie: str) -> str:
     """Write turns: each with its label, whose blanks become `_`, as RTTM's cells hold none."""
     lines = []
     for label, span in sorted(spans, key=lambda turn: turn[1].start_s):
-        start_ms, end_ms = round(1000 * span.start_s), round(1000 * span.end_s)
+        start_ms = round(1000 * span.start_s)
+        end_ms = round(1000 * span.end_s)
         times = f"{start_ms / 1000:.3f} {(end_ms - start_ms) / 1000:.3f}"
         lines.append(f"{SPEAKER} {_cell(movie)} 1 {times} <NA> <NA> {_speaker(label)} <NA> <NA>\n")
     return "".join(lines)

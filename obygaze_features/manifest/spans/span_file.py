@@ -34,7 +34,8 @@ from obygaze_features.workbook import (
 )
 
 FACTS: Final = packaged(__package__, "kinds.toml")
-KINDS, NOT_READ = FACTS["kinds"], FACTS["not_read"]
+KINDS = FACTS["kinds"]
+NOT_READ = FACTS["not_read"]
 """What is known of kinds of files, and of those that are near to one and not read."""
 
 HEAD_BYTES = 1 << 16

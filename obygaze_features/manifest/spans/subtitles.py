@@ -151,7 +151,9 @@ def _doubts(
 def _blocks(lines: Sequence[str], *, is_vtt: bool) -> list[Block]:
     """Find the block of each line of times."""
     times = [at for at, line in enumerate(lines) if "-->" in line or _BROKEN.match(line)]
-    begins, numbers, last = list[int](), list[int](), 0
+    begins = list[int]()
+    numbers = list[int]()
+    last = 0
     for at in times:
         place = at - 1
         while not is_vtt and at - place < 3 and place > 0 and not lines[place].strip():
@@ -215,7 +217,8 @@ def _times(line: str, rate: Fraction | None) -> Times:
         return Times(math.nan, math.nan, "", "")
     groups = match.groups(default="")
     try:
-        start_s, end_s = _seconds(groups[:6], rate), _seconds(groups[6:12], rate)
+        start_s = _seconds(groups[:6], rate)
+        end_s = _seconds(groups[6:12], rate)
     except ManifestError as error:
         return Times(math.nan, math.nan, "", str(error))
     behind = groups[12]

@@ -46,7 +46,8 @@ def read_textgrid(file: SpanFile) -> Iterator[RawSpan]:
     """Yield the intervals with a text of a TextGrid, in its long or short form; points have no end."""
     is_binary = file.content.startswith(b"ooBinaryFile")
     tokens = _Tokens(file, iter(()) if is_binary else _tokens(file))
-    form, kind = tokens.any().text, tokens.any().text
+    form = tokens.any().text
+    kind = tokens.any().text
     if form not in {'"ooTextFile"', '"ooTextFile short"'} or kind != '"TextGrid"':
         found = kind or ("a binary file" if is_binary else "something else")
         raise file.error(f"a TextGrid of Praat, saved as a text file, was expected; found {found:.60}")
@@ -90,7 +91,8 @@ def _tier(file: SpanFile, tokens: "_Tokens") -> Iterator[RawSpan]:
 def _tokens(file: SpanFile) -> Iterator[Token]:
     """Yield the texts, numbers and flags that stand free."""
     text = "\n".join(file.lines)
-    line, last = 1, 0
+    line = 1
+    last = 0
     for match in _TOKEN.finditer(text):
         line += text.count("\n", last, match.start())
         last = match.start()
@@ -102,7 +104,8 @@ class _Tokens:
     """The tokens of a TextGrid one after the other, each of the kind that is expected, or an error."""
 
     def __init__(self, file: SpanFile, tokens: Iterator[Token]) -> None:
-        self._file, self._tokens = file, tokens
+        self._file = file
+        self._tokens = tokens
 
     def any(self) -> Token:
         """Return the next token; an empty one behind the last."""

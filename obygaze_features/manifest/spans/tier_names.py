@@ -7,10 +7,13 @@ from typing import Final, NamedTuple
 
 from obygaze_features.manifest.spans.names import plain
 
-LEVEL_TIER, CONCEPT_TIER = "human: level", "human: concepts"
+LEVEL_TIER = "human: level"
+CONCEPT_TIER = "human: concepts"
 """Tiers that people write on, beside what a model's export wrote; no export of a model has these names."""
 
-BLIND, IN_SIGHT, AGREED = "blind", "in sight", "agreed"
+BLIND = "blind"
+IN_SIGHT = "in sight"
+AGREED = "agreed"
 HOW: Final = "how"
 """Column: how people decided, where their tier says it."""
 
@@ -30,7 +33,8 @@ NAMED: Final[Mapping[str, str]] = {
 }
 """Names of tiers that say their role."""
 
-DECIDED_LEVEL, DECIDED_CONCEPTS = "human: decision level", "human: decision concepts"
+DECIDED_LEVEL = "human: decision level"
+DECIDED_CONCEPTS = "human: decision concepts"
 DECIDED: Final[Mapping[str, str]] = {DECIDED_LEVEL: "levels", DECIDED_CONCEPTS: "concepts"}
 """Tiers on which annotators' conflicts are decided; they are read where they are named alone."""
 
