@@ -169,9 +169,9 @@ def h264(data: Data, length_size: int) -> PictureHeader:
         if kind in (NAL_SLICE, NAL_IDR):
             break
         if kind == NAL_SEI:
-            found = sei_says(bytes(unit[1:]))
-            start = start or found[0]
-            turned = turned or found[1]
+            message = sei_says(bytes(unit[1:]))
+            start = start or message[0]
+            turned = turned or message[1]
         elif kind in NAL_PARAMETER_SETS:
             sets += bytes(unit).rstrip(b"\x00")
     return PictureHeader(start=True, sets=sets, turned=turned) if start else NO_HEADER
@@ -226,7 +226,9 @@ def field_reader(extradata: bytes, length_size: int) -> Callable[[Packet], tuple
 def field_bits(unit: Data) -> int:
     """Return the bits of a frame's number by a sequence parameter set (7.3.2.1.1); 0 if none is a field."""
     sps = Bits(unit[:MOST_SPS])
-    profile, *_ = sps.take(8), sps.take(16), sps.coded()
+    profile = sps.take(8)
+    sps.take(16)
+    sps.coded()
     if profile in WITH_CHROMA:
         chroma = sps.coded()
         if chroma == CHROMA_444 and sps.take():
@@ -257,9 +259,13 @@ def field_bits(unit: Data) -> int:
 def second_fields(fields: Sequence[tuple[int, ...]]) -> list[int]:
     """Return which packets hold the second field of a picture whose first the packet before holds."""
     second: list[int] = []
-    for at, (before, field) in enumerate(pairwise(fields), start=1):
-        if before[:1] == field[:1] and before != field and at - 1 not in second[-1:]:
-            second.append(at)
+    has_partner = False  # the packet before, with the one before it
+    for packet, (before, field) in enumerate(pairwise(fields), start=1):
+        is_of_one_picture = before[:1] == field[:1]
+        is_second = is_of_one_picture and before != field and not has_partner
+        if is_second:
+            second.append(packet)
+        has_partner = is_second
     return second
 
 
@@ -284,8 +290,8 @@ def sei_says(sei: bytes) -> tuple[bool, bool]:
 
 def _sei_number(sei: bytes) -> tuple[int, bytes]:
     """Read one SEI payload type or size: 255 for every 0xFF, then the last byte; and what follows."""
-    rest = sei.lstrip(b"\xff")
-    return 255 * (len(sei) - len(rest)) + int.from_bytes(rest[:1], "big"), rest[1:]
+    after = sei.lstrip(b"\xff")
+    return 255 * (len(sei) - len(after)) + int.from_bytes(after[:1], "big"), after[1:]
 
 
 def hevc(data: Data, length_size: int) -> PictureHeader:

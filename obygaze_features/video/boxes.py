@@ -5,7 +5,7 @@ import struct
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -81,24 +81,51 @@ def second_file(path: Path, formats: Collection[str], ends: Sequence[int]) -> in
         Where the packets that were read end, as far as it is known.
     """
     with open_regular(path) as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
-        # Of IVF the second file is read as one last picture.
-        start = next(iter(sorted(ends)[-2 if "ivf" in formats else -1 :]), len(data))
-        if "mov" in formats:  # its boxes tell without a search up to where something else begins
-            seen = set[bytes]()
-            for head, _, kind in boxes(data, 0, len(data)):
-                if kind in ONCE and kind in seen:
-                    return head - 8
-                if not kind.isalnum():
-                    start = head - 8
-                    break
-                seen.add(kind)
-            else:
+        if "mov" in formats:
+            box = _odd_box(data)
+            if box is None:
                 return 0
-        if MISREAD & {*formats} and (own := data.find(data[:OWN_HEAD], 1)) > 0:
-            return own
-        others = (head for name, head in STREAM_HEADS.items() if name not in formats)
-        found = re.compile(b"|".join((SECOND_FILE.pattern, *others)), re.DOTALL).search(data, start)
-        return found.start() if found else 0
+            if box.is_second_file:
+                return box.start
+            start = box.start
+        else:
+            start = _end_of_first(sorted(ends), formats, len(data))
+        if MISREAD & {*formats}:
+            again = data.find(data[:OWN_HEAD], 1)
+            if again > 0:
+                return again
+        heads_of_others = [head for name, head in STREAM_HEADS.items() if name not in formats]
+        any_head = re.compile(b"|".join([SECOND_FILE.pattern, *heads_of_others]), re.DOTALL)
+        match = any_head.search(data, start)
+        return match.start() if match else 0
+
+
+def _end_of_first(ends: Sequence[int], formats: Collection[str], size: int) -> int:
+    """Return from where a second file is looked for; of IVF it is read as one last picture."""
+    if not ends:
+        return size
+    if "ivf" in formats and len(ends) > 1:
+        return ends[-2]
+    return ends[-1]
+
+
+class _OddBox(NamedTuple):
+    """Where the boxes of a file are not those of one file any more."""
+
+    start: int
+    is_second_file: bool
+
+
+def _odd_box(data: mmap) -> _OddBox | None:
+    """Find a box that a file has once, for the second time, or what is no box; None if there is neither."""
+    kinds = set[bytes]()
+    for head, _, kind in boxes(data, 0, len(data)):
+        if kind in ONCE and kind in kinds:
+            return _OddBox(head - 8, is_second_file=True)
+        if not kind.isalnum():
+            return _OddBox(head - 8, is_second_file=False)
+        kinds.add(kind)
+    return None
 
 
 def heads(path: Path, between: Iterable[tuple[int, int]]) -> list[tuple[int, bytes]]:
@@ -108,8 +135,8 @@ def heads(path: Path, between: Iterable[tuple[int, int]]) -> list[tuple[int, byt
     first file: to other pictures, and without an error at times. 0 where no file begins.
     """
     with open_regular(path) as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
-        found = [(SECOND_FILE.search(data, start, end), end) for start, end in between]
-        return [(head.start(), data[head.start() : end]) if head else (0, b"") for head, end in found]
+        matches = [(SECOND_FILE.search(data, start, end), end) for start, end in between]
+        return [(head.start(), data[head.start() : end]) if head else (0, b"") for head, end in matches]
 
 
 def stated_bytes(path: Path) -> float:
@@ -183,8 +210,8 @@ def odd_edits(path: Path, track: int) -> bool:
     with open_regular(path) as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
         for trak in _inside(data, [(0, len(data))], b"moov", b"trak"):
             head = next(_inside(data, [trak], b"tkhd"), (0, 0))[0]
-            own = head + (20 if data[head : head + 1] == b"\x01" else 12)
-            if int.from_bytes(data[own : own + 4], "big") == track:
+            version_end = head + (20 if data[head : head + 1] == b"\x01" else 12)
+            if int.from_bytes(data[version_end : version_end + 4], "big") == track:
                 return any(_is_odd(data[start:end]) for start, end in _inside(data, [trak], b"edts", b"elst"))
     return False
 
@@ -192,12 +219,16 @@ def odd_edits(path: Path, track: int) -> bool:
 def _inside(data: mmap, outer: Iterable[tuple[int, int]], *kinds: bytes) -> Iterator[tuple[int, int]]:
     """Yield the boxes of a type inside others, which is the last of the types on the way to them."""
     for start, end in outer:
-        found = ((head, after) for head, after, kind in boxes(data, start, end) if kind == kinds[0])
-        yield from _inside(data, found, *kinds[1:]) if kinds[1:] else found
+        places = ((head, after) for head, after, kind in boxes(data, start, end) if kind == kinds[0])
+        yield from _inside(data, places, *kinds[1:]) if kinds[1:] else places
 
 
 def _is_odd(edits: bytes) -> bool:
+    """Return whether an edit list has another rate than 1 or a hole (media time -1)."""
     size = 8 if edits[:1] == b"\x01" else 4
     kind = np.dtype([("length", f">i{size}"), ("media", f">i{size}"), ("rate", ">i4")])
-    rows = np.frombuffer(edits[8:], kind, len(edits[8:]) // kind.itemsize)
-    return bool((rows["rate"] != 1 << 16).any() or (rows["media"][1:] == -1).any())
+    content = edits[8:]  # behind version, flags, and the number of edits
+    rows = np.frombuffer(content, kind, len(content) // kind.itemsize)
+    has_other_rate = (rows["rate"] != 1 << 16).any()  # 16 bits are behind the point
+    has_hole = (rows["media"][1:] == -1).any()
+    return bool(has_other_rate or has_hole)

@@ -60,12 +60,18 @@ Grey = NDArray[np.uint8]
 
 
 def scaled(
-    scaler: VideoReformatter, frame: VideoFrame, size: tuple[int, int], pixels: str, how: str = "AREA"
+    scaler: VideoReformatter,
+    frame: VideoFrame,
+    size: tuple[int, int],
+    pixels: str,
+    interpolation: str = "AREA",
 ) -> Grey:
     """Scale a frame to a width and height, in a format of pixels."""
     width, height = size
-    made = scaler.reformat(frame, width=width, height=height, format=pixels, interpolation=how, threads=1)
-    return np.ascontiguousarray(made.to_ndarray(), np.uint8)
+    picture = scaler.reformat(
+        frame, width=width, height=height, format=pixels, interpolation=interpolation, threads=1
+    )
+    return np.ascontiguousarray(picture.to_ndarray(), np.uint8)
 
 
 class Detector(Protocol):
@@ -121,32 +127,31 @@ class OwnDetector:
         summed = fine[::2, ::2] + fine[::2, 1::2] + fine[1::2, ::2] + fine[1::2, 1::2]
         self._take(standardised(np.asarray(summed / 4, np.float32)))
 
-    def _take(self, own: NDArray[np.float32]) -> None:
+    def _take(self, picture: NDArray[np.float32]) -> None:
         pictures = self._last
         if len(self._first) <= FLASH:
-            self._first.append(own)
-        self._changes.append(change(pictures[-1], own) if pictures else 0.0)
-        pictures.append(own)
+            self._first.append(picture)
+        self._changes.append(change(pictures[-1], picture) if pictures else 0.0)
+        pictures.append(picture)
         # Difference across a possible flash, computed only around candidate cuts.
         is_asked = max(self._changes[-1], self._changes[-FLASH - 1 :][0]) >= LEAST_CHANGE
-        self._over.append(change(pictures[0], own) if is_asked else 0.0)
+        self._over.append(change(pictures[0], picture) if is_asked else 0.0)
 
     def differences(self) -> Differences:
         """Return what was measured on the frames so far."""
-        pictures = [
-            np.array(own, np.float32).reshape(-1, SMALL[1] // 2, SMALL[0] // 2)
-            for own in (self._first, list(self._last))
-        ]
-        return Differences(np.array(self._changes), np.array(self._over), *pictures)
+        shape = (-1, SMALL[1] // 2, SMALL[0] // 2)
+        head = np.array(self._first, np.float32).reshape(shape)
+        tail = np.array(self._last, np.float32).reshape(shape)
+        return Differences(np.array(self._changes), np.array(self._over), head, tail)
 
     def join(self, later: Differences) -> None:
         """Add the frames of another detector, as if they had been added to this one."""
-        for own in later.head:
-            self._take(own)
-        n = len(later.head)
-        self._changes += later.changes[n:].tolist()
-        self._over += later.over[n:].tolist()
-        if len(later.changes) > n:
+        for picture in later.head:  # compared with pictures before it, which the other detector did not see
+            self._take(picture)
+        n_compared = len(later.head)
+        self._changes += later.changes[n_compared:].tolist()
+        self._over += later.over[n_compared:].tolist()
+        if len(later.changes) > n_compared:
             self._last.extend(later.tail)
 
     def cuts(self) -> list[int]:
@@ -185,8 +190,8 @@ def standardised(picture: NDArray[np.float32]) -> NDArray[np.float32]:
     result = np.zeros_like(picture)
     if len(rows):
         inside = np.s_[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
-        own = picture[inside]
-        result[inside] = (own - own.mean()) / max(float(own.std()), LEAST_CONTRAST)
+        seen = picture[inside]
+        result[inside] = (seen - seen.mean()) / max(float(seen.std()), LEAST_CONTRAST)
     return result
 
 

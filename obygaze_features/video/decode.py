@@ -94,9 +94,9 @@ class Decoder:
     @contextmanager
     def _opened(self) -> Iterator[Source]:
         """Give the file that was kept open when its packets were read, once; else open it."""
-        kept, still_open = self._kept.pop() if self._kept else (None, ExitStack())
+        open_source, still_open = self._kept.pop() if self._kept else (None, ExitStack())
         with still_open:
-            source = kept or still_open.enter_context(opened(self.path))
+            source = open_source or still_open.enter_context(opened(self.path))
             source.set_decoder(strict=self.strict)
             yield source
 
@@ -114,14 +114,14 @@ class Decoder:
         """
         last = -1
         for seeks in (self.table.seekable, False):
-            left = [number for number in targets if number > last]
+            ahead = [number for number in targets if number > last]
             with suppress(SeekFailed), self._opened() as source:
-                for last, frame in self._sparse(source, left, seeks=seeks and not source.kept):
+                for last, frame in self._sparse(source, ahead, seeks=seeks and not source.kept):
                     yield last, frame
                 return
 
     def _sparse(self, source: Source, targets: Collection[int], *, seeks: bool) -> Iterator[Frame]:
-        wanted = {int(self.table.shown[target]): target for target in targets}
+        target_of = {int(self.table.shown[target]): target for target in targets}
         packets = source.packets()
         position = 0
         for first, last in runs(needed_packets(self.table, targets)):
@@ -129,7 +129,7 @@ class Decoder:
                 if seeks and first - position > SEEK_AHEAD:
                     packets, position = self._sought(source, first, position)
                 stored = zip(range(position, last + 1), chain(packets, repeat(None)), strict=False)
-                yield from self._run(source, self._needed(stored, first, wanted), wanted)
+                yield from self._run(source, self._needed(stored, first, target_of), target_of)
                 position = last + 1
             except FFmpegError as error:
                 raise NotSafe("the decoder met an error", (first, last)) from error
@@ -153,7 +153,9 @@ class Decoder:
                 return chain([packet], packets), number
         raise SeekFailed("a seek leads to packets that are not known")
 
-    def _needed(self, stored: Iterable[Numbered], first: int, wanted: Collection[int]) -> Iterator[Numbered]:
+    def _needed(
+        self, stored: Iterable[Numbered], first: int, packet_numbers: Collection[int]
+    ) -> Iterator[Numbered]:
         """Yield packets from `first` on, as in the table, without those that no wanted frame needs.
 
         Their time stamp is their number, which their frames keep.
@@ -161,41 +163,45 @@ class Decoder:
         for number, packet in stored:
             if packet is None or (number >= first and not self.table.is_at(number, packet)):
                 raise NotSafe("the file gives other packets than at first reading")
-            if number >= first and (number in wanted or not self.table.spare.item(number)):
+            if number >= first and (number in packet_numbers or not self.table.spare.item(number)):
                 packet.pts = number
                 packet.dts = None
                 yield number, packet
 
-    def _run(self, source: Source, packets: Iterable[Numbered], wanted: dict[int, int]) -> Iterator[Frame]:
+    def _run(self, source: Source, packets: Iterable[Numbered], target_of: dict[int, int]) -> Iterator[Frame]:
         """Decode packets without a gap; each frame must have an expected label and be in display order."""
-        rank = self.table.rank
         context = source.context
         skips = self.table.stream.codec in SKIPS_UNREFERENCED
-        due = set[int]()
-        shown = -1
+        due = set[int]()  # wanted frames whose packets the decoder has got
+        last_shown = -1
         for number, packet in chain(packets, ((-1, None),)):  # the decoder is drained at the end
             if skips:
-                context.skip_frame = "DEFAULT" if packet is None or number in wanted else "NONREF"
-            if number in wanted:
+                context.skip_frame = "DEFAULT" if packet is None or number in target_of else "NONREF"
+            if number in target_of:
                 due.add(number)
             for frame in context.decode(packet):
                 self.decoded += 1
                 label = frame.pts
-                if label is None or not 0 <= label < len(rank):
-                    raise NotSafe("a frame came out without its label")
-                if shown >= 0 and rank[label] <= rank[shown]:
-                    # The file gives pictures that are shown in another order than decoded times of decoding.
-                    self.labelled = self.labelled and not rises(rank)
-                    raise NotSafe("frames came out in another order than that of display")
-                shown = label
-                if label in wanted:
+                self._check_label(label, last_shown)
+                last_shown = label
+                if label in target_of:
                     if frame.is_corrupt:
                         raise NotSafe("the decoder flags a frame as damaged")
                     due.discard(label)
-                    yield wanted[label], frame
+                    yield target_of[label], frame
         context.flush_buffers()
         if due:
             raise NotSafe("a frame did not come out of the decoder")
+
+    def _check_label(self, label: int | None, last_shown: int) -> None:
+        """Refuse a frame whose label is that of no packet, or not behind the one that came out before it."""
+        rank = self.table.rank
+        if label is None or not 0 <= label < len(rank):
+            raise NotSafe("a frame came out without its label")
+        if last_shown >= 0 and rank[label] <= rank[last_shown]:
+            # The file gives pictures that are shown in another order than decoded times of decoding.
+            self.labelled = self.labelled and not rises(rank)
+            raise NotSafe("frames came out in another order than that of display")
 
     # --- all frames in order
     # -------------------------------------------------------------------------
@@ -229,7 +235,9 @@ class Decoder:
             # In a damaged file, time stamps may be out of order or duplicated.
             index, first = np.unique(numbers, return_index=True)
             # As in the table: stamps increase in display order.
-            usable = [own for own in stamps if MISSING not in own and len(np.unique(own)) == len(index)]
+            usable = [
+                column for column in stamps if MISSING not in column and len(np.unique(column)) == len(index)
+            ]
             if self.labelled or len(index) == len(self.table.frame_times):
                 time_s = self.table.frame_times.time_s[index]
             else:
@@ -251,10 +259,10 @@ class Decoder:
 
     def frames(self, context: Any, packets: Iterable[Packet]) -> Iterator[Any]:
         """Yield every frame that a decoder makes of packets, in order."""
-        rest = chain(packets, (None,))
+        waiting = chain(packets, (None,))
         while True:
             try:
-                frames = context.decode(next(rest))
+                frames = context.decode(next(waiting))
             except StopIteration:
                 return
             except FFmpegError:  # of the decoder, or of the demuxer, which ends the stream

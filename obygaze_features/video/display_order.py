@@ -90,10 +90,10 @@ def reorders(path: Path, random_access: NDArray[np.bool_], first: int = 0) -> bo
 
 def _decoded(context: Any, packets: Iterable[Any]) -> Iterator[int]:
     """Yield the numbers of packets in the order in which their pictures come out of a decoder."""
-    rest = chain(labelled(packets), (None,))  # the decoder is drained at the end
+    waiting = chain(labelled(packets), (None,))  # the decoder is drained at the end
     while True:
         try:
-            frames = context.decode(next(rest))
+            frames = context.decode(next(waiting))
         except StopIteration:
             return
         except FFmpegError:  # of the decoder, or of the demuxer, which ends the stream

@@ -47,32 +47,35 @@ def files_of(path: Path) -> list[Path]:
         A folder holds several titles, or none; or a part of a title is missing.
     """
     if path.is_dir():
-        titles = sorted(each for each in path.iterdir() if FIRST_PART.fullmatch(each.name))
+        titles = sorted(file for file in path.iterdir() if FIRST_PART.fullmatch(file.name))
         if len(titles) == 1:
             return files_of(titles[0])
-        disc = f"a DVD of {len(titles)} titles: name one by its first file (VTS_01_1.VOB)"
-        raise VideoError(f"this is {disc if titles else 'a directory, not a video file'}", path)
-    if not (first := FIRST_PART.fullmatch(path.name)) or not path.is_file():
+        kind = "a directory, not a video file"
+        if titles:
+            kind = f"a DVD of {len(titles)} titles: name one by its first file (VTS_01_1.VOB)"
+        raise VideoError(f"this is {kind}", path)
+    first = FIRST_PART.fullmatch(path.name)
+    if first is None or not path.is_file():
         return [path]
     part = re.compile(rf"{first[1]}[2-9]{first[2]}", re.IGNORECASE)
-    files = [path, *sorted(each for each in path.parent.iterdir() if part.fullmatch(each.name))]
-    for number, each in enumerate(files, start=1):
-        if each.stem[-1] != str(number):
-            raise VideoError(f"part {number} of the title is missing before {each.name}", path)
+    files = [path, *sorted(file for file in path.parent.iterdir() if part.fullmatch(file.name))]
+    for number, file in enumerate(files, start=1):
+        if file.stem[-1] != str(number):
+            raise VideoError(f"part {number} of the title is missing before {file.name}", path)
     return files
 
 
 def is_here(path: Path) -> bool:
     """Return whether the files of a film are on this machine."""
     try:
-        return all(each.is_file() for each in files_of(path))
+        return all(file.is_file() for file in files_of(path))
     except VideoError:
         return False
 
 
 def file_state(path: Path) -> tuple[int, int]:
     """Return the bytes of a film's files, and when the last of them changed, in nanoseconds."""
-    states = [each.stat() for each in files_of(path)]
+    states = [file.stat() for file in files_of(path)]
     return sum(state.st_size for state in states), max(state.st_mtime_ns for state in states)
 
 

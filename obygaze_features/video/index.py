@@ -4,7 +4,7 @@ The packets of a large file take seconds to read, so they are cached across the 
 compared with what its container declares, to detect truncation.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from itertools import pairwise
@@ -98,10 +98,11 @@ def index_packets(path: Path, kept: list[KeptFile] | None = None) -> PacketTable
     """
     check_file(path)
     key = (path, *file_state(path))
-    keep = None if is_large(key[1]) else kept
-    _tables[key] = table = _tables.pop(key, None) or cached_fact(
-        path, "packets", lambda: _read_index(path, keep), PacketTable
-    )
+    table = _tables.pop(key, None)
+    if table is None:
+        keep = None if is_large(key[1]) else kept
+        table = cached_fact(path, "packets", lambda: _read_index(path, keep), PacketTable)
+    _tables[key] = table  # behind the others: the first one was used least lately
     while len(_tables) > TABLES:
         del _tables[next(iter(_tables))]
     return table
@@ -159,7 +160,7 @@ def _gather(source: Source, *, keep: bool) -> tuple[Packets, list[Packet]]:
     rows: list[tuple[int | None, ...]] = []
     headers: list[PictureHeader] = []
     side_data = set[str]()
-    kept: list[Packet] = []
+    packets_kept: list[Packet] = []
     empty = 0
     error = ""
     read_header = header_reader(source.codec, source.context.extradata)
@@ -175,11 +176,11 @@ def _gather(source: Source, *, keep: bool) -> tuple[Packets, list[Packet]]:
             headers.append(header)
             note_side_data(packet, side_data)
             if keep:
-                kept.append(packet)
+                packets_kept.append(packet)
     except FFmpegError:
         error = f"reading stopped at damaged data after {len(rows)} packets"
-    every = ([MISSING if value is None else value for value in column] for column in zip(*rows, strict=True))
-    pts, dts, pos, size, duration, *marks = np.array([*every], np.int64).reshape(8, -1)
+    numbers = [MISSING if value is None else value for row in rows for value in row]
+    pts, dts, pos, size, duration, *marks = np.array(numbers, np.int64).reshape(-1, 8).T.copy()
     key, hidden, corrupt = (mark > 0 for mark in marks)
     if second := second_fields([header.field for header in headers]):
         first = np.array(second) - 1
@@ -188,7 +189,7 @@ def _gather(source: Source, *, keep: bool) -> tuple[Packets, list[Packet]]:
         dts[second] = np.maximum(dts[first], dts[second])  # `MISSING` is below all
     columns = pts, dts, pos, size, duration, key, hidden, corrupt
     late = late_streams(files_of(source.path), source.formats, appeared_later(source.container))
-    return Packets(*columns, headers, side_data, late, len(rows) + empty, error), kept
+    return Packets(*columns, headers, side_data, late, len(rows) + empty, error), packets_kept
 
 
 def _table(source: Source, packets: Packets) -> PacketTable:
@@ -215,7 +216,7 @@ def _table(source: Source, packets: Packets) -> PacketTable:
     labelled = by_kind or (unique and source.codec != "mpeg4" and bool(formats & TIMED_FORMATS))
     # If they never change, the parameter sets of the container or first packet hold everywhere.
     resets = len({*sets} - {b""}) > 1
-    random_access = np.array(starts) & (np.array([bool(own) for own in sets]) if resets else True)
+    random_access = np.array(starts) & (np.array([bool(settings) for settings in sets]) if resets else True)
     unsafe = _why_unsafe(source, packets, unique=unique, by_kind=by_kind, access=random_access)
     if labelled and not by_kind and source.context.has_b_frames:
         suspect = first_suspect(rank, packets.pts, packets.dts, random_access)
@@ -234,17 +235,15 @@ def _table(source: Source, packets: Packets) -> PacketTable:
         shown = shown[np.argsort(rank[shown], kind="stable")]
     first = line.first.tolist()
     torn = _torn(line, rank, packets.key)
-    seams = {number + each for number in first if len(first) > 1 for each in (-2, -1, 0)}
-    # Whatever they hold, packets are flagged where parts meet.
-    flawed = len({*np.flatnonzero(packets.corrupt).tolist()} - seams)
+    flawed = _flawed(packets, first)
     remarks = {
         note: bool(note),
         f"times start again or jump: {len(first)} parts are put one after the other": len(first) > 1,
-        f"where films were joined, {len(cut)} picture{'s'[: len(cut) > 1]} cut through: left out": bool(cut),
+        f"where films were joined, {_counted(len(cut), 'picture')} cut through: left out": bool(cut),
         RESET: resets,
         TURNED: any(turned),
         f"{torn} pictures at the start of parts refer to pictures before the part: they may be wrong": torn,
-        f"the container flags {flawed} packet{'s'[: flawed > 1]} as damaged": flawed,
+        f"the container flags {_counted(flawed, 'packet')} as damaged": flawed,
         "not every picture has a time of its own: some are estimates": line.known and not (unique or note),
         ODD_EDITS: "mov" in formats and odd_edits(source.path, source.stream.id),
         ORDERED_CHAPTERS: "matroska" in formats
@@ -255,8 +254,8 @@ def _table(source: Source, packets: Packets) -> PacketTable:
     key = (packets.key if unsafe else random_access)[shown] if ordered else None
     times = FrameTimes(np.arange(len(shown)), time_s, key, last_s)
     stream, said = describe(source, packets.side_data, len(first))
-    kinds_beside: set[str] = {each.type for each in source.container.streams}
-    kinds_beside |= {each.kind for each in packets.late}
+    kinds_beside: set[str] = {beside.type for beside in source.container.streams}
+    kinds_beside |= {beside.kind for beside in packets.late}
     return PacketTable(
         pts=packets.pts,
         size=packets.size,
@@ -279,6 +278,22 @@ def _table(source: Source, packets: Packets) -> PacketTable:
         besides=tuple(name for name, kind in BESIDES.items() if kind in kinds_beside),
         late=tuple(packets.late),
     )
+
+
+def _flawed(packets: Packets, first: Sequence[int]) -> int:
+    """Count the packets that the container flags as damaged, but for those where parts meet.
+
+    There packets are flagged whatever they hold.
+    """
+    flagged = {*np.flatnonzero(packets.corrupt).tolist()}
+    if len(first) > 1:
+        for number in first:
+            flagged -= {number - 2, number - 1, number}
+    return len(flagged)
+
+
+def _counted(n: int, noun: str) -> str:
+    return f"{n} {noun}s" if n > 1 else f"{n} {noun}"
 
 
 def _why_unsafe(
@@ -323,19 +338,19 @@ def _line(source: Source, packets: Packets, *, program: bool, estimated: bool) -
             if MISSING in packets.dts or np.array_equal(np.sort(ticks), packets.dts):
                 return unbroken(ticks), note
             return unbroken(packets.dts), CHUNK_TIMES
-        known = settled(ticks, _step(source)) if program and stored else ticks
+        ticks_settled = settled(ticks, _step(source)) if program and stored else ticks
         decoding = stored and DECODING_FORMATS & {*source.formats}
         # Times of transport and program streams wrap around; MP4 lists how long each picture is shown. Of
         # others a step of over an hour to a key picture is no pause, but another part.
         listed = "mov" in source.formats and source.declared > 0
         jumps = packets.key & (not listed) | bool({"mpegts", "mpeg"} & {*source.formats})
         line = time_line(
-            known,
+            ticks_settled,
             step=_step(source, stated=note == SOME_TIMES),
             longest=np.where(jumps, int(JUMP_S / tick_s), MOST_TICKS),
             key=packets.key,
             shown=~packets.hidden,
-            decoding=(known if estimated else packets.dts) if decoding else None,
+            decoding=(ticks_settled if estimated else packets.dts) if decoding else None,
         )
         return line, note
     return unbroken(packets.pts, known=False), ""
@@ -376,16 +391,16 @@ def _seams(source: Source, packets: Packets, line: TimeLine) -> tuple[list[int],
         return [], 0
     position = packets.pos.tolist()
     size = packets.size.tolist()
-    found = heads(source.path, [(position[first - 1], position[first]) for first in starts])
+    matches = heads(source.path, [(position[first - 1], position[first]) for first in starts])
     cut = []
-    wrong = []
-    for first, (begin, head) in zip(starts, found, strict=True):
+    wrong = 0
+    for first, (begin, head) in zip(starts, matches, strict=True):
         if 0 < begin < position[first - 1] + BLOCK_HEAD + size[first - 1]:
             cut.append(first - 1)
         described = source.codec in SELF_DESCRIBED or packets.headers[first].sets
-        if begin and not described and settings not in head:
-            wrong.append(first)
-    return cut, wrong[0] if wrong else 0
+        if begin and not described and settings not in head and not wrong:
+            wrong = first
+    return cut, wrong
 
 
 def _losses(
@@ -408,7 +423,7 @@ def _losses(
         yield from_s, f"from byte {tail:,} on its packets are encrypted (scrambled), and are not read"
         return
     # The map of a transport stream may name another stream of pictures: what follows is then there alone.
-    follows = any(each.kind == "video" and each.byte > position.max(initial=0) for each in packets.late)
+    follows = any(stream.kind == "video" and stream.byte > position.max(initial=0) for stream in packets.late)
     ends_early = "mpegts" in source.formats and len(source.container.streams.video) > 1 and early
     if follows or ends_early:
         yield from_s, f"from byte {tail:,} on the file has pictures of another stream: {JOIN}"
@@ -481,6 +496,7 @@ def truncation(source: Source, packets: Packets) -> str:
         return f"the file is cut off: {read} of {source.declared} packets are there"
     if size < TRUNCATED_BELOW * stated:
         return f"the file is cut off: {size:,} of {stated:,.0f} bytes are there"
-    if "yuv4mpegpipe" in source.formats and (rest := size - packets.pos[-1] - packets.size[-1]):
-        return f"the file is cut off within its last picture, of which {rest:,} bytes are there"
+    bytes_of_last = size - packets.pos[-1] - packets.size[-1]
+    if "yuv4mpegpipe" in source.formats and bytes_of_last:
+        return f"the file is cut off within its last picture, of which {bytes_of_last:,} bytes are there"
     return ""

@@ -81,5 +81,5 @@ def appeared_later(container: InputContainer) -> list[ListedStream]:
     """List the streams that were not known when the file was opened; ask at its end."""
     if not ANNOUNCED.isdisjoint(container.format.name.split(",")):
         return []  # to ask would cost 4 % of reading a short clip
-    known = len(container.streams)
-    return [stream for stream in listed_streams(container) if stream.place >= known]
+    n_streams = len(container.streams)
+    return [stream for stream in listed_streams(container) if stream.place >= n_streams]

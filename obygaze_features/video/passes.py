@@ -7,6 +7,7 @@ missing, sequential decoding with frames chosen from those that exist.
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
 
@@ -64,8 +65,8 @@ class Results(dict[int, T]):
         self._rgb = rgb
 
     def __missing__(self, wish: int) -> T:
-        made = self[wish] = self._wishes[wish][1](self._rgb)
-        return made
+        result = self[wish] = self._wishes[wish][1](self._rgb)
+        return result
 
 
 class WindowReader(Decoder, Generic[T]):
@@ -103,24 +104,24 @@ class WindowReader(Decoder, Generic[T]):
         if self.lacks_keys:
             self.frame_times = self.survey()
         why = self.table.unsafe
-        left, errors = self.chosen(Window(n, edges, why=why) for n, edges in enumerate(windows))
+        pending, errors = self.chosen(Window(n, edges, why=why) for n, edges in enumerate(windows))
         yield from errors
         if known:
-            ready = [window for window in left if window.missing <= known.keys()]
-            left = [window for window in left if window not in ready]
-            found = ((number, known[number]) for number in union(ready))
-            yield from self.served(((n, each.picture, each.results.__getitem__) for n, each in found), ready)
+            ready = [window for window in pending if window.missing <= known.keys()]
+            pending = [window for window in pending if window not in ready]
+            frames = ((number, known[number]) for number in union(ready))
+            yield from self.served(((n, each.picture, each.results.__getitem__) for n, each in frames), ready)
         if not why:
-            left = yield from self._sparsely(left)
-        if left:
+            pending = yield from self._sparsely(pending)
+        if pending:
             # Where frames are numbered by counting, an error shifts all later numbers.
-            yield from self._in_order(left, by_label=True)
-        if left:
+            yield from self._in_order(pending, by_label=True)
+        if pending:
             self.frame_times = self.survey()
-            left, errors = self.chosen(left)
+            pending, errors = self.chosen(pending)
             yield from errors
-            yield from self._in_order(left)
-        for window in left:
+            yield from self._in_order(pending)
+        for window in pending:
             yield window.number, VideoError("the frames asked for cannot be decoded", self.path)
 
     def chosen(self, windows: Iterable[Window[T]]) -> tuple[WindowList[T], list[WindowResult[T]]]:
@@ -222,18 +223,22 @@ class WindowReader(Decoder, Generic[T]):
         gap = table.frame_times.gap(*window.span, table.holes)
         end_s = window.span[1]
         losses = [loss for from_s, loss in table.losses if end_s is None or end_s > from_s]
-        losses += [*([gap] if gap else ()), *self._losses(collected)]
+        if gap:
+            losses.append(gap)
+        losses += self._losses(collected)
         if self.strict and losses:
             return VideoError("; ".join(losses), self.path)
         overhang = frame_times.overhang(*window.span)
-        losses += [overhang] if overhang else []
+        if overhang:
+            losses.append(overhang)
         decoded = self.unreported()
-        (properties, said) = collected.described()
-        remarks = dict.fromkeys((*table.notes, *said))
+        properties, remarks_on_pictures = collected.described()
+        remarks = dict.fromkeys((*table.notes, *remarks_on_pictures))
         if few := self._too_few(window.span):
             return VideoError(few, self.path)
-        return tuple(
-            Frames(
+
+        def frames_of(wish: int, sampling: Sampling, numbers: NDArray[np.int64]) -> Frames[T]:
+            return Frames(
                 images=[collected.images[number][wish] for number in numbers.tolist()],
                 index=numbers,
                 time_s=frame_times.time_s[np.searchsorted(frame_times.index, numbers)],
@@ -246,15 +251,19 @@ class WindowReader(Decoder, Generic[T]):
                 stream=self.table.stream.record(),
                 **properties,
             )
-            for wish, ((sampling, _), numbers) in enumerate(zip(self.wishes, window.wanted, strict=True))
-        )
+
+        samplings = [sampling for sampling, _ in self.wishes]
+        return tuple(map(frames_of, count(), samplings, window.wanted))
 
     def _too_few(self, span: Span) -> str:
         """Say that under half of the frames of a span can be decoded; empty if more can."""
         if all(sampling.policy == "indices" for sampling, _ in self.wishes):
             return ""
-        found, whole = (len(each.within(*span)) for each in (self.frame_times, self.table.frame_times))
-        return "" if 2 * found >= whole else f"only {found} of {whole} frames can be decoded: under half"
+        n_decodable = len(self.frame_times.within(*span))
+        n_frames = len(self.table.frame_times.within(*span))
+        if 2 * n_decodable >= n_frames:
+            return ""
+        return f"only {n_decodable} of {n_frames} frames can be decoded: under half"
 
     @property
     def lacks_keys(self) -> bool:
@@ -269,13 +278,14 @@ class WindowReader(Decoder, Generic[T]):
 
     def _losses(self, collected: CollectedFrames[dict[int, T]]) -> list[str]:
         """Describe the missing or damaged data that was detected."""
-        found = len(self.frame_times)
-        whole = len(self.table.frame_times)
+        n_found = len(self.frame_times)
+        n_all = len(self.table.frame_times)
         errors = self.errors
         damaged = ", ".join(map(str, sorted(collected.corrupt)))
+        packets = "packet" if errors == 1 else "packets"
         losses = {
-            f"{found} of {whole} frames can be decoded; the choice was among those": found < whole,
-            f"the decoder refused {errors} packet{'s'[: errors > 1]} on the way": errors,
+            f"{n_found} of {n_all} frames can be decoded; the choice was among those": n_found < n_all,
+            f"the decoder refused {errors} {packets} on the way": errors,
             f"the decoder flags as damaged: frame {damaged}": damaged,
         }
         return [loss for loss, holds in losses.items() if holds]

@@ -156,9 +156,9 @@ class Converter:
             "untagged": tags.matrix.endswith("(untagged)") and min(rgb.shape[:2]) >= HD_LINES,
         }
         shown = Shown(90 * turns, mirrored, tags.matrix, tags.full_range)
-        said = [PICTURES[fact] for fact, holds in facts.items() if holds]
-        said += filter(None, [PICTURES.get(name, STRANGE) for name in side_data])
-        return RgbPicture(rgb, shown, frame.is_corrupt, (*said, *tags.said))
+        remarks = [PICTURES[fact] for fact, holds in facts.items() if holds]
+        remarks += filter(None, [PICTURES.get(name, STRANGE) for name in side_data])
+        return RgbPicture(rgb, shown, frame.is_corrupt, (*remarks, *tags.said))
 
     def tags(self, frame: VideoFrame) -> "Tags":
         """Give a frame the matrix that the stream alone names, and return how its pixels become RGB."""
@@ -174,10 +174,10 @@ class Converter:
             grey = self._reformatter.reformat(frame, format="gray16le", threads=1).to_ndarray()
             rgb = np.repeat(tags.levels[grey][..., None], 3, axis=2)
         elif tags.exact:  # planes take less time than rgb24, and their bits are equal
-            made = self._reformatter.reformat(frame, format="gbrp", interpolation=EXACT, threads=1)
+            planes = self._reformatter.reformat(frame, format="gbrp", interpolation=EXACT, threads=1)
             green, blue, red = (
-                np.frombuffer(memoryview(plane), np.uint8).reshape(made.height, -1)[:, : made.width]
-                for plane in made.planes
+                np.frombuffer(memoryview(plane), np.uint8).reshape(planes.height, -1)[:, : planes.width]
+                for plane in planes.planes
             )
             rgb = interleaved((red, green, blue))
         else:
@@ -250,9 +250,9 @@ def tags_of(name: str, matrix_tag: int, color_range: int, transfer: int) -> Tags
         TRANSFERS.get(transfer, ""): transfer in TRANSFERS,
         "limited": pixels.is_rgb and color_range == ColorRange.MPEG,
     }
-    said = [PICTURES[fact] for fact, holds in facts.items() if holds]
-    said += [f"{bits} bits a sample: rounded to 8"] if bits > 8 else []
-    return Tags(matrix, full_range, tuple(filter(None, said)), alpha, exact, levels)
+    remarks = [PICTURES[fact] for fact, holds in facts.items() if holds]
+    remarks += [f"{bits} bits a sample: rounded to 8"] if bits > 8 else []
+    return Tags(matrix, full_range, tuple(filter(None, remarks)), alpha, exact, levels)
 
 
 def grey_levels(bits: int, *, full_range: bool) -> NDArray[np.uint8]:
@@ -293,13 +293,13 @@ def orientation(frame: VideoFrame) -> tuple[int, bool, bool, tuple[str, ...]]:
         # Not frame.side_data: the frame would refer to it and it to the frame, and both stay in memory until
         # the garbage collector finds them. The decoder then takes new memory for each picture.
         side_data: Iterable[SideData] = SideDataContainer(frame)  # type: ignore[call-arg]
-        given = {item.type.name: item for item in side_data}
+        data_of = {item.type.name: item for item in side_data}
     except ValueError:  # PyAV 18.1 does not know all kinds of side data (EXIF of MJPEG and TIFF)
         return round(-frame.rotation / 90) % 4, False, bool(frame.rotation % 90), (UNKNOWN,)
-    names = tuple(given)
-    if Type.DISPLAYMATRIX.name not in given:
+    names = tuple(data_of)
+    if Type.DISPLAYMATRIX.name not in data_of:
         return 0, False, False, names
-    values = np.frombuffer(bytes(given[Type.DISPLAYMATRIX.name]), np.int32)[[0, 1, 3, 4]].astype(np.float64)
+    values = np.frombuffer(bytes(data_of[Type.DISPLAYMATRIX.name]), np.int32)[[0, 1, 3, 4]].astype(np.float64)
     signs = np.sign(np.round(values / max(1, *abs(values)), 2))  # a turn by 89.9 degrees is a quarter
     return *turned(*signs.tolist()), names
 
@@ -338,12 +338,12 @@ class CollectedFrames(Generic[T]):
         if self.bars != NO_BARS and picture.bars is not None:
             above, below, left, right = map(min, picture.bars, self.bars or picture.bars)
             self.bars = above, below, left, right
-        said = [*self.remarks, *picture.said]
+        remarks = [*self.remarks, *picture.said]
         if picture.rgb.shape[:2] != self.first.rgb.shape[:2]:
-            said.append(PICTURES["resized"])
+            remarks.append(PICTURES["resized"])
         if picture.shown != self.first.shown:
-            said.append(PICTURES["changed"])
-        self.remarks = [*dict.fromkeys(said)]
+            remarks.append(PICTURES["changed"])
+        self.remarks = [*dict.fromkeys(remarks)]
 
     def described(self) -> tuple[dict[str, Any], list[str]]:
         """Return what a record states of the pictures, and all remarks.

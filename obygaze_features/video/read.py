@@ -175,7 +175,7 @@ def probe(path: str | Path) -> Probe:
         return Probe(file_state(path)[0], 0.0, math.nan, 1, "")
     table = index_packets(path)
     times = table.frame_times
-    losses = [*(said for _, said in table.losses), times.gap(None, None, table.holes)]
+    losses = [*(loss for _, loss in table.losses), times.gap(None, None, table.holes)]
     damage = "; ".join(filter(None, losses))
     first_s = float(times.time_s[0])
     duration_s = times.end_s - first_s

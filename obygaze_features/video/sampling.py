@@ -233,11 +233,11 @@ def choose(sampling: Sampling, frames: FrameTimes) -> NDArray[np.int64]:
         A requested frame does not exist, or the rule needs times or key frames that are unknown.
     """
     if sampling.policy == "indices":
-        wanted = np.array(sampling.indices, np.int64)
-        if len(missing := wanted[~np.isin(wanted, frames.index)]):
-            found = f"the {len(frames)} from {frames.index[0]} to {frames.index[-1]}"
-            raise VideoError(f"frame {missing[0]} is not among {found}")
-        return wanted
+        numbers = np.array(sampling.indices, np.int64)
+        if len(missing := numbers[~np.isin(numbers, frames.index)]):
+            range_found = f"the {len(frames)} from {frames.index[0]} to {frames.index[-1]}"
+            raise VideoError(f"frame {missing[0]} is not among {range_found}")
+        return numbers
     if sampling.policy == "uniform":
         return frames.index[uniform_positions(len(frames), sampling.n or 0)]
     frames.need_times(f"which sampling by {sampling.policy} needs")

@@ -169,16 +169,16 @@ def text_edges(picture: NDArray[np.uint8]) -> int:
     busy = (edges >= LEAST_EDGES) & (edges >= DIP * around)
     beside = (picture >= BRIGHT_LEVEL).sum(axis=1)
     bright = int(beside.sum())
-    found = 0
+    n_edges = 0
     for first, after in np.flatnonzero(np.diff(busy, prepend=False, append=False)).reshape(-1, 2).tolist():
         n_rows = after - first
-        own = int(edges[first:after].sum())
+        n_inside = int(edges[first:after].sum())
         columns = np.flatnonzero(is_edge[first:after].any(axis=0))
         # In each row, at least one edge for every line's height along the line.
-        if least <= n_rows <= most and own >= columns[-1] - columns[0]:
+        if least <= n_rows <= most and n_inside >= columns[-1] - columns[0]:
             beside[max(first - least, 0) : after + least] = 0  # with the ends of letters above and below
-            found += own if after <= SUBTITLES * len(picture) else 0
-    return found if beside.sum() <= MOST_BESIDE * bright else 0
+            n_edges += n_inside if after <= SUBTITLES * len(picture) else 0
+    return n_edges if beside.sum() <= MOST_BESIDE * bright else 0
 
 
 @checked
@@ -246,8 +246,8 @@ def joined_shots(parts: Sequence[Measured]) -> list[Shot] | None:
         None if the parts are not those of one film without gaps.
     """
     frames = np.concatenate([np.zeros(0, FRAME), *(part.frames for part in parts)])
-    whole = {(part.n_frames, part.end_s) for part in parts}
-    if len(whole) != 1 or not np.array_equal(frames["number"], np.arange(parts[0].n_frames)):
+    sizes = {(part.n_frames, part.end_s) for part in parts}
+    if len(sizes) != 1 or not np.array_equal(frames["number"], np.arange(parts[0].n_frames)):
         return None
     finder = OwnDetector()
     for part in parts:

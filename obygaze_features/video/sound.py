@@ -79,7 +79,7 @@ class SoundTrack:
         self.path = path
         self.track = track
         self._offset_s = index_packets(path).part_offset_s.tolist()
-        wanted = len(self._offset_s)
+        n_parts = len(self._offset_s)
         self._reach = track_reach(path, track)
         with opened_to(path, self._reach) as source:
             stream = opened_track(source, track)
@@ -88,12 +88,12 @@ class SoundTrack:
             self._jump_s = jump_s(stream.codec_context.extradata or b"", self._rate)
             every = (part for *_, part in placed(source, stream, self._offset_s))
             next(every, 0)  # encrypted sound is refused before a span of it
-            if wanted > 1:
+            if n_parts > 1:
                 last = cached_fact(path, f"sound parts {track}", lambda: max(every, default=0), int)
-                if last + 1 != wanted:
-                    parts = f"its pictures are joined from {wanted} parts and its sound from {last + 1}"
+                if last + 1 != n_parts:
+                    parts = f"its pictures are joined from {n_parts} parts and its sound from {last + 1}"
                     raise VideoError(f"{parts}: join the parts anew with FFmpeg", path)
-        self._ways: tuple[str, ...] = ("sound", "pictures") if wanted == 1 else ()
+        self._ways: tuple[str, ...] = ("sound", "pictures") if n_parts == 1 else ()
         self._native: dict[int, tuple[Samples]] = {}
         self._ready: dict[tuple[int, int, Measure | None], tuple[Samples, Samples]] = {}
         self._opened = ExitStack()  # closed with this object
@@ -160,10 +160,10 @@ class SoundTrack:
 
         What is measured is small, and shared with other processes that read the file.
         """
-        what = f"sound {self.track} {rate} {getattr(measure, '__qualname__', '')} {block}"
-        made = partial(self._read_block, block, rate, measure, per_s)
-        shared = partial(cached_fact, self.path, what, made, tuple[Samples, Samples])
-        return _kept(self._ready, (block, rate, measure), made if measure is None else shared)
+        fact = f"sound {self.track} {rate} {getattr(measure, '__qualname__', '')} {block}"
+        make = partial(self._read_block, block, rate, measure, per_s)
+        shared = partial(cached_fact, self.path, fact, make, tuple[Samples, Samples])
+        return _kept(self._ready, (block, rate, measure), make if measure is None else shared)
 
     def _read_block(
         self, block: int, rate: int, measure: Measure | None, per_s: int
@@ -216,20 +216,22 @@ class SoundTrack:
         Some containers can be sought in by their pictures alone, and some not at all: then all is read, by a
         reader that has sought nothing, for a failed seek may move it.
         """
-        for way in self._ways if begin_s > 0 else ():
+        for seek in self._ways if begin_s > 0 else ():
             with opened_to(self.path, self._reach) as source:
                 stream = opened_track(source, self.track)
                 try:
-                    source.stream.discard = Discard.default if way == "pictures" else Discard.all
+                    source.stream.discard = Discard.default if seek == "pictures" else Discard.all
                     source.container.seek(int(begin_s * av.time_base), backward=True)
                 except FFmpegError:
-                    self._ways = tuple(other for other in self._ways if other != way)
+                    self._ways = tuple(remaining for remaining in self._ways if remaining != seek)
                     continue
                 source.stream.discard = Discard.all
                 packets = placed(source, stream, (0.0,))
                 first = next(packets, None)
                 if first is not None and first[0] <= begin_s:
-                    yield from (each for each in chain([first], packets) if each[0] >= begin_s)
+                    yield from (
+                        timed_packet for timed_packet in chain([first], packets) if timed_packet[0] >= begin_s
+                    )
                     return
         yield from self._packets_in_order(begin_s)
 
@@ -246,13 +248,13 @@ class SoundTrack:
             self._new = placed(source, self._stream, self._offset_s)
             self._dropped_s = -math.inf
         self._stream.codec_context.flush_buffers()
-        yield from [each for each in self._last if each[0] >= begin_s]
-        for each in self._new:
-            self._last.append(each)
-            while self._last[0][0] < each[0] - KEPT_S:
+        yield from [timed_packet for timed_packet in self._last if timed_packet[0] >= begin_s]
+        for timed_packet in self._new:
+            self._last.append(timed_packet)
+            while self._last[0][0] < timed_packet[0] - KEPT_S:
                 self._dropped_s = self._last.popleft()[0]
-            if each[0] >= begin_s:
-                yield each
+            if timed_packet[0] >= begin_s:
+                yield timed_packet
 
 
 def jump_s(settings: bytes, rate: int) -> float:
@@ -307,21 +309,22 @@ def opened_track(source: Source, track: str = "") -> AudioStream:
         There is no such track.
     """
     every: list[Any] = list(source.container.streams.audio)
-    known: list[AudioStream] = [stream for stream in every if stream.codec_context is not None]
+    decodable: list[AudioStream] = [stream for stream in every if stream.codec_context is not None]
     languages = [stream.metadata.get("language", "") for stream in every]
     best: Any = source.container.streams.best("audio")
-    if not known:
-        raise VideoError("no sound track" + " of a codec that is known here" * bool(every), source.path)
+    if not decodable:
+        reason = "no sound track of a codec that is known here" if every else "no sound track"
+        raise VideoError(reason, source.path)
     if not track:
-        stream = best if best in known else known[0]
+        stream = best if best in decodable else decodable[0]
     elif track.isdecimal() and int(track) < len(every):
         stream = every[int(track)]
     elif track in languages:
-        stream = max(every, key=lambda each: (each.metadata.get("language") == track, each in known))
+        stream = max(every, key=lambda each: (each.metadata.get("language") == track, each in decodable))
     else:
-        told = ", ".join(f"{number} {language}".strip() for number, language in enumerate(languages))
-        raise VideoError(f"no sound track '{track}'; there is {told}", source.path)
-    if stream not in known:
+        tracks = ", ".join(f"{number} {language}".strip() for number, language in enumerate(languages))
+        raise VideoError(f"no sound track '{track}'; there is {tracks}", source.path)
+    if stream not in decodable:
         raise VideoError(f"the codec of sound track '{track}' is not known here", source.path)
     if is_encrypted(stream, source.container):
         raise VideoError(ENCRYPTED_SOUND, source.path)
@@ -427,8 +430,10 @@ class _Run:
         values = frame.to_ndarray()
         n = frame.layout.nb_channels
         mixed = (values if frame.format.is_planar else values.reshape(-1, n).T).mean(axis=0, dtype=np.float64)
+        if values.dtype.kind == "u":
+            mixed = mixed - 128
         if values.dtype.kind != "f":
-            mixed = (mixed - 128 * (values.dtype.kind == "u")) / 2.0 ** (8 * values.itemsize - 1)
+            mixed = mixed / 2.0 ** (8 * values.itemsize - 1)
         return [mixed.astype(np.float32)]
 
 
@@ -445,26 +450,26 @@ def _add(runs: list[_Run], frame: Any, origin: float, rate: int, part: int, *, l
     return int(frame.samples) * rate // run.rate
 
 
-def _resampled(samples: Samples, rate: int, wanted: int) -> Samples:
-    """Make `wanted` samples a second with libswresample, second by second; silence of NaN."""
-    resampler = av.AudioResampler(format="flt", layout="mono", rate=wanted)
-    given = []
+def _resampled(samples: Samples, rate: int, rate_wanted: int) -> Samples:
+    """Make `rate_wanted` samples a second with libswresample, second by second; silence of NaN."""
+    resampler = av.AudioResampler(format="flt", layout="mono", rate=rate_wanted)
+    blocks = []
     for first in (*range(0, len(samples), rate), None):
         frame: Any = None
         if first is not None:
-            some = np.nan_to_num(samples[None, first : first + rate], posinf=0.0, neginf=0.0)
-            frame = av.AudioFrame.from_ndarray(some, format="fltp", layout="mono")
+            block = np.nan_to_num(samples[None, first : first + rate], posinf=0.0, neginf=0.0)
+            frame = av.AudioFrame.from_ndarray(block, format="fltp", layout="mono")
             frame.sample_rate = rate
             frame.time_base = Fraction(1, rate)
             frame.pts = first
-        given += [part.to_ndarray()[0] for part in resampler.resample(frame)]
-    n = len(samples) * wanted // rate
-    return np.concatenate([*given, np.zeros(n, np.float32)])[:n]
+        blocks += [part.to_ndarray()[0] for part in resampler.resample(frame)]
+    n = len(samples) * rate_wanted // rate
+    return np.concatenate([*blocks, np.zeros(n, np.float32)])[:n]
 
 
-def _kept(kept: dict[K, Arrays], key: K, make: Callable[[], Arrays]) -> Arrays:
+def _kept(cache: dict[K, Arrays], key: K, make: Callable[[], Arrays]) -> Arrays:
     """Return the arrays that were made for a key, or make them; those asked for last are kept."""
-    kept[key] = kept.pop(key) if key in kept else make()
-    while len(kept) > 1 and sum(array.nbytes for arrays in kept.values() for array in arrays) > BYTES_KEPT:
-        del kept[next(iter(kept))]
-    return kept[key]
+    cache[key] = cache.pop(key) if key in cache else make()
+    while len(cache) > 1 and sum(array.nbytes for arrays in cache.values() for array in arrays) > BYTES_KEPT:
+        del cache[next(iter(cache))]
+    return cache[key]

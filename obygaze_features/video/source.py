@@ -255,7 +255,7 @@ def _container(path: Path, **options: str) -> Iterator[InputContainer]:
     if len(files) > 1:
         if "|" in str(path):
             raise VideoError("its folder's name has a '|', by which FFmpeg parts the files of a title", path)
-        name = f"concat:{'|'.join(f'file:{each}' for each in files)}"
+        name = f"concat:{'|'.join(f'file:{file}' for file in files)}"
         options["protocol_whitelist"] = "file,concat"
     try:
         container = av.open(name, options=options, metadata_errors="replace")
@@ -269,18 +269,18 @@ def _container(path: Path, **options: str) -> Iterator[InputContainer]:
 def check_file(path: Path) -> None:
     """Raise unless the path is a non-empty, readable file, or the files of a DVD's title are."""
     try:
-        states = {each: each.stat() for each in files_of(path)}
+        states = {file: file.stat() for file in files_of(path)}
     except FileNotFoundError:
         raise VideoError(NO_SUCH_FILE, path) from None
     except OSError as error:
         raise VideoError(f"the file cannot be reached ({error.strerror})", path) from None
-    for each, status in states.items():
+    for file, status in states.items():
         if not stat.S_ISREG(status.st_mode):
-            raise VideoError("this is not a regular file", each)
+            raise VideoError("this is not a regular file", file)
         if status.st_size == 0:
-            raise VideoError("the file is empty (0 bytes)", each)
-        if not os.access(each, os.R_OK):
-            raise VideoError("the file may not be read (permission denied)", each)
+            raise VideoError("the file is empty (0 bytes)", file)
+        if not os.access(file, os.R_OK):
+            raise VideoError("the file may not be read (permission denied)", file)
 
 
 def choose_stream(container: InputContainer, path: Path) -> VideoStream:

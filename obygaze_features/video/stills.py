@@ -93,9 +93,10 @@ def read_still(
     if strict and losses:
         raise VideoError("; ".join(losses), path)
     height, width, _ = rgb.shape
-    return tuple(
-        Frames(
-            images=[each(rgb) for _ in numbers.tolist()],
+
+    def frames_of(apply: Callable[[Pixels], T], numbers: NDArray[np.int64]) -> Frames[T]:
+        return Frames(
+            images=[apply(rgb) for _ in numbers.tolist()],
             index=numbers,
             time_s=np.zeros(len(numbers)),
             status="partial" if losses else "ok",
@@ -108,8 +109,8 @@ def read_still(
             total=1,
             decoded=1,
         )
-        for numbers, (_, each) in zip(chosen, wishes, strict=True)
-    )
+
+    return tuple(map(frames_of, [apply for _, apply in wishes], chosen))
 
 
 def _chosen(sampling: Sampling, path: Path) -> NDArray[np.int64]:
@@ -167,7 +168,7 @@ def _unapplied(image: Image.Image, path: Path) -> Iterator[str]:
     """Yield notes on what a file states of its colours that is not applied."""
     with open_regular(path) as file:
         head = file.read(HEAD_BYTES)
-    yield from (said for pattern, said in STATED.items() if re.search(pattern, head))
+    yield from (remark for pattern, remark in STATED.items() if re.search(pattern, head))
     bits = image.getexif().get(Base.BitsPerSample, ())
     if image.mode == "RGB" and isinstance(bits, tuple) and max(bits, default=8) > 8:  # TIFF
         yield ROUNDED
@@ -204,8 +205,8 @@ def _rgb(image: Image.Image, path: Path) -> tuple[Pixels, tuple[str, ...]]:
     """Convert any pixel format to RGB; return it with notes on the conversion."""
     sixteen = image.mode.startswith("I;16")
     if (not sixteen and image.mode not in MODES) or (sixteen and "transparency" in image.info):
-        what = "transparency at 16 bits" if sixteen else f"pixels of kind {image.mode!r}"
-        raise VideoError(f"it holds {what}, which no rule here turns into 8-bit RGB: convert it first", path)
+        kind = "transparency at 16 bits" if sixteen else f"pixels of kind {image.mode!r}"
+        raise VideoError(f"it holds {kind}, which no rule here turns into 8-bit RGB: convert it first", path)
     if sixteen:
         grey = (np.asarray(image) >> 8).astype(np.uint8)
         return np.repeat(grey[..., None], 3, axis=2), ("16-bit grey: the upper 8 bits were kept",)

@@ -29,10 +29,10 @@ FATES: Final = packaged(__package__, "fates.toml")
 def _table(name: str) -> dict[str, str]:
     """Read what is said of each fact of one kind of names: a sentence, or nothing."""
     return {
-        each: group.get("sentence", "")
+        entry: group.get("sentence", "")
         for fate in ("used", "listed", "refused", "noted")
         for group in FATES[fate]
-        for each in group.get(name, ())
+        for entry in group.get(name, ())
     }
 
 
@@ -129,8 +129,8 @@ class Stream(msgspec.Struct, frozen=True, omit_defaults=True):
 def note_side_data(packet: Any, names: set[str]) -> None:
     """Add the side data of a packet to names of side data, by PyAV's."""
     try:
-        for each in packet.iter_sidedata():  # few packets have any
-            names.add(each.data_type)
+        for data in packet.iter_sidedata():  # few packets have any
+            names.add(data.data_type)
     except (ValueError, LookupError):  # PyAV has no name for it
         names.add(UNKNOWN)
 
@@ -179,9 +179,11 @@ def describe(source: Source, packet_data: Iterable[str], parts: int) -> tuple[St
         side_data=tuple(names),
         conversion=2 if pixels == UNKNOWN or is_exact(source.context.format) else 1,
     )
-    said = [PACKETS.get(name, STRANGE) for name in names]
-    said += [DISPOSITIONS.get(e.name or "", STRANGE) for e in Disposition if e in source.stream.disposition]
-    return stream, tuple(dict.fromkeys(filter(None, (*_remarks(source, stream), *said))))
+    remarks = [PACKETS.get(name, STRANGE) for name in names]
+    remarks += [
+        DISPOSITIONS.get(e.name or "", STRANGE) for e in Disposition if e in source.stream.disposition
+    ]
+    return stream, tuple(dict.fromkeys(filter(None, (*_remarks(source, stream), *remarks))))
 
 
 def _remarks(source: Source, stream: Stream) -> Iterable[str]:
@@ -252,8 +254,8 @@ def is_encrypted(stream: Any, container: Any, side_data: Iterable[str] = ()) -> 
 def _stream_data(source: Source) -> dict[str, str]:
     """Read side data of the stream, by PyAV's names of packets' side data; FFmpeg prints what PyAV lacks."""
     text = dumped(source.container)
-    found = re.search(rf"^  Stream #\d+:{source.stream.index}{SECTION}", f"{text}\n", re.MULTILINE)
-    stated = STATED.findall(found[1] if found else "")
+    match = re.search(rf"^  Stream #\d+:{source.stream.index}{SECTION}", f"{text}\n", re.MULTILINE)
+    stated = STATED.findall(match[1] if match else "")
     names = (name.strip().lower().replace(" ", "_") for name, _ in stated)
     return {STREAMS.get(name, name): value for name, (_, value) in zip(names, stated, strict=True)}
 

@@ -98,24 +98,24 @@ def read_stretch(
     finder = OwnDetector()
     if reader.table.unsafe or reader.lacks_keys:
         return
-    known: dict[int, Known[T]] = {}
+    frames_known: dict[int, Known[T]] = {}
     frames = range(*(_entry(reader.table, edge_s) for edge_s in stretch))
     chosen, _ = reader.chosen(Window(n, edges) for n, edges in enumerate((*windows, *others)))
-    inside = [each for each in chosen if each.number < len(windows) and each.missing.issubset(frames)]
+    inside = [window for window in chosen if window.number < len(windows) and window.missing.issubset(frames)]
     leaving = _needs({*chosen} - {*inside}, frames)
-    wanted = leaving.keys() | union(inside)
+    numbers = leaving.keys() | union(inside)
 
     def measured() -> Iterator[Frame]:
         for number, frame in reader.sparse(frames):
             meter.add(number, frame)
-            if number in wanted:
+            if number in numbers:
                 yield number, frame
 
     def kept() -> Iterator[Shown[T]]:
         for number, picture, result in reader.applied(measured()):
             if number in leaving:
                 bare = picture.without_pixels()  # first, for a wish may change the pixels
-                known[number] = Known(bare, {wish: result(wish) for wish in sorted(leaving[number])})
+                frames_known[number] = Known(bare, {wish: result(wish) for wish in sorted(leaving[number])})
             yield number, picture, result
 
     try:
@@ -124,7 +124,7 @@ def read_stretch(
     except (NotSafe, VideoError):
         return
     seen = Measured(len(meter.frames), meter.frames.end_s, meter.measured(), finder.differences())
-    yield Rest(known, seen, reader.unreported())
+    yield Rest(frames_known, seen, reader.unreported())
 
 
 def _needs(windows: Iterable[Window[T]], frames: range) -> dict[int, set[int]]:

@@ -47,7 +47,7 @@ def read_subtitle_track(path: Path, tell: Callable[[str], None] = lambda _: None
     late_tracks = [stream for stream in table.late if stream.codec in TEXTUAL]
     try:
         with opened_to(path, reach(path, late_tracks)) as source:
-            found = [
+            subtitles = [
                 # A line that is still shown when the pictures begin begins with them.
                 (0.0 if start + offset_s < 0 < end + offset_s else start + offset_s, end + offset_s, text)
                 for offset_s, packet in _placed(source, table, tell)
@@ -55,35 +55,38 @@ def read_subtitle_track(path: Path, tell: Callable[[str], None] = lambda _: None
             ]
     except FFmpegError as error:
         raise VideoError(f"its subtitles cannot be read ({first_line(error)})", path) from error
-    if not found:
+    if not subtitles:
         kinds = "pictures, TTML, teletext and WebVTT in MP4 cannot be read: convert them to SubRip"
         raise VideoError(f"it has no subtitles that are text ({kinds})", path)
-    return sorted(found, key=lambda line: line[0])
+    return sorted(subtitles, key=lambda line: line[0])
 
 
 def _placed(source: Source, table: PacketTable, tell: Callable[[str], None]) -> Iterator[tuple[float, Any]]:
     """Yield the packets of a film's text track, and the seconds to add for the pictures' line."""
     every = source.container.streams.subtitles
     # A codec that is not known has no context.
-    tracks = [one for one in every if getattr(one.codec_context, "name", "") in TEXTUAL]
+    tracks = [track for track in every if getattr(track.codec_context, "name", "") in TEXTUAL]
     if unread := len(every) - len(tracks):
         tell(f"{unread} of {len(every)} subtitle tracks hold no text that can be read")
     if not tracks:
         return
-    forced = Disposition.forced
-    default = Disposition.default
-    track = min(tracks, key=lambda one: (one.disposition & forced, -(one.disposition & default)))
+
+    def rank(track: Any) -> tuple[int, int]:
+        """Put what is not forced first, and of that what players show by default."""
+        return track.disposition & Disposition.forced, -(track.disposition & Disposition.default)
+
+    track = min(tracks, key=rank)
     if len(tracks) > 1:
         language = track.language or "of no language"
         tell(f"text track {tracks.index(track) + 1} of {len(tracks)} ({language}) is read")
     track.discard = Discard.default
-    seen = 0
+    n_pictures = 0
     for packet in source.demux(track, source.stream):
         if packet.stream.index == track.index:
-            part = int(np.searchsorted(table.part_first, max(seen - 1, 0), side="right")) - 1
+            part = int(np.searchsorted(table.part_first, max(n_pictures - 1, 0), side="right")) - 1
             yield float(table.part_offset_s[part]) - float(source.origin), packet
-        else:
-            seen += packet.size > 0
+        elif packet.size > 0:
+            n_pictures += 1
 
 
 def _lines(packet: Any) -> Iterator[Line]:

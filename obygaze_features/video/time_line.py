@@ -82,9 +82,11 @@ def time_line(
     """
     timed = ticks != MISSING
     chosen = np.flatnonzero(shown & timed)
-    own = ticks[chosen]
+    ticks_shown = ticks[chosen]
     keys = key[chosen]
-    begins = _part_starts(own, keys, None if decoding is None else decoding[chosen], longest[chosen], step)
+    begins = _part_starts(
+        ticks_shown, keys, None if decoding is None else decoding[chosen], longest[chosen], step
+    )
     first_packets = np.append(0, chosen[begins[1:]])
     spans = [slice(*span) for span in pairwise([*first_packets.tolist(), len(ticks)])]
     ticks = ticks.copy()
@@ -124,7 +126,7 @@ def _complete(part: NDArray[np.int64], timed: NDArray[np.bool_], step: int) -> b
 
 
 def _part_starts(
-    own: NDArray[np.int64],
+    ticks: NDArray[np.int64],
     key: NDArray[np.bool_],
     decoding: NDArray[np.int64] | None,
     longest: NDArray[np.int64],
@@ -139,7 +141,7 @@ def _part_starts(
     begins = [0]
     while True:
         start = begins[-1]
-        part = own[start:]
+        part = ticks[start:]
         latest = np.maximum.accumulate(part)
         before = np.concatenate((part[:1], latest[:-1]))
         settled = np.concatenate((np.full(min(REORDERED, len(part)), part.min()), latest[:-REORDERED]))
@@ -173,8 +175,8 @@ def _settled(ticks: NDArray[np.int64], step: int) -> NDArray[np.int64]:
     back = np.flatnonzero(np.diff(off) < 0)
     near = np.unique((back[:, None] + reach).clip(0, len(ticks) - 1))
     settled = ticks.copy()
-    for some in np.array_split(near, 1 + len(near) // 4096):
-        around = off[(some[:, None] + reach).clip(0, len(ticks) - 1)]
-        wrong_by = off[some] - np.sort(around, axis=1)[:, IN_A_PACKET]
-        settled[some] -= np.where(abs(wrong_by) <= MOST_OFF * step, wrong_by, 0)
+    for block in np.array_split(near, 1 + len(near) // 4096):
+        around = off[(block[:, None] + reach).clip(0, len(ticks) - 1)]
+        wrong_by = off[block] - np.sort(around, axis=1)[:, IN_A_PACKET]
+        settled[block] -= np.where(abs(wrong_by) <= MOST_OFF * step, wrong_by, 0)
     return settled
