@@ -56,10 +56,10 @@ class ArrayChoice:
         names = list(arrays)
         if names == [""] and not self.asked:  # one array, which has no name
             return names
-        own = [name for name in names if name in KNOWN and getattr(arrays[name], "ndim", 0) > self.axes]
-        known = not set(own).isdisjoint(FEATURE_ARRAYS)
-        if not self.asked and known:
-            chosen = own
+        usual = [name for name in names if name in KNOWN and getattr(arrays[name], "ndim", 0) > self.axes]
+        has_usual = not set(usual).isdisjoint(FEATURE_ARRAYS)
+        if not self.asked and has_usual:
+            chosen = usual
         elif self.asked or len(names) != 1:
             chosen = choose_columns(where, names, lambda name: kind_of(arrays, name, self.axes), self.asked)
         else:
@@ -69,14 +69,14 @@ class ArrayChoice:
             raise StoreError(
                 f"{where}: a clip has one array of features; name one of {', '.join(chosen)} (--key)"
             )
-        if not (self.asked or known or self.axes or self._first in (None, chosen)):
+        if not (self.asked or has_usual or self.axes or self._first in (None, chosen)):
             raise StoreError(
                 f"{where}: its features would be {', '.join(chosen)}, and other clips' are "
                 f"{', '.join(self._first or ())}: name them (--columns)"
             )
         self._first = chosen
-        if left := set(names).difference(chosen) - self._left_out:
-            self._left_out |= left
+        if left_out := set(names).difference(chosen) - self._left_out:
+            self._left_out |= left_out
             self.about["left_out"] = f"arrays that are no features: {', '.join(sorted(self._left_out))}"
         return chosen
 

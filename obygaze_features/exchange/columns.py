@@ -26,7 +26,7 @@ def choose_columns(
     path: Path | str,
     names: Sequence[str],
     kind_of: Callable[[str], ColumnKind],
-    asked: Sequence[str] = (),
+    patterns: Sequence[str] = (),
     never: Collection[str] = (),
 ) -> list[str]:
     """Return the names of the columns that are features; a label that holds numbers must not be one of them.
@@ -41,7 +41,7 @@ def choose_columns(
         The columns, in the table's order.
     kind_of
         What a column holds: numbers, lists of numbers, or anything else.
-    asked
+    patterns
         Shell patterns of columns; one that begins with `!` leaves columns out.
     never
         Columns that are no features whatever they hold: ids, labels, what manifests have.
@@ -63,29 +63,29 @@ def choose_columns(
     candidates = [name for name in names if name not in never]
     if twice := next((name for name, n in Counter(candidates).items() if n > 1), None):
         raise StoreError(f"{path}: two columns are called {twice!r}; give each a name of its own")
-    wanted = [pattern for pattern in asked if not pattern.startswith(LEAVE_OUT)]
-    for pattern in asked:
+    chosen_patterns = [pattern for pattern in patterns if not pattern.startswith(LEAVE_OUT)]
+    for pattern in patterns:
         if not _matching(candidates, [pattern.removeprefix(LEAVE_OUT)]):
             raise StoreError(
                 f"{path}: --columns {pattern!r} matches no column that may be a feature; "
                 f"found {first_few(candidates, SHOWN)}"
             )
-    left_out = _matching(candidates, [pattern[1:] for pattern in asked if pattern.startswith(LEAVE_OUT)])
+    left_out = _matching(candidates, [pattern[1:] for pattern in patterns if pattern.startswith(LEAVE_OUT)])
     candidates = [name for name in candidates if name not in set(left_out)]
-    if wanted:
-        return _matching(candidates, wanted)
-    series = [found for found in _series(candidates) if any(kind_of(name) == "number" for name in found)]
-    within = {name for found in series for name in found}
+    if chosen_patterns:
+        return _matching(candidates, chosen_patterns)
+    series = [columns for columns in _series(candidates) if "number" in map(kind_of, columns)]
+    within = {name for columns in series for name in columns}
     kinds = {name: kind_of(name) for name in candidates if name not in within}
-    found = [*series, *([name] for name, kind in kinds.items() if kind == "list")]
+    groups = [*series, *([name] for name, kind in kinds.items() if kind == "list")]
     numbers = [name for name, kind in kinds.items() if kind == "number"]
-    if not found and not numbers:
+    if not groups and not numbers:
         raise StoreError(f"{path}: no column of features beside the ids; found {first_few(names, SHOWN)}")
-    if len(found) == 1 and not numbers:
-        return found[0]
-    shown = [one[0] if len(one) == 1 else f"{one[0]} to {one[-1]}" for one in found]
+    if len(groups) == 1 and not numbers:
+        return groups[0]
+    shown = [group[0] if len(group) == 1 else f"{group[0]} to {group[-1]}" for group in groups]
     # 'f*' would take 'fps' and 'fold', too.
-    stems = [f"{escape(one[0].rstrip('0123456789'))}[0-9]*" for one in found if len(one) > 1]
+    stems = [f"{escape(group[0].rstrip('0123456789'))}[0-9]*" for group in groups if len(group) > 1]
     named = stems[0] if stems else "NAME"
     raise StoreError(
         f"{path}: cannot tell features from labels among {first_few([*shown, *numbers], SHOWN)}: name the "
@@ -94,7 +94,11 @@ def choose_columns(
 
 
 def _matching(names: Sequence[str], patterns: Sequence[str]) -> list[str]:
-    return [name for name in names if any(fnmatchcase(name, pattern) for pattern in patterns)]
+    return [name for name in names if _is_one_of(name, patterns)]
+
+
+def _is_one_of(name: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def _series(names: Sequence[str]) -> list[list[str]]:

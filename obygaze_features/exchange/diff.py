@@ -1,9 +1,9 @@
 """Compare two stores (clips, provenance, values), such as two labs' extractions of the same films."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -140,7 +140,7 @@ def diff(first: Store, second: Store) -> StoreDiff:
     changed = {}
     for field in TOLD:
         changed[field] = tuple(
-            one.clip_id for one, other in common if getattr(one, field) != getattr(other, field)
+            clip.clip_id for clip, twin in common if getattr(clip, field) != getattr(twin, field)
         )
     shared = [name for name in first if name in second]
     provenance = {name: (first[name].provenance, second[name].provenance) for name in shared}
@@ -152,8 +152,8 @@ def diff(first: Store, second: Store) -> StoreDiff:
         statuses=Counter((a.status, b.status) for a, b in common if a.status != b.status),
         groups_first=tuple(name for name in first if name not in second),
         groups_second=tuple(name for name in second if name not in first),
-        provenance={name: tuple(contrasts(*both)) for name, both in provenance.items()},
-        numerics={name: tuple(same_numerics(*both)) for name, both in provenance.items()},
+        provenance={name: tuple(contrasts(*provenances)) for name, provenances in provenance.items()},
+        numerics={name: tuple(same_numerics(*provenances)) for name, provenances in provenance.items()},
         arrays=tuple(array for name in shared for array in _compare(first[name], second[name])),
     )
 
@@ -167,7 +167,7 @@ def _compare(first: Group, second: Group) -> list[ArrayDiff]:
         if unlike := _unlike(first, second, array):
             diffs.append(ArrayDiff(f"{first.name}/{array}", unlike))
         else:
-            diffs.append(_compare_values(array, (first, mine), (second, theirs)))
+            diffs.append(_compare_values(array, _Rows(first, mine), _Rows(second, theirs)))
     return diffs
 
 
@@ -182,32 +182,46 @@ def _unlike(first: Group, second: Group, array: str) -> str:
     return "" if kinds[0] == kinds[1] else f"{kinds[0]} against {kinds[1]}"
 
 
-def _compare_values(
-    array: str, first: tuple[Group, Sequence[int]], second: tuple[Group, Sequence[int]]
-) -> ArrayDiff:
+class _Rows(NamedTuple):
+    """Rows of a backbone's arrays."""
+
+    group: Group
+    rows: Sequence[int]
+
+    def values(self, array: str) -> Iterator[NDArray[Any]]:
+        return rows_of(self.group, array, self.rows)
+
+
+def _compare_values(array: str, first: _Rows, second: _Rows) -> ArrayDiff:
+    """Compare an array of the same clips, row by row."""
     changed = 0
     resized = 0
-    worst = 0.0
-    clip = ""
+    max_abs = 0.0
+    max_abs_clip = ""
+    has_cosine = bool(first.rows) and array not in TIME_ARRAYS
     cosine = 1.0
-    group, rows = first
-    for row, a, b in zip(
-        rows, rows_of(group, array, rows), rows_of(second[0], array, second[1]), strict=True
-    ):
-        if a.tobytes() == b.tobytes():
+    for row, ours, theirs in zip(first.rows, first.values(array), second.values(array), strict=True):
+        if ours.tobytes() == theirs.tobytes():
             continue
         changed += 1
-        if len(a) != len(b):
+        if len(ours) != len(theirs):
             resized += 1
             continue
-        apart = _max_abs(a, b)
-        if apart > worst or not clip:
-            worst = apart
-            clip = group.clip_ids[row]
-        if array not in TIME_ARRAYS:
-            cosine = min(cosine, min_cosine(a, b))
-    smallest = None if array in TIME_ARRAYS or not rows else cosine
-    return ArrayDiff(f"{group.name}/{array}", "", len(rows), changed, resized, worst, clip, smallest)
+        largest = _max_abs(ours, theirs)
+        if largest > max_abs or not max_abs_clip:
+            max_abs = largest
+            max_abs_clip = first.group.clip_ids[row]
+        if has_cosine:
+            cosine = min(cosine, min_cosine(ours, theirs))
+    return ArrayDiff(
+        array=f"{first.group.name}/{array}",
+        clips=len(first.rows),
+        changed=changed,
+        resized=resized,
+        max_abs=max_abs,
+        max_abs_clip=max_abs_clip,
+        min_cosine=cosine if has_cosine else None,
+    )
 
 
 def _max_abs(a: NDArray[Any], b: NDArray[Any]) -> float:
@@ -232,8 +246,8 @@ def min_cosine(a: NDArray[Any], b: NDArray[Any]) -> float:
 def in_words(result: StoreDiff, first: str, second: str, *, most: int = 5) -> list[str]:
     """Describe the differences, one line each, naming at most `most` clips."""
 
-    def values(field: str, here: str, there: str) -> str:
-        return f"{field} is {clipped(here)} in {first}, {clipped(there)} in {second}"
+    def values(field: str, in_first: str, in_second: str) -> str:
+        return f"{field} is {clipped(in_first)} in {first}, {clipped(in_second)} in {second}"
 
     lines = [f"store: {values(*contrast)}" for contrast in result.about]
     for where, clips, names in (
@@ -251,7 +265,7 @@ def in_words(result: StoreDiff, first: str, second: str, *, most: int = 5) -> li
         for contrast in fields:
             matters = " (so the features must not be mixed)" if contrast[0] in result.numerics[name] else ""
             lines.append(f"provenance of {name}: {values(*contrast)}{matters}")
-    return lines + [line for array in result.arrays if (line := _array_in_words(array))]
+    return [*lines, *filter(None, map(_array_in_words, result.arrays))]
 
 
 def _array_in_words(array: ArrayDiff) -> str:

@@ -45,14 +45,14 @@ def export_hdf5(
     group = store[backbone]
     rows = _usable(group)
     arrays = (*group.arrays, *TIME_ARRAYS)
-    known = _known(store, group, rows, labels)
+    columns = _known(store, group, rows, labels)
     with _new_file(Path(path)) as (file, sink):
         for name, text in _origin(store, group).items():
             file.attrs[name] = text
         streams = [rows_of(group, array, rows) for array in arrays]
         for n, values in enumerate(zip(*streams, strict=True)):
-            node = file.create_group(_group_name(known["clip"][n]))
-            for name, column in known.items():
+            node = file.create_group(_group_name(columns["clip"][n]))
+            for name, column in columns.items():
                 if column[n] is not None:
                     node.attrs[name] = column[n]
             for array, value in zip(arrays, values, strict=True):
@@ -87,7 +87,7 @@ def export_anndata(
     group = store[backbone]
     rows = _usable(group)
     n_features = group.shape("pooled")[1]
-    known = _known(store, group, rows, labels)
+    columns = _known(store, group, rows, labels)
     with _new_file(Path(path)) as (file, sink):
         _encode(file, "anndata", "0.1.0")
         x = file.create_dataset("X", (len(rows), n_features), np.float32)
@@ -95,7 +95,7 @@ def export_anndata(
         for position, values in enumerate(rows_of(group, "pooled", rows)):
             x[position] = values
             sink.check()
-        _dataframe(file, "obs", known.pop("clip"), known)
+        _dataframe(file, "obs", columns.pop("clip"), columns)
         _dataframe(file, "var", [f"{backbone}-{feature}" for feature in range(n_features)], {})
         for name in ("layers", "obsm", "obsp", "varm", "varp"):
             _write(file, name, {})
@@ -110,12 +110,20 @@ def _usable(group: Group) -> list[int]:
 def _known(store: Store, group: Group, rows: Sequence[int], labels: ClipTexts | None) -> dict[str, list[Any]]:
     """Return what is written beside the features: name -> a value for each row, None for none."""
     clips = [store.clips[row] for row in rows]
-    own = ("movie", "status", "reason", *(["text"] if group.text else []))
-    known = {"clip": [clip.clip_id for clip in clips]}
-    known |= {name: [getattr(clip, name) for clip in clips] for name in own}
+
+    def of_clips(field: str) -> list[Any]:
+        return [getattr(clip, field) for clip in clips]
+
+    columns = {"clip": of_clips("clip_id")}
+    for field in ("movie", "status", "reason"):
+        columns[field] = of_clips(field)
+    if group.text:
+        columns["text"] = of_clips("text")
     for name, texts in (labels or {}).items():
-        known[name] = [texts.get(clip.clip_id, "") for clip in clips]
-    return known | {name: [getattr(clip, name) for clip in clips] for name in SPAN}
+        columns[name] = [texts.get(clip.clip_id, "") for clip in clips]
+    for field in SPAN:
+        columns[field] = of_clips(field)
+    return columns
 
 
 def _origin(store: Store, group: Group) -> dict[str, str]:

@@ -251,13 +251,20 @@ def _refuse_other_frames(item: ImportItem, kind: GroupSpec, arrays: Arrays) -> N
 def _is_constant(values: NDArray[Any]) -> bool:
     """Tell whether all of several numbers are one, such as zeros of what was never computed."""
     flat = values.reshape(-1)
-    return flat.size > 1 and not any((some != flat[0]).any() for some in (flat[:64], flat))
+    if (
+        flat.size < 2 or (flat[:64] != flat[0]).any()
+    ):  # the first ones tell it of most arrays, without the rest
+        return False
+    return not (flat != flat[0]).any()
 
 
 def _has_fractions(values: NDArray[Any]) -> bool:
     """Tell whether real numbers are not all whole; in most arrays the first ones are not."""
+    if values.dtype.kind != "f":
+        return False
     flat = values.reshape(-1)
-    return values.dtype.kind == "f" and any((some != np.rint(some)).any() for some in (flat[:64], flat))
+    first = flat[:64]
+    return bool((first != np.rint(first)).any() or (flat != np.rint(flat)).any())
 
 
 @contextmanager
@@ -290,14 +297,15 @@ def declaration(declared: Mapping[str, object], backbone: str) -> dict[str, obje
 
 def _load(item: ImportItem, declared: Declared, arrays: Arrays) -> Arrays:
     """Return a clip's arrays under the names of the format, converted only if declared."""
-    known = (*FEATURE_ARRAYS, *TIME_ARRAYS)
+    array_names = (*FEATURE_ARRAYS, *TIME_ARRAYS)
     if declared.times is not None:
         arrays = _with_times(item, declared.times, arrays)
     if len(arrays.keys() - set(TIME_ARRAYS)) == 1 and arrays.keys().isdisjoint(FEATURE_ARRAYS):
         arrays = {name if name in TIME_ARRAYS else declared.array: values for name, values in arrays.items()}
-    if strange := sorted(arrays.keys() - set(known)):
+    if strange := sorted(arrays.keys() - set(array_names)):
         raise StoreError(
-            f"{item.where}: {', '.join(strange)} beside other arrays; expected one, or {', '.join(known)}"
+            f"{item.where}: {', '.join(strange)} beside other arrays; expected one, or "
+            f"{', '.join(array_names)}"
         )
     if not arrays.keys() & set(FEATURE_ARRAYS):
         raise StoreError(f"{item.where}: no features in it")
@@ -316,15 +324,15 @@ def _with_times(item: ImportItem, name: str, arrays: Arrays) -> Arrays:
     """Return a clip's arrays with the times that an array holds, in seconds."""
     if name not in arrays:
         raise StoreError(f"{item.where}: has no {name} (--times); found {', '.join(arrays)}")
-    rest = {other: values for other, values in arrays.items() if other != name}
-    if "time_s" in rest:
+    features = {key: values for key, values in arrays.items() if key != name}
+    if "time_s" in features:
         raise StoreError(f"{item.where}: holds time_s, and --times {name}; give one of both")
     if arrays[name].dtype.kind not in "fiu":
         raise StoreError(f"{item.where}: {name} (--times) holds {arrays[name].dtype}, expected numbers")
     times = arrays[name].astype(np.float64)
     if name.endswith("ms"):
         times = times / 1000
-    return {**rest, "time_s": times}
+    return {**features, "time_s": times}
 
 
 def _fit(values: NDArray[Any], name: str, where: str, declared: Declared) -> NDArray[Any]:
@@ -400,8 +408,10 @@ def _result(
     for name in times:
         if len(times[name]) != n_frames:
             raise StoreError(f"{item.where}: {len(times[name])} {name}, and {n_frames} frames")
-    if (last := times["time_s"][-1]) > (high := (clip.end_s or np.inf) + AROUND_S):
-        raise StoreError(f"{item.where}: time_s {last:g}; expected the video's seconds, up to {high:g}")
-    rest = {name: values for name, values in arrays.items() if name not in times}
-    features = {kind.name: ClipFeatures(times["time_s"], times["frame_index"], rest)}
+    last_s = times["time_s"][-1]
+    latest_s = (clip.end_s or np.inf) + AROUND_S
+    if last_s > latest_s:
+        raise StoreError(f"{item.where}: time_s {last_s:g}; expected the video's seconds, up to {latest_s:g}")
+    values_of = {name: values for name, values in arrays.items() if name not in times}
+    features = {kind.name: ClipFeatures(times["time_s"], times["frame_index"], values_of)}
     return ClipResult(clip.clip_id, cast("Status", item.status), item.reason, groups=features)

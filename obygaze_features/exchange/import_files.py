@@ -45,9 +45,9 @@ def files_below(
         key = path.relative_to(folder).with_suffix("").as_posix()
         _add(items, key, ImportItem(str(path), partial(read, path)))
     if not items:
-        others = sorted({path.suffix for path in folder.rglob("*") if path.suffix and path.is_file()})
-        found = f"; it has {', '.join(others[:5])} (choose another --from)" if others else ""
-        raise StoreError(f"{folder}: no file {' or '.join(suffixes)} in it or below{found}")
+        suffixes_there = sorted({path.suffix for path in folder.rglob("*") if path.suffix and path.is_file()})
+        hint = f"; it has {', '.join(suffixes_there[:5])} (choose another --from)" if suffixes_there else ""
+        raise StoreError(f"{folder}: no file {' or '.join(suffixes)} in it or below{hint}")
     return items
 
 
@@ -56,20 +56,21 @@ def walk(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
 
     A link that leads nowhere is found too: its clip is not lost unseen.
     """
-    found = []
+    files = []
     waiting = [folder]
     entered = set[str]()
     while waiting:
-        here = waiting.pop()
-        if (place := os.path.realpath(here)) in entered:
+        folder_here = waiting.pop()
+        place = os.path.realpath(folder_here)
+        if place in entered:
             continue
         entered.add(place)
-        for path in here.iterdir():
+        for path in folder_here.iterdir():
             if path.is_dir():
                 waiting.insert(0 if path.is_symlink() else len(waiting), path)
             elif path.suffix.lower() in suffixes and (path.is_file() or not path.exists()):
-                found.append(path)
-    return sorted(found)
+                files.append(path)
+    return sorted(files)
 
 
 def _add(items: dict[str, ImportItem], key: str, item: ImportItem) -> None:
@@ -100,20 +101,23 @@ def _tar_items(path: Path, choice: ArrayChoice) -> Iterator[tuple[str, ImportIte
             members = archive.getmembers()
     except (tarfile.TarError, EOFError, ValueError, OverflowError):
         raise StoreError(f"{path}: {why_not(path, 'a tar archive')}") from None
-    others = set()
+    suffixes_left_out = set()
     for member in members:
         name, _, suffix = member.name.removeprefix("./").rpartition(".")
         where = f"{path}, {member.name}"
         if f".{suffix.lower()}" not in ARRAY_SUFFIXES:
-            others.update([] if member.isdir() else [f".{suffix}"])
+            if not member.isdir():
+                suffixes_left_out.add(f".{suffix}")
             continue
         if not member.isfile() or member.issparse():
             raise StoreError(f"{where}: a link, or with holes: make the tar of whole files (cp -rL)")
         refuse_giants(member.size, where)
-        place = member.offset_data, member.size
+        place = (member.offset_data, member.size)
         yield name, ImportItem(where, partial(_read_file, path, where, choice, place))
-    if others:
-        choice.about["left_out"] = f"files of the tar that hold no arrays: {', '.join(sorted(others))}"
+    if suffixes_left_out:
+        choice.about["left_out"] = (
+            f"files of the tar that hold no arrays: {', '.join(sorted(suffixes_left_out))}"
+        )
 
 
 def _read_file(path: Path, where: str, choice: ArrayChoice, place: tuple[int, int] | None = None) -> Arrays:
@@ -122,14 +126,14 @@ def _read_file(path: Path, where: str, choice: ArrayChoice, place: tuple[int, in
     `place` is where it begins in a tar, and its size.
     """
     with open_regular(path) as file:
-        whole: IO[bytes] = file
+        content: IO[bytes] = file
         if place is not None:
             file.seek(place[0])
-            whole = io.BytesIO(file.read(place[1]))
+            content = io.BytesIO(file.read(place[1]))
         if where.lower().endswith(".npy"):
-            array = _read_array(whole, where)
+            array = _read_array(content, where)
             return dict.fromkeys(choice(where, {"": array}), array)
-        with open_npz(whole, where) as (headers, load):
+        with open_npz(content, where) as (headers, load):
             return {name: load(name) for name in choice(where, headers)}
 
 
@@ -171,7 +175,7 @@ def _header(file: IO[bytes], where: str = "") -> tuple[tuple[int, ...], bool, np
 
 
 @contextmanager
-def _naming(where: str, file: IO[bytes], wanted: str) -> Iterator[None]:
+def _naming(where: str, file: IO[bytes], kind: str) -> Iterator[None]:
     """Say why a file of NumPy cannot be read."""
     try:
         yield
@@ -179,7 +183,7 @@ def _naming(where: str, file: IO[bytes], wanted: str) -> Iterator[None]:
         raise
     except NOT_ARRAYS as error:
         file.seek(0)
-        raise StoreError(f"{where}: {why_not(file.read(HEAD_BYTES), wanted)}") from error
+        raise StoreError(f"{where}: {why_not(file.read(HEAD_BYTES), kind)}") from error
 
 
 @contextmanager
@@ -202,19 +206,19 @@ def open_npz(
 
     with _naming(where, file, NPZ):
         archive = zipfile.ZipFile(file)
-        whole = file.seek(0, io.SEEK_END)
+        n_bytes = file.seek(0, io.SEEK_END)
         headers = dict[str, Any]()
         for info in archive.infolist():
             name = info.filename.removesuffix(".npy")
-            refuse_giants(info.compress_size, f"{where}, {name}", whole)  # zipfile allocates that much
+            refuse_giants(info.compress_size, f"{where}, {name}", n_bytes)  # zipfile allocates that much
             if name in headers:
                 raise StoreError(f"{where}, {name}: is in it twice; remove one")
-            if name == info.filename:
-                headers |= {} if info.is_dir() else {name: None}
-                continue
-            with archive.open(info) as member:
-                shape, _, dtype = _header(member)
-            headers[name] = SimpleNamespace(dtype=dtype, ndim=len(shape), shape=shape)
+            if info.filename.endswith(".npy"):
+                with archive.open(info) as member:
+                    shape, _, dtype = _header(member)
+                headers[name] = SimpleNamespace(dtype=dtype, ndim=len(shape), shape=shape)
+            elif not info.is_dir():
+                headers[name] = None
     with archive:
         yield headers, load
 
@@ -224,7 +228,7 @@ def npz_clips(path: Path, choice: ArrayChoice) -> Iterator[FileContent]:
     """Open a .npz file with an array for each clip."""
 
     def read(name: str) -> Arrays:
-        return {own: load(name) for own in choice(path, {"": headers[name]})}
+        return {key: load(name) for key in choice(path, {"": headers[name]})}
 
     with open_regular(path) as file, open_npz(file, str(path)) as (headers, load):
         names = [name for name, header in headers.items() if header]
@@ -254,9 +258,11 @@ def _unpickled(path: Path) -> Any:
     return load_torch(path, StoreError)
 
 
-def _plain(found: Any, where: str, choice: ArrayChoice) -> Arrays:
+def _plain(content: Any, where: str, choice: ArrayChoice) -> Arrays:
     """Make arrays of dense tensors; bfloat16, which numpy lacks, becomes float32, without a loss."""
-    tensors = {str(name): value for name, value in found.items()} if isinstance(found, dict) else {"": found}
+    tensors = (
+        {str(name): value for name, value in content.items()} if isinstance(content, dict) else {"": content}
+    )
     kinds = {name: _described(value) for name, value in tensors.items()}
     arrays = {}
     for name in choice(where, kinds):

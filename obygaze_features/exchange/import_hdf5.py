@@ -30,7 +30,7 @@ TEXT_AT_ONCE = 1 << 24
 
 
 def hdf5_items(
-    path: Path, asked: Sequence[str] = (), clips: Collection[str] = (), times: str | None = None
+    path: Path, patterns: Sequence[str] = (), clips: Collection[str] = (), times: str | None = None
 ) -> AbstractContextManager[FileContent]:
     """Open HDF5 with a group or dataset per clip, or a folder of files; yield path -> features, and texts.
 
@@ -38,7 +38,7 @@ def hdf5_items(
 
     Parameters
     ----------
-    asked
+    patterns
         Patterns of the dataset that is a clip's features, where its group or file has several.
     clips
         Names of clips: a group with a dataset of such a name holds a dataset per clip.
@@ -50,16 +50,16 @@ def hdf5_items(
     StoreError
         If it is no such file, or HDF5 crashes. Links, and datasets in other files, are never followed.
     """
-    return read_apart("HDF5", groups_of_clips, path, tuple(asked), frozenset(clips), times)
+    return read_apart("HDF5", groups_of_clips, path, tuple(patterns), frozenset(clips), times)
 
 
 @contextmanager
 def groups_of_clips(
-    path: Path, asked: tuple[str, ...], clips: frozenset[str], times: str | None = None
+    path: Path, patterns: tuple[str, ...], clips: frozenset[str], times: str | None = None
 ) -> Iterator[FileContent]:
     """Open HDF5 in this process, as `hdf5_items` does in a subprocess."""
     if path.is_dir():
-        choice = ArrayChoice(asked, times=times)
+        choice = ArrayChoice(patterns, times=times)
         yield files_below(path, (".h5", ".hdf5", ".mat"), partial(_read_file, choice=choice)), choice.about
         return
     with open_hdf5(path) as file:
@@ -68,7 +68,7 @@ def groups_of_clips(
             if is_anndata(file):
                 raise StoreError(f"{path}: is AnnData; --from table reads it")
             about = {name: text_of(file.attrs, name) for name in ("provenance", "backbone")}
-            choice = ArrayChoice(asked, about, times=times)
+            choice = ArrayChoice(patterns, about, times=times)
             for node in _clips_in(file, str(path), {h5py.h5o.get_info(file.id).addr: "/"}, clips):
                 key = text_of(node.attrs, "clip") or node.name.strip("/")
                 where = f"{path}, {'group' if isinstance(node, h5py.Group) else 'dataset'} {node.name}"
@@ -120,12 +120,12 @@ def naming_damage(where: str) -> Iterator[None]:
 
 
 def _clips_in(
-    node: h5py.Group, where: str, seen: dict[int, str], clips: frozenset[str]
+    node: h5py.Group, where: str, name_at: dict[int, str], clips: frozenset[str]
 ) -> Iterator[h5py.Group | h5py.Dataset]:
     """Yield every group below that holds a dataset, and datasets at the top or where one has a clip's name.
 
-    `seen` maps the address of a group to its first name: hard links give a group many names, and a few levels
-    of such groups have too many paths to visit.
+    `name_at` maps the address of a group to its first name: hard links give a group many names, and a few
+    levels of such groups have too many paths to visit.
     """
     for name in node:
         called = f"{node.name.rstrip('/')}/{name}"
@@ -134,17 +134,17 @@ def _clips_in(
             raise StoreError(f"{where}: {called} is a link; only plain groups are read")
         if isinstance(child, h5py.Group):
             address = h5py.h5o.get_info(child.id).addr
-            if address in seen:
+            if address in name_at:
                 raise StoreError(
-                    f"{where}: {called} is the same group as {seen[address]}; "
+                    f"{where}: {called} is the same group as {name_at[address]}; "
                     "expected one place for every group of clips"
                 )
-            seen[address] = called
+            name_at[address] = called
             inside = {key for key in child if isinstance(plain_node(child, key), h5py.Dataset)}
             if inside and inside.isdisjoint(clips):
                 yield child
             else:
-                yield from _clips_in(child, where, seen, clips)
+                yield from _clips_in(child, where, name_at, clips)
         elif isinstance(child, h5py.Dataset):
             yield child
 
@@ -224,13 +224,13 @@ def _read_file(path: Path, choice: ArrayChoice) -> dict[str, NDArray[Any]]:
 def _read_group(node: h5py.Group | h5py.Dataset, where: str, choice: ArrayChoice) -> dict[str, NDArray[Any]]:
     """Read the chosen datasets of a group, or one dataset."""
     with naming_damage(where):
-        found = (
+        nodes = (
             {name: plain_node(node, name) for name in node} if isinstance(node, h5py.Group) else {"": node}
         )
-        for name, dataset in found.items():
+        for name, dataset in nodes.items():
             if not is_plain(dataset) and not isinstance(dataset, h5py.Group):
                 raise StoreError(f"{where}: {name} is not a plain dataset of this file")
-        chosen: dict[str, h5py.Dataset] = {name: found[name] for name in choice(where, found)}
+        chosen: dict[str, h5py.Dataset] = {name: nodes[name] for name in choice(where, nodes)}
         size = 0
         for name, dataset in chosen.items():
             if not is_plain(dataset) or dataset.dtype.kind not in "fiu" or dataset.shape is None:
@@ -260,10 +260,12 @@ def read_column(node: object, path: Path) -> NDArray[Any]:
     if not isinstance(node, h5py.Group):
         return _plain_column(node, path)
     codes = _plain_column(plain_node(node, "codes"), path)
-    known = _plain_column(plain_node(node, "categories"), path).astype(object)
-    if codes.dtype.kind not in "iu" or not ((codes >= -1) & (codes < len(known))).all():
-        raise StoreError(f"{path}: {node.name}: its codes are not the numbers of its {len(known)} categories")
-    return np.asarray(np.append(known, "")[codes])
+    categories = _plain_column(plain_node(node, "categories"), path).astype(object)
+    if codes.dtype.kind not in "iu" or not ((codes >= -1) & (codes < len(categories))).all():
+        raise StoreError(
+            f"{path}: {node.name}: its codes are not the numbers of its {len(categories)} categories"
+        )
+    return np.asarray(np.append(categories, "")[codes])
 
 
 def _plain_column(node: object, path: Path) -> NDArray[Any]:

@@ -62,7 +62,7 @@ FileContent = tuple[Mapping[str, ImportItem], dict[str, str]]
 """Name -> features, and texts about the file itself."""
 
 
-class Asked(NamedTuple):
+class TableOptions(NamedTuple):
     """What is asked for of a table.
 
     Attributes
@@ -81,7 +81,7 @@ class Asked(NamedTuple):
 
 
 def match(
-    items: Mapping[str, ImportItem], wanted: Mapping[str, str], suffixes: Collection[str] = ()
+    items: Mapping[str, ImportItem], name_of: Mapping[str, str], suffixes: Collection[str] = ()
 ) -> tuple[dict[str, ImportItem], tuple[str, ...]]:
     """Match features to clips by name: clip id -> its features, and the names that belong to no clip.
 
@@ -89,7 +89,7 @@ def match(
     ----------
     items
         Path without suffix -> features.
-    wanted
+    name_of
         Clip id -> name. If no name has a '/', only the last part of the paths is compared, in any form of
         Unicode: macOS decomposes letters with accents.
     suffixes
@@ -101,14 +101,14 @@ def match(
         If features have the name of two clips, or two files have the name of one.
     """
     clips: defaultdict[str, list[str]] = defaultdict(list)
-    for clip, name in wanted.items():
+    for clip, name in name_of.items():
         clips[normalize("NFC", name)].append(clip)
     deep = any("/" in name for name in clips)
     named: dict[str, ImportItem] = {}
     unknown = []
     for path, item in items.items():
-        whole = path.replace("\\", "/")  # also ids that are paths of Windows
-        name = normalize("NFC", whole if deep else whole.rpartition("/")[2])
+        posix = path.replace("\\", "/")  # also ids that are paths of Windows
+        name = normalize("NFC", posix if deep else posix.rpartition("/")[2])
         stem, _, suffix = name.strip("'").rpartition(".")  # openSMILE puts names in apostrophes
         if name not in clips and f".{suffix.lower()}" in suffixes:
             name = stem
@@ -283,8 +283,8 @@ def _answer(request: _Request, parent: Parent) -> None:
     try:
         if _session[0] != request.session:  # this worker may replace one that crashed
             _opened.close()
-            found, texts = _opened.enter_context(request.reader(*request.words))
-            _session[:] = request.session, list(found.items()), texts
+            items_by_name, texts = _opened.enter_context(request.reader(*request.words))
+            _session[:] = request.session, list(items_by_name.items()), texts
         _, items, texts = _session
         if request.clip is None:
             listed = [(key, item.where, item.status, item.reason) for key, item in items]
@@ -296,8 +296,8 @@ def _answer(request: _Request, parent: Parent) -> None:
                 raise StoreError(f"{item.where}: holds {strange[0]}, expected numbers")
             arrays = list(loaded.values())
             described = [(name, array.dtype.str, array.shape) for name, array in loaded.items()]
-            said = {name: text for name, text in texts.items() if name == "left_out"}
-            answer = {"arrays": described, "texts": said}
+            notes = {name: text for name, text in texts.items() if name == "left_out"}
+            answer = {"arrays": described, "texts": notes}
     except ObygazeError as error:
         answer = {"refused": str(error)}
     except MemoryError:

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from obygaze_features.errors import StoreError
 from obygaze_features.exchange.columns import ColumnKind, choose_columns
 from obygaze_features.exchange.import_arrays import hdf5_rows, npy_rows, npz_rows
 from obygaze_features.exchange.import_files import walk
-from obygaze_features.exchange.import_items import Asked, FileContent, read_apart
+from obygaze_features.exchange.import_items import FileContent, TableOptions, read_apart
 from obygaze_features.exchange.row_ids import (
     ID_NAMES,
     ids_of,
@@ -24,6 +24,7 @@ from obygaze_features.exchange.row_ids import (
     text_rows,
 )
 from obygaze_features.file_kinds import what, why_not
+from obygaze_features.workbook import Records
 
 NO_FEATURES = frozenset(
     {"movie", "video", "start_s", "end_s", "level", "concepts", "annotator", "status", "reason", "", "index"}
@@ -64,7 +65,7 @@ def table_items(
     StoreError
         Naming the file and the column or array at fault.
     """
-    asked = Asked(ids, tuple(columns), NO_FEATURES | frozenset(labels))
+    options = TableOptions(ids, tuple(columns), NO_FEATURES | frozenset(labels))
     readers: Mapping[str, Callable[..., AbstractContextManager[FileContent]]] = {
         **dict.fromkeys((".csv", ".tsv", ".xlsx"), _cells),
         ".parquet": partial(read_apart, "Parquet", parquet_rows),
@@ -84,30 +85,31 @@ def table_items(
         contents = []
         for part in parts:
             open_regular(part).close()  # HDF5 and others open the name themselves, and would wait for a pipe
-            contents.append(opened.enter_context(readers[part.suffix.lower()](part, asked)))
+            contents.append(opened.enter_context(readers[part.suffix.lower()](part, options)))
         items = dict(contents[0][0])
         texts = contents[0][1]
-        for part, (found, about) in zip(parts[1:], contents[1:], strict=True):
-            if twice := next(iter(items.keys() & found.keys()), None):
-                raise StoreError(f"{found[twice].where} and {items[twice].where}: both are of {twice!r}")
+        for part, (items_of_part, about) in zip(parts[1:], contents[1:], strict=True):
+            if twice := next(iter(items.keys() & items_of_part.keys()), None):
+                places = f"{items_of_part[twice].where} and {items[twice].where}"
+                raise StoreError(f"{places}: both are of {twice!r}")
             if about["features"] != texts["features"]:
                 raise StoreError(
                     f"{part}: its features are not those of {parts[0]}, or in another order: name them "
                     "(--columns), and give all parts one order"
                 )
-            items.update(found)
+            items.update(items_of_part)
             _leave_out(texts, about.get("left_out", ""))
         yield items, texts
 
 
-def _leave_out(texts: dict[str, str], *more: str) -> None:
+def _leave_out(texts: dict[str, str], *notes: str) -> None:
     """Add to what is said to be left out."""
-    if said := dict.fromkeys(filter(None, (texts.get("left_out"), *more))):
-        texts["left_out"] = "; ".join(said)
+    if all_notes := dict.fromkeys(filter(None, (texts.get("left_out"), *notes))):
+        texts["left_out"] = "; ".join(all_notes)
 
 
 @contextmanager
-def _cells(path: Path, asked: Asked) -> Iterator[FileContent]:
+def _cells(path: Path, options: TableOptions) -> Iterator[FileContent]:
     """Take ids and features of rows of texts, the header first."""
     records, delimiter, notes = text_rows(path)
     if not records:
@@ -138,14 +140,14 @@ def _cells(path: Path, asked: Asked) -> Iterator[FileContent]:
 
     def kind_of(name: str) -> ColumnKind:
         try:
-            given = [number(cell) for cell in columns[name] if cell]
+            numbers_there = [number(cell) for cell in columns[name] if cell]
         except ValueError:
             return "other"
-        return "number" if given else "other"
+        return "number" if numbers_there else "other"
 
     signs = set[str]()
-    columns = {name: [row[n] for _, row in rows] for n, name in enumerate(header)}
-    items, about = _columns(path, header, columns.__getitem__, asked, kind_of=kind_of, numbers=numbers)
+    columns = _by_column(header, rows)
+    items, about = _features_of(path, _Columns(header, columns.__getitem__, kind_of, numbers), options)
     _leave_out(about, *notes)
     yield items, about
 
@@ -157,28 +159,51 @@ def _refuse_both_signs(where: str, cells: Sequence[str], signs: set[str]) -> Non
         raise StoreError(f"{where}: numbers with ',' and numbers with '.': which one is before decimals?")
 
 
-def _columns(
-    path: Path,
-    header: Sequence[str],
-    column_of: Callable[[str], Sequence[Any]],
-    asked: Asked,
-    *,
-    kind_of: Callable[[str], ColumnKind],
-    numbers: Callable[[str], Any],
-) -> FileContent:
-    """Take a column of ids and columns of numbers, or one of vectors, which `numbers` makes of a column."""
-    labels, column = ids_of(path, header, asked.ids, column_of)
-    own_index = {name for name in header if name.startswith("Unnamed: ")}
-    features = choose_columns(path, header, kind_of, asked.columns, {column, *asked.never, *own_index})
-    chosen = [numbers(name) for name in features]
-    if len({values.shape for values in chosen}) != 1 or (len(chosen) > 1 and chosen[0].ndim > 1):
+def _by_column(header: Sequence[str], rows: Records) -> dict[str, list[str]]:
+    columns = {}
+    for n, name in enumerate(header):
+        columns[name] = [row[n] for _, row in rows]
+    return columns
+
+
+class _Columns(NamedTuple):
+    """The columns of a table by name, and how each is read.
+
+    Attributes
+    ----------
+    header
+        Their names.
+    cells
+        Gives a column as it stands, such as that of the ids.
+    kind_of
+        Tells what a column holds.
+    numbers
+        Gives a column of features: numbers [N], or vectors [N, D].
+    """
+
+    header: Sequence[str]
+    cells: Callable[[str], Sequence[Any]]
+    kind_of: Callable[[str], ColumnKind]
+    numbers: Callable[[str], Any]
+
+
+def _features_of(path: Path, columns: _Columns, options: TableOptions) -> FileContent:
+    """Take the column of ids and the features: columns of numbers, or one column of vectors."""
+    header = columns.header
+    ids, id_column = ids_of(path, header, options.ids, columns.cells)
+    indices_of_pandas = {name for name in header if name.startswith("Unnamed: ")}
+    never = {id_column, *options.never, *indices_of_pandas}
+    features = choose_columns(path, header, columns.kind_of, options.columns, never)
+    values = [columns.numbers(name) for name in features]
+    has_vectors = values[0].ndim > 1
+    if len({column.shape for column in values}) != 1 or (has_vectors and len(values) > 1):
         raise StoreError(f"{path}: expected columns of numbers, or one of lists")
-    others = [name for name in header if name not in {*features, column}]
-    shown = ", ".join(name or "(without a name)" for name in others)
     about = {"features": "\n".join(features)}
-    _leave_out(about, f"columns that are no features: {shown}" if others else "")
-    matrix = chosen[0] if chosen[0].ndim > 1 else np.stack(chosen, axis=1)
-    return row_items(path, labels, {"": matrix}), about
+    left_out = [name or "(without a name)" for name in header if name not in {*features, id_column}]
+    if left_out:
+        _leave_out(about, f"columns that are no features: {', '.join(left_out)}")
+    matrix = values[0] if has_vectors else np.stack(values, axis=1)
+    return row_items(path, ids, {"": matrix}), about
 
 
 @dataclass(frozen=True)
@@ -217,7 +242,7 @@ class RaggedColumn:
 
 
 @contextmanager
-def parquet_rows(path: Path, asked: Asked) -> Iterator[FileContent]:
+def parquet_rows(path: Path, options: TableOptions) -> Iterator[FileContent]:
     """Open a Parquet file in this process, as `table_items` does in a subprocess."""
     types, read = open_parquet(path)
     import pyarrow as pa  # type: ignore[import-untyped]  # noqa: PLC0415 - no dependency of ours
@@ -226,7 +251,7 @@ def parquet_rows(path: Path, asked: Asked) -> Iterator[FileContent]:
     header = [name for name in types if name != INDEX]
     if INDEX in types and not set(ID_NAMES) & set(header):
         header = list(types)  # a data frame's index holds the ids
-        asked = asked._replace(ids=asked.ids or INDEX)
+        options = options._replace(ids=options.ids or INDEX)
 
     def is_list(kind: Any) -> bool:
         return bool(
@@ -235,8 +260,10 @@ def parquet_rows(path: Path, asked: Asked) -> Iterator[FileContent]:
 
     def kind_of(name: str) -> ColumnKind:
         kind = types[name]
+        if is_list(kind):
+            return "list"
         plain = (pa.types.is_floating, pa.types.is_integer, pa.types.is_boolean, pa.types.is_decimal)
-        return "list" if is_list(kind) else "number" if any(fits(kind) for fits in plain) else "other"
+        return "number" if any(fits(kind) for fits in plain) else "other"
 
     def numbers(name: str) -> Any:
         values = read(name)
@@ -258,4 +285,4 @@ def parquet_rows(path: Path, asked: Asked) -> Iterator[FileContent]:
         numbers_of_lists = np.asarray(values.to_numpy()).reshape(shape)
         return numbers_of_lists if lengths is None else RaggedColumn(numbers_of_lists, np.cumsum(lengths))
 
-    yield _columns(path, header, read, asked, kind_of=kind_of, numbers=numbers)
+    yield _features_of(path, _Columns(header, read, kind_of, numbers), options)

@@ -126,24 +126,25 @@ def _owners(stores: Sequence[Store]) -> dict[str, tuple[StoredClip, int]]:
     owners: dict[str, tuple[StoredClip, int]] = {}
     for position, store in enumerate(stores):
         for clip in store.clips:
-            known, owner = owners.setdefault(clip.clip_id, (clip, position))
+            first_clip, owner = owners.setdefault(clip.clip_id, (clip, position))
             if owner == position:
                 continue
-            if what := _apart(known, clip):
+            if difference := _apart(first_clip, clip):
+                places = f"{stores[owner].where} and {store.where}"
                 raise StoreError(
-                    f"clip {clip.clip_id}: {what} differs between {stores[owner].where} and {store.where}: "
+                    f"clip {clip.clip_id}: {difference} differs between {places}: "
                     "merging needs clips that are disjoint or equal; compare them: obygaze store diff"
                 )
-            if known.status == _MISSING:
+            if first_clip.status == _MISSING:
                 owners[clip.clip_id] = (clip, position)
     return dict(sorted(owners.items()))
 
 
 def _refuse_one_name(movies: Iterable[str]) -> None:
     """Refuse films of the stores whose names are one: their clips would be of two films."""
-    for movie, other in same_names(movie for movie in movies if movie).one:
+    for movie, twin in same_names(movie for movie in movies if movie).one:
         raise StoreError(
-            f"movies {other!r} and {movie!r} are one name: one film would be two in the merged store; "
+            f"movies {twin!r} and {movie!r} are one name: one film would be two in the merged store; "
             "extract one of the stores anew, from a manifest that names both alike"
         )
 
@@ -179,10 +180,15 @@ def _stated(stores: Sequence[Store], choices: Mapping[str, str | None]) -> dict[
     stated = {}
     disagreements = []
     for field, chosen in choices.items():
+        if chosen is not None:
+            stated[field] = chosen
+            continue
         values = [store.attributes[field] for store in stores]
-        texts = sorted({str(value["name"] if field == "corpus" else value) for value in values})
-        stated[field] = texts[0] if chosen is None else chosen
-        if chosen is None and len(texts) > 1:
+        if field == "corpus":
+            values = [corpus["name"] for corpus in values]
+        texts = sorted({str(value) for value in values})
+        stated[field] = texts[0]
+        if len(texts) > 1:
             disagreements.append(f"{field} differs ({'; '.join(texts)}): choose the result's (--{field})")
     if disagreements:
         raise StoreError(f"the stores' {', and their '.join(disagreements)}")
@@ -194,9 +200,9 @@ def _results(store: Store, position: int, owners: Mapping[str, int]) -> Iterator
     rows = [row for row, clip in enumerate(store.clips) if owners.get(clip.clip_id) == position]
     streams = {}
     for name in store:
-        done = [row for row in rows if store.clips[row].within(name).status in DONE]
+        rows_done = [row for row in rows if store.clips[row].within(name).status in DONE]
         arrays = (*store[name].arrays, *TIME_ARRAYS)
-        streams[name] = {array: rows_of(store[name], array, done) for array in arrays}
+        streams[name] = {array: rows_of(store[name], array, rows_done) for array in arrays}
     for row in rows:
         clip = store.clips[row]
         features: dict[str, ClipFeatures] = {}

@@ -108,7 +108,7 @@ def pack(store: Place, out: Path | str | None = None, progress: Progress | bool 
             f"run: obygaze store verify {files.where}"
         )
     sizes = {name: files.size(name) for name in names}
-    done = 0
+    n_bytes = 0
     with (
         new_file(out) as partial,
         zipfile.ZipFile(partial, "w", zipfile.ZIP_STORED) as archive,
@@ -116,8 +116,8 @@ def pack(store: Place, out: Path | str | None = None, progress: Progress | bool 
     ):
         for name in names:
             _add(archive, files, name, sizes[name], digests.get(name))
-            done += sizes[name]
-            show(done, sum(sizes.values()))
+            n_bytes += sizes[name]
+            show(n_bytes, sum(sizes.values()))
     return out
 
 
@@ -225,24 +225,24 @@ def push_to_s3(source: FolderFiles, url: str, progress: FileProgress) -> str:
     store = connect(url)
     lock = Lock()
     with asking(url, "LIST"):
-        there = {
+        size_of = {
             entry["path"]: entry["size"] for page in obstore.list(store, chunk_size=1000) for entry in page
         }
-    if foreign := sorted(there.keys() - digests.keys()):
+    if foreign := sorted(size_of.keys() - digests.keys()):
         raise StoreError(
             f"{url}: {foreign[0]} is there, which this store does not have; push to another place"
         )
-    if there:
+    if size_of:
         with asking(url, TAG_DIGESTS):
-            tags = obstore.get(store, TAG_DIGESTS).bytes().to_bytes() if TAG_DIGESTS in there else b""
+            tags = obstore.get(store, TAG_DIGESTS).bytes().to_bytes() if TAG_DIGESTS in size_of else b""
         if sha256_of(tags) != digests[TAG_DIGESTS]:
             raise StoreError(f"{url}: another store, or a part of one, is there; push to another place")
-    rest = [name for name in sorted(digests) if there.get(name) != source.size(name)]
-    done = len(digests) - len(rest)
+    missing = [name for name in sorted(digests) if size_of.get(name) != source.size(name)]
+    n_files = len(digests) - len(missing)
     sent = 0
 
     def upload(name: str) -> None:
-        nonlocal done, sent
+        nonlocal n_files, sent
         data = source.read(name)
         if sha256_of(data) != digests[name]:
             raise _damaged(source, name)
@@ -254,12 +254,12 @@ def push_to_s3(source: FolderFiles, url: str, progress: FileProgress) -> str:
                     f"{url}: another push has begun here: push again, or to another place"
                 ) from None
         with lock:
-            done = done + 1
+            n_files += 1
             sent = sent + len(data)
-            progress(done, len(digests), sent)
+            progress(n_files, len(digests), sent)
 
     for names in ({TAG_DIGESTS}, digests.keys() - {TAG_DIGESTS, DIGESTS}, {DIGESTS}):
-        in_threads(upload, [name for name in rest if name in names], WRITERS)
+        in_threads(upload, [name for name in missing if name in names], WRITERS)
     return url
 
 
@@ -279,33 +279,37 @@ def push_to_hub(source: FolderFiles, target: HubFiles, api: "HfApi") -> str:
     last = [DIGESTS, TAG_DIGESTS]
     with asking_hub(target.where):
         parent = api.dataset_info(target.repository).sha  # another push meanwhile is refused by the Hub
-        for what, only, all_but in (("files", None, last), ("digests", last, None)):
-            done = api.upload_folder(
+        for part, only, all_but in (("files", None, last), ("digests", last, None)):
+            commit = api.upload_folder(
                 repo_id=target.repository,
                 repo_type="dataset",
                 folder_path=source.path,
                 path_in_repo=target.folder.rstrip("/") or None,
-                commit_message=f"{source.name}: {what}",
+                commit_message=f"{source.name}: {part}",
                 allow_patterns=only,
                 ignore_patterns=all_but,
                 parent_commit=parent,
             )
-            parent = done.oid
-        pushed = replace(target, commit=done.oid)
+            parent = commit.oid
+        pushed = replace(target, commit=commit.oid)
         tree = api.list_repo_tree(
             target.repository,
             target.folder.rstrip("/") or None,
             repo_type="dataset",
-            revision=done.oid,
+            revision=commit.oid,
             recursive=True,
         )
-        there = {entry.path: entry for entry in tree if isinstance(entry, RepoFile)}
+        entry_of = {entry.path: entry for entry in tree if isinstance(entry, RepoFile)}
     # The library holds to `parent_commit` in the first of its commits alone.
     for name, digest in {**listed(source), TAG_DIGESTS: digest_of(source, TAG_DIGESTS)}.items():
-        entry = there.get(target.folder + name)
-        if entry is None or (
-            entry.lfs.sha256 != digest if entry.lfs else entry.blob_id != _blob(source, name)
-        ):
+        entry = entry_of.get(target.folder + name)
+        if entry is None:
+            is_ours = False
+        elif entry.lfs:
+            is_ours = entry.lfs.sha256 == digest
+        else:
+            is_ours = entry.blob_id == _blob(source, name)
+        if not is_ours:
             raise StoreError(
                 f"{pushed.where}/{name}: another push came in between: push again, which goes on"
             )

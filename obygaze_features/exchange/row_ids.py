@@ -98,9 +98,9 @@ def open_parquet(path: Path) -> tuple[dict[str, Any], Callable[[str], Any]]:
 
     def read(name: str) -> Any:
         paths = [f"{about.schema.column(at).path}." for at in range(about.num_columns)]
-        own = [at for at, path in enumerate(paths) if path.startswith(f"{name}.")]
+        columns = [at for at, path in enumerate(paths) if path.startswith(f"{name}.")]
         groups = (about.row_group(at) for at in range(about.num_row_groups))
-        values = sum(group.column(at).num_values for group in groups for at in own)
+        values = sum(group.column(at).num_values for group in groups for at in columns)
         refuse_giants(8 * values, f"{path}, column {name!r}", MOST_UNPACKED)
         with naming():
             return file.read(columns=[name]).column(name)
@@ -118,17 +118,19 @@ def ids_of(
     path: Path, names: Sequence[str], ids: str | None, read: Callable[[str], Any]
 ) -> tuple[list[str], str]:
     """Read ids from the column or array that holds them, whose name is returned too, or from a file."""
-    found = first_few(names, 8) or "one matrix, which does not say whose its rows are"
+    description = first_few(names, 8) or "one matrix, which does not say whose its rows are"
     candidates = [name for name in names if name in ID_NAMES] if ids is None else [ids]
     if len(candidates) != 1:
         raise StoreError(
             f"{path}: {'no' if not candidates else 'more than one'} column or array of ids "
-            f"({', '.join(ID_NAMES)}); give --ids NAME or --ids FILE; found {found}"
+            f"({', '.join(ID_NAMES)}); give --ids NAME or --ids FILE; found {description}"
         )
     if candidates[0] in names:
         return id_texts(read(candidates[0]), f"{path}, {candidates[0]}"), candidates[0]
     if not Path(candidates[0]).is_file():
-        raise StoreError(f"--ids {candidates[0]}: no such file, nor a column or array of {path} ({found})")
+        raise StoreError(
+            f"--ids {candidates[0]}: no such file, nor a column or array of {path} ({description})"
+        )
     return read_ids(Path(candidates[0])), ""
 
 
@@ -140,14 +142,14 @@ def row_items(
     reason: Sequence[str] = (),
 ) -> dict[str, ImportItem]:
     """Name each row by its id, which no other row has."""
-    whole = _by_row(path, arrays, len(ids))
+    arrays_by_row = _by_row(path, arrays, len(ids))
     items: dict[str, ImportItem] = {}
     for row, name in enumerate(ids):
         if name in items:
             raise StoreError(f"{path}: id {name!r} is there twice (row {row + 1}); ids are unique")
         items[name] = ImportItem(
             f"{path}, row {row + 1} ({name})",
-            partial(_row, whole, row, str(path)),
+            partial(_row, arrays_by_row, row, str(path)),
             status[row] if status else "ok",
             reason[row] if reason else "",
         )
@@ -158,25 +160,25 @@ def row_items(
 
 def _by_row(path: Path, arrays: Mapping[str, Any], rows: int) -> Mapping[str, Any]:
     """Check that arrays have a row for each id, and put columns side by side."""
-    whole: dict[str, Any] = {}
+    arrays_by_row: dict[str, Any] = {}
     for name, array in arrays.items():
         where = f"{path}, {name}" if name else str(path)
         if isinstance(array, h5py.Dataset):
             if not is_plain(array):
                 raise StoreError(f"{where}: lies in another file; only plain datasets are read")
             refuse_unreadable(array, where)
-        whole[name] = in_rows(array, where, MOST_UNPACKED)
-        if (found := len(whole[name]) if array.ndim else 0) != rows:
-            raise StoreError(f"{where}: {found} rows and {rows} ids")
-    if "" not in whole and all(array.ndim == 1 for array in whole.values()):
-        refuse_giants(rows * len(whole) * 8, str(path))
-        whole = {"": np.stack([array[:] for array in whole.values()], axis=1)}
-    for array in whole.values():
+        arrays_by_row[name] = in_rows(array, where, MOST_UNPACKED)
+        if (n_rows := len(arrays_by_row[name]) if array.ndim else 0) != rows:
+            raise StoreError(f"{where}: {n_rows} rows and {rows} ids")
+    if "" not in arrays_by_row and all(array.ndim == 1 for array in arrays_by_row.values()):
+        refuse_giants(rows * len(arrays_by_row) * 8, str(path))
+        arrays_by_row = {"": np.stack([array[:] for array in arrays_by_row.values()], axis=1)}
+    for array in arrays_by_row.values():
         if array.ndim < 2:
             raise StoreError(f"{path}: expected a row of features for each id; found {list(array.shape)}")
         if len(array):
             refuse_giants(math.prod(array.shape[1:]) * array.dtype.itemsize, str(path))
-    return whole
+    return arrays_by_row
 
 
 def _row(arrays: Mapping[str, Any], row: int, where: str) -> Arrays:

@@ -119,12 +119,24 @@ def wanted_files(
     """
     names = list(names)
     rows = {clip.clip_id: row for row, clip in enumerate(table)}
-    chunks = {name: chunk for name in names if (chunk := chunk_of(name))}
-    there = [array for array in FEATURE_ARRAYS if any(chunk[1] == array for chunk in chunks.values())]
-    if unknown := sorted(set(arrays or ()) - set(there)):
-        raise StoreError(f"the store has no array {unknown[0]}, but {', '.join(there)}")
+    chunks = _chunks_of(names)
+    stored = {array for _, array, _ in chunks.values()}
+    arrays_there = [array for array in FEATURE_ARRAYS if array in stored]
+    if unknown := sorted(set(arrays or ()) - set(arrays_there)):
+        raise StoreError(f"the store has no array {unknown[0]}, but {', '.join(arrays_there)}")
     if unknown := sorted(set(clips or ()) - rows.keys()):
         raise StoreError(f"the store has no clip {unknown[0]} ({len(unknown)} of the clips asked for)")
+
+    chosen = [rows[clip] for clip in clips or ()]
+    numbers: dict[str, set[int]] = {}
+    for array in CUT_BY_CLIPS:
+        block = block_rows(array, len(table))
+        numbers[array] = {row // block for row in chosen}
+    ragged = {
+        (group, array): _ragged_chunks(array, sizes, chosen)
+        for group, sizes in row_sizes.items()
+        for array in RAGGED_ARRAYS
+    }
 
     def is_wanted(name: str) -> bool:
         if name not in chunks:
@@ -138,14 +150,17 @@ def wanted_files(
             return number in ragged[group, array]
         return number in numbers[array]
 
-    chosen = [rows[clip] for clip in clips or ()]
-    numbers = {array: {row // block_rows(array, len(table)) for row in chosen} for array in CUT_BY_CLIPS}
-    ragged = {
-        (group, array): _ragged_chunks(array, sizes, chosen)
-        for group, sizes in row_sizes.items()
-        for array in RAGGED_ARRAYS
-    }
-    return {name for name in names if is_wanted(name) or not name.startswith(f"{PAYLOAD}/")}
+    return {name for name in names if is_wanted(name)}
+
+
+def _chunks_of(names: Iterable[str]) -> dict[str, tuple[str, str, int]]:
+    """Return which group, array and number of chunk each file is that holds one."""
+    chunks = {}
+    for name in names:
+        chunk = chunk_of(name)
+        if chunk is not None:
+            chunks[name] = chunk
+    return chunks
 
 
 def _ragged_chunks(array: str, sizes: NDArray[np.int64], rows: Iterable[int]) -> set[int]:
@@ -175,13 +190,13 @@ class Downloaded:
 
 
 @contextmanager
-def files_shown(progress: FileProgress | bool | None, what: str) -> Iterator[FileProgress]:
+def files_shown(progress: FileProgress | bool | None, verb: str) -> Iterator[FileProgress]:
     """Yield what is called with files and bytes, given a parameter `progress`."""
     if callable(progress):
         yield progress
         return
-    with shown_progress(progress, what, "file") as show:
-        yield lambda done, total, octets: show(done, total, f"{octets / 1e6:.1f} MB")
+    with shown_progress(progress, verb, "file") as show:
+        yield lambda n_done, total, octets: show(n_done, total, f"{octets / 1e6:.1f} MB")
 
 
 def download(
@@ -293,7 +308,9 @@ class _Transfer:
         self._lock = Lock()
         self._limit = MOST_INFO
         self._total = len(digests)
-        self._done = self._octets = self._kept = 0
+        self._done = 0
+        self._octets = 0
+        self._kept = 0
 
     def run(self, arrays: Collection[str] | None, clips: Collection[str] | None) -> Downloaded:
         self._fetch(BAG_INFO)
@@ -301,19 +318,19 @@ class _Transfer:
         self._fetch(TABLE)
         listing = read_bytes(self._root / TABLE, self._limit, within=self._root)
         table = parse_clips_csv([listing], f"{self._files.where}/{TABLE}")
-        wanted = wanted_files(self._digests, table, arrays, clips, self._row_sizes() if clips else {})
-        here = {name for name in self._digests if self._growing and (self._destination / name).is_file()}
-        self._total = len(wanted)
-        rest = sorted(wanted - {BAG_INFO, TABLE, DIGESTS})
-        in_threads(self._fetch, rest, max(4, self._files.readers))
-        left = self._digests.keys() - wanted - here
-        self._finish(left)
-        return Downloaded(self._destination, self._done - self._kept, self._octets, self._kept, len(left))
+        names = wanted_files(self._digests, table, arrays, clips, self._row_sizes() if clips else {})
+        present = {name for name in self._digests if self._growing and (self._destination / name).is_file()}
+        self._total = len(names)
+        waiting = sorted(names - {BAG_INFO, TABLE, DIGESTS})
+        in_threads(self._fetch, waiting, max(4, self._files.readers))
+        left_out = self._digests.keys() - names - present
+        self._finish(left_out)
+        return Downloaded(self._destination, self._done - self._kept, self._octets, self._kept, len(left_out))
 
     def _row_sizes(self) -> dict[str, NDArray[np.int64]]:
         """Fetch and read the number of frames of every clip, by ragged group."""
         files = sorted(name for name in self._digests if name.startswith(f"{FEATURES}/"))
-        groups = {chunk[0] for name in files if (chunk := chunk_of(name)) and chunk[1] == ROW_SIZE}
+        groups = {group for group, array, _ in _chunks_of(files).values() if array == ROW_SIZE}
         sizes = {}
         for group in sorted(groups):
             folder = f"{FEATURES}/{group}/{ROW_SIZE}/"
@@ -321,14 +338,11 @@ class _Transfer:
                 if name.startswith(folder):
                     self._fetch(name)
             metadata = json.loads(read_bytes(self._root / folder / ZARR_METADATA, within=self._root))
-            array = guarded(
-                f"{self._files.where}/{folder}",
-                partial(SealedArray, FolderFiles(self._root), group, ROW_SIZE, metadata),
-            )
-            sizes[group] = array.read()
+            open_array = partial(SealedArray, FolderFiles(self._root), group, ROW_SIZE, metadata)
+            sizes[group] = guarded(f"{self._files.where}/{folder}", open_array).read()
         return sizes
 
-    def _finish(self, left: set[str]) -> None:
+    def _finish(self, left_out: set[str]) -> None:
         root = self._root
         if not self._growing:
             self._fetch(DIGESTS)
@@ -337,11 +351,11 @@ class _Transfer:
             write_whole(
                 root / TAG_DIGESTS, digests_bytes({name: self._digests[name] for name in tags}), links=False
             )
-            self._sweep({*(self._digests.keys() - left), TAG_DIGESTS})
+            self._sweep({*(self._digests.keys() - left_out), TAG_DIGESTS})
             self._refuse_unreadable()
         sync_all({root, *(path.parent for path in root.rglob("*"))})
-        if left:
-            write_whole(root / FETCH, fetch_bytes(left, self._files.where), links=False)
+        if left_out:
+            write_whole(root / FETCH, fetch_bytes(left_out, self._files.where), links=False)
         else:
             (root / FETCH).unlink(missing_ok=True)
             sync(root)
@@ -370,8 +384,8 @@ class _Transfer:
         """Fetch and check a file, unless it is present already."""
         expected = self._digests[name]
         path = self._root / name
-        here = path.is_file() and not path.is_symlink() and file_sha256(path) == expected
-        if not here:
+        is_present = path.is_file() and not path.is_symlink() and file_sha256(path) == expected
+        if not is_present:
             partial = self._building / f"{name}.{expected}{PARTIAL_SUFFIX}"
             for folder in (partial.parent, path.parent):
                 folder.mkdir(parents=True, exist_ok=True)
@@ -380,14 +394,14 @@ class _Transfer:
             sync(partial)
             partial.replace(path)
         with self._lock:  # called from several threads; progress never goes back
-            self._kept += here
+            self._kept += is_present
             self._done += 1
             if self._progress:
                 self._progress(self._done, self._total, self._octets)
 
-    def _count(self, name: str, size: int, more: int) -> None:
+    def _count(self, name: str, size: int, n_bytes: int) -> None:
         """Count received bytes; refuse a file that is larger than its whole store."""
         with self._lock:
-            self._octets += more
+            self._octets += n_bytes
         if size > self._limit:
             raise StoreError(f"{self._files.where}/{name}: sends more than the whole store has")

@@ -76,8 +76,8 @@ LAYOUT = ("chunk_grid", "chunk_key_encoding", "codecs")
 def lean(value: Any) -> Any:
     """Leave out empty fields, at any depth: libraries differ in whether they write them."""
     if isinstance(value, dict):
-        kept = {key: lean(item) for key, item in value.items()}
-        return {key: item for key, item in kept.items() if item is not None and item not in ({}, [])}
+        fields = {key: lean(item) for key, item in value.items()}
+        return {key: item for key, item in fields.items() if item is not None and item not in ({}, [])}
     return [lean(item) for item in value] if isinstance(value, list | tuple) else value
 
 
@@ -201,8 +201,8 @@ class SealedArray:
         ArgumentError
             If `out` is of another shape or type, or does not lie in one piece.
         """
-        wanted = range(*rows.indices(self.shape[0]))
-        shape = (len(wanted), *self.shape[1:])
+        numbers = range(*rows.indices(self.shape[0]))
+        shape = (len(numbers), *self.shape[1:])
         if out is not None and not (
             out.shape == shape and out.dtype == self.dtype and out.flags.c_contiguous and out.flags.writeable
         ):
@@ -211,7 +211,7 @@ class SealedArray:
                 "that can be written to and lies in one piece, as numpy.empty makes"
             )
         values: NDArray[Any] = guarded(
-            self._where, lambda: self._read(wanted, out=out), store=self._files.where
+            self._where, lambda: self._read(numbers, out=out), store=self._files.where
         )
         return values
 
@@ -308,8 +308,8 @@ class SealedArray:
             index = self._index(self._files.read(name, -tail), rows)
             present = [place for place in index or () if place != _ABSENT]
             first, last = (min(present)[0], max(present)[0] + max(present)[1]) if present else (0, 0)
-            rest = BytesIO(self._files.read(name, first, last))
-            return index is not None and _read_rows(rest, index, first, values)
+            footer = BytesIO(self._files.read(name, first, last))
+            return index is not None and _read_rows(footer, index, first, values)
         with self._files.open(name) if opened is None else nullcontext(opened(name)) as file:
             file.seek(max(0, file.seek(0, SEEK_END) - tail))
             index = self._index(file.read(tail), rows)
@@ -367,8 +367,8 @@ def with_checksum(data: bytes | bytearray | memoryview) -> bytes:
 
 def string_chunk(strings: Sequence[str], rows: int) -> bytes:
     """Return the rows of a chunk of strings, the last of an array filled up with empty ones."""
-    whole = np.array([*strings, *[""] * (rows - len(strings))], dtype=object)
-    return bytes(Zstd(level=_ZSTD_LEVEL).encode(VLenUTF8().encode(whole)))
+    padded = np.array([*strings, *[""] * (rows - len(strings))], dtype=object)
+    return bytes(Zstd(level=_ZSTD_LEVEL).encode(VLenUTF8().encode(padded)))
 
 
 def is_checked(data: memoryview) -> bool:
@@ -391,7 +391,10 @@ def _read_strings(files: StoreFiles, name: str, count: int) -> list[str]:
     """
 
     def refuse_more(size: int) -> None:
-        if size > FEW and size > (most := files.size(TABLE) + 4 * (count + 1)):
+        if size <= FEW:  # without a question to a server
+            return
+        most = files.size(TABLE) + 4 * (count + 1)
+        if size > most:
             claim = f"this chunk claims more than {most} bytes of strings, which {TABLE} does not have"
             raise damaged(f"{files.where}/{name}: {claim}", files.where)
 
@@ -402,13 +405,14 @@ def _read_strings(files: StoreFiles, name: str, count: int) -> list[str]:
     data = bytes(stored[:-CRC_BYTES])
     size = _zstd_size(data)
     refuse_more(size or 0)
-    wrong: object = "its checksum is wrong, or it does not say how long it is"
     if size is not None and is_checked(memoryview(stored)):
         try:
             return _split_strings(bytes(Zstd().decode(data)), count)
         except (ValueError, RuntimeError) as error:
-            wrong = error
-    raise damaged(f"{files.where}/{name}: this chunk is damaged ({wrong})", files.where)
+            reason = str(error)
+    else:
+        reason = "its checksum is wrong, or it does not say how long it is"
+    raise damaged(f"{files.where}/{name}: this chunk is damaged ({reason})", files.where)
 
 
 def _zstd_size(data: bytes) -> int | None:

@@ -62,20 +62,20 @@ class HttpFiles(ServedFiles):
         """Send a request; turn errors of the server or the network into one line."""
         last = "" if stop is None else stop - 1
         part = {"Range": f"bytes={start}" if start < 0 else f"bytes={start}-{last}"}
-        asked = start != 0 or stop is not None
-        headers = part if asked else {}
+        is_part = start != 0 or stop is not None
+        headers = part if is_part else {}
         request = Request(f"{self.where}/{quote(name)}", headers=headers, method=method)  # noqa: S310 - http
         try:
             with _OPENER.open(request, timeout=served.SLOW_S) as answer:
-                if asked and answer.status != HTTPStatus.PARTIAL_CONTENT:
+                if is_part and answer.status != HTTPStatus.PARTIAL_CONTENT:
                     raise no_ranges(self.where)
                 yield answer
         except HTTPError as error:
             error.close()
             if error.code in (404, 410):
                 raise FileNotFoundError(2, "the server has no such file", f"{self.where}/{name}") from None
-            again = error.code >= 500 or error.code in (408, 429)
-            kind = InterruptedTransferError if again else StoreError
+            is_passing = error.code >= 500 or error.code in (408, 429)
+            kind = InterruptedTransferError if is_passing else StoreError
             raise kind(f"{self.where}/{name}: {line_of(error)}") from None
         except TimeoutError:
             raise slow(self.where, name) from None

@@ -137,6 +137,6 @@ def asking(where: str, name: str) -> Iterator[None]:
             ) from None
         if "source: TimedOut," in str(error):  # `read_timeout`; asked again, it would be waited for again
             raise slow(where, name) from None
-        again = isinstance(error, GenericError) and "redirect" not in str(error)
-        kind = InterruptedTransferError if again else StoreError
+        is_passing = isinstance(error, GenericError) and "redirect" not in str(error)
+        kind = InterruptedTransferError if is_passing else StoreError
         raise kind(f"{where}/{name}: {line_of(error)}") from None

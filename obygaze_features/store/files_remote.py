@@ -43,7 +43,7 @@ def open_url(url: str) -> StoreFiles:
         return open_hub(url)
     above, _, name = url.rpartition("/")
     is_zip = name.lower().endswith(ZIP_SUFFIX)
-    place, own = (above, "") if is_zip else (url, name)
+    place, inner = (above, "") if is_zip else (url, name)
     plain = parts.scheme != "s3" and find_spec("obstore") is None
-    files = HttpFiles(place, own) if plain else ObstoreFiles(place, own, client=connect(place))
+    files = HttpFiles(place, inner) if plain else ObstoreFiles(place, inner, client=connect(place))
     return open_within(files, name, url) if is_zip else files

@@ -138,13 +138,13 @@ class Group:
         wrong = (sizes < 0) | ((sizes > 0) != self.usable) | (sizes > MOST_NUMBERS // widest)
         if wrong.any():
             clip = self.clip_ids[int(np.flatnonzero(wrong)[0])]
-            what = "its number of frames does not go with its status, or is larger than any"
-            raise damaged(f"{self._where}, group {self.name}, {ROW_SIZE}: clip {clip}: {what}", self._where)
+            reason = "its number of frames does not go with its status, or is larger than any"
+            raise damaged(f"{self._where}, group {self.name}, {ROW_SIZE}: clip {clip}: {reason}", self._where)
         n_frames = int(sizes.sum())
         for name, shape in frames.items():
             if shape[0] != n_frames:
-                what = f"{shape[0]} frames, and its clips have {n_frames}"
-                raise damaged(f"{self._where}, array {self.name}/{name}: {what}", self._where)
+                reason = f"{shape[0]} frames, and its clips have {n_frames}"
+                raise damaged(f"{self._where}, array {self.name}/{name}: {reason}", self._where)
 
     def __repr__(self) -> str:
         usable = int(self.usable.sum())
@@ -358,8 +358,10 @@ class Group:
         block = rows[order] // self._array(array).piece
         for places in np.split(order, np.flatnonzero(np.diff(block)) + 1):
             if len(places):
-                own = rows[places]
-                values[places] = self.rows(array, slice(own[0], own[-1] + 1))[own - own[0]]
+                rows_here = rows[places]
+                values[places] = self.rows(array, slice(rows_here[0], rows_here[-1] + 1))[
+                    rows_here - rows_here[0]
+                ]
         return values
 
     def _row_with_features(self, clip_id: str) -> int:
@@ -556,12 +558,12 @@ def rows_of(group: Group, array: str, rows: Sequence[int]) -> Iterator[NDArray[A
     if group.is_ragged(array):
         yield from frames_of(group, array, rows, partial(group.stored_rows, array))
         return
-    wanted = iter(rows)
-    row = next(wanted, None)
+    remaining = iter(rows)
+    row = next(remaining, None)
     for start, block in group.blocks(array):
         while row is not None and row < start + len(block):
             yield block[row - start]
-            row = next(wanted, None)
+            row = next(remaining, None)
         if row is None:
             return
 

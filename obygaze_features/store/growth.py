@@ -63,7 +63,7 @@ def plan_growth(
         if now is not None and (apart := differences(asdict(before), asdict(now))):
             raise StoreError(f"clip {clip.clip_id}: {', '.join(apart)} is not what it is in {where}")
         planned.append(before)
-    whole = len(planned) + len(requested) == len(clips)
+    is_disjoint = len(planned) + len(requested) == len(clips)
     about = {"name": parent.attributes["corpus"]["name"]}
     names = {group.name for group in groups}
     if names != set(parent.names):
@@ -72,7 +72,7 @@ def plan_growth(
             "appending needs the same backbones"
         )
     kinds = [combined(group, [spec_of(parent[group.name]), group]) for group in groups]
-    return [*planned, *requested.values()], kinds, {**corpus, **about} if whole else about
+    return [*planned, *requested.values()], kinds, {**corpus, **about} if is_disjoint else about
 
 
 def is_outlived(path: Path, parent: Path) -> bool:
@@ -86,8 +86,8 @@ def is_outlived(path: Path, parent: Path) -> bool:
 def still_needed(path: Path) -> str:
     """Return why a stage is still needed; empty if a sealed store beside it has all its clips."""
     stage = read_stage(path)
-    if left := len(stage.missing()):
-        return f"{left} of {len(stage.clips)} clips are still to do"
+    if n_missing := len(stage.missing()):
+        return f"{n_missing} of {len(stage.clips)} clips are still to do"
     sealed = sealed_versions(path.with_name(path.name.removesuffix(STAGING_SUFFIX)))
     status = stage.status()
     for folder in sealed:
@@ -131,9 +131,11 @@ def combined(base: GroupSpec, specs: Sequence[GroupSpec]) -> GroupSpec:
                 f"features of {base.name}: the shapes of their arrays differ; "
                 "compare them: obygaze store diff"
             )
-    may_differ = [field for field in NOT_NUMERICS if any(field in spec.provenance for spec in specs)]
-    shared = {field: _joined(field, [spec.provenance.get(field) for spec in specs]) for field in may_differ}
-    return replace(base, provenance={**base.provenance, **shared})
+    provenance = dict(base.provenance)
+    for field in NOT_NUMERICS:
+        if any(field in spec.provenance for spec in specs):
+            provenance[field] = _joined(field, [spec.provenance.get(field) for spec in specs])
+    return replace(base, provenance=provenance)
 
 
 def _joined(field: str, values: list[Any]) -> object:

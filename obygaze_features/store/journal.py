@@ -64,7 +64,7 @@ class JournalEntry(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     frames: Mapping[str, tuple[Whole, Count]] = {}
 
     @property
-    def of(self) -> Attempt:
+    def written_in(self) -> Attempt:
         """The attempt whose files hold the row."""
         return Attempt(self.row // PIECE_ROWS, self.writer, self.attempt)
 
@@ -150,8 +150,11 @@ def read_journals(folder: Path, n_arrays: int) -> tuple[list[Line], list[str]]:
 
 def _fits(rows: Sequence[JournalEntry], n_arrays: int) -> bool:
     """Return whether a line's rows have as many digests as arrays, and are of one attempt."""
-    lengths = all(len(row.sha256) == (SHA256_HEX * n_arrays if is_done(row) else 0) for row in rows)
-    return lengths and len({row.of for row in rows}) <= 1
+    for row in rows:
+        n_digests = n_arrays if is_done(row) else 0
+        if len(row.sha256) != SHA256_HEX * n_digests:
+            return False
+    return len({row.written_in for row in rows}) <= 1
 
 
 RANKS: Final = {"ok": 0, "partial": 1, "failed": 2}
@@ -170,7 +173,7 @@ def best_entries(entries: Sequence[JournalEntry]) -> dict[int, JournalEntry]:
     best: dict[int, JournalEntry] = {}
     for entry in entries:
         if entry.attempt > annulled.get(entry.row, -1):
-            known = best.setdefault(entry.row, entry)
-            if known is not entry and order(entry) < order(known):
+            entry_before = best.setdefault(entry.row, entry)
+            if entry_before is not entry and order(entry) < order(entry_before):
                 best[entry.row] = entry
     return best

@@ -102,21 +102,21 @@ def frame_of(
         position: reason for position, clip in enumerate(clips) if (reason := _left_out(clip, labels))
     }
     rows = [position for position in range(len(clips)) if position not in left_out]
-    kept = [clips[position] for position in rows]
+    stored = [clips[position] for position in rows]
     columns: dict[str, Any] = {
-        "clip_id": [clip.clip_id for clip in kept],
-        "movie": [clip.movie for clip in kept],
-        "start_s": np.array([clip.start_s for clip in kept], dtype=np.float64),
-        "end_s": np.array([clip.end_s for clip in kept], dtype=np.float64),
+        "clip_id": [clip.clip_id for clip in stored],
+        "movie": [clip.movie for clip in stored],
+        "start_s": np.array([clip.start_s for clip in stored], dtype=np.float64),
+        "end_s": np.array([clip.end_s for clip in stored], dtype=np.float64),
     }
     features = [f"f{number}" for number in range(X.shape[1])]
     if labels is not None:
-        own = [labels.by_id[clip.clip_id] for clip in kept]
-        columns["level"] = pd.Series([clip.level for clip in own], dtype="str")
+        labels_of_rows = [labels.by_id[clip.clip_id] for clip in stored]
+        columns["level"] = pd.Series([clip.level for clip in labels_of_rows], dtype="str")
         for concept in labels.codebook.concept_names:
             if concept in {*columns, *features}:
                 raise StoreError(f"{where}: the concept {concept!r} has the name of another column")
-            marked = [concept in clip.concepts if _annotated(clip) else None for clip in own]
+            marked = [concept in clip.concepts if _annotated(clip) else None for clip in labels_of_rows]
             columns[concept] = pd.array(marked, dtype="boolean")
     frame = pd.concat([pd.DataFrame(columns), pd.DataFrame(X[rows], columns=features)], axis="columns")
     frame.attrs["left_out"] = dict(sorted(Counter(left_out.values()).items()))

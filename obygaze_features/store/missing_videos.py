@@ -73,11 +73,10 @@ class MissingVideoCheck:
             folder = stage.path / ABSENT
             folder.mkdir(exist_ok=True)
             name = re.sub(r"[^A-Za-z0-9.-]", "_", host_name())
+            lost = {entry.clip_id for entry in stage.best().values() if is_lost(entry)}
             # Clips that failed before this store grew, and that no manifest names now, are found nowhere.
-            others = {
-                entry.clip_id for entry in stage.best().values() if is_lost(entry)
-            } - self._videos.keys()
-            write_whole(folder / f"{name}.json", json.dumps(sorted(self._absent | others)) + "\n")
+            not_found = self._absent | (lost - self._videos.keys())
+            write_whole(folder / f"{name}.json", json.dumps(sorted(not_found)) + "\n")
         if working and self._absent and len(self._absent) == len(self._videos):
             raise StoreError(
                 f"{host_name()} finds none of the videos of {len(self._videos)} clips, such as {min(gone)}: "
@@ -118,10 +117,10 @@ class MissingVideoCheck:
 
 def missing_files(paths: Iterable[Path]) -> frozenset[Path]:
     """Return the paths that do not exist, asking for many at a time: a server needs a while for each."""
-    wanted = list(dict.fromkeys(paths))
+    files = list(dict.fromkeys(paths))
     with ThreadPoolExecutor(QUERIES) as threads:
         return frozenset(
-            path for path, there in zip(wanted, threads.map(os.path.exists, wanted), strict=True) if not there
+            path for path, exists in zip(files, threads.map(os.path.exists, files), strict=True) if not exists
         )
 
 
@@ -147,11 +146,12 @@ def refuse_missing_videos(stage: Stage) -> None:
     """
     lost = {entry.clip_id for entry in stage.best().values() if is_lost(entry)}
     for machine, absent in _absent_by_machine(stage):
-        if found := sorted(lost - absent):
+        found_elsewhere = sorted(lost - absent)
+        if found_elsewhere:
             raise StoreError(
-                f"{stage.path}: {len(found)} clips, such as {found[0]}, failed because a machine did not "
-                f"find their videos, and {machine} finds them: extract again there, which does only these; "
-                "or seal them as failed with --allow-missing"
+                f"{stage.path}: {len(found_elsewhere)} clips, such as {found_elsewhere[0]}, failed because a "
+                f"machine did not find their videos, and {machine} finds them: extract again there, which "
+                "does only these; or seal them as failed with --allow-missing"
             )
 
 

@@ -179,12 +179,12 @@ def _put_in_folder(folder: Path, name: str, change: Change, new: Mapping[str, by
     with locked(folder, wait=True):
         is_there = (folder / name).is_symlink() or (folder / name).exists()
         listing = change(read_bytes(folder / name, most, within=folder) if is_there else None)
-        for other, data in new.items():
+        for object_name, data in new.items():
             try:
-                write_once(folder / other, data)
+                write_once(folder / object_name, data)
             except FileExistsError:
-                if read_bytes(folder / other, len(data) + 1, within=folder) != data:
-                    raise _other(folder, other) from None
+                if read_bytes(folder / object_name, len(data) + 1, within=folder) != data:
+                    raise _other(folder, object_name) from None
         write_whole(folder / name, listing)
     return str(folder)
 
@@ -196,18 +196,18 @@ def _put_on_s3(url: str, name: str, change: Change, new: Mapping[str, bytes], mo
 
     files = ObstoreFiles(url, name, client=store)
     try:
-        known, tag = files.read_tagged(name, most)
+        before, tag = files.read_tagged(name, most)
     except FileNotFoundError:
-        known = None
+        before = None
         tag = ""
-    listing = change(known)
-    for other, data in new.items():
-        with asking(url, other):
+    listing = change(before)
+    for object_name, data in new.items():
+        with asking(url, object_name):
             try:
-                obstore.put(store, other, data, mode="create")
+                obstore.put(store, object_name, data, mode="create")
             except AlreadyExistsError:
-                if files.size(other) != len(data) or files.read(other) != data:
-                    raise _other(url, other) from None
+                if files.size(object_name) != len(data) or files.read(object_name) != data:
+                    raise _other(url, object_name) from None
     with asking(url, name):
         try:
             obstore.put(store, name, listing, mode={"e_tag": tag} if tag else "create")
@@ -224,14 +224,14 @@ def _put_on_hub(url: str, name: str, change: Change, new: Mapping[str, bytes], m
     with asking_hub(url):
         files = replace(target, commit=api.dataset_info(target.repository).sha or "")
     objects = {**new, name: change(read_or_none(files, name, most))}
-    for other, data in new.items():
-        if read_or_none(files, other, len(data)) not in (None, data):
-            raise _other(url, other)
+    for object_name, data in new.items():
+        if read_or_none(files, object_name, len(data)) not in (None, data):
+            raise _other(url, object_name)
     with asking_hub(url):
         try:
-            done = api.create_commit(
+            commit = api.create_commit(
                 target.repository,
-                [CommitOperationAdd(target.folder + each, data) for each, data in objects.items()],
+                [CommitOperationAdd(target.folder + path, data) for path, data in objects.items()],
                 repo_type="dataset",
                 commit_message=f"add {', '.join(objects)}",
                 parent_commit=files.commit,
@@ -240,7 +240,7 @@ def _put_on_hub(url: str, name: str, change: Change, new: Mapping[str, bytes], m
             if error.response.status_code in LOST_ON_HUB:
                 raise _LostRace from None
             raise
-    return replace(target, commit=done.oid).where
+    return replace(target, commit=commit.oid).where
 
 
 def begin_push(url: str) -> "tuple[HubFiles, HfApi]":

@@ -225,12 +225,12 @@ def attempt_file(stage: Path, attempt: Attempt, part: StoredArray | RaggedGroup 
 
     A string: making a `Path` for every row would be a third of sealing.
     """
-    what = "rows"
+    kind = "rows"
     if isinstance(part, RaggedGroup):
-        what = f"{part.name}.ragged"
+        kind = f"{part.name}.ragged"
     elif part is not None:
-        what = part.name.replace("/", ".")
-    return f"{stage}/{PIECES}/{attempt.piece}.{attempt.writer}.{attempt.number}.{what}"
+        kind = part.name.replace("/", ".")
+    return f"{stage}/{PIECES}/{attempt.piece}.{attempt.writer}.{attempt.number}.{kind}"
 
 
 class Rows:
@@ -257,7 +257,7 @@ class Rows:
         """Return the rows of a clip in the small arrays, joined; None if they are not what they were."""
         if entry.writer:
             offset = entry.row % PIECE_ROWS * self.layout.record_bytes
-            record = _read_at(attempt_file(self.stage, entry.of), offset, self.layout.record_bytes)
+            record = _read_at(attempt_file(self.stage, entry.written_in), offset, self.layout.record_bytes)
         else:
             record = memoryview(b"".join(self._of_parent(entry, array) for array in self.layout.small))
         if record is None or not all(_is(entry, array, row) for array, row in self.layout.split(record)):
@@ -268,7 +268,7 @@ class Rows:
         """Return a clip's row of a sharded array; None if it is not what it was."""
         if not entry.writer:
             return self._of_parent(entry, array)
-        path = attempt_file(self.stage, entry.of, array)
+        path = attempt_file(self.stage, entry.written_in, array)
         row = _read_at(path, array.offset(entry.row % PIECE_ROWS), len(array.fill))
         return row if row is not None and _is(entry, array, row) else None
 
@@ -282,7 +282,7 @@ class Rows:
                 array: self._frames_of_parent(entry, group, array, range(first, first + n_frames))
                 for array in group.arrays
             }
-        path = attempt_file(self.stage, entry.of, group)
+        path = attempt_file(self.stage, entry.written_in, group)
         size = group.frame_bytes
         data = _read_at(path, first * size, n_frames * size)
         if data is None:
@@ -315,16 +315,19 @@ class Rows:
         """Return the parent's shard and its digest, if it holds exactly these rows of an array; else None."""
         theirs = replace(array, n_clips=len(self._clips))
         file = theirs.file(rows.start // PIECE_ROWS)
-        held = self._clips[rows.start : rows.start + PIECE_ROWS]
+        clips = self._clips[rows.start : rows.start + PIECE_ROWS]
+        digests_there = [clip.digests.get(array.name, NO_ROW) for clip in clips]
         digests = [NO_ROW if entry is None else entry.sha256_of(array.position) for entry in entries]
-        if digests != [each.digests.get(array.name, NO_ROW) for each in held]:
+        if digests != digests_there:
             return None
         return self._parent / file, self._listed[file]
 
     def damaged_parent(self, clip_id: str, array: StoredArray | RaggedArray) -> StoreError:
         """Return the error for a parent store whose bytes are not those of its digests."""
-        what = f"clip {clip_id}, array {array.name}: not what the store that this stage grows has a digest of"
-        return damaged(what, str(self._parent))
+        reason = (
+            f"clip {clip_id}, array {array.name}: not what the store that this stage grows has a digest of"
+        )
+        return damaged(reason, str(self._parent))
 
     def _of_parent(self, entry: JournalEntry, array: StoredArray) -> memoryview:
         theirs = replace(array, n_clips=len(self._clips))
@@ -337,8 +340,8 @@ class Rows:
 
 
 def _is(entry: JournalEntry, array: StoredArray, row: memoryview) -> bool:
-    wanted = entry.sha256_of(array.position)
-    return row == array.fill if wanted == NO_ROW else sha256_of(row) == wanted
+    digest = entry.sha256_of(array.position)
+    return row == array.fill if digest == NO_ROW else sha256_of(row) == digest
 
 
 def _is_digested(entry: JournalEntry, array: RaggedArray, rows: memoryview) -> bool:

@@ -316,12 +316,14 @@ def contrasts(a: object, b: object, where: str = "") -> list[tuple[str, str, str
             dotted = f"{where}.{name}" if where else str(name)
             contrasting += contrasts(a.get(name, _NOTHING), b.get(name, _NOTHING), dotted)
         return contrasting
-    # As JSON, so that 1, 1.0 and true differ.
-    here, there = (
-        "nothing" if value is _NOTHING else json.dumps(value, sort_keys=True, ensure_ascii=False)
-        for value in (a, b)
-    )
-    return [] if here == there else [(where, here, there)]
+    in_first = _as_json(a)
+    in_second = _as_json(b)
+    return [] if in_first == in_second else [(where, in_first, in_second)]
+
+
+def _as_json(value: object) -> str:
+    """Write a value such that 1, 1.0 and true differ."""
+    return "nothing" if value is _NOTHING else json.dumps(value, sort_keys=True, ensure_ascii=False)
 
 
 def clipped(value: str) -> str:
@@ -345,8 +347,8 @@ def embedding_space(provenance: Mapping[str, object]) -> str | None:
         return space
     name = provenance.get("name")
     digest = provenance.get("weights_sha256")
-    made = f"sha256:{digest}" if digest else provenance.get("weights")  # such as random:7
-    return f"{name} {made}" if name in X_CLIPS and made else None
+    weights = f"sha256:{digest}" if digest else provenance.get("weights")  # such as random:7
+    return f"{name} {weights}" if name in X_CLIPS and weights else None
 
 
 @checked

@@ -30,10 +30,10 @@ from obygaze_features.templates import packaged
 from obygaze_features.text import unsuitable
 
 
-def one_line(text: str, what: str) -> str:
+def one_line(text: str, field: str) -> str:
     """Return a text of one line, or raise a StoreError that names the field."""
     if wrong := unsuitable(text):
-        raise StoreError(f"{what}: {text!r} should be one line of text; it {wrong}")
+        raise StoreError(f"{field}: {text!r} should be one line of text; it {wrong}")
     return text
 
 
@@ -313,8 +313,8 @@ class StoredClip:
         """Length of the span, or of the whole file, in seconds; None where it is not known."""
         if self.start_s is not None and self.end_s is not None:
             return self.end_s - self.start_s
-        known = self.source.get("duration_s")
-        return float(known) if isinstance(known, int | float) else None
+        seconds = self.source.get("duration_s")
+        return float(seconds) if isinstance(seconds, int | float) else None
 
     def within(self, group: str) -> "StoredClip":
         """Return the clip as one group has it: with status `absent` and the reason, if it is absent there."""
@@ -344,13 +344,13 @@ def clips_csv_bytes(
     columns = [*COLUMNS[:_ABSENT_AT], *(ABSENT_PREFIX + name for name in absent), *COLUMNS[_ABSENT_AT:]]
     table = io.BytesIO()  # a list of a million lines would take three times the memory
     table.write(csv_line([*columns, *extra, *(DIGEST_PREFIX + name for name in arrays)]).encode())
-    for row, (clip, known) in enumerate(zip(clips, digests, strict=True)):
+    for row, (clip, digest_of) in enumerate(zip(clips, digests, strict=True)):
         source = [_cell(clip.source.get(name)) for name in ("bytes", "duration_s", "sha256")]
         span = [_cell(clip.start_s), _cell(clip.end_s)]
         text = [clip.text or ""] if extra else []
         reasons = [clip.reason, *(clip.absent.get(name, "") for name in absent)]
         about = [clip.clip_id, clip.status, *reasons, clip.movie]
-        cells = [str(row), *about, *span, *source, *text, *(known.get(name, "") for name in arrays)]
+        cells = [str(row), *about, *span, *source, *text, *(digest_of.get(name, "") for name in arrays)]
         table.write(csv_line(cells).encode())
     return table.getvalue()
 
@@ -387,8 +387,8 @@ def parse_clips_csv(
             reasons = line[_ABSENT_AT : _ABSENT_AT + len(absent)]
             del line[_ABSENT_AT : _ABSENT_AT + len(absent)]
             clip = _clip(line, names, row, has_text=has_text)
-            known = {name: reason for name, reason in zip(absent, reasons, strict=True) if reason}
-            clips.append(replace(clip, absent=known) if known else clip)
+            reason_of = {name: reason for name, reason in zip(absent, reasons, strict=True) if reason}
+            clips.append(replace(clip, absent=reason_of) if reason_of else clip)
     except (ValueError, csv.Error) as error:
         if isinstance(error, StoreError):
             raise
@@ -397,33 +397,36 @@ def parse_clips_csv(
 
 
 def _lines(blocks: Iterable[bytes]) -> Iterator[str]:
-    rest = b""
+    unfinished = b""
     for block in blocks:
-        lines = io.BytesIO(rest + block)
-        rest = b""
+        lines = io.BytesIO(unfinished + block)
+        unfinished = b""
         for line in lines:
             if line.endswith(b"\n"):
                 yield line.decode()
             elif len(line) <= MOST_OF_A_LINE:
-                rest = line
+                unfinished = line
             else:
                 raise ValueError(f"a line has more than {MOST_OF_A_LINE} bytes")
-    if rest:
-        yield rest.decode()
+    if unfinished:
+        yield unfinished.decode()
 
 
 def _clip(cells: list[str], names: list[str], row: int, *, has_text: bool) -> StoredClip:
-    number, clip_id, status, reason, movie, start, end, size, duration, source_digest, *rest = cells
-    text, digests = (rest[0], rest[1:]) if has_text and rest else (None, rest)
+    number, clip_id, status, reason, movie, start, end, size, duration, source_digest, *more_cells = cells
+    text = None
+    digests = more_cells
+    if has_text and more_cells:
+        text, *digests = more_cells
     if number != str(row) or len(digests) != len(names):
         raise ValueError(f"expected row {row} with {len(COLUMNS) + has_text + len(names)} cells")
-    known: dict[str, object] = {}
+    source: dict[str, object] = {}
     if size:
-        known["bytes"] = int(size)
+        source["bytes"] = int(size)
     if duration:
-        known["duration_s"] = float(duration)
+        source["duration_s"] = float(duration)
     if source_digest:
-        known["sha256"] = source_digest
+        source["sha256"] = source_digest
     span = (float(start) if start else None, float(end) if end else None)
     row_digests = {name: digest for name, digest in zip(names, digests, strict=True) if digest}
-    return StoredClip(clip_id, status, reason, movie, *span, known, row_digests, text)
+    return StoredClip(clip_id, status, reason, movie, *span, source, row_digests, text)

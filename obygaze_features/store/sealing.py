@@ -254,26 +254,36 @@ class _Counted(msgspec.Struct):
 
 def _found(stage: Stage, best: Best, counted: Sequence[Mapping[str, Any]]) -> dict[str, object]:
     """Return the attributes that depend on the clips: the format's version, GPUs' shares, and streams."""
-    texts = {"text"} if stage.clips[0].text is not None else set()
-    sizes = {ROW_SIZE} if stage.layout.ragged else set()
-    arrays = {"clip", "status"}.union(texts, sizes, *(group.clip_arrays() for group in stage.groups))
-    version = spec_version(arrays, absent=any(entry.absent for entry in best.values()))
+    attributes: dict[str, object] = {"spec_version": _version_of(stage, best)}
     sources = [entry.source for entry in best.values() if is_done(entry)]
     devices = Counter(str(source["device"]) for source in sources if "device" in source)
-    streams = Counter(str(source["stream"]) for source in sources if "stream" in source)
-    for attributes in counted:
-        of_devices = attributes.get("devices", {})
-        of_streams = attributes.get("streams", [])
-        if not (fits(of_devices, dict[str, int]) and fits(of_streams, list[_Counted])):
+    streams = Counter(str(source["stream"]) for source in sources if "stream" in source)  # as JSON
+    for merged in counted:
+        devices_of_store = merged.get("devices", {})
+        streams_of_store = merged.get("streams", [])
+        if not (fits(devices_of_store, dict[str, int]) and fits(streams_of_store, list[_Counted])):
             raise StoreError("devices or streams, attributes of a store, do not count its clips")
-        devices.update(of_devices)
-        for stream in of_streams:
-            said = {name: value for name, value in stream.items() if name != "clips"}
-            streams[json.dumps(said, sort_keys=True)] += stream["clips"]
-    found: dict[str, object] = {"spec_version": version}
-    found |= {"devices": dict(sorted(devices.items()))} if devices else {}
-    listed = [{**json.loads(text), "clips": n} for text, n in sorted(streams.items())]
-    return found | ({"streams": listed} if listed else {})
+        devices.update(devices_of_store)
+        for stream in streams_of_store:
+            facts = {name: value for name, value in stream.items() if name != "clips"}
+            streams[json.dumps(facts, sort_keys=True)] += stream["clips"]
+    if devices:
+        attributes["devices"] = dict(sorted(devices.items()))
+    if streams:
+        attributes["streams"] = [{**json.loads(text), "clips": n} for text, n in sorted(streams.items())]
+    return attributes
+
+
+def _version_of(stage: Stage, best: Best) -> str:
+    """Return the version of the format, which follows from the arrays that there are."""
+    arrays = {"clip", "status"}
+    if stage.clips[0].text is not None:
+        arrays.add("text")
+    if stage.layout.ragged:
+        arrays.add(ROW_SIZE)
+    for group in stage.groups:
+        arrays.update(group.clip_arrays())
+    return spec_version(arrays, absent=any(entry.absent for entry in best.values()))
 
 
 def _stored_clips(stage: Stage, best: Best) -> list[StoredClip]:
@@ -281,10 +291,10 @@ def _stored_clips(stage: Stage, best: Best) -> list[StoredClip]:
     clips = []
     for row, plan in enumerate(stage.clips):
         entry = best.get(row, unknown)
-        known = (entry.status, entry.reason)
+        outcome = (entry.status, entry.reason)
         span = (plan.start_s, plan.end_s)
         clips.append(
-            StoredClip(plan.clip_id, *known, plan.movie, *span, entry.source, {}, plan.text, entry.absent)
+            StoredClip(plan.clip_id, *outcome, plan.movie, *span, entry.source, {}, plan.text, entry.absent)
         )
     return clips
 
@@ -334,7 +344,7 @@ def _seal_rows(root: Path, stage: Stage, progress: Progress, workers: int) -> tu
                 f"{stage.clips[lost[0]].clip_id}; they are marked missing now: extract again, then seal"
             )
         shards, scattered = _shards(stage, best)
-        done: list[_Done] = []
+        parts: list[_Done] = []
         if not scattered:
             empty(root.parent)
             files = [file for array in (*layout.small, *layout.shards) for file, _ in array.blocks()]
@@ -353,12 +363,14 @@ def _seal_rows(root: Path, stage: Stage, progress: Progress, workers: int) -> tu
                     for start in range(0, int(ends[-1]), FRAMES_AT_ONCE)
                 ]
             with ThreadPoolExecutor(workers) as threads:  # most of the work releases the GIL
+                n_done = 0
                 for part in threads.map(lambda task: task(), work):
-                    done.append(part)
-                    progress(sum(len(each.rows) for each in done), total)
-        bad = {stage.piece(stage.clips[row].clip_id) for part in done for row in part.bad}
+                    parts.append(part)
+                    n_done += len(part.rows)
+                    progress(n_done, total)
+        bad = {stage.piece(stage.clips[row].clip_id) for part in parts for row in part.bad}
         if not bad and not scattered:
-            return best, {file: digest for part in done for file, digest in part.digests.items()}
+            return best, {file: digest for part in parts for file, digest in part.digests.items()}
         with stage.writer([]) as writer:
             for piece in sorted(bad.union(scattered)):
                 writer.join(piece)
@@ -367,25 +379,25 @@ def _seal_rows(root: Path, stage: Stage, progress: Progress, workers: int) -> tu
 def _pour(root: Path, reader: Rows, best: Best, start: int) -> _Done:
     """Write the chunks of the small arrays for `ROW_CHUNK` rows."""
     layout = reader.layout
-    done = _Done(range(start, min(start + ROW_CHUNK, layout.n_clips)))
+    part = _Done(range(start, min(start + ROW_CHUNK, layout.n_clips)))
     chunks = [(array, bytearray(array.block * len(array.fill))) for array in layout.small]
     fill = memoryview(b"".join(array.fill for array in layout.small))
-    for row in done.rows:
+    for row in part.rows:
         entry = best.get(row)
         record = fill if entry is None or not is_done(entry) else reader.record(entry)
         if record is None:
-            done.bad.add(row)
-        if record is None or done.bad:
+            part.bad.add(row)
+        if record is None or part.bad:
             continue  # the remaining rows are checked too
         for (array, chunk), (_, values) in zip(chunks, layout.split(record), strict=True):
             index = row % array.block
             size = len(array.fill)
             chunk[index * size : (index + 1) * size] = values
-            if index + 1 == array.block or row == done.rows[-1]:
+            if index + 1 == array.block or row == part.rows[-1]:
                 chunk[(index + 1) * size :] = array.fill * (array.block - index - 1)
                 file = array.file(row // array.block)
-                done.digests[file] = _write(root / file, [with_checksum(chunk)])
-    return done
+                part.digests[file] = _write(root / file, [with_checksum(chunk)])
+    return part
 
 
 FRAMES_AT_ONCE = max(kind.chunk for kind in RAGGED_ARRAYS.values())
@@ -409,7 +421,7 @@ def _pour_frames(root: Path, reader: Rows, best: Best, of_clips: _Frames, frames
     stop = min(frames.stop, n_frames)
     first, last = np.searchsorted(ends, [frames.start, stop - 1], side="right").tolist()
     is_last = stop == n_frames
-    done = _Done(range(first if frames.start else 0, len(ends) if is_last else last))
+    part = _Done(range(first if frames.start else 0, len(ends) if is_last else last))
     chunks = [_Chunks(root, array, n_frames, frames.start) for array in group.arrays]
     for row in range(first, last + 1):
         start = int(ends[row - 1]) if row else 0
@@ -417,8 +429,8 @@ def _pour_frames(root: Path, reader: Rows, best: Best, of_clips: _Frames, frames
             continue
         arrays = reader.frames(best[row], group)
         if arrays is None:
-            done.bad.add(row)
-        if arrays is None or done.bad:
+            part.bad.add(row)
+        if arrays is None or part.bad:
             continue  # the remaining rows are checked too
         begin = max(frames.start, start) - start
         end = min(stop, int(ends[row])) - start
@@ -426,10 +438,10 @@ def _pour_frames(root: Path, reader: Rows, best: Best, of_clips: _Frames, frames
             size = len(array.fill)
             chunk.add(data[begin * size : end * size])
     for chunk in chunks:
-        if not done.bad:
+        if not part.bad:
             chunk.close()
-        done.digests |= chunk.digests
-    return done
+        part.digests |= chunk.digests
+    return part
 
 
 class _Chunks:
@@ -504,16 +516,19 @@ def _shards(stage: Stage, best: Best) -> tuple[list[_Shard], list[int]]:
         features = [
             entry if (entry := best.get(row)) is not None and is_done(entry) else None for row in rows
         ]
-        attempts: set[Attempt] = {entry.of for entry in features if entry is not None}
+        attempts: set[Attempt] = {entry.written_in for entry in features if entry is not None}
         parents = [reader.parent_shard(array, rows, features) for array in layout.shards]
         if len(attempts) == 1 and attempts <= stage.whole:
             where = attempts.pop()
-            shards += [_Shard(each, rows, attempt_file(stage.path, where, each)) for each in layout.shards]
+            shards += [
+                _Shard(shard_array, rows, attempt_file(stage.path, where, shard_array))
+                for shard_array in layout.shards
+            ]
         elif None not in parents:
             pairs = zip(layout.shards, filter(None, parents), strict=True)
             shards += [_Shard(array, rows, str(path), digest) for array, (path, digest) in pairs]
         elif not attempts:
-            shards += [_Shard(each, rows, "") for each in layout.shards]
+            shards += [_Shard(shard_array, rows, "") for shard_array in layout.shards]
         else:
             scattered.append(piece)
     return shards, scattered
@@ -521,28 +536,28 @@ def _shards(stage: Stage, best: Best) -> tuple[list[_Shard], list[int]]:
 
 def _link(root: Path, stage: Stage, shard: _Shard) -> _Done:
     """Link a shard into the store, or copy it where links do not work; its bytes are checked."""
-    done = _Done(shard.rows)
+    part = _Done(shard.rows)
     file = shard.array.file(shard.rows.start // shard.array.block)
     if not shard.path:
         fill = shard.array.fill
         n_rows = len(shard.rows)
         filler = repeat(with_checksum(fill), n_rows)
-        done.digests[file] = _write(root / file, [*filler, shard.array.shard_index(n_rows)])
-        return done
+        part.digests[file] = _write(root / file, [*filler, shard.array.shard_index(n_rows)])
+        return part
     try:
-        done.digests[file], done.bad = _checked_shard(shard)
+        part.digests[file], part.bad = _checked_shard(shard)
     except FileNotFoundError:
-        done.bad = set(shard.rows)
-    if shard.digest and done.digests.get(file) != shard.digest:
-        row = min(done.bad or shard.rows)
+        part.bad = set(shard.rows)
+    if shard.digest and part.digests.get(file) != shard.digest:
+        row = min(part.bad or shard.rows)
         raise stage.reader().damaged_parent(stage.clips[row].clip_id, shard.array)
-    if not done.bad:
+    if not part.bad:
         try:
             os.link(shard.path, root / file)
         except OSError:
             with naming(root / file):
                 shutil.copyfile(shard.path, root / file)
-    return done
+    return part
 
 
 def _checked_shard(shard: _Shard) -> tuple[str, set[int]]:
@@ -553,11 +568,11 @@ def _checked_shard(shard: _Shard) -> tuple[str, set[int]]:
     with open_regular(shard.path) as file:
         for row in shard.rows:
             checksum = 0
-            left = len(shard.array.fill)
-            while left and (size := file.readinto(buffer[: min(BLOCK, left)])):
+            fill_left = len(shard.array.fill)
+            while fill_left and (size := file.readinto(buffer[: min(BLOCK, fill_left)])):
                 checksum = crc32c(buffer[:size], checksum)
                 digest.update(buffer[:size])
-                left -= size
+                fill_left -= size
             tail = file.read(CRC_BYTES) or b""
             digest.update(tail)
             if tail != checksum.to_bytes(CRC_BYTES, "little"):

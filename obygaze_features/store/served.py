@@ -69,7 +69,7 @@ class ServedFiles(Listed):
         self, name: str, most: int = LARGEST_READ, *, start: int = 0, stop: int | None = None
     ) -> tuple[bytes, str]:
         """Read at most `most` bytes, and the tag by which the server knows the file's bytes (ETag)."""
-        for left in reversed(range(self.requests)):
+        for retries in reversed(range(self.requests)):
             data = bytearray()
             try:
                 with self.answer(name, start, stop) as (size, tag, blocks):
@@ -79,7 +79,7 @@ class ServedFiles(Listed):
                         refuse_giants(len(data), f"{self.where}/{name}", most)
                 break
             except InterruptedTransferError:
-                if not left:
+                if not retries:
                     raise
         return bytes(data), tag
 

@@ -43,14 +43,14 @@ def check_shares(stage: Path, shard: tuple[int, int]) -> None:
     StoreError
         If the stage is divided into another number of shares.
     """
-    there = number_of_shares(stage)
-    wanted = shard[1]
-    if there is not None and wanted not in (1, there):  # all clips at once is no division
+    n_shares = number_of_shares(stage)
+    n_here = shard[1]
+    if n_shares is not None and n_here not in (1, n_shares):  # all clips at once is no division
         raise StoreError(
-            f"{stage}: its clips are divided into {there} shares, 0 to {there - 1}, and this is share "
-            f"{shard[0]} of {wanted}: clips would be done twice or never. Give --shard i/{there}, or number "
-            f"the job array 0 to {there - 1}; to divide what is left anew, delete {stage / SHARES} when no "
-            "task runs"
+            f"{stage}: its clips are divided into {n_shares} shares, 0 to {n_shares - 1}, and this is share "
+            f"{shard[0]} of {n_here}: clips would be done twice or never. Give --shard i/{n_shares}, or "
+            f"number the job array 0 to {n_shares - 1}; to divide what is left anew, delete "
+            f"{stage / SHARES} when no task runs"
         )
 
 

@@ -184,22 +184,22 @@ class Stage:
             kept.
         """
         path = Path(path)
-        wanted = tuple(sorted(clips, key=lambda clip: clip.clip_id))
+        in_order = tuple(sorted(clips, key=lambda clip: clip.clip_id))
         kinds = tuple(sorted(groups, key=lambda group: group.name))
         grows = None if parent is None else ParentStore.of(parent)
         layout = RAGGED_LAYOUT if any(group.ragged for group in kinds) else LAYOUT
         record = _Record(layout, kinds, validate_corpus(corpus), grows)
-        _refuse_twins([clip.clip_id for clip in wanted], "clip")
+        _refuse_twins([clip.clip_id for clip in in_order], "clip")
         _refuse_twins([group.name for group in kinds], "group")
-        if not wanted or not kinds:
+        if not in_order or not kinds:
             raise StoreError(f"{path}: a stage needs at least one clip and one group")
-        if len({clip.text is None for clip in wanted}) > 1:
+        if len({clip.text is None for clip in in_order}) > 1:
             raise StoreError(f"{path}: some rows have a text and others none; a store has one kind of rows")
         if not path.is_dir() or not any(path.iterdir()):
-            _create(path, wanted, record)
+            _create(path, in_order, record)
         with locked(path, wait=True):  # another process may be resuming it at the same time
             stage = cls(path, *_read_files(path))
-            if refusal := stage._other_clips(wanted, record) or stage._other_settings(wanted, record):
+            if refusal := stage._other_clips(in_order, record) or stage._other_settings(in_order, record):
                 raise StoreError(f"{path}: {refusal}")
             if record.corpus != stage.corpus and not trial:
                 write_whole(path / STAGE, json_bytes(msgspec.to_builtins(record)))
@@ -208,20 +208,20 @@ class Stage:
 
     def _other_clips(self, clips: tuple[PlannedClip, ...], record: _Record) -> str:
         """Say how the clips of a stage and those that it is to be resumed with differ by their ids."""
-        wanted = {clip.clip_id for clip in clips}
-        gone = sorted(self.rows.keys() - wanted)
-        new = sorted(wanted - self.rows.keys())
+        clip_ids = {clip.clip_id for clip in clips}
+        gone = sorted(self.rows.keys() - clip_ids)
+        new = sorted(clip_ids - self.rows.keys())
         if not gone and not new:
             return ""
-        here = self.corpus.get("name")
-        there = record.corpus.get("name")
+        corpus = self.corpus.get("name")
+        other_corpus = record.corpus.get("name")
         example = f"{gone[0]} is in it alone" if gone else f"{new[0]} is in yours alone"
         return (
-            f"holds {len(self.clips)} clips of '{here}', {len(gone)} of which your list '{there}' of "
-            f"{len(clips)} lacks; {len(new)} of yours are not in it ({example}). Nothing was changed. Resume "
-            "it with the list that it was begun with, or choose another name for STORE. To add clips, seal "
-            "it (obygaze store seal; --allow-missing if clips are still to do), then extract the longer list "
-            "with --append STORE"
+            f"holds {len(self.clips)} clips of '{corpus}', {len(gone)} of which your list '{other_corpus}' "
+            f"of {len(clips)} lacks; {len(new)} of yours are not in it ({example}). Nothing was changed. "
+            "Resume it with the list that it was begun with, or choose another name for STORE. To add clips, "
+            "seal it (obygaze store seal; --allow-missing if clips are still to do), then extract the longer "
+            "list with --append STORE"
         )
 
     def _other_settings(self, clips: tuple[PlannedClip, ...], record: _Record) -> str:
@@ -248,10 +248,11 @@ class Stage:
             named = {group.name: asdict(group) | {"arrays": _by_name(group)} for group in groups}
             return {**named, "corpus": corpus | {"manifest_sha256": ""}, "--append": grown}
 
-        here = settings(self.groups, self.corpus, self.grows)
-        differing = contrasts(here, settings(record.groups, record.corpus, record.parent))
+        own_settings = settings(self.groups, self.corpus, self.grows)
+        differing = contrasts(own_settings, settings(record.groups, record.corpus, record.parent))
         if not differing and clips != self.clips:
-            before, after = ({clip.clip_id: asdict(clip) for clip in each} for each in (self.clips, clips))
+            before = {clip.clip_id: asdict(clip) for clip in self.clips}
+            after = {clip.clip_id: asdict(clip) for clip in clips}
             differing = contrasts(before, after)
         return "; ".join(
             f"{field} is {clipped(old)}, not {clipped(new)}" for field, old, new in differing[:3]
@@ -269,21 +270,22 @@ class Stage:
         StoreError
             If an entry and the plan name different clips, or the parent store is missing.
         """
-        # They only grow.
-        seen = {path.name: path.stat().st_size for path in (self.path / JOURNALS).glob("*.jsonl")}
-        if seen != self._seen:
+        # Journals only grow: while their sizes are the same, so is what they say.
+        sizes = {path.name: path.stat().st_size for path in (self.path / JOURNALS).glob("*.jsonl")}
+        if sizes != self._seen:
             lines, damage = read_journals(self.path / JOURNALS, len(self.layout.names))
-            for entry in (entry for line in lines for entry in line.rows):
+            entries = [entry for line in lines for entry in line.rows]
+            for entry in entries:
                 if self.rows.get(entry.clip_id) != entry.row:
                     raise StoreError(
                         f"{self.path}: row {entry.row} is not clip {entry.clip_id} in {PLAN}, as a journal "
                         "says; the stage was tampered with: begin another"
                     )
-            self._attempts = {line.rows[0].of for line in lines if line.rows}
-            self.whole = {line.rows[0].of for line in lines if line.rows and line.whole}
-            self._best = best_entries([*self._inherited(), *(entry for line in lines for entry in line.rows)])
+            self._attempts = {line.rows[0].written_in for line in lines if line.rows}
+            self.whole = {line.rows[0].written_in for line in lines if line.rows and line.whole}
+            self._best = best_entries([*self._inherited(), *entries])
             self._damage = tuple(damage)
-            self._seen = seen
+            self._seen = sizes
         return self._best
 
     def _inherited(self) -> Iterable[JournalEntry]:
@@ -362,8 +364,8 @@ class Stage:
         """
         best = self.best()
         to_do = {self.rows[clip] for clip in (self.missing() if clip_ids is None else clip_ids)}
-        known: dict[str, Any] = {"best": best, "attempts": self._attempts, "digest_later": digest_later}
-        return StageWriter(self.reader(), self.groups, self.rows, to_do=to_do, **known)
+        options: dict[str, Any] = {"best": best, "attempts": self._attempts, "digest_later": digest_later}
+        return StageWriter(self.reader(), self.groups, self.rows, to_do=to_do, **options)
 
     def sweep(self) -> int:
         """Remove the pieces that killed writers left open; return how many clips they lost.
@@ -400,11 +402,11 @@ def shard_rows(n_clips: int, shard: tuple[int, int]) -> list[int]:
     return [row for row in range(n_clips) if row // PIECE_ROWS % count == index]
 
 
-def _refuse_twins(names: list[str], what: str) -> None:
+def _refuse_twins(names: list[str], noun: str) -> None:
     """Refuse names that are not unique, in sorted order."""
     for name, after in pairwise(names):
         if name == after:
-            raise StoreError(f"{what} {name}: given twice; ids are unique")
+            raise StoreError(f"{noun} {name}: given twice; ids are unique")
 
 
 def _by_name(group: GroupSpec) -> dict[str, object]:

@@ -86,8 +86,8 @@ def _what_is_left(staging: Path) -> str:
     from obygaze_features.store.stage import read_stage  # noqa: PLC0415 - reading stores needs no stage
 
     stage = read_stage(staging)
-    whole = staging if staging.name else staging.absolute()
-    name = whole.with_name(whole.name.removesuffix(STAGING_SUFFIX))
+    place = staging if staging.name else staging.absolute()
+    name = place.with_name(place.name.removesuffix(STAGING_SUFFIX))
     if to_do := len(stage.missing()):
         return (
             f"{to_do} of {len(stage.clips)} clips are still to do: "

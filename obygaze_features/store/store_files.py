@@ -104,8 +104,8 @@ class FolderFiles:
 
     def names(self) -> list[str]:
         """List every file; a link to a folder counts as a file."""
-        own = [TAG_DIGESTS] if (self.path / TAG_DIGESTS).exists() else []
-        return sorted([*payload_files(self.path), *tag_files(self.path), *own])
+        tags = [TAG_DIGESTS] if (self.path / TAG_DIGESTS).exists() else []
+        return sorted([*payload_files(self.path), *tag_files(self.path), *tags])
 
     def is_plain(self, name: str) -> bool:
         """Whether there is an ordinary file of this name."""
@@ -223,9 +223,9 @@ def guarded(where: str, read: Callable[[], T], *, store: str | None = None) -> T
         raise damaged(f"{where}: damaged ({first_line(error, 200)})", store or where) from error
 
 
-def damaged(what: str, store: str) -> StoreError:
+def damaged(reason: str, store: str) -> StoreError:
     """Return the error for a store that is not what it was, which says how to look at all of it."""
-    return StoreError(f"{what}; run: obygaze store verify --full {store}")
+    return StoreError(f"{reason}; run: obygaze store verify --full {store}")
 
 
 FETCH_LIST = "a list of files that a partial copy leaves out"
@@ -336,10 +336,11 @@ def listed(files: StoreFiles) -> dict[str, str]:
 
 def named(files: StoreFiles) -> list[str]:
     """Return the files listed by manifests that may be damaged, for verification."""
-    digests = {
-        name for manifest in (TAG_DIGESTS, DIGESTS) for name in parse_digests(whole(files, manifest))[0]
-    }
-    return sorted({*filter(is_safe, digests), DIGESTS, TAG_DIGESTS})
+    names = {DIGESTS, TAG_DIGESTS}
+    for manifest in (TAG_DIGESTS, DIGESTS):
+        digests, _ = parse_digests(whole(files, manifest))
+        names.update(filter(is_safe, digests))
+    return sorted(names)
 
 
 # --- the BagIt bag: which files there are, and the digest of each (RFC 8493)
@@ -369,7 +370,11 @@ def digests_bytes(digests: Mapping[str, str]) -> bytes:
 def parse_digests(data: bytes) -> tuple[dict[str, str], bool]:
     """Read a manifest of digests: path -> digest, and whether its bytes are canonical."""
     lines = data.decode("utf-8", errors="replace").split("\n")
-    digests = {path: digest for digest, _, path in (line.partition("  ") for line in lines) if path}
+    digests = {}
+    for line in lines:
+        digest, _, path = line.partition("  ")
+        if path:
+            digests[path] = digest
     return digests, digests_bytes(digests) == data
 
 
@@ -385,8 +390,8 @@ def most_bytes(info: bytes) -> int:
     return max(1 << 24, int(octets) if octets.isdecimal() and len(octets) < 19 else 0)
 
 
-def write_bag(root: Path, info: Mapping[str, str], card: str, known: Mapping[str, str]) -> None:
-    """Write the tag files of a store whose payload is complete; `known` are digests computed already."""
+def write_bag(root: Path, info: Mapping[str, str], card: str, digest_of: Mapping[str, str]) -> None:
+    """Write the tag files of a store whose payload is complete; `digest_of` are digests computed already."""
     payload = payload_files(root)
     (root / BAGIT).write_bytes(BAGIT_TEXT.encode())
     octets = sum((root / path).stat().st_size for path in payload)
@@ -394,6 +399,8 @@ def write_bag(root: Path, info: Mapping[str, str], card: str, known: Mapping[str
     lines = (f"{label}: {fields[label]}\n" for label in sorted(fields))
     (root / BAG_INFO).write_bytes("".join(lines).encode())
     (root / CARD).write_bytes(card.encode())
-    rest = digests_of(root, (path for path in payload if not known.get(path)))
-    (root / DIGESTS).write_bytes(digests_bytes({path: rest.get(path) or known[path] for path in payload}))
+    digests = digests_of(root, (path for path in payload if not digest_of.get(path)))
+    (root / DIGESTS).write_bytes(
+        digests_bytes({path: digests.get(path) or digest_of[path] for path in payload})
+    )
     (root / TAG_DIGESTS).write_bytes(digests_bytes(digests_of(root, tag_files(root))))

@@ -79,21 +79,20 @@ def seal_arrays(
         n_frames = 1
         changes = {"sampling": {"policy": TEXTS, "n": None}, **changes}
     specs = [toy_group(name, arrays, n_frames, **changes) for name, arrays in groups.items()]
-    planned = [
-        PlannedClip(clip_id, movie, start_s, end_s, text_of.get(clip_id))
-        for clip_id, movie in movie_of.items()
-        for start_s, end_s in [(spans or {}).get(clip_id, (None, None))]
-    ]
+    planned = []
+    for clip_id, movie in movie_of.items():
+        start_s, end_s = (spans or {}).get(clip_id, (None, None))
+        planned.append(PlannedClip(clip_id, movie, start_s, end_s, text_of.get(clip_id)))
     stage = Stage.open(staging_path(destination), planned, specs, {"name": "toy"})
     results = []
     for row, clip_id in enumerate(movie_of):
         without = (absent or {}).get(clip_id, {})
-        moments = (times or {}).get(clip_id, np.arange(float(n_frames))), np.arange(n_frames)
-        features = {
-            name: ClipFeatures(*moments, {array: rows[row] for array, rows in arrays.items()})
-            for name, arrays in groups.items()
-            if name not in without
-        }
+        time_s = (times or {}).get(clip_id, np.arange(float(n_frames)))
+        features = {}
+        for name, arrays in groups.items():
+            if name not in without:
+                values = {array: rows[row] for array, rows in arrays.items()}
+                features[name] = ClipFeatures(time_s, np.arange(n_frames), values)
         if clip_id in failed:
             results.append(ClipResult(clip_id, "failed", failed[clip_id]))
         elif clip_id in partial:

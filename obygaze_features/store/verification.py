@@ -204,10 +204,10 @@ def _look(
 
     with ThreadPoolExecutor(max(usable_cores(), files.readers)) as threads:  # none outlives the call
         checks = {}
-        for done, result in enumerate(threads.map(look, names), 1):
+        for n_done, result in enumerate(threads.map(look, names), 1):
             if result:
                 checks[result[0]] = result[1]
-            progress(done, len(names))
+            progress(n_done, len(names))
         return checks
 
 
@@ -270,14 +270,14 @@ def _what_changed(name: str, digest: str, manifest: str) -> str:
     """Describe a file whose digest is wrong; of a chunk, which array it holds, and from which row on."""
     if digest == LONGER:
         return f"is longer than the whole store, by {BAG_INFO}; it was not read to its end"
-    what = f"changed: its SHA-256 is not the one in {manifest}"
+    reason = f"changed: its SHA-256 is not the one in {manifest}"
     if chunk := chunk_of(name):
         group, array, number = chunk
         ragged = array in RAGGED_ARRAYS and name == chunk_file(f"{group}/{array}", number, ragged=True)
         rows = "frames" if ragged else "rows"
         first = number * block_rows(array, 2**31, ragged=ragged)
-        what += f"; it holds {rows} from {first} on of {group}/{array}"
-    return what
+        reason += f"; it holds {rows} from {first} on of {group}/{array}"
+    return reason
 
 
 # --- the content
@@ -320,9 +320,9 @@ def check_content(
         return _tried(f"{FEATURES}/{group.name}/{array}", partial(_check_rows, store, *block))
 
     with ThreadPoolExecutor(max(usable_cores(), files.readers)) as threads:  # none outlives the call
-        for done, wrong in enumerate(threads.map(look, blocks), 1):
+        for n_done, wrong in enumerate(threads.map(look, blocks), 1):
             problems += wrong
-            progress(done, len(blocks))
+            progress(n_done, len(blocks))
     absent_in = {f"absent in {name}": count for name, count in absent_counts(store.clips).items()}
     return problems, {status: tallies[status] for status in STATUSES} | absent_in
 
@@ -355,8 +355,8 @@ def _check_table(store: Store) -> Iterator[Problem]:
     if ids != sorted(set(ids)):
         yield Problem(TABLE, "clip ids are not unique and sorted")
     for clip in store.clips:
-        for what in _wrong_in_table(clip, set(store.names)):
-            yield Problem(TABLE, f"clip {clip.clip_id!r}: {what}")
+        for problem in _wrong_in_table(clip, set(store.names)):
+            yield Problem(TABLE, f"clip {clip.clip_id!r}: {problem}")
 
 
 def _wrong_in_table(clip: StoredClip, groups: Set[str]) -> Iterator[str]:
@@ -466,8 +466,8 @@ def _check_rows(store: Store, group: Group, array: str, rows: Sequence[int]) -> 
             digest = clip.digests.get(f"{group.name}/{array}")
             status = clip.within(group.name).status
             unknown = imported and array == "time_s"
-            if what := _wrong_row(status, digest, values, unknown=unknown):
-                yield Problem(f"{FEATURES}/{group.name}/{array}", f"clip {clip.clip_id}: {what}")
+            if problem := _wrong_row(status, digest, values, unknown=unknown):
+                yield Problem(f"{FEATURES}/{group.name}/{array}", f"clip {clip.clip_id}: {problem}")
 
 
 def _wrong_row(status: str, digest: str | None, values: NDArray[Any], *, unknown: bool) -> str | None:

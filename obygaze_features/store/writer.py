@@ -161,8 +161,8 @@ class StageWriter:
         try:
             for row, (result, rows) in sorted(checked.items()):
                 piece = self._piece(row // PIECE_ROWS)
-                known = (result.clip_id, result.status, result.reason, 0, "")
-                piece.put(JournalEntry(row, *known, "", result.source, result.absent), rows)
+                outcome = (result.clip_id, result.status, result.reason, 0, "")
+                piece.put(JournalEntry(row, *outcome, "", result.source, result.absent), rows)
                 self.to_do.discard(row)
                 if self.to_do.isdisjoint(self._layout.rows(row // PIECE_ROWS)):
                     self._finish(piece)
@@ -193,17 +193,19 @@ class StageWriter:
     def _finish(self, piece: "_Piece") -> None:
         """Make a piece durable; whole, with the rows of earlier attempts, if all its clips are done."""
         rows = self._layout.rows(piece.attempt.piece)
-        whole = bool(self._layout.shards) and all(row in piece.entries or row in self._best for row in rows)
+        is_whole = bool(self._layout.shards) and all(
+            row in piece.entries or row in self._best for row in rows
+        )
         failure: Exception | None = None
-        if whole:
+        if is_whole:
             try:
-                whole = not piece.take_over(self._reader, self._best)
-                if whole:
+                is_whole = not piece.take_over(self._reader, self._best)
+                if is_whole:
                     piece.complete()
             except (OSError, StoreError) as error:  # such as a full disk: the rows that are there are kept
                 failure = error
-                whole = False
-        self._record(piece, whole=whole)
+                is_whole = False
+        self._record(piece, whole=is_whole)
         if failure is not None:
             raise failure
 
@@ -232,8 +234,8 @@ class StageWriter:
             raise StoreError(f"{where}: not in the plan of this stage")
         piece = self._open.get(row // PIECE_ROWS)
         # What another process did since this one was asked for it is done again: both have the same features.
-        there = row in self._best and is_done(self._best[row]) and row not in self.to_do
-        if there or (piece and row in piece.entries):
+        was_done = row in self._best and is_done(self._best[row]) and row not in self.to_do
+        if was_done or (piece and row in piece.entries):
             raise StoreError(f"{where}: already done; rows of a stage are written once")
         if result.status == "failed":
             return {}
@@ -312,8 +314,8 @@ class _Piece:
     def settle(self) -> None:
         """Wait for the digests, without which the entries are not whole."""
         for row, digests in self._owed.items():
-            known = "".join(digest if isinstance(digest, str) else digest() for digest in digests)
-            self.entries[row] = structs.replace(self.entries[row], sha256=known)
+            hexdigests = "".join(digest if isinstance(digest, str) else digest() for digest in digests)
+            self.entries[row] = structs.replace(self.entries[row], sha256=hexdigests)
 
     def take_over(self, reader: Rows, best: Mapping[int, JournalEntry]) -> list[JournalEntry]:
         """Copy the other rows from earlier attempts; return the entries whose bytes are others now."""

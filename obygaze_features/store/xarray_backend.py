@@ -24,10 +24,10 @@ class RowsOfStore(BackendArray):
 
     def _read(self, key: tuple[Any, ...]) -> NDArray[Any]:
         """Read what an index asks for: its first part is of clips."""
-        first, *rest = key
+        first, *axes = key
         places = np.atleast_1d(np.arange(self.shape[0])[first])
         if not len(places):
-            return np.empty((0, *self.shape[1:]), self.dtype)[(slice(None), *rest)]
+            return np.empty((0, *self.shape[1:]), self.dtype)[(slice(None), *axes)]
         rows = self.read(slice(places.min(), places.max() + 1))
         chosen = rows[places - places.min()]
-        return np.asarray(chosen[(slice(None) if isinstance(first, slice) else 0, *rest)])
+        return np.asarray(chosen[(slice(None) if isinstance(first, slice) else 0, *axes)])

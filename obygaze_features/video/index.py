@@ -496,7 +496,8 @@ def truncation(source: Source, packets: Packets) -> str:
         return f"the file is cut off: {read} of {source.declared} packets are there"
     if size < TRUNCATED_BELOW * stated:
         return f"the file is cut off: {size:,} of {stated:,.0f} bytes are there"
-    bytes_of_last = size - packets.pos[-1] - packets.size[-1]
-    if "yuv4mpegpipe" in source.formats and bytes_of_last:
-        return f"the file is cut off within its last picture, of which {bytes_of_last:,} bytes are there"
+    if "yuv4mpegpipe" in source.formats:
+        bytes_of_last = size - packets.pos[-1] - packets.size[-1]
+        if bytes_of_last:
+            return f"the file is cut off within its last picture, of which {bytes_of_last:,} bytes are there"
     return ""

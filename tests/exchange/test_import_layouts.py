@@ -17,7 +17,7 @@ from obygaze_features.exchange import row_ids
 from obygaze_features.exchange.array_choice import ArrayChoice
 from obygaze_features.exchange.import_files import array_files, torch_files
 from obygaze_features.exchange.import_hdf5 import hdf5_items
-from obygaze_features.exchange.import_items import Asked, ImportItem, match
+from obygaze_features.exchange.import_items import ImportItem, TableOptions, match
 from obygaze_features.exchange.import_tables import parquet_rows, table_items
 from obygaze_features.exchange.row_ids import read_ids
 from obygaze_features.file_kinds import FILM_SUFFIXES
@@ -306,7 +306,7 @@ def test_a_column_that_swells_is_refused_before_it_is_read(tmp_path, monkeypatch
     monkeypatch.setattr(row_ids, "MOST_UNPACKED", 100)
     with (
         pytest.raises(StoreError, match=f"column '{column}'"),
-        parquet_rows(tmp_path / "a.parquet", Asked(None, (), frozenset())),
+        parquet_rows(tmp_path / "a.parquet", TableOptions(None, (), frozenset())),
     ):
         pass
 
