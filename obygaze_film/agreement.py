@@ -112,16 +112,16 @@ def segment_ap(reference: Spans, estimated: Spans, scores: ArrayLike, threshold:
         return np.nan
     order = np.argsort(-np.asarray(scores, dtype=np.float64), kind="stable")
     overlaps = overlap_matrix(reference, estimated[order])
-    right = np.zeros(len(order), dtype=np.bool_)
+    is_hit = np.zeros(len(order), dtype=np.bool_)
     for rank in range(len(order)):
         best = int(np.argmax(overlaps[:, rank]))
         if overlaps[best, rank] >= threshold:
-            right[rank] = True
+            is_hit[rank] = True
             overlaps[best] = -1.0
-    n_right = np.cumsum(right)
+    n_right = np.cumsum(is_hit)
     precision = n_right / np.arange(1, len(order) + 1)
     best_after = np.maximum.accumulate(precision[::-1])[::-1]
-    return float((best_after * right).sum() / len(reference))
+    return float((best_after * is_hit).sum() / len(reference))
 
 
 def top_precision(references: Sequence[Spans], estimated: Spans, k: int) -> float:

@@ -112,11 +112,13 @@ def cells_by(labels: Manifest, timeline: Timeline, key: str | None = None) -> Ce
     names = {clip.annotator for clip in labels}
     if len(names) > 1:
         raise FilmError(f"the labels are of {len(names)} annotators ({', '.join(sorted(names))}): give one's")
-    known = set(labels.codebook.labels)
+    levels = set(labels.codebook.labels)
     named = labels.spelled_as([timeline.movie])
-    own = [clip for clip in named if clip.movie == timeline.movie and clip.level in known]
+    clips_of_film = [clip for clip in named if clip.movie == timeline.movie and clip.level in levels]
     timed = [
-        (clip.start_s, clip.end_s, clip.level in model.positive) for clip in own if clip.end_s is not None
+        (clip.start_s, clip.end_s, clip.level in model.positive)
+        for clip in clips_of_film
+        if clip.end_s is not None
     ]
     spans = np.array(timed, dtype=np.float64).reshape(-1, 3)
     covered = overlaps(cells.spans, spans[:, :2])

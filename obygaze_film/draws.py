@@ -124,9 +124,9 @@ def _proportional(content: Floats, n: int) -> Floats:
     """Compute chances proportional to content; windows too large for that are certain."""
     certain = np.zeros(len(content), dtype=np.bool_)
     while True:
-        rest = content[~certain].sum()
-        factor = (n - certain.sum()) / rest if rest > 0 else 0.0
-        more = ~certain & (factor * content >= 1)
-        if not more.any():
+        uncertain = content[~certain].sum()
+        factor = (n - certain.sum()) / uncertain if uncertain > 0 else 0.0
+        newly_certain = ~certain & (factor * content >= 1)
+        if not newly_certain.any():
             return np.where(certain, 1.0, factor * content)
-        certain |= more
+        certain |= newly_certain

@@ -106,13 +106,16 @@ def annotated(truth: Manifest, positive: set[str], ids: Sequence[str] = ()) -> d
             continue
         if clip.start_s is None or clip.end_s is None:
             raise FilmError(f"clip {clip.clip_id} of the truth has no span: start_s and end_s are needed")
-        who = clip.annotator or "annotator"
-        signed.setdefault(who, ("the truth", f"clip {clip.clip_id}"))
-        own = by_movie.setdefault(clip.movie, {}).setdefault(who, [])
+        annotator = clip.annotator or "annotator"
+        signed.setdefault(annotator, ("the truth", f"clip {clip.clip_id}"))
+        spans_of_annotator = by_movie.setdefault(clip.movie, {}).setdefault(annotator, [])
         if clip.level in positive:
-            own.append((clip.start_s, clip.end_s))
+            spans_of_annotator.append((clip.start_s, clip.end_s))
     refuse_twins("annotator", signed)
-    return {movie: {name: merged(own) for name, own in people.items()} for movie, people in by_movie.items()}
+    merged_by_movie = {}
+    for movie, spans_of in by_movie.items():
+        merged_by_movie[movie] = {annotator: merged(spans) for annotator, spans in spans_of.items()}
+    return merged_by_movie
 
 
 def ends(spans: Spans) -> float:
@@ -215,24 +218,27 @@ def evaluate_films(
     model = films[0].model(key)
     ids = [film.movie for film in films]
     people = annotated(truth, set(model.positive), ids)
-    own = [film for film in films if film.movie in people]
-    others = [f"{name}{name_hint(name, ids)}" for name in people if name not in ids]
-    if not own:
+    annotated_films = [film for film in films if film.movie in people]
+    unknown_names = [f"{name}{name_hint(name, ids)}" for name in people if name not in ids]
+    if not annotated_films:
         raise FilmError(
             f"no scored film is annotated: the films are {', '.join(ids)}; "
-            f"the manifest has {', '.join(others[:5])}"
+            f"the manifest has {', '.join(unknown_names[:5])}"
         )
     machine = {}
     humans = {}
     cut = []
-    for film in own:
+    for film in annotated_films:
         spans_of = people[film.movie]
         whole_s = film.record.duration_s
-        for who, spans in spans_of.items():
+        for annotator, spans in spans_of.items():
             if len(spans) and spans[-1, 0] > whole_s + 1:
-                where = f"film {film.movie} lasts {whole_s:g} s, and {who} marks it from {spans[-1, 0]:g} s"
+                where = (
+                    f"film {film.movie} lasts {whole_s:g} s, and {annotator} marks it from {spans[-1, 0]:g} s"
+                )
                 raise FilmError(f"{where}: is this another cut, or does its time code not begin at 0?")
-            cut += [f"{film.movie} ({who}: {ends(spans):g} s)"] * (ends(spans) > whole_s + 1)
+            if ends(spans) > whole_s + 1:
+                cut.append(f"{film.movie} ({annotator}: {ends(spans):g} s)")
         n = int(np.ceil(whole_s))
         machine[film.movie] = marks_of(film, key, n)
         humans[film.movie] = {name: human_marks(spans, n) for name, spans in spans_of.items()}
@@ -241,7 +247,7 @@ def evaluate_films(
         "positive": sorted(model.positive),
         "films": list(machine),
         "left_out": [film.movie for film in films if film.movie not in machine],
-        "not_scored": others,
+        "not_scored": unknown_names,
         "cut": cut,
         "without_rate": [movie for movie, marks in machine.items() if np.isnan(marks.rate)],
         "collars": list(collars),
@@ -269,14 +275,14 @@ def compare_marks(
         for index, movie in enumerate(watched):
             reference = humans[movie][truth]
             n = len(reference.seconds)
-            others = np.delete(shares, index)
+            other_shares = np.delete(shares, index)
             nothing = np.zeros(n, np.bool_)
             spans = np.empty((0, 2))
             people = {f"human: {rater}": marks for rater, marks in humans[movie].items() if rater != truth}
             every = {name: machine[movie]} | people
             every[ALL] = Marks(np.ones(n, np.bool_), np.array([[0.0, n]]), 1.0, np.ones(n))
             every[NONE] = Marks(nothing, spans, 0.0, np.zeros(n))
-            every[PRIOR] = Marks(nothing, spans, float(others.mean()) if len(others) else np.nan)
+            every[PRIOR] = Marks(nothing, spans, float(other_shares.mean()) if len(other_shares) else np.nan)
             references = [marks.segments for marks in humans[movie].values()]
             measured = {
                 who: film_metrics(reference, marks, references, collars) for who, marks in every.items()
@@ -348,8 +354,8 @@ def _moved(spans: Spans, by: float, size: float) -> Spans:
     starts = (spans[:, 0] + by) % size
     ends = (spans[:, 0] + by) % size + spans[:, 1] - spans[:, 0]
     over = ends > size
-    whole = np.column_stack([starts, np.minimum(ends, size)])
-    return np.concatenate([whole, np.column_stack([np.zeros(over.sum()), ends[over] - size])])
+    moved = np.column_stack([starts, np.minimum(ends, size)])
+    return np.concatenate([moved, np.column_stack([np.zeros(over.sum()), ends[over] - size])])
 
 
 def _summary(
@@ -376,15 +382,17 @@ def _ranks(by_film: pd.DataFrame) -> Iterator[tuple[object, ...]]:
         table = part.pivot_table(index="movie", columns="who", values="value", sort=False)
         true = table.pop(f"human: {truth}")
         for who, column in table.items():
-            both = np.column_stack([column, true])
-            both = both[~np.isnan(both).any(axis=1)]
+            pairs = np.column_stack([column, true])
+            pairs = pairs[~np.isnan(pairs).any(axis=1)]
 
-            def ranked(kept: NDArray[np.bool_], both: NDArray[np.float64] = both) -> float:
-                return spearman(*both[kept].T)
+            def ranked(rows: NDArray[np.bool_], pairs: NDArray[np.float64] = pairs) -> float:
+                return spearman(*pairs[rows].T)
 
-            found = jackknife_interval(ranked, np.arange(len(both)), bounds=(-1.0, 1.0))
-            value = found.mean if len(both) > 2 else np.nan  # two films are always in order, or in the other
-            yield truth, who, "rate_rank", value, found.low, found.high, len(both), np.nan
+            interval = jackknife_interval(ranked, np.arange(len(pairs)), bounds=(-1.0, 1.0))
+            value = (
+                interval.mean if len(pairs) > 2 else np.nan
+            )  # two films are always in order, or in the other
+            yield truth, who, "rate_rank", value, interval.low, interval.high, len(pairs), np.nan
 
 
 def evaluation_report(measured: FilmEvaluation) -> Report:

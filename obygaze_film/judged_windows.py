@@ -128,10 +128,10 @@ class JudgedFilm:
         """Say which judgements are no part of their judge's number: those after a window not judged."""
         notices: list[str] = []
         for judge, places in self.asked.items():
-            whole = _places_before_a_gap(places)
-            n_lost = len(places) - len(whole)
+            complete = _places_before_a_gap(places)
+            n_lost = len(places) - len(complete)
             if n_lost:
-                why = said("why_gap", column=PLACE, gap=len(whole) + 1)
+                why = said("why_gap", column=PLACE, gap=len(complete) + 1)
                 notice = said("note_left_out", n=n_lost, s="" if n_lost == 1 else "s", why=why)
                 if len(self.judges) > 1:
                     notice = said("note_of", movie=judge, notice=notice)
@@ -172,10 +172,13 @@ def votes(by_cell: ByCell) -> tuple[NDArray[np.int64], Floats, dict[str, Floats]
     The cells are in the order of the draw.
     """
     judged = np.array(list(by_cell), dtype=np.int64)
-    each = list(by_cell.values())
-    names = sorted({name for own in each for name in own})
-    shares = {name: np.array([(name in own) / len(own) for own in each]) for name in names}
-    return judged, np.array([np.mean(list(own.values())) for own in each]), shares
+    positive = np.array([np.mean(list(votes_of_cell.values())) for votes_of_cell in by_cell.values()])
+    shares: dict[str, Floats] = {}
+    for name in sorted(set().union(*by_cell.values())):
+        n_judges = np.array([len(votes_of_cell) for votes_of_cell in by_cell.values()])
+        has_voted = np.array([name in votes_of_cell for votes_of_cell in by_cell.values()])
+        shares[name] = has_voted / n_judges
+    return judged, positive, shares
 
 
 def is_blind(clip: Clip) -> bool:
@@ -247,9 +250,9 @@ def judged_film(timeline: Timeline, judgements: Manifest, key: str | None = None
     law = _keep_drawn(sieve, timeline.movie)
     judged = judgements_of(judgements.with_clips(sieve.clips))
     judged.refuse_two_definitions()
-    asked: dict[str, set[int]] = {name: set() for name in judged.judges}
-    for one in judged.every:
-        asked[one.judge].add(one.place)
+    windows_of: dict[str, set[int]] = {name: set() for name in judged.judges}
+    for judgement in judged.every:
+        windows_of[judgement.judge].add(judgement.place)
     clip_of = _keep_windows(sieve, cells)
     content, n_changed = _content_when_drawn(cells, clip_of)
     calls = _calls(sieve, judged.judges, judgements.codebook.labels, model.positive)
@@ -262,7 +265,7 @@ def judged_film(timeline: Timeline, judgements: Manifest, key: str | None = None
         cells=replace(cells, content=content),
         law=law,
         cell_at={place_in(clip): cell for cell, clip in clip_of.items()},
-        asked={judge: frozenset(places) for judge, places in asked.items()},
+        asked={judge: frozenset(places) for judge, places in windows_of.items()},
         calls=calls,
         notices=tuple(sieve.notices),
     )
@@ -277,9 +280,9 @@ class _Sieve:
 
     def keep(self, counts: Callable[[Clip], bool], why: str) -> None:
         """Leave out the clips that do not count."""
-        kept = [clip for clip in self.clips if counts(clip)]
-        self.tell(len(self.clips) - len(kept), why)
-        self.clips = kept
+        clips = [clip for clip in self.clips if counts(clip)]
+        self.tell(len(self.clips) - len(clips), why)
+        self.clips = clips
 
     def tell(self, n_lost: int, why: str) -> None:
         """Say how many judgements are left out."""
@@ -290,8 +293,8 @@ class _Sieve:
 def _keep_drawn(sieve: _Sieve, movie: str) -> Law:
     """Keep the judgements of a film's windows that were drawn and judged blindly."""
     movies = dict.fromkeys(clip.movie for clip in sieve.clips)
-    others = [f"{name}{name_hint(name, [movie])}" for name in movies if name != movie]
-    sieve.keep(lambda clip: clip.movie == movie, f"{said('why_film')} ({first_few(others, 3)})")
+    other_movies = [f"{name}{name_hint(name, [movie])}" for name in movies if name != movie]
+    sieve.keep(lambda clip: clip.movie == movie, f"{said('why_film')} ({first_few(other_movies, 3)})")
     sieve.keep(lambda clip: clip.level is not None, said("why_level"))
     sieve.keep(lambda clip: clip.extras.get(SEEN_SCORE) == "0", said("why_seen"))
     sieve.keep(lambda clip: place_in(clip) > 0, said("why_place", column=PLACE))
@@ -331,19 +334,19 @@ def _keep_windows(sieve: _Sieve, cells: Cells) -> dict[int, Clip]:
     sieve.keep(lambda clip: cell_of(clip) is not None, said("why_grid", seconds=seconds))
     sieve.keep(lambda clip: not math.isnan(content_at_draw(clip) or 0), said("why_content", column=CONTENT_S))
     sieve.clips.sort(key=place_in)
-    asked: dict[int, Clip] = {}
+    clip_of_cell: dict[int, Clip] = {}
     for clip in sieve.clips:
         cell = cell_of(clip)
         if cell is not None:
-            asked.setdefault(cell, clip)
-    return asked
+            clip_of_cell.setdefault(cell, clip)
+    return clip_of_cell
 
 
-def _content_when_drawn(cells: Cells, asked: Mapping[int, Clip]) -> tuple[Floats, int]:
+def _content_when_drawn(cells: Cells, clip_of_cell: Mapping[int, Clip]) -> tuple[Floats, int]:
     """Return the content [C] that judged cells had when drawn, and of how many it is another now."""
     content = cells.content.copy()
     n_changed = 0
-    for cell, clip in asked.items():
+    for cell, clip in clip_of_cell.items():
         seconds = content_at_draw(clip)
         if seconds is not None and abs(seconds - content[cell]) > SLACK_S:
             content[cell] = seconds
@@ -358,14 +361,14 @@ def _calls(
     calls: dict[str, dict[int, bool | None]] = {judge: {} for judge in judges}
     n_twice = 0
     for clip in sieve.clips:
-        own = calls[clip.annotator]
+        calls_of_judge = calls[clip.annotator]
         place = place_in(clip)
         call = clip.level in positive if clip.level in labels else None
-        before = own.get(place)
+        before = calls_of_judge.get(place)
         if before is not None and call is not None and before != call:
             n_twice += 1
-        if call is not None or place not in own:  # who was sure once was sure
-            own[place] = call
+        if call is not None or place not in calls_of_judge:  # who was sure once was sure
+            calls_of_judge[place] = call
     sieve.tell(sum(clip.level not in labels for clip in sieve.clips), said("why_unsure"))
     if n_twice:
         sieve.notices.append(said("note_twice", n=n_twice))

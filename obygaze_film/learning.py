@@ -125,10 +125,10 @@ def beside_former(scored: Timeline, film: Timeline) -> Timeline:
     ends = (scored.rows()["start_s"].to_numpy(), rows["start_s"].to_numpy())
     if not np.array_equal(*ends) or not set(rows) <= set(scored.table) or key in scored.keys:
         return scored  # of other windows or concepts: its curve would be no other curve of this
-    kept = rows.assign(model=key).reindex(columns=scored.table.columns).astype(scored.table.dtypes)
+    windows = rows.assign(model=key).reindex(columns=scored.table.columns).astype(scored.table.dtypes)
     models = [*scored.record.models, structs.replace(former, key=key)]
     record = structs.replace(scored.record, models=models)
-    return replace(scored, record=record, table=pd.concat([scored.table, kept], ignore_index=True))
+    return replace(scored, record=record, table=pd.concat([scored.table, windows], ignore_index=True))
 
 
 def change_of(films: pd.DataFrame, *, judged: bool = False) -> Interval:
@@ -138,8 +138,8 @@ def change_of(films: pd.DataFrame, *, judged: bool = False) -> Interval:
     learning, with both models trained anew: models of nearly the same films differ together, which their
     differences by film do not show.
     """
-    own = films[(films["judged"] > 0) == judged]
-    return t_interval(own["after"] - own["before"], covers="method", possible=(-1.0, 1.0))
+    films_of_kind = films[(films["judged"] > 0) == judged]
+    return t_interval(films_of_kind["after"] - films_of_kind["before"], covers="method", possible=(-1.0, 1.0))
 
 
 def learnt_claims(model: str, films: pd.DataFrame) -> list[FilmClaim]:
@@ -220,28 +220,24 @@ def learn_from_judgements(
     expected = (scored.model, scored.backbone, scored.task, manifest.codebook.name)
     labelled = {clip.movie for clip in manifest if clip.level}
     for film in films:
-        model = film.model(key)
-        found = (model.model, model.backbone, model.task, model.codebook)
-        if found != expected:
-            of = {"found": ", ".join(found), "expected": ", ".join(expected)}
-            raise FilmError(said("learn_model", movie=film.movie, **of))
+        _refuse_another_model(film, key, expected)
         if film.movie in labelled:
             raise FilmError(said("learn_twice", movie=film.movie))
     data = om.load_dataset(store, manifest, backbone=scored.backbone)
     named = judgements.spelled_as(film.movie for film in films)
     named = _as_the_corpus_defines(named, manifest.codebook, same_meaning)
-    given = [clip for clip in named if clip.level in manifest.codebook.labels]
+    counting = [clip for clip in named if clip.level in manifest.codebook.labels]
     if "present" in spec.requests():  # who agrees by a key names no concepts
-        given = [clip for clip in given if clip.concepts or clip.extras.get("judgement") != "agree"]
+        counting = [clip for clip in counting if clip.concepts or clip.extras.get("judgement") != "agree"]
     judged: list[Clip] = []
     X = [data.X]
     for film in films:
-        own = [clip for clip in given if clip.movie == film.movie]
-        if own:
-            rows = _features(own, windows_store(film, windows), data)
-            has = ~np.isnan(rows[:, 0])
-            judged += [clip for clip, there in zip(own, has.tolist(), strict=True) if there]
-            X.append(rows[has].astype(np.float32))
+        of_film = [clip for clip in counting if clip.movie == film.movie]
+        if of_film:
+            rows = _features(of_film, windows_store(film, windows), data)
+            has_features = ~np.isnan(rows[:, 0])
+            judged += [of_film[index] for index in np.flatnonzero(has_features).tolist()]
+            X.append(rows[has_features].astype(np.float32))
     if not judged:
         movies = ", ".join(film.movie for film in films)
         raise FilmError(said("learn_none", judgements=counted(len(judgements), "judgement"), movies=movies))
@@ -250,22 +246,35 @@ def learn_from_judgements(
     names = [*data.clip_ids.tolist(), *(clip.clip_id for clip in judged)]
     labels = labels_of(joined).take(np.array([row_of[name] for name in names], dtype=np.intp))
     counts = {**data.counts, "manifest": len(joined), "with_features": len(names)}
-    both = replace(data, X=np.vstack(X), labels=labels, counts=counts)
+    joined_data = replace(data, X=np.vstack(X), labels=labels, counts=counts)
     # The card's metrics name the tests by which the model was calibrated.
     tests = dict.fromkeys(str(row.get("task")).partition(">")[2] for row in scored.metrics)
 
-    def evaluated(each: Dataset, clips: Manifest) -> Run:
+    def evaluated(dataset: Dataset, clips: Manifest) -> Run:
         origin = {"manifest_sha256": clips.digest(), "label_policy": policy}
-        named = [spec.name]
-        asked = [*filter(None, tests)]
-        return om.evaluate(each, named, scored.task, asked, origin=origin, progress=progress)
+        targets = [*filter(None, tests)]
+        return om.evaluate(dataset, [spec.name], scored.task, targets, origin=origin, progress=progress)
 
     before = evaluated(data, manifest)
-    after = evaluated(both, joined)
-    left = counted(len(judgements) - len(judged), "judgement")
-    note = f"{left} left out: of other films, levels that do not count, no features, concepts not asked for"
-    by_film = _by_film(spec.name, data, both, before, after)
-    return Learnt(spec.name, joined, both, before, after, by_film, (note,) * (len(judged) < len(judgements)))
+    after = evaluated(joined_data, joined)
+    notes = []
+    n_left_out = len(judgements) - len(judged)
+    if n_left_out > 0:
+        notes.append(
+            f"{counted(n_left_out, 'judgement')} left out: of other films, levels that do not count, no "
+            "features, concepts not asked for"
+        )
+    by_film = _by_film(spec.name, data, joined_data, before, after)
+    return Learnt(spec.name, joined, joined_data, before, after, by_film, tuple(notes))
+
+
+def _refuse_another_model(film: Timeline, key: str | None, expected: tuple[str, ...]) -> None:
+    """Refuse a film that was scored by another model, or one of other features, task or codebook."""
+    model = film.model(key)
+    settings = (model.model, model.backbone, model.task, model.codebook)
+    if settings != expected:
+        difference = {"found": ", ".join(settings), "expected": ", ".join(expected)}
+        raise FilmError(said("learn_model", movie=film.movie, **difference))
 
 
 def learn_films(
@@ -293,11 +302,12 @@ def learn_films(
     clips, (store,) = corpus
     names = (JUDGEMENTS, PASSAGES)
     tables = read_judged(films, clips.codebook, names, judged, settled=True, root=clips.root)
-    known = judgements_of(tables.manifest).definitions
+    definitions = judgements_of(tables.manifest).definitions
     of_corpus = tables.meanings.of(clips.codebook.definition())
-    alike = [name for name in known if same_meaning or tables.meanings.of(name) == of_corpus]
+    alike = [name for name in definitions if same_meaning or tables.meanings.of(name) == of_corpus]
     stores = [open_store(path) for path in windows]
-    stores += [found for folder, film in films.items() for found in stores_near(folder, film)]
+    for folder, film in films.items():
+        stores += stores_near(folder, film)
     with new_folder(out, force=force) as folder:
         learnt = learn_from_judgements(
             [*films.values()],
@@ -329,14 +339,14 @@ def _as_the_corpus_defines(judged: Manifest, book: Codebook, same_meaning: Colle
         Says how many were made under others.
     """
     corpus = book.definition()
-    others = {
+    other_definitions = {
         name: n
         for name, n in judgements_of(judged).definitions.items()
         if name != corpus and name not in same_meaning
     }
-    if others:
-        n = counted(sum(others.values()), "judgement")
-        digests = ", ".join(name[:12] for name in others)
+    if other_definitions:
+        n = counted(sum(other_definitions.values()), "judgement")
+        digests = ", ".join(name[:12] for name in other_definitions)
         raise FilmError(said("learn_definition", n=n, digests=digests, corpus=corpus[:12]))
     clips = []
     for clip in judged:
@@ -383,8 +393,8 @@ def _features(clips: Sequence[Clip], store: Store, data: Dataset) -> Floats:
     group = find_group(store, data.backbone)
     fields = same_numerics(data.group.provenance if data.group else {}, group.provenance)
     if fields or data.features not in group.arrays:
-        other = ", ".join(fields[:3]) or f"no {data.features}"
-        raise FilmError(said("learn_features", store=store.name, group=group.name, fields=other))
+        difference = ", ".join(fields[:3]) or f"no {data.features}"
+        raise FilmError(said("learn_features", store=store.name, group=group.name, fields=difference))
     windows = windows_of(store)[clips[0].movie]
     row_of = {clip_id: row for row, clip_id in enumerate(group.clip_ids)}
     rows = np.array([row_of[clip_id] for clip_id in windows.clip_ids], dtype=np.intp)
@@ -409,22 +419,25 @@ def _joined(manifest: Manifest, judged: Sequence[Clip]) -> Manifest:
     """
     clips = [*manifest, *judged]
     columns = dict.fromkeys((*clips[0].extras, *judged[0].extras), "") | {SEEN_SCORE: "0"}
-    return manifest.with_clips(
-        replace(clip, video="", extras={name: clip.extras.get(name, columns[name]) for name in columns})
-        for clip in clips
-    )
+
+    def with_columns(clip: Clip) -> Clip:
+        extras = {name: clip.extras.get(name, usual) for name, usual in columns.items()}
+        return replace(clip, video="", extras=extras)
+
+    return manifest.with_clips(map(with_columns, clips))
 
 
-def _by_film(model: str, data: Dataset, both: Dataset, before: Run, after: Run) -> pd.DataFrame:
+def _by_film(model: str, data: Dataset, joined_data: Dataset, before: Run, after: Run) -> pd.DataFrame:
     """Compute the AUC of each film before and after; see `Learnt.films`."""
     task = after.predictions.table["task"].iloc[0]
-    earlier, later = (om.side(om.saved(run), model, task).predictions.table for run in (before, after))
+    earlier = om.side(om.saved(before), model, task).predictions.table
+    later = om.side(om.saved(after), model, task).predictions.table
     new = later[~later["movie"].isin(data.movies)]
-    added = both.labels.take(np.arange(len(data), len(both)))
+    added = joined_data.labels.take(np.arange(len(data), len(joined_data)))
     if len(set(added.movies)) > 1 and len(new):
         with TemporaryDirectory() as folder:  # of the corpus alone, to score films that it does not have
             corpus_model = om.load_model(om.save_models(before, data, [model], folder)[model])
-        scores = corpus_model.logits(both.X[both.rows(new["clip_id"].tolist())])
+        scores = corpus_model.logits(joined_data.X[joined_data.rows(new["clip_id"].tolist())])
         earlier = pd.concat([earlier, new.assign(score=scores)])
     else:
         later = later.drop(new.index)
@@ -438,8 +451,8 @@ def _by_film(model: str, data: Dataset, both: Dataset, before: Run, after: Run) 
             "after": _auc_by_movie(later),
         }
     )
-    whole = dict.fromkeys(("judged", "in_sight", "tested"), "int64")
-    return films.rename_axis("movie").reset_index().fillna(dict.fromkeys(whole, 0)).astype(whole)
+    counts = dict.fromkeys(("judged", "in_sight", "tested"), "int64")
+    return films.rename_axis("movie").reset_index().fillna(dict.fromkeys(counts, 0)).astype(counts)
 
 
 def _auc_by_movie(table: pd.DataFrame) -> "pd.Series[float]":
@@ -452,10 +465,11 @@ def learning_report(learnt: Learnt) -> Report:
     columns: list[Column] = [(name.replace("_", " "), name, str) for name in learnt.films.columns[:4]]
     columns += [(f"AUC {name}", name, number) for name in ("before", "after")]
     claims = learnt.claims
+    alone = [ALONE] if sum(learnt.films["judged"] > 0) == 1 else []
     return Report(
         name="learn",
         title=f"{learnt.model} before and after {counted(int(learnt.films['judged'].sum()), 'judgement')}",
-        notes=(RULES, *[ALONE] * (sum(learnt.films["judged"] > 0) == 1), *learnt.notes),
+        notes=(RULES, *alone, *learnt.notes),
         blocks=(block("Films", columns, learnt.films.to_dict("records")),),
         data=learnt.films,
         record={

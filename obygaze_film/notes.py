@@ -17,10 +17,10 @@ class Said(str):
 
 def said(key: str, **values: object) -> Said:
     """Write a note."""
-    made = Said(texts("en")[key].format(**values))
-    made.key = key
-    made.values = values
-    return made
+    text = Said(texts("en")[key].format(**values))
+    text.key = key
+    text.values = values
+    return text
 
 
 @cache

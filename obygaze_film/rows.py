@@ -1,7 +1,7 @@
 """Cut films into rows (shots or steps), and average a model's predictions of windows over them."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from obygaze_features.manifest import (
     Account,
     FilmPart,
     RawSpan,
+    Row,
     Subtitle,
     counted,
     find_film,
@@ -103,10 +104,12 @@ def windows_of(store: Store) -> dict[str, Windows]:
         rows_by_movie.setdefault(clip.movie, []).append((clip.start_s, clip.end_s, clip.clip_id))
     if not rows_by_movie:
         raise FilmError(f"store {store.name} has no clip")
-    return {
-        movie: Windows(tuple(clip_id for *_, clip_id in rows), np.array([row[:2] for row in rows]))
-        for movie, rows in sorted((movie, sorted(rows)) for movie, rows in rows_by_movie.items())
-    }
+    windows = {}
+    for movie in sorted(rows_by_movie):
+        rows = sorted(rows_by_movie[movie])
+        clip_ids = tuple(clip_id for *_, clip_id in rows)
+        windows[movie] = Windows(clip_ids, np.array([row[:2] for row in rows]))
+    return windows
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -174,7 +177,9 @@ def rows_of_model(
     """
     table = table.reindex(list(grid.windows.clip_ids))
     has = table["movie"].notna().to_numpy()
-    far, cut, seen = (table[name].eq(True).to_numpy() for name in ("far", "cut", "seen"))
+    far = table["far"].eq(True).to_numpy()
+    cut = table["cut"].eq(True).to_numpy()
+    in_training = table["seen"].eq(True).to_numpy()
     every = _kept(grid.covered, has[None])
     near = _kept(grid.covered, (has & ~far)[None])
     total = every.sum(axis=1)
@@ -197,11 +202,11 @@ def rows_of_model(
     if model.calibration is not None:
         filled = np.where(np.isnan(logit), 0.0, logit)
         p = model.calibration.probability(filled)
-        (low, high) = model.calibration.band(filled)
+        low, high = model.calibration.band(filled)
     called = (logit >= model.card.threshold).astype(np.float64) if model.decides else np.full(n, np.nan)
     flags = {**grid.flags, UNLIKE: unlike, MISSING: missing, PARTIAL: partial}
     flags[NO_SKILL] = np.full(n, model.card.no_skill)
-    flags[TRAINED_ON] = is_trained_on | (_kept(grid.covered, seen[None]).sum(axis=1) > 0)
+    flags[TRAINED_ON] = is_trained_on | (_kept(grid.covered, in_training[None]).sum(axis=1) > 0)
     columns: dict[str, Any] = {
         "movie": grid.movie,
         "start_s": grid.spans[:, 0],
@@ -214,7 +219,7 @@ def rows_of_model(
         "p_high": told(high),
         "called": told(called),
         "unlike": _average(every, table["unlike"].to_numpy(dtype=np.float64)),
-        "flags": [";".join(name for name in FLAGS if flags[name][row]) for row in range(n)],
+        "flags": _joined_flags(flags, n),
     }
     by_concepts = isinstance(model.estimator, ConceptBottleneck) and bool(model.likely_concepts)
     values = np.array([averaged(f"{concept}_value") for concept in model.likely_concepts]).T
@@ -229,6 +234,15 @@ def rows_of_model(
     columns["n_windows"] = (used > 0).sum(axis=1)
     columns["status"] = np.select([missing, partial], ["missing", "partial"], "ok")
     return pd.DataFrame(columns)
+
+
+def _joined_flags(flags: Mapping[str, NDArray[np.bool_]], n_rows: int) -> list[str]:
+    """Write the flags that hold in each row, in their order, as tables have them."""
+
+    def flags_of(row: int) -> str:
+        return ";".join(name for name in FLAGS if flags[name][row])
+
+    return [*map(flags_of, range(n_rows))]
 
 
 def _kept(weights: csr_array, which: NDArray[np.bool_]) -> csr_array:
@@ -317,14 +331,14 @@ def overlaps(rows: Spans, windows: Spans) -> csr_array:
         row = np.repeat(np.arange(start, start + len(n)), n)
         near = np.arange(len(row)) + np.repeat(first[start : start + 256] - np.cumsum(n) + n, n)
         common = np.minimum(rows[row, 1], ordered[near, 1]) - np.maximum(rows[row, 0], ordered[near, 0])
-        kept = common > 1e-9
-        places.append(row[kept])
-        columns.append(order[near[kept]])
-        seconds.append(common[kept])
+        is_overlap = common > 1e-9
+        places.append(row[is_overlap])
+        columns.append(order[near[is_overlap]])
+        seconds.append(common[is_overlap])
     index = np.concatenate(places), np.concatenate(columns)
-    found = csr_array((np.concatenate(seconds), index), shape=(len(rows), len(windows)))
-    found.sort_indices()
-    return found
+    matrix = csr_array((np.concatenate(seconds), index), shape=(len(rows), len(windows)))
+    matrix.sort_indices()
+    return matrix
 
 
 def read_shots(path: Path, movies: Sequence[str], flags: Path | None = None) -> dict[str, pd.DataFrame]:
@@ -398,15 +412,16 @@ def files_of(movies: Sequence[str], files: Sequence[Path]) -> dict[str, Path]:
     if len(movies) == len(files) == 1:
         return {movies[0]: files[0]}
     names = {file_name(movie): movie for movie in movies}
-    found = dict[str, Path]()
+    file_of = dict[str, Path]()
     for path in files:
         ways = (find_film(name, movies) for name in (path.stem, path.name))
         movie = names.get(file_name(path.stem)) or next(filter(None, ways), None)
         if movie is None:
             raise FilmError(f"{path}: no scored film has this name: {', '.join(movies)}; rename the file")
-        if (other := found.setdefault(movie, path)) != path:
-            raise FilmError(f"{path}: of film {movie}, as {other} is: give one of them")
-    return found
+        earlier = file_of.setdefault(movie, path)
+        if earlier != path:
+            raise FilmError(f"{path}: of film {movie}, as {earlier} is: give one of them")
+    return file_of
 
 
 def read_words(path: Path, encoding: str = "") -> tuple[list[tuple[float, float, str]], str]:
@@ -417,17 +432,17 @@ def read_words(path: Path, encoding: str = "") -> tuple[list[tuple[float, float,
     ManifestError, VideoError
         It has no subtitles that are text.
     """
-    said: Sequence[Subtitle | RawSpan]
+    spans: Sequence[Subtitle | RawSpan]
     account = Account(path, "its text track")
     if path.suffix.lower() in SUBTITLE_SUFFIXES:
-        said = read_subtitles(path, encoding=encoding, account=account)
+        spans = read_subtitles(path, encoding=encoding, account=account)
     else:
         from obygaze_features.video import read_subtitle_track  # noqa: PLC0415 - scores alone need no FFmpeg
 
         track = enumerate(read_subtitle_track(path, account.note), start=1)
-        said = account.spans(RawSpan(f"line {n}, {line[2][:40]!r}", *line) for n, line in track)
-        account.used = len(said)
-    return [(line.start_s, line.end_s, line.text) for line in said], account.line()
+        spans = account.spans(RawSpan(f"line {n}, {line[2][:40]!r}", *line) for n, line in track)
+        account.used = len(spans)
+    return [(line.start_s, line.end_s, line.text) for line in spans], account.line()
 
 
 def read_variables(
@@ -443,35 +458,57 @@ def read_variables(
         It is no table of windows, or a cell is no number.
     """
     table = read_table(path, needed=("movie", "start_s", "end_s"))
-    rest = [name for name in table.columns if name not in FIELDS]
-    names = ["start_s", "end_s", *rest]
-    found: dict[str, dict[tuple[float, float], list[float]]] = {}
-    behind = Counter[str | None]()
-    rows = list(table.pointed(rest).timed())
+    measures = [name for name in table.columns if name not in FIELDS]
+    rows = list(table.pointed(measures).timed())
+    tables = _windows_by_film(path, rows, ["start_s", "end_s", *measures], films)
+    used = [name for name in measures if _is_measured(name, tables.values())]
+    if not used:
+        raise FilmError(f"{path}: it has no window of {', '.join(films)}, or no column of numbers")
+    n_others = len(rows) - sum(map(len, tables.values()))
+    left_out = [name for name in table.columns if name not in {"clip_id", "movie", "start_s", "end_s", *used}]
+    if n_others:
+        left_out.append(f"{counted(n_others, 'row')} of other films, or behind a film's end")
+    account = f"{path.name}: {', '.join(used)}"
+    if left_out:
+        account += f"; left out {', '.join(left_out)}"
+    tell(account)
+    return tables
+
+
+def _windows_by_film(
+    path: Path, rows: Sequence[Row], names: list[str], films: Mapping[str, Windows]
+) -> dict[str, pd.DataFrame]:
+    """Read the windows of these films, in order of time; `names` begins with their start and end."""
+    windows_of: dict[str, dict[tuple[float, float], list[float]]] = {}
+    n_behind = Counter[str]()
     for row in rows:
-        start_s, end_s, *_ = measured = [row.number(name, path) for name in names]
+        numbers = [row.number(name, path) for name in names]
+        start_s, end_s = numbers[:2]
         if not 0 <= start_s < end_s <= MOST_S:
             raise FilmError(f"{path}: line {row.line}: no window lasts from {start_s:g} to {end_s:g} s")
         movie = find_film(row.cells["movie"], films)
-        if movie is None or start_s >= films[movie].end_s:
-            behind[movie] += 1
+        if movie is None:
             continue
-        if found.setdefault(movie, {}).setdefault((start_s, end_s), measured) is not measured:
+        if start_s >= films[movie].end_s:
+            n_behind[movie] += 1
+            continue
+        windows = windows_of.setdefault(movie, {})
+        if (start_s, end_s) in windows:
             raise FilmError(f"{path}: film {movie} has two rows of the window at {start_s:g} s")
-    if late := next((movie for movie, own in found.items() if behind[movie] > len(own)), None):
-        raise FilmError(
-            f"{path}: most windows of film {late} begin behind its end, {films[late].end_s:g} s: their times "
-            "should be seconds, not frames or milliseconds, of this film"
-        )
-    tables = {movie: pd.DataFrame(sorted(own.values()), columns=names) for movie, own in found.items()}
-    used = [name for name in rest if any(windows[name].notna().any() for windows in tables.values())]
-    if not used:
-        raise FilmError(f"{path}: it has no window of {', '.join(films)}, or no column of numbers")
-    others = len(rows) - sum(map(len, found.values()))
-    left_out = [name for name in table.columns if name not in {"clip_id", "movie", "start_s", "end_s", *used}]
-    left_out += [counted(others, "row") + " of other films, or behind a film's end"] * bool(others)
-    tell(f"{path.name}: {', '.join(used)}" + f"; left out {', '.join(left_out)}" * bool(left_out))
-    return tables
+        windows[start_s, end_s] = numbers
+    for movie, windows in windows_of.items():
+        if n_behind[movie] > len(windows):
+            raise FilmError(
+                f"{path}: most windows of film {movie} begin behind its end, {films[movie].end_s:g} s: their "
+                "times should be seconds, not frames or milliseconds, of this film"
+            )
+    return {
+        movie: pd.DataFrame(sorted(windows.values()), columns=names) for movie, windows in windows_of.items()
+    }
+
+
+def _is_measured(name: str, tables: Iterable[pd.DataFrame]) -> bool:
+    return any(table[name].notna().any() for table in tables)
 
 
 def _shot_table(movie: str, parts: Sequence[FilmPart], detector: str) -> pd.DataFrame:
@@ -488,12 +525,14 @@ def _flagged(shots: pd.DataFrame, flags: pd.DataFrame) -> pd.DataFrame:
         np.concatenate([table[["start_s", "end_s"]].to_numpy().ravel() for table in (shots, flags)])
     )
     spans = pd.DataFrame({"start_s": edges[:-1], "end_s": edges[1:]})
-    found = [
-        pd.merge_asof(spans, table.rename(columns={"end_s": "until_s"}), on="start_s")
-        for table in (flags, shots)
-    ]
-    said, own = (each[list(SHOT_COLUMNS)].where(each["until_s"] >= each["end_s"]) for each in found)
-    return said.combine_first(own).dropna().reset_index(drop=True)[list(SHOT_COLUMNS)]
+
+    def at_spans(table: pd.DataFrame) -> pd.DataFrame:
+        """Give each span the row of the table that it lies in, or nothing."""
+        placed = pd.merge_asof(spans, table.rename(columns={"end_s": "until_s"}), on="start_s")
+        return placed[list(SHOT_COLUMNS)].where(placed["until_s"] >= placed["end_s"])
+
+    flagged = at_spans(flags).combine_first(at_spans(shots))
+    return flagged.dropna().reset_index(drop=True)[list(SHOT_COLUMNS)]
 
 
 def flagged_seconds(rows: Spans, shots: pd.DataFrame, flag: str) -> NDArray[np.float64]:

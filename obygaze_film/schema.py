@@ -416,13 +416,13 @@ def refuse_texts(record: Struct) -> None:
     FilmError
         Naming the text.
     """
-    left: list[Any] = [msgspec.to_builtins(record)]
-    while left:
-        value = left.pop()
+    waiting: list[Any] = [msgspec.to_builtins(record)]
+    while waiting:
+        value = waiting.pop()
         if isinstance(value, dict):
-            left += [*value, *value.values()]
+            waiting += [*value, *value.values()]
         elif isinstance(value, list):
-            left += value
+            waiting += value
         elif isinstance(value, str) and (wrong := unsuitable(value, lines=True)):
             raise FilmError(f"{value!r:.80} {wrong}")
 

@@ -213,17 +213,17 @@ def _peaks(
     n: int,
 ) -> list[Run]:
     """Find at most n of the highest peaks outside of the segments that reach the threshold."""
-    left = p.copy()
+    p_left = p.copy()
     for run in reaching:
-        left[slice(*run)] = -1.0
+        p_left[slice(*run)] = -1.0
     peaks: list[Run] = []
     while len(peaks) < n:
-        seed = int(np.argmax(left))
-        if left[seed] <= 0:
+        seed = int(np.argmax(p_left))
+        if p_left[seed] <= 0:
             break
-        above = runs(left >= _floor(float(left[seed])))
+        above = runs(p_left >= _floor(float(p_left[seed])))
         first, after = next(run for run in above if run[0] <= seed < run[1])
-        left[first:after] = -1.0
+        p_left[first:after] = -1.0
         if end[after - 1] - start[first] >= MIN_S:
             peaks.append((first, after))
     return peaks

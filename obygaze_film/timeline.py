@@ -152,8 +152,8 @@ def found_films(folders: Sequence[Path], tell: Callable[[Path], object] = repr) 
     folder_of: dict[str, Path] = {}
     films = {}
     for folder in folders:
-        found = (sorted(folder.glob(f"{deeper}{RECORD}")) for deeper in ("", "*/", "scored/*/"))
-        places = [record.parent for record in next(filter(None, found), [])]
+        files = (sorted(folder.glob(f"{deeper}{RECORD}")) for deeper in ("", "*/", "scored/*/"))
+        places = [record.parent for record in next(filter(None, files), [])]
         if not places:
             raise FilmError(
                 f"{folder}: no {RECORD} here or one folder deeper: give what 'obygaze film score' wrote, or "

@@ -74,11 +74,13 @@ def choose_next(
     FilmError
         There is nothing left to judge, or judged windows were drawn with several seeds.
     """
-    done = [clip for clip in judged if clip.level and (not blind or clip.extras.get(SEEN_SCORE) == "0")]
+    judged_clips = [
+        clip for clip in judged if clip.level and (not blind or clip.extras.get(SEEN_SCORE) == "0")
+    ]
     if blind:
-        clips = [clip for film in films for clip in _next_blind(film, done, seed)[:n]]
+        clips = [clip for film in films for clip in _next_blind(film, judged_clips, seed)[:n]]
     else:
-        clips = _next_in_sight(films, n, key, done, seed)
+        clips = _next_in_sight(films, n, key, judged_clips, seed)
     if not clips:
         raise FilmError("no window is left to judge")
     return clips
@@ -140,21 +142,21 @@ def content_notices(films: Sequence[Timeline], judged: Iterable[Clip]) -> list[s
 
 def _next_blind(film: Timeline, judged: Sequence[Clip], seed: int) -> list[Clip]:
     """List the windows of a film that nobody judged blindly, in the order of the draw."""
-    own = [clip for clip in judged if clip.movie == film.movie]
-    draw = draw_of(film, own, seed)
+    judged_of_film = [clip for clip in judged if clip.movie == film.movie]
+    draw = draw_of(film, judged_of_film, seed)
     cells = cells_of(film)
-    done = {cells.at(clip.start_s or 0.0, clip.end_s or 0.0) for clip in own}
+    judged_cells = {cells.at(clip.start_s or 0.0, clip.end_s or 0.0) for clip in judged_of_film}
     order = draw.order()
     places = {cell: place for place, cell in enumerate(order, 1)}
     if draw.law == SUCCESSIVE:
         # The same places, unless content changed since: what is left is then drawn by what it has now.
-        taken = {place_in(clip) for clip in own}
+        taken = {place_in(clip) for clip in judged_of_film}
         free = (place for place in count(1) if place not in taken)
-        places = {cell: next(free) for cell in order if cell not in done}
+        places = {cell: next(free) for cell in order if cell not in judged_cells}
     return [
         _clip(film.movie, cells, cell, extras_of(draw, cell, places[cell]))
         for cell in order
-        if cell not in done
+        if cell not in judged_cells
     ]
 
 
@@ -179,14 +181,14 @@ def _next_in_sight(
         cells = cells_of(film, key)
         # Windows seen with their score have an order of their own: blind ones should be new to the judge.
         order = cells.drawn(f"{film.movie} in sight", seed)
-        own = [clip for clip in judged if clip.movie == film.movie]
-        seen = {cells.find(clip.start_s or 0.0, clip.end_s or 0.0) for clip in own}
-        every.append((film, cells, [cell for cell in order if cell not in seen]))
+        judged_of_film = [clip for clip in judged if clip.movie == film.movie]
+        judged_cells = {cells.find(clip.start_s or 0.0, clip.end_s or 0.0) for clip in judged_of_film}
+        every.append((film, cells, [cell for cell in order if cell not in judged_cells]))
     orders = [_uncertain(cells, fresh, film.model(key).threshold_p) for film, cells, fresh in every]
     windows = dict.fromkeys(_in_turn(orders)[: n - n // 3], UNCERTAIN)
-    known = [cells.is_known for _, cells, _ in every]
+    are_known = [cells.is_known for _, cells, _ in every]
     turns = _in_turn([fresh for *_, fresh in every])
-    turns = [(f, cell) for f, cell in turns if known[f][cell] and (f, cell) not in windows]
+    turns = [(f, cell) for f, cell in turns if are_known[f][cell] and (f, cell) not in windows]
     windows |= dict.fromkeys(turns[: n - len(windows)], RANDOM)
     clips = []
     for (f, cell), draw in sorted(windows.items()):

@@ -84,8 +84,8 @@ class PairLevels:
         n = sum(self.counts.values())
         alike = sum(n for levels, n in self.counts.items() if len(set(levels)) == 1)
         overlooked = sum(n for levels, n in self.counts.items() if len(set(levels)) == 2 and lowest in levels)
-        rest = n - alike - overlooked
-        return {"spans": n, "alike": alike, "overlooked": overlooked, "other readings": rest}
+        n_other = n - alike - overlooked
+        return {"spans": n, "alike": alike, "overlooked": overlooked, "other readings": n_other}
 
 
 @checked
@@ -159,11 +159,11 @@ def agreement(manifest: Manifest) -> tuple[PairAgreement[Gamma], ...]:
         annotator labelled one span twice.
     """
     codebook = manifest.codebook
-    made = []
+    pairs = []
     for movie, names, shared in _shared(manifest):
         labels = [pair for pair in shared if set(pair) <= set(codebook.labels)]
-        made.append(PairAgreement(movie, names, _gamma_of(shared, codebook), _gamma_of(labels, codebook)))
-    return tuple(made)
+        pairs.append(PairAgreement(movie, names, _gamma_of(shared, codebook), _gamma_of(labels, codebook)))
+    return tuple(pairs)
 
 
 @checked
@@ -188,8 +188,8 @@ def _shared(manifest: Manifest) -> list[tuple[str, tuple[str, str], list[tuple[s
         for first, second in combinations(by_judge, 2):
             of_first = by_judge[first]
             of_second = by_judge[second]
-            both = [window for window in of_first if window in of_second]
-            shared = [(of_first[window].level, of_second[window].level) for window in both]
+            windows = [window for window in of_first if window in of_second]
+            shared = [(of_first[window].level, of_second[window].level) for window in windows]
             pairs.append((movie, (first, second), shared))
     if not any(shared for _, _, shared in pairs):
         raise ManifestError(

@@ -71,8 +71,8 @@ class Clip:
     def __post_init__(self) -> None:
         for column in ("clip_id", "movie", "annotator"):
             object.__setattr__(self, column, composed(getattr(self, column)))
-        for column, what in chain(self._wrong_texts(), self._wrong_times()):
-            raise ManifestError(f"clip {self.clip_id!r}: {column} {what}", column)
+        for column, problem in chain(self._wrong_texts(), self._wrong_times()):
+            raise ManifestError(f"clip {self.clip_id!r}: {column} {problem}", column)
         if self.start_s is not None and self.end_s is not None:
             object.__setattr__(self, "start_s", float(self.start_s) + 0.0)  # + 0.0: minus zero is zero
             object.__setattr__(self, "end_s", float(self.end_s))
@@ -90,8 +90,8 @@ class Clip:
         # One search for all: a corpus has tens of thousands of clips.
         is_clean = not unsuitable("".join((*named.values(), *self.extras, *self.extras.values())))
         for column, text in named.items():
-            if (what := not is_clean and unsuitable(text)) or text != text.strip():
-                yield column, f"{text!r} {what or 'begins or ends with a space'}"
+            if (problem := not is_clean and unsuitable(text)) or text != text.strip():
+                yield column, f"{text!r} {problem or 'begins or ends with a space'}"
             if not text and column in {"clip_id", "movie"}:
                 yield column, "is empty"
         if not {"/", "\\"}.isdisjoint(self.clip_id) or self.clip_id.startswith("."):
@@ -101,10 +101,10 @@ class Clip:
         for column, text in self.extras.items():
             if not column or column in _NO_EXTRAS:
                 yield column, "is no name for an extra column"
-            if what := not is_clean and unsuitable(column):
-                yield "extra column", f"{column!r} {what}"
-            if what := not is_clean and unsuitable(text, lines=True):
-                yield column, f"{text!r} {what}"
+            if problem := not is_clean and unsuitable(column):
+                yield "extra column", f"{column!r} {problem}"
+            if problem := not is_clean and unsuitable(text, lines=True):
+                yield column, f"{text!r} {problem}"
 
     def _wrong_times(self) -> Iterator[tuple[str, str]]:
         """Yield columns whose time can be none, and why."""
@@ -143,17 +143,17 @@ def stored_path(video: Path, root: Path) -> str:
     Relative where the video lies beneath the folder or in a neighbour of it, so that manifest and films move
     together; absolute elsewhere.
     """
-    here = absolute(root)
-    there = absolute(video)
-    if there.is_relative_to(here):
-        return there.relative_to(here).as_posix()
+    folder = absolute(root)
+    file = absolute(video)
+    if file.is_relative_to(folder):
+        return file.relative_to(folder).as_posix()
     # The system resolves ".." through real folders, not through links.
-    real_here = here.resolve()
-    real_there = there.parent.resolve() / there.name
+    real_here = folder.resolve()
+    real_there = file.parent.resolve() / file.name
     beside = real_here.parent
     if beside != beside.parent and real_there.is_relative_to(beside):
         return (Path("..") / real_there.relative_to(beside)).as_posix()
-    return there.as_posix()
+    return file.as_posix()
 
 
 def canonical_bytes(clips: Sequence[Clip], codebook: Codebook, *, spreadsheet_safe: bool = False) -> bytes:
@@ -184,14 +184,14 @@ class Collected:
         """Add a clip; None is ignored, and a repeated id is noted as a problem with both lines."""
         if clip is None:
             return
-        others = self._lines.setdefault(clip.clip_id, [])
-        twins = [at for other, at in others if not is_of_another_annotator(clip, other)]
+        lines_of_id = self._lines.setdefault(clip.clip_id, [])
+        twins = [at for earlier, at in lines_of_id if not is_of_another_annotator(clip, earlier)]
         if not twins:
             self.clips.append(clip)
-            others.append((clip, line))
+            lines_of_id.append((clip, line))
         else:
-            what = f"clip {clip.clip_id!r} is already on line {twins[0]}: one row says all of a clip"
-            self._problems.add(line, what, self._column)
+            problem = f"clip {clip.clip_id!r} is already on line {twins[0]}: one row says all of a clip"
+            self._problems.add(line, problem, self._column)
 
 
 def is_of_another_annotator(clip: Clip, other: Clip) -> bool:
@@ -232,7 +232,7 @@ def clip_of_row(row: Row, problems: Problems, codebook: Codebook, *, spelled: bo
     text = cells.get("concepts", "")
     if named := codebook.split_concepts(text) if spelled else split_concepts(text):
         concepts = problems.attempt(row.line, "concepts", lambda: tuple(map(concept_of, named)))
-    seen = problems.attempt(row.line, "", seen_of, cells.get(SEEN_SCORE, ""))
+    seen_score = problems.attempt(row.line, "", seen_of, cells.get(SEEN_SCORE, ""))
     if is_short(start, end):
         problems.add(
             row.line, f"less than a frame after start_s {start}: are times shares of a day?", "end_s"
@@ -240,11 +240,11 @@ def clip_of_row(row: Row, problems: Problems, codebook: Codebook, *, spelled: bo
     if len(problems.messages) > before:
         return None
     extras = {column: text for column, text in cells.items() if column not in _NO_EXTRAS}
-    extras |= {SEEN_SCORE: seen or ""} if SEEN_SCORE in cells else {}
+    extras |= {SEEN_SCORE: seen_score or ""} if SEEN_SCORE in cells else {}
     film = (cells["movie"], cells.get("video", ""), start, end)
     labels = (level, concepts or ())
-    who = cells.get("annotator", "")
-    return problems.attempt(row.line, "", Clip, cells["clip_id"], *film, *labels, who, extras)
+    annotator = cells.get("annotator", "")
+    return problems.attempt(row.line, "", Clip, cells["clip_id"], *film, *labels, annotator, extras)
 
 
 def seen_of(text: str) -> str:

@@ -266,14 +266,16 @@ class Codebook:
         return name
 
     def _find(self, kind: str, items: Sequence[TaskOrScale], name: str) -> TaskOrScale:
-        if found := next((item for item in items if item.name == name), None):
-            return found
+        if match := next((item for item in items if item.name == name), None):
+            return match
         raise self._unknown(kind, name, {plain(item.name): item.name for item in items})
 
-    def _unknown(self, kind: str, text: str, known: Mapping[str, str], column: str = "") -> ManifestError:
+    def _unknown(self, kind: str, text: str, spellings: Mapping[str, str], column: str = "") -> ManifestError:
         parts = text.split(",")
-        several = len(parts) > 1 and all(plain(part) in known for part in parts)
-        hint = " (separate several by ;)" if several else suggestion(text, known) or f" (it has no {kind}s)"
+        several = len(parts) > 1 and all(plain(part) in spellings for part in parts)
+        hint = (
+            " (separate several by ;)" if several else suggestion(text, spellings) or f" (it has no {kind}s)"
+        )
         message = f"unknown {kind} {text!r}{hint} in the codebook {self.name!r}"
         if kind == "task" and not self.tasks:
             message += ": --negative LEVEL --positive LEVEL makes one, [tasks.NAME] in the codebook keeps it"
@@ -401,8 +403,8 @@ def builtin_codebook(name: str) -> Codebook:
     ('EN', 'HN', 'NS', 'S')
     """
     if name not in BUILTIN:
-        what = f"unknown codebook {name!r}{suggestion(name, BUILTIN)}"
-        raise ManifestError(what, CODEBOOK_COLUMN)
+        problem = f"unknown codebook {name!r}{suggestion(name, BUILTIN)}"
+        raise ManifestError(problem, CODEBOOK_COLUMN)
     return codebook_of_text(packaged_text(__package__, FOLDER, f"{name}.codebook.toml"))
 
 

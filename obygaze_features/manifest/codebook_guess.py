@@ -235,12 +235,12 @@ def _words(cells: Iterable[str]) -> list[Word]:
     for spelling, _ in counts.most_common():
         spellings.setdefault(plain(spelling), []).append(spelling)
     words: list[Word] = []
-    for key, own in spellings.items():
+    for key, forms in spellings.items():
         more_frequent = {plain(word.name): word.name for word in words}
-        is_number = not math.isnan(number_of(own[0]))
+        is_number = not math.isnan(number_of(forms[0]))
         near = [] if is_number else get_close_matches(key, more_frequent, n=1, cutoff=NEAR)
         twin = more_frequent[near[0]] if near else ""
-        words.append(Word(own[0], tuple(own[1:]), sum(counts[spelling] for spelling in own), twin))
+        words.append(Word(forms[0], tuple(forms[1:]), sum(counts[spelling] for spelling in forms), twin))
     return words
 
 

@@ -136,9 +136,9 @@ class Scale(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True)
         """
         if not cell:
             return None
-        known = spellings_of(self.levels)
-        if plain(cell) in known:
-            return known[plain(cell)]
+        name_of = spellings_of(self.levels)
+        if plain(cell) in name_of:
+            return name_of[plain(cell)]
         number = number_of(cell) if self.cuts else math.nan
         if math.isnan(number):
             or_number = " or a number" if self.cuts else ""
@@ -226,11 +226,11 @@ def check_rising(numbers: Sequence[float], key: str) -> None:
 
 def check_once(names: Iterable[str], key: str) -> None:
     """Check that no name is repeated."""
-    seen: set[str] = set()
+    names_before: set[str] = set()
     for name in names:
-        if name in seen:
+        if name in names_before:
             raise ManifestError(f"{key}: {name!r} is there twice")
-        seen.add(name)
+        names_before.add(name)
 
 
 def check_word(word: str, key: str) -> None:
@@ -246,8 +246,8 @@ def check_text(text: str, key: str, *, empty: bool = True) -> None:
     """Check that a text has no control characters and no spaces around it, and whether it may be empty."""
     if not (text or empty):
         raise ManifestError(f"{key}: is empty")
-    if what := unsuitable(text):
-        raise ManifestError(f"{key}: {text!r} {what}")
+    if problem := unsuitable(text):
+        raise ManifestError(f"{key}: {text!r} {problem}")
     if text != text.strip():
         raise ManifestError(f"{key}: {text!r} begins or ends with a space")
 
@@ -320,5 +320,5 @@ def _check_task(task: Task, codebook: "Codebook") -> None:
                 raise ManifestError(
                     f"{key}: {side}: the level {name!r} has label = false, so it can be in no task"
                 )
-    if both := [name for name in task.negatives if name in task.positives]:
-        raise ManifestError(f"{key}: the level {both[0]!r} is both negative and positive")
+    if shared := [name for name in task.negatives if name in task.positives]:
+        raise ManifestError(f"{key}: the level {shared[0]!r} is both negative and positive")

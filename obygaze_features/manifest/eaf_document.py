@@ -287,7 +287,7 @@ def conflicts(clips: Sequence[Clip]) -> list[tuple[float, float, str]]:
     """Find the spans in which annotators are at different levels; the text says who is at which."""
     edges = sorted({edge for clip in clips for edge in (clip.start_s or 0.0, clip.end_s or 0.0)})
     names = sorted({clip.annotator for clip in clips})
-    found: list[tuple[float, float, str]] = []
+    spans: list[tuple[float, float, str]] = []
     for start_s, end_s in pairwise(edges):
         at = {
             clip.annotator: clip.level
@@ -297,18 +297,18 @@ def conflicts(clips: Sequence[Clip]) -> list[tuple[float, float, str]]:
         if len(set(at.values())) < 2:
             continue
         text = "; ".join(f"{name}: {at[name]}" for name in names if name in at)
-        goes_on = bool(found) and found[-1][1:] == (start_s, text)
-        found.append((found.pop()[0] if goes_on else start_s, end_s, text))
-    return found
+        goes_on = bool(spans) and spans[-1][1:] == (start_s, text)
+        spans.append((spans.pop()[0] if goes_on else start_s, end_s, text))
+    return spans
 
 
 def _tiers_of(name: str, clips: Sequence[Clip]) -> list[EafTier]:
     level, concepts = (f"{tier}@{name}" if name else tier for tier in (LEVEL_TIER, CONCEPT_TIER))
     times = [(clip.start_s or 0.0, clip.end_s or 0.0) for clip in clips]
-    both = list(zip(times, clips, strict=True))
-    marked = [(*span, CONCEPT_SEPARATOR.join(clip.concepts)) for span, clip in both if clip.concepts]
+    timed_clips = list(zip(times, clips, strict=True))
+    marked = [(*span, CONCEPT_SEPARATOR.join(clip.concepts)) for span, clip in timed_clips if clip.concepts]
     return [
-        EafTier(level, "level", [(*span, clip.level or "") for span, clip in both], annotator=name),
+        EafTier(level, "level", [(*span, clip.level or "") for span, clip in timed_clips], annotator=name),
         EafTier(concepts, "concepts", marked, parent=level, annotator=name),
     ]
 

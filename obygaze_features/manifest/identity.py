@@ -34,12 +34,12 @@ _Places = Mapping[str, tuple[object, str]]
 
 
 @checked
-def refuse_twins(what: str, names: _Places) -> None:
+def refuse_twins(column: str, names: _Places) -> None:
     """Refuse names that are one, as `same_names` tells, and films in `tt` or zeros of their id.
 
     Parameters
     ----------
-    what
+    column
         What they name, for the message; "movie" has ids of IMDb, and an article in front or behind.
     names
         In the order in which they are read.
@@ -49,21 +49,21 @@ def refuse_twins(what: str, names: _Places) -> None:
     ManifestError
         Naming both, with their places.
     """
-    for name, other in _same_names(what, names).one:
+    for name, twin in _same_names(column, names).one:
         file, place = names[name]
         at = f"{file}: {place}" if file else place
         raise ManifestError(
-            f"{at}: {what} {name!r} and {other!r} ({names[other][1]}) are one name"
-            f"{_strange_letter(name, other)}: spell both alike",
-            what,
+            f"{at}: {column} {name!r} and {twin!r} ({names[twin][1]}) are one name"
+            f"{_strange_letter(name, twin)}: spell both alike",
+            column,
         )
 
 
-def doubtful_names(what: str, names: Iterable[str]) -> list[str]:
+def doubtful_names(column: str, names: Iterable[str]) -> list[str]:
     """Say which names may be one: they differ in letters alone that look alike, such as 1 and l."""
     return [
-        f"{what} {name!r} and {other!r} look alike: if they are one, spell both alike"
-        for name, other in _same_names(what, names).doubtful
+        f"{column} {name!r} and {twin!r} look alike: if they are one, spell both alike"
+        for name, twin in _same_names(column, names).doubtful
     ]
 
 
@@ -109,12 +109,12 @@ def check_identity(clips: Iterable[Clip], root: Path | None = None) -> list[str]
     """
     clips = tuple(clips)
     notes = []
-    for what in ("movie", "annotator"):
-        first = {getattr(clip, what): clip.clip_id for clip in reversed(clips)}
+    for column in ("movie", "annotator"):
+        first = {getattr(clip, column): clip.clip_id for clip in reversed(clips)}
         first.pop("", None)
         in_order = {name: ("", f"clip {clip_id!r}") for name, clip_id in reversed(first.items())}
-        refuse_twins(what, in_order)
-        notes += doubtful_names(what, in_order)
+        refuse_twins(column, in_order)
+        notes += doubtful_names(column, in_order)
     notes += movies_of_one_id(clip.movie for clip in clips)
     notes += movies_of_one_video(clips)
     if root is not None:
@@ -122,23 +122,23 @@ def check_identity(clips: Iterable[Clip], root: Path | None = None) -> list[str]
     return notes
 
 
-def _same_names(what: str, names: Iterable[str]) -> SameNames:
+def _same_names(column: str, names: Iterable[str]) -> SameNames:
     """Find names that are one; films also by an id of IMDb, however written, and an article behind."""
-    if what != "movie":
+    if column != "movie":
         return same_names(names)
     first: dict[str, str] = {}
     respelled = []
     for name in dict.fromkeys(names):
-        other = first.setdefault(imdb_id(name) or plain(name), name)
-        if other != name:
-            respelled.append((name, other))
-    rest = same_names(first.values())
-    return SameNames([*respelled, *rest.one], rest.doubtful)
+        twin = first.setdefault(imdb_id(name) or plain(name), name)
+        if twin != name:
+            respelled.append((name, twin))
+    pairs = same_names(first.values())
+    return SameNames([*respelled, *pairs.one], pairs.doubtful)
 
 
-def _strange_letter(name: str, other: str) -> str:
+def _strange_letter(name: str, twin: str) -> str:
     """Name the first letter that makes two names differ, where it is of another script; else ""."""
-    for letter, usual in zip(name, other, strict=False):
+    for letter, usual in zip(name, twin, strict=False):
         if letter != usual and not (letter.isascii() and usual.isascii()):
             strange = usual if letter.isascii() else letter
             return f" ({strange!r} is {unicodedata.name(strange, 'of another script')})"
@@ -149,12 +149,12 @@ def movies_of_one_id(movies: Iterable[str]) -> list[str]:
     """Say which movies may be one: parts, copies and annotators' files of an id."""
     alike: dict[str, list[str]] = {}
     for movie in dict.fromkeys(movies):
-        if found := _BEGINS.match(movie):
-            alike.setdefault(found[0], []).append(movie)
+        if match := _BEGINS.match(movie):
+            alike.setdefault(match[0], []).append(movie)
     return [
-        f"{len(own)} movies begin with {imdb} ({first_few(own, SHOWN)}): {NAME_ONCE}"
-        for imdb, own in alike.items()
-        if len(own) > 1
+        f"{len(movies_of_id)} movies begin with {imdb} ({first_few(movies_of_id, SHOWN)}): {NAME_ONCE}"
+        for imdb, movies_of_id in alike.items()
+        if len(movies_of_id) > 1
     ]
 
 

@@ -107,33 +107,35 @@ class Judgements:
     @property
     def judges(self) -> tuple[str, ...]:
         """Names of those who judged, sorted."""
-        return tuple(sorted({one.judge for one in self.every}))
+        return tuple(sorted({judgement.judge for judgement in self.every}))
 
     @property
     def windows(self) -> tuple[Window, ...]:
         """Windows that anybody judged, in the order of their first rows."""
-        return tuple(dict.fromkeys(one.window for one in self.every))
+        return tuple(dict.fromkeys(judgement.window for judgement in self.every))
 
     @property
     def definitions(self) -> Mapping[str, int]:
         """How many judgements were made under each definition that is known, the most first."""
-        return dict(Counter(one.definition for one in self.every if one.definition).most_common())
+        return dict(
+            Counter(judgement.definition for judgement in self.every if judgement.definition).most_common()
+        )
 
     def where(self, counts: Callable[[Judgement], bool]) -> "Judgements":
         """Keep the judgements that count."""
-        return replace(self, every=tuple(one for one in self.every if counts(one)))
+        return replace(self, every=tuple(judgement for judgement in self.every if counts(judgement)))
 
     def of(self, judge: str) -> "Judgements":
         """Keep one judge's."""
-        return self.where(lambda one: one.judge == judge)
+        return self.where(lambda judgement: judgement.judge == judge)
 
     def of_movie(self, movie: str) -> "Judgements":
         """Keep one film's."""
-        return self.where(lambda one: one.window.movie == movie)
+        return self.where(lambda judgement: judgement.window.movie == movie)
 
     def under(self, definition: str) -> "Judgements":
         """Keep what was judged under one definition, and what does not say under which."""
-        return self.where(lambda one: one.definition in {"", definition})
+        return self.where(lambda judgement: judgement.definition in {"", definition})
 
     def by_judge(self) -> dict[str, dict[Window, Judgement]]:
         """Map judges, sorted, to what they said of each window.
@@ -146,19 +148,21 @@ class Judgements:
             A judge said two things of a window in the same way; names the row.
         """
         judged: dict[str, dict[Window, Judgement]] = {judge: {} for judge in self.judges}
-        for one in self.every:
-            own = judged[one.judge]
-            before = own.get(one.window)
-            if before is None or (one.is_blind and not before.is_blind):
-                own[one.window] = one
-            elif before.is_blind == one.is_blind:
-                what = f"clip {one.clip.clip_id!r}: {one.judge} labelled the same span of the video twice"
-                raise ManifestError(what)
+        for judgement in self.every:
+            by_window = judged[judgement.judge]
+            before = by_window.get(judgement.window)
+            if before is None or (judgement.is_blind and not before.is_blind):
+                by_window[judgement.window] = judgement
+            elif before.is_blind == judgement.is_blind:
+                raise ManifestError(
+                    f"clip {judgement.clip.clip_id!r}: {judgement.judge} labelled the same span of the "
+                    "video twice"
+                )
         return judged
 
     def common_windows(self, judges: Iterable[str]) -> list[Window]:
         """List the windows that all of these judged: from these alone comes a number of them together."""
-        own = [{one.window for one in self.every if one.judge == judge} for judge in judges]
+        own = [{judgement.window for judgement in self.every if judgement.judge == judge} for judge in judges]
         common = set.intersection(*own) if own else set()
         return [window for window in self.windows if window in common]
 
@@ -176,10 +180,12 @@ class Judgements:
             return
         parts = []
         for definition in self.definitions:
-            own = Counter(one.judge for one in self.every if one.definition == definition)
-            who = ", ".join(f"{judge or 'nobody named'} {n}" for judge, n in sorted(own.items()))
-            judged = counted(own.total(), "judgement")
-            parts.append(f"{judged} under {definition[:SHOWN_DIGITS]} ({who})")
+            n_by_judge = Counter(
+                judgement.judge for judgement in self.every if judgement.definition == definition
+            )
+            counts = ", ".join(f"{judge or 'nobody named'} {n}" for judge, n in sorted(n_by_judge.items()))
+            judged = counted(n_by_judge.total(), "judgement")
+            parts.append(f"{judged} under {definition[:SHOWN_DIGITS]} ({counts})")
         raise ManifestError(
             f"what a label means was changed in between: {'; '.join(parts)}. Keep those of one definition "
             "(column definition), judge the others again (film open), or declare there with --same-meaning "
@@ -200,7 +206,7 @@ def judgement_of(clip: Clip) -> Judgement | None:
         return None
     # Clips that are files of another lab's, without times and video, are told apart by their ids.
     video = clip.video or (clip.clip_id if clip.start_s is None else "")
-    seen = clip.extras.get(SEEN_SCORE, "")
+    seen_score = clip.extras.get(SEEN_SCORE, "")
     content = number_of(clip.extras.get(CONTENT_S, "").replace(",", "."))
     return Judgement(
         judge=clip.annotator,
@@ -208,7 +214,7 @@ def judgement_of(clip: Clip) -> Judgement | None:
         level=clip.level,
         place=place_in(clip),
         content_s=content if content > 0 else None,
-        is_blind=None if not seen else seen == "0",
+        is_blind=None if not seen_score else seen_score == "0",
         definition=clip.extras.get(DEFINITION, ""),
         judged_at=clip.extras.get(JUDGED_AT, ""),
         clip=clip,

@@ -150,13 +150,15 @@ def unitised_alpha(
     (0.572, 0.843, 0.451)
     """
     parts = [_partition(segments, start, end) for segments in annotations]
-    n_values = 1 + max((part.value for own in parts for part in own), default=GAP)
+    n_values = 1 + max(
+        (part.value for parts_of_annotator in parts for part in parts_of_annotator), default=GAP
+    )
     together = np.zeros((n_values, n_values))
     own_pieces = np.zeros(n_values)
     own_marked = np.zeros(n_values)
     n_others = len(parts) - 1
-    for own in parts:
-        for part in own:
+    for parts_of_annotator in parts:
+        for part in parts_of_annotator:
             length = part.end - part.start
             own_pieces[part.value] += length * (grain if part.value == GAP else length)
     for first, second in permutations(parts, 2):
@@ -198,22 +200,22 @@ def _partition(segments: Sequence[Segment], start: float, end: float) -> list[Se
     return parts
 
 
-def _shared_by_value(part: Segment, others: Sequence[Segment], n_values: int) -> Floats:
+def _shared_by_value(part: Segment, segments: Sequence[Segment], n_values: int) -> Floats:
     """Measure how much of a part coincides with each value of another annotator's, [n_values]."""
     shared = np.zeros(n_values)
-    for other in others:
-        shared[other.value] += max(0.0, min(part.end, other.end) - max(part.start, other.start))
+    for segment in segments:
+        shared[segment.value] += max(0.0, min(part.end, segment.end) - max(part.start, segment.start))
     return shared
 
 
-def _by_chance(together: Floats, own: Floats) -> Floats:
+def _by_chance(together: Floats, alone: Floats) -> Floats:
     """Compute the coincidences by chance [V, V] of pieces that never coincide with themselves."""
     totals = together.sum(axis=1)
-    whole = together.sum()
-    rest = whole**2 - own.sum()
-    if rest <= 0:
+    total = together.sum()
+    pairs = total**2 - alone.sum()
+    if pairs <= 0:
         return np.zeros_like(together)
-    return np.asarray((np.outer(totals, totals) - np.diag(own)) * whole / rest)
+    return np.asarray((np.outer(totals, totals) - np.diag(alone)) * total / pairs)
 
 
 def _off_diagonal(matrix: Floats) -> float:
@@ -257,20 +259,20 @@ def level_alphas(manifest: Manifest) -> tuple[LevelAlphas, LevelAlphas]:
     ManifestError
         Judgements were made under two definitions, or somebody labelled one span twice.
     """
-    judged = judgements_of(manifest).where(lambda one: bool(one.judge))
+    judged = judgements_of(manifest).where(lambda judgement: bool(judgement.judge))
     judged.refuse_two_definitions()
     labels = manifest.codebook.labels
-    sure = judged.where(lambda one: one.level in labels)
+    sure = judged.where(lambda judgement: judgement.level in labels)
     return _level_alphas(judged, manifest.codebook), _level_alphas(sure, manifest.codebook)
 
 
 def _level_alphas(judged: Judgements, codebook: Codebook) -> LevelAlphas:
     by_judge = judged.by_judge()
     ranks = np.full((len(by_judge), len(judged.windows)), np.nan)
-    for row, own in enumerate(by_judge.values()):
+    for row, by_window in enumerate(by_judge.values()):
         for column, window in enumerate(judged.windows):
-            if window in own:
-                ranks[row, column] = codebook.rank(own[window].level)
+            if window in by_window:
+                ranks[row, column] = codebook.rank(by_window[window].level)
     n_labels = (~np.isnan(ranks)).sum(axis=0)
     places = positions(codebook)
     at = np.where(np.isnan(ranks), np.nan, places[np.nan_to_num(ranks).astype(np.int64)])
@@ -319,13 +321,13 @@ def unitised_alphas(manifest: Manifest) -> tuple[FilmUnitisedAlpha, ...]:
         A labelled segment has no times, no film has two annotators, or judgements were made under two
         definitions.
     """
-    judged = judgements_of(manifest).where(lambda one: bool(one.judge))
+    judged = judgements_of(manifest).where(lambda judgement: bool(judgement.judge))
     judged.refuse_two_definitions()
     films: dict[str, dict[str, list[Judgement]]] = {}
-    for one in judged.every:
-        if one.window.start_s is None or one.window.end_s is None:
-            raise ManifestError(f"clip {one.clip.clip_id!r} has no start_s and end_s", "start_s")
-        films.setdefault(one.clip.movie, {}).setdefault(one.judge, []).append(one)
+    for judgement in judged.every:
+        if judgement.window.start_s is None or judgement.window.end_s is None:
+            raise ManifestError(f"clip {judgement.clip.clip_id!r} has no start_s and end_s", "start_s")
+        films.setdefault(judgement.clip.movie, {}).setdefault(judgement.judge, []).append(judgement)
     measured = [
         _film_alpha(movie, by_judge, manifest.codebook)
         for movie, by_judge in films.items()
@@ -343,19 +345,21 @@ def _film_alpha(
     annotations = []
     n_cut = 0
     for name in names:
-        segments = [_segment_of(one, codebook) for one in by_judge[name]]
+        segments = [_segment_of(judgement, codebook) for judgement in by_judge[name]]
         flat = highest_of([segment for segment in segments if segment.value != GAP])
         annotations.append(flat.segments)
         n_cut += flat.n_cut
-    ends = [_segment_of(one, codebook) for own in by_judge.values() for one in own]
+    ends = [_segment_of(judgement, codebook) for judgements in by_judge.values() for judgement in judgements]
     first = min(segment.start for segment in ends)
     last = max(segment.end for segment in ends)
     counts = tuple(len(segments) for segments in annotations)
     return FilmUnitisedAlpha(movie, names, counts, n_cut, unitised_alpha(annotations, first, last))
 
 
-def _segment_of(one: Judgement, codebook: Codebook) -> Segment:
-    return Segment(one.window.start_s or 0.0, one.window.end_s or 0.0, codebook.rank(one.level))
+def _segment_of(judgement: Judgement, codebook: Codebook) -> Segment:
+    return Segment(
+        judgement.window.start_s or 0.0, judgement.window.end_s or 0.0, codebook.rank(judgement.level)
+    )
 
 
 class FlatSegments(NamedTuple):
@@ -375,20 +379,20 @@ def highest_of(segments: Sequence[Segment]) -> FlatSegments:
     """
     placed: list[Segment] = []
     n_cut = 0
-    for segment in sorted(segments, key=lambda one: (-one.value, one.start, one.end)):
+    for segment in sorted(segments, key=lambda part: (-part.value, part.start, part.end)):
         pieces = [segment]
-        for other in placed:
-            pieces = [rest for piece in pieces for rest in _without(piece, other)]
+        for placed_segment in placed:
+            pieces = [piece_left for piece in pieces for piece_left in _without(piece, placed_segment)]
         if pieces != [segment]:
             n_cut += 1
         placed += pieces
     return FlatSegments(sorted(placed), n_cut)
 
 
-def _without(piece: Segment, other: Segment) -> list[Segment]:
+def _without(piece: Segment, segment: Segment) -> list[Segment]:
     """Take from a segment what lies under another."""
-    if other.end <= piece.start or other.start >= piece.end:
+    if segment.end <= piece.start or segment.start >= piece.end:
         return [piece]
-    before = Segment(piece.start, other.start, piece.value)
-    after = Segment(other.end, piece.end, piece.value)
-    return [rest for rest in (before, after) if rest.end > rest.start]
+    before = Segment(piece.start, segment.start, piece.value)
+    after = Segment(segment.end, piece.end, piece.value)
+    return [part for part in (before, after) if part.end > part.start]

@@ -75,18 +75,13 @@ class Manifest:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "clips", tuple(_of_codebook(clip, self.codebook) for clip in self.clips))
-        seen: dict[str, list[Clip]] = {}
+        clips_of_id: dict[str, list[Clip]] = {}
         for clip in self.clips:
-            others = seen.setdefault(clip.clip_id, [])
-            if twins := [each for each in others if not is_of_another_annotator(clip, each)]:
-                who = dict.fromkeys(each.annotator or "nobody" for each in (twins[0], clip))
-                other = ", whose films, videos or times differ" if len(who) > 1 else ""
-                raise ManifestError(
-                    f"clip {clip.clip_id!r} is there twice, of {' and '.join(who)}{other}: clip ids must be "
-                    "unique, or those of one span of several annotators",
-                    "clip_id",
-                )
-            others.append(clip)
+            same_id = clips_of_id.setdefault(clip.clip_id, [])
+            for earlier in same_id:
+                if not is_of_another_annotator(clip, earlier):
+                    raise _twice(earlier, clip)
+            same_id.append(clip)
             if tuple(clip.extras) != tuple(self.clips[0].extras):
                 raise ManifestError(
                     f"clip {clip.clip_id!r} has extra columns {list(clip.extras)} "
@@ -170,11 +165,11 @@ class Manifest:
 
     def spelled_as(self, movies: Iterable[str]) -> "Manifest":
         """Name movies as these where they are some of them, of another spelling (`find_film`)."""
-        known = tuple(movies)
-        found = {movie: find_film(movie, known) or movie for movie in self.movies}
-        if all(name == movie for movie, name in found.items()):
+        films = tuple(movies)
+        spelling_of = {movie: find_film(movie, films) or movie for movie in self.movies}
+        if all(name == movie for movie, name in spelling_of.items()):
             return self
-        return self.with_clips(replace(clip, movie=found[clip.movie]) for clip in self)
+        return self.with_clips(replace(clip, movie=spelling_of[clip.movie]) for clip in self)
 
     def video_path(self, clip: Clip) -> Path | None:
         """Return the path of a clip's video in the form it is stored in, None where the manifest has none."""
@@ -207,6 +202,20 @@ ADVICE = (
 
 @checked
 @uncollected()
+def _twice(first: Clip, second: Clip) -> ManifestError:
+    """Say that an id is there twice, and not of one span of two annotators."""
+    annotators = [clip.annotator or "nobody" for clip in (first, second)]
+    if annotators[0] == annotators[1]:
+        names = annotators[0]
+    else:
+        names = f"{' and '.join(annotators)}, whose films, videos or times differ"
+    return ManifestError(
+        f"clip {second.clip_id!r} is there twice, of {names}: clip ids must be unique, or those of one span "
+        "of several annotators",
+        "clip_id",
+    )
+
+
 @checked
 def read_manifest(path: str | Path, *, spreadsheet_safe: bool = False) -> Manifest:
     """Read and check a manifest file, and its codebook.
@@ -304,7 +313,7 @@ def write_manifest(
     elif not holds_codebook(codebook, placed.codebook):
         # First, so that no moment has a manifest without its codebook.
         files = {codebook: placed.codebook.to_toml().encode("utf-8"), **files}
-    write_together({**{local_path(other): data for other, data in (beside or {}).items()}, **files})
+    write_together({**{local_path(place): data for place, data in (beside or {}).items()}, **files})
     return placed
 
 
@@ -355,6 +364,6 @@ def _named_codebook(table: Table) -> str:
     name = first.cells[CODEBOOK_COLUMN]
     for row in table.checked():
         if not (cell := row.cells[CODEBOOK_COLUMN]) or (name and cell != name):
-            other = f"{cell!r}, and line {first.line} has {name!r}: a manifest has one codebook"
-            table.problems.add(row.line, other if cell else "is empty", CODEBOOK_COLUMN)
+            difference = f"{cell!r}, and line {first.line} has {name!r}: a manifest has one codebook"
+            table.problems.add(row.line, difference if cell else "is empty", CODEBOOK_COLUMN)
     return name

@@ -55,8 +55,10 @@ def merge(
     lowest = codebook.level_names[0]
     which = min if how == "both" else max
     level = which((level for level, _ in labels), key=codebook.rank, default=lowest)
-    given = [concepts for own, concepts in labels if how != "highest" or own == level] or [set[str]()]
-    concepts = codebook.in_order((set.intersection if how == "both" else set.union)(*given))
+    candidates = [
+        concepts for level_given, concepts in labels if how != "highest" or level_given == level
+    ] or [set[str]()]
+    concepts = codebook.in_order((set.intersection if how == "both" else set.union)(*candidates))
     return replace(clip, level=level, concepts=concepts, annotator=annotator)
 
 
@@ -115,9 +117,9 @@ def project(
     annotations = annotations.spelled_as(clips.movies)
     marks = grouped(annotations, "movie")
     labelled: dict[str, list[Clip]] = {}
-    for movie, own in grouped(clips, "movie").items():
-        rows = _label(own, marks.get(movie, []), threshold, per_annotator, annotations.codebook)
-        labelled |= zip((clip.clip_id for clip in own), rows, strict=True)
+    for movie, clips_of_movie in grouped(clips, "movie").items():
+        rows = _label(clips_of_movie, marks.get(movie, []), threshold, per_annotator, annotations.codebook)
+        labelled |= zip((clip.clip_id for clip in clips_of_movie), rows, strict=True)
     made = tuple(row for clip in clips for row in labelled[clip.clip_id])
     return Projection(
         Manifest(made, clips.root, annotations.codebook),
@@ -148,11 +150,11 @@ def merge_annotators(manifest: Manifest, how: Merge = "highest", expert: str = "
     """
     judgements_of(manifest).refuse_two_definitions()
     if how == "expert":
-        own = [clip for clip in manifest if clip.annotator == expert]
-        if not own:
+        rows_of_expert = [clip for clip in manifest if clip.annotator == expert]
+        if not rows_of_expert:
             annotators = ", ".join(sorted({clip.annotator for clip in manifest}))
             raise ManifestError(f"no annotator {expert!r}: there is {annotators or 'none'}", "annotator")
-        return manifest.with_clips(own)
+        return manifest.with_clips(rows_of_expert)
     if not manifest.is_per_annotator:
         return manifest
     return manifest.with_clips(
@@ -220,9 +222,9 @@ def _label(
     rows = []
     for clip, counting in zip(clips, counts, strict=True):
         touching = [mark for mark, counted in zip(marks, counting, strict=True) if counted]
-        own = {name: [mark for mark in touching if mark.annotator == name] for name in people}
-        own = own if per_annotator else {"": touching}
-        rows.append([merge(clip, marked, codebook, annotator=name) for name, marked in own.items()])
+        marks_of = {name: [mark for mark in touching if mark.annotator == name] for name in people}
+        marks_of = marks_of if per_annotator else {"": touching}
+        rows.append([merge(clip, marked, codebook, annotator=name) for name, marked in marks_of.items()])
     return rows
 
 

@@ -61,17 +61,19 @@ def assign(
         raise ManifestError(f"{', '.join(taken)}: a round writes its own: rename yours, or remove it")
     if calibration > len(films):
         raise ManifestError(f"{calibration} films for calibration: there are {len(films)}")
-    own = grouped({clip.clip_id: clip for clip in clips}.values(), "movie")
+    clips_of = grouped({clip.clip_id: clip for clip in clips}.values(), "movie")
     rng = np.random.default_rng(seed)
     drawn = [films[place] for place in rng.permutation(len(films)).tolist()]
     common = drawn[:calibration]
-    rest = drawn[calibration:]
+    others_drawn = drawn[calibration:]
     timed = all(clip.duration_s is not None for clip in clips)
-    length = {film: sum(clip.duration_s or 0.0 if timed else 1.0 for clip in own[film]) for film in films}
-    chosen = _spread(sorted(rest, key=lambda film: -length[film]), length, each, len(names))
+    length = {
+        film: sum(clip.duration_s or 0.0 if timed else 1.0 for clip in clips_of[film]) for film in films
+    }
+    chosen = _spread(sorted(others_drawn, key=lambda film: -length[film]), length, each, len(names))
     rows = []
     for place, name in enumerate(names):
-        mine = [film for film in rest if place in chosen[film]]
+        mine = [film for film in others_drawn if place in chosen[film]]
         order = [mine[number] for number in rng.permutation(len(mine)).tolist()]
         # The common films stand evenly among one's own, the first of them first.
         places = [(k * max(len(order), 1) // len(common), 0, film) for k, film in enumerate(common)]
@@ -81,7 +83,7 @@ def assign(
             extras = {CALIBRATION: str(int(film in common)), ORDER: str(number)}
             rows += [
                 replace(clip, level=None, concepts=(), annotator=name, extras={**clip.extras, **extras})
-                for clip in own[film]
+                for clip in clips_of[film]
             ]
     return clips.with_clips(rows)
 

@@ -169,16 +169,16 @@ class Table:
             cells = [row.cells[name] for name in TIMES for row in rows]
             values = instants(cells, usual, rate, len(TIMES))
         for row, *times in zip(rows, values, values[len(rows) :], strict=False):
-            told = dict(row.cells)
+            cells_read = dict(row.cells)
             before = len(self.problems.messages)
             for name, value in zip(TIMES, times, strict=True):
                 if isinstance(value, ManifestError):
                     none = ": leave the cell empty where there is none" * row.cells[name].isalpha()  # R's NA
                     self.problems.add(row.line, f"{value}{none}", name)
                 else:
-                    told[name] = "" if value is None else repr(value + 0.0)  # no minus zero
+                    cells_read[name] = "" if value is None else repr(value + 0.0)  # no minus zero
             if len(self.problems.messages) == before:
-                yield Row(row.line, told)
+                yield Row(row.line, cells_read)
         self.problems.refuse()
 
     def numbers(self, names: Sequence[str], clips: Iterable[Any] = ()) -> dict[str, list[float]]:
@@ -191,37 +191,44 @@ class Table:
             clip has, one of `clips`: it is of another window.
         """
 
-        def agrees(told: str, own: str | float) -> bool:
-            return bool(find_film(told, [own])) if isinstance(own, str) else abs(float(told) - own) <= SLACK_S
+        def agrees(cell: str, field: str | float) -> bool:
+            if isinstance(field, str):
+                return bool(find_film(cell, [field]))
+            return abs(float(cell) - field) <= SLACK_S
 
-        found: dict[str, list[float]] = {}
-        known = {clip.clip_id: clip for clip in clips}
-        has_times = {*TIMES} <= {*self.columns}
+        values_of: dict[str, list[float]] = {}
+        clip_of = {clip.clip_id: clip for clip in clips}
         table = self.pointed(names)
-        for row in table.timed() if has_times else table.checked():
-            if (clip_id := composed(row.cells["clip_id"].strip())) in found:
+        has_times = {*TIMES} <= {*self.columns}
+        rows = table.timed() if has_times else table.checked()
+        stated = ("movie", *TIMES) if has_times else ("movie",)
+        for row in rows:
+            clip_id = composed(row.cells["clip_id"].strip())
+            if clip_id in values_of:
                 raise ManifestError(f"{self.path}: line {row.line}: clip {clip_id} has a row already")
-            for name in ("movie", *TIMES * has_times):
-                told = row.cells.get(name, "").strip()
-                own = getattr(known.get(clip_id), name, None)
-                if told and own is not None and not agrees(told, own):
+            for name in stated:
+                cell = row.cells.get(name, "").strip()
+                field = getattr(clip_of.get(clip_id), name, None)
+                if cell and field is not None and not agrees(cell, field):
                     raise ManifestError(
-                        f"{self.path}: line {row.line}, column {name}: {told}, and clip {clip_id} has {own}: "
-                        "measure the clips themselves (obygaze film variables --windows)"
+                        f"{self.path}: line {row.line}, column {name}: {cell}, and clip {clip_id} has "
+                        f"{field}: measure the clips themselves (obygaze film variables --windows)"
                     )
-            found[clip_id] = [row.number(name, self.path) for name in names]
-        return found
+            values_of[clip_id] = [row.number(name, self.path) for name in names]
+        return values_of
 
     def pointed(self, names: Sequence[str]) -> "Table":
         """Write numbers with points, where ; or tabs are between cells; each column decides its own sign."""
         if self.delimiter not in {";", "\t"}:
             return self
-        told = [dict(row.cells) for row in self.rows]
+        cells_of_rows = [dict(row.cells) for row in self.rows]
         for name in names:
             with placed(f"{self.path}: column {name}"):
-                for cells, number in zip(told, pointed([cells[name] for cells in told]), strict=True):
+                for cells, number in zip(
+                    cells_of_rows, pointed([cells[name] for cells in cells_of_rows]), strict=True
+                ):
                     cells[name] = number
-        return replace(self, rows=tuple(map(Row, (row.line for row in self.rows), told)))
+        return replace(self, rows=tuple(map(Row, (row.line for row in self.rows), cells_of_rows)))
 
     def as_csv(self, texts: Collection[str]) -> str:
         """Write it with commas between cells and points in numbers; the columns `texts` stay as they are."""
@@ -267,8 +274,8 @@ class Problems:
         """Raise ManifestError if anything was noted."""
         if self.messages:
             hidden = len(self.messages) - SHOWN_PROBLEMS
-            more = f"; and {counted(hidden, 'more problem')}" if hidden > 0 else ""
-            raise ManifestError(f"{self.path}: {'; '.join(self.messages[:SHOWN_PROBLEMS])}{more}")
+            remainder = f"; and {counted(hidden, 'more problem')}" if hidden > 0 else ""
+            raise ManifestError(f"{self.path}: {'; '.join(self.messages[:SHOWN_PROBLEMS])}{remainder}")
 
 
 @checked
@@ -331,8 +338,8 @@ def table_of(
         raise ManifestError(f"{path}: nothing but empty lines; a header and rows were expected")
     first = header_row(records, is_header or naming(needed, any_of))
     (first_line, header), *body = records[first:]
-    own = FIELDS if set(TIMES) <= set(needed) else ()
-    spelled = {plain(name): name for name in (*known, *own, *needed, *any_of)}
+    fields = FIELDS if set(TIMES) <= set(needed) else ()
+    spelled = {plain(name): name for name in (*known, *fields, *needed, *any_of)}
     # A heading of several lines, as spreadsheets have them, is one name.
     written = [" ".join(cell.split()) if unsuitable(cell) else cell for cell in header]
     header = [spelled.get(heading_name(cell), cell) for cell in written]
@@ -342,9 +349,9 @@ def table_of(
     if any_of and {*any_of}.isdisjoint(header):
         missing.append(" or ".join(any_of))
     if missing:
-        found = ", ".join(filter(None, written))
-        what = f"{path}: line {first_line}: no column {', '.join(missing)}; found {found}"
-        raise ManifestError("; ".join(filter(None, (what, advice))))
+        columns_there = ", ".join(filter(None, written))
+        problem = f"{path}: line {first_line}: no column {', '.join(missing)}; found {columns_there}"
+        raise ManifestError("; ".join(filter(None, (problem, advice))))
     before = set[str]()
     for number, column in enumerate(header, start=1):
         where = f"{path}: line {first_line}: column {repr(column) if column else number}"
@@ -382,10 +389,11 @@ def uncollected() -> Iterator[None]:
 
 def naming(needed: Iterable[str], any_of: Iterable[str] = ()) -> Callable[[Sequence[str]], bool]:
     """Return what tells a header: whether cells have all these names, and any of the others, if any."""
-    wanted = set(map(plain, needed))
-    others = set(map(plain, any_of))
+    needed_keys = set(map(plain, needed))
+    optional_keys = set(map(plain, any_of))
     return lambda cells: (
-        wanted <= (have := set(map(heading_name, cells))) and bool(not others or others & have)
+        needed_keys <= (have := set(map(heading_name, cells)))
+        and bool(not optional_keys or optional_keys & have)
     )
 
 
@@ -468,12 +476,12 @@ def read_texts(path: str | Path) -> TextList:
     for line, text_id, text in texts:
         if not text.strip():
             problems.add(line, "the text is empty")
-        elif what := unsuitable(text, lines=True):
-            problems.add(line, f"the text {what}")
+        elif problem := unsuitable(text, lines=True):
+            problems.add(line, f"the text {problem}")
         if not text_id.strip():
             problems.add(line, "the id is empty")
-        elif what := unsuitable(text_id):
-            problems.add(line, f"the id {text_id!r} {what}")
+        elif problem := unsuitable(text_id):
+            problems.add(line, f"the id {text_id!r} {problem}")
         elif text_id in first:
             problems.add(line, f"the id {text_id!r} is there twice, first in line {first[text_id]}")
         first.setdefault(text_id, line)
@@ -492,9 +500,9 @@ def _text_cells(path: Path) -> list[tuple[int, str, str]]:
     table = read_table(path, needed=(), named=False)
     pairs = [pair for pair in TEXT_COLUMNS if set(pair) <= set(table.columns)]
     if len(pairs) != 1:
-        wanted = " or ".join(" and ".join(pair) for pair in TEXT_COLUMNS)
+        expected = " or ".join(" and ".join(pair) for pair in TEXT_COLUMNS)
         raise ManifestError(
-            f"{path}: a table of texts has the columns {wanted}, not both; found {', '.join(table.columns)}"
+            f"{path}: a table of texts has the columns {expected}, not both; found {', '.join(table.columns)}"
         )
     text_id, text = pairs[0]
     return [(row.line, row.cells[text_id], row.cells[text]) for row in table.rows]

@@ -181,8 +181,7 @@ class Decoder:
                 due.add(number)
             for frame in context.decode(packet):
                 self.decoded += 1
-                label = frame.pts
-                self._check_label(label, last_shown)
+                label = self._checked_label(frame, last_shown)
                 last_shown = label
                 if label in target_of:
                     if frame.is_corrupt:
@@ -193,15 +192,17 @@ class Decoder:
         if due:
             raise NotSafe("a frame did not come out of the decoder")
 
-    def _check_label(self, label: int | None, last_shown: int) -> None:
-        """Refuse a frame whose label is that of no packet, or not behind the one that came out before it."""
+    def _checked_label(self, frame: VideoFrame, last_shown: int) -> int:
+        """Return a frame's label, which is that of a packet, and behind the one that came out before it."""
         rank = self.table.rank
+        label = frame.pts
         if label is None or not 0 <= label < len(rank):
             raise NotSafe("a frame came out without its label")
         if last_shown >= 0 and rank[label] <= rank[last_shown]:
             # The file gives pictures that are shown in another order than decoded times of decoding.
             self.labelled = self.labelled and not rises(rank)
             raise NotSafe("frames came out in another order than that of display")
+        return label
 
     # --- all frames in order
     # -------------------------------------------------------------------------

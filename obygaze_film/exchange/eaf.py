@@ -13,7 +13,7 @@ BINNED: Final = ("level", "concepts")
 """Tiers of a model whose annotations are such bins."""
 
 
-def to_eaf(made: Exported) -> str:
+def to_eaf(exported: Exported) -> str:
     """Write a document; the caveats are a property of its header.
 
     Tiers that begin with "obygaze: " are the model's. What a person decided is on "human: level, blind@NAME"
@@ -22,7 +22,7 @@ def to_eaf(made: Exported) -> str:
     Importers read these tiers of people alone.
     """
     tiers: list[EafTier] = []
-    for tier in made.tiers:
+    for tier in exported.tiers:
         if tier.people and tier.people.what == "labels":
             tiers += _level_and_concepts(tier, tier.people)
         elif tier.people:
@@ -32,22 +32,22 @@ def to_eaf(made: Exported) -> str:
             tiers.append(_of_model(tier))
     blank = PeopleTier("level").name
     tiers += [EafTier(blank, "level"), EafTier(PeopleTier("concepts").name, "concepts", parent=blank)]
-    codebook = made.model.codebook
-    vocabularies = {"levels": (f"levels of {codebook}", made.levels)}
-    if made.has_model:
+    codebook = exported.model.codebook
+    vocabularies = {"levels": (f"levels of {codebook}", exported.levels)}
+    if exported.has_model:
         vocabularies["probabilities"] = ("probability that the model gives", BINS)
-    return eaf_document(tiers, _properties(made), vocabularies, licence=made.licence)
+    return eaf_document(tiers, _properties(exported), vocabularies, licence=exported.licence)
 
 
-def _properties(made: Exported) -> dict[str, str]:
+def _properties(exported: Exported) -> dict[str, str]:
     """Write what the header says; names that begin with "obygaze" tell of a model's output in the file."""
-    caveats = " ".join(made.caveats)
-    about = {"caveats": caveats, "movie": made.film.movie, "codebook": made.model.codebook}
-    if made.has_model:
+    caveats = " ".join(exported.caveats)
+    about = {"caveats": caveats, "movie": exported.film.movie, "codebook": exported.model.codebook}
+    if exported.has_model:
         about = {f"obygaze {name}": value for name, value in about.items()}
-        about["obygaze model"] = f"{made.model.title} {made.model.sha256}".strip()
-    if made.definition:
-        about["definition"] = made.definition
+        about["obygaze model"] = f"{exported.model.title} {exported.model.sha256}".strip()
+    if exported.definition:
+        about["definition"] = exported.definition
     return about
 
 
@@ -73,9 +73,9 @@ def _level_and_concepts(tier: Tier, people: PeopleTier) -> list[EafTier]:
             if span.decided.concepts:
                 concepts.append((span.start_s, span.end_s, ";".join(span.decided.concepts)))
     name = people._replace(what="level").name
-    who = people.annotator
+    annotator = people.annotator
     below = people._replace(what="concepts").name
     return [
-        EafTier(name, "level", levels, annotator=who, decisions=decisions),
-        EafTier(below, "concepts", concepts, parent=name, annotator=who),
+        EafTier(name, "level", levels, annotator=annotator, decisions=decisions),
+        EafTier(below, "concepts", concepts, parent=name, annotator=annotator),
     ]

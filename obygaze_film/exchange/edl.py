@@ -17,7 +17,7 @@ MOST_RATE = 100
 """Frames a second that two digits number."""
 
 
-def to_edl(made: Exported) -> str:
+def to_edl(exported: Exported) -> str:
     """Write an event of a frame for each span.
 
     Resolve reads colour, text and length in frames (`|C:... |M:... |D:...`); `* LOC` lines are Avid's, which
@@ -28,28 +28,30 @@ def to_edl(made: Exported) -> str:
     FilmError
         A second has more than 100 frames.
     """
-    if made.rate > MOST_RATE:
+    if exported.rate > MOST_RATE:
         raise FilmError("edl: time codes have two digits of frames: give a rate of 100 a second at most")
-    is_dropping, _ = made.start
+    is_dropping, _ = exported.start
     lines = [
-        f"TITLE: {ascii_line(made.film.record.title)[:MOST_TITLE]}",
+        f"TITLE: {ascii_line(exported.film.record.title)[:MOST_TITLE]}",
         f"FCM: {'DROP FRAME' if is_dropping else 'NON-DROP FRAME'}",
         "",
     ]
-    for number, (tier, span) in enumerate(sorted(made.spans, key=lambda each: each[1].start_s), start=1):
-        lines += _event(made, number, tier, span)
+    for number, (tier, span) in enumerate(
+        sorted(exported.spans, key=lambda placed: placed[1].start_s), start=1
+    ):
+        lines += _event(exported, number, tier, span)
         if number == 1:  # readers take comments for an event's: above the first one they are an error
-            lines += [f"* {ascii_line(caveat)}" for caveat in made.caveats]
+            lines += [f"* {ascii_line(caveat)}" for caveat in exported.caveats]
         lines.append("")
     return "\n".join(lines) + "\n"
 
 
-def _event(made: Exported, number: int, tier: Tier, span: TierSpan) -> list[str]:
+def _event(exported: Exported, number: int, tier: Tier, span: TierSpan) -> list[str]:
     """Write the lines of an event."""
-    start = frame_of(span.start_s, made.rate)
-    end = frame_of(span.end_s, made.rate)
-    first = _label(made, start)
-    second = _label(made, start + 1)
+    start = frame_of(span.start_s, exported.rate)
+    end = frame_of(span.end_s, exported.rate)
+    first = _label(exported, start)
+    second = _label(exported, start + 1)
     said = tier.people.line(span.text) if tier.people else span.text
     text = ascii_line(said).replace("|", "/")
     colour = COLOURS[tier.kind]
@@ -58,14 +60,14 @@ def _event(made: Exported, number: int, tier: Tier, span: TierSpan) -> list[str]
         f"{number:03d}  001      V     C        {first} {second} {first} {second}  ",
         f" |C:ResolveColor{name} |M:{text} |D:{max(end - start, 1)}",
         f"* LOC: {first} {colour:<7} {text}",
-        f"* {ascii_line(f'FROM CLIP NAME: {made.film.movie}')}",
+        f"* {ascii_line(f'FROM CLIP NAME: {exported.film.movie}')}",
     ]
 
 
-def _label(made: Exported, frame: int) -> str:
+def _label(exported: Exported, frame: int) -> str:
     """Write the time code of a frame; a day of them begins anew."""
-    is_dropping, first = made.start
-    code = frame_label(first + frame, Fraction(made.rate), drop=is_dropping)
+    is_dropping, first = exported.start
+    code = frame_label(first + frame, Fraction(exported.rate), drop=is_dropping)
     return f"{int(code[:2]) % 24:02}{code[2:]}"
 
 

@@ -10,43 +10,43 @@ BASE: Final = "https://obygaze.invalid/"
 by the address where the manifest is published."""
 
 
-def to_iiif(made: Exported) -> str:
+def to_iiif(exported: Exported) -> str:
     """Write a manifest: one canvas of the film's length with one page of annotations.
 
     The film itself is not part of it: add a painting annotation where you may publish the film.
     """
-    base = f"{BASE}{uuid_of(made)}"
+    base = f"{BASE}{uuid_of(exported)}"
     page = {
         "id": f"{base}/page-1",
         "type": "AnnotationPage",
-        "label": {"none": [made.model.title if made.has_model else made.heading]},
-        "items": [_comment(made, base, tier, span) for tier, span in made.spans],
+        "label": {"none": [exported.model.title if exported.has_model else exported.heading]},
+        "items": [_comment(exported, base, tier, span) for tier, span in exported.spans],
     }
     canvas = {
         "id": f"{base}/canvas",
         "type": "Canvas",
-        "label": {"none": [made.heading]},
-        "duration": made.film.record.duration_s,
+        "label": {"none": [exported.heading]},
+        "duration": exported.film.record.duration_s,
         "annotations": [page],
     }
     document: dict[str, object] = {
         "@context": "http://iiif.io/api/presentation/3/context.json",
         "id": f"{base}/manifest.json",
         "type": "Manifest",
-        "label": {"none": [made.heading]},
-        "requiredStatement": {"label": {"en": ["Limits"]}, "value": {"en": list(made.caveats)}},
+        "label": {"none": [exported.heading]},
+        "requiredStatement": {"label": {"en": ["Limits"]}, "value": {"en": list(exported.caveats)}},
     }
-    if made.has_model:
-        document["metadata"] = [{"label": {"en": ["Model"]}, "value": {"none": [software(made)]}}]
+    if exported.has_model:
+        document["metadata"] = [{"label": {"en": ["Model"]}, "value": {"none": [software(exported)]}}]
     document["items"] = [canvas]
     return written(document)
 
 
-def _comment(made: Exported, base: str, tier: Tier, span: TierSpan) -> dict[str, object]:
+def _comment(exported: Exported, base: str, tier: Tier, span: TierSpan) -> dict[str, object]:
     """Describe a span as a comment: viewers show comments and tags, nothing else."""
     text = tier.people.line(span.text) if tier.people else f"{tier.name}: {span.text}"
     comment: dict[str, object] = {
-        "id": f"{base}/{uuid_of_span(made, tier, span)}",
+        "id": f"{base}/{uuid_of_span(exported, tier, span)}",
         "type": "Annotation",
         "motivation": "commenting",
         "body": {"type": "TextualBody", "value": text, "format": "text/plain"},

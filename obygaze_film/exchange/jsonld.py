@@ -16,35 +16,38 @@ from obygaze_film.exchange.web import (
 )
 
 
-def to_jsonld(made: Exported) -> str:
+def to_jsonld(exported: Exported) -> str:
     """Write an annotation collection of one page; its `rights` and `summary` hold licence and caveats."""
-    collection = f"urn:uuid:{uuid_of(made)}"
+    collection = f"urn:uuid:{uuid_of(exported)}"
     document: dict[str, object] = {
         "@context": "http://www.w3.org/ns/anno.jsonld",
         "id": collection,
         "type": "AnnotationCollection",
-        "label": made.heading,
-        "summary": " ".join(made.caveats),
+        "label": exported.heading,
+        "summary": " ".join(exported.caveats),
     }
-    if made.has_model:
-        document["creator"] = {"id": model_iri(made), "type": "Software", "name": software(made)}
-    rights = licence_iri(made.licence)
+    if exported.has_model:
+        document["creator"] = {"id": model_iri(exported), "type": "Software", "name": software(exported)}
+    rights = licence_iri(exported.licence)
     if rights:
         document["rights"] = rights
-    document["total"] = len(made.spans)
+    document["total"] = len(exported.spans)
     document["first"] = {
         "id": f"{collection}#page-1",
         "type": "AnnotationPage",
         "partOf": collection,
         "startIndex": 0,
-        "items": [_annotation(made, tier, span) for tier, span in made.spans],
+        "items": [_annotation(exported, tier, span) for tier, span in exported.spans],
     }
     return written(document)
 
 
-def _annotation(made: Exported, tier: Tier, span: TierSpan) -> dict[str, object]:
+def _annotation(exported: Exported, tier: Tier, span: TierSpan) -> dict[str, object]:
     """Describe what a model or a person says of a stretch of the film."""
-    annotation: dict[str, object] = {"id": f"urn:uuid:{uuid_of_span(made, tier, span)}", "type": "Annotation"}
+    annotation: dict[str, object] = {
+        "id": f"urn:uuid:{uuid_of_span(exported, tier, span)}",
+        "type": "Annotation",
+    }
     if span.decided and tier.people:
         is_note = tier.people.what == "note"
         annotation["motivation"] = "commenting" if is_note else "classifying"
@@ -52,7 +55,7 @@ def _annotation(made: Exported, tier: Tier, span: TierSpan) -> dict[str, object]
         facts: dict[str, object] = span.decided.facts
     else:
         annotation["motivation"] = "classifying"
-        annotation["generator"] = model_iri(made)
+        annotation["generator"] = model_iri(exported)
         facts = dict(span.numbers)
     body = [_body(tier.name, "tagging"), _body(span.text, str(annotation["motivation"]))]
     if facts:
@@ -63,7 +66,7 @@ def _annotation(made: Exported, tier: Tier, span: TierSpan) -> dict[str, object]
         "conformsTo": "http://www.w3.org/TR/media-frags/",
         "value": stretch(span),
     }
-    annotation["target"] = {"source": f"urn:film:{quote(made.film.movie, safe='')}", "selector": selector}
+    annotation["target"] = {"source": f"urn:film:{quote(exported.film.movie, safe='')}", "selector": selector}
     return annotation
 
 

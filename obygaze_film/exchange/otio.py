@@ -9,7 +9,7 @@ from obygaze_film.exchange.frames import COLOURS, frame_of
 from obygaze_film.exchange.tiers import Exported, Tier, TierSpan
 
 
-def to_timeline(made: Exported, *, adapter: str) -> str:
+def to_timeline(exported: Exported, *, adapter: str) -> str:
     """Write a clip of the film's length with a marker per span, by an adapter of OpenTimelineIO."""
     try:
         import opentimelineio as otio  # noqa: PLC0415 - an extra
@@ -17,40 +17,42 @@ def to_timeline(made: Exported, *, adapter: str) -> str:
         raise FilmError(
             f"this format needs OpenTimelineIO: install it with: {install_command('obygaze[interchange]')}"
         ) from error
-    timeline = otio.adapters.read_from_string(json.dumps(timeline_of(made)), "otio_json")
+    timeline = otio.adapters.read_from_string(json.dumps(timeline_of(exported)), "otio_json")
     try:
         return str(otio.adapters.write_to_string(timeline, adapter))
     except ValueError:
-        raise FilmError(f"no time code has {float(made.rate):g} frames a second: give another rate") from None
+        raise FilmError(
+            f"no time code has {float(exported.rate):g} frames a second: give another rate"
+        ) from None
 
 
-def timeline_of(made: Exported) -> dict[str, object]:
+def timeline_of(exported: Exported) -> dict[str, object]:
     """Describe a timeline of one clip; its times are frames."""
-    whole = _range(0.0, made.film.record.duration_s, made.rate)
+    film_range = _range(0.0, exported.film.record.duration_s, exported.rate)
     missing = {
         "OTIO_SCHEMA": "MissingReference.1",
-        "name": made.film.movie,
-        "available_range": whole,
+        "name": exported.film.movie,
+        "available_range": film_range,
     }
     clip = {
         "OTIO_SCHEMA": "Clip.2",
-        "name": made.film.movie,
-        "source_range": whole,
+        "name": exported.film.movie,
+        "source_range": film_range,
         "media_references": {"DEFAULT_MEDIA": missing},
         "active_media_reference_key": "DEFAULT_MEDIA",
-        "markers": [_marker(made, tier, span) for tier, span in made.spans],
+        "markers": [_marker(exported, tier, span) for tier, span in exported.spans],
     }
     track = {"OTIO_SCHEMA": "Track.1", "name": "V1", "kind": "Video", "children": [clip]}
     return {
         "OTIO_SCHEMA": "Timeline.1",
-        "name": made.heading,
-        "metadata": {"obygaze": {"caveats": list(made.caveats)}},
-        "global_start_time": whole["start_time"],
+        "name": exported.heading,
+        "metadata": {"obygaze": {"caveats": list(exported.caveats)}},
+        "global_start_time": film_range["start_time"],
         "tracks": {"OTIO_SCHEMA": "Stack.1", "name": "tracks", "children": [track]},
     }
 
 
-def _marker(made: Exported, tier: Tier, span: TierSpan) -> dict[str, object]:
+def _marker(exported: Exported, tier: Tier, span: TierSpan) -> dict[str, object]:
     facts: dict[str, object] = {"tier": tier.name, "start_s": span.start_s, "end_s": span.end_s}
     facts |= span.numbers
     if span.decided:
@@ -59,8 +61,8 @@ def _marker(made: Exported, tier: Tier, span: TierSpan) -> dict[str, object]:
         "OTIO_SCHEMA": "Marker.2",
         "name": tier.people.line(span.text) if tier.people else span.text,
         "color": COLOURS[tier.kind],
-        "marked_range": _range(span.start_s, span.end_s, made.rate),
-        "metadata": {"obygaze": facts, "fcp_xml": {"comment": f"{tier.name}. {made.caveats[0]}"}},
+        "marked_range": _range(span.start_s, span.end_s, exported.rate),
+        "metadata": {"obygaze": facts, "fcp_xml": {"comment": f"{tier.name}. {exported.caveats[0]}"}},
     }
 
 

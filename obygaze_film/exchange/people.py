@@ -13,16 +13,18 @@ def people_tiers(decided: Sequence[Decided]) -> list[Tier]:
     Notes are on tiers of their own.
     """
     by_tier: dict[PeopleTier, list[Decided]] = {}
-    for one in sorted(decided, key=lambda one: (one.start_s, one.end_s, one.id)):
-        if one.level:
-            by_tier.setdefault(PeopleTier("labels", one.how, one.annotator), []).append(one)
-        if one.note:
-            by_tier.setdefault(PeopleTier("note", one.how, one.annotator), []).append(one)
+    for decision in sorted(decided, key=lambda decision: (decision.start_s, decision.end_s, decision.id)):
+        if decision.level:
+            by_tier.setdefault(PeopleTier("labels", decision.how, decision.annotator), []).append(decision)
+        if decision.note:
+            by_tier.setdefault(PeopleTier("note", decision.how, decision.annotator), []).append(decision)
     tiers: list[Tier] = []
     for people in sorted(by_tier, key=_order):
         for number, part in enumerate(_without_overlaps(by_tier[people]), start=1):
-            own = people._replace(number=number)
-            tiers.append(Tier("people", own.name, tuple(_span(one, own) for one in part), own))
+            numbered = people._replace(number=number)
+            tiers.append(
+                Tier("people", numbered.name, tuple(_span(decision, numbered) for decision in part), numbered)
+            )
     return tiers
 
 
@@ -30,19 +32,19 @@ def _order(tier: PeopleTier) -> tuple[bool, str, int, str]:
     return tier.how == AGREED, tier.annotator, (*HOWS, "").index(tier.how), tier.what
 
 
-def _span(one: Decided, tier: PeopleTier) -> TierSpan:
-    text = one.note if tier.what == "note" else "; ".join((one.level, *one.concepts))
-    return TierSpan(one.start_s, one.end_s, text, decided=one)
+def _span(decision: Decided, tier: PeopleTier) -> TierSpan:
+    text = decision.note if tier.what == "note" else "; ".join((decision.level, *decision.concepts))
+    return TierSpan(decision.start_s, decision.end_s, text, decided=decision)
 
 
 def _without_overlaps(decided: Sequence[Decided]) -> list[list[Decided]]:
     """Deal decisions in time order to as many lists as are needed for none to overlap within its list."""
     parts: list[list[Decided]] = []
-    for one in decided:
+    for decision in decided:
         for part in parts:
-            if part[-1].end_s <= one.start_s:
-                part.append(one)
+            if part[-1].end_s <= decision.start_s:
+                part.append(decision)
                 break
         else:
-            parts.append([one])
+            parts.append([decision])
     return parts

@@ -142,7 +142,9 @@ def collect(
     if PEOPLE in kinds:
         made += people_tiers(people or ())
     notice = notice_of(film, chosen, made, kinds)
-    levels = dict.fromkeys((*levels_of(chosen), *(one.level for one in people or () if one.level)))
+    levels = dict.fromkeys(
+        (*levels_of(chosen), *(decision.level for decision in people or () if decision.level))
+    )
     return Exported(film, chosen, tuple(made), tuple(levels), rate, notice, first)
 
 
@@ -163,8 +165,8 @@ def export(film: "Timeline", kind: str, **options: Unpack[Options]) -> str:
 
     A film without a passage that reaches the threshold gives a valid file without passages.
     """
-    made = collect(film, kind, **options)  # which refuses what is no format
-    return FORMATS[kind].write(made)
+    exported = collect(film, kind, **options)  # which refuses what is no format
+    return FORMATS[kind].write(exported)
 
 
 @checked
@@ -176,8 +178,8 @@ def write_export(film: "Timeline", kind: str, path: Path | str, **options: Unpac
     str
         Why it holds no passage that reaches the threshold, or nothing at all; empty if it does.
     """
-    made = collect(film, kind, **options)
+    exported = collect(film, kind, **options)
     path = local_path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, FORMATS[kind].write(made))
-    return made.notice
+    write_whole(path, FORMATS[kind].write(exported))
+    return exported.notice

@@ -4,14 +4,14 @@ from obygaze_features.manifest import Subtitle, write_rttm
 from obygaze_film.exchange.tiers import Exported
 
 
-def to_rttm(made: Exported) -> str:
+def to_rttm(exported: Exported) -> str:
     """Write turns, each labelled by its tier; what people decided is labelled by tier, level and concepts.
 
     The caveats are the first turn's orthography, in one word: pyannote reads no comments.
     """
     turns = []
-    for tier, span in made.spans:
+    for tier, span in exported.spans:
         label = tier.people.line(span.text) if tier.people else tier.name
         turns.append((label, Subtitle(span.start_s, span.end_s, span.text)))
-    caveats = "_".join(" ".join(made.caveats).split())
-    return write_rttm(turns, made.film.movie).replace(" <NA> ", f" {caveats} ", 1)
+    caveats = "_".join(" ".join(exported.caveats).split())
+    return write_rttm(turns, exported.film.movie).replace(" <NA> ", f" {caveats} ", 1)

@@ -5,7 +5,9 @@ from obygaze_film.exchange.subtitles import caveat_line, cues
 from obygaze_film.exchange.tiers import Exported
 
 
-def to_srt(made: Exported) -> str:
+def to_srt(exported: Exported) -> str:
     """Write subtitles; the first one (half a second) has the caveats, as the format has no comments."""
-    first = Subtitle(0.0, min(0.5, made.film.record.duration_s), caveat_line(made, " ".join(made.caveats)))
-    return write_srt([first, *cues(made)])
+    first = Subtitle(
+        0.0, min(0.5, exported.film.record.duration_s), caveat_line(exported, " ".join(exported.caveats))
+    )
+    return write_srt([first, *cues(exported)])

@@ -4,9 +4,9 @@ from obygaze_features.manifest import PeopleTier, Subtitle
 from obygaze_film.exchange.tiers import Exported, Tier
 
 
-def cues(made: Exported) -> list[Subtitle]:
+def cues(exported: Exported) -> list[Subtitle]:
     """Write all spans as cues; what people decided names its tier, so that importers read it back."""
-    return [cue for tier in made.tiers for cue in cues_of(tier)]
+    return [cue for tier in exported.tiers for cue in cues_of(tier)]
 
 
 def cues_of(tier: Tier) -> list[Subtitle]:
@@ -18,6 +18,6 @@ def cues_of(tier: Tier) -> list[Subtitle]:
     return lines
 
 
-def caveat_line(made: Exported, text: str) -> str:
+def caveat_line(exported: Exported, text: str) -> str:
     """Write a caveat as a text that is no label: of the model, or as a note where it has no tier."""
-    return f"obygaze: {text}" if made.has_model else PeopleTier("note").line(text)
+    return f"obygaze: {text}" if exported.has_model else PeopleTier("note").line(text)

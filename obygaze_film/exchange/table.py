@@ -16,15 +16,15 @@ seen and that are not, as ``Body +1.4000; Activity -0.3000``. People write into 
 in the row of a model they judge in sight of its score."""
 
 
-def to_csv(made: Exported) -> str:
+def to_csv(exported: Exported) -> str:
     """Write a row for each span, without formulas; the first row has the caveats."""
     lines = [sheet_line(COLUMNS)]
-    caveats = " ".join(made.caveats)
-    for tier, span in made.spans:
+    caveats = " ".join(exported.caveats)
+    for tier, span in exported.spans:
         cells = _of_a_person(tier, span) if tier.people else _of_a_model(span)
         if not cells:
             continue
-        cells |= {"movie": made.film.movie, "tier": tier.name, "caveats": caveats}
+        cells |= {"movie": exported.film.movie, "tier": tier.name, "caveats": caveats}
         cells |= {"start_s": repr(span.start_s), "end_s": repr(span.end_s), "text": span.text}
         lines.append(sheet_line([cells.get(name, "") for name in COLUMNS]))
         caveats = ""
@@ -43,16 +43,16 @@ def _of_a_model(span: TierSpan) -> dict[str, str]:
 
 def _of_a_person(tier: Tier, span: TierSpan) -> dict[str, str]:
     """Write what a person decided; the note of a decision with a level is in that decision's row."""
-    one = span.decided
-    if one is None or (one.level and tier.people and tier.people.what == "note"):
+    decision = span.decided
+    if decision is None or (decision.level and tier.people and tier.people.what == "note"):
         return {}
     return {
-        "level": one.level,
-        "concepts": ";".join(one.concepts),
-        "annotator": one.annotator,
-        SEEN_SCORE: "0" if one.is_blind else "1",
-        "note": one.note,
-        HOW: one.how,
-        DECISION: one.id,
-        DEFINITION: one.definition,
+        "level": decision.level,
+        "concepts": ";".join(decision.concepts),
+        "annotator": decision.annotator,
+        SEEN_SCORE: "0" if decision.is_blind else "1",
+        "note": decision.note,
+        HOW: decision.how,
+        DECISION: decision.id,
+        DEFINITION: decision.definition,
     }

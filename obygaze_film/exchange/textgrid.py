@@ -5,22 +5,22 @@ from obygaze_film.exchange.subtitles import cues_of
 from obygaze_film.exchange.tiers import Exported, Tier
 
 
-def to_textgrid(made: Exported) -> str:
+def to_textgrid(exported: Exported) -> str:
     """Write a tier of intervals for each tier, and one with the caveats.
 
     What a person decided has a tier of levels and one of concepts, as importers read them.
     """
-    end_s = made.film.record.duration_s
+    end_s = exported.film.record.duration_s
     tiers: dict[str, list[Subtitle]] = {}
-    for tier in made.tiers:
+    for tier in exported.tiers:
         if tier.people and tier.people.what == "labels":
             tiers |= _level_and_concepts(tier, tier.people)
         elif tier.people:
             tiers[tier.name] = [Subtitle(span.start_s, span.end_s, span.text) for span in tier.spans]
         else:
             tiers[tier.name] = cues_of(tier)
-    name = "obygaze: caveats" if made.has_model else PeopleTier("note").name
-    tiers[name] = [Subtitle(0.0, end_s, " ".join(made.caveats))]
+    name = "obygaze: caveats" if exported.has_model else PeopleTier("note").name
+    tiers[name] = [Subtitle(0.0, end_s, " ".join(exported.caveats))]
     return write_textgrid(tiers, end_s)
 
 

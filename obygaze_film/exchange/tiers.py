@@ -182,8 +182,8 @@ class Exported:
     def definition(self) -> str:
         """Digest of the definitions that people decided under; empty if unknown, or if there are several."""
         decided = [span.decided for _, span in self.spans if span.decided]
-        known = {one.definition for one in decided if one.level}
-        return known.pop() if len(known) == 1 else ""
+        definitions = {decision.definition for decision in decided if decision.level}
+        return definitions.pop() if len(definitions) == 1 else ""
 
     @property
     def heading(self) -> str:
@@ -219,8 +219,8 @@ class Exported:
     def _caveats_of_scores(self, *, has_people: bool) -> list[str]:
         model = self.model
         about = {"title": model.title, "task": model.task_title, "digest": model.sha256[:12] or "unknown"}
-        rest = "." if has_people else said("caveat_people")
-        lines: list[str] = [said("caveat_scores", **about, film=self.heading, rest=rest)]
+        ending = "." if has_people else said("caveat_people")
+        lines: list[str] = [said("caveat_scores", **about, film=self.heading, rest=ending)]
         lines += [said("caveat_span", positive=self.positive), said("caveat_faces"), said("caveat_p")]
         experts = corpus_experts(self.film.record.human)
         if experts is not None:
@@ -256,8 +256,8 @@ def _tier(kind: str, name: str, spans: Sequence[TierSpan]) -> Tier:
 
 def levels_of(model: ModelRecord) -> tuple[str, ...]:
     """Return the levels of a model's codebook, for people to choose from."""
-    known = model.codebook in BUILTIN
-    return builtin_codebook(model.codebook).level_names if known else (*model.negative, *model.positive)
+    is_builtin = model.codebook in BUILTIN
+    return builtin_codebook(model.codebook).level_names if is_builtin else (*model.negative, *model.positive)
 
 
 def _records(table: pd.DataFrame) -> list[dict[Any, Any]]:
@@ -293,7 +293,7 @@ def _passages(film: "Timeline", model: ModelRecord, top: int) -> list[TierSpan]:
     return spans
 
 
-def _with_p(row: Mapping[Any, Any], text: str, **more: Any) -> TierSpan:
+def _with_p(row: Mapping[Any, Any], text: str, **fields: Any) -> TierSpan:
     """Make a span of a row with a probability and its band."""
     return TierSpan(
         row["start_s"],
@@ -303,7 +303,7 @@ def _with_p(row: Mapping[Any, Any], text: str, **more: Any) -> TierSpan:
         p_low=row["p_low"],
         p_high=row["p_high"],
         flags=row["flags"],
-        **more,
+        **fields,
     )
 
 
@@ -330,8 +330,8 @@ def _concepts(film: "Timeline", model: ModelRecord) -> list[Tier]:
     for concept in source.concepts:
         p = rows.get(f"{concept.name}_p")
         if p is not None and concept.is_found:
-            seen = rows.assign(p=p)[(p >= concept.threshold_p).to_numpy()]
-            tiers.append(_tier("concepts", concept.name, _merged(seen, concept.name)))
+            marked = rows.assign(p=p)[(p >= concept.threshold_p).to_numpy()]
+            tiers.append(_tier("concepts", concept.name, _merged(marked, concept.name)))
     return tiers
 
 

@@ -5,7 +5,7 @@ from obygaze_film.exchange.subtitles import caveat_line, cues
 from obygaze_film.exchange.tiers import Exported
 
 
-def to_vtt(made: Exported) -> str:
+def to_vtt(exported: Exported) -> str:
     """Write cues in time order; the caveats are a NOTE at the top."""
-    first, *others = made.caveats
-    return write_vtt(cues(made), made.heading, [caveat_line(made, first), *others])
+    first, *more_caveats = exported.caveats
+    return write_vtt(cues(exported), exported.heading, [caveat_line(exported, first), *more_caveats])

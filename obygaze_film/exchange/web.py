@@ -11,25 +11,29 @@ from uuid import NAMESPACE_URL, uuid5
 from obygaze_film.exchange.tiers import Exported, Tier, TierSpan
 
 
-def uuid_of(made: Exported, *parts: str) -> str:
+def uuid_of(exported: Exported, *parts: str) -> str:
     """Name a film's scores by this model, or a part of them."""
-    return str(uuid5(NAMESPACE_URL, "\n".join([made.model.sha256, made.model.key, made.film.movie, *parts])))
+    return str(
+        uuid5(
+            NAMESPACE_URL, "\n".join([exported.model.sha256, exported.model.key, exported.film.movie, *parts])
+        )
+    )
 
 
-def uuid_of_span(made: Exported, tier: Tier, span: TierSpan) -> str:
+def uuid_of_span(exported: Exported, tier: Tier, span: TierSpan) -> str:
     """Name a span by its tier and times."""
-    return uuid_of(made, tier.name, repr(span.start_s), repr(span.end_s))
+    return uuid_of(exported, tier.name, repr(span.start_s), repr(span.end_s))
 
 
-def model_iri(made: Exported) -> str:
+def model_iri(exported: Exported) -> str:
     """Name the model by its digest."""
-    return f"urn:sha256:{made.model.sha256}"
+    return f"urn:sha256:{exported.model.sha256}"
 
 
-def software(made: Exported) -> str:
+def software(exported: Exported) -> str:
     """Say which software and which model made the scores."""
-    version = f"obygaze {made.film.record.versions.get('obygaze', '')}".strip()
-    return f"{version}: {made.model.title}, {made.model.task_title}"
+    version = f"obygaze {exported.film.record.versions.get('obygaze', '')}".strip()
+    return f"{version}: {exported.model.title}, {exported.model.task_title}"
 
 
 def stretch(span: TierSpan) -> str:

@@ -58,7 +58,7 @@ def with_answers(data: Dataset, path: Path, target: "Target") -> tuple[Dataset, 
     if target.kind == "ordinal":
         raise DatasetError("--answers is for two classes, and ordered levels are asked for")
     is_store = path.is_dir() or path.suffix == ".zip"
-    known = np.full(len(data), np.nan)
+    values = np.full(len(data), np.nan)
     n_absent: Counter[str] = Counter()
     for clip in _of_store(path) if is_store else read_answered(path):
         row = data.row_of.get(clip.cells.get("clip_id", ""))
@@ -69,8 +69,8 @@ def with_answers(data: Dataset, path: Path, target: "Target") -> tuple[Dataset, 
             if reason:
                 n_absent[reason] += 1
                 continue
-        known[row] = _probability(clip, target, data.codebook)
-    without = int(np.isnan(known).sum())
+        values[row] = _probability(clip, target, data.codebook)
+    without = int(np.isnan(values).sum())
     absent = [f"{reason} ({counted(n, 'clip')})" for reason, n in n_absent.items()]
     if without == len(data):
         why = f": {'; '.join(absent)}" if absent else ""
@@ -79,7 +79,7 @@ def with_answers(data: Dataset, path: Path, target: "Target") -> tuple[Dataset, 
     if without:
         notes.append(f"{path.name}: {counted(without, 'clip')} of {len(data):,} without an answer")
     notes += [f"{path.name}: {line}" for line in absent]
-    return replace(data, answers=np.where(np.isnan(known), UNTOLD, known)[:, None]), notes
+    return replace(data, answers=np.where(np.isnan(values), UNTOLD, values)[:, None]), notes
 
 
 def _probability(clip: Answered, target: "Target", codebook: Codebook) -> float:
@@ -137,17 +137,17 @@ def with_variables(
     table = read_table(path, needed=("clip_id",), known=FIELDS)
     absent = _unperceived_columns(table.columns, target, data.codebook)
     names = [name for name in table.columns if name not in FIELDS and name not in absent]
-    known = table.numbers(names, clips)
-    values = np.array([known.get(name, [np.nan] * len(names)) for name in data.clip_ids.tolist()])
-    without = len(data.row_of.keys() - known)
-    varies = [len(np.unique(own[np.isfinite(own)])) > 1 for own in values.T]
+    values_of = table.numbers(names, clips)
+    values = np.array([values_of.get(name, [np.nan] * len(names)) for name in data.clip_ids.tolist()])
+    without = len(data.row_of.keys() - values_of)
+    varies = [len(np.unique(column[np.isfinite(column)])) > 1 for column in values.T]
     if without == len(data) or not any(varies):
-        what = "no clip of the evaluation" if without == len(data) else "no column of numbers that vary"
+        reason = "no clip of the evaluation" if without == len(data) else "no column of numbers that vary"
         why = f" beside {'; '.join(absent.values())}" if absent else ""
         raise DatasetError(
-            f"{path}: it has {what}{why}: measure the clips by 'obygaze film variables --windows'"
+            f"{path}: it has {reason}{why}: measure the clips by 'obygaze film variables --windows'"
         )
-    used = [name for name, does in zip(names, varies, strict=True) if does]
+    used = [name for name, is_used in zip(names, varies, strict=True) if is_used]
     left_out = [name for name in table.columns if name not in {"clip_id", *used, *absent}]
     n_known = dict(zip(names, np.isfinite(values).sum(axis=0).tolist(), strict=True))
     titles = []
@@ -161,9 +161,9 @@ def with_variables(
         account += f"; absent: {'; '.join(absent.values())}"
     if without:
         account += f"; {counted(without, 'clip')} of {len(data):,} without a row"
-    others = len(known.keys() - data.row_of)
-    if others:
-        account += f"; {counted(others, 'row')} of other clips"
+    n_others = len(values_of.keys() - data.row_of)
+    if n_others:
+        account += f"; {counted(n_others, 'row')} of other clips"
     return replace(data, variables=values[:, varies], variable_names=tuple(used)), [account]
 
 

@@ -155,8 +155,8 @@ class Dataset:
 
     def __repr__(self) -> str:
         movies = len(np.unique(self.movies))
-        what = f"{len(self)} clips of {movies} movies, {self.features} of {self.backbone}"
-        return f"Dataset({what}, X {list(self.X.shape)})"
+        summary = f"{len(self)} clips of {movies} movies, {self.features} of {self.backbone}"
+        return f"Dataset({summary}, X {list(self.X.shape)})"
 
     def _repr_html_(self) -> str:
         import pandas as pd  # noqa: PLC0415 - loading needs no pandas
@@ -205,13 +205,15 @@ class Dataset:
     def named(self, names: Sequence[str]) -> "Dataset":
         """Give modalities other names; one whose name is "" keeps its own."""
         pairs = zip(self.modalities, names, strict=True)
-        return replace(self, modalities=tuple(replace(each, name=name or each.name) for each, name in pairs))
+        return replace(
+            self, modalities=tuple(replace(modality, name=name or modality.name) for modality, name in pairs)
+        )
 
     def take(self, rows: NDArray[np.intp]) -> "Dataset":
         """Keep some clips."""
-        known = {name: getattr(self, name) for name in ("X", "seconds", "bags", "variables", "answers")}
-        own = {name: array[rows] for name, array in known.items() if array is not None}
-        return replace(self, labels=self.labels.take(rows), **own)
+        arrays = {name: getattr(self, name) for name in ("X", "seconds", "bags", "variables", "answers")}
+        taken = {name: array[rows] for name, array in arrays.items() if array is not None}
+        return replace(self, labels=self.labels.take(rows), **taken)
 
     def read(self, what: Reads, *, stream: bool = False) -> Any:
         """Return what a model reads of each clip: vectors [N, D], frames [N, F, D] or tokens [N, T, D].
@@ -229,21 +231,14 @@ class Dataset:
         DatasetError
             The store has no such array.
         """
-        if what == "pooled":
-            return self.X
-        if what == "seconds":
-            if self.seconds is None:
-                raise DatasetError("the store does not tell how long its clips are")
-            return np.log(self.seconds)[:, None]
-        told = {"variables": self.variables, "answers": self.answers}
-        if what in {*told, "present"}:
-            return told[what] if what in told else self.labels.present.astype(np.float32)
+        if what not in ("frames", "tokens"):
+            return self._vectors(what)
         if self.reduction is not None:
             return self.reduction.read(self._stored_rows(self.reduction.group))
-        if what == "frames" and (
-            self.bags is not None or any("frames" in part.stored for part in self.parts)
-        ):
-            return self._joined_frames() if self.bags is None else self.bags
+        if what == "frames" and self.bags is not None:
+            return self.bags
+        if what == "frames" and any("frames" in part.stored for part in self.parts):
+            return self._joined_frames()
         if self.group is None or what not in self.stored:
             stored = ", ".join(self.stored) or f"{self.features} alone"
             raise DatasetError(f"backbone {self.backbone} has no {what} in this store: it has {stored}")
@@ -255,15 +250,30 @@ class Dataset:
         """Name the arrays of the store; none where there is no store, or several."""
         return () if self.group is None else tuple(self.group.arrays)
 
+    def _vectors(self, what: Reads) -> Any:
+        """Return what a model reads of each clip beside frames and tokens [N, ...]."""
+        if what == "present":
+            return self.labels.present.astype(np.float32)
+        if what == "variables":
+            return self.variables
+        if what == "answers":
+            return self.answers
+        if what == "seconds":
+            if self.seconds is None:
+                raise DatasetError("the store does not tell how long its clips are")
+            return np.log(self.seconds)[:, None]
+        return self.X
+
     def _joined_frames(self) -> NDArray[np.float32]:
         """Put the frames of all modalities side by side [N, F, D]."""
         frames = [part.read("frames") if "frames" in part.stored else part.X[:, None] for part in self.parts]
-        most = max(own.shape[1] for own in frames)
+        most = max(frames_of_part.shape[1] for frames_of_part in frames)
         joined = np.full((len(self), most, self.X.shape[1]), np.nan, np.float32)
-        for each, part, own in zip(self.modalities, self.parts, frames, strict=True):
-            here = part.rows(self.clip_ids.tolist())
-            rows = self.rows(part.clip_ids[here].tolist())
-            joined[rows, : own.shape[1], each.start : each.stop] = own[here]
+        for modality, part, frames_of_part in zip(self.modalities, self.parts, frames, strict=True):
+            rows_of_part = part.rows(self.clip_ids.tolist())
+            rows = self.rows(part.clip_ids[rows_of_part].tolist())
+            n_frames = frames_of_part.shape[1]
+            joined[rows, :n_frames, modality.start : modality.stop] = frames_of_part[rows_of_part]
         return joined
 
     def _stored_rows(self, group: Group) -> NDArray[np.intp]:
@@ -277,27 +287,32 @@ def refuse_labels(data: Dataset, labels: Mapping[str, NDArray[np.int64]]) -> Non
 
     What was extracted from films has seen no label, and a feature of it may be as good as that.
     """
-    made = {} if data.group is None else data.group.provenance
-    parts = [(part.start, part.stop, part.provenance) for part in data.modalities]
-    parts = parts or [(0, data.X.shape[1], made)]
-    taken = np.zeros(data.X.shape[1], bool)
-    for start, stop, provenance in parts:
-        taken[start:stop] = not provenance or provenance.get("imported") is True
+    is_imported = np.zeros(data.X.shape[1], bool)
+    if data.modalities:
+        for part in data.modalities:
+            is_imported[part.start : part.stop] = _is_imported(part.provenance)
+    else:
+        is_imported[:] = _is_imported({} if data.group is None else data.group.provenance)
     variables = np.empty((0, len(data))) if data.variables is None else data.variables.T
     for name, codes in labels.items():
-        if len(same := np.flatnonzero(taken & _equals(data.X, codes))):
+        same = np.flatnonzero(is_imported & _equals(data.X, codes))
+        if len(same):
             raise ProtocolError(
-                f"{data.backbone}: feature {same[0]} (of 0 to {len(taken) - 1}) equals the label {name} of "
-                f"all {(codes != NOT_ASKED).sum()} clips: a label was imported as a feature; import the "
-                "features without it (store import --columns)"
+                f"{data.backbone}: feature {same[0]} (of 0 to {len(is_imported) - 1}) equals the label "
+                f"{name} of all {(codes != NOT_ASKED).sum()} clips: a label was imported as a feature; "
+                "import the features without it (store import --columns)"
             )
         for column, values in zip(data.variable_names, variables, strict=True):
-            told = np.where(np.isnan(values), NOT_ASKED, codes)
-            if _equals(values[:, None], told).any():
+            answered = np.where(np.isnan(values), NOT_ASKED, codes)
+            if _equals(values[:, None], answered).any():
                 raise ProtocolError(
                     f"variable {column} equals the label {name} of all clips that have one: leave its "
                     "column out"
                 )
+
+
+def _is_imported(provenance: Mapping[str, Any]) -> bool:
+    return not provenance or provenance.get("imported") is True
 
 
 def _equals(X: NDArray[Any], codes: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -308,5 +323,5 @@ def _equals(X: NDArray[Any], codes: NDArray[np.int64]) -> NDArray[np.bool_]:
     y = codes[rows] - codes[rows].mean()
     values = X[rows] - X[rows].mean(axis=0, dtype=np.float64)
     scale = np.sum(values**2, axis=0) * np.sum(y**2)
-    found: NDArray[np.bool_] = (scale > 0) & ((y @ values) ** 2 >= (1 - SAME) * scale)
-    return found
+    is_equal: NDArray[np.bool_] = (scale > 0) & ((y @ values) ** 2 >= (1 - SAME) * scale)
+    return is_equal

@@ -71,9 +71,9 @@ def find_array(store: Store, group: Group, features: Features | None) -> Feature
     for array in ARRAYS if features is None else (features,):
         if array in group.arrays:
             return array
-    wanted = " or ".join(ARRAYS) if features is None else features
+    names = " or ".join(ARRAYS) if features is None else features
     raise DatasetError(
-        f"backbone {group.name} of store {store.name} has no {wanted} features: "
+        f"backbone {group.name} of store {store.name} has no {names} features: "
         f"it has {', '.join(group.arrays)}"
     )
 
@@ -93,8 +93,8 @@ def read_array(group: Group, array: str, rows: NDArray[np.intp]) -> NDArray[Any]
         return read_padded(group, array, rows)
     values = np.empty((len(rows), *group.shape(array)[1:]), group.dtype(array))
     for start, block in group.blocks(array):
-        here = np.flatnonzero((rows >= start) & (rows < start + len(block)))
-        values[here] = block[rows[here] - start]
+        in_block = np.flatnonzero((rows >= start) & (rows < start + len(block)))
+        values[in_block] = block[rows[in_block] - start]
     return values
 
 

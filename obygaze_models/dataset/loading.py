@@ -89,11 +89,14 @@ def load_dataset(
         names = [backbone] * len(store) if backbone is None or isinstance(backbone, str) else list(backbone)
         if len(names) != len(store):
             raise DatasetError(f"{len(store)} stores and {len(names)} backbones: name one for each")
-        each = [
-            load_dataset(own, manifest, backbone=name, features=features, pool=pool, unlabelled=unlabelled)
-            for own, name in zip(store, names, strict=True)
-        ]
-        return join_modalities([own.name for own in store], each, manifest)
+        parts = []
+        for one_store, name in zip(store, names, strict=True):
+            parts.append(
+                load_dataset(
+                    one_store, manifest, backbone=name, features=features, pool=pool, unlabelled=unlabelled
+                )
+            )
+        return join_modalities([one_store.name for one_store in store], parts, manifest)
     if backbone is not None and not isinstance(backbone, str):
         raise DatasetError("one store, and several backbones: give the store once for each")
     group = find_group(store, backbone)
@@ -101,7 +104,7 @@ def load_dataset(
     labels = labels_of(manifest)
     annotated = annotated_clips(labels, manifest)
     row_of = {clip_id: row for row, clip_id in enumerate(group.clip_ids)}
-    kept = []
+    loaded = []
     rows = []
     excluded = []
     for index in np.flatnonzero(annotated | unlabelled).tolist():
@@ -109,22 +112,22 @@ def load_dataset(
         row = row_of.get(clip_id)
         reason = "not in the store" if row is None else unusable(store, group, row)
         if row is not None and reason is None:
-            kept.append(index)
+            loaded.append(index)
             rows.append(row)
         else:
             excluded.append(Exclusion(clip_id, str(labels.levels[index]), str(reason)))
-    if not kept:
+    if not loaded:
         raise DatasetError(_nothing_left(store, manifest, excluded))
     lengths = lengths_of(store, rows)
     return Dataset(
         X=read_features(group, array, pool, np.array(rows, dtype=np.intp)),
-        labels=labels.take(np.array(kept, dtype=np.intp)),
+        labels=labels.take(np.array(loaded, dtype=np.intp)),
         pool="as stored" if array == "pooled" else pool,
         **_source(store, group, manifest, array),
         excluded=tuple(excluded),
         counts={
             **counts_of(labels, annotated),
-            "with_features": len(kept),
+            "with_features": len(loaded),
             "partial": sum(store.clips[row].status == "partial" for row in rows),
             "in_store_only": len(row_of.keys() - set(labels.clip_ids.tolist())),
         },
@@ -177,8 +180,8 @@ def join_modalities(names: Sequence[str], parts: Sequence[Dataset], manifest: Ma
     if len({(part.store, part.backbone) for part in parts}) < len(parts):
         raise DatasetError("the same backbone of the same store is given twice")
     labels = labels_of(manifest)
-    known = {clip_id for part in parts for clip_id in part.row_of}
-    index = np.flatnonzero(np.isin(labels.clip_ids, sorted(known)))
+    clip_ids = {clip_id for part in parts for clip_id in part.row_of}
+    index = np.flatnonzero(np.isin(labels.clip_ids, sorted(clip_ids)))
     rows = {clip_id: row for row, clip_id in enumerate(labels.clip_ids[index].tolist())}
     X = np.full((len(index), sum(part.X.shape[1] for part in parts)), np.nan, np.float32)
     backbones = [part.backbone for part in parts]
@@ -190,9 +193,9 @@ def join_modalities(names: Sequence[str], parts: Sequence[Dataset], manifest: Ma
         twice = backbones.count(part.backbone) > 1
         label = f"{name}-{part.backbone}" if twice else part.backbone
         missing = len(index) - len(part)
-        own = (part.store, part.backbone, part.features, part.pool)
-        made = {} if part.group is None else part.group.provenance
-        modalities.append(Modality(label, *own, start, stop, missing, made))
+        source = (part.store, part.backbone, part.features, part.pool)
+        provenance = {} if part.group is None else part.group.provenance
+        modalities.append(Modality(label, *source, start, stop, missing, provenance))
         start = stop
     first = parts[0]
     title = " + ".join(modality.name for modality in modalities)
@@ -234,8 +237,8 @@ def load_datasets(stores: Sequence[Store], manifest: Manifest) -> tuple[Dataset,
     loaded = [
         (store, load_dataset(store, manifest, backbone=name)) for store in stores for name in store.names
     ]
-    seen = [(data.store, data.backbone) for _, data in loaded]
-    if len(set(seen)) < len(seen):
+    sources = [(data.store, data.backbone) for _, data in loaded]
+    if len(set(sources)) < len(sources):
         raise DatasetError(f"store {loaded[-1][0].name} is given twice")
     common = set.intersection(*(set(data.clip_ids.tolist()) for _, data in loaded))
     if not common:
@@ -252,10 +255,10 @@ def load_datasets(stores: Sequence[Store], manifest: Manifest) -> tuple[Dataset,
     )
 
 
-def _excluded(parts: Sequence[Dataset], kept: Container[str]) -> tuple[Exclusion, ...]:
+def _excluded(parts: Sequence[Dataset], clip_ids: Container[str]) -> tuple[Exclusion, ...]:
     """List the clips that a part excludes and that are not kept, with the first part's reason, by name."""
-    reasons = {each.clip_id: each for part in reversed(parts) for each in part.excluded}
-    return tuple(reasons[name] for name in sorted(reasons) if name not in kept)
+    reasons = {exclusion.clip_id: exclusion for part in reversed(parts) for exclusion in part.excluded}
+    return tuple(reasons[name] for name in sorted(reasons) if name not in clip_ids)
 
 
 def _nothing_left(store: Store, manifest: Manifest, excluded: Sequence[Exclusion]) -> str:
@@ -314,7 +317,7 @@ def load_bags(store: Store, manifest: Manifest, *, backbone: str | None = None) 
         labels = replace(labels, experts=experts_of(manifest, manifest))
     clip_of = {clip.clip_id: clip for clip in manifest}
     annotated = annotated_clips(labels, manifest)
-    kept = []
+    loaded = []
     bags = []
     lengths = []
     excluded = []
@@ -325,13 +328,13 @@ def load_bags(store: Store, manifest: Manifest, *, backbone: str | None = None) 
         film = slice(movies.searchsorted(clip.movie), movies.searchsorted(clip.movie, "right"))
         first, last = film.start + middles[film].searchsorted((clip.start_s, clip.end_s))
         if first < last:
-            kept.append(index)
+            loaded.append(index)
             bags.append(np.arange(first, last))
             lengths.append(clip.end_s - clip.start_s)
         else:
             level = str(labels.levels[index])
             excluded.append(Exclusion(clip.clip_id, level, "no window of the store lies in it"))
-    if not kept:
+    if not loaded:
         raise DatasetError(f"no annotated clip of the manifest holds the middle of a window of {store.name}")
     longest = min(max(map(len, bags)), MOST_WINDOWS)
     frames = np.full((len(bags), longest, vectors.shape[1]), np.nan, np.float32)
@@ -341,13 +344,13 @@ def load_bags(store: Store, manifest: Manifest, *, backbone: str | None = None) 
     partial = np.array([store.clips[row].status == "partial" for row in rows.tolist()])
     return Dataset(
         X=np.stack([vectors[bag].max(axis=0) for bag in bags]),
-        labels=labels.take(np.array(kept, dtype=np.intp)),
+        labels=labels.take(np.array(loaded, dtype=np.intp)),
         pool="max",
         **_source(store, group, manifest, array),
         excluded=tuple(excluded),
         counts={
             **counts_of(labels, annotated),
-            "with_features": len(kept),
+            "with_features": len(loaded),
             "partial": sum(bool(partial[bag].any()) for bag in bags),
             "in_store_only": len(rows) - len(np.unique(np.concatenate(bags))),
         },
@@ -364,13 +367,13 @@ def _windows(store: Store, group: Group) -> tuple[NDArray[np.intp], NDArray[np.s
     DatasetError
         A window has no times, or none has features.
     """
-    found = []
+    windows = []
     for row, clip in enumerate(store.clips):
         if unusable(store, group, row) is None:
             if clip.start_s is None or clip.end_s is None:
                 raise DatasetError(f"clip {clip.clip_id} of store {store.name} has no times: it is no window")
-            found.append((clip.movie, (clip.start_s + clip.end_s) / 2, row))
-    if not found:
+            windows.append((clip.movie, (clip.start_s + clip.end_s) / 2, row))
+    if not windows:
         raise DatasetError(f"store {store.name} has no clip with features of {group.name}")
-    movies, middles, rows = zip(*sorted(found), strict=True)
+    movies, middles, rows = zip(*sorted(windows), strict=True)
     return np.array(rows, np.intp), np.array(movies, str), np.array(middles)

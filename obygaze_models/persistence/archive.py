@@ -45,8 +45,8 @@ def pack_archive(card: Mapping[str, object], arrays: Mapping[str, NDArray[Any]])
         name: {"dtype": array.dtype.newbyteorder("<").str, "shape": list(array.shape)}
         for name, array in arrays.items()
     }
-    whole = {**card, "arrays": listed}
-    text = json.dumps(whole, indent=2, ensure_ascii=False, allow_nan=False, sort_keys=True) + "\n"
+    full_card = {**card, "arrays": listed}
+    text = json.dumps(full_card, indent=2, ensure_ascii=False, allow_nan=False, sort_keys=True) + "\n"
     members = {CARD: text.encode("utf-8")}
     for name, array in sorted(arrays.items()):
         file = io.BytesIO()
@@ -136,7 +136,7 @@ def expect(arrays: Mapping[str, NDArray[Any]], **shapes: tuple[int, ...]) -> Non
     for label, shape in shapes.items():
         array = arrays[label]
         if array.shape != shape or array.dtype.kind != "f":
-            found = f"found {array.dtype} {list(array.shape)}"
-            raise ModelError(f"the array {label} should be floats of shape {list(shape)}; {found}")
+            description = f"found {array.dtype} {list(array.shape)}"
+            raise ModelError(f"the array {label} should be floats of shape {list(shape)}; {description}")
         if label.endswith("scale") and not (array > 0).all():
             raise ModelError(f"the array {label} holds values that are not above 0")

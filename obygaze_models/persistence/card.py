@@ -267,8 +267,8 @@ class Card(CardFields, frozen=True, kw_only=True):
     @property
     def inputs(self) -> tuple[Input, ...]:
         """The modalities that the model reads; of others, the one."""
-        own = {name: getattr(self, name) for name in Input.__annotations__ if name != "name"}
-        only = Input(name=self.backbone, **own)  # type: ignore[typeddict-item]  # a card has all of them
+        fields = {name: getattr(self, name) for name in Input.__annotations__ if name != "name"}
+        only = Input(name=self.backbone, **fields)  # type: ignore[typeddict-item]  # a card has all of them
         return self.modalities or (only,)
 
     def input_columns(self) -> Iterator[tuple[Input, slice]]:
@@ -294,8 +294,8 @@ class Card(CardFields, frozen=True, kw_only=True):
             return ()
         if self.codebook["name"] not in BUILTIN:
             return None
-        known = {level for side in target["classes"] for level in side}
-        return tuple(level for level in builtin_codebook(self.codebook["name"]).labels if level not in known)
+        fitted = {level for side in target["classes"] for level in side}
+        return tuple(level for level in builtin_codebook(self.codebook["name"]).labels if level not in fitted)
 
     def to_json(self) -> dict[str, object]:
         """Return the card as JSON values, with the format's name and number."""
@@ -335,25 +335,33 @@ def parse_card(document: Mapping[str, Any], name: str) -> Card:
     """
     _check_number(document, name)
     check(document, (ModelCard,), f"{name}: the card", error=ModelError, page="docs/predict.md")
-    several = document.get("modalities", ())
-    for made in (document, *several):
-        check_family(made["provenance"], made["provenance_sha256"], f"{name}: the card's ")
-    if several and sum(each["n_features"] for each in several) != document["n_features"]:
+    modalities = document.get("modalities", ())
+    for features in (document, *modalities):
+        check_family(features["provenance"], features["provenance_sha256"], f"{name}: the card's ")
+    if modalities and sum(modality["n_features"] for modality in modalities) != document["n_features"]:
         raise ModelError(f"{name}: the card's modalities have not its {document['n_features']} features")
-    fitted = document["calibration"]
-    concepts = document["concepts"]
-    is_calibrated = not fitted or ({*CALIBRATED} == fitted.keys() and 0 <= fitted["p_skilled"] <= 1)
-    for label, kind, right in (
-        ("parameters", Parameters, all(fits(value, _Scalar) for value in document["parameters"].values())),
-        ("concepts", Names, len(set(concepts)) == len(concepts)),
-        ("calibration", Calibrated, is_calibrated),
-        ("metrics", METRICS, fits(document["metrics"], METRICS)),
-    ):
-        if not right:
-            raise ModelError(
-                f"{name}: the card: {label!r} should be {expected(kind)}; found {document[label]!r:.80}"
-            )
+    _check_values(document, name)
     return msgspec.convert(document, Card)
+
+
+def _check_values(document: Mapping[str, Any], name: str) -> None:
+    """Check what the types of fields do not tell."""
+
+    def refuse_unless(is_right: bool, field: str, kind: object) -> None:
+        if not is_right:
+            raise ModelError(
+                f"{name}: the card: {field!r} should be {expected(kind)}; found {document[field]!r:.80}"
+            )
+
+    parameters = document["parameters"]
+    refuse_unless(all(fits(value, _Scalar) for value in parameters.values()), "parameters", Parameters)
+    concepts = document["concepts"]
+    refuse_unless(len(set(concepts)) == len(concepts), "concepts", Names)
+    calibration = document["calibration"]
+    if calibration:
+        is_whole = {*CALIBRATED} == calibration.keys() and 0 <= calibration["p_skilled"] <= 1
+        refuse_unless(is_whole, "calibration", Calibrated)
+    refuse_unless(fits(document["metrics"], METRICS), "metrics", METRICS)
 
 
 def _check_number(document: Mapping[str, Any], name: str) -> None:
@@ -382,6 +390,6 @@ def _again(document: Mapping[str, Any]) -> str:
     task = target.get("name") if isinstance(target, Mapping) else document.get("train_task")
     if document.get("protocol") == JOINT:
         return "obygaze model sums MANIFEST STORE --task TASK --out SUMS, then obygaze model join SUMS"
-    asked = f" --task {task}" if isinstance(task, str) and task.isprintable() and " " not in task else ""
+    option = f" --task {task}" if isinstance(task, str) and task.isprintable() and " " not in task else ""
     model = document.get("model", "mlp")
-    return f"obygaze evaluate MANIFEST STORE{asked} --save {model!s:.60} --out FOLDER"
+    return f"obygaze evaluate MANIFEST STORE{option} --save {model!s:.60} --out FOLDER"

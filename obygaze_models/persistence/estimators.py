@@ -1,6 +1,6 @@
 """Convert the zoo's estimators to parameters and arrays, and back; check arrays against a card."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from types import SimpleNamespace
@@ -31,6 +31,7 @@ from obygaze_models.persistence.archive import expect
 from obygaze_models.persistence.card import UNLABELLED, Card
 
 Arrays = dict[str, NDArray[Any]]
+Shapes = Mapping[str, tuple[int, ...]]
 
 N_LEVELS = 201
 """Quantiles of the training clips' concept values that a file keeps, at equal steps from 0 to 1."""
@@ -69,14 +70,13 @@ def is_linear(estimator: Any) -> bool:
 
 
 def _linear_to_state(estimator: Any) -> tuple[dict[str, Any], Arrays]:
-    *pools, scaler, head = (step for _, step in estimator.steps)
-    pooled = {"frames": pools[0].pool} if pools else {}
-    return {"limit": float(scaler.limit), "C": float(head.C), **pooled}, {
-        "mean": scaler.mean_,
-        "scale": scaler.scale_,
-        "weights": head.coef_[0],
-        "intercept": head.intercept_,
-    }
+    *pools, scaler, head = [step for _, step in estimator.steps]
+    parameters = {"limit": float(scaler.limit), "C": float(head.C)}
+    if pools:
+        parameters["frames"] = pools[0].pool
+    arrays = {"mean": scaler.mean_, "scale": scaler.scale_}
+    arrays |= {"weights": head.coef_[0], "intercept": head.intercept_}
+    return parameters, arrays
 
 
 def _linear_from_state(card: Card, arrays: Arrays) -> Pipeline:
@@ -111,24 +111,27 @@ def _network_to_state(estimator: Any) -> tuple[dict[str, Any], Arrays]:
 
 def _network_from_state(card: Card, arrays: Arrays) -> NeuralClassifier:
     kind = NETWORKS[card.kind]
-    d = card.n_features
-    n_epochs = int(card.parameters["n_epochs"])
-    parameters = {key: value for key, value in card.parameters.items() if key != "n_epochs"}
-    wrong = sorted(kind().get_params().keys() ^ parameters.keys())
-    if wrong:
+    n_features = card.n_features
+    parameters = dict(card.parameters)
+    n_epochs = int(parameters.pop("n_epochs"))
+    disputed = sorted(kind().get_params().keys() ^ parameters.keys())
+    if disputed:
         raise ModelError(
-            f"the card's parameters and those of {kind.__name__} disagree about {wrong[0]!r:.80}"
+            f"the card's parameters and those of {kind.__name__} disagree about {disputed[0]!r:.80}"
         )
     model = kind(**parameters)
     model._validate_params()
-    expect(arrays, mean=(d,), scale=(d,), parameters=(model._n_parameters(d),))
+    n_parameters = model._n_parameters(n_features)
+    expect(arrays, mean=(n_features,), scale=(n_features,), parameters=(n_parameters,))
     if len({array.dtype for array in arrays.values()}) > 1:
         raise ModelError("its arrays are of different dtypes")
     model.classes_ = np.array(CLASSES)
-    model.n_features_in_ = d
+    model.n_features_in_ = n_features
     model.threshold_ = float(card.threshold)
     model.n_epochs_ = n_epochs
-    model.parameters_, model.mean_, model.scale_ = (arrays[name] for name in ("parameters", "mean", "scale"))
+    model.parameters_ = arrays["parameters"]
+    model.mean_ = arrays["mean"]
+    model.scale_ = arrays["scale"]
     # Training curves are not kept.
     model.curve_ = LossCurve(np.empty(0), np.empty(0), n_epochs)
     return model
@@ -137,26 +140,25 @@ def _network_from_state(card: Card, arrays: Arrays) -> NeuralClassifier:
 # --- several modalities
 # ---------------------------------------------------------------------------
 def _fusion_to_state(fusion: LinearFusion) -> tuple[dict[str, Any], Arrays]:
-    return {"largest": fusion.largest}, {
-        f"{_label(pattern)}_{name}": np.asarray(array, np.float64)
-        for pattern, join in fusion.joins.items()
-        for name, array in join._asdict().items()
-    }
+    arrays = {}
+    for pattern, join in fusion.joins.items():
+        for name, array in join._asdict().items():
+            arrays[f"{_label(pattern)}_{name}"] = np.asarray(array, np.float64)
+    return {"largest": fusion.largest}, arrays
 
 
 def _fusion_from_state(card: Card, arrays: Arrays) -> LinearFusion:
     widths = [modality["n_features"] for modality in card.modalities]
-    every = range(len(widths))
     shapes: dict[str, tuple[int, ...]] = {}
     patterns = []
-    for pattern in (some for size in every for some in combinations(every, size + 1)):
+    for pattern in _patterns(len(widths)):
         if len(pattern) < len(widths) and f"{_label(pattern)}_base" not in arrays:
             continue  # no training clip had these modalities alone
         patterns.append(pattern)
         d = (sum(widths[index] for index in pattern),)
         m = (len(pattern),)
-        own = zip(LinearJoin._fields, (d, d, d, m, m, (1,)), strict=True)
-        shapes |= {f"{_label(pattern)}_{name}": shape for name, shape in own}
+        for name, shape in zip(LinearJoin._fields, (d, d, d, m, m, (1,)), strict=True):
+            shapes[f"{_label(pattern)}_{name}"] = shape
     expect(arrays, **shapes)
     joins = {}
     for pattern in patterns:
@@ -166,28 +168,32 @@ def _fusion_from_state(card: Card, arrays: Arrays) -> LinearFusion:
     return LinearFusion(columns, joins, largest=bool(card.parameters["largest"]))
 
 
+def _patterns(n_modalities: int) -> Iterator[tuple[int, ...]]:
+    """Yield which modalities a clip may have, the smaller sets first."""
+    for size in range(1, n_modalities + 1):
+        yield from combinations(range(n_modalities), size)
+
+
 def _label(pattern: tuple[int, ...]) -> str:
     return "_".join(map(str, pattern))
 
 
 # --- concepts
 # ---------------------------------------------------------------------------
-SCALER = ("feature_mean", "feature_scale")
 
 
 def _bank_to_state(bank: Any) -> tuple[dict[str, Any], Arrays]:
     parameters: dict[str, Any]
     learnt: Arrays
     if isinstance(bank, UnitBank):
-        made = bank.dictionary_
-        parameters = {"n_active": made.n_active}
-        learnt = {"encoder": made.encoder, "bias": made.bias}
-        learnt |= {"centre_of_tokens": made.centre, "token_scale": np.array([made.scale])}
+        dictionary = bank.dictionary_
+        parameters = {"n_active": dictionary.n_active}
+        learnt = {"encoder": dictionary.encoder, "bias": dictionary.bias}
+        learnt |= {"centre_of_tokens": dictionary.centre, "token_scale": np.array([dictionary.scale])}
     elif isinstance(bank, TimeBank):
         parameters = {"clip": bank.clip}
-        learnt = dict(
-            zip(("weights", *SCALER), (bank.weights_, bank.frame_mean_, bank.frame_scale_), strict=True)
-        )
+        learnt = {"weights": bank.weights_}
+        learnt |= {"feature_mean": bank.frame_mean_, "feature_scale": bank.frame_scale_}
     else:
         planes = bank.hyperplanes_
         parameters = {"directions": bank.kind, "clip": bank.clip}
@@ -196,53 +202,82 @@ def _bank_to_state(bank: Any) -> tuple[dict[str, Any], Arrays]:
 
 
 def _bank_from_state(card: Card, arrays: Arrays, **beside: tuple[int, ...]) -> Any:
-    """Make a bank again, of arrays among which are those `beside` it; units are not learnt further."""
+    """Make a bank again, of arrays among which are those `beside` it."""
+    if card.kind != "pcbm_time":
+        return _concept_bank(card, arrays, beside)
+    if "n_active" in card.parameters:
+        return _unit_bank(card, arrays, beside)
+    return _time_bank(card, arrays, beside)
+
+
+def _concept_bank(card: Card, arrays: Arrays, beside: Shapes) -> ConceptBank:
     d = card.n_features
     k = len(card.concepts)
-    asked = card.parameters
-    bank: Any
-    if card.kind != "pcbm_time":
-        bank = ConceptBank(asked["directions"], concepts=list(card.concepts), clip=asked.get("clip"))
-        shapes = {"weights": (k, d), "intercepts": (k,)} | _scaler_shapes(card)
-    elif "n_active" in asked:
-        bank = UnitBank(k, asked["n_active"])
-        shapes = {"encoder": (k, d), "bias": (k,), "centre_of_tokens": (d,), "token_scale": (1,)}
-    else:
-        bank = TimeBank(concepts=list(card.concepts), clip=asked["clip"])
-        shapes = {"weights": (k, d), "feature_mean": (d,), "feature_scale": (d,)}
-    bank._validate_params()
-    n_values = 2 * k if isinstance(bank, TimeBank) else k
-    expect(arrays, **shapes, value_mean=(n_values,), value_scale=(n_values,), **beside)
-    bank.concepts_ = np.array(card.concepts)
-    bank.n_features_in_ = d
-    bank.mean_ = arrays["value_mean"]
-    bank.scale_ = arrays["value_scale"]
-    if isinstance(bank, UnitBank):
-        if bank.n_active > k:
-            raise ModelError(f"{bank.n_active} of {k} units can't be active")
-        encoder, bias, centre, scale = (arrays[name] for name in shapes)
-        none = np.empty((0, d), np.float32)
-        bank.dictionary_ = Dictionary(bank.n_active, centre, float(scale[0]), encoder, none, bias)
-    elif isinstance(bank, TimeBank):
-        bank.weights_, bank.frame_mean_, bank.frame_scale_ = (arrays[name] for name in shapes)
-    else:
-        bank.hyperplanes_ = Hyperplanes(arrays["weights"], arrays["intercepts"])
-        bank.scaler_ = _scaler_from_state(card, arrays)
+    directions = card.parameters["directions"]
+    bank = ConceptBank(directions, concepts=list(card.concepts), clip=card.parameters.get("clip"))
+    shapes = {"weights": (k, d), "intercepts": (k,), **_scaler_shapes(card)}
+    _fill_bank(bank, card, arrays, {**shapes, **beside}, n_values=k)
+    bank.hyperplanes_ = Hyperplanes(arrays["weights"], arrays["intercepts"])
+    bank.scaler_ = _scaler_from_state(card, arrays)
     return bank
 
 
+def _unit_bank(card: Card, arrays: Arrays, beside: Shapes) -> UnitBank:
+    """Make a bank of units that are not learnt further, so that their decoder is left out."""
+    d = card.n_features
+    k = len(card.concepts)
+    bank = UnitBank(k, card.parameters["n_active"])
+    shapes = {"encoder": (k, d), "bias": (k,), "centre_of_tokens": (d,), "token_scale": (1,)}
+    _fill_bank(bank, card, arrays, {**shapes, **beside}, n_values=k)
+    if bank.n_active > k:
+        raise ModelError(f"{bank.n_active} of {k} units can't be active")
+    bank.dictionary_ = Dictionary(
+        n_active=bank.n_active,
+        centre=arrays["centre_of_tokens"],
+        scale=float(arrays["token_scale"][0]),
+        encoder=arrays["encoder"],
+        decoder=np.empty((0, d), np.float32),
+        bias=arrays["bias"],
+    )
+    return bank
+
+
+def _time_bank(card: Card, arrays: Arrays, beside: Shapes) -> TimeBank:
+    d = card.n_features
+    k = len(card.concepts)
+    bank = TimeBank(concepts=list(card.concepts), clip=card.parameters["clip"])
+    shapes = {"weights": (k, d), "feature_mean": (d,), "feature_scale": (d,)}
+    _fill_bank(bank, card, arrays, {**shapes, **beside}, n_values=2 * k)
+    bank.weights_ = arrays["weights"]
+    bank.frame_mean_ = arrays["feature_mean"]
+    bank.frame_scale_ = arrays["feature_scale"]
+    return bank
+
+
+def _fill_bank(bank: Any, card: Card, arrays: Arrays, shapes: Shapes, n_values: int) -> None:
+    """Check the arrays of a bank, and give it what every bank has."""
+    bank._validate_params()
+    expect(arrays, **shapes, value_mean=(n_values,), value_scale=(n_values,))
+    bank.concepts_ = np.array(card.concepts)
+    bank.n_features_in_ = card.n_features
+    bank.mean_ = arrays["value_mean"]
+    bank.scale_ = arrays["value_scale"]
+
+
 def _scaler_to_state(scaler: ClippedScaler | None) -> Arrays:
-    return {} if scaler is None else dict(zip(SCALER, (scaler.mean_, scaler.scale_), strict=True))
+    return {} if scaler is None else {"feature_mean": scaler.mean_, "feature_scale": scaler.scale_}
 
 
 def _scaler_shapes(card: Card) -> dict[str, tuple[int, ...]]:
     """Return the shapes of the scaler's arrays, which are there where features are standardised first."""
-    return {} if card.parameters.get("clip") is None else dict.fromkeys(SCALER, (card.n_features,))
+    if card.parameters.get("clip") is None:
+        return {}
+    return {"feature_mean": (card.n_features,), "feature_scale": (card.n_features,)}
 
 
 def _scaler_from_state(card: Card, arrays: Arrays) -> ClippedScaler | None:
     clip = card.parameters.get("clip")
-    return None if clip is None else _scaler(clip, *(arrays[name] for name in SCALER))
+    return None if clip is None else _scaler(clip, arrays["feature_mean"], arrays["feature_scale"])
 
 
 def _scaler(limit: float, mean: NDArray[Any], scale: NDArray[Any]) -> ClippedScaler:
@@ -256,8 +291,8 @@ def _scaler(limit: float, mean: NDArray[Any], scale: NDArray[Any]) -> ClippedSca
 
 def _pcbm_to_state(estimator: ConceptBottleneck) -> tuple[dict[str, Any], Arrays]:
     if estimator.bank_ is None or estimator.residual_ is not None:
-        what = "with a residual" if estimator.bank_ is not None else "fed with concept values"
-        raise ModelError(f"a bottleneck {what} can't be kept in a file")
+        form = "with a residual" if estimator.bank_ is not None else "fed with concept values"
+        raise ModelError(f"a bottleneck {form} can't be kept in a file")
     parameters, arrays = _bank_to_state(estimator.bank_)
     if isinstance(estimator, ConceptsUnlabelled):
         parameters[UNLABELLED] = True
@@ -267,10 +302,12 @@ def _pcbm_to_state(estimator: ConceptBottleneck) -> tuple[dict[str, Any], Arrays
     arrays |= {"values": values, "centre": estimator.centre_}
     head = estimator.head_
     if hasattr(head, "tree_"):
-        return parameters | {"head": "tree"}, arrays | {"tree": _table(head)}
-    return parameters | {"head": "linear"}, arrays | {
-        "head": np.concatenate([head.coef_[0], head.intercept_]).astype(np.float64)
-    }
+        parameters["head"] = "tree"
+        arrays["tree"] = _table(head)
+    else:
+        parameters["head"] = "linear"
+        arrays["head"] = np.concatenate([head.coef_[0], head.intercept_]).astype(np.float64)
+    return parameters, arrays
 
 
 def _table(head: Any) -> NDArray[np.float64]:
@@ -288,13 +325,16 @@ def _table(head: Any) -> NDArray[np.float64]:
 def _pcbm_from_state(card: Card, arrays: Arrays) -> ConceptBottleneck:
     in_time = card.kind == "pcbm_time"
     is_tree = card.parameters["head"] == "tree"
-    k = len(card.concepts) * (2 if in_time and "n_active" not in card.parameters else 1)
+    k = len(card.concepts)
+    if in_time and "n_active" not in card.parameters:
+        k *= 2  # how strongly and where in the clip
     table = arrays.get("tree", np.empty(0))
     head = {"tree": (len(table), 6)} if is_tree else {"head": (k + 1,)}
     bank = _bank_from_state(card, arrays, values=(N_LEVELS, k), centre=(k,), **head)
-    of_frames = ConceptsUnlabelled if card.parameters.get(UNLABELLED) else ConceptsInTime
-    made = of_frames if in_time else ConceptBottleneck
-    model = made("tree" if is_tree else "logistic", bank=clone(bank))
+    kind: type[ConceptBottleneck] = ConceptBottleneck
+    if in_time:
+        kind = ConceptsUnlabelled if card.parameters.get(UNLABELLED) else ConceptsInTime
+    model = kind("tree" if is_tree else "logistic", bank=clone(bank))
     if is_tree:
         _check_tree(table, k)
         model.head_ = stored_tree(table)
@@ -319,10 +359,10 @@ def _check_tree(table: NDArray[np.float64], k: int) -> None:
     below = table[:, 2]
     above = table[:, 3]
     counts = table[:, 4:]
-    here = np.arange(len(table))
+    node = np.arange(len(table))
     leaf = (concept == -1) & (below == -1) & (above == -1)
     # Children come after their parent, as scikit-learn numbers them: no walk comes back.
-    inner = (concept >= 0) & (concept < k) & (below > here) & (above > here)
+    inner = (concept >= 0) & (concept < k) & (below > node) & (above > node)
     inner &= (below < len(table)) & (above < len(table))
     numbers = table[:, [0, 2, 3]]
     if not ((leaf | inner).all() and (numbers == np.floor(numbers)).all()):
@@ -345,7 +385,7 @@ def _cav_from_state(card: Card, arrays: Arrays) -> LinearCAV:
     cav.classes_ = np.array(CLASSES)
     cav.n_features_in_ = card.n_features
     cav.direction_ = arrays["direction"]
-    (cav.offset_, cav.norm_) = arrays["plane"].tolist()
+    cav.offset_, cav.norm_ = arrays["plane"].tolist()
     cav.threshold_ = float(card.threshold)
     cav.candidates_ = ()
     return cav
@@ -360,9 +400,9 @@ def stored_tree(table: NDArray[np.float64]) -> Any:
         For each node: concept and threshold asked for, node below and above it (-1 in a leaf, as is the
         concept), and the training clips of each class in it.
     """
-    feature, left, right = table[:, [0, 2, 3]].astype(np.intp).T
+    feature, below, above = table[:, [0, 2, 3]].astype(np.intp).T
     counts = table[:, 4] + table[:, 5]
-    nodes = {"feature": feature, "children_left": left, "children_right": right, "threshold": table[:, 1]}
+    nodes = {"feature": feature, "children_left": below, "children_right": above, "threshold": table[:, 1]}
     nodes |= {"weighted_n_node_samples": counts, "n_node_samples": counts.astype(np.int64)}
     value = (table[:, 4:] / counts[:, None])[:, None, :]
     return SimpleNamespace(table=table, tree_=SimpleNamespace(**nodes, value=value))

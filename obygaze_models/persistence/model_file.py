@@ -232,7 +232,7 @@ def check_trained(trained: Mapping[str, NDArray[Any]], *, n_inputs: int, n_films
         array = trained[name]
         kind = "i" if name.endswith("_films") else "u"
         fits_shape = array.ndim == len(shape) and all(
-            size in (None, found) for size, found in zip(shape, array.shape, strict=True)
+            size in (None, size_there) for size, size_there in zip(shape, array.shape, strict=True)
         )
         if not fits_shape or array.dtype.kind != kind:
             raise ModelError(f"the array {name} should be of shape {list(shape)}; found {list(array.shape)}")
@@ -282,8 +282,8 @@ def foreign_to_state(estimator: Any, name: str) -> EstimatorState:
         It gives no arrays, and has parts that skops does not trust.
     """
     if isinstance(estimator, GivesArrays):
-        given = {OWN + label: np.asarray(array) for label, array in estimator.to_arrays().items()}
-        return EstimatorState("arrays", {}, given)
+        arrays = {OWN + label: np.asarray(array) for label, array in estimator.to_arrays().items()}
+        return EstimatorState("arrays", {}, arrays)
     try:
         from skops import io as skops  # noqa: PLC0415 - obygaze[skops]
     except ModuleNotFoundError:
@@ -323,8 +323,8 @@ def foreign_from_state(card: Card, arrays: Arrays, offered: Mapping[str, Any]) -
     """
     if card.kind == "skops":
         return _from_skops(arrays)
-    given: Any = offered.get(card.model)
-    if given is None:
+    model: Any = offered.get(card.model)
+    if model is None:
         named = {point.name: point for point in points(MODELS)}
         if card.model not in named:
             raise ModelError(
@@ -332,13 +332,13 @@ def foreign_from_state(card: Card, arrays: Arrays, offered: Mapping[str, Any]) -
                 f"which no installed package offers as an entry point of {MODELS}: "
                 "install that package, or in Python load_model(file, offered={name: estimator})"
             )
-        given = named[card.model].load()
-    made = as_spec(card.model, given).make(card.seed)
-    if not isinstance(made, GivesArrays) or type(made).__name__ != card.estimator:
-        raise ModelError(f"it is of a {card.estimator}; {card.model!r} is a {type(made).__name__} here")
-    own = {label.removeprefix(OWN): array for label, array in arrays.items()}
+        model = named[card.model].load()
+    estimator = as_spec(card.model, model).make(card.seed)
+    if not isinstance(estimator, GivesArrays) or type(estimator).__name__ != card.estimator:
+        raise ModelError(f"it is of a {card.estimator}; {card.model!r} is a {type(estimator).__name__} here")
+    own_arrays = {label.removeprefix(OWN): array for label, array in arrays.items()}
     try:
-        return type(made).from_arrays(own)
+        return type(estimator).from_arrays(own_arrays)
     except Exception as error:
         raise ModelError(f"{card.estimator} refuses its arrays: {error}") from error
 

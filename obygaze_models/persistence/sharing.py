@@ -94,12 +94,12 @@ def push_model(
 
     def added(listing: bytes | None) -> bytes:
         listed = [] if listing is None else parse_list(listing, zoo)
-        if any(each.label == entry.label and each != entry for each in listed):
+        if any(other_entry.label == entry.label and other_entry != entry for other_entry in listed):
             raise ModelError(
                 f"{zoo}: another model, or page of it, is {entry.label} there, and a version is never "
                 "replaced: give another --version"
             )
-        return write_list([*(each for each in listed if each != entry), entry])
+        return write_list([*(other_entry for other_entry in listed if other_entry != entry), entry])
 
     try:
         put_listed(zoo, LIST, added, {entry.file: data, entry.page: page}, MOST_TOML)
@@ -252,7 +252,7 @@ def verify_models(zoo: Path | str | None = None) -> list[tuple[Entry, str]]:
     [('lab-linear@1.0.0', '')]
     """
     place = zoo or default_zoo()
-    found = []
+    problems = []
     for entry in read_zoo(place):
         problem = ""
         try:
@@ -265,5 +265,5 @@ def verify_models(zoo: Path | str | None = None) -> list[tuple[Entry, str]]:
                 problem = f"{place}/{entry.page}: is listed, but not there"
         except ModelError as error:
             problem = str(error)
-        found.append((entry, problem))
-    return found
+        problems.append((entry, problem))
+    return problems

@@ -169,17 +169,20 @@ def find_entry(wanted: str, place: Path | str) -> Entry:
         There is no list, or it is not in it; names those that are.
     """
     entries = read_zoo(place)
-    (name, _, version) = wanted.partition("@")
-    own = [entry for entry in entries if entry.name == name]
-    found = [entry for entry in own if version in ("", entry.version)]
-    if found:
-        return max(found, key=lambda entry: _rank(entry.version))
-    names = [entry.label for entry in (own or entries)]
+    name, _, version = wanted.partition("@")
+    versions = [entry for entry in entries if entry.name == name]
+    matching = [entry for entry in versions if version in ("", entry.version)]
+    if matching:
+        return max(matching, key=lambda entry: _rank(entry.version))
+    names = [entry.label for entry in (versions or entries)]
     near = get_close_matches(name, {entry.name for entry in entries}, 1)
-    asked = f"did you mean {near[0]}?" if near and not own else f"it has {', '.join(names) or 'none'}"
     if Path(f"{wanted}.model").is_file():
-        asked = f"did you mean the file {wanted}.model?"
-    raise ModelError(f"{place}: no model {wanted} in its list, nor a file of this name here; {asked}")
+        hint = f"did you mean the file {wanted}.model?"
+    elif near and not versions:
+        hint = f"did you mean {near[0]}?"
+    else:
+        hint = f"it has {', '.join(names) or 'none'}"
+    raise ModelError(f"{place}: no model {wanted} in its list, nor a file of this name here; {hint}")
 
 
 def is_name(text: str) -> bool:
@@ -220,18 +223,20 @@ def read_page(entry: Entry, place: Path | str) -> str:
 
 def entry_of(card: Card, data: bytes, name: str, version: str, page_sha256: str) -> Entry:
     """Make a model's entry of its card and bytes, and its page's digest."""
-    scores = [score for row in card.metrics if (score := _score(row)) is not None]
-    digests = [each["provenance"].get("weights_sha256") for each in card.inputs]
+    scores = [*filter(None, map(_score, card.metrics))]
+    digests = [source["provenance"].get("weights_sha256") for source in card.inputs]
     return Entry(
         name=name,
         version=version,
         sha256=sha256_of(data),
         page_sha256=page_sha256,
         octets=len(data),
-        **{name: getattr(card, name) for name in ("title", "licence", "citation")},
+        title=card.title,
+        licence=card.licence,
+        citation=card.citation,
         task=card.target["name"],
         codebook=card.codebook["name"],
-        reads=[each["backbone"] for each in card.inputs],
+        reads=[source["backbone"] for source in card.inputs],
         weights=[digest for digest in digests if isinstance(digest, str)],
         films=len(card.movies),
         clips=card.n_clips,
@@ -247,13 +252,13 @@ def _score(row: Any) -> Score | None:
     def number(name: str) -> float | None:
         return None if row.get(name) is None else round(row[name], 4)
 
-    of = "movie" if number("method_low") is None else "method"  # retrained, where that is known
+    kind = "movie" if number("method_low") is None else "method"  # retrained, where that is known
     return Score(
         task=row["task"],
         metric=row["metric"],
         value=round(row["movie_mean"], 4),
-        low=number(f"{of}_low"),
-        high=number(f"{of}_high"),
+        low=number(f"{kind}_low"),
+        high=number(f"{kind}_high"),
         chance=number("movie_chance"),
         films=row["n_movies"],
     )

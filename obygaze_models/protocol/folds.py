@@ -172,12 +172,17 @@ def splits(table: FoldTable, train: NDArray[np.bool_], test: NDArray[np.bool_]) 
     """
     movies = np.asarray(table.movies)
     for fold in sorted(set(table.folds.tolist()) - {-1}):
-        here = table.folds == fold
-        near = here.copy()
+        in_fold = table.folds == fold
+        near = in_fold.copy()
         for movie in () if table.by_movie else np.unique(movies):
-            own = np.flatnonzero(movies == movie)
-            near[own] = np.convolve(here[own], np.ones(2 * GAP + 1), mode="full")[GAP : GAP + own.size] > 0
-        split = Split(fold, np.flatnonzero(train & ~near), np.flatnonzero(test & here))
+            rows_of_movie = np.flatnonzero(movies == movie)
+            near[rows_of_movie] = (
+                np.convolve(in_fold[rows_of_movie], np.ones(2 * GAP + 1), mode="full")[
+                    GAP : GAP + rows_of_movie.size
+                ]
+                > 0
+            )
+        split = Split(fold, np.flatnonzero(train & ~near), np.flatnonzero(test & in_fold))
         if split.test.size:
             check_split(split, table.clip_ids, table.movies, by_movie=table.by_movie)
             yield split
@@ -194,11 +199,15 @@ def check_split(
     ProtocolError
         Names the first clip or movie that leaks.
     """
-    for what, key in (("clip", clip_ids), *((("movie", movies),) if by_movie else ())):
-        train, test = ({key[row] for row in rows.tolist()} for rows in (split.train, split.test))
+    names = {"clip": clip_ids}
+    if by_movie:
+        names["movie"] = movies
+    for noun, name_of in names.items():
+        train = {name_of[row] for row in split.train.tolist()}
+        test = {name_of[row] for row in split.test.tolist()}
         if train & test:
             raise ProtocolError(
-                f"fold {split.fold} leaks: {what} {min(train & test)} is in training and in test; "
+                f"fold {split.fold} leaks: {noun} {min(train & test)} is in training and in test; "
                 "the strict protocol allows neither a clip nor a movie on two sides"
             )
 
@@ -214,9 +223,9 @@ def scene_blocks(clip_ids: Sequence[str], movies: Sequence[str]) -> FoldTable:
     The order must be that of the film, as in the manifest; it is not checked.
     """
     folds = np.empty(len(clip_ids), dtype=np.int64)
-    of = np.asarray(movies)
-    for movie in np.unique(of):
-        for fold, block in enumerate(np.array_split(np.flatnonzero(of == movie), N_BLOCKS)):
+    movie_of = np.asarray(movies)
+    for movie in np.unique(movie_of):
+        for fold, block in enumerate(np.array_split(np.flatnonzero(movie_of == movie), N_BLOCKS)):
             folds[block] = fold
     return FoldTable(tuple(clip_ids), tuple(movies), folds, by_movie=False)
 
@@ -255,7 +264,8 @@ def strict_folds(manifest: Manifest, train: Target, test: Target) -> tuple[Fold,
         There are fewer than 3 movies with clips to train or test on, or a clip or a movie is on two sides.
     """
     labels = labels_of(manifest)
-    learnt, tested = (target.of(labels) != NOT_ASKED for target in (train, test))
+    learnt = train.of(labels) != NOT_ASKED
+    tested = test.of(labels) != NOT_ASKED
     used = np.flatnonzero(learnt | tested)
     ids = labels.clip_ids[used]
     table = leave_one_movie_out(ids.tolist(), labels.movies[used].tolist())

@@ -82,14 +82,14 @@ class HeldOut:
         """Subtract from scores the mean of the movie in its fold, [N] or [N, M]."""
         cell = self.cells()
         wide = self.scores.reshape(len(self.y), -1)
-        means = (
-            np.stack([np.bincount(cell, column) for column in wide.T], axis=1) / np.bincount(cell)[:, None]
-        )
+        sums = np.stack([np.bincount(cell, column) for column in wide.T], axis=1)
+        means = sums / np.bincount(cell)[:, None]
         return np.asarray((wide - means[cell]).reshape(self.scores.shape))
 
     def standardised(self) -> tuple[Floats, Floats]:
         """Divide centred scores [N, M] by their deviations [M]: infinite ones where they are all equal."""
-        z, scores = (each.reshape(len(self.y), -1) for each in (self.centred(), self.scores))
+        z = self.centred().reshape(len(self.y), -1)
+        scores = self.scores.reshape(len(self.y), -1)
         spread = np.sqrt(np.mean(z * z, axis=0))
         spread[spread <= 1e-12 * np.abs(scores).max(axis=0)] = np.inf
         return z / spread, spread
@@ -141,19 +141,26 @@ def logistic(
     """
     n = z.shape[1]
 
-    def loss(given: Floats) -> tuple[float, Floats]:
-        weights = given[:n]
-        logits = offsets + z @ given[:n] + given[n]
+    def loss_and_gradient(parameters: Floats) -> tuple[float, Floats]:
+        weights = parameters[:n]
+        intercept = parameters[n]
+        logits = offsets + z @ weights + intercept
+        log_losses = np.logaddexp(0, logits) - targets * logits
+        value = times @ log_losses + penalty * weights @ weights / 2
         error = times * (expit(logits) - targets)
-        value = times @ (np.logaddexp(0, logits) - targets * logits) + penalty * weights @ weights / 2
         return float(value), np.append(z.T @ error + penalty * weights, error.sum())
 
-    bounds: list[tuple[float | None, None]] = [*[(least, None)] * n, (None, None)]
-    zero = np.zeros(n + 1)
-    found = minimize(
-        loss, zero, jac=True, method="L-BFGS-B", bounds=bounds, options={"ftol": 1e-15, "gtol": 1e-10}
+    bounds: list[tuple[float | None, None]] = [(least, None)] * n
+    bounds.append((None, None))  # of the intercept
+    fit = minimize(
+        loss_and_gradient,
+        np.zeros(n + 1),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=bounds,
+        options={"ftol": 1e-15, "gtol": 1e-10},
     )
-    return np.asarray(found.x)
+    return np.asarray(fit.x)
 
 
 def find_intercepts(slopes: Floats, levels: Floats, times: Floats, shares: Floats) -> Floats:

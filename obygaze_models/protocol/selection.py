@@ -55,12 +55,13 @@ def inner_folds(y: ArrayLike, movies: ArrayLike, n_folds: int = 4) -> NDArray[np
         held_clips[fold] += clips[movie]
     folds = fold_of_movie[movie_of]
     for fold in range(n):
-        rest = labels[folds != fold]
-        if rest.all() or not rest.any():
-            left = ", ".join(str(name) for name in names[fold_of_movie != fold])
+        training = labels[folds != fold]
+        if training.all() or not training.any():
+            training_movies = ", ".join(str(name) for name in names[fold_of_movie != fold])
             raise ProtocolError(
-                f"inner selection needs both classes in at least 2 training movies: movies {left} alone hold "
-                f"{'no negative' if rest.all() else 'no positive'} clip; label more films"
+                "inner selection needs both classes in at least 2 training movies: movies "
+                f"{training_movies} alone hold {'no negative' if training.all() else 'no positive'} clip; "
+                "label more films"
             )
     return folds
 

@@ -103,14 +103,14 @@ class Labels:
     def take(self, rows: NDArray[np.intp]) -> "Labels":
         """Keep some clips."""
 
-        def kept(value: Any) -> Any:
+        def taken(value: Any) -> Any:
             if isinstance(value, dict):
-                return {name: kept(own) for name, own in value.items()}
+                return {name: taken(inner) for name, inner in value.items()}
             if isinstance(value, Labels):
                 return value.take(rows)
             return value[rows] if isinstance(value, np.ndarray) else value
 
-        return Labels(*(kept(getattr(self, each.name)) for each in fields(self)))
+        return Labels(*(taken(getattr(self, field.name)) for field in fields(self)))
 
     def has(self, concept: str) -> NDArray[np.bool_]:
         """Mark the clips [N] that have a concept, visual or not."""
@@ -143,12 +143,15 @@ def labels_of(manifest: Manifest) -> Labels:
                 [NOT_ASKED if name is None else rank[name] for name in levels], dtype=np.int64
             )
     concepts = codebook.visual_concepts
-    every = [each.name for each in codebook.concepts]
-    has = {name: np.array([name in clip.concepts for clip in clips], dtype=np.bool_) for name in every}
+
+    def marked(concept: str) -> NDArray[np.bool_]:
+        return np.array([concept in clip.concepts for clip in clips], dtype=np.bool_)
+
     present = np.empty((len(clips), len(concepts)), dtype=np.bool_)
-    for column, name in zip(present.T, concepts, strict=True):
-        column[:] = has.pop(name)
-    seen = clips and SEEN_SCORE in clips[0].extras
+    for index, name in enumerate(concepts):
+        present[:, index] = marked(name)
+    not_visual = [concept.name for concept in codebook.concepts if concept.name not in concepts]
+    has_seen_score = clips and SEEN_SCORE in clips[0].extras
     return Labels(
         clip_ids=np.array([clip.clip_id for clip in clips], dtype=str),
         movies=np.array([clip.movie for clip in clips], dtype=str),
@@ -156,8 +159,8 @@ def labels_of(manifest: Manifest) -> Labels:
         present=present,
         concepts=concepts,
         scales=scales,
-        seen_score=np.array([clip.extras[SEEN_SCORE] == "1" for clip in clips]) if seen else None,
-        not_visual=has,
+        seen_score=np.array([clip.extras[SEEN_SCORE] == "1" for clip in clips]) if has_seen_score else None,
+        not_visual={name: marked(name) for name in not_visual},
     )
 
 
@@ -166,8 +169,8 @@ def experts_of(manifest: Manifest, merged: Manifest) -> dict[str, Labels]:
     judged = judgements_of(manifest)
     labels = {}
     for name in sorted({clip.annotator for clip in manifest}):
-        own = {one.clip.clip_id: one.clip for one in judged.of(name).every}
-        clips = (own.get(clip.clip_id, replace(clip, level=None, concepts=())) for clip in merged)
+        clip_of = {judgement.clip.clip_id: judgement.clip for judgement in judged.of(name).every}
+        clips = [clip_of.get(clip.clip_id, replace(clip, level=None, concepts=())) for clip in merged]
         labels[name] = labels_of(merged.with_clips(clips))
     return labels
 
@@ -256,14 +259,15 @@ def concept_target(concept: str, codebook: Codebook, against: Sequence[str] = ()
         The concept or a level is not in the codebook.
     """
     name = codebook.concept_spelled(concept)
-    called = name if name in codebook.visual_concepts else f"{name} (not visual)"
+    shown = name if name in codebook.visual_concepts else f"{name} (not visual)"
     levels = tuple(codebook.level_spelled(level) for level in against)
-    title = f"{called}, present or not"
-    short = f"concept:{name}"
     if levels:
-        title = f"{called} vs {' u '.join(levels)} without it"
-        short = f"{short}-vs-{'+'.join(levels)}"
-    return Target(short, title, "concept", (codebook.labels,), name, against=levels)
+        target_name = f"concept:{name}-vs-{'+'.join(levels)}"
+        title = f"{shown} vs {' u '.join(levels)} without it"
+    else:
+        target_name = f"concept:{name}"
+        title = f"{shown}, present or not"
+    return Target(target_name, title, "concept", (codebook.labels,), name, against=levels)
 
 
 def task_target(task: Task) -> Target:
@@ -328,18 +332,18 @@ def level_target(negatives: tuple[str, ...], positives: tuple[str, ...], codeboo
     ProtocolError
         A side is empty, a level is on both sides, or one does not count as a label.
     """
-    sides = tuple(tuple(codebook.level_spelled(name) for name in side) for side in (negatives, positives))
-    if not sides[0] or not sides[1]:
+    negative = tuple(map(codebook.level_spelled, negatives))
+    positive = tuple(map(codebook.level_spelled, positives))
+    if not negative or not positive:
         raise ProtocolError("a task needs negative and positive levels: give --negative and --positive")
-    for level in (*sides[0], *sides[1]):
+    for level in (*negative, *positive):
         if level not in codebook.labels:
             raise ProtocolError(
                 f"level {level!r} does not count as a label in the codebook {codebook.name!r}"
             )
-    if both := set(sides[0]) & set(sides[1]):
-        raise ProtocolError(f"level {min(both)!r} is both negative and positive")
-    task = Task("-vs-".join("+".join(side) for side in sides), *sides)
-    return task_target(task)
+    if repeated := set(negative) & set(positive):
+        raise ProtocolError(f"level {min(repeated)!r} is both negative and positive")
+    return task_target(Task(f"{'+'.join(negative)}-vs-{'+'.join(positive)}", negative, positive))
 
 
 @checked
@@ -372,7 +376,7 @@ def choose_targets(
     elif len(codebook.tasks) == 1:
         train = task_target(codebook.tasks[0])
     else:
-        names = ", ".join([*(known.name for known in codebook.tasks), "concept:NAME", "levels"])
+        names = ", ".join([*(choice.name for choice in codebook.tasks), "concept:NAME", "levels"])
         raise ProtocolError(
             f"no task is given (--task): expected one of {names} (codebook {codebook.name!r}), or two sides "
             "of levels with --negative LEVEL --positive LEVEL"

@@ -223,7 +223,7 @@ def _keys(keys: str | tuple[str | int, ...]) -> tuple[str | int, ...]:
 
 def columns_that_name(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
     """Count the leading columns needed to tell all rows apart."""
-    for kept in range(1, len(headers)):
-        if len({tuple(row[:kept]) for row in rows}) == len(rows):
-            return kept
+    for n_columns in range(1, len(headers)):
+        if len({tuple(row[:n_columns]) for row in rows}) == len(rows):
+            return n_columns
     return 1

@@ -37,9 +37,9 @@ def comparison_report(comparison: Comparison) -> Report:
     tests = comparison.metrics
     rows = tests.to_dict(orient="records")
     n_paired = int(tests["n_movies"].max())
-    known = metrics_of(comparison.a.predictions.n_classes)
+    metrics = metrics_of(comparison.a.predictions.n_classes)
     record = _comparison_record(comparison, n_paired)
-    name: Column = ("metric", "metric", lambda metric: known[metric].title)
+    name: Column = ("metric", "metric", lambda metric: metrics[metric].title)
     of_models: list[Column] = [
         name,
         ("A", "a", number),
@@ -69,7 +69,7 @@ def comparison_report(comparison: Comparison) -> Report:
         ),
         data=tests,
         record=record,
-        answers=(_verdict(rows, known),),
+        answers=(_verdict(rows, metrics),),
     )
 
 
@@ -103,10 +103,10 @@ def _on_side(letter: str, side: Mapping[str, Any]) -> str:
     return f"{line}, mean of {n_seeds} seeds" if n_seeds > 1 else line
 
 
-def _verdict(rows: Sequence[Row], known: Mapping[str, Metric]) -> str:
+def _verdict(rows: Sequence[Row], metrics: Mapping[str, Metric]) -> str:
     """Say whether the models differ in the first of their main metrics."""
-    row = next((row for row in rows if known[row["metric"]].answers), rows[0])
-    metric = known[row["metric"]]
+    row = next((row for row in rows if metrics[row["metric"]].answers), rows[0])
+    metric = metrics[row["metric"]]
     better = "A" if (row["difference"] > 0) == metric.higher_is_better else "B"
     claim = f"{better} is better" if row["p_holm"] < 0.05 else "no difference is shown"
     difference = interval(row["difference"], row["low"], row["high"], signed=True)

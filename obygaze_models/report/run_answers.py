@@ -146,8 +146,8 @@ def _compared(task: _Task, metric: Metric) -> _Standing | None:
     nearest: dict[str, _Difference] = {}
     for model, baseline in product(models, baselines):
         by_film = (values[model] - values[baseline]) * sign
-        known = UNVARYING_AUC if metric.name == "auc" and baseline in task.constant else None
-        least, most = difference_bounds(metric.bounds, second=known)
+        known_metric = UNVARYING_AUC if metric.name == "auc" and baseline in task.constant else None
+        least, most = difference_bounds(metric.bounds, second=known_metric)
         possible = (least, most) if sign > 0 else (-most, -least)
         above = t_interval(by_film, 1 - 0.05 / len(models), covers="method", possible=possible)
         # Where an interval is undefined the last baseline counts.
@@ -171,12 +171,12 @@ def _on_models(before: str, standing: _Standing, metric: Metric) -> list[str]:
             "nothing can be ranked, and calls are shown over all clips"
         )
         return [before + line]
-    found = "no model is shown to be better than every baseline"
+    sentence = "no model is shown to be better than every baseline"
     if standing.beating:
-        found = f"better than every baseline: {', '.join(standing.beating)}"
+        sentence = f"better than every baseline: {', '.join(standing.beating)}"
     together = f" for {standing.n_models} models together" if standing.n_models > 1 else ""
     line = (
-        f"{before}{found}; {standing.best} is {_lead(standing)} in {metric.title} by movie, on "
+        f"{before}{sentence}; {standing.best} is {_lead(standing)} in {metric.title} by movie, on "
         f"{standing.n_better} of {n_movies} movies (95 %{together}, retrained)"
     )
     if metric.name != "auc":
@@ -238,15 +238,15 @@ def _completeness(task: _Task) -> _Completeness | None:
     if ANNOTATED not in values or not features:
         return None
     labels = float(values[ANNOTATED].mean())
-    whole = float(values[features].mean())
+    mean_of_features = float(values[features].mean())
     share = ratio_interval(values[ANNOTATED] - 0.5, values[features] - 0.5, covers="method")
     beyond = []
     for name in (features, *OF_CONCEPTS):
         if name in values:
             possible = difference_bounds((0.0, 1.0))
-            more = t_interval(values[name] - values[ANNOTATED], covers="method", possible=possible)
-            beyond.append(f"{name} {interval(more.mean, more.low, more.high, signed=True)}")
-    return _Completeness(features, labels, whole, share, beyond)
+            gain = t_interval(values[name] - values[ANNOTATED], covers="method", possible=possible)
+            beyond.append(f"{name} {interval(gain.mean, gain.low, gain.high, signed=True)}")
+    return _Completeness(features, labels, mean_of_features, share, beyond)
 
 
 def _on_concepts(before: str, completeness: _Completeness) -> str:

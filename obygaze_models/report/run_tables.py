@@ -47,7 +47,7 @@ def run_report(run: Run) -> Report:
         of_task = [_by_movie(models, metrics[name], before, tested) for name in shown]
         of_task.append(_pooled(models, metrics, before, tested))
         constant = constant_controls(run, task)
-        blocks += [_without_constant(each, constant) for each in of_task]
+        blocks += [_without_constant(table, constant) for table in of_task]
     if len(run.record["seeds"]) > 1:
         blocks.append(_spread(run, metrics))
     record = run.record
@@ -92,14 +92,14 @@ def short_report(run: Run) -> Report:
             blocks.append(_without_constant(table, constant_controls(run, task)))
         else:
             blocks.append(_pooled(models, metrics, before, _tested(run, task)))
-    whole = run_report(run)
-    short = tuple(line for line in whole.answers if MEANING not in line)
-    return replace(whole, notes=limits(run), blocks=tuple(blocks), answers=short)
+    full_report = run_report(run)
+    short = tuple(line for line in full_report.answers if MEANING not in line)
+    return replace(full_report, notes=limits(run), blocks=tuple(blocks), answers=short)
 
 
 def _short_table(title: str, models: Mapping[str, Mapping[Any, Any]], metrics: Sequence[Metric]) -> Block:
     """Lay out models by metrics: means over movies, of the first metric with its interval; and chance."""
-    first, *others = metrics
+    first, *more_metrics = metrics
     names = [metric.name for metric in metrics]
     shown = {model: values for model, values in models.items() if model not in HOMES[BASELINES]} or models
     rows = {}
@@ -112,7 +112,7 @@ def _short_table(title: str, models: Mapping[str, Mapping[Any, Any]], metrics: S
         with_interval = interval(mean["movie_mean"], mean["movie_low"], mean["movie_high"])
         rows[model] = [with_interval, *_numbers(values, names[1:], "movie_mean")]
     rows["(chance)"] = _numbers(next(iter(models.values())), names, "movie_chance")
-    headers = [f"{first.title} [95 %]", *(metric.title for metric in others)]
+    headers = [f"{first.title} [95 %]", *(metric.title for metric in more_metrics)]
     return _table(title, headers, rows)
 
 
@@ -135,8 +135,10 @@ def _tasks(run: Run) -> Iterator[_Task]:
 
 def _with_table(metrics: Mapping[str, Metric], models: Mapping[str, Mapping[Any, Any]]) -> list[str]:
     """List the metrics shown by movie: balanced accuracy beside people, whose calls it compares."""
-    some = next(iter(models.values()))
-    listed = [name for name in metrics if name in some and metrics[name].shown and metrics[name].by_movie]
+    first_model = next(iter(models.values()))
+    listed = [
+        name for name in metrics if name in first_model and metrics[name].shown and metrics[name].by_movie
+    ]
     names = sorted(listed, key=lambda name: metrics[name].by_movie)
     return [name for name in names if name != "balanced_accuracy" or OTHER in models]
 
@@ -164,12 +166,14 @@ def _pooled(
     models: Mapping[str, Mapping[Any, Any]], metrics: Mapping[str, Metric], before: str, tested: str
 ) -> Block:
     """Lay out metrics over all clips: of scores where one model gave them all."""
-    some = next(iter(models.values()))
+    first_model = next(iter(models.values()))
     names = [
-        name for name in metrics if name in some and metrics[name].shown and not some[name]["across_models"]
+        name
+        for name in metrics
+        if name in first_model and metrics[name].shown and not first_model[name]["across_models"]
     ]
     rows = {model: _numbers(by_metric, names, "pooled") for model, by_metric in models.items()}
-    rows["(chance)"] = _numbers(some, names, "pooled_chance")
+    rows["(chance)"] = _numbers(first_model, names, "pooled_chance")
     return _table(f"{before}all clips pooled; {tested}", [metrics[name].title for name in names], rows)
 
 

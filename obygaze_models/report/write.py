@@ -305,8 +305,8 @@ def check_folder(folder: Path, *, force: bool) -> None:
     OutputError
         The folder exists; names what prevents writing.
     """
-    found = (path for path in folder.rglob("*") if not path.is_dir() and not is_temporary(path))
-    present = {path.relative_to(folder).as_posix() for path in found}
+    files = (path for path in folder.rglob("*") if not path.is_dir() and not is_temporary(path))
+    present = {path.relative_to(folder).as_posix() for path in files}
     try:
         listed = parse_json(read_bytes(folder / CONTENTS)) if CONTENTS in present else ()
         foreign = present - set(listed) - {CONTENTS}

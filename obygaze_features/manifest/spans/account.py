@@ -31,14 +31,14 @@ class Account:
     notes: list[str] = field(default_factory=list)
     is_beside_model: bool = False
 
-    def take(self, other: "Account") -> None:
+    def take(self, account: "Account") -> None:
         """Become what another account says, but for its path."""
-        self.kind = other.kind
-        self.seen = other.seen
-        self.used = other.used
-        self.left_out = other.left_out
-        self.notes = other.notes
-        self.is_beside_model = other.is_beside_model
+        self.kind = account.kind
+        self.seen = account.seen
+        self.used = account.used
+        self.left_out = account.left_out
+        self.notes = account.notes
+        self.is_beside_model = account.is_beside_model
 
     def leave(self, where: str, reason: str) -> None:
         """Count a record that is left out."""
@@ -50,11 +50,11 @@ class Account:
             if note and note not in self.notes:
                 self.notes.append(note)
 
-    def unread(self, what: str, names: Iterable[str]) -> None:
+    def unread(self, noun: str, names: Iterable[str]) -> None:
         """Say which parts of records, if any, are not read."""
         unread = list(dict.fromkeys(names))
         if unread:
-            self.note(f"{counted(len(unread), what)} not read ({first_few(unread, SHOWN_NAMES)})")
+            self.note(f"{counted(len(unread), noun)} not read ({first_few(unread, SHOWN_NAMES)})")
 
     def spans(self, records: Iterable[RawSpan]) -> list[RawSpan]:
         """Count the records of a file; return those that are spans."""

@@ -93,11 +93,11 @@ def answered(file: SpanFile) -> list[Answered]:
         raise file.error(
             "nothing has answers: JSON objects as of `codebook questions` were expected, one a line or a list"
         )
-    asked = _usual_questions([clip for clip in clips if not clip.reason])
+    questions = _usual_questions([clip for clip in clips if not clip.reason])
     checked = []
     first_answers = dict[tuple[str, str], Mapping[str, float]]()
     for clip in clips:
-        reason = clip.reason or _gap(clip, asked)
+        reason = clip.reason or _gap(clip, questions)
         if not reason and clip.of("level") and not clip.level:
             reason = "several levels are the likeliest"
         if not reason:
@@ -123,16 +123,16 @@ def _usual_questions(clips: Sequence[Answered]) -> dict[str, list[str]]:
     """Return the questions that are answered for more than half of a machine's clips, by the machine."""
     n_answers = Counter((clip.model, question) for clip in clips for question in clip.answers)
     n_clips = Counter(clip.model for clip in clips)
-    asked: dict[str, list[str]] = {}
+    clips_of: dict[str, list[str]] = {}
     for (model, question), n in sorted(n_answers.items()):
         if 2 * n > n_clips[model]:
-            asked.setdefault(model, []).append(question)
-    return asked
+            clips_of.setdefault(model, []).append(question)
+    return clips_of
 
 
-def _gap(clip: Answered, asked: Mapping[str, Sequence[str]]) -> str:
+def _gap(clip: Answered, questions: Mapping[str, Sequence[str]]) -> str:
     """Say which usual question a clip has no answer to; "" if there is none."""
-    for question in asked.get(clip.model, ()):
+    for question in questions.get(clip.model, ()):
         if question not in clip.answers:
             return f"no answer to {question}"
     return ""

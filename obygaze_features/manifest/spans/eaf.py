@@ -79,17 +79,19 @@ def read_eaf(file: SpanFile) -> Iterator[RawSpan]:
     file.account.is_beside_model = any(name.startswith(MODEL) for name in (*facts, *names))
     cells = _cells(file, root, facts, _place(header if media is None else media))
     times = _Times(file, root, tiers, media)
-    wanted = {tier_key(name) for name in file.reading.tiers}
-    left = []
+    keys = {tier_key(name) for name in file.reading.tiers}
+    unread_tiers = []
     for tier, name in zip(tiers, names, strict=True):
-        is_wanted = bool(key_among(name, wanted)) if wanted else not name.startswith(MODEL)
+        is_wanted = bool(key_among(name, keys)) if keys else not name.startswith(MODEL)
         if is_wanted:
             yield from _tier(tier, name, cells, times, decision_of)
         else:
-            left.append(name)
-    if left:
-        what = "that --tier does not name" if wanted else "of a model"
-        file.account.note(f"left out {counted(len(left), 'tier')} {what} ({first_few(left, 4)})")
+            unread_tiers.append(name)
+    if unread_tiers:
+        reason = "that --tier does not name" if keys else "of a model"
+        file.account.note(
+            f"left out {counted(len(unread_tiers), 'tier')} {reason} ({first_few(unread_tiers, 4)})"
+        )
 
 
 def _tier(
@@ -97,9 +99,9 @@ def _tier(
 ) -> Iterator[RawSpan]:
     """Yield the annotations of a tier, each with the decision that it shows, if any."""
     subject = one_line(tier.get("PARTICIPANT", ""))
-    seen = seen_score_of(name)
-    if seen:
-        cells = {**cells, "seen_score": seen}
+    seen_score = seen_score_of(name)
+    if seen_score:
+        cells = {**cells, "seen_score": seen_score}
     for child in tier:
         for node in child if child.tag == "ANNOTATION" else [child]:
             if node.tag not in ANNOTATIONS:
@@ -149,8 +151,8 @@ def _cells(file: SpanFile, root: Element, facts: Mapping[str, str], media: str) 
 def _check_names(file: SpanFile, names: Sequence[str]) -> None:
     """Refuse tiers of a model that are to be labels, two of one name, and a named tier that is not there."""
     declared = file.reading.tiers
-    wanted = {tier_key(name): name for name in declared or NAMED}
-    present = {name: key_among(name, wanted) for name in names}
+    declared_names = {tier_key(name): name for name in declared or NAMED}
+    present = {name: key_among(name, declared_names) for name in names}
     spelled: dict[str, str] = {}
     for name, key in present.items():
         if not key:
@@ -162,13 +164,13 @@ def _check_names(file: SpanFile, names: Sequence[str]) -> None:
             raise file.error(
                 f"tiers {twin!r} and {name!r} differ in case or blanks alone: rename one in ELAN"
             )
-    others = {tier_key(name): name for name in names if not present[name]}
-    for key, name in wanted.items() if declared else ():
+    undeclared = {tier_key(name): name for name in names if not present[name]}
+    for key, name in declared_names.items() if declared else ():
         if key in present.values():
             continue
-        near = get_close_matches(key, others, n=1, cutoff=0.75)
+        near = get_close_matches(key, undeclared, n=1, cutoff=0.75)
         if near:
-            file.account.note(f"tier {others[near[0]]!r} is not read: did you mean {name!r}?")
+            file.account.note(f"tier {undeclared[near[0]]!r} is not read: did you mean {name!r}?")
         elif dict(declared) != DECIDED:
             raise file.error(f"no tier {name!r}: there are {', '.join(map(repr, names))}")
 
@@ -260,8 +262,8 @@ class _Times:
         time = self._slots.get(slot, "")
         if not isinstance(time, str):
             return ""
-        what = f"the time {time!r} is no whole number of milliseconds" if time else "it has no time"
-        return f"{what} (time slot {slot!r})"
+        problem = f"the time {time!r} is no whole number of milliseconds" if time else "it has no time"
+        return f"{problem} (time slot {slot!r})"
 
     def _chains(self, tiers: Sequence[Element]) -> list[dict[str, str]]:
         """Return for each tier the slot that follows each slot; a tier comes after those it subdivides."""
@@ -363,8 +365,8 @@ def _time_slots(file: SpanFile, root: Element) -> dict[str, int | str]:
         value = node.get("TIME_VALUE", "").strip()
         if name in slots:
             raise file.error(f"time slot {name!r} is there twice: which is right cannot be known")
-        whole = re.fullmatch(r"([0-9]{1,15})(?:\.0+)?", value)  # tools that count in fractions write 5.0
-        slots[name] = int(whole[1]) if whole else value
+        match = re.fullmatch(r"([0-9]{1,15})(?:\.0+)?", value)  # tools that count in fractions write 5.0
+        slots[name] = int(match[1]) if match else value
     return slots
 
 
@@ -374,8 +376,8 @@ def _refuse_unclear_references(file: SpanFile, nodes: Sequence[Element]) -> None
     referred = {node.get(name, "") for node in nodes for name in REFERENCES} - {""}
     twice = [span_id for span_id, n in n_by_id.items() if n > 1 and span_id in referred]
     if twice:
-        what = f"{twice[0]!r} is the id of {n_by_id[twice[0]]} annotations, and others refer to it"
-        raise file.error(f"{what} ({len(twice)} such): which they mean cannot be known")
+        problem = f"{twice[0]!r} is the id of {n_by_id[twice[0]]} annotations, and others refer to it"
+        raise file.error(f"{problem} ({len(twice)} such): which they mean cannot be known")
 
 
 def _first_annotator(*tiers: Element) -> str:
@@ -390,10 +392,10 @@ def _first_annotator(*tiers: Element) -> str:
 def _other_signature(tier: Element, annotator: str) -> str:
     """Say who else than its annotator signed a tier, as an attribute or in its name."""
     name = tier.get("TIER_ID", "")
-    for other in (_annotator(tier), composed(name.partition("@")[2].strip())):
-        if other not in {"", annotator}:
+    for signature in (_annotator(tier), composed(name.partition("@")[2].strip())):
+        if signature not in {"", annotator}:
             owner = f"it or the tier above it {annotator}: taken as {annotator}'s"
-            return f"tier {name!r} is signed {other}, {owner}"
+            return f"tier {name!r} is signed {signature}, {owner}"
     return ""
 
 

@@ -223,8 +223,8 @@ def _fits(times: Sequence[Sequence[float]], layout: Layout, n_groups: int) -> bo
 def _are_one_time(columns: Sequence[Sequence[float]]) -> bool:
     """Return whether columns are of one time in several forms, of which the last may be milliseconds."""
     same = []
-    for one, other in pairwise(columns):
-        for time, other_time in zip(one, other, strict=True):
+    for first, second in pairwise(columns):
+        for time, other_time in zip(first, second, strict=True):
             same.append(min(abs(time - other_time), abs(time - other_time / 1000)) <= SLACK_S)
     return _are_most(same)
 

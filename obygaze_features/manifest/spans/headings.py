@@ -68,11 +68,11 @@ class Headings:
                 raise ManifestError(f"column {name!r}: the heading that stands for it was expected")
         if DURATION in self.columns and "end_s" in self.columns:
             raise ManifestError(f"end_s and {DURATION} are named: a span ends at one, or after the other")
-        seen = set[str]()
+        names_before = set[str]()
         for heading in self.named():
-            if plain(heading) in seen:
+            if plain(heading) in names_before:
                 raise ManifestError(f"heading {heading!r} is named twice")
-            seen.add(plain(heading))
+            names_before.add(plain(heading))
 
     @property
     def has_one_column_of_times(self) -> bool:
@@ -154,9 +154,9 @@ def without_name(annotator: str, heading: str) -> str:
     before = f"(?<!{sign})"
     behind = f"(?!{sign})"
     for pattern in (rf"\A\W*{letters}{behind}", rf"{before}{letters}\W*\Z"):
-        rest = re.sub(pattern, "", heading.strip(), flags=re.IGNORECASE)
-        if rest != heading.strip():
-            return rest.strip(" _-:.@()[]/|")
+        heading_left = re.sub(pattern, "", heading.strip(), flags=re.IGNORECASE)
+        if heading_left != heading.strip():
+            return heading_left.strip(" _-:.@()[]/|")
     return heading.strip()
 
 
@@ -195,9 +195,9 @@ def names_of_heading(heading: str) -> tuple[str, ...]:
     if len(words) > MOST_WORDS:
         return ()
     matches: list[tuple[int, str]] = []
-    for name, known in KNOWN_HEADINGS.items():
-        lengths = [len(text) for text in (*known, plain(name)) if _holds(words, text, bare)]
-        if bare in known or bare == plain(name):
+    for name, spellings in KNOWN_HEADINGS.items():
+        lengths = [len(text) for text in (*spellings, plain(name)) if _holds(words, text, bare)]
+        if bare in spellings or bare == plain(name):
             matches.append((1000, name))
         elif lengths:
             matches.append((max(lengths), name))
@@ -217,21 +217,22 @@ def columns_meant(cells: Iterable[str]) -> set[str]:
     for cell in cells:
         bare = bare_heading(cell)
         name = next(
-            (name for name, known in KNOWN_HEADINGS.items() if bare in known or bare == plain(name)), ""
+            (name for name, spellings in KNOWN_HEADINGS.items() if bare in spellings or bare == plain(name)),
+            "",
         )
         if name:
             meant.add(name)
     return meant
 
 
-def _holds(words: Sequence[str], known: str, bare: str) -> bool:
+def _holds(words: Sequence[str], spelling: str, bare: str) -> bool:
     """Return whether a heading holds a known one, as whole words."""
-    if len(known) < _SHORTEST_WORD:
+    if len(spelling) < _SHORTEST_WORD:
         return False
-    parts = _words(known)
+    parts = _words(spelling)
     n = len(parts)
     inside = any(tuple(words[at : at + n]) == parts for at in range(len(words) - n + 1))
-    return inside and bare != known
+    return inside and bare != spelling
 
 
 # --- units that headings spell

@@ -67,8 +67,8 @@ def seconds(text: str) -> float | None:
     if not text:
         return None
     if not abs(value := number_of(text)) < 1e9:
-        what = "a date, not a time" if math.isfinite(value) else "not a finite number of seconds"
-        raise ManifestError(f"{text!r} is {what}")
+        problem = "a date, not a time" if math.isfinite(value) else "not a finite number of seconds"
+        raise ManifestError(f"{text!r} is {problem}")
     return value
 
 
@@ -107,8 +107,8 @@ def time_in(text: str, rate: Fraction | None = None) -> float | None:
         time_s = spelled_s(text)
         return seconds(text) if time_s is None else time_s
     if clock := CLOCK.fullmatch(text):
-        whole, _, rest = clock[3].replace(",", ".").partition(".")
-        if (time_s := clock_s(clock[1], clock[2], whole, rest)) is not None:
+        seconds_text, _, digits = clock[3].replace(",", ".").partition(".")
+        if (time_s := clock_s(clock[1], clock[2], seconds_text, digits)) is not None:
             return time_s
     elif code := FRAME_CODE.fullmatch(text):
         if rate is None:
@@ -121,12 +121,12 @@ def time_in(text: str, rate: Fraction | None = None) -> float | None:
     )
 
 
-def clock_s(hours: str, minutes: str, whole: str, rest: str) -> float | None:
+def clock_s(hours: str, minutes: str, seconds_text: str, digits: str) -> float | None:
     """Count the seconds of a clock, of its digits; None if there is no such time."""
-    if int(whole) >= 60 or (hours and int(minutes) >= 60):
+    if int(seconds_text) >= 60 or (hours and int(minutes) >= 60):
         return None
-    unit: int = 10 ** len(rest)  # as whole numbers, so that it is rounded once
-    return ((int(hours or 0) * 3600 + int(minutes) * 60 + int(whole)) * unit + int(rest or 0)) / unit
+    unit: int = 10 ** len(digits)  # as whole numbers, so that it is rounded once
+    return ((int(hours or 0) * 3600 + int(minutes) * 60 + int(seconds_text)) * unit + int(digits or 0)) / unit
 
 
 def spelled_s(text: str) -> float | None:
@@ -142,8 +142,8 @@ def spelled_s(text: str) -> float | None:
     spelled = SPELLED.fullmatch(text.strip())
     if spelled is None or not any(spelled.groups()):
         return None
-    hours, minutes, whole = (group or "0" for group in spelled.groups())
-    return int(hours) * 3600 + int(minutes) * 60 + float(whole.replace(",", "."))
+    hours, minutes, whole_seconds = (group or "0" for group in spelled.groups())
+    return int(hours) * 3600 + int(minutes) * 60 + float(whole_seconds.replace(",", "."))
 
 
 def is_clock(text: str) -> bool:
@@ -159,7 +159,7 @@ def _of_label(text: str, code: re.Match[str], rate: Fraction) -> float:
         raise ManifestError(
             f"{text!r}: three digits are no frames; are they milliseconds? Write '.' before them"
         )
-    hours, minutes, whole, frames = (int(code[group]) for group in (1, 3, 4, 6))
+    hours, minutes, whole_seconds, frames = (int(code[group]) for group in (1, 3, 4, 6))
     if code[5] == ";":
         if rate not in DROPPING:
             raise ManifestError(
@@ -167,14 +167,14 @@ def _of_label(text: str, code: re.Match[str], rate: Fraction) -> float:
                 f"at {float(rate):g} fps write ':'"
             )
         dropped = DROPPING[rate]
-    gone = dropped > frames and whole == 0 and minutes % 10 != 0
-    if minutes >= 60 or whole >= 60 or frames >= labels or gone:
+    gone = dropped > frames and whole_seconds == 0 and minutes % 10 != 0
+    if minutes >= 60 or whole_seconds >= 60 or frames >= labels or gone:
         raise ManifestError(
             f"{text!r} is no time code hh:mm:ss:ff at {float(rate):g} frames per second"
             + (": drop frame leaves this number out" if gone else "")
         )
     passed = hours * 60 + minutes
-    count = (passed * 60 + whole) * labels + frames - dropped * (passed - passed // 10)
+    count = (passed * 60 + whole_seconds) * labels + frames - dropped * (passed - passed // 10)
     return float(count / rate)
 
 
@@ -206,13 +206,13 @@ def frame_label(frames: int, rate: Fraction, *, drop: bool = False) -> str:
     """
     labels = whole_rate(rate)
     if drop:
-        each = DROPPING[rate]
-        minute = 60 * labels - each
-        tens, rest = divmod(frames, 10 * minute + each)
-        frames += each * (9 * tens + max(rest - each, 0) // minute)
-    whole, rest = divmod(frames, labels)
+        dropped = DROPPING[rate]
+        minute = 60 * labels - dropped
+        tens, n_frames = divmod(frames, 10 * minute + dropped)
+        frames += dropped * (9 * tens + max(n_frames - dropped, 0) // minute)
+    n_seconds, n_frames = divmod(frames, labels)
     sign = ";" if drop else ":"
-    return f"{whole // 3600:02d}:{whole // 60 % 60:02d}:{whole % 60:02d}{sign}{rest:02d}"
+    return f"{n_seconds // 3600:02d}:{n_seconds // 60 % 60:02d}:{n_seconds % 60:02d}{sign}{n_frames:02d}"
 
 
 @checked
@@ -236,8 +236,8 @@ def frame_rate(text: str) -> Fraction:
 
 def clock(time_s: float, point: str = ".") -> str:
     """Write seconds as hh:mm:ss and milliseconds."""
-    whole, rest = divmod(round(1000 * time_s), 1000)
-    return f"{whole // 3600:02d}:{whole // 60 % 60:02d}:{whole % 60:02d}{point}{rest:03d}"
+    n_seconds, milliseconds = divmod(round(1000 * time_s), 1000)
+    return f"{n_seconds // 3600:02d}:{n_seconds // 60 % 60:02d}:{n_seconds % 60:02d}{point}{milliseconds:03d}"
 
 
 def is_short(start_s: float | None, end_s: float | None) -> bool:
@@ -310,7 +310,9 @@ def pointed(cells: Sequence[str], usual: str = "") -> list[str]:
     sign = _decimal_sign(texts, usual)
     signs = str.maketrans({",": None} if sign == "." else {".": None, ",": "."})
     numbers = (_PLAIN[sign].fullmatch(text) or _GROUPED[sign].fullmatch(text) for text in texts)
-    return [found[0].translate(signs) if found else cell for found, cell in zip(numbers, cells, strict=True)]
+    return [
+        number[0].translate(signs) if number else cell for number, cell in zip(numbers, cells, strict=True)
+    ]
 
 
 def time_or_nan(text: str) -> float:

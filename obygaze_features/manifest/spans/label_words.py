@@ -147,8 +147,8 @@ class LabelWords:
 
     def _concept_of(self, text: str) -> str:
         """Return the concept that a text is; "" if it is none."""
-        known = self._concepts.get(word(text.strip())) or self._concepts.get(plain(text))
-        return known or self._explained(text, self._concepts)
+        concept = self._concepts.get(word(text.strip())) or self._concepts.get(plain(text))
+        return concept or self._explained(text, self._concepts)
 
     def _explained(self, text: str, names: Mapping[str, str]) -> str:
         """Return the label of a text that says it twice, as `S (Sure)` and `EN = Easy Negative`; else ""."""
@@ -170,8 +170,8 @@ class LabelWords:
         """Return whether a person says that a text stands for no label."""
         return word(without_zeros(text)) in self._nothing
 
-    def _says_nothing(self, text: str, known: set[str]) -> bool:
-        return plain(text) in known or self.is_explained_as_nothing(text)
+    def _says_nothing(self, text: str, names_known: set[str]) -> bool:
+        return plain(text) in names_known or self.is_explained_as_nothing(text)
 
     def _parts_of(self, text: str) -> tuple[str, ...]:
         """Split a text into the labels that it lists.
@@ -198,7 +198,7 @@ class LabelWords:
         if "," not in text:
             return [text]
         pieces = [piece.strip() for piece in split_at_commas(text)]
-        if not any("," in known for known in (*self._levels, *self._concepts, *self._nothing)):
+        if not any("," in spelling for spelling in (*self._levels, *self._concepts, *self._nothing)):
             return [piece for piece in pieces if piece]
         parts = []
         at = 0
@@ -225,10 +225,10 @@ class LabelWords:
     def _labels_of(self, text: str) -> Labels | None:
         """Return the labels that a text is made of; None if any part of it is none, or it has two levels."""
         key = word(text)
-        whole = self._levels.get(key) or self._levels.get(word(without_zeros(text)))
-        whole = whole or self._explained(text, self._levels)
-        if whole:
-            return Labels(whole, ())
+        level = self._levels.get(key) or self._levels.get(word(without_zeros(text)))
+        level = level or self._explained(text, self._levels)
+        if level:
+            return Labels(level, ())
         if key in self._concepts:
             return Labels("", (self._concepts[key],))
         levels = []
@@ -266,7 +266,7 @@ def texts_of_list(text: str) -> list[str]:
     >>> texts_of_list("['Look', \"Body's\"]"), texts_of_list("[Look, Body]"), texts_of_list("[]")
     (['Look', "Body's"], ['Look', 'Body'], [])
     """
-    quoted = [(one or other).strip() for one, other in _QUOTED.findall(text)]
+    quoted = [(double or single).strip() for double, single in _QUOTED.findall(text)]
     texts = quoted or [part.strip() for part in text[1:-1].split(",")]
     return [part for part in texts if part]
 

@@ -49,12 +49,12 @@ def nearest(text: str, names: Iterable[str]) -> str:
     """Find the name that is nearest to a text, an IMDb id by its number; "" if none is near."""
     if len(text) > MOST_COMPARED:
         return ""
-    known = {plain(name): name for name in names if len(name) <= MOST_COMPARED}
+    spelling_of = {plain(name): name for name in names if len(name) <= MOST_COMPARED}
     written = imdb_id(text)
-    same = [name for name in known.values() if written and imdb_id(name) == written]
-    same += [name for name in known.values() if name == without_zeros(text)]
-    near = get_close_matches(plain(text), known, n=1)
-    return (same + [known[name] for name in near] + [""])[0]
+    same = [name for name in spelling_of.values() if written and imdb_id(name) == written]
+    same += [name for name in spelling_of.values() if name == without_zeros(text)]
+    near = get_close_matches(plain(text), spelling_of, n=1)
+    return (same + [spelling_of[name] for name in near] + [""])[0]
 
 
 @lru_cache(4096)  # a column has the same numbers in many rows
@@ -145,12 +145,14 @@ def film_named(text: str) -> str:
     return composed(" ".join((stem_of(text) if is_place(text) else text.replace("\\", "/")).split()))
 
 
-def are_apart(one: str, other: str) -> bool:
+def are_apart(first: str, second: str) -> bool:
     """Return whether two places are of two files: of other names, or in folders that cannot be one."""
-    folders = (plain(str(path_of(each).parent)).split("/") for each in (one, other))
+    folders = (plain(str(path_of(path).parent)).split("/") for path in (first, second))
     mine, theirs = ([part for part in parts if part not in {"", "."}] for parts in folders)
     n = min(len(mine), len(theirs))
-    return plain(stem_of(one)) != plain(stem_of(other)) or mine[len(mine) - n :] != theirs[len(theirs) - n :]
+    return (
+        plain(stem_of(first)) != plain(stem_of(second)) or mine[len(mine) - n :] != theirs[len(theirs) - n :]
+    )
 
 
 def film_by_file(path: PurePath) -> str:
@@ -202,20 +204,20 @@ def find_film(text: str, movies: Iterable[str], titles: Mapping[str, str] | None
     ManifestError
         Several films are named so.
     """
-    known = tuple(movies)
+    films = tuple(movies)
     forms = {plain(text), plain(path_of(text).name), plain(stem_of(text))}
     written = "" if titles and text.strip().isdecimal() else imdb_id(text)
-    numbered = [movie for movie in known if written and imdb_id(movie) == written]
-    titled = [movie for movie in known if titles and plain(titles.get(movie, "")) == plain(text)]
+    numbered = [movie for movie in films if written and imdb_id(movie) == written]
+    titled = [movie for movie in films if titles and plain(titles.get(movie, "")) == plain(text)]
     ways = (
-        [movie for movie in known if composed(movie) == composed(text.strip())],
-        [movie for movie in known if plain(movie) in forms],
+        [movie for movie in films if composed(movie) == composed(text.strip())],
+        [movie for movie in films if plain(movie) in forms],
         [*dict.fromkeys(numbered + titled)],
     )
-    found = next(filter(None, ways), [])
-    if len(found) > 1:
-        raise ManifestError(f"{text!r} names {len(found)} films: {', '.join(found)}; give the id")
-    return found[0] if found else None
+    matches = next(filter(None, ways), [])
+    if len(matches) > 1:
+        raise ManifestError(f"{text!r} names {len(matches)} films: {', '.join(matches)}; give the id")
+    return matches[0] if matches else None
 
 
 @checked

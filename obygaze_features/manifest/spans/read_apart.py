@@ -178,5 +178,5 @@ def _decoded(answer: bytes) -> _Message:
 def _lists_of(name: str) -> Any:
     """Return the type of lists of a class of records, by its name."""
     classes: list[type[RawSpan]] = [RawSpan, *RawSpan.__subclasses__()]
-    by_name = {each.__name__: each for each in classes}
+    by_name = {kind.__name__: kind for kind in classes}
     return list[by_name[name]]  # type: ignore[valid-type]

@@ -158,23 +158,25 @@ class TierRoles:
         texts = [tier for tier in undeclared if not tier.is_said]
         all_of_it = [tier for tier in texts if tier.is_all_labels and len(tier.words) > 1]
         one_word = [tier for tier in texts if tier.is_all_labels and len(tier.words) == 1]
-        some = [tier for tier in texts if not tier.is_all_labels]
-        said = [tier for tier in undeclared if tier.is_said and 2 * tier.n_labels >= tier.n_texts]
+        partly_labels = [tier for tier in texts if not tier.is_all_labels]
+        mostly_labels = [tier for tier in undeclared if tier.is_said and 2 * tier.n_labels >= tier.n_texts]
         book = f"codebook {self._words.codebook.name!r}"
         return [
             *_notice(all_of_it, f"all texts are of {book}, read as labels"),
             *_notice(one_word, f"all texts are one word of {book}, read as text", ask="are labels"),
-            *_notice(some, f"some texts are of {book}, all are read as text", ask="are labels"),
-            *_notice(said, f"words of {book} are what is said, or who speaks: no labels", ask="are labels"),
+            *_notice(partly_labels, f"some texts are of {book}, all are read as text", ask="are labels"),
+            *_notice(
+                mostly_labels, f"words of {book} are what is said, or who speaks: no labels", ask="are labels"
+            ),
         ]
 
 
-def _notice(tiers: Sequence[Tier], what: str, ask: str = "") -> list[str]:
+def _notice(tiers: Sequence[Tier], statement: str, ask: str = "") -> list[str]:
     """Write one line for tiers of which the same is said, with the option that reads the first."""
     if not tiers:
         return []
     shown = first_few([_counts(tier) for tier in tiers], SHOWN_TIERS)
-    line = f"{counted(len(tiers), 'tier')}: {what} ({shown})"
+    line = f"{counted(len(tiers), 'tier')}: {statement} ({shown})"
     if ask:
         options = " ".join(tier.option for tier in tiers[:SHOWN_TIERS])
         line += f": if they {ask}, give {options}"

@@ -225,8 +225,8 @@ class SpanFile:
 
     def has_columns(self, names: Iterable[str]) -> bool:
         """Return whether one of its first rows has these names."""
-        wanted = {plain(name) for name in names}
-        return any(wanted <= names for names in self.first_names)
+        keys = {plain(name) for name in names}
+        return any(keys <= names for names in self.first_names)
 
     @cached_property
     def document(self) -> Any:
@@ -239,20 +239,20 @@ class SpanFile:
             reason = "a number of thousands of digits" if "digits" in str(error) else str(error)
             raise self.error(f"not a JSON document: {reason}") from None
 
-    def xml(self, root: str, what: str) -> Element:
+    def xml(self, root: str, kind: str) -> Element:
         """Parse it as XML that declares no entity, so that none is expanded; check its root."""
         declared = _ENCODING.match(self.head)
         text = self._text_in(self.reading.encoding or (declared[1] if declared else ""))
         if "<!ENTITY" in text:
-            raise self.error(f"declares entities in its document type, which {what} does not: not read")
+            raise self.error(f"declares entities in its document type, which {kind} does not: not read")
         parser = XMLParser()  # noqa: S314 - it has no entities
         try:
             parser.feed(text)
             element: Element = parser.close()
         except ParseError as error:
-            raise self.error(where_damaged(error, text.encode(), what)) from None
+            raise self.error(where_damaged(error, text.encode(), kind)) from None
         if element.tag != root:
-            raise self.error(f"not {what}: its root is {element.tag!r:.60}")
+            raise self.error(f"not {kind}: its root is {element.tag!r:.60}")
         stray = next((node.tail for node in element.iter() if (node.tail or "").strip()), "")
         if stray:
             self.account.note(f"text beside elements left out: {stray.strip()!r:.60}")

@@ -227,10 +227,12 @@ def _times(line: str, rate: Fraction | None) -> Times:
 
 def _seconds(groups: Sequence[str], rate: Fraction | None) -> float:
     """Read a time of its sign, hours, minutes, seconds, sign before the rest, and rest."""
-    sign, hours, minutes, whole, point, rest = groups
-    time_s = clock_s(hours, minutes, whole, rest.rjust(3, "0"))  # "1,5" is 5 milliseconds, as players read it
-    if time_s is None or point == ";" or (point == ":" and len(rest) != 3):
-        return time_in(f"{hours or 0}:{minutes:0>2}:{whole:0>2}{point}{rest:0>2}", rate) or 0.0
+    sign, hours, minutes, seconds_text, point, digits = groups
+    time_s = clock_s(
+        hours, minutes, seconds_text, digits.rjust(3, "0")
+    )  # "1,5" is 5 milliseconds, as players read it
+    if time_s is None or point == ";" or (point == ":" and len(digits) != 3):
+        return time_in(f"{hours or 0}:{minutes:0>2}:{seconds_text:0>2}{point}{digits:0>2}", rate) or 0.0
     return -time_s if sign else time_s
 
 

@@ -49,18 +49,18 @@ def read_textgrid(file: SpanFile) -> Iterator[RawSpan]:
     form = tokens.any().text
     kind = tokens.any().text
     if form not in {'"ooTextFile"', '"ooTextFile short"'} or kind != '"TextGrid"':
-        found = kind or ("a binary file" if is_binary else "something else")
-        raise file.error(f"a TextGrid of Praat, saved as a text file, was expected; found {found:.60}")
+        content = kind or ("a binary file" if is_binary else "something else")
+        raise file.error(f"a TextGrid of Praat, saved as a text file, was expected; found {content:.60}")
     tokens.time()  # where it begins
     tokens.time()  # where it ends
     if not tokens.has_tiers():
         return
     for _ in range(tokens.count()):
         yield from _tier(file, tokens)
-    rest = tokens.any()
-    if rest.text:
+    behind = tokens.any()
+    if behind.text:
         raise file.error(
-            f"line {rest.line}: {rest.text:.40} after the last tier: is a number of intervals wrong?"
+            f"line {behind.line}: {behind.text:.40} after the last tier: is a number of intervals wrong?"
         )
 
 
@@ -126,7 +126,11 @@ class _Tokens:
 
     def string(self) -> str:
         """Return the next token, which is a text in quotes, without them."""
-        token = self._next("a text in quotes", lambda text: text[:1] == '"' == text[1:][-1:])
+
+        def is_quoted(text: str) -> bool:
+            return len(text) >= 2 and text.startswith('"') and text.endswith('"')
+
+        token = self._next("a text in quotes", is_quoted)
         return token.text[1:-1].replace('""', '"')
 
     def has_tiers(self) -> bool:
@@ -134,18 +138,18 @@ class _Tokens:
         token = self._next("<exists> or <absent>", {"<exists>", "<absent>"}.__contains__)
         return token.text == "<exists>"
 
-    def _next(self, wanted: str, is_such: Callable[[str], bool]) -> Token:
+    def _next(self, expected: str, is_such: Callable[[str], bool]) -> Token:
         token = self.any()
         if not is_such(token.text):
-            raise self._unlike(token, wanted)
+            raise self._unlike(token, expected)
         return token
 
-    def _unlike(self, token: Token, wanted: str) -> ManifestError:
+    def _unlike(self, token: Token, expected: str) -> ManifestError:
         """Make the error of a token that is not what was expected."""
         if token.text:
-            return self._file.error(f"line {token.line}: {token.text:.40} where {wanted} was expected")
+            return self._file.error(f"line {token.line}: {token.text:.40} where {expected} was expected")
         return self._file.error(
-            f"line 0: it ends where {wanted} was expected: cut short, or a number of intervals is wrong"
+            f"line 0: it ends where {expected} was expected: cut short, or a number of intervals is wrong"
         )
 
 

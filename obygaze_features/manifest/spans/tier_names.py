@@ -128,9 +128,9 @@ def people_line(text: str) -> tuple[str, str]:
     >>> people_line("Sure.")
     ('', 'Sure.')
     """
-    name, separator, rest = text.partition(LINE_SEPARATOR)
+    name, separator, people = text.partition(LINE_SEPARATOR)
     if separator and PeopleTier.of(name) is not None:
-        return name.strip(), rest.strip()
+        return name.strip(), people.strip()
     return "", text
 
 
