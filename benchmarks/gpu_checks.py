@@ -47,7 +47,8 @@ def furthest(a: Arrays, b: Arrays) -> tuple[float, float]:
     worst = 0.0
     cosine = 1.0
     for name, here in a.items():
-        x, y = (each.reshape(-1, each.shape[-1]).astype(np.float64) for each in (here, b[name]))
+        x = here.reshape(-1, here.shape[-1]).astype(np.float64)
+        y = b[name].reshape(-1, b[name].shape[-1]).astype(np.float64)
         worst = max(worst, float(np.abs(x - y).max() / np.abs(y).max()))
         norms = np.linalg.norm(x, axis=1) * np.linalg.norm(y, axis=1)
         cosine = min(cosine, float(((x * y).sum(axis=1) / norms).min()))

@@ -125,14 +125,16 @@ def auc(X: NDArray[np.float64], y: NDArray[np.bool_], videos: NDArray[np.str_]) 
 def features(videos: Path, folder: Path) -> tuple[list[dict[str, Any]], float]:
     """Compare the features; return a table, and the median cosine."""
     manifest = windows(videos)
-    exact, kept = (vectors(manifest, NETWORK, where) for where in (None, folder / "windows"))
+    exact = vectors(manifest, NETWORK, None)
+    kept = vectors(manifest, NETWORK, (folder / "windows"))
     measured = vectors(manifest, "descriptors", None)
     names = load_backbone("descriptors", OF_WINDOW).provenance["architecture"]["features"]
     ids = sorted(exact)
     moves = np.array([measured[each][names.index("motion")] for each in ids])
     of = np.array([each.rpartition("-")[0] for each in ids])
     y = np.concatenate([moves[of == video] > np.median(moves[of == video]) for video in np.unique(of)])
-    a, b = (np.array([some[each] for each in ids]) for some in (exact, kept))
+    a = np.array([exact[each] for each in ids])
+    b = np.array([kept[each] for each in ids])
     cosine = (a * b).sum(axis=1) / np.linalg.norm(a, axis=1) / np.linalg.norm(b, axis=1)
     row = {"windows": len(ids), "median cosine": f"{np.median(cosine):.4f}", "least": f"{cosine.min():.4f}"}
     row |= {f"AUC, {way}": f"{auc(X, y, of):.3f}" for way, X in (("exact", a), ("kept", b))}

@@ -282,9 +282,8 @@ def main() -> None:
     for name in works:
         keep_tables(name, checkout, inputs, asked.folder.resolve())
         if asked.against:
-            ours, theirs = (
-                json.loads((at / f"{name}.json").read_text("utf-8")) for at in (asked.folder, asked.against)
-            )
+            ours = json.loads((asked.folder / f"{name}.json").read_text("utf-8"))
+            theirs = json.loads((asked.against / f"{name}.json").read_text("utf-8"))
             print(f"{name}: {'equal' if ours == theirs else 'DIFFERS'}", flush=True)
             equal &= ours == theirs
     sys.exit(not equal)

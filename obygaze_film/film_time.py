@@ -77,5 +77,7 @@ def film_time(rows: pd.DataFrame) -> FilmTime:
     """
     seconds = durations(rows)
     parts = parts_of(rows)
-    judged, unlike, nothing = (float(seconds[parts == part].sum()) for part in (JUDGED, UNLIKE, NOTHING))
+    judged = float(seconds[parts == JUDGED].sum())
+    unlike = float(seconds[parts == UNLIKE].sum())
+    nothing = float(seconds[parts == NOTHING].sum())
     return FilmTime(judged, unlike, nothing)

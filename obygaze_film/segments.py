@@ -136,7 +136,8 @@ def find_segments(rows: pd.DataFrame, model: ModelRecord, top: int = LISTED) -> 
     if threshold is None or not counted.any():
         return pd.DataFrame(columns=SEGMENT_COLUMNS)
     p = np.where(counted, rows["p"].to_numpy(dtype=np.float64), -1.0)
-    start, end = (rows[name].to_numpy(dtype=np.float64) for name in ("start_s", "end_s"))
+    start = rows["start_s"].to_numpy(dtype=np.float64)
+    end = rows["end_s"].to_numpy(dtype=np.float64)
     reaching = _reaching(p, threshold, start, end)
     n_below = max(top, LISTED) - len(reaching)
     below = _peaks(np.where(p < threshold, p, -1.0), reaching, start, end, n_below)
@@ -172,7 +173,8 @@ def n_reaching(rows: pd.DataFrame, model: ModelRecord, column: str = "p") -> int
     if model.threshold_p is None or not counted.any():
         return 0
     curve = np.where(counted, rows[column].to_numpy(dtype=np.float64), -1.0)
-    start, end = (rows[name].to_numpy(dtype=np.float64) for name in ("start_s", "end_s"))
+    start = rows["start_s"].to_numpy(dtype=np.float64)
+    end = rows["end_s"].to_numpy(dtype=np.float64)
     return len(_reaching(curve, model.threshold_p, start, end))
 
 

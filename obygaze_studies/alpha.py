@@ -39,8 +39,8 @@ def cronbach_alpha(ratings: NDArray[np.float64]) -> dict[str, Any]:
     elif np.ptp(total) <= 1e-12 * float(np.abs(complete).max()):
         reason = "the sums of the ratings do not vary"
     else:
-        own = complete.var(axis=0, ddof=1).sum()
-        alpha = float(n_raters / (n_raters - 1) * (1 - own / total.var(ddof=1)))
+        item_variance = complete.var(axis=0, ddof=1).sum()
+        alpha = float(n_raters / (n_raters - 1) * (1 - item_variance / total.var(ddof=1)))
     n_incomplete = len(ratings) - n_items
     return {"n_items": n_items, "n_incomplete": n_incomplete, "alpha": alpha, "reason": reason}
 

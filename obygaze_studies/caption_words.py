@@ -72,14 +72,14 @@ def read_captions(path: Path, texts: Path | None = None) -> Captions:
     where = f"{store.where}, group {group.name}"
     if group.text is None:
         raise AuditError(f"{where}: its rows are clips, not texts")
-    known = dict(zip(group.clip_ids, group.text, strict=True))
+    text_of = dict(zip(group.clip_ids, group.text, strict=True))
     rows = read_rows(path, ["caption_id", "image_id"], unique=["caption_id"])
     for row in rows:
-        if row["caption_id"] not in known:
+        if row["caption_id"] not in text_of:
             about = f"caption_id {row['caption_id']} of image {row['image_id']}"
             raise AuditError(f"{path}: {about} has no text in {where}")
-    pairs = tuple((row["image_id"], known[row["caption_id"]]) for row in rows)
-    return Captions(pairs, len(known) - len(pairs), store.fingerprint)
+    pairs = tuple((row["image_id"], text_of[row["caption_id"]]) for row in rows)
+    return Captions(pairs, len(text_of) - len(pairs), store.fingerprint)
 
 
 ImageWords = Sequence[tuple[str, ...]]
@@ -103,11 +103,11 @@ def count_words(
     lists
         Emotion -> its words.
     """
-    wanted = {word for words in lists.values() for word in words}
-    found: dict[str, list[tuple[str, ...]]] = {}
+    listed = {word for words in lists.values() for word in words}
+    words_of_image: dict[str, list[tuple[str, ...]]] = {}
     for image, caption in captions:
-        found.setdefault(image, []).append(tuple(word for word in tokens(caption) if word in wanted))
-    return dict(found)
+        words_of_image.setdefault(image, []).append(tuple(word for word in tokens(caption) if word in listed))
+    return dict(words_of_image)
 
 
 @audited(
@@ -176,9 +176,9 @@ def audit_words(
     rare = [word for word in listed if totals[word] < min_total]
     strangers = sorted(set(counts) - set(items))
     notes = []
-    for what, names in (("words too rare", rare), ("images without an item", strangers)):
+    for reason, names in (("words too rare", rare), ("images without an item", strangers)):
         if names:
-            notes.append(f"{len(names)} {what}, left out of the rates: {', '.join(names[:5])}")
+            notes.append(f"{len(names)} {reason}, left out of the rates: {', '.join(names[:5])}")
     remarks = []
     if read and read.n_unnamed:
         remarks.append(f"{read.n_unnamed} texts of the store are not in --captions; they count nowhere")
@@ -236,17 +236,20 @@ def _groups(
 
 
 def _row(
-    group: tuple[str, ...], images: Sequence[str], counts: Mapping[str, ImageWords], kept: Mapping[str, Any]
+    group: tuple[str, ...],
+    images: Sequence[str],
+    counts: Mapping[str, ImageWords],
+    statistics: Mapping[str, Any],
 ) -> dict[str, Any]:
-    words = kept[group[0]]
-    own = [caption for image in images for caption in counts[image]]
-    count = sum(caption.count(word) for caption in own for word in words)
+    words = statistics[group[0]]
+    captions = [caption for image in images for caption in counts[image]]
+    count = sum(caption.count(word) for caption in captions for word in words)
     return dict(zip(GROUP, group, strict=True)) | {
         "n_images": len(images),
-        "n_captions": len(own),
+        "n_captions": len(captions),
         "count": count,
-        "per_1000": 1000 * count / len(own),
-        "captions_with_any": sum(not set(words).isdisjoint(caption) for caption in own),
+        "per_1000": 1000 * count / len(captions),
+        "captions_with_any": sum(not set(words).isdisjoint(caption) for caption in captions),
         "ratio": None,
     }
 

@@ -131,12 +131,12 @@ def exact(x: Vectors, y: Vectors) -> dict[str, float]:
     units = np.rint(np.concatenate([x, y]) * _GRID).astype(np.int64)
     observed = int(units[:n].sum())
     rounding = total
-    left = _sums_by_size(units[: total // 2])
-    right = _sums_by_size(units[total // 2 :])
+    first_half = _sums_by_size(units[: total // 2])
+    second_half = _sums_by_size(units[total // 2 :])
     n_ge = 0
-    for size, sums in enumerate(left):
-        if 0 <= n - size < len(right):
-            partners = right[n - size]
+    for size, sums in enumerate(first_half):
+        if 0 <= n - size < len(second_half):
+            partners = second_half[n - size]
             # Sorted questions walk through the sorted answers in order, which the cache likes.
             questions = observed - sums[::-1]
             n_ge += partners.size * sums.size - int(np.searchsorted(partners, questions - rounding).sum())
@@ -238,16 +238,16 @@ def audit_eat(
 
     rows: list[dict[str, Any]] = []
     for test in tests:
-        what = f"test {test.name}"
-        chosen = {side: select(getattr(test, side), items, f"{what}, set {side.upper()}") for side in "xy"}
-        if both := [name for name in chosen["x"] if name in set(chosen["y"])]:
-            raise AuditError(f"{what}: {both[0]} is in both X and Y")
-        sets = {side: images.take(ids, f"{what}, set {side.upper()}") for side, ids in chosen.items()}
+        place = f"test {test.name}"
+        chosen = {side: select(getattr(test, side), items, f"{place}, set {side.upper()}") for side in "xy"}
+        if in_both := [name for name in chosen["x"] if name in set(chosen["y"])]:
+            raise AuditError(f"{place}: {in_both[0]} is in both X and Y")
+        sets = {side: images.take(ids, f"{place}, set {side.upper()}") for side, ids in chosen.items()}
         sets |= {
-            side: prompted(texts, text_ids, getattr(test, side), variant, f"{what}, set {side.upper()}")
+            side: prompted(texts, text_ids, getattr(test, side), variant, f"{place}, set {side.upper()}")
             for side in "ab"
         }
-        with regarding(AuditError, what):
+        with regarding(AuditError, place):
             associated = associations(**sets)
             measured = effect(*associated)
         printed = EFFECTS[model].get(test.name) if model else None
@@ -288,7 +288,7 @@ def audit_eat(
 
 
 def prompted(
-    texts: Embeddings, text_ids: Mapping[str, str], attributes: Attributes, variant: Variant, what: str
+    texts: Embeddings, text_ids: Mapping[str, str], attributes: Attributes, variant: Variant, place: str
 ) -> Vectors:
     """Return the vectors of a set of attributes [n, D].
 
@@ -297,11 +297,11 @@ def prompted(
     AuditError
         Naming the set: a text of it is not there.
     """
-    wanted = texts_of(attributes, variant)
+    prompts = texts_of(attributes, variant)
     hint = f" of '{attributes}', variant {variant}" if isinstance(attributes, str) else ""
-    if missing := [text for text in wanted if text not in text_ids]:
-        raise AuditError(f"{what}: the table of texts has no {missing[0]!r}{hint}")
-    return texts.take([text_ids[text] for text in wanted], what)
+    if missing := [text for text in prompts if text not in text_ids]:
+        raise AuditError(f"{place}: the table of texts has no {missing[0]!r}{hint}")
+    return texts.take([text_ids[text] for text in prompts], place)
 
 
 def _permutations(x: Vectors, y: Vectors, n_perm: int, seed: int) -> dict[str, object]:

@@ -103,8 +103,8 @@ def prompt_rows(variant: Variant) -> tuple[dict[str, str], ...]:
 def write_prompts(variant: Variant, out: Path, *, force: bool = False) -> Answer:
     """Write the table of all prompts."""
     rows = prompt_rows(variant)
-    said = write_rows([list(rows[0]), *(list(row.values()) for row in rows)], out, "prompts", force=force)
-    return Answer({"file": str(out), "prompts": len(rows)}, text=said)
+    sentence = write_rows([list(rows[0]), *(list(row.values()) for row in rows)], out, "prompts", force=force)
+    return Answer({"file": str(out), "prompts": len(rows)}, text=sentence)
 
 
 def sobem_items(ids: Sequence[str]) -> dict[str, Row]:
@@ -134,7 +134,7 @@ def sobem_items(ids: Sequence[str]) -> dict[str, Row]:
     return items
 
 
-def select(targets: Targets, items: Mapping[str, Row], what: str) -> tuple[str, ...]:
+def select(targets: Targets, items: Mapping[str, Row], place: str) -> tuple[str, ...]:
     """Return the ids of the items that a test is about, in the order of the table.
 
     Raises
@@ -145,16 +145,16 @@ def select(targets: Targets, items: Mapping[str, Row], what: str) -> tuple[str, 
     if isinstance(targets, tuple):
         for name in targets:
             if name not in items:
-                raise AuditError(f"{what}: no item is called {name}")
+                raise AuditError(f"{place}: no item is called {name}")
         return targets
     for column in targets:
         if any(column not in row for row in items.values()):
-            raise AuditError(f"{what}: the table of items has no column {column}")
+            raise AuditError(f"{place}: the table of items has no column {column}")
     wanted_cells = {column: composed(value) for column, value in targets.items()}
     names = tuple(name for name, row in items.items() if wanted_cells.items() <= row.items())
     if not names:
-        wanted = ", ".join(f"{column} {value}" for column, value in targets.items())
-        raise AuditError(f"{what} is empty: no item has {wanted}")
+        conditions = ", ".join(f"{column} {value}" for column, value in targets.items())
+        raise AuditError(f"{place} is empty: no item has {conditions}")
     return names
 
 

@@ -9,7 +9,6 @@ probe that is trained on the former cannot show that: it has nothing to learn, a
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -45,13 +44,13 @@ def leace(X: Floats, attribute: ArrayLike) -> Callable[[Floats], Floats]:
     """Fit an eraser of an attribute of two values or more on features X [N, D], to be called with others."""
     mean = X.mean(axis=0)
     named = np.array(attribute)
-    own = np.stack([named == value for value in np.unique(named)], axis=1).astype(np.float64)
+    membership = np.stack([named == value for value in np.unique(named)], axis=1).astype(np.float64)
     centred = X - mean
     values, vectors = np.linalg.eigh(centred.T @ centred / len(X))
-    kept = values > RANK * max(float(values.max()), 0.0)
-    roots = np.sqrt(values[kept])
-    vectors = vectors[:, kept]
-    whitened = (vectors / roots).T @ (centred.T @ (own - own.mean(axis=0)) / len(X))
+    is_kept = values > RANK * max(float(values.max()), 0.0)
+    roots = np.sqrt(values[is_kept])
+    vectors = vectors[:, is_kept]
+    whitened = (vectors / roots).T @ (centred.T @ (membership - membership.mean(axis=0)) / len(X))
     directions, sizes, _ = np.linalg.svd(whitened, full_matrices=False)
     directions = directions[:, sizes > TOLD]  # of indicators: a half at most
     taken = (vectors / roots) @ directions @ (directions.T * roots) @ vectors.T
@@ -117,8 +116,8 @@ def audit_erase(
     seed
         Of the films' draw.
     """
-    columns = [attribute, films, *([task] if task else [])]
-    ids, remarks = known_items(items, columns, images.rows)
+    coded_columns = [attribute, task] if task else [attribute]
+    ids, remarks = known_items(items, [*coded_columns, films], images.rows)
     X = unit(images.take(ids, "items"))
     film = np.array([items[name][films] for name in ids])
     names = np.unique(film)
@@ -127,14 +126,12 @@ def audit_erase(
     fitted_on = np.random.default_rng(seed).permutation(names)[: max(1, int(len(names) * FITTED))]
     inside = np.isin(film, fitted_on)
     sides = {"fitted": inside, "others": ~inside}
-
-    def coded_column(column: str) -> Codes:
-        return _two(column, [items[name][column] for name in ids])
-
-    coded = {column: coded_column(column) for column in (attribute, task) if column}
+    coded = {}
+    for column in coded_columns:
+        coded[column] = _two(column, [items[name][column] for name in ids])
     y = coded[attribute]
-    for where, kept in sides.items():
-        if all(len(np.unique(y[film == name])) < 2 for name in np.unique(film[kept])):
+    for where, is_of_side in sides.items():
+        if all(len(np.unique(y[film == name])) < 2 for name in np.unique(film[is_of_side])):
             raise AuditError(
                 f"column {attribute}: in each film of those {where} it has one value, so that nothing tells "
                 "it from the film"
@@ -143,26 +140,26 @@ def audit_erase(
     spaces = {"before": X, "after": after}
     rows: list[dict[str, Any]] = []
     for column, values in coded.items():
-        about = {"of": "attribute" if column == attribute else "task"}
-        probes = {"": partial(_probe, values, inside)}
-        probes[" by other films"] = partial(_by_others, values, film, ~inside)
-        for name, call in probes.items():
-            called = {when: call(own) for when, own in spaces.items()}
-            found = _measured(called, sides, partial(_balanced, values))
-            rows.append({"measure": f"probe of {column}{name}", **about, **found})
+        kind = "attribute" if column == attribute else "task"
+        probes = {
+            f"probe of {column}": partial(_probe, values, inside),
+            f"probe of {column} by other films": partial(_by_others, values, film, ~inside),
+        }
+        for measure, probe in probes.items():
+            called = {when: probe(space) for when, space in spaces.items()}
+            measured = _measured(called, sides, partial(_balanced, values))
+            rows.append({"measure": measure, "of": kind, **measured})
     if texts is not None:
         check_same_space(images, texts)
-        told = texts.text_ids()
+        text_ids = texts.text_ids()
         for test in tests or ():
-            targets = [np.isin(ids, select(each, items, test.name)) for each in (test.x, test.y)]
-            a, b = (prompted(texts, told, each, "code", f"test {test.name}") for each in (test.a, test.b))
-            found = _measured(spaces, sides, partial(_effect, targets, a, b))
-            rows.append({"measure": f"d of {test.name}", "of": "test", **found})
+            targets = [np.isin(ids, select(target, items, test.name)) for target in (test.x, test.y)]
+            a = prompted(texts, text_ids, test.a, "code", f"test {test.name}")
+            b = prompted(texts, text_ids, test.b, "code", f"test {test.name}")
+            measured = _measured(spaces, sides, partial(_effect, targets, a, b))
+            rows.append({"measure": f"d of {test.name}", "of": "test", **measured})
     if erased is not None:
-        header = ("clip_id", *(f"f{k}" for k in range(X.shape[1])))
-        vectors = after.astype(np.float32).tolist()
-        lines = ([name, *map(repr, row)] for name, row in zip(ids, vectors, strict=True))
-        remarks.append(write_rows([header, *lines], erased, "erased embeddings", force=False))
+        remarks.append(_write_vectors(ids, after, erased))
     counts = {"fitted": len(fitted_on), "others": len(names) - len(fitted_on)}
     record = {
         "attribute": attribute,
@@ -176,13 +173,25 @@ def audit_erase(
     )
 
 
+def _write_vectors(ids: Sequence[str], vectors: Floats, path: Path) -> str:
+    """Write a row for each item; return where they are."""
+    header = ("clip_id", *(f"f{k}" for k in range(vectors.shape[1])))
+    lines = []
+    for name, vector in zip(ids, vectors.astype(np.float32).tolist(), strict=True):
+        lines.append([name, *map(repr, vector)])
+    return write_rows([header, *lines], path, "erased embeddings", force=False)
+
+
 def _measured(
-    of: Mapping[str, NDArray[Any]], sides: Mapping[str, Mask], value: Callable[[Any, Mask], float]
+    arrays: Mapping[str, NDArray[Any]], sides: Mapping[str, Mask], value: Callable[[Any, Mask], float]
 ) -> dict[str, float | None]:
-    """Measure what is before and what is after, on each side; None where nothing is told."""
-    every = product(of.items(), sides.items())
-    found = {f"{when}_{where}": value(own, kept) for (when, own), (where, kept) in every}
-    return {name: None if np.isnan(each) else each for name, each in found.items()}
+    """Measure the array of before and of after on each side; None where a measure is undefined."""
+    measured: dict[str, float | None] = {}
+    for when, array in arrays.items():
+        for where, is_of_side in sides.items():
+            number = value(array, is_of_side)
+            measured[f"{when}_{where}"] = None if np.isnan(number) else number
+    return measured
 
 
 def _two(column: str, values: Sequence[str]) -> Codes:

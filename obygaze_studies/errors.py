@@ -24,9 +24,9 @@ class TrainError(ObygazeError):
 
 
 @contextmanager
-def regarding(kind: type[ObygazeError], what: str) -> Iterator[None]:
+def regarding(kind: type[ObygazeError], subject: str) -> Iterator[None]:
     """Let the message of an error begin with what it is about."""
     try:
         yield
     except kind as error:
-        raise kind(f"{what}: {error}") from None
+        raise kind(f"{subject}: {error}") from None

@@ -62,13 +62,13 @@ def shrunken(
         information = design.T @ (precision[:, None] * design)
         inverse = np.linalg.inv(information)
         effects = inverse @ (design.T @ (precision * means))
-        rest = means - design @ effects
+        residuals = means - design @ effects
         _, size = np.linalg.slogdet(information)
-        weights.append(0.5 * (np.log(precision).sum() - size - precision @ rest**2))
-        own = spread**2 * precision
-        centres.append(own * means + (1 - own) * (design @ effects))
+        weights.append(0.5 * (np.log(precision).sum() - size - precision @ residuals**2))
+        weight = spread**2 * precision
+        centres.append(weight * means + (1 - weight) * (design @ effects))
         of_effects = np.einsum("ck,kl,cl->c", design, inverse, design)
-        errors.append(own * variances + (1 - own) ** 2 * of_effects)
+        errors.append(weight * variances + (1 - weight) ** 2 * of_effects)
     prior = 1 / (spreads + float(np.sqrt(np.median(variances))))  # small ones are as likely as large ones
     share = prior * np.exp(np.array(weights) - max(weights))
     share /= share.sum()
@@ -89,8 +89,8 @@ def _quantile(share: Floats, centre: Floats, error: Floats, freedom: float, at: 
     reach = error * float(stdtrit(freedom, 1 - ENDS[0] / 2))  # each one's quantile, and more
     low = float((centre - reach).min())
     high = float((centre + reach).max())
-    found: float = brentq(lambda x: float(share @ stdtr(freedom, (x - centre) / error)) - at, low, high)
-    return found
+    quantile: float = brentq(lambda x: float(share @ stdtr(freedom, (x - centre) / error)) - at, low, high)
+    return quantile
 
 
 def estimate_cells(y: Floats, attributes: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
@@ -117,7 +117,9 @@ def estimate_cells(y: Floats, attributes: Sequence[Sequence[str]]) -> list[dict[
     table = pd.DataFrame(dict(zip(names, attributes, strict=True))).assign(y=(y / largest - middle) / unit)
     grouped = table.groupby(names)["y"]
     cells = grouped.agg(["size", "mean"]).reset_index()
-    n, means, y = (values.to_numpy() for values in (cells["size"], cells["mean"], table["y"]))
+    n = cells["size"].to_numpy()
+    means = cells["mean"].to_numpy()
+    y = table["y"].to_numpy()
     effects = pd.get_dummies(cells[names], drop_first=True, dtype=float)
     design = np.column_stack([np.ones(len(cells)), effects])
     if is_share:
@@ -139,8 +141,8 @@ def estimate_cells(y: Floats, attributes: Sequence[Sequence[str]]) -> list[dict[
         estimate, low, high = shrunken(means, max(within, 1e-12) / n, design, freedom)
     named = list(cells[names].itertuples(index=False, name=None))
     numbers = ((values * unit + middle) * largest for values in (means, estimate, low, high))
-    found = pd.DataFrame(dict(zip(CELL, (named, n, *numbers), strict=True)))
-    rows: list[dict[Any, Any]] = found.to_dict(orient="records")
+    estimates = pd.DataFrame(dict(zip(CELL, (named, n, *numbers), strict=True)))
+    rows: list[dict[Any, Any]] = estimates.to_dict(orient="records")
     return rows
 
 

@@ -53,19 +53,22 @@ def kept_result(folder: Path | None, name: str, compute: Callable[[], Result]) -
         return compute()
     path = folder / f"{name.replace(' ', '_')}.json"
     if path.is_file():
-        kept: Result = _read(parse_json(read_bytes(path)))
-        return kept
+        result: Result = _read(parse_json(read_bytes(path)))
+        return result
     computed = compute()
     write_whole(path, json.dumps(computed, default=_plain))
     return computed
 
 
 def _plain(value: Any) -> Any:
-    """Return what JSON has no word for: of a table type and values of each column, which read back alike."""
+    """Write what JSON has no form for: a table by the type and values of its columns, a result by field."""
     if isinstance(value, pd.DataFrame):
         return {name: (str(column.dtype), column.tolist()) for name, column in value.items()}
-    names = [field.name for field in fields(value) if field.name != "specs"]  # models: they are named
-    return {name: getattr(value, name) for name in names}
+    content = {}
+    for field in fields(value):
+        if field.name != "specs":  # models, of which the names are kept
+            content[field.name] = getattr(value, field.name)
+    return content
 
 
 def _table(columns: Mapping[str, tuple[str, list[Any]]]) -> pd.DataFrame:

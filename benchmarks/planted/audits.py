@@ -35,9 +35,10 @@ def crossed(rng: np.random.Generator, spread: float, kind: str) -> Draw:
         tuple(map(str, cell)): (value, size) for cell, value, size in zip(cells, truth, sizes, strict=True)
     }
     true, n = np.array([known[row["cell"]] for row in found]).T
-    low, high, own, raw = (
-        np.array([row[name] for row in found]) for name in ("low", "high", "estimate", "mean")
-    )
+    low = np.array([row["low"] for row in found])
+    high = np.array([row["high"] for row in found])
+    own = np.array([row["estimate"] for row in found])
+    raw = np.array([row["mean"] for row in found])
     holds = (low <= true) & (true <= high)
     return {
         "all cells": holds,

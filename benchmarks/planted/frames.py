@@ -56,7 +56,8 @@ def corpus(
 
 def located(rng: np.random.Generator, *cell: Any) -> Draw:
     """Ask `localise` about scores that know nothing, and scores that are a little higher in segments."""
-    null, planted = (localise(*corpus(rng, *cell, by)).pooled.set_index("measure") for by in (0.0, PLANTED))
+    null = localise(*corpus(rng, *cell, 0.0)).pooled.set_index("measure")
+    planted = localise(*corpus(rng, *cell, PLANTED)).pooled.set_index("measure")
     told = {}
     for measure, name in (("average_precision", "AP"), ("pointing", "pointing")):
         row = null.loc[measure]

@@ -268,7 +268,8 @@ def told(rng: np.random.Generator, judges: int, wrong: float, share: float) -> D
     calls = np.mean([np.abs(y - (rng.random(size) < wrong)) for _ in range(judges)], axis=0)
     known = estimate_rate(cells, drawn[None], calls[drawn][None], judges=judges)
     low, high = anytime_interval(cells, drawn, calls[drawn])
-    said, own = (float(np.average(values, weights=seconds)) for values in (calls, y))
+    said = float(np.average(calls, weights=seconds))
+    own = float(np.average(y, weights=seconds))
     start = known.low[0] - 1e-9
     end = known.high[0] + 1e-9
     return {

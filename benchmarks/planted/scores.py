@@ -148,7 +148,8 @@ def method_held(draws: list[Draw]) -> Draw:
     for column, names in (GROUPS | LEVEL_GROUPS).items():
         for name in (name for name in names if name in found[0].index):
             values = pd.DataFrame([one.loc[name] for one in found])
-            over_movies, over_all = (float(np.nanmean(values[which])) for which in ("movie_mean", "pooled"))
+            over_movies = float(np.nanmean(values["movie_mean"]))
+            over_all = float(np.nanmean(values["pooled"]))
             for which, key, truth in (
                 ("the method's", "method", over_movies),
                 ("by film, misread", "movie", over_movies),
@@ -164,9 +165,9 @@ def method_held(draws: list[Draw]) -> Draw:
 def null_of_method(draws: list[Draw]) -> Draw:
     """Say what models that know nothing of clips have, pooled and by movie."""
     found = [one for draw in draws for one in draw["found"]]
-    pooled, own, ap = (
-        [one.loc[name] for one in found] for name in ("auc", "within_movie_auc", "average_precision")
-    )
+    pooled = [one.loc["auc"] for one in found]
+    own = [one.loc["within_movie_auc"] for one in found]
+    ap = [one.loc["average_precision"] for one in found]
     return {
         "pooled AUC": [one["pooled"] for one in pooled],
         "its interval wholly below .5": [one["pooled_high"] < 0.5 for one in pooled],

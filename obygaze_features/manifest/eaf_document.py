@@ -303,7 +303,8 @@ def conflicts(clips: Sequence[Clip]) -> list[tuple[float, float, str]]:
 
 
 def _tiers_of(name: str, clips: Sequence[Clip]) -> list[EafTier]:
-    level, concepts = (f"{tier}@{name}" if name else tier for tier in (LEVEL_TIER, CONCEPT_TIER))
+    level = f"{LEVEL_TIER}@{name}" if name else LEVEL_TIER
+    concepts = f"{CONCEPT_TIER}@{name}" if name else CONCEPT_TIER
     times = [(clip.start_s or 0.0, clip.end_s or 0.0) for clip in clips]
     timed_clips = list(zip(times, clips, strict=True))
     marked = [(*span, CONCEPT_SEPARATOR.join(clip.concepts)) for span, clip in timed_clips if clip.concepts]

@@ -476,6 +476,7 @@ def _checked(values: NDArray[Any], *, hashes: bool = True) -> tuple[_CheckedRow,
         if hashes:
             digest.update(block)
         checksum = crc32c(block, checksum)
-        first, last = (byte // numbers.itemsize for byte in (start, start + BLOCK))
+        first = start // numbers.itemsize
+        last = (start + BLOCK) // numbers.itemsize
         finite = finite and all_finite(numbers[first:last])
     return _CheckedRow(data, digest.hexdigest() if hashes else None, checksum), finite

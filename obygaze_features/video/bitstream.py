@@ -363,7 +363,9 @@ def vp9(data: Data, _: int = 0) -> PictureHeader:
     A frame that is not shown has a packet of its own, or shares one with one that is (a superframe, annex B).
     """
     reserved = data[0] >> 4 & 3 == 3  # profile 3 has one bit more
-    show_existing, not_key, shown = (bool(data[0] >> bit - reserved & 1) for bit in (3, 2, 1))
+    show_existing = bool(data[0] >> 3 - reserved & 1)
+    not_key = bool(data[0] >> 2 - reserved & 1)
+    shown = bool(data[0] >> 1 - reserved & 1)
     start = data[0] >> 6 == 2 and shown and not (show_existing or not_key)
     return picture_header(start=start, hidden=not (shown or show_existing or data[-1] >> 5 == SUPERFRAME))
 

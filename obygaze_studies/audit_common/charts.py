@@ -112,8 +112,8 @@ def draw_bars(
     starred
         Condition -> whether a group's value has a star.
     """
-    known = {name: list(map(_known, values)) for name, values in series.items()}
-    digits = _digits([value for value in chain.from_iterable(known.values()) if value is not None])
+    values_of = {name: list(map(_known, values)) for name, values in series.items()}
+    digits = _digits([value for value in chain.from_iterable(values_of.values()) if value is not None])
     group_height = 0.8 / len(series)
 
     def fill(figure: Figure) -> None:
@@ -124,8 +124,8 @@ def draw_bars(
             lefts = [-band for band in bands]
             axes.barh(range(len(labels)), widths, left=lefts, color=GREY, label="p ≥ .05")
         bar_height = group_height / 2 if bands else group_height
-        for index, (name, values) in enumerate(known.items()):
-            offset = (index - (len(known) - 1) / 2) * group_height
+        for index, (name, values) in enumerate(values_of.items()):
+            offset = (index - (len(values_of) - 1) / 2) * group_height
             rows = [row + offset for row in range(len(values))]
             colour, hatch = SERIES[index % len(SERIES)]
             look: dict[str, Any] = {"color": colour, "hatch": hatch, "edgecolor": "white", "label": name}
@@ -227,11 +227,11 @@ def draw_timelines(
         for place, spans in enumerate(rows.values()):
             lengths = [(start, end - start) for start, end, _ in spans]
             axes.broken_barh(
-                lengths, (place - 0.32, 0.64), facecolors=[shades[what] for *_, what in spans], **edge
+                lengths, (place - 0.32, 0.64), facecolors=[shades[label] for *_, label in spans], **edge
             )
         axes.set_yticks(range(len(rows)), list(rows))
         axes.set(ylim=(len(rows) - 0.5, -0.5), xlabel="minutes")
-        keys = [Patch(facecolor=shade, label=what, **edge) for what, shade in shades.items()]
+        keys = [Patch(facecolor=shade, label=label, **edge) for label, shade in shades.items()]
         figure.legend(handles=keys, loc="outside upper center", ncols=len(keys))
 
     save(path, (WIDTH, 0.9 + 0.42 * len(rows)), fill)
@@ -286,12 +286,12 @@ def draw_panels(
         A .pdf, .png or .svg file.
     """
     maps = [panel.saliency for column in columns for panel in column if panel.saliency is not None]
-    top = max([1e-30, *(float(each.max()) for each in maps)]) if scale else None
+    top = max([1e-30, *(float(axis.max()) for axis in maps)]) if scale else None
 
     def fill(figure: Figure) -> None:
         axes = figure.subplots(max(map(len, columns)), len(columns), squeeze=False)
-        for each in axes.flat:
-            each.set_axis_off()
+        for axis in axes.flat:
+            axis.set_axis_off()
         for place, column in enumerate(columns):
             for row, panel in enumerate(column):
                 shown = _draw_panel(axes[row, place], panel, top)
@@ -328,10 +328,10 @@ def find_pictures(images: Sequence[str], manifest: Path) -> dict[str, Path]:
     """
     listed = read_manifest(manifest)
     files = {clip.clip_id: listed.video_path(clip) for clip in listed}
-    found = {image: path for image in images if (path := files.get(image)) and path.is_file()}
-    if missing := [image for image in images if image not in found]:
+    pictures = {image: path for image in images if (path := files.get(image)) and path.is_file()}
+    if missing := [image for image in images if image not in pictures]:
         raise AuditError(f"{manifest}: no picture of {missing[0]} that is there")
-    return found
+    return pictures
 
 
 def read_picture(path: Path, most: int | None = None) -> NDArray[np.uint8]:

@@ -43,21 +43,21 @@ class Embeddings:
     partial: Mapping[str, str]
     texts: Mapping[str, str] | None = None
 
-    def take(self, ids: Sequence[str], what: str) -> NDArray[np.float64]:
+    def take(self, ids: Sequence[str], noun: str) -> NDArray[np.float64]:
         """Return the vectors of some items, [n, D], checked as `check_vectors` does.
 
         Raises
         ------
         AuditError
-            Naming `what` and the id: nothing is asked for, an id is asked for twice, an item has no
+            Naming `noun` and the id: nothing is asked for, an id is asked for twice, an item has no
             embedding.
         """
-        refuse_twins(ids, f"{what}: it has twice")
+        refuse_twins(ids, f"{noun}: it has twice")
         for name in ids:
             if name not in self.rows:
-                raise AuditError(f"{what}: {name} has no embedding in {self.where}")
+                raise AuditError(f"{noun}: {name} has no embedding in {self.where}")
         vectors = self.vectors[[self.rows[name] for name in ids]].astype(np.float64)
-        check_vectors(vectors, what, ids)
+        check_vectors(vectors, noun, ids)
         return vectors
 
     def text_ids(self, listed: Mapping[str, str] | None = None) -> Mapping[str, str]:
@@ -90,7 +90,7 @@ class Embeddings:
         return listed
 
 
-def check_vectors(vectors: NDArray[np.float64], what: str, ids: Sequence[str] | None = None) -> None:
+def check_vectors(vectors: NDArray[np.float64], noun: str, ids: Sequence[str] | None = None) -> None:
     """Refuse a set of vectors with which no cosine can be taken.
 
     Raises
@@ -99,14 +99,14 @@ def check_vectors(vectors: NDArray[np.float64], what: str, ids: Sequence[str] | 
         Naming the set and the id (or row): the set is empty, a value is not finite, a vector is zero.
     """
     if len(vectors) == 0:
-        raise AuditError(f"{what} is empty")
+        raise AuditError(f"{noun} is empty")
     for bad, words in (
         (~np.isfinite(vectors).all(axis=1), "has a value that is not finite"),
         (~vectors.any(axis=1), "is the zero vector, which has no direction"),
     ):
         if bad.any():
             row = int(np.flatnonzero(bad)[0])
-            raise AuditError(f"{what}: the embedding of {ids[row] if ids else f'row {row}'} {words}")
+            raise AuditError(f"{noun}: the embedding of {ids[row] if ids else f'row {row}'} {words}")
 
 
 def unit(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -166,9 +166,10 @@ def check_same_space(a: Embeddings, b: Embeddings) -> None:
         raise AuditError(
             f"embeddings of two spaces don't compare: {a.where} is of {a.space!r}, {b.where} of {b.space!r}"
         )
-    here = a.vectors.shape[1]
-    there = b.vectors.shape[1]
-    if here != there:
+    width_of_a = a.vectors.shape[1]
+    width_of_b = b.vectors.shape[1]
+    if width_of_a != width_of_b:
         raise AuditError(
-            f"embeddings of two lengths don't compare: {a.where} has {here} features, {b.where} {there}"
+            f"embeddings of two lengths don't compare: {a.where} has {width_of_a} features, {b.where} "
+            f"{width_of_b}"
         )

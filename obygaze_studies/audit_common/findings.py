@@ -86,25 +86,25 @@ class Wording:
     figure: str = ""
 
 
-def report(wording: Wording, found: Finding) -> Report:
+def report(wording: Wording, finding: Finding) -> Report:
     """Make the report of an audit: what is shown and said of a finding."""
-    rows = found.rows if found.shown is None else found.shown
-    said = dict(found.rows[0] if found.said is None else found.said)
-    words = {name: value if isinstance(value, int) else cell(value) for name, value in said.items()}
-    title = wording.table.format(**found.record)
-    main = table(title, rows, [*wording.columns, *found.columns], found.table_notes)
+    rows = finding.rows if finding.shown is None else finding.shown
+    values = dict(finding.rows[0] if finding.said is None else finding.said)
+    words = {name: value if isinstance(value, int) else cell(value) for name, value in values.items()}
+    title = wording.table.format(**finding.record)
+    main = table(title, rows, [*wording.columns, *finding.columns], finding.table_notes)
     return Report(
         name=wording.name,
         title=wording.title,
-        notes=(*([wording.source] if wording.source else []), *found.notes),
-        blocks=(main, *found.blocks),
+        notes=(*([wording.source] if wording.source else []), *finding.notes),
+        blocks=(main, *finding.blocks),
         # Python objects: columns with None stay whole numbers, and true stays true.
-        data=pd.DataFrame([dict(row) for row in found.rows], dtype=object),
-        record={"audit": wording.name, **found.record, "source": wording.source}
-        | ({"summary": dict(found.summary)} if found.summary else {}),
-        pictures=(Picture(wording.name, wording.figure, found.draw),) if found.draw else (),
+        data=pd.DataFrame([dict(row) for row in finding.rows], dtype=object),
+        record={"audit": wording.name, **finding.record, "source": wording.source}
+        | ({"summary": dict(finding.summary)} if finding.summary else {}),
+        pictures=(Picture(wording.name, wording.figure, finding.draw),) if finding.draw else (),
         answers=(wording.sentence.format(**words),) if wording.sentence else (),
-        remarks=tuple(found.remarks),
+        remarks=tuple(finding.remarks),
     )
 
 
@@ -113,8 +113,8 @@ def audited(wording: Wording) -> Callable[[Callable[P, Finding]], Callable[P, Re
 
     def declare(function: Callable[P, Finding]) -> Callable[P, Report]:
         @wraps(function)
-        def run(*arguments: P.args, **given: P.kwargs) -> Report:
-            return report(wording, function(*arguments, **given))
+        def run(*arguments: P.args, **options: P.kwargs) -> Report:
+            return report(wording, function(*arguments, **options))
 
         return run
 
@@ -126,9 +126,9 @@ def plain(names: Iterable[str]) -> list[Column]:
     return [(name.replace("_", " "), name, cell) for name in names]
 
 
-def of(part: int, whole: int) -> str:
+def of(part: int, total: int) -> str:
     """Write a part of a whole."""
-    return f"{part} of {whole}"
+    return f"{part} of {total}"
 
 
 def share(value: float | None) -> str:
@@ -145,16 +145,16 @@ def series_of(
     rows: Rows, name: str, *, condition: str, group: str, groups: Sequence[object], missing: float = math.nan
 ) -> dict[str, Any]:
     """Lay out a value of rows for `draw_bars`: condition -> its value of each group, or `missing`."""
-    known = {(row[condition], row[group]): row[name] for row in rows}
+    values = {(row[condition], row[group]): row[name] for row in rows}
     conditions = dict.fromkeys(str(row[condition]) for row in rows)
-    return {each: [known.get((each, one), missing) for one in groups] for each in conditions}
+    return {each: [values.get((each, one), missing) for one in groups] for each in conditions}
 
 
-def drawn_by(name: str, **given: Any) -> Callable[[Path], None]:
+def drawn_by(name: str, **options: Any) -> Callable[[Path], None]:
     """Draw by a function of `charts`, which is imported when it is needed: matplotlib is slow."""
 
     def draw(path: Path) -> None:
-        getattr(import_module("obygaze_studies.audit_common.charts"), name)(path=path, **given)
+        getattr(import_module("obygaze_studies.audit_common.charts"), name)(path=path, **options)
 
     return draw
 
@@ -163,10 +163,10 @@ bar_chart = partial(drawn_by, "draw_bars")
 """Draw groups of bars, as `charts.draw_bars` takes them."""
 
 
-def write_rows(rows: Iterable[Sequence[str]], path: Path, what: str, *, force: bool) -> str:
+def write_rows(rows: Iterable[Sequence[str]], path: Path, noun: str, *, force: bool) -> str:
     """Write a table of texts, its header first, as CSV, and return what to say of it."""
     lines = [csv_line(list(cells)) for cells in rows]
     refuse_existing(path, force=force)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, "".join(lines))
-    return f"{len(lines) - 1} {what} kept in {path}"
+    return f"{len(lines) - 1} {noun} kept in {path}"

@@ -88,11 +88,11 @@ def read_rows(
     return tuple(rows)
 
 
-def read_number(text: str, what: str) -> float:
+def read_number(text: str, place: str) -> float:
     """Read a cell as a number; an empty one is NaN."""
     number = number_of(text)
     if text.strip() and math.isnan(number):
-        raise AuditError(f"{what} should be a number, found {text!r}")
+        raise AuditError(f"{place} should be a number, found {text!r}")
     return number
 
 
@@ -155,18 +155,18 @@ def _composed_row(row: Row) -> Row:
     return {name: composed(" ".join(cell.split())) for name, cell in row.items()}
 
 
-def read_json(path: Path, kind: Any, what: str) -> Any:
+def read_json(path: Path, kind: Any, noun: str) -> Any:
     """Read a JSON file as a type of msgspec's.
 
     Raises
     ------
     AuditError
-        It is not `what`.
+        It is not `noun`.
     """
     try:
         return msgspec.json.decode(read_text(path), type=kind)
     except (msgspec.MsgspecError, RecursionError) as error:
-        raise AuditError(f"{path} is no {what}: {error}") from error
+        raise AuditError(f"{path} is no {noun}: {error}") from error
 
 
 def read_text_ids(path: Path) -> dict[str, str]:
@@ -184,14 +184,14 @@ def read_text_ids(path: Path) -> dict[str, str]:
 
 def refuse_twins(names: Iterable[str], words: str) -> None:
     """Raise an AuditError, `words` and then the name, if a name comes twice."""
-    seen: set[str] = set()
+    names_before: set[str] = set()
     for name in names:
-        if name in seen:
+        if name in names_before:
             raise AuditError(f"{words} {name}")
-        seen.add(name)
+        names_before.add(name)
 
 
-def refuse_unknown(name: str | None, known: Iterable[str]) -> None:
+def refuse_unknown(name: str | None, choices: Iterable[str]) -> None:
     """Raise an AuditError if published values are asked of what has none."""
-    if name is not None and name not in set(known):
-        raise AuditError(f"no published values of {name!r}, but of {', '.join(known)}")
+    if name is not None and name not in set(choices):
+        raise AuditError(f"no published values of {name!r}, but of {', '.join(choices)}")

@@ -198,8 +198,8 @@ def read_input(path: Path) -> tuple[str, Any]:
         return "words", _frame(read)
     if {"clip_id", "movie", "cuts"} <= set(read.columns):
         staged = [part for claim in CLAIMS if claim.needs == "staging" for part in claim.parts]
-        asked = {str(part.arguments["variable"]) for part in staged}
-        names = sorted(asked.intersection(read.columns))
+        variables = {str(part.arguments["variable"]) for part in staged}
+        names = sorted(variables.intersection(read.columns))
         return "staging", (read, pd.DataFrame.from_dict(read.numbers(names), orient="index", columns=names))
     if {"model", "task", "movie", "label", "score"} <= set(read.columns):
         table = _frame(read)
@@ -273,7 +273,7 @@ def claims(files: Sequence[Path]) -> Report:
             ),
         ),
         blocks=tuple(blocks),
-        answers=(f"of {len(rows)} sentences: {', '.join(f'{n} {what}' for what, n in decided.items())}",),
+        answers=(f"of {len(rows)} sentences: {', '.join(f'{n} {answer}' for answer, n in decided.items())}",),
         data=pd.DataFrame(rows),
         record={"inputs": dict(sorted(digests.items()))},
     )
@@ -344,11 +344,11 @@ def _notes(paper: str, parts: Sequence[Mapping[str, Any]]) -> list[str]:
     for claim in CLAIMS:
         if claim.paper != paper:
             continue
-        own = [part for part in parts if part["claim"] == claim.name]
-        statistics = "; ".join(part["statistic"] for part in own)
+        parts_of_claim = [part for part in parts if part["claim"] == claim.name]
+        statistics = "; ".join(part["statistic"] for part in parts_of_claim)
         notes.append(f'{claim.name}: "{claim.sentence}" ({claim.place}); {statistics}')
-        row = _claim_row(claim, own)
-        if len(own) > 1 or claim.unmeasured:
+        row = _claim_row(claim, parts_of_claim)
+        if len(parts_of_claim) > 1 or claim.unmeasured:
             notes.append(f"{claim.name}, the sentence: {row['verdict']}")
         if row["note"]:
             notes.append(f"{claim.name}: {row['note']}")

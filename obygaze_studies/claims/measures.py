@@ -124,9 +124,9 @@ def film_gaps(values: Numbers, sides: NDArray[np.int64], films: NDArray[np.intp]
     n_films = int(films.max()) + 1 if len(films) else 0
     means = []
     for side in (1, 0):
-        own = sides == side
-        n_clips = np.bincount(films[own], minlength=n_films)
-        total = np.bincount(films[own], weights=values[own], minlength=n_films)
+        on_side = sides == side
+        n_clips = np.bincount(films[on_side], minlength=n_films)
+        total = np.bincount(films[on_side], weights=values[on_side], minlength=n_films)
         means.append(np.divide(total, n_clips, out=np.full(n_films, np.nan), where=n_clips > 0))
     return np.asarray(means[0] - means[1])
 
@@ -169,9 +169,9 @@ class Marks:
     present: Numbers
     ranks: NDArray[np.intp]
 
-    def distance(self, kept: "NDArray[np.bool_] | None" = None) -> float:
+    def distance(self, films: "NDArray[np.bool_] | None" = None) -> float:
         """Measure which share of the marks of the lowest level is on other concepts than the highest's."""
-        every = np.ones(len(self.ranks), bool) if kept is None else kept
+        every = np.ones(len(self.ranks), bool) if films is None else films
         low = self.present[every & (self.ranks == 0)].sum(axis=0)
         high = self.present[every & (self.ranks == 2)].sum(axis=0)
         if not low.sum() or not high.sum():
@@ -197,22 +197,24 @@ def same_rate(manifest: manifests.Manifest, *, margin: float) -> Measured:
     p = (1 + np.count_nonzero(drawn >= observed * (1 - 1e-12))) / N_PERMUTATIONS
     shares = {}
     for rank, level in enumerate(levels):
-        own = present[marks.ranks == rank]
-        shares[level] = own.sum(axis=0) / own.sum()
+        marks_of_rank = present[marks.ranks == rank]
+        shares[level] = marks_of_rank.sum(axis=0) / marks_of_rank.sum()
     most = int(np.argmax(np.abs(shares[levels[0]] - shares[levels[-1]])))
     note = f"largest difference: {names[most]}, " + ", ".join(
         f"{share[most]:.0%} of {level} marks" for level, share in shares.items()
     )
 
-    def planted(own: Marks, rng: np.random.Generator) -> Marks:
-        return plant_rates(Marks(own.present, permuted_within(own.ranks, films, rng)), 2 * margin, rng)
+    def planted(marks_of_rank: Marks, rng: np.random.Generator) -> Marks:
+        return plant_rates(
+            Marks(marks_of_rank.present, permuted_within(marks_of_rank.ranks, films, rng)), 2 * margin, rng
+        )
 
     movies = table["movie"].to_numpy(dtype=str)
 
-    def measure(own: Marks) -> Measured:
-        null = Null("a planted difference of twice the margin", own, Marks.distance, planted)
+    def measure(marks_of_rank: Marks) -> Measured:
+        null = Null("a planted difference of twice the margin", marks_of_rank, Marks.distance, planted)
         return replace(
-            found(stats.jackknife_interval(own.distance, movies, bounds=(0, 1)), "films"), null=null
+            found(stats.jackknife_interval(marks_of_rank.distance, movies, bounds=(0, 1)), "films"), null=null
         )
 
     return replace(with_null(measure, marks), note=note, p=p)
@@ -235,10 +237,10 @@ def plant_rates(marks: Marks, difference: float, rng: np.random.Generator) -> Ma
 
 def _chi_squared(ranks: NDArray[np.intp], marks: Numbers, n_levels: int) -> Numbers:
     """Compute the chi-squared statistic [R] of marks [N, K] against rows of levels [R, N]."""
-    found = np.stack([(ranks == level) @ marks for level in range(n_levels)], axis=1)
-    expected = found.sum(axis=2, keepdims=True) * found.sum(axis=1, keepdims=True)
-    expected = expected / found.sum(axis=(1, 2), keepdims=True)
-    terms = np.divide((found - expected) ** 2, expected, out=np.zeros_like(found), where=expected > 0)
+    table = np.stack([(ranks == level) @ marks for level in range(n_levels)], axis=1)
+    expected = table.sum(axis=2, keepdims=True) * table.sum(axis=1, keepdims=True)
+    expected = expected / table.sum(axis=(1, 2), keepdims=True)
+    terms = np.divide((table - expected) ** 2, expected, out=np.zeros_like(table), where=expected > 0)
     return np.asarray(terms.sum(axis=(1, 2)))
 
 
@@ -262,9 +264,9 @@ def rising(manifest: manifests.Manifest) -> Measured:
     return replace(with_null(measure, levels), note=_means_by_level(manifest, table))
 
 
-def _sides(levels: NDArray[np.str_], one: str, other: str) -> NDArray[np.int64]:
+def _sides(levels: NDArray[np.str_], low: str, high: str) -> NDArray[np.int64]:
     """Mark clips of one level by 1, of another by 0 and the rest by -1."""
-    return np.where(levels == one, 1, np.where(levels == other, 0, -1))
+    return np.where(levels == low, 1, np.where(levels == high, 0, -1))
 
 
 def _means_by_level(manifest: manifests.Manifest, table: pd.DataFrame) -> str:
@@ -320,9 +322,9 @@ def compositional(manifest: manifests.Manifest) -> Measured:
     shares = table.groupby("n")["high"].mean()
     note = "S: " + ", ".join(f"{share:.0%} with {n}" for n, share in shares.items())
 
-    def measure(own: Numbers) -> Measured:
-        null = levels_within_films(own, films, lambda drawn: _mean_defined(film_gaps(drawn, sides, films)))
-        return replace(over_units(film_gaps(own, sides, films), "films"), null=null)
+    def measure(values: Numbers) -> Measured:
+        null = levels_within_films(values, films, lambda drawn: _mean_defined(film_gaps(drawn, sides, films)))
+        return replace(over_units(film_gaps(values, sides, films), "films"), null=null)
 
     return replace(with_null(measure, high), note=note)
 
@@ -339,10 +341,10 @@ def clothing_alone(manifest: manifests.Manifest) -> Measured:
     films = film_indices(table)
     note = f"alone {_of(alone['high'])} clips, with other concepts {_of(combined['high'])}"
 
-    def measure(own: NDArray[np.bool_]) -> Measured:
-        high = own[is_alone]
-        share = stats.jackknife_interval(lambda kept: _mean(high[kept]), movies, bounds=(0, 1))
-        null = levels_within_films(own, films, lambda drawn: _mean(drawn[is_alone]))
+    def measure(is_high: NDArray[np.bool_]) -> Measured:
+        high = is_high[is_alone]
+        share = stats.jackknife_interval(lambda rows: _mean(high[rows]), movies, bounds=(0, 1))
+        null = levels_within_films(is_high, films, lambda drawn: _mean(drawn[is_alone]))
         return replace(found(share, "films"), null=null)
 
     return replace(with_null(measure, table["high"].to_numpy()), note=note)
@@ -377,9 +379,11 @@ def above_the_rarest(manifest: manifests.Manifest) -> Measured:
     """Measure by how much the share of S is above that of the rarest other level."""
     table = _paper_clips(manifest)
     counts = table["level"].value_counts()
-    others = counts.drop("S")
+    other_levels = counts.drop("S")
     note = ", ".join(f"{level} {count:,} clips" for level, count in counts.items())
-    return Measured(float((counts["S"] - others.min()) / len(table)), n=len(table), unit="clips", note=note)
+    return Measured(
+        float((counts["S"] - other_levels.min()) / len(table)), n=len(table), unit="clips", note=note
+    )
 
 
 def released_share(manifest: manifests.Manifest) -> Measured:
@@ -395,23 +399,23 @@ def shots_tell(manifest: manifests.Manifest, *, margin: float) -> Measured:
     table = table[(table["level"] != "NS") & table["shots"].notna()]
     films = np.array(
         [
-            stats.auc((own["level"] == "S").to_numpy().astype(int), own["shots"].to_numpy())
-            for _, own in table.groupby("movie")
+            stats.auc((values["level"] == "S").to_numpy().astype(int), values["shots"].to_numpy())
+            for _, values in table.groupby("movie")
         ]
     )
 
-    def measure(own: Numbers) -> Measured:
-        return replace(over_units(own, "films", null=0.5), null=planted_beside(own, 0.5, margin))
+    def measure(values: Numbers) -> Measured:
+        return replace(over_units(values, "films", null=0.5), null=planted_beside(values, 0.5, margin))
 
     return with_null(measure, films)
 
 
 def hard_negatives(predictions: pd.DataFrame) -> Measured:
     """Compare the perceptron trained against HN with the one trained against EN, film by film."""
-    own = predictions[predictions["model"] == "mlp"]
+    of_mlp = predictions[predictions["model"] == "mlp"]
     of_movies = {
         key: stats.average_precision(rows["label"].to_numpy(), rows["score"].to_numpy())
-        for key, rows in own.groupby(["task", "movie"])
+        for key, rows in of_mlp.groupby(["task", "movie"])
     }
     ap: Any = pd.Series(of_movies)  # by task, and movie
     every, easy = (ap[f"hn_s>{test}"] - ap[f"en_s>{test}"] for test in ("enhn_s", "en_s"))
@@ -477,8 +481,8 @@ def expert_pairs(segments: manifests.Manifest) -> list[TwoExperts]:
 def one_experts_labels(pairs: Sequence[TwoExperts], number: Callable[[Sequence[TwoExperts]], float]) -> Null:
     """Exchange the labels of one of two experts within each film."""
 
-    def exchange(own: Sequence[TwoExperts], rng: np.random.Generator) -> list[TwoExperts]:
-        return [pair.exchanged(rng) for pair in own]
+    def exchange(pairs_drawn: Sequence[TwoExperts], rng: np.random.Generator) -> list[TwoExperts]:
+        return [pair.exchanged(rng) for pair in pairs_drawn]
 
     return Null("one annotator's labels within films", pairs, number, exchange)
 
@@ -495,13 +499,13 @@ def overlooked(segments: manifests.Manifest) -> Measured:
 def _overlooked_by(pairs: Sequence[TwoExperts]) -> Measured:
     """Measure the share of windows that differ of which one of two experts left each at the lowest level."""
 
-    def number(own: Sequence[TwoExperts]) -> float:
-        return _mean(np.concatenate([_left_at_lowest(pair) for pair in own]))
+    def number(pairs_of_film: Sequence[TwoExperts]) -> float:
+        return _mean(np.concatenate([_left_at_lowest(pair) for pair in pairs_of_film]))
 
     by_film = [_left_at_lowest(pair) for pair in pairs]
     one_easy = np.concatenate(by_film)
-    movies = np.repeat([pair.movie for pair in pairs], [len(own) for own in by_film])
-    share = stats.jackknife_interval(lambda kept: _mean(one_easy[kept]), movies, bounds=(0, 1))
+    movies = np.repeat([pair.movie for pair in pairs], [len(pairs_of_film) for pairs_of_film in by_film])
+    share = stats.jackknife_interval(lambda rows: _mean(one_easy[rows]), movies, bounds=(0, 1))
     by_movie = np.array([float(one_easy[movies == movie].mean()) for movie in np.unique(movies)])
     finding = found(share, "films", p=stats.sign_flip(by_movie - 0.5).p)
     return replace(finding, null=one_experts_labels(pairs, number))
@@ -533,19 +537,19 @@ def without_unsure(segments: manifests.Manifest) -> Measured:
     is_label = np.array([name in codebook.labels for name in codebook.level_names])
     pairs = expert_pairs(segments)
 
-    def rises(own: Sequence[TwoExperts]) -> Numbers:
-        return np.array([_gamma_without(pair, apart, is_label) - _gamma(pair, apart) for pair in own])
+    def rises(pairs_drawn: Sequence[TwoExperts]) -> Numbers:
+        return np.array([_gamma_without(pair, apart, is_label) - _gamma(pair, apart) for pair in pairs_drawn])
 
     every = [_gamma(pair, apart) for pair in pairs]
     labels = [_gamma_without(pair, apart, is_label) for pair in pairs]
-    both = np.isfinite(every) & np.isfinite(labels)
-    mean_every = _mean(np.array(every)[both])
-    mean_labels = _mean(np.array(labels)[both])
+    has_both = np.isfinite(every) & np.isfinite(labels)
+    mean_every = _mean(np.array(every)[has_both])
+    mean_labels = _mean(np.array(labels)[has_both])
     note = f"mean gamma {mean_every:.3f}, without NS {mean_labels:.3f}"
 
-    def measure(own: Sequence[TwoExperts]) -> Measured:
-        null = one_experts_labels(own, lambda drawn: _mean_defined(rises(drawn)))
-        return replace(over_units(rises(own), "films"), null=null)
+    def measure(pairs_drawn: Sequence[TwoExperts]) -> Measured:
+        null = one_experts_labels(pairs_drawn, lambda drawn: _mean_defined(rises(drawn)))
+        return replace(over_units(rises(pairs_drawn), "films"), null=null)
 
     return replace(with_null(measure, pairs), note=note)
 
@@ -563,8 +567,8 @@ def _gamma(pair: TwoExperts, apart: Numbers) -> float:
 
 def _gamma_without(pair: TwoExperts, apart: Numbers, is_label: NDArray[np.bool_]) -> float:
     """Return gamma of the windows to which both gave a level that is a label."""
-    kept = is_label[pair.first] & is_label[pair.second]
-    return _gamma(TwoExperts(pair.movie, pair.first[kept], pair.second[kept]), apart)
+    is_counted = is_label[pair.first] & is_label[pair.second]
+    return _gamma(TwoExperts(pair.movie, pair.first[is_counted], pair.second[is_counted]), apart)
 
 
 # --- sentences of 002 and 004
@@ -575,12 +579,14 @@ def alike_scores(_: None, *, margin: float) -> Measured:
     """Compare, captioner by captioner, the two printed ratios of the four objects."""
     off = []
     for printed in TOTALS.values():
-        own = [abs(printed["score_to_man"][name] - ratio) for name, ratio in printed["object_to_man"].items()]
-        off.append(float(np.mean(own)))
+        distances = [
+            abs(printed["score_to_man"][name] - ratio) for name, ratio in printed["object_to_man"].items()
+        ]
+        off.append(float(np.mean(distances)))
 
-    def measure(own: Numbers) -> Measured:
-        finding = found(stats.t_interval(own, bounds=(0, 1)), "captioners")
-        return replace(finding, null=planted_beside(own, 0.0, margin, sides=(1.0,)))
+    def measure(distances: Numbers) -> Measured:
+        finding = found(stats.t_interval(distances, bounds=(0, 1)), "captioners")
+        return replace(finding, null=planted_beside(distances, 0.0, margin, sides=(1.0,)))
 
     return with_null(measure, np.array(off))
 
@@ -605,7 +611,7 @@ def models_with(_: None, *, tests: Sequence[str], least: float, starred: bool) -
     """
     meeting = {}
     for name in tests:
-        effects = [own[name] for own in EFFECTS.values()]
+        effects = [effects_of_model[name] for effects_of_model in EFFECTS.values()]
         meeting[name] = sum(effect.d > least and (effect.star or not starred) for effect in effects)
     note = ", ".join(f"{name.rpartition('_')[2]}: {n}" for name, n in meeting.items())
     return Measured(min(meeting.values()), n=len(EFFECTS), unit="models", note=note)
@@ -622,12 +628,12 @@ def words_ratio(table: pd.DataFrame, *, emotion: str) -> Measured:
 def _ratio_of(rates: Numbers) -> Measured:
     """Measure the ratio of two mean rates of persons [P, 2]."""
 
-    def ratio(own: Numbers) -> float:
-        shown, clothed = own.mean(axis=0)
+    def ratio(persons_rates: Numbers) -> float:
+        shown, clothed = persons_rates.mean(axis=0)
         return float(shown / clothed) if clothed else stats.NAN
 
     persons = np.array([f"{subject:03}" for subject in range(len(rates))])
-    interval = stats.jackknife_interval(lambda kept: ratio(rates[kept]), persons, bounds=(0, math.inf))
+    interval = stats.jackknife_interval(lambda rows: ratio(rates[rows]), persons, bounds=(0, math.inf))
     p = stats.sign_flip(rates[:, 0] - rates[:, 1] / 2).p
     null = Null("conditions within persons", rates, ratio, _conditions_exchanged)
     return replace(found(interval, "people pictured", p=p), null=null)
@@ -642,22 +648,23 @@ def _conditions_exchanged(rates: Numbers, rng: np.random.Generator) -> Numbers:
 def words_rate(table: pd.DataFrame, *, emotion: str) -> Measured:
     """Average the rate of an emotion's words for partially clothed subjects, in the worse of two levels."""
     findings = []
-    for level, own in table.groupby(table["emotion"].str[2:]):
+    for level, rows in table.groupby(table["emotion"].str[2:]):
         if level:
-            rates = _rates(own, emotion, table)["O"].to_numpy()
+            rates = _rates(rows, emotion, table)["O"].to_numpy()
             mean = stats.t_interval(rates, bounds=(0, math.inf))
             findings.append(found(mean, "people pictured", f"level {level}", p=stats.sign_flip(rates - 1).p))
     most = max(findings, key=lambda finding: np.nan_to_num(finding.high, nan=math.inf))
     return replace(most, p=float(np.minimum(1.0, most.p * len(findings))))
 
 
-def _rates(table: pd.DataFrame, emotion: str, whole: pd.DataFrame | None = None) -> pd.DataFrame:
+def _rates(table: pd.DataFrame, emotion: str, all_rows: pd.DataFrame | None = None) -> pd.DataFrame:
     """Count an emotion's words per 1,000 captions, person by condition."""
-    totals = (table if whole is None else whole).sum(numeric_only=True)
+    totals = (table if all_rows is None else all_rows).sum(numeric_only=True)
     words = [word for word in EMOTION_WORDS[emotion] if totals.get(word, 0) >= MIN_TOTAL]
-    own = table[table["emotion"].str[:2].map(INTENDED.get) == emotion]
-    own = own.assign(words=own[words].sum(axis=1))
+    rows = table[table["emotion"].str[:2].map(INTENDED.get) == emotion]
+    rows = rows.assign(words=rows[words].sum(axis=1))
     totals_of = {
-        name: own.pivot_table(name, "subject", "condition", aggfunc="sum") for name in ("words", "n_captions")
+        name: rows.pivot_table(name, "subject", "condition", aggfunc="sum")
+        for name in ("words", "n_captions")
     }
     return 1000 * totals_of["words"] / totals_of["n_captions"]

@@ -93,7 +93,9 @@ def levels_within_films(
     labels: NDArray[Any], films: NDArray[np.intp], number: Callable[[NDArray[Any]], float]
 ) -> Null:
     """Exchange the labels [N] of clips within each film [N]; rows are sorted by film."""
-    return Null("levels within films", labels, number, lambda own, rng: permuted_within(own, films, rng))
+    return Null(
+        "levels within films", labels, number, lambda levels, rng: permuted_within(levels, films, rng)
+    )
 
 
 def signs_by_film(values: Numbers, kind: str = "signs by film") -> Null:

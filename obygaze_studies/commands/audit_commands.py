@@ -38,7 +38,11 @@ class Audits(click.Group):
         commands = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
         with formatter.section("Commands"):
             formatter.write_dl(
-                [(name, (each.help or "").partition("\n")[0]) for name, each in commands.items() if each]
+                [
+                    (name, (command.help or "").partition("\n")[0])
+                    for name, command in commands.items()
+                    if command
+                ]
             )
 
 
@@ -193,10 +197,10 @@ def saliency(
     go_together({"overlays": overlays, "pictures": pictures})
     output = ReportOutput(out, html, force=force, json=json, figure=figure, beside=True)
     output.check(*([overlays] if overlays else []), out)
-    found = read_maps(maps)
-    report = audit_maps(found, read_regions(roi) if roi else None)
+    maps_read = read_maps(maps)
+    report = audit_maps(maps_read, read_regions(roi) if roi else None)
     if overlays and pictures:
-        draw_overlays(found, pictures, overlays)
+        draw_overlays(maps_read, pictures, overlays)
         click.echo(f"pictures kept in {overlays}", err=True)
     return output.finish(report)
 
@@ -473,7 +477,7 @@ def gender_score(
     output = ReportOutput(out, html, force=force, json=json, figure=figure, beside=True)
     output.check(*([sheet] if sheet else []), out)
     rows = read_rows(captions, columns, unique=["caption_id"])
-    found = read_objects(objects)
+    objects_read = read_objects(objects)
     scorer, origin = beliefs.scorer_of(
         lm,
         read_store(texts) if texts else None,
@@ -482,7 +486,7 @@ def gender_score(
     )
     report = audit_gender_score(
         rows,
-        beliefs.detected(found),
+        beliefs.detected(objects_read),
         scorer,
         mode=mode,
         labels=labels,

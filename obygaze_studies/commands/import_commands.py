@@ -80,10 +80,10 @@ def import_mobygaze(
             return answer
         return replace(answer, remarks=[f"left out {len(imported.texts):,} subtitles: --texts keeps them"])
     rows = [("text_id", "text"), *imported.texts]
-    kept = write_rows(rows, texts, "subtitles", force=force)
+    sentence = write_rows(rows, texts, "subtitles", force=force)
     if json:
-        return replace(answer, remarks=[kept])
-    return replace(answer, text=f"{answer.text}\n{kept}")
+        return replace(answer, remarks=[sentence])
+    return replace(answer, text=f"{answer.text}\n{sentence}")
 
 
 @command("mediaeval15")

@@ -45,8 +45,8 @@ class EndingPath(NewFile):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Refuse other endings."""
         if Path(value).suffix.lower() not in self.endings:
-            *others, last = self.endings
-            named = f"{', '.join(others)} or {last}" if others else last
+            *first_endings, last = self.endings
+            named = f"{', '.join(first_endings)} or {last}" if first_endings else last
             self.fail(f"'{value}' should end in {named}{self.words}", param, ctx)
         return super().convert(value, param, ctx)
 
@@ -91,9 +91,9 @@ class ReportOutput(Output):
         for notice in work.said:
             click.echo(notice, err=True)
 
-        def show(report: "Report", whole: "Report | None" = None) -> None:
+        def show(report: "Report", full_report: "Report | None" = None) -> None:
             if folder is not None:
-                write_report(whole or report, folder)
+                write_report(full_report or report, folder)
             if not self.json:
                 click.echo(plain(report), nl=False)
 

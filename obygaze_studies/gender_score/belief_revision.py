@@ -122,8 +122,8 @@ def embedded_similarity(texts: Embeddings, text_ids: Mapping[str, str]) -> Simil
 
 def listed_similarity(rows: Sequence[Row]) -> Similarity:
     """Take similarities from a table with the columns text, object, sim."""
-    known = {(row["text"], row["object"]): row["sim"] for row in rows}
-    return lambda text, label: known.get((text, label), f"no similarity of {text!r} and {label!r}")
+    similarity_of = {(row["text"], row["object"]): row["sim"] for row in rows}
+    return lambda text, label: similarity_of.get((text, label), f"no similarity of {text!r} and {label!r}")
 
 
 def read_priors(path: Path) -> dict[str, float]:

@@ -46,9 +46,9 @@ def filled(caption: str, gender: Gender) -> str:
     return _WORD.sub(rf"\g<1>{gender}\g<2>", caption)
 
 
-def share(part: float, rest: float) -> float | None:
+def share(part: float, remainder: float) -> float | None:
     """Return the part of both, or None if both are 0."""
-    return part / (part + rest) if part + rest else None
+    return part / (part + remainder) if part + remainder else None
 
 
 def holds(words: Sequence[str], label: Sequence[str]) -> bool:

@@ -83,14 +83,14 @@ def audit_objects(
     check_same_space(images, texts)
     if len(objects) < 2:
         raise AuditError("at least two objects are needed: their probabilities are relative to each other")
-    wanted = needed_texts(objects)
+    prompts = needed_texts(objects)
     text_ids = texts.text_ids()
-    if absent := [text for text in wanted if text not in text_ids]:
+    if absent := [text for text in prompts if text not in text_ids]:
         raise AuditError(
-            f"{texts.where} lacks {len(absent)} of the {len(wanted)} prompts, the first {absent[0]!r}: "
+            f"{texts.where} lacks {len(absent)} of the {len(prompts)} prompts, the first {absent[0]!r}: "
             "write the prompts with --list-texts and embed them"
         )
-    labels = texts.take([text_ids[text] for text in wanted], "the objects' prompts")
+    labels = texts.take([text_ids[text] for text in prompts], "the objects' prompts")
     ids = sorted(images.rows)
     if not ids:
         raise AuditError(f"{images.where} has no image with features")
@@ -112,5 +112,5 @@ def audit_objects(
     about: dict[str, object] = {"space": images.space}
     about |= {"images": images.fingerprint, "texts": texts.fingerprint}
     about |= {"prompt": PROMPT, "scale": scale, "top": TOP, "least": least, "n_objects": len(objects)}
-    said = counted[0] | {"n_images": len(ids)}
-    return Finding(rows=rows, shown=counted, said=said, record=about, notes=notes)
+    values = counted[0] | {"n_images": len(ids)}
+    return Finding(rows=rows, shown=counted, said=values, record=about, notes=notes)

@@ -44,10 +44,10 @@ class Processes:
         """Concatenate the parts of all processes, in the order of the items, without gradient."""
         if self.count == 1:
             return part.detach()
-        whole = part.new_zeros((items, *part.shape[1:]))
-        whole[self.share(items)] = part.detach()
-        dist.all_reduce(whole)  # each row is non-zero in one process only, so the sum is exact
-        return whole
+        gathered = part.new_zeros((items, *part.shape[1:]))
+        gathered[self.share(items)] = part.detach()
+        dist.all_reduce(gathered)  # each row is non-zero in one process only, so the sum is exact
+        return gathered
 
     def add_up(self, tensors: Iterable[torch.Tensor]) -> None:
         """Replace each tensor by its sum over the processes."""
@@ -73,7 +73,7 @@ class Processes:
             dist.barrier()
 
 
-def choose_device(wanted: str) -> torch.device:
+def choose_device(name: str) -> torch.device:
     """Choose the device; with several processes per machine, each takes the GPU of its LOCAL_RANK.
 
     Raises
@@ -81,8 +81,8 @@ def choose_device(wanted: str) -> torch.device:
     BackboneError
         If there is no such device.
     """
-    device = Compute(wanted).torch_device()
-    if device.type == "cpu" or ":" in wanted:
+    device = Compute(name).torch_device()
+    if device.type == "cpu" or ":" in name:
         return device
     return Compute(f"cuda:{os.environ.get('LOCAL_RANK', '0')}").torch_device()
 

@@ -113,10 +113,10 @@ class LsmdcPlan:
     def record(self) -> dict[str, Any]:
         """Return as plain JSON what determines the weights, except the data."""
         settings = self.settings
-        given = ("arithmetic", "gather_share", "batch", "epochs", "lr", "clip_lr_scale")
+        fields = ("arithmetic", "gather_share", "batch", "epochs", "lr", "clip_lr_scale")
         return {
             "backbone": "xclip-lsmdc",
-            **{name: getattr(settings, name) for name in given},
+            **{name: getattr(settings, name) for name in fields},
             "batch": self.batch,
             "clip": self.network.weights.record() | {"tokenizer_sha256": self.network.tokenizer_sha256},
             "architecture": self.size.record(),
@@ -145,20 +145,21 @@ def make_plan(settings: LsmdcSettings) -> LsmdcPlan:
     if settings.exclude_movies is not None:
         titles = lsmdc16.read_titles(settings.exclude_movies)
         captions, excluded = lsmdc16.exclude(captions, titles)
-        for split, of in captions.items():
-            if not of:
+        for split, captions_of_split in captions.items():
+            if not captions_of_split:
                 raise TrainError(f"{settings.exclude_movies}: excludes every {split} sentence")
     videos = lsmdc16.find_videos(
-        settings.videos, (caption.clip_id for of in captions.values() for caption in of)
+        settings.videos,
+        (caption.clip_id for captions_of_split in captions.values() for caption in captions_of_split),
     )
     weights = networks.find_weights(settings.clip)
     tensors = initial_tensors(weights.name, load_clip(weights))
     size = networks.LsmdcFormat.of(weights.name, tensors)
     batch = settings.batch or BATCHES.get(size.patch)
     if batch is None:
-        known = " and ".join(f"{patch} ({pairs})" for patch, pairs in BATCHES.items())
+        sizes = " and ".join(f"{patch} ({pairs})" for patch, pairs in BATCHES.items())
         raise TrainError(
-            f"{weights.name}: patches of {size.patch} pixels, and a batch was published for {known} alone; "
+            f"{weights.name}: patches of {size.patch} pixels, and a batch was published for {sizes} alone; "
             "name one with --batch"
         )
     network = networks.load_network("xclip-lsmdc", weights, tensors=tensors)
@@ -216,14 +217,14 @@ def load_clip(weights: networks.Weights) -> dict[str, torch.Tensor]:
     for path in weights.files:
         tensors.update(networks.load_state_dict(replace(weights, files=(path,))))
     port = {
-        here + name.removeprefix(there): value
+        our_name + name.removeprefix(their_name): value
         for name, value in tensors.items()
-        for there, here in lsmdc16.PUBLISHED["towers"].items()
-        if name.startswith(there) and not name.endswith("position_ids")
+        for their_name, our_name in lsmdc16.PUBLISHED["towers"].items()
+        if name.startswith(their_name) and not name.endswith("position_ids")
     }
-    wanted = {name for name in size.port() if name.startswith(("vision.", "text.", "logit_scale"))}
+    names = {name for name in size.port() if name.startswith(("vision.", "text.", "logit_scale"))}
     networks.check_keys(
-        weights.name, missing=sorted(wanted - port.keys()), unexpected=sorted(port.keys() - wanted)
+        weights.name, missing=sorted(names - port.keys()), unexpected=sorted(port.keys() - names)
     )
     originals = size.from_port(port)
     return {name.removeprefix("clip."): value for name, value in originals.items()}
@@ -272,9 +273,9 @@ def initial_tensors(
     tensors["frame_position_embeddings.weight"] = positions.clone()
     block = "clip.transformer.resblocks."
     for key in [key for key in tensors if key.startswith(block)]:
-        layer, _, rest = key.removeprefix(block).partition(".")
+        layer, _, part = key.removeprefix(block).partition(".")
         if layer.isdecimal() and int(layer) < temporal_layers:
-            tensors[f"transformerClip.resblocks.{layer}.{rest}"] = tensors[key].clone()
+            tensors[f"transformerClip.resblocks.{layer}.{part}"] = tensors[key].clone()
     extents = networks.LsmdcFormat(embed=embed, max_frames=max_frames, max_words=max_words)
     tensors |= {key: torch.eye(extent) for key, extent in extents.matrices().items()}
     size = networks.LsmdcFormat.of(name, tensors)
@@ -291,13 +292,13 @@ def _hub_architecture(weights: networks.Weights) -> networks.LsmdcFormat:
     vision = config.vision_config
     text = config.text_config
     for tower in (vision, text):
-        wanted = {
+        settings = {
             "hidden_act": "quick_gelu",
             "num_attention_heads": tower.hidden_size // networks.LsmdcFormat.HEAD_WIDTH,
             "intermediate_size": 4 * tower.hidden_size,
             "layer_norm_eps": CLIP_EPS,
         }
-        for key, value in wanted.items():
+        for key, value in settings.items():
             if getattr(tower, key) != value:
                 raise TrainError(
                     f"{weights.name}: {'text' if tower is text else 'vision'} tower has {key} "

@@ -44,7 +44,7 @@ def evaluate(
     """
     clip_ids = list(dict.fromkeys(pairs.clip_ids))
     column = {clip_id: number for number, clip_id in enumerate(clip_ids)}
-    own = np.array([column[clip_id] for clip_id in pairs.clip_ids])
+    column_of_text = np.array([column[clip_id] for clip_id in pairs.clip_ids])
     rows = processes.share(len(pairs))
     columns = processes.share(len(clip_ids))
     finished = 0
@@ -74,7 +74,7 @@ def evaluate(
             )["logits"]
         count(len(ids))
     processes.add_up([scores])
-    return measures(scores.cpu().numpy(), own)
+    return measures(scores.cpu().numpy(), column_of_text)
 
 
 def in_words(measures: Mapping[str, Any]) -> str:
@@ -87,12 +87,12 @@ def in_words(measures: Mapping[str, Any]) -> str:
     return f"{', '.join(parts)} among {measures['sentences']} sentences of {measures['clips']} clips"
 
 
-def measures(scores: NDArray[np.floating[Any]], own: NDArray[np.int64]) -> dict[str, Any]:
+def measures(scores: NDArray[np.floating[Any]], column_of_text: NDArray[np.int64]) -> dict[str, Any]:
     """Measure retrieval in both directions, as published and tie-safe.
 
     Parameters
     ----------
-    scores, own
+    scores, column_of_text
         As for `text_to_video`.
 
     Returns
@@ -108,9 +108,12 @@ def measures(scores: NDArray[np.floating[Any]], own: NDArray[np.int64]) -> dict[
     if len(undefined := np.argwhere(np.isnan(scores))):
         row, column = undefined[0]
         raise TrainError(f"the score of sentence {row} and clip {column} is not a number")
-    square = scores[:, own]
+    square = scores[:, column_of_text]
     published = {"text_to_video": published_ranks(square), "video_to_text": published_ranks(square.T)}
-    tie_safe = {"text_to_video": text_to_video(scores, own), "video_to_text": video_to_text(scores, own)}
+    tie_safe = {
+        "text_to_video": text_to_video(scores, column_of_text),
+        "video_to_text": video_to_text(scores, column_of_text),
+    }
     return {
         "sentences": scores.shape[0],
         "clips": scores.shape[1],
@@ -140,30 +143,30 @@ def published_ranks(scores: NDArray[np.floating[Any]]) -> NDArray[np.int64]:
     return ranks
 
 
-def text_to_video(scores: NDArray[np.floating[Any]], own: NDArray[np.int64]) -> Ranks:
+def text_to_video(scores: NDArray[np.floating[Any]], column_of_text: NDArray[np.int64]) -> Ranks:
     """Rank each text's clip among all clips.
 
     Parameters
     ----------
     scores
         `[N, V]`, one column per clip.
-    own
+    column_of_text
         `[N]`: the column of each text's clip.
     """
-    right = scores[np.arange(len(scores)), own][:, None]
-    return _ties((scores > right).sum(axis=1), (scores == right).sum(axis=1) - 1)
+    score_of_own = scores[np.arange(len(scores)), column_of_text][:, None]
+    return _ties((scores > score_of_own).sum(axis=1), (scores == score_of_own).sum(axis=1) - 1)
 
 
-def video_to_text(scores: NDArray[np.floating[Any]], own: NDArray[np.int64]) -> Ranks:
+def video_to_text(scores: NDArray[np.floating[Any]], column_of_text: NDArray[np.int64]) -> Ranks:
     """Rank each clip's best own sentence among other clips' sentences; otherwise as `text_to_video`."""
     better = []
     equal = []
     for column in range(scores.shape[1]):
-        ours = own == column
+        ours = column_of_text == column
         best = scores[ours, column].max()
-        others = scores[~ours, column]
-        better.append((others > best).sum())
-        equal.append((others == best).sum())
+        scores_of_others = scores[~ours, column]
+        better.append((scores_of_others > best).sum())
+        equal.append((scores_of_others == best).sum())
     return _ties(np.array(better), np.array(equal))
 
 

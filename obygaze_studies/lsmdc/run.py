@@ -141,14 +141,14 @@ def train(
     counts = {split: sum(row.split == split for row in left_out) for split in captions}
     data = {}
     pairs = {}
-    for split, of in captions.items():
-        clip_ids = tuple(caption.clip_id for caption in of)
-        ids = plan.network.tokenizer.ids([caption.sentence for caption in of])
-        lines = "".join(f"{caption.clip_id}\t{caption.sentence}\n" for caption in of)
+    for split, captions_of_split in captions.items():
+        clip_ids = tuple(caption.clip_id for caption in captions_of_split)
+        ids = plan.network.tokenizer.ids([caption.sentence for caption in captions_of_split])
+        lines = "".join(f"{caption.clip_id}\t{caption.sentence}\n" for caption in captions_of_split)
         pairs[split] = samples.Pairs(clip_ids, ids, plan.cache, plan.size.max_frames)
         data[split] = {
             "annotations_sha256": file_sha256(settings.annotations / FILES[split]),
-            "sentences": len(of),
+            "sentences": len(captions_of_split),
             "clips": len(set(clip_ids)),
             "left_out": counts[split],
             "captions_sha256": sha256_of(lines.encode()),
@@ -229,8 +229,8 @@ class Training:
         batch = self.plan.batch
         order = samples.epoch_order(len(self.pairs["training"]), at.epoch)
         share = self.processes.share(batch)
-        wanted = [order[k * batch : (k + 1) * batch][share] for k in range(at.batch, self.epoch_steps)]
-        for local in self.pairs["training"].batches(wanted):
+        batches = [order[k * batch : (k + 1) * batch][share] for k in range(at.batch, self.epoch_steps)]
+        for local in self.pairs["training"].batches(batches):
             self._step(local.to(self.device))
             at = self.position = replace(at, step=at.step + 1, batch=at.batch + 1)
             stop = self.processes.any(stopped(), self.device)
@@ -263,9 +263,9 @@ class Training:
             ) from None
         norm = step.clip_gradients(self.trained.values())
         if not (math.isfinite(loss) and math.isfinite(norm)):
-            what = f"loss is {loss}" if not math.isfinite(loss) else f"gradient's norm is {norm}"
+            problem = f"loss is {loss}" if not math.isfinite(loss) else f"gradient's norm is {norm}"
             raise TrainError(
-                f"step {at.step + 1} (epoch {at.epoch}, batch {at.batch}): the {what}; "
+                f"step {at.step + 1} (epoch {at.epoch}, batch {at.batch}): the {problem}; "
                 f"no weight was changed by it, and the last saved state in {self.folder.folder} is good"
             )
         factor = step.schedule(at.step, self.total)
@@ -283,7 +283,7 @@ class Training:
         epoch = self.position.epoch
         measures = (*at.measures, self._measure("validation", epoch))
         # The criterion is published text-to-video R@1; of equals the later is chosen.
-        r1 = [each["published"]["text_to_video"]["R@1"] for each in measures]
+        r1 = [measured["published"]["text_to_video"]["R@1"] for measured in measures]
         best = epoch if at.best_epoch < 0 or r1[-1] >= r1[at.best_epoch] else at.best_epoch
         if self.processes.rank == 0:
             record = self.record | {"epoch": epoch, "step": at.step, "validation": measures[-1]}
@@ -336,10 +336,10 @@ def make_network(plan: LsmdcPlan) -> Any:
 
 def _announce(watch: TrainingCallbacks, plan: LsmdcPlan, left_out: Sequence[samples.LeftOut]) -> None:
     """Report what was left out, and which films are shared."""
-    for split, of in plan.captions.items():
-        if own := [row for row in left_out if row.split == split]:
-            example = "line {0.line}, {0.clip_id}: {0.reason}".format(own[0])
-            watch.say(f"{split}: {len(own)} of {len(of)} sentences left out, e.g. {example}")
+    for split, captions_of_split in plan.captions.items():
+        if rows := [row for row in left_out if row.split == split]:
+            example = "line {0.line}, {0.clip_id}: {0.reason}".format(rows[0])
+            watch.say(f"{split}: {len(rows)} of {len(captions_of_split)} sentences left out, e.g. {example}")
     if damaged := [row for row in left_out if row.left_out == "no"]:
         example = "{0.clip_id}: {0.reason}".format(damaged[0])
         watch.say(f"{len(damaged)} damaged clips are used as far as they can be read, e.g. {example}")

@@ -90,22 +90,22 @@ def choose_samples(
     TrainError
         If a split becomes empty.
     """
-    kept: dict[str, tuple[Caption, ...]] = {}
+    chosen: dict[str, tuple[Caption, ...]] = {}
     rows: list[LeftOut] = []
     read = {clip_id for clip_id, entry in entries.items() if entry.frames}
-    for split, of in captions.items():
-        kept[split] = tuple(caption for caption in of if caption.clip_id in read)
-        for caption in of:
+    for split, captions_of_split in captions.items():
+        chosen[split] = tuple(caption for caption in captions_of_split if caption.clip_id in read)
+        for caption in captions_of_split:
             if caption.clip_id not in read:
                 entry = entries.get(caption.clip_id)
                 reason = f"unreadable: {entry.note}" if entry else NO_VIDEO
                 rows.append(LeftOut(split, str(caption.line), caption.clip_id, "yes", reason))
-        if not kept[split]:
+        if not chosen[split]:
             last = "line {0.line}, {0.clip_id}: {0.reason}".format(rows[-1])
             raise TrainError(f"not one {split} sentence has a video that can be read ({last})")
     damaged = sorted((clip_id, entries[clip_id].note) for clip_id in read if entries[clip_id].note)
     rows += [LeftOut("", "", clip_id, "no", f"damaged: {note}") for clip_id, note in damaged]
-    return kept, rows
+    return chosen, rows
 
 
 def steps_of_an_epoch(samples: int, batch: int) -> int:

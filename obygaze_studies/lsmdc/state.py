@@ -200,7 +200,7 @@ def card(
     movies = record["movies"]
     data = record["data"]
     shared = ", ".join(f"{title} ({count})" for title, count in movies["shared_with_obygaze12"].items())
-    left_out = ", ".join(f"{split} {of['left_out']}" for split, of in data.items())
+    left_out = ", ".join(f"{split} {counts['left_out']}" for split, counts in data.items())
     table = tabulate(
         _rows(epochs, test), headers="keys", tablefmt="github", floatfmt=".2f", disable_numparse=[0, 1]
     )
@@ -222,11 +222,11 @@ def _rows(epochs: Sequence[Mapping[str, Any]], test: Mapping[str, Any]) -> list[
     evaluated = [(f"validation, epoch {number}", measures) for number, measures in enumerate(epochs)]
     return [
         {
-            "data": f"{what} ({measures['sentences']} sentences, {measures['clips']} clips)",
+            "data": f"{title} ({measures['sentences']} sentences, {measures['clips']} clips)",
             "direction": f"{direction.replace('_', ' ')}, {counting}",
             **values,
         }
-        for what, measures in [*evaluated, ("test, chosen epoch", test)]
+        for title, measures in [*evaluated, ("test, chosen epoch", test)]
         for direction, published in measures["published"].items()
         for counting, values in (
             ("published", published),
@@ -240,6 +240,8 @@ def _differences(before: Any, now: Any, where: str = "") -> list[str]:
     if isinstance(before, dict) and isinstance(now, dict):
         names = sorted({*before, *now} - set(() if where else AS_STARTED))
         return [
-            one for name in names for one in _differences(before.get(name), now.get(name), f"{where}{name} ")
+            difference
+            for name in names
+            for difference in _differences(before.get(name), now.get(name), f"{where}{name} ")
         ]
     return [] if before == now else [f"{where}{before}, now {now}"[:100]]

@@ -91,10 +91,8 @@ def embed(network: Any, batch: Batch, arithmetic: Arithmetic = "float32") -> Pai
 
 def embed_videos(network: Any, frames: torch.Tensor, mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Embed clips, frames and mask as in `Batch`: v `[B, F, E]`, and unit video vectors `[B, E]`."""
-    scale, shift = (
-        torch.tensor(values, dtype=torch.float64).float().to(mask.device).view(3, 1, 1)
-        for values in (PIXELS.scale, PIXELS.shift)
-    )
+    scale = torch.tensor(PIXELS.scale, dtype=torch.float64).float().to(mask.device).view(3, 1, 1)
+    shift = torch.tensor(PIXELS.shift, dtype=torch.float64).float().to(mask.device).view(3, 1, 1)
     pixels = frames.permute(0, 3, 1, 2).float() * scale + shift
     present = mask.flatten()
     missing = not bool(present.all())
@@ -128,7 +126,9 @@ def similarities(
     -------
     `video_sentence`, `video_word`, `sentence_frame`, `frame_word` and their mean `logits`, each `[N, B]`.
     """
-    sentences, words, frames = (normalize(x, dim=-1) for x in (sentences, words, frames))
+    sentences = normalize(sentences, dim=-1)
+    words = normalize(words, dim=-1)
+    frames = normalize(frames, dim=-1)
     by_word = torch.einsum("nwe,be->nbw", words, videos)
     by_frame = torch.einsum("ne,bfe->nbf", sentences, frames)
     fine = torch.einsum("nwe,ed,bfd->nbwf", words, network.local_mat_weight, frames)
@@ -201,11 +201,11 @@ def compute_gradients(
     loss = contrastive_loss(network, PairEmbeddings(*leaves))
     loss.backward()  # type: ignore[no-untyped-call]  # torch does not type it
     share = processes.share(items)
-    wanted = [leaf.grad[share] for leaf in leaves if leaf.grad is not None]
+    gradients = [leaf.grad[share] for leaf in leaves if leaf.grad is not None]
     for number, part in enumerate(chunks):
-        again = embedded[0] if len(chunks) == 1 else embed(network, part, arithmetic)
+        embedded_again = embedded[0] if len(chunks) == 1 else embed(network, part, arithmetic)
         rows = slice(number * step, number * step + len(part))
-        torch.autograd.backward(again, [gradient[rows] for gradient in wanted])
+        torch.autograd.backward(embedded_again, [gradient[rows] for gradient in gradients])
     outside = (*size.matrices(), "logit_scale")  # eight matrices and the scale act after the gather
     inside = [_gradient(value) for name, value in trained.items() if name not in outside]
     processes.add_up(inside)

@@ -169,8 +169,8 @@ def refuse_leak(clips: Sequence[Annotated]) -> None:
     """
     leaking = leaking_movies(clips)
     if leaking:
-        more = f" and {len(leaking) - 1} more" if leaking[1:] else ""
-        raise TaskError(f"the split leaks: movie {leaking[0]!r}{more} has clips in dev and in test")
+        remainder = f" and {len(leaking) - 1} more" if leaking[1:] else ""
+        raise TaskError(f"the split leaks: movie {leaking[0]!r}{remainder} has clips in dev and in test")
 
 
 def true_classes(clips: Iterable[Annotated], axis: Axis) -> dict[str, str]:
@@ -210,7 +210,8 @@ def pivot_class(low: Sequence[bool], high: Sequence[bool], axis: Axis) -> str | 
             raise TaskError(
                 f"expected {JUDGEMENTS} judgements of the {pivot} {axis} pivot, found {len(judgements)}"
             )
-    above_low, above_high = (2 * sum(judgements) > JUDGEMENTS for judgements in (low, high))
+    above_low = 2 * sum(low) > JUDGEMENTS
+    above_high = 2 * sum(high) > JUDGEMENTS
     if above_high and not above_low:
         return None
     return CLASSES[axis][above_low + above_high]
@@ -262,23 +263,23 @@ def make_labels(scores: Path, pivots: Path | None = None) -> tuple[list[Row], di
     if strange := sorted({clip_id for clip_id, _, _ in judgements} - {row["clip"] for row in rows}):
         raise TaskError(f"{pivots}: clip {strange[0]!r} is judged but not in {scores}")
     with regarding(TaskError, str(scores)):
-        made = [{**row, **{axis: _class(row, axis, judgements) for axis in AXES}} for row in rows]
-    rejected = {row["clip"]: axis for axis in reversed(AXES) for row in made if row[axis] is None}
-    return [row for row in made if row["clip"] not in rejected], rejected
+        labelled = [{**row, **{axis: _class(row, axis, judgements) for axis in AXES}} for row in rows]
+    rejected = {row["clip"]: axis for axis in reversed(AXES) for row in labelled if row[axis] is None}
+    return [row for row in labelled if row["clip"] not in rejected], rejected
 
 
 def labels(scores: Path, out: Path, *, pivots: Path | None = None, force: bool = False) -> Answer:
     """Write the table of `make_labels`."""
     rows, rejected = make_labels(scores, pivots)
     columns = list(rows[0]) if rows else ["clip", *AXES]
-    kept = write_rows(
+    sentence = write_rows(
         [columns, *([row[name] for name in columns] for row in rows)], out, "clips", force=force
     )
     unlabelled = {axis: sum(not row[axis] for row in rows) for axis in AXES}
     unknown = ", ".join(f"{number} without {axis}" for axis, number in unlabelled.items())
     return Answer(
         {"file": str(out), "clips": len(rows), "unlabelled": unlabelled, "left_out": [*rejected]},
-        text=f"{kept} ({unknown}), {len(rejected)} left out",
+        text=f"{sentence} ({unknown}), {len(rejected)} left out",
         remarks=[
             f"left out {clip_id}: its judgements on {axis} contradict each other"
             for clip_id, axis in rejected.items()
@@ -288,7 +289,8 @@ def labels(scores: Path, out: Path, *, pivots: Path | None = None, force: bool =
 
 def _class(row: Row, axis: Axis, judgements: Judgements) -> str | None:
     """Return a clip's class on an axis, "" where unknown; None if its judgements contradict each other."""
-    low, high = (judgements.get((row["clip"], axis, pivot)) for pivot in ("low", "high"))
+    low = judgements.get((row["clip"], axis, "low"))
+    high = judgements.get((row["clip"], axis, "high"))
     with regarding(TaskError, f"clip {row['clip']!r}"):
         name: str | None = read_class(row[axis], axis)
         if name and (low or high):

@@ -118,10 +118,10 @@ def _notices(clips: list[manifests.Clip]) -> list[str]:
     for side, (n_clips, n_movies) in PUBLISHED.items():
         movies = len({clip.movie for clip in clips if clip.extras["split"] == side})
         if (sides[side], movies) != (n_clips, n_movies):
-            here = f"{manifests.counted(sides[side], 'clip')} of {manifests.counted(movies, 'movie')}"
-            notices.append(f"{side}: {here}; the published corpus has {n_clips:,} of {n_movies}")
-    others = sum(NAME.fullmatch(clip.clip_id) is None for clip in clips)
-    if others:
-        named = manifests.counted(others, "clip is", "clips are")
+            counts = f"{manifests.counted(sides[side], 'clip')} of {manifests.counted(movies, 'movie')}"
+            notices.append(f"{side}: {counts}; the published corpus has {n_clips:,} of {n_movies}")
+    n_other_names = sum(NAME.fullmatch(clip.clip_id) is None for clip in clips)
+    if n_other_names:
+        named = manifests.counted(n_other_names, "clip is", "clips are")
         notices.append(f"{named} not named as LIRIS-ACCEDE's (ACCEDE00000.mp4)")
     return notices

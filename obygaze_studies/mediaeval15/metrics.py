@@ -121,9 +121,9 @@ def measures(run: Mapping[str, float], qrels: Mapping[str, int]) -> dict[str, fl
     }
     for recall in RECALLS:
         # Version 9 adds 0.9 and cuts off the fraction.
-        wanted = int(recall * n_relevant + 0.9)
-        beyond = wanted > len(places) or not len(places)
-        from_rank = 0 if beyond or not wanted else places[wanted - 1]
+        n_wanted = int(recall * n_relevant + 0.9)
+        beyond = n_wanted > len(places) or not len(places)
+        from_rank = 0 if beyond or not n_wanted else places[n_wanted - 1]
         result[f"iprec_at_recall_{recall:.2f}"] = 0.0 if beyond else float(precision[from_rank:].max())
     for k in CUTOFFS:
         result[f"P_{k}"] = found_by(k) / k

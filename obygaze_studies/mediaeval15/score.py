@@ -274,17 +274,17 @@ def check_runs(folder: Path, clips: Sequence[Annotated]) -> Answer:
         raise TaskError("no clip of the truth has the split test: coverage can't be checked")
     findings: list[dict[str, str]] = []
 
-    def note(about: str, what: str, severity: str = "problem") -> None:
-        findings.append({"severity": severity, "about": about, "what": what})
+    def note(about: str, problem: str, severity: str = "problem") -> None:
+        findings.append({"severity": severity, "about": about, "what": problem})
 
     for movie in annotations.leaking_movies(clips):
         note("split", f"movie {movie!r} has clips in dev and in test")
     runs = [_check_run(file, clips, partial(note, file.path.name)) for file in find_runs(folder)]
     for subtask in run_files.SUBTASKS:
-        here = [run for run in runs if run["subtask"] == subtask]
-        if len(here) > MOST_RUNS:
-            note(subtask, f"{len(here)} runs; at most {MOST_RUNS} may be submitted")
-        if here and not any(run["external_data"] is False for run in here):
+        runs_of_subtask = [run for run in runs if run["subtask"] == subtask]
+        if len(runs_of_subtask) > MOST_RUNS:
+            note(subtask, f"{len(runs_of_subtask)} runs; at most {MOST_RUNS} may be submitted")
+        if runs_of_subtask and not any(run["external_data"] is False for run in runs_of_subtask):
             note(subtask, "no run without external data; at least one is required")
     problems = any(finding["severity"] == "problem" for finding in findings)
     external = {True: "yes", False: "no", None: "not said"}
@@ -303,7 +303,7 @@ def check_runs(folder: Path, clips: Sequence[Annotated]) -> Answer:
 
 def _check_run(file: run_files.RunFile, clips: Sequence[Annotated], note: Callable[..., None]) -> Row:
     test = [clip for clip in clips if clip.split == "test"]
-    wanted = {clip.clip_id for clip in test}
+    test_ids = {clip.clip_id for clip in test}
     run: Row = {"subtask": file.subtask, "name": file.name}
     run |= dict.fromkeys(("external_data", "coverage", "ties"))
     try:
@@ -321,14 +321,14 @@ def _check_run(file: run_files.RunFile, clips: Sequence[Annotated], note: Callab
     except ObygazeError as error:
         note(str(error))
         return run
-    if strange := sorted(ids - wanted):
+    if strange := sorted(ids - test_ids):
         note(f"{len(strange)} clips that are no test clips; the first is {strange[0]!r}")
-    if missing := sorted(wanted - ids):
-        what = f"{len(missing)} of {len(wanted)} test clips are missing; the first is {missing[0]!r}"
-        note(what, "warning")
+    if missing := sorted(test_ids - ids):
+        problem = f"{len(missing)} of {len(test_ids)} test clips are missing; the first is {missing[0]!r}"
+        note(problem, "warning")
     for tied in _tied(ties):
         note(tied, "warning")
-    return run | {"coverage": len(ids & wanted) / len(wanted), "ties": ties}
+    return run | {"coverage": len(ids & test_ids) / len(test_ids), "ties": ties}
 
 
 def _returned(file: run_files.RunFile) -> tuple[set[str], float]:

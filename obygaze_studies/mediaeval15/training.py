@@ -91,7 +91,8 @@ def load_sides(store: Store, manifest: Manifest, *, backbone: str | None = None)
                 f"no {side} clip has features in store {store.name}, {len(left_out)} have none{first}: "
                 "is it the store of this manifest, whose column split is filled in?"
             )
-    dev, test = (np.flatnonzero(splits == side) for side in ("dev", "test"))
+    dev = np.flatnonzero(splits == "dev")
+    test = np.flatnonzero(splits == "test")
     return DevAndTest(data, dev, test, excluded, is_pretrained(store[data.backbone]))
 
 
@@ -177,15 +178,15 @@ def train(
     data = sides.data
     pretrained = sides.pretrained
     if pretrained is not False and not external:
-        made = "were made with pretrained weights, which have seen external data"
+        origin = "were made with pretrained weights, which have seen external data"
         if not pretrained:
-            made = "were imported, and their provenance does not exclude external data"
-        raise TaskError(f"features of {data.backbone} {made}: mark the run with --external")
+            origin = "were imported, and their provenance does not exclude external data"
+        raise TaskError(f"features of {data.backbone} {origin}: mark the run with --external")
     called, selection = call_test_clips(sides, subtask, spec, seed=seed)
     excluded = sides.excluded
     record = {"run": name, "subtask": subtask, "external_data": external}
     record |= {"model": {"name": spec.name, **spec.settings()}, "seed": seed, "pretrained": pretrained}
-    record |= {each: getattr(data, each) for each in ("store", "backbone", "features", "pool")}
+    record |= {field: getattr(data, field) for field in ("store", "backbone", "features", "pool")}
     record |= {
         "manifest_sha256": manifest.digest(),
         "codebook": {"name": data.codebook.name, "digest": data.codebook.digest()},
@@ -197,12 +198,14 @@ def train(
     }
     write_run(file, trec_lines(called, name) if subtask == "violence" else affect_lines(called), record)
     lines = []
-    for what, selected in selection.items():
+    for label, selected in selection.items():
         chosen = "".join(f"{tried['name']}, " for tried in selected["candidates"] if tried["chosen"])
-        lines.append(f"{what}: {chosen}of {selected['dev_clips']} labelled dev clips")
+        lines.append(f"{label}: {chosen}of {selected['dev_clips']} labelled dev clips")
     missing = f", {len(excluded['test'])} missing" if excluded["test"] else ""
     lines.append(f"{file.path}: {len(sides.test)} test clips{missing}")
-    remarks = [f"excluded {each['clip_id']}: {each['reason']}" for side in excluded.values() for each in side]
+    remarks = [
+        f"excluded {field['clip_id']}: {field['reason']}" for side in excluded.values() for field in side
+    ]
     return Answer(record, text="\n".join(lines), remarks=remarks)
 
 
@@ -228,26 +231,26 @@ def _predicted(
         raise TaskError(
             f"{target.name} needs labelled dev clips of every class with features: found {counted}"
         )
-    given: dict[str, Any] = {"movies": data.movies[rows]}
+    options: dict[str, Any] = {"movies": data.movies[rows]}
     if "present" in requests:
-        given["present"] = data.present.loc[rows]
+        options["present"] = data.present.loc[rows]
     tested = X[sides.test], data.movies[sides.test]
     model: zoo.Fitted | zoo.OrdinalModel
-    found: NDArray[Any]
+    scores: NDArray[Any]
     try:
         if target.kind == "ordinal":
-            model = zoo.fit_ordinal(spec, seed, X[rows], y, n_levels=n_classes, **given)
-            found = called_ranks(model, *tested, n_classes=n_classes)
+            model = zoo.fit_ordinal(spec, seed, X[rows], y, n_levels=n_classes, **options)
+            scores = called_ranks(model, *tested, n_classes=n_classes)
         else:
-            model = zoo.fit(spec, seed, X[rows], y, **given)
-            found = model.scores(*tested)
+            model = zoo.fit(spec, seed, X[rows], y, **options)
+            scores = model.scores(*tested)
     except ProtocolError as error:
         raise TaskError(f"{target.name}: {error}") from error
-    known = rows[y != NOT_ASKED]
-    return dict(zip(data.clip_ids[sides.test].tolist(), found.tolist(), strict=True)), {
+    labelled = rows[y != NOT_ASKED]
+    return dict(zip(data.clip_ids[sides.test].tolist(), scores.tolist(), strict=True)), {
         "candidates": _candidates(model),
-        "dev_clips": len(known),
-        "dev_movies": len(np.unique(data.movies[known])),
+        "dev_clips": len(labelled),
+        "dev_movies": len(np.unique(data.movies[labelled])),
     }
 
 

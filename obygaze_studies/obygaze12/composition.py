@@ -317,13 +317,13 @@ def sweep_report(
             row = {"threshold": threshold, "level": level, "clips": counts.clips[level]}
             rows.append(row | {"share": counts.share(level), "concepts": counts.mean_concepts(level)})
     change = {level: counted[last].clips[level] - counted[first].clips[level] for level in levels}
-    moved = ", ".join(f"{level} {more:+,}" for level, more in change.items())
+    moved = ", ".join(f"{level} {difference:+,}" for level, difference in change.items())
     columns: list[Column] = [
         ("threshold", "threshold", "{:g}".format),
         *((level, level, "{:,}".format) for level in levels),
         ("no level", "none", "{:,}".format),
     ]
-    last_line = (f"{first:g} to {last:g}", *(f"{more:+,}" for more in change.values()), "")
+    last_line = (f"{first:g} to {last:g}", *(f"{difference:+,}" for difference in change.values()), "")
     notes = list(TOLD["sweep"])
     if codebook.name in {"obygaze12", "mobygaze"} and (first, last) == (0.1, 0.4):
         notes += TOLD["sweep_printed"]
@@ -414,8 +414,8 @@ def _by_number(levels: Sequence[str], sets: Mapping[tuple[str, ...], Counter[str
 
 def _part(counts: tuple[int, int]) -> str:
     part = counts[1]
-    whole = sum(counts)
-    return f"{part} of {whole} ({part / whole:.0%})" if whole else NOTHING
+    total = sum(counts)
+    return f"{part} of {total} ({part / total:.0%})" if total else NOTHING
 
 
 def _columns(table: str) -> list[Column]:

@@ -55,12 +55,12 @@ PRINTED = {"printed", "printed_sd", "printed_in"}
 
 def columns(name: str, table: str, writers: Writers = WRITERS) -> list[reports.Column]:
     """Make the columns that captions.toml declares; a writer is one of `WRITERS`, one given, or a format."""
-    known = {**WRITERS, **writers}
+    writer_of = {**WRITERS, **writers}
     return [
         (
             heading.format_map(METRIC_TITLES),
             keys if isinstance(keys, str) else tuple(keys),
-            known.get(writer) or writer.format,
+            writer_of.get(writer) or writer.format,
         )
         for heading, keys, writer in CAPTIONS[name]["columns"][table]
     ]
@@ -79,7 +79,7 @@ def declared(
     return reports.block(title, columns(*table, writers), rows, notes, last)
 
 
-def refuse_other_codebook(codebook: manifests.Codebook, what: str) -> None:
+def refuse_other_codebook(codebook: manifests.Codebook, subject: str) -> None:
     """Refuse labels other than those of the paper's tables and figures.
 
     A codebook of another name is accepted if its levels, visual concepts and tasks are those of ObyGaze12, as
@@ -92,8 +92,8 @@ def refuse_other_codebook(codebook: manifests.Codebook, what: str) -> None:
     """
     if _meaning(codebook) != _meaning(CODEBOOK):
         raise ProtocolError(
-            f"{what} is of the levels, visual concepts and tasks of obygaze12, and this manifest's codebook "
-            f"is {codebook.name!r}: use obygaze evaluate with its own tasks"
+            f"{subject} is of the levels, visual concepts and tasks of obygaze12, and this manifest's "
+            f"codebook is {codebook.name!r}: use obygaze evaluate with its own tasks"
         )
 
 

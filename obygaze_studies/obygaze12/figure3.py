@@ -53,9 +53,9 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
 
 def _part(source: Dataset, protocol: str, rows: Sequence[Row], note: str, drawn: str = "") -> Part:
     """Show and draw the CAVs of a source; count those that are better than calling every clip positive."""
-    value, what, *ends = SHOWN[protocol]
+    value, title, *ends = SHOWN[protocol]
     above = sum(row[value] > row["all_positive"] for row in rows)
-    better = f"{above} of {len(rows)} CAVs are better than calling every clip positive ({what} higher)"
+    better = f"{above} of {len(rows)} CAVs are better than calling every clip positive ({title} higher)"
     return Part(
         source=source,
         rows=rows,
@@ -78,7 +78,7 @@ def _drawn(rows: Sequence[Row], low: str, high: str) -> Callable[[Path], None]:
         published=laid_out("all_positive"),
         marked="every clip called positive",
         ends=(laid_out(low), laid_out(high)),
-        starred={against: [p < ALPHA for p in values] for against, values in tested.items()},
+        starred={against: np.less(values, ALPHA).tolist() for against, values in tested.items()},
     )
 
 

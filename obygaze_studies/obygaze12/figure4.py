@@ -42,21 +42,21 @@ def timelines(annotations: Manifest, clips: Manifest, movie: str, threshold: flo
         The film has no annotations or no clips, or something has no times.
     """
     marks = annotations.with_clips(clip for clip in annotations if clip.movie == movie)
-    own = clips.with_clips(clip for clip in clips if clip.movie == movie)
-    for part, what in ((marks, "annotations"), (own, "clips")):
+    clips_of_film = clips.with_clips(clip for clip in clips if clip.movie == movie)
+    for part, noun in ((marks, "annotations"), (clips_of_film, "clips")):
         if not len(part):
-            raise ManifestError(f"movie {movie!r} has no {what}; there are {', '.join(annotations.movies)}")
-    each = project(marks, own, threshold, per_annotator=True).manifest
-    merged = project(marks, own, threshold).manifest
+            raise ManifestError(f"movie {movie!r} has no {noun}; there are {', '.join(annotations.movies)}")
+    by_annotator = project(marks, clips_of_film, threshold, per_annotator=True).manifest
+    merged = project(marks, clips_of_film, threshold).manifest
     names = sorted({clip.annotator for clip in marks})
 
     def rows(manifest: Manifest, annotator: str | None = None) -> tuple[Clip, ...]:
-        kept = [clip for clip in manifest if annotator is None or clip.annotator == annotator]
-        return tuple(sorted(kept, key=lambda clip: clip.start_s or 0.0))
+        clips_of_row = [clip for clip in manifest if annotator is None or clip.annotator == annotator]
+        return tuple(sorted(clips_of_row, key=lambda clip: clip.start_s or 0.0))
 
     return {
         **{f"Annotation {k}": rows(marks, name) for k, name in enumerate(names, start=1)},
-        **{f"Projection {k}": rows(each, name) for k, name in enumerate(names, start=1)},
+        **{f"Projection {k}": rows(by_annotator, name) for k, name in enumerate(names, start=1)},
         "Merged": rows(merged),
     }
 

@@ -57,9 +57,10 @@ def _part(
     nodes = tree_nodes(tree, concepts)
     source = result.source
     depth = f", depth {tree.get_depth()}" if drawn else ""
-    asked, size = (
-        (f"{nodes[0]['concept']} first", f" of {len(nodes)} nodes") if len(nodes) > 1 else ("no concept", "")
-    )
+    if len(nodes) > 1:
+        answer = f"the tree of {len(nodes)} nodes asks for {nodes[0]['concept']} first"
+    else:
+        answer = "the tree asks for no concept"
     shown = [node for node in nodes if node["depth"] < N_LEVELS]
     return Part(
         source=source,
@@ -77,7 +78,7 @@ def _part(
                 },
             )
         ],
-        answers=[f"{source.title}: the tree{size} asks for {asked}"],
+        answers=[f"{source.title}: {answer}"],
         draw=drawn_by("draw_tree", tree=tree, features=concepts, classes=("EN", "S"), n_levels=N_LEVELS),
         drawn=drawn,
     )

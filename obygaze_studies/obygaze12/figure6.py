@@ -1,6 +1,6 @@
 """Reproduce Figure 6 (4 in arXiv 2401.13296): concepts and levels that make the model fail."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -55,12 +55,13 @@ def _paper_part(result: PaperResults, leaks: str) -> Part:
     rows = _paper_rows(result)
     source = result.source
     movies = PUBLISHED["figures"]["figure6_movies"]
-    n_failed, n_clips = (sum(row[name] for row in rows) for name in ("n_failed", "n_clips"))
-    panels = {
-        f"{row['title']}, {row['n_failed']} of {row['n_clips']} wrong": [-row[name] for name in FACTORS]
-        for row in rows
-        if row["movie"] in movies and not np.isnan(row["S"])
-    }
+    n_failed = sum(row["n_failed"] for row in rows)
+    n_clips = sum(row["n_clips"] for row in rows)
+    panels = {}
+    for row in rows:
+        if row["movie"] in movies and not np.isnan(row["S"]):
+            title = f"{row['title']}, {row['n_failed']} of {row['n_clips']} wrong"
+            panels[title] = [-row[name] for name in FACTORS]
     return Part(
         source=source,
         rows=rows,
@@ -130,29 +131,28 @@ def _strict_part(result: StrictResults) -> Part:
     every: list[dict[Any, Any]] = []
     blocks = []
     answers = []
-    for kind, (side, asked) in KINDS.items():
-        rows = label == side
-        errors = (label != called)[rows]
-        columns = [FACTORS.index(factor) for factor in asked]
+    for kind, (side, names) in KINDS.items():
+        is_of_side = label == side
+        errors = (label != called)[is_of_side]
+        columns = [FACTORS.index(name) for name in names]
         with one_blas_thread():
-            fitted = error_factors(factors[rows][:, columns], errors, movies[rows])
+            fitted = error_factors(factors[is_of_side][:, columns], errors, movies[is_of_side])
         n_errors = int(errors.sum())
         n_clips = len(errors)
-        fitted.insert(0, "factor", ["HN (against EN)" if factor == "HN" else factor for factor in asked])
+        fitted.insert(0, "factor", ["HN (against EN)" if name == "HN" else name for name in names])
         fitted = fitted.assign(n_clips=n_clips, n_errors=n_errors)
-        own = [{"features": source.title, "errors": kind, **row} for row in fitted.to_dict(orient="records")]
-        every += own
+        rows = [{"features": source.title, "errors": kind, **row} for row in fitted.to_dict(orient="records")]
+        every += rows
+        notes = [f"{n_errors} errors of {n_clips} clips"]
         scarce = _scarce(kind, n_errors, n_clips)
-        notes = (f"{n_errors} errors of {n_clips} clips", *([scarce] if scarce else []))
-        shown = () if scarce else own
+        if scarce:
+            notes.append(scarce)
+        shown = () if scarce else rows
         blocks.append(declared(f"{source.title}: {kind}", ("figure6", "strict"), shown, notes))
-        told = [row for row in own if row["p_holm"] < 0.05]
-        named = [f"{'more' if row['effect'] > 0 else 'fewer'} with {row['factor']}" for row in told]
-        names = ", ".join(named) or "no factor is shown to go with them"
-        answers.append(f"{source.title}, {kind}: {names}")
+        answers.append(f"{source.title}, {kind}: {_in_words(rows)}")
     groups = list(dict.fromkeys(row["factor"] for row in every))
     laid_out = partial(series_of, every, condition="errors", group="factor", groups=groups)
-    ends = laid_out("low"), laid_out("high")
+    ends = (laid_out("low"), laid_out("high"))
     return Part(
         source=source,
         rows=every,
@@ -178,6 +178,16 @@ def described(data: Dataset, rows: NDArray[np.intp]) -> NDArray[np.float64]:
     return np.column_stack([data.labels.present[rows], *levels]).astype(np.float64)
 
 
+def _in_words(rows: Sequence[Mapping[Any, Any]]) -> str:
+    """Say with which factors errors go, of those that are tested."""
+    sentences = []
+    for row in rows:
+        if row["p_holm"] < 0.05:
+            change = "more" if row["effect"] > 0 else "fewer"
+            sentences.append(f"{change} with {row['factor']}")
+    return ", ".join(sentences) or "no factor is shown to go with them"
+
+
 def error_factors(factors: Floats, errors: NDArray[np.bool_], movies: NDArray[np.str_]) -> pd.DataFrame:
     """Fit errors [N] on factors [N, K] and an intercept for each movie; intervals and tests over movies.
 
@@ -200,21 +210,22 @@ def error_factors(factors: Floats, errors: NDArray[np.bool_], movies: NDArray[np
         varies = factors.max(axis=0) > factors.min(axis=0)
         design = np.column_stack([factors[:, varies], movies[:, None] == names]).astype(np.float64)
         # Of the posterior's mode, C is the prior's variance.
-        how: dict[str, Any] = {"C": PRIOR_SD**2, "fit_intercept": False, "solver": "newton-cholesky"}
-        model = LogisticRegression(**how, tol=1e-10)
-        n_asked = int(varies.sum())
+        settings: dict[str, Any] = {"C": PRIOR_SD**2, "fit_intercept": False, "solver": "newton-cholesky"}
+        model = LogisticRegression(**settings, tol=1e-10)
+        n_varying = int(varies.sum())
 
         def fitted(weights: Floats) -> Floats:
-            coefficients: Floats = model.fit(design, errors, weights).coef_[0, :n_asked]
+            coefficients: Floats = model.fit(design, errors, weights).coef_[0, :n_varying]
             return coefficients
 
-        effect[varies] = whole = fitted(np.ones(len(movies)))
+        fit = fitted(np.ones(len(movies)))
+        effect[varies] = fit
         if names.size > 1:
             without = np.stack([fitted((movies != name).astype(np.float64)) for name in names])
             error = jackknife_error(without)
             freedom = names.size - 1
             reach = student.ppf((1 + LEVEL) / 2, freedom) * error
-            low[varies] = whole - reach
-            high[varies] = whole + reach
-            p[varies] = 2 * student.sf(np.abs(whole) / np.maximum(error, 1e-300), freedom)
+            low[varies] = fit - reach
+            high[varies] = fit + reach
+            p[varies] = 2 * student.sf(np.abs(fit) / np.maximum(error, 1e-300), freedom)
     return pd.DataFrame({"effect": effect, "low": low, "high": high, "p": p, "p_holm": holm(p)})

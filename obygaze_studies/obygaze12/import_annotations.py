@@ -137,9 +137,9 @@ def _check_label(label: str, split: Split, clip: manifests.Clip) -> None:
 
 
 def _check_concepts(reason: str, clip: manifests.Clip) -> None:
-    here = frozenset(CODEBOOK.visual(manifests.concept_list(reason, CODEBOOK)))
-    there = frozenset(CODEBOOK.visual(clip.concepts))
-    if here != there:
+    in_reason = frozenset(CODEBOOK.visual(manifests.concept_list(reason, CODEBOOK)))
+    in_clip = frozenset(CODEBOOK.visual(clip.concepts))
+    if in_reason != in_clip:
         raise ManifestError(
-            f"clip {clip.clip_id!r} has {sorted(here)} here and {sorted(there)} in the annotations"
+            f"clip {clip.clip_id!r} has {sorted(in_reason)} here and {sorted(in_clip)} in the annotations"
         )

@@ -125,8 +125,8 @@ def redo(
     tables: dict[str, pd.DataFrame] = {}
     at = ""
 
-    def show(done: int, total: int) -> None:
-        progress(done, total, at)
+    def show(n_done: int, total: int) -> None:
+        progress(n_done, total, at)
 
     counted: list[Report] = []
     if FIGURE2 in names:

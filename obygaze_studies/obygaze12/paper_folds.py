@@ -189,8 +189,8 @@ def concept_folds(manifest: Manifest, concept: str, negatives: Negatives) -> tup
     ProtocolError
         The manifest has not the folds of the released split file.
     """
-    wanted = concept_labels(manifest, concept, negatives)
-    used = [(clip, fold) for clip, fold in _with_folds(manifest, CONCEPT_COLUMN) if clip.clip_id in wanted]
+    labels = concept_labels(manifest, concept, negatives)
+    used = [(clip, fold) for clip, fold in _with_folds(manifest, CONCEPT_COLUMN) if clip.clip_id in labels]
     return tuple(
         Fold(validation, _all_but(used, TEST_FOLD, validation), _ids(used, validation), _ids(used, TEST_FOLD))
         for validation in CONCEPT_VALIDATION_FOLDS
@@ -209,8 +209,9 @@ def head_fold(manifest: Manifest, train: Task, test: Task) -> Fold:
         The manifest has not the folds of the released split file.
     """
     clips = _with_folds(manifest, CONCEPT_COLUMN)
-    learnt, asked = ([pair for pair in clips if pair[0].level in task.levels] for task in (train, test))
-    return Fold(TEST_FOLD, _all_but(learnt, TEST_FOLD), (), _ids(asked, TEST_FOLD))
+    trained = [pair for pair in clips if pair[0].level in train.levels]
+    tested = [pair for pair in clips if pair[0].level in test.levels]
+    return Fold(TEST_FOLD, _all_but(trained, TEST_FOLD), (), _ids(tested, TEST_FOLD))
 
 
 def concept_labels(manifest: Manifest, concept: str, negatives: Negatives) -> Mapping[str, int]:
@@ -259,8 +260,8 @@ def _with_folds(manifest: Manifest, column: str) -> list[tuple[Clip, int]]:
         )
     for clip, text in texts:
         if not (text.isascii() and text.isdigit()):
-            what = f"column {column} holds {text!r}, expected a fold's number"
-            raise ProtocolError(f"clip {clip.clip_id}: {what}")
+            problem = f"column {column} holds {text!r}, expected a fold's number"
+            raise ProtocolError(f"clip {clip.clip_id}: {problem}")
     return [(clip, int(text)) for clip, text in texts]
 
 
@@ -276,7 +277,11 @@ def _all_but(clips: Sequence[tuple[Clip, int]], *folds: int) -> tuple[str, ...]:
 
 def without_video(manifest: Manifest, columns: Sequence[str]) -> int:
     """Count the clips left out for want of a video though one of the columns gives them a fold."""
-    return sum(not clip.video and any(clip.extras.get(column, "") for column in columns) for clip in manifest)
+
+    def is_in_a_fold(clip: Clip) -> bool:
+        return any(clip.extras.get(column, "") for column in columns)
+
+    return sum(not clip.video and is_in_a_fold(clip) for clip in manifest)
 
 
 def positive(data: Dataset) -> NDArray[np.int64]:
@@ -289,14 +294,14 @@ def labels_of_s(data: Dataset) -> dict[str, int]:
     return dict(zip(data.clip_ids.tolist(), positive(data).tolist(), strict=True))
 
 
-def check_sides(data: Dataset, fold: Fold, present: Mapping[str, int], what: str) -> None:
+def check_sides(data: Dataset, fold: Fold, present: Mapping[str, int], subject: str) -> None:
     """Refuse a fold of which too few clips have features to train, to validate or to test.
 
     Parameters
     ----------
     present
         Clip id -> its label, 0 or 1.
-    what
+    subject
         What the fold is of, for the message.
 
     Raises
@@ -306,17 +311,17 @@ def check_sides(data: Dataset, fold: Fold, present: Mapping[str, int], what: str
     """
     sides = {"training": fold.train, "validation": fold.validation, "test": fold.test}
     for side, clips in sides.items():
-        kept = [clip_id for clip_id in clips if clip_id in data.row_of]
-        if clips and not kept:
+        clips_there = [clip_id for clip_id in clips if clip_id in data.row_of]
+        if clips and not clips_there:
             lacks = "no clip"
-        elif side == "training" and len({present[clip_id] for clip_id in kept}) < 2:
+        elif side == "training" and len({present[clip_id] for clip_id in clips_there}) < 2:
             lacks = "clips of one class only"
         else:
             continue
         raise FoldsError(
-            f"the published folds need the features of more clips: {what}, fold {fold.name}, has {lacks} "
-            f"on its {side} side ({len(kept)} of {len(clips)} clips have features); extract the others, "
-            "or use the strict protocol (--protocol strict)"
+            f"the published folds need the features of more clips: {subject}, fold {fold.name}, has {lacks} "
+            f"on its {side} side ({len(clips_there)} of {len(clips)} clips have features); extract the "
+            "others, or use the strict protocol (--protocol strict)"
         )
 
 
@@ -337,7 +342,10 @@ def predicted(data: Dataset, rows: NDArray[np.intp], score: NDArray[np.floating]
 
 def gather(blocks: list[Rows]) -> Predictions:
     """Stack blocks into one table, model by model and task by task, folds in the order given."""
-    stacked = pd.DataFrame({name: np.concatenate([block[name] for block in blocks]) for name in COLUMNS})
+    columns = {}
+    for name in COLUMNS:
+        columns[name] = np.concatenate([block[name] for block in blocks])
+    stacked = pd.DataFrame(columns)
     rank = {name: rank_of for rank_of, name in enumerate(stacked["model"].unique())}
     order = np.lexsort((np.arange(len(stacked)), stacked["task"].to_numpy(str), stacked["model"].map(rank)))
     return Predictions(stacked.iloc[order].reset_index(drop=True))

@@ -29,7 +29,9 @@ from obygaze_studies.unfinished import kept_result
 
 Progress = Callable[[int, int], None]
 
-TESTS = {train: [test for trained, test in CELLS if trained == train] for train, _ in CELLS}
+TESTS: dict[str, list[str]] = {}
+for _train, _test in CELLS:
+    TESTS.setdefault(_train, []).append(_test)
 """Task that is trained on -> the tasks that are tested, in Table 2."""
 
 
@@ -158,9 +160,13 @@ def paper_heads(manifest: Manifest, data: Dataset, concepts: PaperConcepts) -> P
                 for test in tests:
                     fold = paper_folds.head_fold(manifest, TASKS[train], TASKS[test])
                     paper_folds.check_sides(data, fold, labels, f"the bottlenecks of {train}>{test}")
-                    seen = data.rows(fold.test)
+                    tested_rows = data.rows(fold.test)
                     about = {"model": f"{name}|{negatives}", "task": f"{train}>{test}"}
-                    blocks.append(paper_folds.predicted(data, seen, head_scores(head, values[seen]), **about))
+                    blocks.append(
+                        paper_folds.predicted(
+                            data, tested_rows, head_scores(head, values[tested_rows]), **about
+                        )
+                    )
     return PaperHeads(paper_folds.gather(blocks), trees)
 
 
@@ -190,7 +196,7 @@ class PaperResults(Results):
     def classifiers(self) -> Predictions:
         """The perceptron in the four cells of Table 2, on eight folds each."""
         cells = cell_folds(self.corpus.manifest)
-        jobs = [(">".join(cell), k, fold) for cell, own in cells.items() for k, fold in enumerate(own)]
+        jobs = [(">".join(cell), k, fold) for cell, folds in cells.items() for k, fold in enumerate(folds)]
         return self._kept("classifiers", jobs)
 
     @cached_property
@@ -219,9 +225,8 @@ class PaperResults(Results):
     def tables(self) -> dict[str, pd.DataFrame]:
         """Tables computed so far, by the stem of their file."""
         computed = self.__dict__
-        whole = [computed[name] for name in ("classifiers", "movie_pairs") if name in computed]
-        whole += [computed[name].predictions for name in ("heads", "concepts") if name in computed]
-        parts = [predictions.table for predictions in whole]
+        parts = [computed[name].table for name in ("classifiers", "movie_pairs") if name in computed]
+        parts += [computed[name].predictions.table for name in ("heads", "concepts") if name in computed]
         return {"predictions": pd.concat(parts, ignore_index=True)} if parts else {}
 
 
@@ -290,11 +295,11 @@ class StrictResults(Results):
         runs = {task: self._run("-".join(task), ["cav"], targets[task]) for task in order}
         return {task: runs[task] for task in targets}
 
-    def _run(self, name: str, *asked: Any) -> Run:
+    def _run(self, name: str, *arguments: Any) -> Run:
         corpus = self.corpus
         origin = {"manifest_sha256": corpus.digest, "label_policy": str(corpus.policy)}
         compute = partial(
-            evaluate, self.source, *asked, seed=self.seed, origin=origin, progress=self.progress
+            evaluate, self.source, *arguments, seed=self.seed, origin=origin, progress=self.progress
         )
         return kept_result(self.kept, f"strict-{self.source.label}-{name}", compute)
 
@@ -343,8 +348,12 @@ class StrictResults(Results):
             "selection": [run.selection for run in runs],
             "curves": [run.curves for run in runs],
         }
-        filled = {name: [part for part in parts if len(part)] for name, parts in parts_of.items()}
-        return {name: pd.concat(parts, ignore_index=True) for name, parts in filled.items() if parts}
+        tables = {}
+        for name, parts in parts_of.items():
+            filled = [part for part in parts if len(part)]
+            if filled:
+                tables[name] = pd.concat(filled, ignore_index=True)
+        return tables
 
 
 def learnable(target: Target, data: Dataset) -> bool:
@@ -356,5 +365,5 @@ def learnable(target: Target, data: Dataset) -> bool:
     codes = target.of(data.labels)
     names, movie_of = np.unique(data.movies, return_inverse=True)
     counts = np.stack([np.bincount(movie_of[codes == rank], minlength=names.size) for rank in (0, 1)])
-    left = counts.sum(axis=1) - np.sort(counts, axis=1)[:, -2:].sum(axis=1)
-    return bool((left > 0).all() and (counts > 0).all(axis=0).sum() > 1)
+    n_others = counts.sum(axis=1) - np.sort(counts, axis=1)[:, -2:].sum(axis=1)
+    return bool((n_others > 0).all() and (counts > 0).all(axis=0).sum() > 1)

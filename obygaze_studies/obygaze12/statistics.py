@@ -156,9 +156,9 @@ def grouped(manifest: Manifest, column: str) -> dict[str, Manifest]:
         If the manifest has no such column, or the column is empty throughout.
     """
     extras = tuple(manifest.clips[0].extras) if len(manifest) else ()
-    known = ("annotator", "movie", *extras)
-    if column not in known:
-        raise ManifestError(f"no column {column!r} to group clips by: there are {', '.join(known)}", column)
+    columns = ("annotator", "movie", *extras)
+    if column not in columns:
+        raise ManifestError(f"no column {column!r} to group clips by: there are {', '.join(columns)}", column)
     groups: dict[str, list[Clip]] = {}
     for clip in manifest:
         cell: str = clip.extras[column] if column in extras else getattr(clip, column)
@@ -277,8 +277,8 @@ def _listed(names: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
-def _ratio(part: int, whole: int) -> float | None:
-    return part / whole if whole else None
+def _ratio(part: int, total: int) -> float | None:
+    return part / total if total else None
 
 
 # --- Figure 2

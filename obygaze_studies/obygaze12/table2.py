@@ -265,7 +265,7 @@ def _paper_block(
     corpus: PaperCorpus, cell: Cell, folds: Sequence[Fold], rows: Sequence[Mapping[str, Any]]
 ) -> Block:
     leaks = leak_caption([head_fold(corpus.manifest, TASKS[cell[0]], TASKS[cell[1]])], corpus.clips)
-    told = {
+    values = {
         row["model"].partition("_")[0]: f"{row['n_test']} test clips, prevalence {row['prevalence']:.3f}"
         for row in rows
     }
@@ -274,8 +274,8 @@ def _paper_block(
         ("table2", "paper"),
         rows,
         (
-            f"MLP, random, all positive: {told['mlp']}; {leak_caption(folds, corpus.clips)}",
-            f"PCBM: {told['pcbm']}; {leaks}; its CAVs are fitted on its training clips",
+            f"MLP, random, all positive: {values['mlp']}; {leak_caption(folds, corpus.clips)}",
+            f"PCBM: {values['pcbm']}; {leaks}; its CAVs are fitted on its training clips",
         ),
         writers={"model": model_title},
     )
@@ -288,7 +288,7 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
     for result in results:
         metrics += [run.metrics.assign(features=result.source.title) for run in result.runs.values()]
     summary = pd.concat(metrics, ignore_index=True)
-    known = movie_knowledge(results)
+    knowledge = movie_knowledge(results)
     rows_of = {cell: _strict_rows(results, summary, cell) for cell in CELLS}
     compact = {cell: list(filter(_looks_or_trivial, rows)) for cell, rows in rows_of.items()}
     first = next(iter(results[0].runs.values()))
@@ -301,11 +301,15 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
         blocks=[
             compact_block(compact),
             *(_strict_block(summary, cell, rows) for cell, rows in rows_of.items()),
-            _knowledge_block(known),
+            _knowledge_block(knowledge),
         ],
         answers=best_rows(compact),
     )
-    record = {"seed": results[0].seed, "models": first.record["models"], "movie_knowledge": records(known)}
+    record = {
+        "seed": results[0].seed,
+        "models": first.record["models"],
+        "movie_knowledge": records(knowledge),
+    }
     return corpus.report("table2", [part], record, notes=left_out)
 
 
@@ -386,8 +390,8 @@ def movie_knowledge(results: Sequence[StrictResults]) -> pd.DataFrame:
     return table.assign(told_apart=(table["p_holm"] < ALPHA) & (table["difference"] > 0))
 
 
-def _knowledge_block(known: pd.DataFrame) -> Block:
-    rows = known.to_dict(orient="records")
+def _knowledge_block(knowledge: pd.DataFrame) -> Block:
+    rows = knowledge.to_dict(orient="records")
 
     def verdict(told_apart: bool, n_movies: float) -> str:
         if told_apart:

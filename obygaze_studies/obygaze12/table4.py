@@ -72,17 +72,19 @@ def _about(source: Dataset, movie: str, n_clips: int, prevalence: float) -> dict
 
 def _range(source: Dataset, rows: Sequence[Mapping[str, Any]], metric: str) -> list[str]:
     """Say how far films differ."""
-    known = sorted((float(row[metric]), str(row["title"])) for row in rows if not math.isnan(row[metric]))
-    if not known:
-        return []
-    (low, lowest) = known[0]
-    (high, highest) = known[-1]
-    mean = sum(value for value, _ in known) / len(known)
-    found = (
-        f"{source.title}: {METRIC_TITLES[metric]} is {number(mean)} on average over {len(known)} films, "
-        f"from {number(low)} ({lowest}) to {number(high)} ({highest})"
+    named_values = sorted(
+        (float(row[metric]), str(row["title"])) for row in rows if not math.isnan(row[metric])
     )
-    return [found]
+    if not named_values:
+        return []
+    low, lowest = named_values[0]
+    high, highest = named_values[-1]
+    mean = sum(value for value, _ in named_values) / len(named_values)
+    text = (
+        f"{source.title}: {METRIC_TITLES[metric]} is {number(mean)} on average over {len(named_values)} "
+        f"films, from {number(low)} ({lowest}) to {number(high)} ({highest})"
+    )
+    return [text]
 
 
 def _printed_note(corpus: PaperCorpus) -> list[str]:
@@ -113,8 +115,10 @@ def _strict_part(result: StrictResults) -> Part:
     source = result.source
     printed_for = result.corpus.printed_row(source) == "X-CLIP"
     rows: list[dict[str, Any]] = []
-    for movie, own in result.pair_rows().groupby("movie"):
-        y, score, called = (own[name].to_numpy() for name in ("label", "score", "called"))
+    for movie, pairs_of_movie in result.pair_rows().groupby("movie"):
+        y = pairs_of_movie["label"].to_numpy()
+        score = pairs_of_movie["score"].to_numpy()
+        called = pairs_of_movie["called"].to_numpy()
         row = _about(source, str(movie), len(y), y.mean())
         row |= {name: METRICS[name](y, score, called) for name in SHOWN}
         rows.append(row | {"printed": TABLE4[str(movie)].mean if printed_for and movie in TABLE4 else NAN})

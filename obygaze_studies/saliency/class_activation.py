@@ -65,7 +65,8 @@ class MappedNetwork:
         """Prepare a picture, RGB uint8 [H, W, 3], for the network: [1, 3, h, w]."""
         affine = self.preset.affine
         weight = next(self.network.parameters())
-        scale, shift = (weight.new_tensor(values)[:, None, None] for values in (affine.scale, affine.shift))
+        scale = weight.new_tensor(affine.scale)[:, None, None]
+        shift = weight.new_tensor(affine.shift)[:, None, None]
         prepared = torch.from_numpy(self.preset.geometry(frame)).to(weight.device).permute(2, 0, 1)
         return (prepared * scale + shift)[None]
 
@@ -137,7 +138,9 @@ def _halves(
         **loaded.weights.record(),
         "layer": name,
         "preset": loaded.preset.record(),
-        "software": {each: importlib.metadata.version(each) for each in ("grad-cam", "torch", library)},
+        "software": {
+            package: importlib.metadata.version(package) for package in ("grad-cam", "torch", library)
+        },
         "tokenizer": texts.provenance["tokenizer"],
     }
     return MappedNetwork(network, layer, reshape, loaded.preset, about), embed
@@ -181,7 +184,8 @@ def live_map(
             # The weights are frozen, so the input must require a gradient.
             score = target(hooks(pixels.detach().requires_grad_())[0])
             torch.autograd.backward([score])
-        acts, gradients = (tensors[0].double().numpy() for tensors in (hooks.activations, hooks.gradients))
+        acts = hooks.activations[0].double().numpy()
+        gradients = hooks.gradients[0].double().numpy()
         # Calling `cam` itself scales every map to 0 .. 1, which makes images incomparable.
         summed = cam.get_cam_image(pixels, mapped.layer, [target], acts, gradients)[0]
     finally:
@@ -194,8 +198,8 @@ def live_map(
 
 def enlarged(cam: NDArray[np.float64], side: int) -> NDArray[np.float32]:
     """Enlarge a map [h, w] to a square, bicubic with a = -0.75; clip negative values to 0."""
-    whole = torch.from_numpy(cam)[None, None]
-    big = nn.functional.interpolate(whole, size=(side, side), mode="bicubic", align_corners=False)
+    picture = torch.from_numpy(cam)[None, None]
+    big = nn.functional.interpolate(picture, size=(side, side), mode="bicubic", align_corners=False)
     square: NDArray[np.float32] = big[0, 0].clamp(min=0.0).float().numpy()
     return square
 
@@ -286,19 +290,25 @@ def gradcam(
     if not of_stills(images):
         first = images.clips[0].clip_id
         raise ExtractError(f"the clips, such as {first}, are no still images, and only those are mapped")
-    wanted = read_pairs(pairs, images) if pairs else every_pair(prompts or Path(), images)
+    image_pairs = read_pairs(pairs, images) if pairs else every_pair(prompts or Path(), images)
     importlib.import_module("pytorch_grad_cam")  # may be missing: check before weights are read
     load = openclip_to_map if backbone == "openclip" else clip_to_map
     mapped, embed = load(weights or networks.HUB[backbone], networks.Compute(device))
-    texts = dict.fromkeys(pair["text"] for pair in wanted)
+    texts = dict.fromkeys(pair["text"] for pair in image_pairs)
     targets = {text: similarity(embed(text), score) for text in texts}
     about = {**mapped.about, "score": score, "source": SOURCE}
     with progress_bar("mapping", "map") as progress:
-        maps = map_pairs(images, wanted, mapped, targets, about, progress=progress)
+        maps = map_pairs(images, image_pairs, mapped, targets, about, progress=progress)
     write_maps(maps, out)
     pairs_of = pd.DataFrame(maps.pairs).groupby("group", sort=False)
     rows = [
-        (group, len(own), (own["peak"] == 0).sum(), f"{own['score'].mean():.4g}") for group, own in pairs_of
+        (
+            group,
+            len(pairs_of_group),
+            (pairs_of_group["peak"] == 0).sum(),
+            f"{pairs_of_group['score'].mean():.4g}",
+        )
+        for group, pairs_of_group in pairs_of
     ]
     return Answer(
         {"maps": str(out), "about": dict(maps.about), "pairs": [dict(pair) for pair in maps.pairs]},
@@ -347,9 +357,9 @@ def map_pairs(
 
 def _frames(images: Manifest, pairs: Sequence[Pair]) -> Iterator[tuple[Pair, NDArray[np.uint8]]]:
     """Read the image of every pair; consecutive pairs of one image share one read."""
-    for image, own in groupby(pairs, key=itemgetter("image_id")):
+    for image, pairs_of_image in groupby(pairs, key=itemgetter("image_id")):
         path = images.video_path(images.by_id[image])
         if path is None:
             raise ExtractError(f"clip {image}: the manifest names no image for it")
         frame = read_frames(path, uniform(1), strict=True).images[0]
-        yield from ((pair, frame) for pair in own)
+        yield from ((pair, frame) for pair in pairs_of_image)

@@ -70,10 +70,10 @@ class Maps:
 
     def by_group(self) -> dict[str, list[NDArray[np.float64]]]:
         """Return the maps of each group, in order of first appearance."""
-        found: dict[str, list[NDArray[np.float64]]] = {}
+        shares_of: dict[str, list[NDArray[np.float64]]] = {}
         for pair, picture in zip(self.pairs, self.raw, strict=True):
-            found.setdefault(pair["group"], []).append(picture.astype(np.float64))
-        return found
+            shares_of.setdefault(pair["group"], []).append(picture.astype(np.float64))
+        return shares_of
 
 
 def mean_stretched(pictures: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
@@ -302,8 +302,8 @@ def _by_group(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         about = {"group": group, "roi": roi, "n_maps": len(mine)}
         means.append(about | {"n_empty": sum(row["empty"] for row in mine)})
         for name, column in (("mean_share", "share"), ("share_of_hits", "hit")):
-            known = [row[column] for row in mine if row[column] is not None]
-            means[-1][name] = sum(known) / len(known) if known else None
+            values = [row[column] for row in mine if row[column] is not None]
+            means[-1][name] = sum(values) / len(values) if values else None
     return means
 
 

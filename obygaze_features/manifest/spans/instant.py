@@ -159,7 +159,10 @@ def _of_label(text: str, code: re.Match[str], rate: Fraction) -> float:
         raise ManifestError(
             f"{text!r}: three digits are no frames; are they milliseconds? Write '.' before them"
         )
-    hours, minutes, whole_seconds, frames = (int(code[group]) for group in (1, 3, 4, 6))
+    hours = int(code[1])
+    minutes = int(code[3])
+    whole_seconds = int(code[4])
+    frames = int(code[6])
     if code[5] == ";":
         if rate not in DROPPING:
             raise ManifestError(
