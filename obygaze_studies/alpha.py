@@ -78,7 +78,9 @@ def audit_alpha(ratings: Sequence[Row], *, pairs: bool = False) -> Finding:
         Rows of `item_id` and a number a rater, NaN where one is missing.
     """
     raters = [name for name in ratings[0] if name != "item_id"]
-    ratings_of = {rater: np.array([row[rater] for row in ratings], dtype=np.float64) for rater in raters}
+    ratings_of = {}
+    for rater in raters:
+        ratings_of[rater] = np.array([row[rater] for row in ratings], dtype=np.float64)
     sets = [tuple(raters)]
     if pairs:
         sets += [pair for pair in combinations(raters, 2) if pair not in sets]

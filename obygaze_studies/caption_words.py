@@ -259,7 +259,9 @@ def _divide(rows: list[dict[str, Any]], ratio: tuple[str, str]) -> None:
     for condition in ratio:
         if condition not in {row["condition"] for row in rows}:
             raise AuditError(f"no image is of the condition {condition!r}")
-    rate = {tuple(row[column] for column in GROUP): row["per_1000"] for row in rows}
+    rate = {}
+    for row in rows:
+        rate[tuple(row[column] for column in GROUP)] = row["per_1000"]
     for row in rows:
         base = rate.get((row["emotion"], row["level"], ratio[1]))
         if row["condition"] == ratio[0] and base:

@@ -261,10 +261,16 @@ def audit_eat(
         )
     starred = [row["test"] for row in rows if row["star"]]
     names = f": {', '.join(starred)}" if starred else ""
-    columns = [name for name in ("p_exact", "p_sampled") if any(row[name] for row in rows)]
+
+    def is_given(column: str) -> bool:
+        return any(row[column] for row in rows)
+
+    columns = [*filter(is_given, ("p_exact", "p_sampled"))]
+    if model:
+        columns += ["published_d", "published_star"]
     return Finding(
         rows=rows,
-        columns=[*columns, *(["published_d", "published_star"] if model else [])],
+        columns=columns,
         table_notes=[STAR],
         said={"n_starred": len(starred), "n_tests": len(rows), "starred": names},
         record={

@@ -69,12 +69,16 @@ class PrintedEffect(NamedTuple):
     star: bool
 
 
+def _effects(cells: str) -> Mapping[str, PrintedEffect]:
+    """Read the printed effects of a model: a number for each test, with a star where it is marked."""
+    effects = {}
+    for test, cell in zip(SELECTIONS["table1"] + SELECTIONS["table2"], cells.split(), strict=True):
+        effects[test.name] = PrintedEffect(float(cell.rstrip("*")), cell.endswith("*"))
+    return effects
+
+
 EFFECTS: Mapping[str, Mapping[str, PrintedEffect]] = {
-    model: {
-        test.name: PrintedEffect(float(cell.rstrip("*")), cell.endswith("*"))
-        for test, cell in zip(SELECTIONS["table1"] + SELECTIONS["table2"], cells.split(), strict=True)
-    }
-    for model, cells in _DATA["effects"].items()
+    model: _effects(cells) for model, cells in _DATA["effects"].items()
 }
 """Model -> test -> what Tables 1 and 2 print."""
 

@@ -60,8 +60,12 @@ def text_rows(path: Path) -> tuple[Records, str, tuple[str, ...]]:
     if what(content) == UNKNOWN:
         raise StoreError(f"{path}: {why_not(content, TEXT)}")
     records, delimiter, notes = read_records(path, content, StoreError, lambda _: True)
-    trimmed = ((line, [cell.strip() for cell in row]) for line, row in records)
-    return [(line, row) for line, row in trimmed if any(row)], delimiter, notes
+    rows = []
+    for line, row in records:
+        cells = [cell.strip() for cell in row]
+        if any(cells):
+            rows.append((line, cells))
+    return rows, delimiter, notes
 
 
 @contextmanager

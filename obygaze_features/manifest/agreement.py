@@ -180,7 +180,7 @@ def level_pairs(manifest: Manifest) -> tuple[PairLevels, ...]:
 
 def _shared(manifest: Manifest) -> list[tuple[str, tuple[str, str], list[tuple[str, str]]]]:
     """List every pair of annotators of every movie, and their levels of the spans that both labelled."""
-    judged = judgements_of(manifest).where(lambda one: bool(one.judge))
+    judged = judgements_of(manifest).where(lambda judgement: bool(judgement.judge))
     judged.refuse_two_definitions()
     pairs = []
     for movie in manifest.movies:
@@ -232,12 +232,15 @@ def _one_id_a_span(manifest: Manifest) -> Manifest | None:
 def _are_free(annotated: Sequence[set[Span]]) -> bool:
     """Whether annotators drew segments of their own: not the same, and overlapping, or none in common."""
     every = set[Span]().union(*annotated)
-    if all(own == every for own in annotated):
+    if all(spans == every for spans in annotated):
         return False
     placed = sorted((video, start or 0.0, end or math.inf) for video, start, end in every)
-    overlap = any(one[0] == other[0] and one[2] > other[1] for one, other in pairwise(placed))
-    shared = Counter(span for own in annotated for span in own)
-    return overlap or any(max(shared[span] for span in own) == 1 for own in annotated)
+    for (video, _, end), (next_video, next_start, _) in pairwise(placed):
+        if video == next_video and end > next_start:
+            return True
+    n_annotators = Counter(span for spans in annotated for span in spans)
+    alone = {span for span, n in n_annotators.items() if n == 1}
+    return any(spans <= alone for spans in annotated)
 
 
 def mean_defined(gammas: Iterable[float | None]) -> float | None:

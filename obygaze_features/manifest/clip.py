@@ -164,10 +164,13 @@ def canonical_bytes(clips: Sequence[Clip], codebook: Codebook, *, spreadsheet_sa
     """
     extras = tuple(clips[0].extras) if clips else ()
     default = codebook.name == BUILTIN[0]
-    column, cell = ((), ()) if default else ((CODEBOOK_COLUMN,), (codebook.name,))
+    column = () if default else (CODEBOOK_COLUMN,)
+    codebook_cell = () if default else (codebook.name,)
     line = sheet_line if spreadsheet_safe else csv_line
     lines = [line((*FIELDS, *column, *extras))]
-    lines += [line((*_cells(clip), *cell, *(clip.extras[name] for name in extras))) for clip in clips]
+    for clip in clips:
+        extra_cells = [clip.extras[name] for name in extras]
+        lines.append(line((*_cells(clip), *codebook_cell, *extra_cells)))
     return "".join(lines).encode("utf-8")
 
 

@@ -255,7 +255,7 @@ class Codebook:
             [concept.name, concept.group, concept.definition, concept.means, instances_of(concept)]
             for concept in self.concepts
         ]
-        scales = [[scale.name, [level.name for level in scale.levels]] for scale in self.scales]
+        scales = [[scale.name, scale.level_names] for scale in self.scales]
         read = {"construct": self.construct, "levels": levels, "concepts": concepts, "scales": scales}
         text = json.dumps(read, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
         return hashlib.sha256(text.encode("utf-8")).hexdigest()

@@ -1,6 +1,7 @@
 """Define and check the parts of a codebook: levels, concepts with their instances, scales and tasks."""
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -126,6 +127,11 @@ class Scale(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True)
     levels: tuple[Level, ...]
     cuts: tuple[float, ...] = ()
 
+    @property
+    def level_names(self) -> tuple[str, ...]:
+        """The names of its levels, from low to high."""
+        return tuple(level.name for level in self.levels)
+
     def level_of(self, cell: str) -> str | None:
         """Read a cell as the name of a level; None if it is empty.
 
@@ -142,14 +148,14 @@ class Scale(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True)
         number = number_of(cell) if self.cuts else math.nan
         if math.isnan(number):
             or_number = " or a number" if self.cuts else ""
-            names = ", ".join(level.name for level in self.levels)
+            names = ", ".join(self.level_names)
             raise ManifestError(
                 f"{cell!r} is no level of {self.name}: expected {names}{or_number}", self.name
             )
-        lower = (len(self.cuts) + 1) // 2
-        return self.levels[
-            sum(number >= cut for cut in self.cuts[:lower]) + sum(number > cut for cut in self.cuts[lower:])
-        ].name
+        # A number on a cut is of the level nearer to the middle: above it in the lower half, else below.
+        middle = (len(self.cuts) + 1) // 2
+        n_below = bisect_right(self.cuts[:middle], number) + bisect_left(self.cuts[middle:], number)
+        return self.levels[n_below].name
 
 
 @dataclass(frozen=True, slots=True)

@@ -277,7 +277,9 @@ def conflicts_document(manifest: Manifest, movie: str) -> str:
     """
     clips = [clip for clip in manifest if clip.movie == movie and clip.start_s is not None and clip.level]
     names = sorted({clip.annotator for clip in clips})
-    tiers = [tier for name in names for tier in _tiers_of(name, [c for c in clips if c.annotator == name])]
+    tiers = []
+    for name in names:
+        tiers += _tiers_of(name, [clip for clip in clips if clip.annotator == name])
     tiers.append(EafTier("conflicts", "model", conflicts(clips)))
     tiers += [EafTier(DECIDED_LEVEL, "level"), EafTier(DECIDED_CONCEPTS, "concepts", parent=DECIDED_LEVEL)]
     return eaf_document(tiers, _header(manifest.codebook, movie), _words(manifest.codebook))
@@ -305,12 +307,17 @@ def conflicts(clips: Sequence[Clip]) -> list[tuple[float, float, str]]:
 def _tiers_of(name: str, clips: Sequence[Clip]) -> list[EafTier]:
     level = f"{LEVEL_TIER}@{name}" if name else LEVEL_TIER
     concepts = f"{CONCEPT_TIER}@{name}" if name else CONCEPT_TIER
-    times = [(clip.start_s or 0.0, clip.end_s or 0.0) for clip in clips]
-    timed_clips = list(zip(times, clips, strict=True))
-    marked = [(*span, CONCEPT_SEPARATOR.join(clip.concepts)) for span, clip in timed_clips if clip.concepts]
+    levels_marked = []
+    concepts_marked = []
+    for clip in clips:
+        start_s = clip.start_s or 0.0
+        end_s = clip.end_s or 0.0
+        levels_marked.append((start_s, end_s, clip.level or ""))
+        if clip.concepts:
+            concepts_marked.append((start_s, end_s, CONCEPT_SEPARATOR.join(clip.concepts)))
     return [
-        EafTier(level, "level", [(*span, clip.level or "") for span, clip in timed_clips], annotator=name),
-        EafTier(concepts, "concepts", marked, parent=level, annotator=name),
+        EafTier(level, "level", levels_marked, annotator=name),
+        EafTier(concepts, "concepts", concepts_marked, parent=level, annotator=name),
     ]
 
 

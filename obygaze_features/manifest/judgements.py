@@ -4,7 +4,7 @@ Whatever counts, compares or trains on judgements reads them here: rates and the
 agreement, disagreements, experts, learning. What was judged under two definitions is refused, or split.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
@@ -162,9 +162,13 @@ class Judgements:
 
     def common_windows(self, judges: Iterable[str]) -> list[Window]:
         """List the windows that all of these judged: from these alone comes a number of them together."""
-        own = [{judgement.window for judgement in self.every if judgement.judge == judge} for judge in judges]
-        common = set.intersection(*own) if own else set()
-        return [window for window in self.windows if window in common]
+        judged_by = defaultdict[Window, set[str]](set)
+        for judgement in self.every:
+            judged_by[judgement.window].add(judgement.judge)
+        names = set(judges)
+        if not names:
+            return []
+        return [window for window in self.windows if names <= judged_by[window]]
 
     def refuse_two_definitions(self) -> None:
         """Refuse judgements that were made under two definitions or more.

@@ -382,7 +382,7 @@ def highest_of(segments: Sequence[Segment]) -> FlatSegments:
     for segment in sorted(segments, key=lambda part: (-part.value, part.start, part.end)):
         pieces = [segment]
         for placed_segment in placed:
-            pieces = [piece_left for piece in pieces for piece_left in _without(piece, placed_segment)]
+            pieces = [left_over for piece in pieces for left_over in _without(piece, placed_segment)]
         if pieces != [segment]:
             n_cut += 1
         placed += pieces

@@ -120,8 +120,10 @@ class Manifest:
         """
         import pandas as pd  # noqa: PLC0415 - reading manifests needs no pandas
 
-        columns = {name: [getattr(clip, name) for clip in self.clips] for name in FIELDS}
-        frame = pd.DataFrame({name.removesuffix("_id"): values for name, values in columns.items()})
+        columns = {}
+        for name in FIELDS:
+            columns[name.removesuffix("_id")] = [getattr(clip, name) for clip in self.clips]
+        frame = pd.DataFrame(columns)
         frame = frame.astype({"start_s": "float64", "end_s": "float64", "level": "str"})
         for name in self.clips[0].extras if self.clips else ():
             frame[name] = [clip.extras[name] for clip in self.clips]

@@ -51,15 +51,16 @@ def merge(
     Without such it is at the lowest level: an annotator watched the film and marked nothing. The result does
     not depend on the order of the marks nor on repeats.
     """
-    labels = [(mark.level, set(mark.concepts)) for mark in marks if mark.level is not None]
-    lowest = codebook.level_names[0]
-    which = min if how == "both" else max
-    level = which((level for level, _ in labels), key=codebook.rank, default=lowest)
-    candidates = [
-        concepts for level_given, concepts in labels if how != "highest" or level_given == level
-    ] or [set[str]()]
-    concepts = codebook.in_order((set.intersection if how == "both" else set.union)(*candidates))
-    return replace(clip, level=level, concepts=concepts, annotator=annotator)
+    labelled = [mark for mark in marks if mark.level is not None]
+    levels = [mark.level for mark in labelled if mark.level is not None]
+    choose = min if how == "both" else max
+    level = choose(levels, key=codebook.rank, default=codebook.level_names[0])
+    concepts_given = [set(mark.concepts) for mark in labelled if how != "highest" or mark.level == level] or [
+        set[str]()
+    ]
+    join = set.intersection if how == "both" else set.union
+    concepts = join(*concepts_given)
+    return replace(clip, level=level, concepts=codebook.in_order(concepts), annotator=annotator)
 
 
 def overlaps(clips: Sequence[Clip], annotations: Sequence[Clip]) -> NDArray[np.float64]:
@@ -120,9 +121,9 @@ def project(
     for movie, clips_of_movie in grouped(clips, "movie").items():
         rows = _label(clips_of_movie, marks.get(movie, []), threshold, per_annotator, annotations.codebook)
         labelled |= zip((clip.clip_id for clip in clips_of_movie), rows, strict=True)
-    made = tuple(row for clip in clips for row in labelled[clip.clip_id])
+    every_row = tuple(row for clip in clips for row in labelled[clip.clip_id])
     return Projection(
-        Manifest(made, clips.root, annotations.codebook),
+        Manifest(every_row, clips.root, annotations.codebook),
         unwatched=tuple(movie for movie in clips.movies if movie not in marks),
         elsewhere=tuple(movie for movie in annotations.movies if movie not in set(clips.movies)),
     )
@@ -157,12 +158,13 @@ def merge_annotators(manifest: Manifest, how: Merge = "highest", expert: str = "
         return manifest.with_clips(rows_of_expert)
     if not manifest.is_per_annotator:
         return manifest
-    return manifest.with_clips(
-        merge(rows[0], rows, manifest.codebook, how)
-        if any(row.level for row in rows)
-        else replace(rows[0], annotator="")
-        for rows in grouped(manifest, "clip_id").values()
-    )
+    merged = []
+    for rows in grouped(manifest, "clip_id").values():
+        if any(row.level for row in rows):
+            merged.append(merge(rows[0], rows, manifest.codebook, how))
+        else:
+            merged.append(replace(rows[0], annotator=""))
+    return manifest.with_clips(merged)
 
 
 @checked
@@ -218,13 +220,18 @@ def _label(
     spans = _spans(clips)
     needed = threshold * (spans[:, 1] - spans[:, 0])
     counts = (shared + SLACK_S >= needed[:, None]) & (shared > 0)
-    people = list(dict.fromkeys(mark.annotator for mark in marks)) if per_annotator else [""]
+    people = list(dict.fromkeys(mark.annotator for mark in marks))
     rows = []
-    for clip, counting in zip(clips, counts, strict=True):
-        touching = [mark for mark, counted in zip(marks, counting, strict=True) if counted]
-        marks_of = {name: [mark for mark in touching if mark.annotator == name] for name in people}
-        marks_of = marks_of if per_annotator else {"": touching}
-        rows.append([merge(clip, marked, codebook, annotator=name) for name, marked in marks_of.items()])
+    for clip, is_counted in zip(clips, counts, strict=True):
+        counting = [marks[index] for index in np.flatnonzero(is_counted).tolist()]
+        if not per_annotator:
+            rows.append([merge(clip, counting, codebook)])
+            continue
+        rows_of_clip = []
+        for name in people:
+            marks_of_one = [mark for mark in counting if mark.annotator == name]
+            rows_of_clip.append(merge(clip, marks_of_one, codebook, annotator=name))
+        rows.append(rows_of_clip)
     return rows
 
 

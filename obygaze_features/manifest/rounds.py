@@ -67,9 +67,12 @@ def assign(
     common = drawn[:calibration]
     others_drawn = drawn[calibration:]
     timed = all(clip.duration_s is not None for clip in clips)
-    length = {
-        film: sum(clip.duration_s or 0.0 if timed else 1.0 for clip in clips_of[film]) for film in films
-    }
+    length: dict[str, float] = {}
+    for film in films:
+        if timed:
+            length[film] = sum(clip.duration_s or 0.0 for clip in clips_of[film])
+        else:
+            length[film] = float(len(clips_of[film]))
     chosen = _spread(sorted(others_drawn, key=lambda film: -length[film]), length, each, len(names))
     rows = []
     for place, name in enumerate(names):
@@ -78,7 +81,7 @@ def assign(
         # The common films stand evenly among one's own, the first of them first.
         places = [(k * max(len(order), 1) // len(common), 0, film) for k, film in enumerate(common)]
         places += [(k, 1, film) for k, film in enumerate(order)]
-        places.sort(key=lambda each: each[:2])
+        places.sort(key=lambda placed: placed[:2])
         for number, (*_, film) in enumerate(places, start=1):
             extras = {CALIBRATION: str(int(film in common)), ORDER: str(number)}
             rows += [

@@ -88,7 +88,9 @@ def _probability(clip: Answered, target: "Target", codebook: Codebook) -> float:
         concepts = {codebook.concept_spelled(name): p for name, p in clip.of("concept").items()}
         return concepts.get(target.concept, np.nan)
     levels = {codebook.level_spelled(name): p for name, p in clip.of("level").items()}
-    negative, positive = (sum(levels.get(name, 0.0) for name in side) for side in target.classes)
+    negative_levels, positive_levels = target.classes
+    negative = sum(levels.get(name, 0.0) for name in negative_levels)
+    positive = sum(levels.get(name, 0.0) for name in positive_levels)
     return positive / (negative + positive) if negative + positive else np.nan
 
 

@@ -146,8 +146,12 @@ def series_of(
 ) -> dict[str, Any]:
     """Lay out a value of rows for `draw_bars`: condition -> its value of each group, or `missing`."""
     values = {(row[condition], row[group]): row[name] for row in rows}
-    conditions = dict.fromkeys(str(row[condition]) for row in rows)
-    return {each: [values.get((each, one), missing) for one in groups] for each in conditions}
+    series = {}
+    for name_of_condition in dict.fromkeys(str(row[condition]) for row in rows):
+        series[name_of_condition] = [
+            values.get((name_of_condition, one_group), missing) for one_group in groups
+        ]
+    return series
 
 
 def drawn_by(name: str, **options: Any) -> Callable[[Path], None]:

@@ -82,9 +82,12 @@ def read_rows(
         if any(row.cells[name].strip() and not math.isfinite(read[name]) for name in gaps):
             raise AuditError(f"{path}: a value of {key} is not finite; leave the cell of a missing one empty")
         rows.append({**row.cells, **read})
+
+    def named(row: Row) -> str:
+        return ", ".join(f"{name} {row[name]}" for name in unique)
+
     if unique:
-        names = (", ".join(f"{name} {row[name]}" for name in unique) for row in rows)
-        refuse_twins(names, f"{path}: two rows for")
+        refuse_twins(map(named, rows), f"{path}: two rows for")
     return tuple(rows)
 
 

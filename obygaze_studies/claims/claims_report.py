@@ -285,9 +285,10 @@ def _findings(tested: Sequence[Claim], content: Any) -> dict[str, list[Measured]
     found = [getattr(measures, part.measure)(content, **part.arguments) for part in parts]
     adjusted = iter(holm([finding.p for finding in found]).tolist())
     measured = iter(found)
-    return {
-        claim.name: [replace(next(measured), p_holm=next(adjusted)) for _ in claim.parts] for claim in tested
-    }
+    findings = {}
+    for claim in tested:
+        findings[claim.name] = [replace(next(measured), p_holm=next(adjusted)) for _ in claim.parts]
+    return findings
 
 
 def _part_rows(claim: Claim, findings: Sequence[Measured] | None) -> list[dict[str, Any]]:

@@ -185,7 +185,7 @@ def same_rate(manifest: manifests.Manifest, *, margin: float) -> Measured:
     levels = manifest.codebook.level_names[1:]
     table = _paper_clips(manifest)
     table = table[table["level"].isin(levels)]
-    present = np.array([[name in held for name in names] for held in table["concepts"]], dtype=np.float64)
+    present = np.column_stack([_marked(table, name) for name in names]).astype(np.float64)
     marks = Marks(present, table["level"].map(levels.index).to_numpy())
     films = film_indices(table)
 
@@ -204,18 +204,16 @@ def same_rate(manifest: manifests.Manifest, *, margin: float) -> Measured:
         f"{share[most]:.0%} of {level} marks" for level, share in shares.items()
     )
 
-    def planted(marks_of_rank: Marks, rng: np.random.Generator) -> Marks:
-        return plant_rates(
-            Marks(marks_of_rank.present, permuted_within(marks_of_rank.ranks, films, rng)), 2 * margin, rng
-        )
+    def planted(marks: Marks, rng: np.random.Generator) -> Marks:
+        permuted = Marks(marks.present, permuted_within(marks.ranks, films, rng))
+        return plant_rates(permuted, 2 * margin, rng)
 
     movies = table["movie"].to_numpy(dtype=str)
 
-    def measure(marks_of_rank: Marks) -> Measured:
-        null = Null("a planted difference of twice the margin", marks_of_rank, Marks.distance, planted)
-        return replace(
-            found(stats.jackknife_interval(marks_of_rank.distance, movies, bounds=(0, 1)), "films"), null=null
-        )
+    def measure(marks: Marks) -> Measured:
+        null = Null("a planted difference of twice the margin", marks, Marks.distance, planted)
+        interval = stats.jackknife_interval(marks.distance, movies, bounds=(0, 1))
+        return replace(found(interval, "films"), null=null)
 
     return replace(with_null(measure, marks), note=note, p=p)
 
@@ -233,6 +231,11 @@ def plant_rates(marks: Marks, difference: float, rng: np.random.Generator) -> Ma
     present[top] = np.where(moved, 0.0, present[top])
     present[top, rarest] += moved.sum(axis=1)
     return Marks(present, marks.ranks)
+
+
+def _marked(clips: pd.DataFrame, concept: str) -> NDArray[np.bool_]:
+    """Tell which clips have a concept."""
+    return np.array([concept in concepts for concepts in clips["concepts"]], dtype=np.bool_)
 
 
 def _chi_squared(ranks: NDArray[np.intp], marks: Numbers, n_levels: int) -> Numbers:
@@ -287,21 +290,21 @@ def smallest_rise(manifest: manifests.Manifest) -> Measured:
 
 def rising_by_annotator(segments: manifests.Manifest) -> Measured:
     """Measure the same for each annotator of free segments, and choose the least sure of them."""
-    findings = {name: rising(own) for name, own in grouped(segments, "annotator").items()}
+    findings = {name: rising(of_annotator) for name, of_annotator in grouped(segments, "annotator").items()}
     note = "; ".join(f"{name}: {finding.note}" for name, finding in findings.items())
     nulls = [finding.null for finding in findings.values() if finding.null]
     measures_of = [finding.again for finding in findings.values() if finding.again]
 
     def least(labels: Sequence[Any]) -> float:
-        return min(null.number(own) for null, own in zip(nulls, labels, strict=True))
+        return min(null.number(data) for null, data in zip(nulls, labels, strict=True))
 
     def exchange(labels: Sequence[Any], rng: np.random.Generator) -> list[Any]:
-        return [null.exchange(own, rng) for null, own in zip(nulls, labels, strict=True)]
+        return [null.exchange(data, rng) for null, data in zip(nulls, labels, strict=True)]
 
     def measure(labels: Sequence[Any]) -> Measured:
         null = Null("levels within films", labels, least, exchange)
-        each = [again(own) for again, own in zip(measures_of, labels, strict=True)]
-        return replace(lowest(each), null=null)
+        measured = [measure_one(data) for measure_one, data in zip(measures_of, labels, strict=True)]
+        return replace(lowest(measured), null=null)
 
     return replace(with_null(measure, [null.data for null in nulls]), note=note)
 
@@ -418,7 +421,8 @@ def hard_negatives(predictions: pd.DataFrame) -> Measured:
         for key, rows in of_mlp.groupby(["task", "movie"])
     }
     ap: Any = pd.Series(of_movies)  # by task, and movie
-    every, easy = (ap[f"hn_s>{test}"] - ap[f"en_s>{test}"] for test in ("enhn_s", "en_s"))
+    every = ap["hn_s>enhn_s"] - ap["en_s>enhn_s"]
+    easy = ap["hn_s>en_s"] - ap["en_s>en_s"]
     values = every.to_numpy(dtype=np.float64)
     return replace(with_null(_over_films, values), note=f"tested on EN and S alone {easy.mean():+.3f}")
 
@@ -437,14 +441,17 @@ def staged(inputs: tuple[manifests.Manifest, pd.DataFrame], *, variable: str, co
     values = clips["value"].to_numpy(dtype=np.float64)
     films = film_indices(clips)
     if concept:
-        sides = np.array([concept in held for held in clips["concepts"]], dtype=np.int64)
+        sides = _marked(clips, concept).astype(np.int64)
     else:
         sides = _sides(clips["level"].to_numpy(dtype=str), "S", "HN")
     note = f"{len(clips):,} of {len(manifest):,} clips have the column {variable}"
 
-    def measure(own: NDArray[np.int64]) -> Measured:
-        null = levels_within_films(own, films, lambda drawn: _mean_defined(film_gaps(values, drawn, films)))
-        return replace(over_units(film_gaps(values, own, films), "films"), null=null)
+    def mean_gap(sides: NDArray[np.int64]) -> float:
+        return _mean_defined(film_gaps(values, sides, films))
+
+    def measure(sides: NDArray[np.int64]) -> Measured:
+        null = levels_within_films(sides, films, mean_gap)
+        return replace(over_units(film_gaps(values, sides, films), "films"), null=null)
 
     return replace(with_null(measure, sides), note=note)
 

@@ -156,7 +156,11 @@ def read_objects(path: Path) -> tuple[Row, ...]:
             raise AuditError(f"{path}: no column {column}, nor one of {', '.join(names[1:])}")
         heading_of[column] = heading
     rows = read_rows(path, [*heading_of.values()], numbers=[heading_of["p_c"]])
-    return tuple({column: row[heading] for column, heading in heading_of.items()} for row in rows)
+
+    def renamed(row: Row) -> Row:
+        return {column: row[heading] for column, heading in heading_of.items()}
+
+    return tuple(map(renamed, rows))
 
 
 def detected(rows: Sequence[Row]) -> dict[str, tuple[Detected, ...]]:

@@ -126,8 +126,11 @@ def audit_cooc(captions: Sequence[Row], objects: Sequence[str], *, model: str | 
             words = tokens(label)
             beside = [naming for naming in namings if holds(naming.words, words)]
         rows.append(_counts(label, beside) | _printed(model, label))
-    shares = {str(gender): [row[f"to_{gender}"] for row in rows] for gender in GENDERS}
-    published = {str(gender): [row[f"published_to_{gender}"] for row in rows] for gender in GENDERS}
+    shares = {}
+    published = {}
+    for gender in map(str, GENDERS):
+        shares[gender] = [row[f"to_{gender}"] for row in rows]
+        published[gender] = [row[f"published_to_{gender}"] for row in rows]
     # A share of 1 may rest on one caption.
     labels = [f"{row['object']} (n = {row['man'] + row['woman']:,})" for row in rows]
     return Finding(

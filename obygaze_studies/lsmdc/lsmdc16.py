@@ -159,8 +159,16 @@ def exclude(
         Split -> sentences kept; split -> title -> sentences left out, where there are any.
     """
     keys = {movie_key(title) for title in titles}
-    left = {
-        split: tuple(each for each in of if split == "test" or movie_key(movie_of(each.clip_id)) not in keys)
-        for split, of in captions.items()
-    }
-    return left, {split: count_movies(of, titles) for split, of in captions.items() if split != "test"}
+
+    def is_of_them(caption: Caption) -> bool:
+        return movie_key(movie_of(caption.clip_id)) in keys
+
+    kept = {}
+    counts = {}
+    for split, captions_of_split in captions.items():
+        if split == "test":
+            kept[split] = tuple(captions_of_split)
+        else:
+            kept[split] = tuple(caption for caption in captions_of_split if not is_of_them(caption))
+            counts[split] = count_movies(captions_of_split, titles)
+    return kept, counts

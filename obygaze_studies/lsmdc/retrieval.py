@@ -108,6 +108,10 @@ def measures(scores: NDArray[np.floating[Any]], column_of_text: NDArray[np.int64
     if len(undefined := np.argwhere(np.isnan(scores))):
         row, column = undefined[0]
         raise TrainError(f"the score of sentence {row} and clip {column} is not a number")
+
+    def summarise_all(ranks: Ranks) -> dict[str, Any]:
+        return {order: summarise(ranks_of_order) for order, ranks_of_order in ranks.items()}
+
     square = scores[:, column_of_text]
     published = {"text_to_video": published_ranks(square), "video_to_text": published_ranks(square.T)}
     tie_safe = {
@@ -118,10 +122,7 @@ def measures(scores: NDArray[np.floating[Any]], column_of_text: NDArray[np.int64
         "sentences": scores.shape[0],
         "clips": scores.shape[1],
         "published": {direction: summarise(ranks) for direction, ranks in published.items()},
-        "tie_safe": {
-            direction: {how: summarise(of) for how, of in ranks.items()}
-            for direction, ranks in tie_safe.items()
-        },
+        "tie_safe": {direction: summarise_all(ranks) for direction, ranks in tie_safe.items()},
     }
 
 

@@ -3,6 +3,7 @@
 import math
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
@@ -138,7 +139,8 @@ def train(
     if len(entries) < len(plan.videos):
         return Outcome(steps=0, total=0, left_out={}, epochs=(), best_epoch=-1, test=None)
     captions, left_out = samples.choose_samples(plan.captions, entries)
-    counts = {split: sum(row.split == split for row in left_out) for split in captions}
+    n_left_out = Counter(row.split for row in left_out)
+    counts = {split: n_left_out[split] for split in captions}
     data = {}
     pairs = {}
     for split, captions_of_split in captions.items():

@@ -238,10 +238,11 @@ def _rows(epochs: Sequence[Mapping[str, Any]], test: Mapping[str, Any]) -> list[
 def _differences(before: Any, now: Any, where: str = "") -> list[str]:
     """List what differs between two records."""
     if isinstance(before, dict) and isinstance(now, dict):
-        names = sorted({*before, *now} - set(() if where else AS_STARTED))
-        return [
-            difference
-            for name in names
-            for difference in _differences(before.get(name), now.get(name), f"{where}{name} ")
-        ]
+        names = {*before, *now}
+        if not where:
+            names -= {*AS_STARTED}
+        differences = []
+        for name in sorted(names):
+            differences += _differences(before.get(name), now.get(name), f"{where}{name} ")
+        return differences
     return [] if before == now else [f"{where}{before}, now {now}"[:100]]

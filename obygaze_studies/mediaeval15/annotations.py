@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from obygaze_features.arguments import checked
 from obygaze_features.manifest import Manifest
@@ -262,9 +262,16 @@ def make_labels(scores: Path, pivots: Path | None = None) -> tuple[list[Row], di
     judgements = read_judgements(pivots) if pivots else {}
     if strange := sorted({clip_id for clip_id, _, _ in judgements} - {row["clip"] for row in rows}):
         raise TaskError(f"{pivots}: clip {strange[0]!r} is judged but not in {scores}")
+    labelled: list[dict[str, Any]] = []
     with regarding(TaskError, str(scores)):
-        labelled = [{**row, **{axis: _class(row, axis, judgements) for axis in AXES}} for row in rows]
-    rejected = {row["clip"]: axis for axis in reversed(AXES) for row in labelled if row[axis] is None}
+        for row in rows:
+            classes: dict[str, str | None] = {axis: _class(row, axis, judgements) for axis in AXES}
+            labelled.append({**row, **classes})
+    rejected: dict[str, Axis] = {}
+    for axis in reversed(AXES):  # of a clip that is rejected on both, the first is named
+        for row in labelled:
+            if row[axis] is None:
+                rejected[row["clip"]] = axis
     return [row for row in labelled if row["clip"] not in rejected], rejected
 
 
@@ -272,10 +279,14 @@ def labels(scores: Path, out: Path, *, pivots: Path | None = None, force: bool =
     """Write the table of `make_labels`."""
     rows, rejected = make_labels(scores, pivots)
     columns = list(rows[0]) if rows else ["clip", *AXES]
-    sentence = write_rows(
-        [columns, *([row[name] for name in columns] for row in rows)], out, "clips", force=force
-    )
-    unlabelled = {axis: sum(not row[axis] for row in rows) for axis in AXES}
+
+    def cells(row: Row) -> list[str]:
+        return [row[name] for name in columns]
+
+    sentence = write_rows([columns, *map(cells, rows)], out, "clips", force=force)
+    unlabelled = {}
+    for axis in AXES:
+        unlabelled[axis] = sum(not row[axis] for row in rows)
     unknown = ", ".join(f"{number} without {axis}" for axis, number in unlabelled.items())
     return Answer(
         {"file": str(out), "clips": len(rows), "unlabelled": unlabelled, "left_out": [*rejected]},

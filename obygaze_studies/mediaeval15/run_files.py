@@ -71,7 +71,11 @@ def trec_lines(run: Mapping[str, float], name: str) -> str:
 
 def affect_lines(calls: Calls) -> str:
     """Write calls as a CSV: clip, valence, arousal."""
-    lines = ([clip_id, *(calls[axis][clip_id] for axis in AXES)] for clip_id in calls["valence"])
+
+    def cells(clip_id: str) -> list[str]:
+        return [clip_id, *(calls[axis][clip_id] for axis in AXES)]
+
+    lines = map(cells, calls["valence"])
     return "".join(map(csv_line, (["clip", *AXES], *lines)))
 
 
@@ -112,7 +116,10 @@ def read_affect(path: Path) -> Calls:
         Naming file, line and column, or the clip that is there twice.
     """
     rows = read_rows(path, ["clip", *AXES], choices=CLASSES, unique=["clip"])
-    return {axis: {row["clip"]: row[axis] for row in rows} for axis in AXES}
+    calls = {}
+    for axis in AXES:
+        calls[axis] = {row["clip"]: row[axis] for row in rows}
+    return calls
 
 
 class SubmissionRecord(msgspec.Struct):

@@ -35,11 +35,14 @@ class Printed:
         return f"{self.mean:.2f}" if self.sd is None else f"{self.mean:.2f} ({self.sd:.2f})"
 
 
+def _printed(row: Mapping[str, Any]) -> Mapping[Cell, Printed]:
+    """Read a printed row of the table by its cells."""
+    values = [Printed(row["source"], *value) for value in row["values"]]
+    return dict(zip(CELLS, values, strict=True))
+
+
 TABLE2: Mapping[tuple[str, str | None], Mapping[Cell, Printed]] = {
-    (row["model"], row["features"]): {
-        cell: Printed(row["source"], *value) for cell, value in zip(CELLS, row["values"], strict=True)
-    }
-    for row in PUBLISHED["table2"]["printed"]
+    (row["model"], row["features"]): _printed(row) for row in PUBLISHED["table2"]["printed"]
 }
 """Our name of a model, and the papers' of its features -> F1: of the perceptron weighted, else of S."""
 

@@ -240,7 +240,11 @@ def read_pairs(path: Path, images: Manifest) -> tuple[Pair, ...]:
     rows = read_rows(path, ["image_id", "text"], unique=["image_id", "text"])
     if unknown := [row["image_id"] for row in rows if row["image_id"] not in images.by_id]:
         raise AuditError(f"{path}: the manifest has no image {unknown[0]!r}")
-    return tuple({"group": ""} | {name: row[name] for name in PAIR if name in row} for row in rows)
+
+    def pair_of(row: Pair) -> Pair:
+        return {"group": ""} | {name: row[name] for name in PAIR if name in row}
+
+    return tuple(map(pair_of, rows))
 
 
 def every_pair(path: Path, images: Manifest) -> tuple[Pair, ...]:
@@ -300,16 +304,11 @@ def gradcam(
     with progress_bar("mapping", "map") as progress:
         maps = map_pairs(images, image_pairs, mapped, targets, about, progress=progress)
     write_maps(maps, out)
-    pairs_of = pd.DataFrame(maps.pairs).groupby("group", sort=False)
-    rows = [
-        (
-            group,
-            len(pairs_of_group),
-            (pairs_of_group["peak"] == 0).sum(),
-            f"{pairs_of_group['score'].mean():.4g}",
-        )
-        for group, pairs_of_group in pairs_of
-    ]
+    rows = []
+    for group, pairs_of_group in pd.DataFrame(maps.pairs).groupby("group", sort=False):
+        n_empty = (pairs_of_group["peak"] == 0).sum()
+        mean_score = pairs_of_group["score"].mean()
+        rows.append((group, len(pairs_of_group), n_empty, f"{mean_score:.4g}"))
     return Answer(
         {"maps": str(out), "about": dict(maps.about), "pairs": [dict(pair) for pair in maps.pairs]},
         text=table(rows, ("group", "n_maps", "n_empty", "mean_score"), right=(1, 2, 3)),

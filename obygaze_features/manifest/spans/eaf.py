@@ -270,7 +270,7 @@ class _Times:
         nodes_of_tiers = [tier.findall("ANNOTATION/*") for tier in sorted(tiers, key=self._depth)]
         lines_of_tiers = [list(map(self._line, nodes)) for nodes in nodes_of_tiers]
         lines_of_tiers.sort(key=lambda lines: max((len(line) for line in lines), default=0))
-        return [dict(self._ends(line) for line in lines) for lines in lines_of_tiers]
+        return [dict(map(self._ends, lines)) for lines in lines_of_tiers]
 
     def _depth(self, tier: Element) -> int:
         """Count the tiers above one."""

@@ -186,10 +186,15 @@ def _without_header(file: SpanFile, rows: Rows, form: str = "") -> Iterator[RawS
     yield from _with_header(file, Rows([(0, header), *records], rows.delimiter))
 
 
+def _usual_form(cells: Sequence[str]) -> str:
+    """Return how most cells are written, whatever their numbers."""
+    return mode(re.sub("[0-9]+", "0", cell) for cell in cells)
+
+
 def _layout(file: SpanFile, columns: Sequence[Sequence[str]], *, with_lengths: bool) -> Layout:
     """Find the first columns of begins and ends, and the text behind them, and behind durations if any."""
-    forms = [mode(re.sub("[0-9]+", "0", cell) for cell in column) for column in columns]
-    times = [[time_or_nan(cell) for cell in column] for column in columns]
+    forms = [*map(_usual_form, columns)]
+    times = [list(map(time_or_nan, column)) for column in columns]
     with_durations = [(3, n) for n in (3, 2, 1)]
     without_durations = [] if with_lengths else [(2, n) for n in (3, 2, 1)]
     for n_groups, n_forms in with_durations + without_durations:

@@ -279,9 +279,8 @@ def instants(
     """
     is_plain = usual == "." and not _UNSURE.search("\n".join(cells))
     texts = [text.strip() for text in (cells if is_plain else pointed(cells, usual))]
-    codes = map(FRAME_CODE.fullmatch, map(western, texts)) if rate in DROPPING else ()
-    if len({code[5] for code in codes if code}) > 1:
-        raise ManifestError("some time codes drop labels (';') and some do not (':'): one time line has one")
+    if rate in DROPPING:
+        _refuse_mixed_codes(texts)
     values: list[float | ManifestError | None] = []
     for text in texts:
         try:
@@ -289,16 +288,33 @@ def instants(
         except ManifestError as error:
             values.append(error)
     if _FINE.search("\n".join(texts)):
-        n_rows = len(texts) // n_columns
-        fine = {at % n_rows: text for at, text in enumerate(texts) if _FINE.fullmatch(text)}
-        large = {at % n_rows for at, value in enumerate(values) if isinstance(value, float) and value >= 1}
-        if fine and large.isdisjoint(fine):
-            raise ManifestError(
-                f"{min(fine.values())!r}: times below 1 alone have many digits, as shares of a day have, "
-                "by which spreadsheets keep times; format the column as text or number of seconds (value * "
-                "86400)"
-            )
+        _refuse_shares_of_a_day(texts, values, len(texts) // n_columns)
     return values
+
+
+def _refuse_mixed_codes(texts: Sequence[str]) -> None:
+    """Refuse time codes that drop labels among others that do not."""
+    codes = map(FRAME_CODE.fullmatch, map(western, texts))
+    if len({code[5] for code in codes if code}) > 1:
+        raise ManifestError("some time codes drop labels (';') and some do not (':'): one time line has one")
+
+
+def _refuse_shares_of_a_day(texts: Sequence[str], values: Sequence[object], n_rows: int) -> None:
+    """Refuse times of many digits where no row that has one has a time of a second or more, too."""
+    fine_in_row = {}
+    rows_of_seconds = set()
+    for place, (text, value) in enumerate(zip(texts, values, strict=True)):
+        row = place % n_rows
+        if _FINE.fullmatch(text):
+            fine_in_row[row] = text
+        if isinstance(value, float) and value >= 1:
+            rows_of_seconds.add(row)
+    if fine_in_row and rows_of_seconds.isdisjoint(fine_in_row):
+        raise ManifestError(
+            f"{min(fine_in_row.values())!r}: times below 1 alone have many digits, as shares of a day have, "
+            "by which spreadsheets keep times; format the column as text or number of seconds (value * "
+            "86400)"
+        )
 
 
 def pointed(cells: Sequence[str], usual: str = "") -> list[str]:

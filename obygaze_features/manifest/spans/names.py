@@ -40,9 +40,12 @@ def plain(text: str) -> str:
     width, and those of full width; and the dotless i of Turkish, whose capital is another language's I.
     """
     folded = composed(" ".join(text.translate(_ALIKE).split()).casefold()).replace("i\u0307", "i")
-    if moved := _ARTICLE.match(folded) if ", " in folded else None:
-        return moved[2] + " " * (moved[2] != "l'") + moved[1] + (moved[3] or "")
-    return folded
+    behind = _ARTICLE.match(folded) if ", " in folded else None
+    if behind is None:
+        return folded
+    name, article, rest = behind.groups(default="")
+    blank = "" if article == "l'" else " "
+    return f"{article}{blank}{name}{rest}"
 
 
 def nearest(text: str, names: Iterable[str]) -> str:
@@ -147,12 +150,17 @@ def film_named(text: str) -> str:
 
 def are_apart(first: str, second: str) -> bool:
     """Return whether two places are of two files: of other names, or in folders that cannot be one."""
-    folders = (plain(str(path_of(path).parent)).split("/") for path in (first, second))
-    mine, theirs = ([part for part in parts if part not in {"", "."}] for parts in folders)
-    n = min(len(mine), len(theirs))
-    return (
-        plain(stem_of(first)) != plain(stem_of(second)) or mine[len(mine) - n :] != theirs[len(theirs) - n :]
-    )
+    if plain(stem_of(first)) != plain(stem_of(second)):
+        return True
+    # From the file up, as far as both name folders.
+    folders = zip(_folders_of(first), _folders_of(second), strict=False)
+    return any(folder != other_folder for folder, other_folder in folders)
+
+
+def _folders_of(path: str) -> list[str]:
+    """List the folders of a path as names are compared, the one with the file first."""
+    folders = plain(str(path_of(path).parent)).split("/")
+    return [folder for folder in reversed(folders) if folder not in {"", "."}]
 
 
 def film_by_file(path: PurePath) -> str:

@@ -221,7 +221,7 @@ class SpanFile:
     @cached_property
     def first_names(self) -> list[set[str]]:
         """The names in each of its first rows, as names are compared."""
-        return [{plain(cell) for cell in cells} for cells in self.first_rows]
+        return [set(map(plain, cells)) for cells in self.first_rows]
 
     def has_columns(self, names: Iterable[str]) -> bool:
         """Return whether one of its first rows has these names."""
