@@ -18,8 +18,8 @@ from obygaze_models.models.attention import AttentionPooling
 from obygaze_models.models.fusion import LinearFusion
 from obygaze_models.persistence.card import Card
 from obygaze_models.persistence.evidence import evidence_line
-from obygaze_models.prediction.predict import OF_ATTENTION, frames_of, reads_frames
-from obygaze_models.prediction.reading import read_clips
+from obygaze_models.prediction.frames import OF_ATTENTION, frames_of, reads_frames
+from obygaze_models.prediction.reading import find_clips
 from obygaze_models.prediction.saved_model import Model
 from obygaze_models.prediction.training_films import recognise
 
@@ -139,11 +139,13 @@ def explain(model: Model, stores: Sequence[Store], clip_id: str, set_to: Mapping
         The model neither decides by concepts nor weighs frames, or a concept or quantile is invalid.
     """
     store, row = _holding(stores, clip_id)
-    excluded: dict[str, list[str]] = {}
-    read = list(read_clips(model.card, stores, excluded, lambda clip: clip.clip_id == clip_id))
-    if not read:
-        raise ModelError(f"clip {clip_id} has no features ({next(iter(excluded))})")
-    ((clip,), X), card = read[0], model.card
+    card = model.card
+    readable = find_clips(card, stores, lambda other: other.clip_id == clip_id)
+    if not len(readable):
+        raise ModelError(f"clip {clip_id} has no features ({next(iter(readable.excluded))})")
+    (block,) = readable.blocks()
+    (clip,) = block.clips
+    X = block.X
     fusion = model.estimator if isinstance(model.estimator, LinearFusion) else None
     if fusion is not None and set_to:
         raise ConceptError(f"--set: model {card.model} decides by no concepts")
