@@ -34,7 +34,7 @@ from obygaze_features.store.format import (
 )
 from obygaze_features.store.group import Group
 from obygaze_features.store.labelled import html_table, imported_xarray
-from obygaze_features.store.records import StoredClip, parse_clips_csv
+from obygaze_features.store.records import StoredClip, each_clip, parse_clips_csv
 from obygaze_features.store.store_files import FolderFiles, StoreFiles, guarded, needed, parse_info, whole
 
 if TYPE_CHECKING:
@@ -201,6 +201,17 @@ class Store:
     def clips(self) -> tuple[StoredClip, ...]:
         """Status and origin of every clip, in the order of the rows."""
         return parse_clips_csv([whole(self.files, TABLE)], f"{self.where}/{TABLE}")
+
+    def each_clip(self) -> Iterator[StoredClip]:
+        """Yield status and origin of every clip, in the order of the rows, without room for all of them.
+
+        Those that `clips` has read are not read again.
+        """
+        if "clips" in vars(self):
+            yield from self.clips
+            return
+        with needed(self.files, TABLE):
+            yield from each_clip(self.files.stream(TABLE), f"{self.where}/{TABLE}")
 
     def clips_at(self, rows: Iterable[int]) -> dict[int, StoredClip]:
         """Return the clips of some rows, by row, without room for all the others.

@@ -140,12 +140,12 @@ def explain(model: Model, stores: Sequence[Store], clip_id: str, set_to: Mapping
     """
     store, row = _holding(stores, clip_id)
     card = model.card
-    readable = find_clips(card, stores, lambda other: other.clip_id == clip_id)
+    readable = find_clips(card, stores, clip_id=clip_id)
     if not len(readable):
         raise ModelError(f"clip {clip_id} has no features ({next(iter(readable.excluded))})")
     (block,) = readable.blocks()
-    (clip,) = block.clips
     X = block.X
+    clip = store.clips[row]
     fusion = model.estimator if isinstance(model.estimator, LinearFusion) else None
     if fusion is not None and set_to:
         raise ConceptError(f"--set: model {card.model} decides by no concepts")
@@ -157,7 +157,7 @@ def explain(model: Model, stores: Sequence[Store], clip_id: str, set_to: Mapping
         *(clip_id, clip.movie, clip.start_s, clip.end_s),
         unlike=None if np.isnan(share) else share,
         is_unlike=far,
-        trained_on=recognise(card, model.training, stores).knows(clip_id, clip.movie),
+        trained_on=recognise(card, model.training, readable.tables).knows(clip_id, clip.movie),
         no_skill=card.no_skill,
         evidence=evidence_line(card.evidence),
         threshold=card.threshold,

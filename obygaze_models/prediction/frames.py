@@ -15,6 +15,7 @@ from obygaze_models.concepts.in_time import ConceptsInTime
 from obygaze_models.dataset.features import read_padded
 from obygaze_models.errors import ModelError
 from obygaze_models.models.attention import AttentionPooling
+from obygaze_models.prediction.clip_tables import read_clip_table
 from obygaze_models.prediction.predict import TRAINED_ON
 from obygaze_models.prediction.reading import find_group
 from obygaze_models.prediction.saved_model import Model
@@ -75,7 +76,8 @@ def predict_frames(model: Model, stores: Store | Sequence[Store]) -> pd.DataFram
     table = pd.concat(parts, ignore_index=True)
     if table.empty:
         raise ModelError(f"no clip of {', '.join(store.name for store in stores)} has features")
-    recognition = recognise(model.card, model.training, stores)
+    tables = [read_clip_table(model.card, store) for store in stores]
+    recognition = recognise(model.card, model.training, tables)
     owners = zip(table["clip_id"], table["movie"], strict=True)
     flags = [TRAINED_ON if recognition.knows(*owner) else "" for owner in owners]
     table.insert(FRAME_COLUMNS.index("flags"), "flags", flags)

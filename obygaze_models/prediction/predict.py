@@ -18,7 +18,6 @@ from obygaze_features.manifest import Manifest
 from obygaze_features.screen import Progress
 from obygaze_features.store import Store
 from obygaze_features.store.files_remote import as_url
-from obygaze_features.store.records import StoredClip
 from obygaze_features.store.store import locate
 from obygaze_models.concepts.bottleneck import ConceptBottleneck
 from obygaze_models.errors import ModelError
@@ -139,18 +138,20 @@ def predict(
         if own != other:
             raise ModelError(f"the model is of codebook {own!r}, the manifest of codebook {other!r}")
         video_of = {clip.clip_id: clip.video for clip in manifest.clips}
-    readable = find_clips(model.card, stores, lambda clip: movies is None or clip.movie in movies)
+    readable = find_clips(model.card, stores, movies=movies)
     if not len(readable):
         names = ", ".join(store.name for store in stores)
         raise ModelError(f"no clip of store {names} has features of {model.card.backbone}")
-    recognition = recognise(model.card, model.training, stores)
+    recognition = recognise(model.card, model.training, readable.tables)
     parts = [_columns_of(model, block, recognition) for block in readable.blocks(progress)]
-    order = _order_of(readable.clips)
-    ids = [readable.clips[place].clip_id for place in order.tolist()]
+    order = readable.clips.order()
+    clips = readable.clips.take(order)
     columns: dict[str, Any] = {
-        "clip_id": ids,
-        "movie": [readable.clips[place].movie for place in order.tolist()],
-        "video": [video_of.get(clip_id, "") for clip_id in ids],
+        "clip_id": clips.clip_ids,
+        "movie": clips.movies,
+        "video": [video_of.get(clip_id, "") for clip_id in clips.clip_ids],
+        "start_s": clips.start_s,
+        "end_s": clips.end_s,
     }
     for name in list(parts[0]):
         # A column after the other, so that no second table is in memory.
@@ -160,22 +161,8 @@ def predict(
     return Predicted(table, readable.excluded, evidence_line(model.card.evidence), recognition)
 
 
-def _order_of(clips: Sequence[StoredClip]) -> NDArray[np.intp]:
-    """Give the order [N] of clips by movie, time and id; whole files come after spans."""
-    keys = pd.DataFrame(
-        {
-            "movie": [clip.movie for clip in clips],
-            "start_s": np.array([clip.start_s for clip in clips], dtype=np.float64),
-            "end_s": np.array([clip.end_s for clip in clips], dtype=np.float64),
-            "clip_id": [clip.clip_id for clip in clips],
-        }
-    )
-    in_order = keys.sort_values(list(keys.columns), kind="stable")
-    return in_order.index.to_numpy(dtype=np.intp)
-
-
 def _columns_of(model: Model, block: ClipBlock, recognition: Recognition) -> Columns:
-    """Compute the columns of clips that were read together, but for their names."""
+    """Compute what a model says of clips that were read together, as columns."""
     unlike = model.out_of_distribution_share(block.X)
     is_far = unlike > LIMIT
 
@@ -191,8 +178,6 @@ def _columns_of(model: Model, block: ClipBlock, recognition: Recognition) -> Col
     if model.decides:
         called = (logits >= model.card.threshold).astype(np.float64)
     columns: Columns = {
-        "start_s": np.array([clip.start_s for clip in block.clips], dtype=np.float64),
-        "end_s": np.array([clip.end_s for clip in block.clips], dtype=np.float64),
         "logit": logits,
         "p": where_near(p),
         "p_low": where_near(p_low),
@@ -224,15 +209,16 @@ def _flags_of(
     """List the flags of each clip [N], as one text."""
     texts = np.empty(len(block.clips), np.object_)
     lacks = lacking(card, block.X)
-    for place, clip in enumerate(block.clips):
+    clips = block.clips
+    for place, (clip_id, movie) in enumerate(zip(clips.clip_ids, clips.movies, strict=True)):
         flags = []
         if is_far[place]:
             flags.append(OUT_OF_DISTRIBUTION)
         if card.no_skill:
             flags.append(NO_SKILL)
-        if recognition.knows(clip.clip_id, clip.movie):
+        if recognition.knows(clip_id, movie):
             flags.append(TRAINED_ON)
-        if clip.status == "partial":
+        if clips.is_partial[place]:
             flags.append(PARTIAL)
         texts[place] = sys.intern(";".join([*flags, *lacks[place]]))
     return texts

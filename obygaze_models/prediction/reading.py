@@ -1,9 +1,8 @@
 """Read what a model takes of clips from stores whose features are of the kind that it was trained on."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +10,6 @@ from numpy.typing import NDArray
 
 from obygaze_features.screen import Progress
 from obygaze_features.store import Group, Store, same_numerics
-from obygaze_features.store.records import StoredClip
 from obygaze_models.dataset.features import (
     REDUCE,
     Features,
@@ -20,10 +18,10 @@ from obygaze_models.dataset.features import (
     read_array,
     read_features,
     read_padded,
-    unusable,
 )
 from obygaze_models.errors import ModelError
 from obygaze_models.persistence.card import Card, Input
+from obygaze_models.prediction.clip_tables import ClipColumns, ClipTable, read_clip_table
 from obygaze_models.reduction import TokenRule, reduce_tokens
 
 PART = 1 << 26
@@ -39,22 +37,18 @@ WITHOUT = "without_"
 """Begins the flag of a modality that a clip lacks."""
 
 
-Wanted = Callable[[StoredClip], bool]
-"""Whether a clip is to be read."""
-
-
 class ClipBlock(NamedTuple):
     """Clips that are read together.
 
     Attributes
     ----------
-    clips : list of StoredClip
+    clips : ClipColumns
         N of them.
     X : ndarray, shape [N, ...]
         What the model reads of each; NaN where a clip lacks a modality.
     """
 
-    clips: list[StoredClip]
+    clips: ClipColumns
     X: NDArray[Any]
 
 
@@ -81,8 +75,10 @@ class ReadableClips:
     ----------
     card : Card
         Of the model.
-    clips : list of StoredClip
-        N of them, in the order of the stores and of their rows.
+    tables : tuple of ClipTable
+        All rows of the stores.
+    clips : ClipColumns
+        N clips, in the order of the stores and of their rows.
     sources : tuple of tuple of _Source
         Of each modality the stores that have it.
     excluded : dict of str to list of str
@@ -90,7 +86,8 @@ class ReadableClips:
     """
 
     card: Card
-    clips: list[StoredClip]
+    tables: tuple[ClipTable, ...]
+    clips: ClipColumns
     sources: tuple[tuple[_Source, ...], ...]
     excluded: dict[str, list[str]]
 
@@ -108,9 +105,9 @@ class ReadableClips:
             Called with the numbers of clips whose tokens are reduced and of all, where they are.
         """
         if self.card.modalities:
-            for first in range(0, len(self.clips), CLIPS):
-                places = slice(first, first + CLIPS)
-                yield ClipBlock(self.clips[places], self._read_modalities(places))
+            for first in range(0, len(self), CLIPS):
+                places = np.arange(first, min(first + CLIPS, len(self)))
+                yield ClipBlock(self.clips.take(places), self._read_modalities(places))
             return
         (sources,) = self.sources
         for source in sources:
@@ -118,11 +115,11 @@ class ReadableClips:
             longest = _longest_of(self.card, source.store, source.rows[own])
             for part in _parts(self.card, source.store, source.rows[own]):
                 X = _read_rows(self.card, source.store, source.rows[own[part]], longest, progress)
-                yield ClipBlock([self.clips[place] for place in own[part].tolist()], X)
+                yield ClipBlock(self.clips.take(own[part]), X)
 
-    def _read_modalities(self, places: slice) -> NDArray[np.float32]:
+    def _read_modalities(self, places: NDArray[np.intp]) -> NDArray[np.float32]:
         """Read all modalities of some clips, side by side [n, D]."""
-        X = np.full((len(self.clips[places]), self.card.n_features), np.nan, np.float32)
+        X = np.full((len(places), self.card.n_features), np.nan, np.float32)
         for (modality, columns), sources in zip(self.card.input_columns(), self.sources, strict=True):
             for source in sources:
                 rows = source.rows[places]
@@ -132,15 +129,23 @@ class ReadableClips:
         return X
 
 
-def find_clips(card: Card, stores: Sequence[Store], wanted: Wanted) -> ReadableClips:
+def find_clips(
+    card: Card,
+    stores: Sequence[Store],
+    *,
+    movies: Collection[str] | None = None,
+    clip_id: str | None = None,
+) -> ReadableClips:
     """Find the clips of stores that a model can read, and say why it can't read the others.
 
     Parameters
     ----------
     card : Card
     stores : sequence of Store
-    wanted : callable
-        Whether a clip is to be read.
+    movies : collection of str, optional
+        The clips of these movies alone.
+    clip_id : str, optional
+        This clip alone.
 
     Raises
     ------
@@ -149,57 +154,90 @@ def find_clips(card: Card, stores: Sequence[Store], wanted: Wanted) -> ReadableC
         in none.
     """
     if card.modalities:
-        return _find_joined(card, stores, wanted)
-    groups = [(store, find_group(card, store)) for store in stores]
-    _refuse_twins(stores)
-    usable = [_usable(store, group, wanted) for store, group in groups]
-    n_clips = sum(len(of_store.rows) for of_store in usable)
-    clips: list[StoredClip] = []
-    sources: list[_Source] = []
+        holders = _find_modalities(card, stores)
+        tables = tuple(read_clip_table(card, store) for store in stores)
+        return _find_joined(card, tables, holders, Wanted(movies, clip_id))
+    for store in stores:
+        find_group(card, store)
+    tables = tuple(read_clip_table(card, store) for store in stores)
+    _refuse_twins(tables)
+    readable: list[ClipColumns] = []
+    rows_of_tables: list[NDArray[np.intp]] = []
     excluded: dict[str, list[str]] = {}
-    for store, of_store in zip(stores, usable, strict=True):
-        rows = np.full(n_clips, NO_ROW, np.intp)
-        rows[len(clips) : len(clips) + len(of_store.rows)] = of_store.rows
-        sources.append(_Source(store, rows))
-        clips += [store.clips[row] for row in of_store.rows.tolist()]
-        for reason, clip_ids in of_store.excluded.items():
-            excluded.setdefault(reason, []).extend(clip_ids)
-    return ReadableClips(card, clips, (tuple(sources),), excluded)
+    for table in tables:
+        is_wanted = Wanted(movies, clip_id).among(table.clips)
+        is_usable = table.store[card.backbone].usable
+        rows = np.flatnonzero(is_wanted & is_usable)
+        rows_of_tables.append(rows)
+        readable.append(table.clips if len(rows) == len(table.clips) else table.clips.take(rows))
+        for row in np.flatnonzero(is_wanted & ~is_usable).tolist():
+            reason = table.reasons[card.backbone][row]
+            excluded.setdefault(reason, []).append(table.clips.clip_ids[row])
+    clips = ClipColumns.joined(readable)
+    ends = np.cumsum([len(rows) for rows in rows_of_tables]).tolist()
+    sources: list[_Source] = []
+    for table, rows, end in zip(tables, rows_of_tables, ends, strict=True):
+        of_clips = np.full(len(clips), NO_ROW, np.intp)
+        of_clips[end - len(rows) : end] = rows
+        sources.append(_Source(table.store, of_clips))
+    return ReadableClips(card, tables, clips, (tuple(sources),), excluded)
 
 
-def _find_joined(card: Card, stores: Sequence[Store], wanted: Wanted) -> ReadableClips:
-    """Find the clips that have one modality at least."""
-    holders = _find_modalities(card, stores)
-    known: dict[str, StoredClip] = {}
-    for store in dict.fromkeys(store for of_modality in holders for store, _ in of_modality):
-        for clip in filter(wanted, store.clips):
-            if clip.clip_id not in known or clip.status == "partial":
-                known[clip.clip_id] = clip
-    place_of = {clip_id: place for place, clip_id in enumerate(known)}
+class Wanted(NamedTuple):
+    """Which clips are to be read: those of some movies, or one, or all."""
+
+    movies: Collection[str] | None
+    clip_id: str | None
+
+    def among(self, clips: ClipColumns) -> NDArray[np.bool_]:
+        """Mark them [N]."""
+        marks = np.ones(len(clips), np.bool_)
+        if self.movies is not None:
+            marks &= np.fromiter((movie in self.movies for movie in clips.movies), np.bool_, len(clips))
+        if self.clip_id is not None:
+            marks &= np.fromiter((known == self.clip_id for known in clips.clip_ids), np.bool_, len(clips))
+        return marks
+
+
+def _find_joined(
+    card: Card, tables: tuple[ClipTable, ...], holders: Sequence[Sequence[Store]], wanted: Wanted
+) -> ReadableClips:
+    """Find the clips that have one modality at least, which several stores may hold."""
+    table_of = {id(table.store): table for table in tables}
+    place_of: dict[str, int] = {}
+    every = ClipColumns.joined([table.clips for table in tables])
+    for place in np.flatnonzero(wanted.among(every)).tolist():
+        # Of a clip that is partial in one of the stores, that is said.
+        if every.clip_ids[place] not in place_of or every.is_partial[place]:
+            place_of[every.clip_ids[place]] = place
+    clips = every.take(np.fromiter(place_of.values(), np.intp, len(place_of)))
+    number_of = {clip_id: number for number, clip_id in enumerate(clips.clip_ids)}
     sources: list[list[_Source]] = []
     reasons: dict[str, list[str]] = {}
-    for of_modality in holders:
-        _refuse_twins([store for store, _ in of_modality])
+    has_any = np.zeros(len(clips), np.bool_)
+    for modality, stores in zip(card.modalities, holders, strict=True):
+        own = [table_of[id(store)] for store in stores]
+        _refuse_twins(own)
         sources.append([])
-        for store, group in of_modality:
-            of_store = _usable(store, group, lambda clip: clip.clip_id in place_of)
-            for reason, clip_ids in of_store.excluded.items():
-                reasons.setdefault(reason, []).extend(clip_ids)
-            rows = np.full(len(known), NO_ROW, np.intp)
-            for row in of_store.rows.tolist():
-                rows[place_of[store.clips[row].clip_id]] = row
-            sources[-1].append(_Source(store, rows))
-    has_any = np.zeros(len(known), np.bool_)
-    for source in chain.from_iterable(sources):
-        has_any |= source.rows != NO_ROW
+        for table in own:
+            rows = np.full(len(clips), NO_ROW, np.intp)
+            usable = table.store[modality["backbone"]].usable.tolist()
+            for row, clip_id in enumerate(table.clips.clip_ids):
+                if clip_id not in number_of:
+                    continue
+                if usable[row]:
+                    rows[number_of[clip_id]] = row
+                else:
+                    reasons.setdefault(table.reasons[modality["backbone"]][row], []).append(clip_id)
+            has_any |= rows != NO_ROW
+            sources[-1].append(_Source(table.store, rows))
     places = np.flatnonzero(has_any)
-    clips = list(known.values())
-    lost = {clips[place].clip_id for place in np.flatnonzero(~has_any).tolist()}
+    lost = {clips.clip_ids[place] for place in np.flatnonzero(~has_any).tolist()}
     readable = [
         tuple(_Source(source.store, source.rows[places]) for source in of_modality) for of_modality in sources
     ]
-    own = [clips[place] for place in places.tolist()]
-    return ReadableClips(card, own, tuple(readable), _first_reasons(reasons, lost))
+    excluded = _first_reasons(reasons, lost)
+    return ReadableClips(card, tables, clips.take(places), tuple(readable), excluded)
 
 
 def _first_reasons(reasons: Mapping[str, list[str]], lost: set[str]) -> dict[str, list[str]]:
@@ -214,35 +252,17 @@ def _first_reasons(reasons: Mapping[str, list[str]], lost: set[str]) -> dict[str
     return excluded
 
 
-class _UsableRows(NamedTuple):
-    """The rows of a store that have features, and the other clips by reason."""
-
-    rows: NDArray[np.intp]
-    excluded: dict[str, list[str]]
-
-
-def _usable(store: Store, group: Group, wanted: Wanted) -> _UsableRows:
-    """List the rows of wanted clips that have features; note the others by reason."""
-    is_wanted = np.fromiter(map(wanted, store.clips), np.bool_, len(store.clips))
-    excluded: dict[str, list[str]] = {}
-    for row in np.flatnonzero(is_wanted & ~group.usable).tolist():
-        reason = unusable(store, group, row)
-        if reason is not None:
-            excluded.setdefault(reason, []).append(store.clips[row].clip_id)
-    return _UsableRows(np.flatnonzero(is_wanted & group.usable), excluded)
-
-
-def _refuse_twins(stores: Sequence[Store]) -> None:
+def _refuse_twins(tables: Sequence[ClipTable]) -> None:
     """Refuse a clip that is in two stores."""
-    if len(stores) < 2:
+    if len(tables) < 2:
         return
     place_of: dict[str, str] = {}
-    for store in stores:
-        for clip in store.clips:
-            if clip.clip_id in place_of:
-                other = place_of[clip.clip_id]
-                raise ModelError(f"clip {clip.clip_id} is in two stores, {other} and {store.where}: give one")
-            place_of[clip.clip_id] = store.where
+    for table in tables:
+        for clip_id in table.clips.clip_ids:
+            if clip_id in place_of:
+                places = f"{place_of[clip_id]} and {table.store.where}"
+                raise ModelError(f"clip {clip_id} is in two stores, {places}: give one")
+            place_of[clip_id] = table.store.where
 
 
 def _parts(card: Card, store: Store, rows: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:
@@ -274,24 +294,25 @@ def _longest_of(card: Card, store: Store, rows: NDArray[np.intp]) -> int | None:
     return None
 
 
-def _find_modalities(card: Card, stores: Sequence[Store]) -> list[list[tuple[Store, Group]]]:
-    """Find each modality of a model in the stores that have it; refuse a store of which it reads nothing."""
-    held: list[list[tuple[Store, Group]]] = [[] for _ in card.modalities]
+def _find_modalities(card: Card, stores: Sequence[Store]) -> list[list[Store]]:
+    """Find the stores that have each modality of a model; refuse a store of which it reads nothing."""
+    holders: list[list[Store]] = [[] for _ in card.modalities]
     for store in stores:
-        own = [index for index, each in enumerate(card.modalities) if _is_of(each, store)]
+        own = [index for index, modality in enumerate(card.modalities) if _is_of(modality, store)]
         if not own:
-            named = (each for each in card.modalities if each["backbone"] in store.names)
+            named = (modality for modality in card.modalities if modality["backbone"] in store.names)
             _find_group(next(named, card.modalities[0]), store)
         for index in own:
-            held[index].append((store, _find_group(card.modalities[index], store)))
-    missing = [each["name"] for each, stored in zip(card.modalities, held, strict=True) if not stored]
-    if missing:
-        names = " and ".join(each["name"] for each in card.modalities)
-        raise ModelError(
-            f"model {card.model} reads {names}: no store given has features of {missing[0]}; "
-            "give the store that has them too"
-        )
-    return held
+            _find_group(card.modalities[index], store)
+            holders[index].append(store)
+    for modality, having in zip(card.modalities, holders, strict=True):
+        if not having:
+            names = " and ".join(each["name"] for each in card.modalities)
+            raise ModelError(
+                f"model {card.model} reads {names}: no store given has features of {modality['name']}; "
+                "give the store that has them too"
+            )
+    return holders
 
 
 def _is_of(modality: Input, store: Store) -> bool:

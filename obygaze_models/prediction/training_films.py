@@ -25,11 +25,11 @@ from obygaze_features.signature_likeness import (
     sketch_likeness,
     sketches,
 )
-from obygaze_features.store import Group, Store
-from obygaze_features.store.records import StoredClip
+from obygaze_features.store import Group
 from obygaze_models.dataset.dataset import Dataset
 from obygaze_models.errors import ModelError
 from obygaze_models.persistence.card import DIGEST_BYTES, Card, Input
+from obygaze_models.prediction.clip_tables import DIGEST, NO_DIGEST, ClipTable
 
 KEPT_VIEWS = ("picture", "inner")
 """Views of the signature that are kept of a clip: the picture, and it without a twentieth at each side."""
@@ -63,9 +63,6 @@ LEAST_WORDS = 8
 
 BLOCK = 2048
 """Clips whose pictures are compared at a time."""
-
-DIGEST = f"S{DIGEST_BYTES}"
-"""Data type of digests: all are of this length, so it is no matter that numpy takes off zeros at the end."""
 
 Witness = Literal["features", "pictures", "name"]
 
@@ -203,7 +200,7 @@ class TrainingFilms:
         )
 
 
-def recognise(card: Card, training: TrainingFilms, stores: Sequence[Store]) -> Recognition:
+def recognise(card: Card, training: TrainingFilms, tables: Sequence[ClipTable]) -> Recognition:
     """Find the films and clips of some stores that a model was trained on.
 
     Parameters
@@ -211,15 +208,17 @@ def recognise(card: Card, training: TrainingFilms, stores: Sequence[Store]) -> R
     card : Card
     training : TrainingFilms
         Of the same file.
-    stores : sequence of Store
+    tables : sequence of ClipTable
+        The rows of each store.
     """
     movies: dict[str, None] = {}
-    for store in stores:
-        movies.update(dict.fromkeys(clip.movie for clip in store.clips if clip.movie))
-    rows = [_rows_of(each, stores) for each in card.inputs]
+    for table in tables:
+        movies.update(dict.fromkeys(table.clips.movies))
+    movies.pop("", None)
+    rows = [_rows_of(each, tables) for each in card.inputs]
     trained = [_rows_trained_on(training, modality) for modality in range(training.rows.shape[1])]
     known = _by_name(card, movies)
-    pictures, no_pictures = _by_pictures(card, training, stores)
+    pictures, no_pictures = _by_pictures(card, training, tables)
     known |= pictures
     known |= _by_features(card, trained, rows)
     films = {movie: known[movie] for movie in movies if movie in known}
@@ -241,31 +240,44 @@ class _StoredRows:
 
     Attributes
     ----------
-    clips : list of StoredClip
-        N of them, whose rows these are.
+    clip_ids, movies : list of str
+        Of N rows.
+    n_words : ndarray of int, shape [N]
+        Of the texts whose rows these are.
     digests : ndarray of bytes, shape [N]
         The beginning of each row's digest.
     """
 
-    clips: list[StoredClip]
+    clip_ids: list[str]
+    movies: list[str]
+    n_words: NDArray[np.int64]
     digests: NDArray[np.bytes_]
 
     def of_digests(self, wanted: Collection[bytes]) -> "_StoredRows":
         """Keep the rows whose digests are among some."""
         places = np.flatnonzero(np.isin(self.digests, np.array(list(wanted), DIGEST)))
-        return _StoredRows([self.clips[place] for place in places.tolist()], self.digests[places])
+        return _StoredRows(
+            [self.clip_ids[place] for place in places.tolist()],
+            [self.movies[place] for place in places.tolist()],
+            self.n_words[places],
+            self.digests[places],
+        )
 
-    def pairs(self) -> Iterator[tuple[StoredClip, bytes]]:
-        """Yield each clip with the digest of its row."""
-        for clip, digest in zip(self.clips, self.digests.tolist(), strict=True):
-            yield clip, digest.ljust(DIGEST_BYTES, b"\0")
+    def of_films(self) -> Iterator[tuple[str, bytes]]:
+        """Yield each row's film and digest; of rows that are of a film."""
+        for movie, digest in zip(self.movies, self.digests.tolist(), strict=True):
+            if movie:
+                yield movie, digest.ljust(DIGEST_BYTES, b"\0")
 
     def n_different(self) -> dict[str, int]:
         """Count the different digests of each film."""
         place_of: dict[str, int] = {}
-        film = np.array([place_of.setdefault(clip.movie, len(place_of)) for clip in self.clips], np.intp)
-        order = np.lexsort((self.digests, film))
-        film, digests = film[order], self.digests[order]
+        places = (place_of.setdefault(movie, len(place_of)) for movie in self.movies)
+        film = np.fromiter(places, np.int32, len(self.movies))
+        has_digest = self.digests != NO_DIGEST
+        film, digests = film[has_digest], self.digests[has_digest]
+        order = np.lexsort((digests, film))
+        film, digests = film[order], digests[order]
         is_new = np.ones(len(film), np.bool_)
         is_new[1:] = (film[1:] != film[:-1]) | (digests[1:] != digests[:-1])
         counts = np.bincount(film[is_new], minlength=len(place_of)).tolist()
@@ -281,19 +293,18 @@ def _digests_of(data: Dataset, clip_ids: Sequence[str]) -> NDArray[np.uint8]:
     return np.frombuffer(bytes.fromhex("".join(short)), np.uint8).reshape(-1, DIGEST_BYTES)
 
 
-def _rows_of(reads: Input, stores: Sequence[Store]) -> _StoredRows:
-    """Collect the rows of stores that have features which a model reads in a modality."""
-    clips: list[StoredClip] = []
-    texts: list[str] = []
-    for store in stores:
-        if reads["backbone"] not in store.names:
-            continue
-        digests = store[reads["backbone"]].digests(reads["features"])
-        for clip, digest in zip(store.clips, digests, strict=True):
-            if digest:
-                clips.append(clip)
-                texts.append(digest[: 2 * DIGEST_BYTES])
-    return _StoredRows(clips, np.frombuffer(bytes.fromhex("".join(texts)), DIGEST))
+def _rows_of(reads: Input, tables: Sequence[ClipTable]) -> _StoredRows:
+    """Collect the rows of stores that have the features which a model reads in a modality."""
+    name = reads["backbone"], reads["features"]
+    having = [table for table in tables if name in table.digests]
+    clip_ids: list[str] = []
+    movies: list[str] = []
+    for table in having:
+        clip_ids += table.clips.clip_ids
+        movies += table.clips.movies
+    n_words = np.concatenate([np.empty(0, np.int64), *(table.n_words for table in having)])
+    digests = np.concatenate([np.empty(0, DIGEST), *(table.digests[name] for table in having)])
+    return _StoredRows(clip_ids, movies, n_words, digests)
 
 
 def _films_of_rows(training: TrainingFilms, modality: int) -> dict[bytes, set[int]]:
@@ -349,9 +360,8 @@ def _by_features(card: Card, trained: Sequence[_Rows], rows: Sequence[_StoredRow
     known: dict[str, KnownFilm] = {}
     for of_model, of_stores in zip(trained, rows, strict=True):
         equal: dict[str, set[bytes]] = {}
-        for clip, digest in of_stores.of_digests(of_model.films_of).pairs():
-            if clip.movie:
-                equal.setdefault(clip.movie, set()).add(digest)
+        for movie, digest in of_stores.of_digests(of_model.films_of).of_films():
+            equal.setdefault(movie, set()).add(digest)
         n_different = of_stores.n_different() if equal else {}
         for movie, digests in equal.items():
             shared = Counter(film for digest in digests for film in of_model.films_of[digest])
@@ -370,14 +380,13 @@ def _trained_clips(
     clip_ids: set[str] = set()
     for of_model, of_stores in zip(trained, rows, strict=True):
         equal = of_stores.of_digests(of_model.films_of)
-        clip_ids |= {clip.clip_id for clip in equal.clips if len((clip.text or "").split()) >= LEAST_WORDS}
         coincidences = sum(len(films) > 1 for films in of_model.films_of.values())
         least = LEAST_ROWS + FOR_EACH_COINCIDENCE * coincidences
-        different = {
-            (clip.movie, digest) for clip, digest in equal.pairs() if clip.movie and clip.movie not in known
-        }
+        different = {(movie, digest) for movie, digest in equal.of_films() if movie not in known}
         n_rows = Counter(movie for movie, _ in different)
-        clip_ids |= {clip.clip_id for clip in equal.clips if n_rows[clip.movie] >= least}
+        for clip_id, movie, n_words in zip(equal.clip_ids, equal.movies, equal.n_words.tolist(), strict=True):
+            if n_words >= LEAST_WORDS or n_rows[movie] >= least:
+                clip_ids.add(clip_id)
     return frozenset(clip_ids)
 
 
@@ -416,20 +425,22 @@ def _kept(means: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def _by_pictures(
-    card: Card, training: TrainingFilms, stores: Sequence[Store]
+    card: Card, training: TrainingFilms, tables: Sequence[ClipTable]
 ) -> tuple[dict[str, KnownFilm], str]:
     """Know films by their pictures; and say why none could be compared."""
     if not len(training.pictures):
         return {}, "the model's file has no pictures: its store had no signature"
     # A signature is 40 kB a clip: too much to fetch unasked.
-    with_pictures = [store for store in stores if has_signatures(store) and "://" not in store.where]
+    with_pictures = [
+        table for table in tables if has_signatures(table.store) and "://" not in table.store.where
+    ]
     if not with_pictures:
-        names = ", ".join(store.name for store in stores)
+        names = ", ".join(table.store.name for table in tables)
         return {}, f"no signature is in {names}"
     means, movies = [], []
-    for store in with_pictures:
-        movie_of = {clip.clip_id: clip.movie for clip in store.clips}
-        for clip_id, frames in _pictures(store[SIGNATURE], list(movie_of)):
+    for table in with_pictures:
+        movie_of = dict(zip(table.clips.clip_ids, table.clips.movies, strict=True))
+        for clip_id, frames in _pictures(table.store[SIGNATURE], list(movie_of)):
             means.append(frames)
             movies.append(movie_of[clip_id])
     known: dict[str, KnownFilm] = {}
