@@ -15,6 +15,7 @@ from obygaze_features.arguments import checked, made_by
 from obygaze_features.errors import StoreError
 from obygaze_features.io import local_path
 from obygaze_features.schema import Name, expected, fits
+from obygaze_features.store.clip_table import ClipTable, clip_table
 from obygaze_features.store.files_remote import as_url, open_url
 from obygaze_features.store.files_zip import ZIP_SUFFIX, open_zip
 from obygaze_features.store.format import (
@@ -201,6 +202,11 @@ class Store:
     def clips(self) -> tuple[StoredClip, ...]:
         """Status and origin of every clip, in the order of the rows."""
         return parse_clips_csv([whole(self.files, TABLE)], f"{self.where}/{TABLE}")
+
+    @cached_property
+    def table(self) -> ClipTable:
+        """Status and origin of every clip as columns, in the order of the rows."""
+        return clip_table(self.each_clip())
 
     def each_clip(self) -> Iterator[StoredClip]:
         """Yield status and origin of every clip, in the order of the rows, without room for all of them.

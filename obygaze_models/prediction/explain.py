@@ -145,19 +145,22 @@ def explain(model: Model, stores: Sequence[Store], clip_id: str, set_to: Mapping
         raise ModelError(f"clip {clip_id} has no features ({next(iter(readable.excluded))})")
     (block,) = readable.blocks()
     X = block.X
-    clip = store.clips[row]
+    (movie,) = block.clips.movies
     fusion = model.estimator if isinstance(model.estimator, LinearFusion) else None
     if fusion is not None and set_to:
         raise ConceptError(f"--set: model {card.model} decides by no concepts")
     weighs = isinstance(model.estimator, AttentionPooling)
     parts = None if weighs or fusion is not None else model.explain(X)
     changed = _decide(model, model.intervene(X, set_to)) if set_to else None
-    far, share = bool(model.is_out_of_distribution(X)[0]), float(model.out_of_distribution_share(X)[0])
+    far = bool(model.is_out_of_distribution(X)[0])
     explained = Explained(
-        *(clip_id, clip.movie, clip.start_s, clip.end_s),
-        unlike=None if np.isnan(share) else share,
+        clip_id,
+        movie,
+        start_s=_known(block.clips.start_s),
+        end_s=_known(block.clips.end_s),
+        unlike=_known(model.out_of_distribution_share(X)),
         is_unlike=far,
-        trained_on=recognise(card, model.training, readable.tables).knows(clip_id, clip.movie),
+        trained_on=recognise(card, model.training, stores).knows(clip_id, movie),
         no_skill=card.no_skill,
         evidence=evidence_line(card.evidence),
         threshold=card.threshold,
@@ -350,13 +353,19 @@ def _holding(stores: Sequence[Store], clip_id: str) -> tuple[Store, int]:
     """Find the store that has a clip, and its row."""
     known: list[str] = []
     for store in stores:
-        ids = [clip.clip_id for clip in store.clips]
-        if clip_id in ids:
-            return store, ids.index(clip_id)
-        known += ids
+        clip_ids = store.table.clip_ids
+        if clip_id in clip_ids:
+            return store, clip_ids.index(clip_id)
+        known += clip_ids
     near = get_close_matches(clip_id, known, n=1)
     hint = f": did you mean {near[0]!r}?" if near else f" among their {len(known)}: see obygaze store inspect"
     raise ModelError(f"no clip {clip_id!r} in {', '.join(store.name for store in stores)}{hint}")
+
+
+def _known(values: NDArray[np.float64]) -> float | None:
+    """Give the number of one clip [1], which may be missing."""
+    (value,) = values.tolist()
+    return None if np.isnan(value) else float(value)
 
 
 def _decide(model: Model, logits: Any, *, known: bool = True) -> Decision:

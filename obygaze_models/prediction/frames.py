@@ -9,13 +9,12 @@ from numpy.typing import NDArray
 
 from obygaze_features.arguments import checked
 from obygaze_features.store import Group, Store
+from obygaze_features.store.clip_table import ClipTable
 from obygaze_features.store.group import rows_of
-from obygaze_features.store.records import StoredClip
 from obygaze_models.concepts.in_time import ConceptsInTime
 from obygaze_models.dataset.features import read_padded
 from obygaze_models.errors import ModelError
 from obygaze_models.models.attention import AttentionPooling
-from obygaze_models.prediction.clip_tables import read_clip_table
 from obygaze_models.prediction.predict import TRAINED_ON
 from obygaze_models.prediction.reading import find_group
 from obygaze_models.prediction.saved_model import Model
@@ -76,8 +75,7 @@ def predict_frames(model: Model, stores: Store | Sequence[Store]) -> pd.DataFram
     table = pd.concat(parts, ignore_index=True)
     if table.empty:
         raise ModelError(f"no clip of {', '.join(store.name for store in stores)} has features")
-    tables = [read_clip_table(model.card, store) for store in stores]
-    recognition = recognise(model.card, model.training, tables)
+    recognition = recognise(model.card, model.training, stores)
     owners = zip(table["clip_id"], table["movie"], strict=True)
     flags = [TRAINED_ON if recognition.knows(*owner) else "" for owner in owners]
     table.insert(FRAME_COLUMNS.index("flags"), "flags", flags)
@@ -121,7 +119,7 @@ def frames_of(model: Model, store: Store, rows: NDArray[np.intp]) -> pd.DataFram
     """
     times, vectors = _read_frames(model, store, rows)
     blocks = [
-        _of_clip(model, store.clips[row], frames, moments[: len(frames)])
+        _of_clip(model, store.table, row, frames, moments[: len(frames)])
         for row, frames, moments in zip(rows.tolist(), vectors, times, strict=True)
     ]
     none = pd.DataFrame(columns=[name for name in FRAME_COLUMNS if name != "flags"])
@@ -150,12 +148,12 @@ def _read_frames(
 
 
 def _of_clip(
-    model: Model, clip: StoredClip, frames: NDArray[Any], times: NDArray[np.float64]
+    model: Model, clips: ClipTable, row: int, frames: NDArray[Any], times: NDArray[np.float64]
 ) -> pd.DataFrame:
     estimator, wide = model.estimator, frames.astype(np.float32)[None]
     columns: dict[str, Any] = {
-        "clip_id": clip.clip_id,
-        "movie": clip.movie,
+        "clip_id": clips.clip_ids[row],
+        "movie": clips.movies[row],
         "frame": np.arange(len(frames)),
         "time_s": times,
         **dict.fromkeys(OF_ATTENTION, np.nan),

@@ -142,7 +142,7 @@ def predict(
     if not len(readable):
         names = ", ".join(store.name for store in stores)
         raise ModelError(f"no clip of store {names} has features of {model.card.backbone}")
-    recognition = recognise(model.card, model.training, readable.tables)
+    recognition = recognise(model.card, model.training, stores)
     parts = [_columns_of(model, block, recognition) for block in readable.blocks(progress)]
     order = readable.clips.order()
     clips = readable.clips.take(order)

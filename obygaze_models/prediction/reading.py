@@ -21,7 +21,7 @@ from obygaze_models.dataset.features import (
 )
 from obygaze_models.errors import ModelError
 from obygaze_models.persistence.card import Card, Input
-from obygaze_models.prediction.clip_tables import ClipColumns, ClipTable, read_clip_table
+from obygaze_models.prediction.clip_columns import ClipColumns
 from obygaze_models.reduction import TokenRule, reduce_tokens
 
 PART = 1 << 26
@@ -75,8 +75,6 @@ class ReadableClips:
     ----------
     card : Card
         Of the model.
-    tables : tuple of ClipTable
-        All rows of the stores.
     clips : ClipColumns
         N clips, in the order of the stores and of their rows.
     sources : tuple of tuple of _Source
@@ -86,7 +84,6 @@ class ReadableClips:
     """
 
     card: Card
-    tables: tuple[ClipTable, ...]
     clips: ClipColumns
     sources: tuple[tuple[_Source, ...], ...]
     excluded: dict[str, list[str]]
@@ -154,33 +151,29 @@ def find_clips(
         in none.
     """
     if card.modalities:
-        holders = _find_modalities(card, stores)
-        tables = tuple(read_clip_table(card, store) for store in stores)
-        return _find_joined(card, tables, holders, Wanted(movies, clip_id))
-    for store in stores:
-        find_group(card, store)
-    tables = tuple(read_clip_table(card, store) for store in stores)
-    _refuse_twins(tables)
+        return _find_joined(card, _find_modalities(card, stores), Wanted(movies, clip_id))
+    groups = [find_group(card, store) for store in stores]
+    _refuse_twins(stores)
     readable: list[ClipColumns] = []
-    rows_of_tables: list[NDArray[np.intp]] = []
+    rows_of_stores: list[NDArray[np.intp]] = []
     excluded: dict[str, list[str]] = {}
-    for table in tables:
-        is_wanted = Wanted(movies, clip_id).among(table.clips)
-        is_usable = table.store[card.backbone].usable
-        rows = np.flatnonzero(is_wanted & is_usable)
-        rows_of_tables.append(rows)
-        readable.append(table.clips if len(rows) == len(table.clips) else table.clips.take(rows))
-        for row in np.flatnonzero(is_wanted & ~is_usable).tolist():
-            reason = table.reasons[card.backbone][row]
-            excluded.setdefault(reason, []).append(table.clips.clip_ids[row])
-    clips = ClipColumns.joined(readable)
-    ends = np.cumsum([len(rows) for rows in rows_of_tables]).tolist()
+    for store, group in zip(stores, groups, strict=True):
+        clips = ClipColumns.of_table(store.table)
+        is_wanted = Wanted(movies, clip_id).among(clips)
+        rows = np.flatnonzero(is_wanted & group.usable)
+        rows_of_stores.append(rows)
+        readable.append(clips if len(rows) == len(clips) else clips.take(rows))
+        for row in np.flatnonzero(is_wanted & ~group.usable).tolist():
+            reason = store.table.why_without(row, group.name)
+            excluded.setdefault(reason, []).append(clips.clip_ids[row])
+    every = ClipColumns.joined(readable)
+    ends = np.cumsum([len(rows) for rows in rows_of_stores]).tolist()
     sources: list[_Source] = []
-    for table, rows, end in zip(tables, rows_of_tables, ends, strict=True):
-        of_clips = np.full(len(clips), NO_ROW, np.intp)
+    for store, rows, end in zip(stores, rows_of_stores, ends, strict=True):
+        of_clips = np.full(len(every), NO_ROW, np.intp)
         of_clips[end - len(rows) : end] = rows
-        sources.append(_Source(table.store, of_clips))
-    return ReadableClips(card, tables, clips, (tuple(sources),), excluded)
+        sources.append(_Source(store, of_clips))
+    return ReadableClips(card, every, (tuple(sources),), excluded)
 
 
 class Wanted(NamedTuple):
@@ -199,13 +192,11 @@ class Wanted(NamedTuple):
         return marks
 
 
-def _find_joined(
-    card: Card, tables: tuple[ClipTable, ...], holders: Sequence[Sequence[Store]], wanted: Wanted
-) -> ReadableClips:
+def _find_joined(card: Card, holders: Sequence[Sequence[Store]], wanted: Wanted) -> ReadableClips:
     """Find the clips that have one modality at least, which several stores may hold."""
-    table_of = {id(table.store): table for table in tables}
+    stores = list(dict.fromkeys(store for of_modality in holders for store in of_modality))
+    every = ClipColumns.joined([ClipColumns.of_table(store.table) for store in stores])
     place_of: dict[str, int] = {}
-    every = ClipColumns.joined([table.clips for table in tables])
     for place in np.flatnonzero(wanted.among(every)).tolist():
         # Of a clip that is partial in one of the stores, that is said.
         if every.clip_ids[place] not in place_of or every.is_partial[place]:
@@ -215,29 +206,28 @@ def _find_joined(
     sources: list[list[_Source]] = []
     reasons: dict[str, list[str]] = {}
     has_any = np.zeros(len(clips), np.bool_)
-    for modality, stores in zip(card.modalities, holders, strict=True):
-        own = [table_of[id(store)] for store in stores]
-        _refuse_twins(own)
+    for modality, of_modality in zip(card.modalities, holders, strict=True):
+        _refuse_twins(of_modality)
         sources.append([])
-        for table in own:
+        for store in of_modality:
             rows = np.full(len(clips), NO_ROW, np.intp)
-            usable = table.store[modality["backbone"]].usable.tolist()
-            for row, clip_id in enumerate(table.clips.clip_ids):
+            usable = store[modality["backbone"]].usable.tolist()
+            for row, clip_id in enumerate(store.table.clip_ids):
                 if clip_id not in number_of:
                     continue
                 if usable[row]:
                     rows[number_of[clip_id]] = row
                 else:
-                    reasons.setdefault(table.reasons[modality["backbone"]][row], []).append(clip_id)
+                    reason = store.table.why_without(row, modality["backbone"])
+                    reasons.setdefault(reason, []).append(clip_id)
             has_any |= rows != NO_ROW
-            sources[-1].append(_Source(table.store, rows))
+            sources[-1].append(_Source(store, rows))
     places = np.flatnonzero(has_any)
     lost = {clips.clip_ids[place] for place in np.flatnonzero(~has_any).tolist()}
     readable = [
         tuple(_Source(source.store, source.rows[places]) for source in of_modality) for of_modality in sources
     ]
-    excluded = _first_reasons(reasons, lost)
-    return ReadableClips(card, tables, clips.take(places), tuple(readable), excluded)
+    return ReadableClips(card, clips.take(places), tuple(readable), _first_reasons(reasons, lost))
 
 
 def _first_reasons(reasons: Mapping[str, list[str]], lost: set[str]) -> dict[str, list[str]]:
@@ -252,17 +242,17 @@ def _first_reasons(reasons: Mapping[str, list[str]], lost: set[str]) -> dict[str
     return excluded
 
 
-def _refuse_twins(tables: Sequence[ClipTable]) -> None:
+def _refuse_twins(stores: Sequence[Store]) -> None:
     """Refuse a clip that is in two stores."""
-    if len(tables) < 2:
+    if len(stores) < 2:
         return
     place_of: dict[str, str] = {}
-    for table in tables:
-        for clip_id in table.clips.clip_ids:
+    for store in stores:
+        for clip_id in store.table.clip_ids:
             if clip_id in place_of:
-                places = f"{place_of[clip_id]} and {table.store.where}"
+                places = f"{place_of[clip_id]} and {store.where}"
                 raise ModelError(f"clip {clip_id} is in two stores, {places}: give one")
-            place_of[clip_id] = table.store.where
+            place_of[clip_id] = store.where
 
 
 def _parts(card: Card, store: Store, rows: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:

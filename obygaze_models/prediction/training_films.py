@@ -25,11 +25,10 @@ from obygaze_features.signature_likeness import (
     sketch_likeness,
     sketches,
 )
-from obygaze_features.store import Group
+from obygaze_features.store import Group, Store
 from obygaze_models.dataset.dataset import Dataset
 from obygaze_models.errors import ModelError
 from obygaze_models.persistence.card import DIGEST_BYTES, Card, Input
-from obygaze_models.prediction.clip_tables import DIGEST, NO_DIGEST, ClipTable
 
 KEPT_VIEWS = ("picture", "inner")
 """Views of the signature that are kept of a clip: the picture, and it without a twentieth at each side."""
@@ -63,6 +62,12 @@ LEAST_WORDS = 8
 
 BLOCK = 2048
 """Clips whose pictures are compared at a time."""
+
+DIGEST = f"S{DIGEST_BYTES}"
+"""Data type of digests: all are of this length, so it is no matter that numpy takes off zeros at the end."""
+
+NO_DIGEST = bytes(DIGEST_BYTES)
+"""Of a row without features."""
 
 Witness = Literal["features", "pictures", "name"]
 
@@ -200,7 +205,7 @@ class TrainingFilms:
         )
 
 
-def recognise(card: Card, training: TrainingFilms, tables: Sequence[ClipTable]) -> Recognition:
+def recognise(card: Card, training: TrainingFilms, stores: Sequence[Store]) -> Recognition:
     """Find the films and clips of some stores that a model was trained on.
 
     Parameters
@@ -208,17 +213,16 @@ def recognise(card: Card, training: TrainingFilms, tables: Sequence[ClipTable]) 
     card : Card
     training : TrainingFilms
         Of the same file.
-    tables : sequence of ClipTable
-        The rows of each store.
+    stores : sequence of Store
     """
     movies: dict[str, None] = {}
-    for table in tables:
-        movies.update(dict.fromkeys(table.clips.movies))
+    for store in stores:
+        movies.update(dict.fromkeys(store.table.movies))
     movies.pop("", None)
-    rows = [_rows_of(each, tables) for each in card.inputs]
+    rows = [_rows_of(each, stores) for each in card.inputs]
     trained = [_rows_trained_on(training, modality) for modality in range(training.rows.shape[1])]
     known = _by_name(card, movies)
-    pictures, no_pictures = _by_pictures(card, training, tables)
+    pictures, no_pictures = _by_pictures(card, training, stores)
     known |= pictures
     known |= _by_features(card, trained, rows)
     films = {movie: known[movie] for movie in movies if movie in known}
@@ -293,18 +297,20 @@ def _digests_of(data: Dataset, clip_ids: Sequence[str]) -> NDArray[np.uint8]:
     return np.frombuffer(bytes.fromhex("".join(short)), np.uint8).reshape(-1, DIGEST_BYTES)
 
 
-def _rows_of(reads: Input, tables: Sequence[ClipTable]) -> _StoredRows:
+def _rows_of(reads: Input, stores: Sequence[Store]) -> _StoredRows:
     """Collect the rows of stores that have the features which a model reads in a modality."""
-    name = reads["backbone"], reads["features"]
-    having = [table for table in tables if name in table.digests]
+    name = f"{reads['backbone']}/{reads['features']}"
+    tables = [store.table for store in stores if name in store.table.digests]
     clip_ids: list[str] = []
     movies: list[str] = []
-    for table in having:
-        clip_ids += table.clips.clip_ids
-        movies += table.clips.movies
-    n_words = np.concatenate([np.empty(0, np.int64), *(table.n_words for table in having)])
-    digests = np.concatenate([np.empty(0, DIGEST), *(table.digests[name] for table in having)])
-    return _StoredRows(clip_ids, movies, n_words, digests)
+    beginnings = [np.empty(0, DIGEST)]
+    for table in tables:
+        clip_ids += table.clip_ids
+        movies += table.movies
+        bytes_of_rows = table.digests[name].view(np.uint8).reshape(len(table), -1)
+        beginnings.append(np.ascontiguousarray(bytes_of_rows[:, :DIGEST_BYTES]).view(DIGEST).ravel())
+    n_words = np.concatenate([np.empty(0, np.int64), *(table.n_words for table in tables)])
+    return _StoredRows(clip_ids, movies, n_words, np.concatenate(beginnings))
 
 
 def _films_of_rows(training: TrainingFilms, modality: int) -> dict[bytes, set[int]]:
@@ -425,22 +431,20 @@ def _kept(means: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def _by_pictures(
-    card: Card, training: TrainingFilms, tables: Sequence[ClipTable]
+    card: Card, training: TrainingFilms, stores: Sequence[Store]
 ) -> tuple[dict[str, KnownFilm], str]:
     """Know films by their pictures; and say why none could be compared."""
     if not len(training.pictures):
         return {}, "the model's file has no pictures: its store had no signature"
     # A signature is 40 kB a clip: too much to fetch unasked.
-    with_pictures = [
-        table for table in tables if has_signatures(table.store) and "://" not in table.store.where
-    ]
+    with_pictures = [store for store in stores if has_signatures(store) and "://" not in store.where]
     if not with_pictures:
-        names = ", ".join(table.store.name for table in tables)
+        names = ", ".join(store.name for store in stores)
         return {}, f"no signature is in {names}"
     means, movies = [], []
-    for table in with_pictures:
-        movie_of = dict(zip(table.clips.clip_ids, table.clips.movies, strict=True))
-        for clip_id, frames in _pictures(table.store[SIGNATURE], list(movie_of)):
+    for store in with_pictures:
+        movie_of = dict(zip(store.table.clip_ids, store.table.movies, strict=True))
+        for clip_id, frames in _pictures(store[SIGNATURE], list(movie_of)):
             means.append(frames)
             movies.append(movie_of[clip_id])
     known: dict[str, KnownFilm] = {}

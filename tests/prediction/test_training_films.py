@@ -9,7 +9,6 @@ import pytest
 import obygaze_features as of
 import obygaze_models as om
 from benchmarks.planted.known_films import Drawn, cut, encoded, film, look, sealed, trained
-from obygaze_models.prediction.clip_tables import read_clip_table
 from obygaze_models.prediction.training_films import recognise
 from tests.command import obygaze
 
@@ -160,13 +159,12 @@ def test_films_keep_their_rows_when_labs_join(films, tmp_path):
         tmp_path, "asked", {f"other {movie}": films[movie] for movie in FILMS}, with_pictures=False
     )
     model = om.load_model(tmp_path / "joint.model")
-    known = recognise(model.card, model.training, [read_clip_table(model.card, asked)]).films
+    known = recognise(model.card, model.training, [asked]).films
     assert {film.movie: film.trained_as for film in known.values()} == {
         f"other {movie}": movie for movie in FILMS
     }
     rest = om.load_model(tmp_path / "without.model")
-    tables = [read_clip_table(rest.card, asked)]
-    assert set(recognise(rest.card, rest.training, tables).films) == {
+    assert set(recognise(rest.card, rest.training, [asked]).films) == {
         "other a",
         "other c",
         "other d",
