@@ -12,10 +12,11 @@ codebook   500 concepts, marked in 1,000 clips: reading and counting them, a bot
 backbones  a store of 300 backbones: sealing, opening each, verifying in full
 csv        a table of 1,000,000 rows: as texts, as a manifest, as features
 compare    500 films, scored and compared by decade and year
+predict    a store of 200,000 clips: looking at it, and a model's predictions of all
 
 With --check, exit code 1 if an exponent is above 1.1, but for the bottleneck's, whose logistic regression
-takes products of concepts with concepts. Sizes at which a step takes under half a second say nothing of
-exponents, and none is printed.
+takes products of concepts with concepts; or if predictions take 150 MB more than looking at the store. Sizes
+at which a step takes under half a second say nothing of exponents, and none is printed.
 """
 
 import json
@@ -35,6 +36,7 @@ from scale import Corpus, model
 LARGEST = 1.1
 LEAST_S = 0.5
 WINDOW_S = 8.0
+MOST_MB = 150
 OF_A_FILM = 40
 
 
@@ -200,6 +202,16 @@ def compare(folder: Path, _: int) -> None:
     assert len(found.films) == len(scored)
 
 
+def inspect(folder: Path, _: int) -> None:
+    """Look at the store."""
+    command("store", "inspect", folder / "films-1.0.0")
+
+
+def predict(folder: Path, _: int) -> None:
+    """Write the model's predictions of all clips."""
+    command("predict", folder / "linear.model", folder / "films-1.0.0", "--out", folder / "predicted.csv")
+
+
 Step = Callable[[Path, int], object]
 CASES: dict[str, tuple[int, tuple[Step, ...]]] = {
     "film": (40_000, (lambda at, n: films(at, 1, n), score, page)),
@@ -208,6 +220,7 @@ CASES: dict[str, tuple[int, tuple[Step, ...]]] = {
     "backbones": (300, (many_backbones, open_all, check)),
     "csv": (1_000_000, (many_rows, texts, clips, features)),
     "compare": (500, (lambda at, n: films(at, n, OF_A_FILM), compare)),
+    "predict": (200_000, (lambda at, n: films(at, -(-n // OF_A_FILM), OF_A_FILM), inspect, predict)),
 }
 """The size of a case, what makes it, and the steps that are measured; of a store that of making too."""
 
@@ -242,6 +255,11 @@ def main() -> None:
             rows.append((name, f"{sizes[1]:,}", what, few, many, f"{mb:.0f}", power))
             if power > LARGEST and what != bottleneck.__name__:
                 wrong.append(f"{name}, {what}: exponent {power:.2f}")
+        if name == "predict":
+            _, mb_to_look = found[1][-1]
+            _, mb_to_predict = found[2][-1]
+            if mb_to_predict > mb_to_look + MOST_MB:
+                wrong.append(f"predict: {mb_to_predict - mb_to_look:.0f} MB more than store inspect")
     show(rows, ("case", "size", "step", "CPU s at a quarter", "CPU s", "MB", "exponent"))
     verdict(wrong, check=asked.check)
 

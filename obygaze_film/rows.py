@@ -94,21 +94,26 @@ def windows_of(store: Store) -> dict[str, Windows]:
     FilmError
         A clip is a whole file, so its position in the film is unknown; or the store has no clip.
     """
-    rows_by_movie: dict[str, list[tuple[float, float, str]]] = {}
-    for clip in store.clips:
-        if clip.start_s is None or clip.end_s is None:
-            raise FilmError(
-                f"store {store.name}: clip {clip.clip_id} is a whole file and has no place in a film: "
-                "cut films into windows first (obygaze manifest import film)"
-            )
-        rows_by_movie.setdefault(clip.movie, []).append((clip.start_s, clip.end_s, clip.clip_id))
-    if not rows_by_movie:
+    table = store.table
+    if not len(table):
         raise FilmError(f"store {store.name} has no clip")
-    windows = {}
-    for movie in sorted(rows_by_movie):
-        rows = sorted(rows_by_movie[movie])
-        clip_ids = tuple(clip_id for *_, clip_id in rows)
-        windows[movie] = Windows(clip_ids, np.array([row[:2] for row in rows]))
+    without_times = np.flatnonzero(np.isnan(table.start_s) | np.isnan(table.end_s))
+    if len(without_times):
+        clip_id = table.clip_ids[without_times[0]]
+        raise FilmError(
+            f"store {store.name}: clip {clip_id} is a whole file and has no place in a film: "
+            "cut films into windows first (obygaze manifest import film)"
+        )
+    rows_of: dict[str, list[int]] = {}
+    for row, movie in enumerate(table.movies):
+        rows_of.setdefault(movie, []).append(row)
+    windows: dict[str, Windows] = {}
+    for movie in sorted(rows_of):
+        rows = sorted(
+            rows_of[movie], key=lambda row: (table.start_s[row], table.end_s[row], table.clip_ids[row])
+        )
+        spans = np.column_stack([table.start_s[rows], table.end_s[rows]])
+        windows[movie] = Windows(tuple(table.clip_ids[row] for row in rows), spans)
     return windows
 
 

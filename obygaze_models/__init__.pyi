@@ -34,8 +34,8 @@ from .persistence.sharing import pull_model as pull_model
 from .persistence.sharing import push_model as push_model
 from .persistence.sharing import verify_models as verify_models
 from .prediction.final import save_models as save_models
+from .prediction.frames import predict_frames as predict_frames
 from .prediction.predict import predict as predict
-from .prediction.predict import predict_frames as predict_frames
 from .prediction.saved_model import load_model as load_model
 from .protocol import find_target as find_target
 from .protocol import leave_one_movie_out as leave_one_movie_out

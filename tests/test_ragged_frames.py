@@ -15,7 +15,8 @@ from obygaze_models.dataset.features import StoredClips, read_padded
 from obygaze_models.evaluation.evaluate import evaluate
 from obygaze_models.models.registry import BUILTIN_MODELS
 from obygaze_models.prediction.final import save_models
-from obygaze_models.prediction.predict import predict, predict_frames
+from obygaze_models.prediction.frames import predict_frames
+from obygaze_models.prediction.predict import predict
 from obygaze_models.prediction.saved_model import load_model
 from tests.planted_frames import planted_frames
 

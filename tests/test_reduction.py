@@ -15,7 +15,8 @@ from obygaze_models.dataset import load_dataset
 from obygaze_models.errors import DatasetError
 from obygaze_models.evaluation.evaluate import evaluate
 from obygaze_models.prediction.final import save_models
-from obygaze_models.prediction.predict import predict, predict_frames
+from obygaze_models.prediction.frames import predict_frames
+from obygaze_models.prediction.predict import predict
 from obygaze_models.prediction.saved_model import load_model
 from obygaze_models.reduction import TokenRule, reduce_tokens
 from tests.planted_frames import planted_frames, seal_films

@@ -364,14 +364,29 @@ def _cell(value: object) -> str:
 def parse_clips_csv(
     blocks: Iterable[bytes], where: str, rows: Collection[int] | None = None
 ) -> tuple[StoredClip, ...]:
-    """Read the table, or these rows of it, from blocks of bytes; `where` is its name in messages.
+    """Read the table, or these rows of it, as `each_clip` does."""
+    return tuple(each_clip(blocks, where, rows))
+
+
+def each_clip(
+    blocks: Iterable[bytes], where: str, rows: Collection[int] | None = None
+) -> Iterator[StoredClip]:
+    """Yield the clips of the table, or of these rows of it.
+
+    Parameters
+    ----------
+    blocks
+        The table's bytes.
+    where
+        Its name in messages.
+    rows
+        None for all.
 
     Raises
     ------
     StoreError
         Naming the line, if it is not such a table.
     """
-    clips: list[StoredClip] = []
     lines = csv.reader(_lines(blocks), strict=True)
     try:
         header = next(lines, [])
@@ -388,12 +403,11 @@ def parse_clips_csv(
             del line[_ABSENT_AT : _ABSENT_AT + len(absent)]
             clip = _clip(line, names, row, has_text=has_text)
             reason_of = {name: reason for name, reason in zip(absent, reasons, strict=True) if reason}
-            clips.append(replace(clip, absent=reason_of) if reason_of else clip)
+            yield replace(clip, absent=reason_of) if reason_of else clip
     except (ValueError, csv.Error) as error:
         if isinstance(error, StoreError):
             raise
         raise StoreError(f"{where}, line {lines.line_num}: {error}") from error
-    return tuple(clips)
 
 
 def _lines(blocks: Iterable[bytes]) -> Iterator[str]:

@@ -15,6 +15,7 @@ from obygaze_features.arguments import checked, made_by
 from obygaze_features.errors import StoreError
 from obygaze_features.io import local_path
 from obygaze_features.schema import Name, expected, fits
+from obygaze_features.store.clip_table import ClipTable, clip_table
 from obygaze_features.store.files_remote import as_url, open_url
 from obygaze_features.store.files_zip import ZIP_SUFFIX, open_zip
 from obygaze_features.store.format import (
@@ -34,7 +35,7 @@ from obygaze_features.store.format import (
 )
 from obygaze_features.store.group import Group
 from obygaze_features.store.labelled import html_table, imported_xarray
-from obygaze_features.store.records import StoredClip, parse_clips_csv
+from obygaze_features.store.records import StoredClip, each_clip, parse_clips_csv
 from obygaze_features.store.store_files import FolderFiles, StoreFiles, guarded, needed, parse_info, whole
 
 if TYPE_CHECKING:
@@ -201,6 +202,22 @@ class Store:
     def clips(self) -> tuple[StoredClip, ...]:
         """Status and origin of every clip, in the order of the rows."""
         return parse_clips_csv([whole(self.files, TABLE)], f"{self.where}/{TABLE}")
+
+    @cached_property
+    def table(self) -> ClipTable:
+        """Status and origin of every clip as columns, in the order of the rows."""
+        return clip_table(self.each_clip())
+
+    def each_clip(self) -> Iterator[StoredClip]:
+        """Yield status and origin of every clip, in the order of the rows, without room for all of them.
+
+        Those that `clips` has read are not read again.
+        """
+        if "clips" in vars(self):
+            yield from self.clips
+            return
+        with needed(self.files, TABLE):
+            yield from each_clip(self.files.stream(TABLE), f"{self.where}/{TABLE}")
 
     def clips_at(self, rows: Iterable[int]) -> dict[int, StoredClip]:
         """Return the clips of some rows, by row, without room for all the others.

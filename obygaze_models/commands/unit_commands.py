@@ -204,7 +204,7 @@ def _frames(
     """
     import numpy as np
 
-    from obygaze_models.prediction.predict import frame_times
+    from obygaze_models.prediction.frames import frame_times
 
     rows = np.flatnonzero(group.usable)
     times = np.full((len(rows), 1), np.nan)  # nobody knows which tokens are of one time

@@ -1,9 +1,8 @@
 """Find and read the features of one backbone in a store."""
 
-from collections.abc import Callable, Mapping, Sequence
-from itertools import takewhile
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,10 +91,28 @@ def read_array(group: Group, array: str, rows: NDArray[np.intp]) -> NDArray[Any]
     if group.is_ragged(array):
         return read_padded(group, array, rows)
     values = np.empty((len(rows), *group.shape(array)[1:]), group.dtype(array))
-    for start, block in group.blocks(array):
-        in_block = np.flatnonzero((rows >= start) & (rows < start + len(block)))
-        values[in_block] = block[rows[in_block] - start]
+    for part in _stored_together(group, array, rows):
+        values[part.places] = part.values
     return values
+
+
+class _Part(NamedTuple):
+    """Clips whose rows are stored together: their places among those asked for [n], and the rows [n, ...]."""
+
+    places: NDArray[np.intp]
+    values: NDArray[Any]
+
+
+def _stored_together(group: Group, array: str, rows: NDArray[np.intp]) -> Iterator[_Part]:
+    """Read what is stored together at once, of rows [N] in any order, and nothing without any of them."""
+    starts = np.array([piece.start for piece in group.pieces(array)], np.intp)
+    order = np.argsort(rows, kind="stable")
+    piece = np.searchsorted(starts, rows[order], side="right")
+    for places in np.split(order, np.flatnonzero(np.diff(piece)) + 1):
+        if len(places):
+            own = rows[places]
+            values = group.rows(array, slice(int(own[0]), int(own[-1]) + 1))
+            yield _Part(places, values[own - own[0]])
 
 
 def read_padded(
@@ -130,20 +147,17 @@ def read_features(group: Group, array: Features, pool: Pool, rows: NDArray[np.in
     DatasetError
         A feature is not finite, which sealing refuses: something else wrote the store.
     """
-    if array == "pooled" and 2 * (rows.max() - rows.min()) < len(group.clip_ids):  # such as one film of many
-        blocks = takewhile(lambda each: each[0] <= rows.max(), group.blocks(array, int(rows.min())))
-        starts, vectors = zip(*blocks, strict=True)
-        X = np.ascontiguousarray(np.concatenate(vectors)[rows - starts[0]], dtype=np.float32)
-    elif array == "pooled":
-        X = np.ascontiguousarray(group.pooled()[rows], dtype=np.float32)
-    elif group.is_ragged(array):
+    if group.is_ragged(array):
         X = np.empty((len(rows), group.shape(array)[1]), np.float32)
         order = np.argsort(rows, kind="stable")
         for place, frames in zip(order.tolist(), rows_of(group, array, rows[order].tolist()), strict=True):
             X[place] = REDUCE[pool](frames.astype(np.float32))
+    elif array == "pooled":
+        X = _read_vectors(group, rows)
     else:
-        reduced = [REDUCE[pool](block.astype(np.float32)) for _, block in group.blocks(array)]
-        X = np.ascontiguousarray(np.concatenate(reduced)[rows])
+        X = np.empty((len(rows), group.shape(array)[-1]), np.float32)
+        for part in _stored_together(group, array, rows):
+            X[part.places] = REDUCE[pool](part.values.astype(np.float32))
     bad = ~np.isfinite(X).all(axis=1)
     if bad.any():
         clip = group.clip_ids[rows[int(np.flatnonzero(bad)[0])]]
@@ -152,6 +166,16 @@ def read_features(group: Group, array: Features, pool: Pool, rows: NDArray[np.in
             f"a feature is not finite ({int(bad.sum())} such clips); run: obygaze store verify --full"
         )
     return X
+
+
+def _read_vectors(group: Group, rows: NDArray[np.intp]) -> NDArray[np.float32]:
+    """Read the pooled vectors of some clips [N, D]; of most clips of a range, the range at once."""
+    if not len(rows):
+        return np.empty((0, group.shape("pooled")[1]), np.float32)
+    first, end = int(rows.min()), int(rows.max()) + 1
+    if 2 * len(rows) >= end - first:  # several requests at once
+        return np.ascontiguousarray(group.rows("pooled", slice(first, end))[rows - first], dtype=np.float32)
+    return np.asarray(read_array(group, "pooled", rows), dtype=np.float32)
 
 
 class StoredClips:

@@ -1,10 +1,10 @@
 from .calibration import mean_probability as mean_probability
+from .frames import frames_of as frames_of
+from .frames import reads_frames as reads_frames
 from .out_of_distribution import OUT_OF_DISTRIBUTION as OUT_OF_DISTRIBUTION
 from .predict import PARTIAL as PARTIAL
 from .predict import Predicted as Predicted
-from .predict import frames_of as frames_of
 from .predict import predict as predict
-from .predict import reads_frames as reads_frames
 from .predict import refuse_wrong_order as refuse_wrong_order
 from .saved_model import Model as Model
 from .saved_model import load_model as load_model

@@ -18,8 +18,8 @@ from obygaze_models.models.attention import AttentionPooling
 from obygaze_models.models.fusion import LinearFusion
 from obygaze_models.persistence.card import Card
 from obygaze_models.persistence.evidence import evidence_line
-from obygaze_models.prediction.predict import OF_ATTENTION, frames_of, reads_frames
-from obygaze_models.prediction.reading import read_clips
+from obygaze_models.prediction.frames import OF_ATTENTION, frames_of, reads_frames
+from obygaze_models.prediction.reading import find_clips
 from obygaze_models.prediction.saved_model import Model
 from obygaze_models.prediction.training_films import recognise
 
@@ -139,23 +139,28 @@ def explain(model: Model, stores: Sequence[Store], clip_id: str, set_to: Mapping
         The model neither decides by concepts nor weighs frames, or a concept or quantile is invalid.
     """
     store, row = _holding(stores, clip_id)
-    excluded: dict[str, list[str]] = {}
-    read = list(read_clips(model.card, stores, excluded, lambda clip: clip.clip_id == clip_id))
-    if not read:
-        raise ModelError(f"clip {clip_id} has no features ({next(iter(excluded))})")
-    ((clip,), X), card = read[0], model.card
+    card = model.card
+    readable = find_clips(card, stores, clip_id=clip_id)
+    if not len(readable):
+        raise ModelError(f"clip {clip_id} has no features ({next(iter(readable.excluded))})")
+    (block,) = readable.blocks()
+    X = block.X
+    (movie,) = block.clips.movies
     fusion = model.estimator if isinstance(model.estimator, LinearFusion) else None
     if fusion is not None and set_to:
         raise ConceptError(f"--set: model {card.model} decides by no concepts")
     weighs = isinstance(model.estimator, AttentionPooling)
     parts = None if weighs or fusion is not None else model.explain(X)
     changed = _decide(model, model.intervene(X, set_to)) if set_to else None
-    far, share = bool(model.is_out_of_distribution(X)[0]), float(model.out_of_distribution_share(X)[0])
+    far = bool(model.is_out_of_distribution(X)[0])
     explained = Explained(
-        *(clip_id, clip.movie, clip.start_s, clip.end_s),
-        unlike=None if np.isnan(share) else share,
+        clip_id,
+        movie,
+        start_s=_known(block.clips.start_s),
+        end_s=_known(block.clips.end_s),
+        unlike=_known(model.out_of_distribution_share(X)),
         is_unlike=far,
-        trained_on=recognise(card, model.training, stores).knows(clip_id, clip.movie),
+        trained_on=recognise(card, model.training, stores).knows(clip_id, movie),
         no_skill=card.no_skill,
         evidence=evidence_line(card.evidence),
         threshold=card.threshold,
@@ -348,13 +353,19 @@ def _holding(stores: Sequence[Store], clip_id: str) -> tuple[Store, int]:
     """Find the store that has a clip, and its row."""
     known: list[str] = []
     for store in stores:
-        ids = [clip.clip_id for clip in store.clips]
-        if clip_id in ids:
-            return store, ids.index(clip_id)
-        known += ids
+        clip_ids = store.table.clip_ids
+        if clip_id in clip_ids:
+            return store, clip_ids.index(clip_id)
+        known += clip_ids
     near = get_close_matches(clip_id, known, n=1)
     hint = f": did you mean {near[0]!r}?" if near else f" among their {len(known)}: see obygaze store inspect"
     raise ModelError(f"no clip {clip_id!r} in {', '.join(store.name for store in stores)}{hint}")
+
+
+def _known(values: NDArray[np.float64]) -> float | None:
+    """Give the number of one clip [1], which may be missing."""
+    (value,) = values.tolist()
+    return None if np.isnan(value) else float(value)
 
 
 def _decide(model: Model, logits: Any, *, known: bool = True) -> Decision:

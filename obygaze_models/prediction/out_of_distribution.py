@@ -14,6 +14,9 @@ OUT_OF_DISTRIBUTION = "unlike"
 LIMIT = 0.99
 """Share of nearer training clips above which a clip gets no prediction."""
 
+BLOCK = 1024
+"""Clips whose features are clipped at a time."""
+
 LEVELS = np.linspace(0, 1, 201)
 """Quantile levels of distances and of concept values in a model file."""
 
@@ -46,15 +49,16 @@ class OutOfDistribution:
     @classmethod
     def fit(cls, X: NDArray[Any], movies: NDArray[np.str_]) -> Self:
         """Measure the training clips X [N, D] of `movies` [N], of which there are at least two."""
-        features = X.astype(np.float64)
-        whole: NDArray[np.bool_] = np.asarray(np.isfinite(features).all(axis=1))
-        winsorised = _winsorised(features[whole])
+        whole = np.flatnonzero([bool(np.isfinite(features).all()) for features in X])
+        winsorised = _winsorised(X, whole)
         films = _rows_of_films(movies)
-        place = np.cumsum(whole) - 1
-        without = moments_without_groups(winsorised, [place[rows[whole[rows]]] for rows in films])
+        place = np.full(len(X), -1)
+        place[whole] = np.arange(len(whole))
+        of_films = [place[rows][place[rows] >= 0] for rows in films]
+        without = moments_without_groups(winsorised, of_films)
         distances = np.empty(len(X))
         for rows, mean, scale in zip(films, without.mean, without.scale, strict=True):
-            distances[rows] = _distances(features[rows], mean, scale)
+            distances[rows] = _distances(X[rows], mean, scale)
         mean, scale = moments(winsorised)
         return cls(mean.astype(np.float64), scale.astype(np.float64), np.quantile(distances, LEVELS))
 
@@ -74,12 +78,20 @@ def _rows_of_films(movies: NDArray[np.str_]) -> list[NDArray[np.intp]]:
     return np.split(order, np.cumsum(np.bincount(film))[:-1])
 
 
-def _winsorised(features: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Clip each feature at 3 deviations from its mean, three times, each by the moments after the last."""
-    clipped = features
-    for _ in range(3):
+def _winsorised(X: NDArray[Any], rows: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Clip each feature of some clips at 3 deviations from its mean, three times, each by the last's moments.
+
+    X is not copied as a whole: beside it there is the result alone.
+    """
+    clipped = np.empty((len(rows), X.shape[1]))
+    low: Any = -np.inf
+    high: Any = np.inf
+    for _ in range(4):
+        for first in range(0, len(rows), BLOCK):
+            part = slice(first, first + BLOCK)
+            np.clip(X[rows[part]].astype(np.float64), low, high, out=clipped[part])
         mean, scale = moments(clipped)
-        clipped = np.clip(features, mean - 3 * scale, mean + 3 * scale)
+        low, high = mean - 3 * scale, mean + 3 * scale
     return clipped
 
 

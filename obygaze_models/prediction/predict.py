@@ -1,6 +1,7 @@
-"""Apply a model to clips, or to their frames, of stores whose features are of the kind that it reads."""
+"""Apply a model to clips of stores whose features are of the kind that it reads, a block at a time."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import sys
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from html import escape
 from pathlib import Path
@@ -12,27 +13,21 @@ from numpy.typing import NDArray
 
 from obygaze_features.arguments import checked
 from obygaze_features.errors import StoreError
-from obygaze_features.io import local_path, write_whole
+from obygaze_features.io import local_path, whole_file
 from obygaze_features.manifest import Manifest
 from obygaze_features.screen import Progress
-from obygaze_features.store import Group, Store
+from obygaze_features.store import Store
 from obygaze_features.store.files_remote import as_url
-from obygaze_features.store.group import rows_of
-from obygaze_features.store.records import StoredClip
 from obygaze_features.store.store import locate
 from obygaze_models.concepts.bottleneck import ConceptBottleneck
-from obygaze_models.concepts.in_time import ConceptsInTime
-from obygaze_models.dataset.features import read_padded
 from obygaze_models.errors import ModelError
 from obygaze_models.evaluation.predictions import records
-from obygaze_models.models.attention import AttentionPooling
 from obygaze_models.persistence.card import PROTOCOL, Card
 from obygaze_models.persistence.evidence import NO_SKILL, evidence_line
-from obygaze_models.prediction.out_of_distribution import OUT_OF_DISTRIBUTION
-from obygaze_models.prediction.reading import Clips, find_group, lacking, read_clips
+from obygaze_models.prediction.out_of_distribution import LIMIT, OUT_OF_DISTRIBUTION
+from obygaze_models.prediction.reading import ClipBlock, find_clips, lacking
 from obygaze_models.prediction.saved_model import Model
 from obygaze_models.prediction.training_films import Recognition, recognise
-from obygaze_models.reduction import reduce_tokens
 
 COLUMNS = (
     *("clip_id", "movie", "video", "start_s", "end_s"),
@@ -42,6 +37,9 @@ COLUMNS = (
 
 TRAINED_ON, PARTIAL = "trained_on", "partial"
 """Values of `flags`, beside `OUT_OF_DISTRIBUTION` and `NO_SKILL`, separated by semicolons."""
+
+Columns = dict[str, NDArray[Any]]
+"""Columns of a table by name, of equal lengths."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +89,8 @@ class Predicted:
 
     def write(self, path: Path | str) -> None:
         """Write the table to a CSV file atomically."""
-        write_whole(local_path(path), self.to_csv())
+        with whole_file(local_path(path)) as partial:
+            self.table.to_csv(partial, index=False, lineterminator="\n")
 
 
 @checked
@@ -139,71 +138,90 @@ def predict(
         if own != other:
             raise ModelError(f"the model is of codebook {own!r}, the manifest of codebook {other!r}")
         video_of = {clip.clip_id: clip.video for clip in manifest.clips}
-    excluded: dict[str, list[str]] = {}
-    read = read_clips(
-        model.card, stores, excluded, lambda clip: movies is None or clip.movie in movies, progress
-    )
-    recognition = recognise(model.card, model.training, stores)
-    parts = [_table(model, clips, X, video_of, recognition) for clips, X in read]
-    if not parts:
+    readable = find_clips(model.card, stores, movies=movies)
+    if not len(readable):
         names = ", ".join(store.name for store in stores)
         raise ModelError(f"no clip of store {names} has features of {model.card.backbone}")
-    table = pd.concat(parts, ignore_index=True)
-    order = ["movie", "start_s", "end_s", "clip_id"]
-    in_order = table.sort_values(order, kind="stable", ignore_index=True)
-    return Predicted(in_order, excluded, evidence_line(model.card.evidence), recognition)
-
-
-def _table(
-    model: Model, clips: Clips, X: NDArray[Any], video_of: Mapping[str, str], recognition: Recognition
-) -> pd.DataFrame:
-    """Compute the rows of clips that were read together."""
-    far = model.is_out_of_distribution(X)
-    logits = model.logits(X)
-    empty = np.full(len(clips), np.nan)
-    p = low = high = empty
-    if model.calibration is not None:
-        p, (low, high) = model.calibration.probability(logits), model.calibration.band(logits)
-    called = (logits >= model.card.threshold).astype(np.float64) if model.decides else empty
-    flags = []
-    for clip, is_far, lacks in zip(clips, far, lacking(model.card, X), strict=True):
-        own = {
-            OUT_OF_DISTRIBUTION: is_far,
-            NO_SKILL: model.card.no_skill,
-            TRAINED_ON: recognition.knows(clip.clip_id, clip.movie),
-            PARTIAL: clip.status == "partial",
-        }
-        flags.append(";".join([*(name for name, holds in own.items() if holds), *lacks]))
-
-    def known(values: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.where(far, np.nan, values)
-
+    recognition = recognise(model.card, model.training, stores)
+    parts = [_columns_of(model, block, recognition) for block in readable.blocks(progress)]
+    order = readable.clips.order()
+    clips = readable.clips.take(order)
     columns: dict[str, Any] = {
-        "clip_id": [clip.clip_id for clip in clips],
-        "movie": [clip.movie for clip in clips],
-        "video": [video_of.get(clip.clip_id, "") for clip in clips],
-        "start_s": np.array([clip.start_s for clip in clips], dtype=np.float64),
-        "end_s": np.array([clip.end_s for clip in clips], dtype=np.float64),
-        "logit": logits,
-        "p": known(p),
-        "p_low": known(low),
-        "p_high": known(high),
-        "called": pd.array(known(called)).astype("Int64"),
-        "unlike": model.out_of_distribution_share(X),
-        "flags": flags,
+        "clip_id": clips.clip_ids,
+        "movie": clips.movies,
+        "video": [video_of.get(clip_id, "") for clip_id in clips.clip_ids],
+        "start_s": clips.start_s,
+        "end_s": clips.end_s,
     }
-    values, shares = model.concept_values(X), model.concept_probabilities(X)
-    decided = isinstance(model.estimator, ConceptBottleneck)
-    base, added = model.contributions(X) if decided else (0.0, values)
+    for name in list(parts[0]):
+        # A column after the other, so that no second table is in memory.
+        values = np.concatenate([part.pop(name) for part in parts])[order]
+        columns[name] = pd.array(values).astype("Int64") if name == "called" else values
+    table = pd.DataFrame(columns, copy=False)
+    return Predicted(table, readable.excluded, evidence_line(model.card.evidence), recognition)
+
+
+def _columns_of(model: Model, block: ClipBlock, recognition: Recognition) -> Columns:
+    """Compute what a model says of clips that were read together, as columns."""
+    unlike = model.out_of_distribution_share(block.X)
+    is_far = unlike > LIMIT
+
+    def where_near(values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.where(is_far, np.nan, values)
+
+    logits = model.logits(block.X)
+    unknown = np.full(len(block.clips), np.nan)
+    p = p_low = p_high = called = unknown
+    if model.calibration is not None:
+        p = model.calibration.probability(logits)
+        p_low, p_high = model.calibration.band(logits)
+    if model.decides:
+        called = (logits >= model.card.threshold).astype(np.float64)
+    columns: Columns = {
+        "logit": logits,
+        "p": where_near(p),
+        "p_low": where_near(p_low),
+        "p_high": where_near(p_high),
+        "called": where_near(called),
+        "unlike": unlike,
+        "flags": _flags_of(model.card, block, is_far, recognition),
+    }
+    values = model.concept_values(block.X)
+    shares = model.probabilities_of(values)
+    base, contributions = 0.0, np.empty_like(values)
+    decides_by_concepts = isinstance(model.estimator, ConceptBottleneck)
+    if decides_by_concepts:
+        base, contributions = model.contributions(block.X)
     for index, concept in enumerate(model.concepts):
         columns[f"{concept}_value"] = values[:, index]
         if model.likely_concepts:
-            columns[f"{concept}_p"] = known(shares[:, index])
-        if decided:
-            columns[f"{concept}_contribution"] = known(added[:, index])
-    if decided:
-        columns["base_contribution"] = known(np.full(len(clips), base))
-    return pd.DataFrame(columns)
+            columns[f"{concept}_p"] = where_near(shares[:, index])
+        if decides_by_concepts:
+            columns[f"{concept}_contribution"] = where_near(contributions[:, index])
+    if decides_by_concepts:
+        columns["base_contribution"] = where_near(np.full(len(block.clips), base))
+    return columns
+
+
+def _flags_of(
+    card: Card, block: ClipBlock, is_far: NDArray[np.bool_], recognition: Recognition
+) -> NDArray[np.object_]:
+    """List the flags of each clip [N], as one text."""
+    texts = np.empty(len(block.clips), np.object_)
+    lacks = lacking(card, block.X)
+    clips = block.clips
+    for place, (clip_id, movie) in enumerate(zip(clips.clip_ids, clips.movies, strict=True)):
+        flags = []
+        if is_far[place]:
+            flags.append(OUT_OF_DISTRIBUTION)
+        if card.no_skill:
+            flags.append(NO_SKILL)
+        if recognition.knows(clip_id, movie):
+            flags.append(TRAINED_ON)
+        if clips.is_partial[place]:
+            flags.append(PARTIAL)
+        texts[place] = sys.intern(";".join([*flags, *lacks[place]]))
+    return texts
 
 
 @checked
@@ -259,158 +277,3 @@ def summary(card: Card) -> dict[str, object]:
         "licence": card.licence,
         "format": PROTOCOL,
     }
-
-
-# --- frames
-# ---------------------------------------------------------------------------
-OF_ATTENTION = ("weight", "evidence", "contribution")
-"""Columns of models that weigh frames; empty for others."""
-
-FRAME_COLUMNS = ("clip_id", "movie", "frame", "time_s", "flags", *OF_ATTENTION)
-"""Columns of every table of frames, followed by two per concept; `flags` may be `TRAINED_ON`."""
-
-
-@checked
-def predict_frames(model: Model, stores: Store | Sequence[Store]) -> pd.DataFrame:
-    """Compute a model's output for each sampled frame of each clip.
-
-    Parameters
-    ----------
-    model : Model
-        One that weighs frames (``attention``), or finds concepts in them (``pcbm_time``).
-    stores : Store or sequence of Store
-        With the array `frames` of the backbone that the model reads, or the tokens that it reads reduced.
-
-    Returns
-    -------
-    DataFrame
-        `FRAME_COLUMNS`, one row a frame (or vector of reduced tokens), sorted by clip and time. ``flags`` is
-        ``trained_on`` where the model knows the film. For attention
-        ``weight`` (a clip's add up to 1), ``evidence`` and ``contribution``, their product: a clip's
-        contributions and the model's bias add up to its logit. For concepts ``<concept>_value``, what a clip
-        of this frame alone has, and ``<concept>_p``, calibrated on clips. Empty where the clip is out of
-        distribution.
-
-    Raises
-    ------
-    ModelError
-        The model has no output for frames, or a store lacks them.
-
-    Examples
-    --------
-    >>> import obygaze_features as of
-    >>> import obygaze_models as om
-    >>> store = of.open_store("stores/films")
-    >>> frames = om.predict_frames(om.load_model("kept/attention.model"), store)
-    >>> frames.groupby("clip_id")["weight"].sum().round(5).unique().tolist()
-    [1.0]
-    """
-    if not says_when(model):
-        raise ModelError(
-            f"model {model.card.model} says nothing of frames: attention weighs them, and pcbm_time finds "
-            "concepts in them"
-        )
-    stores = [stores] if isinstance(stores, Store) else stores
-    parts = [
-        frames_of(model, store, np.flatnonzero(find_group(model.card, store).usable)) for store in stores
-    ]
-    table = pd.concat(parts, ignore_index=True)
-    if table.empty:
-        raise ModelError(f"no clip of {', '.join(store.name for store in stores)} has features")
-    recognition = recognise(model.card, model.training, stores)
-    owners = zip(table["clip_id"], table["movie"], strict=True)
-    flags = [TRAINED_ON if recognition.knows(*owner) else "" for owner in owners]
-    table.insert(FRAME_COLUMNS.index("flags"), "flags", flags)
-    return table.sort_values(["movie", "clip_id", "frame"], kind="stable", ignore_index=True)
-
-
-def says_when(model: Model) -> bool:
-    """Return whether a model has an output for single frames."""
-    return isinstance(model.estimator, AttentionPooling | ConceptsInTime)
-
-
-@checked
-def reads_frames(model: Model, store: Store) -> bool:
-    """Return whether a model has an output for the frames, or reduced tokens, that a store keeps."""
-    if not says_when(model):
-        return False
-    group = store[model.card.backbone]
-    own = "frames" in group.arrays and group.shape("frames")[-1] == model.card.n_features
-    return own or bool(model.card.reduced_by)
-
-
-def frame_times(group: Group, rows: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Return the time of each vector of `frames` in seconds [N, F]; a tubelet has its frames' mean time.
-
-    Where clips have frames of any number, F is that of the longest, and NaN stands where a clip has fewer.
-    """
-    if group.ragged:
-        return read_padded(group, "time_s", rows)
-    n_vectors = group.shape("frames")[1]
-    return np.asarray(group.time_s[rows].reshape(len(rows), n_vectors, -1).mean(axis=2))
-
-
-@checked
-def frames_of(model: Model, store: Store, rows: NDArray[np.intp]) -> pd.DataFrame:
-    """Compute a model's output for each frame of some clips of a store, without flags; rows in rising order.
-
-    Raises
-    ------
-    ModelError
-        The store lacks what the model reads of frames.
-    """
-    times, vectors = _read_frames(model, store, rows)
-    blocks = [
-        _of_clip(model, store.clips[row], frames, moments[: len(frames)])
-        for row, frames, moments in zip(rows.tolist(), vectors, times, strict=True)
-    ]
-    none = pd.DataFrame(columns=[name for name in FRAME_COLUMNS if name != "flags"])
-    return pd.concat(blocks, ignore_index=True) if blocks else none
-
-
-def _read_frames(
-    model: Model, store: Store, rows: NDArray[np.intp]
-) -> tuple[NDArray[np.float64], Iterator[NDArray[Any]]]:
-    """Read the times [N, F] and yield the vectors [F, D] of some clips."""
-    group = find_group(model.card, store)
-    if model.card.reduced_by:
-        reduced = reduce_tokens(store, group.name, model.card.reduced_by)
-        return reduced.time_s(rows), iter(reduced.read(rows))
-    if "frames" not in group.arrays:
-        raise ModelError(
-            f"store {store.name} has no frames of {group.name}, but {', '.join(group.arrays)}: "
-            "give a store of a backbone that keeps a vector for each frame"
-        )
-    if group.shape("frames")[-1] != model.card.n_features:
-        raise ModelError(
-            f"store {store.name}: a frame of {group.name} has {group.shape('frames')[-1]} features, "
-            f"the model reads {model.card.n_features}"
-        )
-    return frame_times(group, rows), rows_of(group, "frames", rows.tolist())
-
-
-def _of_clip(
-    model: Model, clip: StoredClip, frames: NDArray[Any], times: NDArray[np.float64]
-) -> pd.DataFrame:
-    estimator, wide = model.estimator, frames.astype(np.float32)[None]
-    columns: dict[str, Any] = {
-        "clip_id": clip.clip_id,
-        "movie": clip.movie,
-        "frame": np.arange(len(frames)),
-        "time_s": times,
-        **dict.fromkeys(OF_ATTENTION, np.nan),
-    }
-    far = bool(model.is_out_of_distribution(wide)[0])
-    if isinstance(estimator, AttentionPooling) and not far:
-        weights, evidence = estimator.weights(wide)[0], estimator.evidence(wide)[0]
-        # One type, whatever clips are joined: those without a weight have NaN of float64.
-        of_frames = (each.astype(np.float64) for each in (weights, evidence, weights * evidence))
-        columns |= zip(OF_ATTENTION, of_frames, strict=True)
-    if isinstance(estimator, ConceptsInTime):
-        values = estimator.frame_values(wide)[0]
-        shares = model.probabilities_of(values)
-        for index, concept in enumerate(model.concepts):
-            columns[f"{concept}_value"] = values[:, index]
-            if model.likely_concepts:
-                columns[f"{concept}_p"] = np.nan if far else shares[:, index]
-    return pd.DataFrame(columns)

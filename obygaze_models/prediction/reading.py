@@ -1,15 +1,15 @@
 """Read what a model takes of clips from stores whose features are of the kind that it was trained on."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.screen import Progress
 from obygaze_features.store import Group, Store, same_numerics
-from obygaze_features.store.records import StoredClip
 from obygaze_models.dataset.features import (
     REDUCE,
     Features,
@@ -17,40 +17,132 @@ from obygaze_models.dataset.features import (
     StoredClips,
     read_array,
     read_features,
-    unusable,
+    read_padded,
 )
 from obygaze_models.errors import ModelError
 from obygaze_models.persistence.card import Card, Input
+from obygaze_models.prediction.clip_columns import ClipColumns
 from obygaze_models.reduction import TokenRule, reduce_tokens
-
-Clips = Sequence[StoredClip]
 
 PART = 1 << 26
 """Bytes of tokens that are read at a time."""
+
+CLIPS = 1024
+"""Clips of several modalities that are read at a time."""
+
+NO_ROW = -1
+"""In place of a row's number, of a clip that a store does not have."""
 
 WITHOUT = "without_"
 """Begins the flag of a modality that a clip lacks."""
 
 
-Wanted = Callable[[StoredClip], bool]
-"""Whether a clip is to be read."""
+class ClipBlock(NamedTuple):
+    """Clips that are read together.
+
+    Attributes
+    ----------
+    clips : ClipColumns
+        N of them.
+    X : ndarray, shape [N, ...]
+        What the model reads of each; NaN where a clip lacks a modality.
+    """
+
+    clips: ClipColumns
+    X: NDArray[Any]
 
 
-def read_clips(
+@dataclass(frozen=True, eq=False, slots=True)
+class _Source:
+    """A store that has a modality of clips.
+
+    Attributes
+    ----------
+    store : Store
+    rows : ndarray of int, shape [N]
+        Of each clip in this store, or `NO_ROW`.
+    """
+
+    store: Store
+    rows: NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ReadableClips:
+    """The clips of some stores that have features which a model reads, unread.
+
+    Attributes
+    ----------
+    card : Card
+        Of the model.
+    clips : ClipColumns
+        N clips, in the order of the stores and of their rows.
+    sources : tuple of tuple of _Source
+        Of each modality the stores that have it.
+    excluded : dict of str to list of str
+        Clips without features, by reason.
+    """
+
+    card: Card
+    clips: ClipColumns
+    sources: tuple[tuple[_Source, ...], ...]
+    excluded: dict[str, list[str]]
+
+    def __len__(self) -> int:
+        return len(self.clips)
+
+    def blocks(self, progress: Progress | bool | None = None) -> Iterator[ClipBlock]:
+        """Yield the clips in their order with what the model reads, a block in memory at a time.
+
+        A block is what is stored together, which is read once; of several modalities it is `CLIPS` clips.
+
+        Parameters
+        ----------
+        progress : callable or bool, optional
+            Called with the numbers of clips whose tokens are reduced and of all, where they are.
+        """
+        if self.card.modalities:
+            for first in range(0, len(self), CLIPS):
+                places = np.arange(first, min(first + CLIPS, len(self)))
+                yield ClipBlock(self.clips.take(places), self._read_modalities(places))
+            return
+        (sources,) = self.sources
+        for source in sources:
+            own = np.flatnonzero(source.rows != NO_ROW)
+            longest = _longest_of(self.card, source.store, source.rows[own])
+            for part in _parts(self.card, source.store, source.rows[own]):
+                X = _read_rows(self.card, source.store, source.rows[own[part]], longest, progress)
+                yield ClipBlock(self.clips.take(own[part]), X)
+
+    def _read_modalities(self, places: NDArray[np.intp]) -> NDArray[np.float32]:
+        """Read all modalities of some clips, side by side [n, D]."""
+        X = np.full((len(places), self.card.n_features), np.nan, np.float32)
+        for (modality, columns), sources in zip(self.card.input_columns(), self.sources, strict=True):
+            for source in sources:
+                rows = source.rows[places]
+                own = np.flatnonzero(rows != NO_ROW)
+                if len(own):
+                    X[own, columns] = _read_input(modality, source.store, rows[own])
+        return X
+
+
+def find_clips(
     card: Card,
     stores: Sequence[Store],
-    excluded: dict[str, list[str]],
-    wanted: Wanted,
-    progress: Progress | bool | None = None,
-) -> Iterator[tuple[Clips, NDArray[Any]]]:
-    """Yield clips with what a model reads of them, as much as is in memory at a time: of vectors a block.
-
-    Of a model of several modalities, the clips of all stores at once; features that a clip lacks are NaN.
+    *,
+    movies: Collection[str] | None = None,
+    clip_id: str | None = None,
+) -> ReadableClips:
+    """Find the clips of stores that a model can read, and say why it can't read the others.
 
     Parameters
     ----------
-    excluded
-        Receives the clips without features, by reason.
+    card : Card
+    stores : sequence of Store
+    movies : collection of str, optional
+        The clips of these movies alone.
+    clip_id : str, optional
+        This clip alone.
 
     Raises
     ------
@@ -59,108 +151,158 @@ def read_clips(
         in none.
     """
     if card.modalities:
-        yield from _read_joined(card, stores, excluded, wanted)
+        return _find_joined(card, _find_modalities(card, stores), Wanted(movies, clip_id))
+    groups = [find_group(card, store) for store in stores]
+    _refuse_twins(stores)
+    readable: list[ClipColumns] = []
+    rows_of_stores: list[NDArray[np.intp]] = []
+    excluded: dict[str, list[str]] = {}
+    for store, group in zip(stores, groups, strict=True):
+        clips = ClipColumns.of_table(store.table)
+        is_wanted = Wanted(movies, clip_id).among(clips)
+        rows = np.flatnonzero(is_wanted & group.usable)
+        rows_of_stores.append(rows)
+        readable.append(clips if len(rows) == len(clips) else clips.take(rows))
+        for row in np.flatnonzero(is_wanted & ~group.usable).tolist():
+            reason = store.table.why_without(row, group.name)
+            excluded.setdefault(reason, []).append(clips.clip_ids[row])
+    every = ClipColumns.joined(readable)
+    ends = np.cumsum([len(rows) for rows in rows_of_stores]).tolist()
+    sources: list[_Source] = []
+    for store, rows, end in zip(stores, rows_of_stores, ends, strict=True):
+        of_clips = np.full(len(every), NO_ROW, np.intp)
+        of_clips[end - len(rows) : end] = rows
+        sources.append(_Source(store, of_clips))
+    return ReadableClips(card, every, (tuple(sources),), excluded)
+
+
+class Wanted(NamedTuple):
+    """Which clips are to be read: those of some movies, or one, or all."""
+
+    movies: Collection[str] | None
+    clip_id: str | None
+
+    def among(self, clips: ClipColumns) -> NDArray[np.bool_]:
+        """Mark them [N]."""
+        marks = np.ones(len(clips), np.bool_)
+        if self.movies is not None:
+            marks &= np.fromiter((movie in self.movies for movie in clips.movies), np.bool_, len(clips))
+        if self.clip_id is not None:
+            marks &= np.fromiter((known == self.clip_id for known in clips.clip_ids), np.bool_, len(clips))
+        return marks
+
+
+def _find_joined(card: Card, holders: Sequence[Sequence[Store]], wanted: Wanted) -> ReadableClips:
+    """Find the clips that have one modality at least, which several stores may hold."""
+    stores = list(dict.fromkeys(store for of_modality in holders for store in of_modality))
+    every = ClipColumns.joined([ClipColumns.of_table(store.table) for store in stores])
+    place_of: dict[str, int] = {}
+    for place in np.flatnonzero(wanted.among(every)).tolist():
+        # Of a clip that is partial in one of the stores, that is said.
+        if every.clip_ids[place] not in place_of or every.is_partial[place]:
+            place_of[every.clip_ids[place]] = place
+    clips = every.take(np.fromiter(place_of.values(), np.intp, len(place_of)))
+    number_of = {clip_id: number for number, clip_id in enumerate(clips.clip_ids)}
+    sources: list[list[_Source]] = []
+    reasons: dict[str, list[str]] = {}
+    has_any = np.zeros(len(clips), np.bool_)
+    for modality, of_modality in zip(card.modalities, holders, strict=True):
+        _refuse_twins(of_modality)
+        sources.append([])
+        for store in of_modality:
+            rows = np.full(len(clips), NO_ROW, np.intp)
+            usable = store[modality["backbone"]].usable.tolist()
+            for row, clip_id in enumerate(store.table.clip_ids):
+                if clip_id not in number_of:
+                    continue
+                if usable[row]:
+                    rows[number_of[clip_id]] = row
+                else:
+                    reason = store.table.why_without(row, modality["backbone"])
+                    reasons.setdefault(reason, []).append(clip_id)
+            has_any |= rows != NO_ROW
+            sources[-1].append(_Source(store, rows))
+    places = np.flatnonzero(has_any)
+    lost = {clips.clip_ids[place] for place in np.flatnonzero(~has_any).tolist()}
+    readable = [
+        tuple(_Source(source.store, source.rows[places]) for source in of_modality) for of_modality in sources
+    ]
+    return ReadableClips(card, clips.take(places), tuple(readable), _first_reasons(reasons, lost))
+
+
+def _first_reasons(reasons: Mapping[str, list[str]], lost: set[str]) -> dict[str, list[str]]:
+    """Keep of each clip that is lost the first reason, and no clip that is not."""
+    excluded: dict[str, list[str]] = {}
+    told: set[str] = set()
+    for reason, clip_ids in reasons.items():
+        own = [clip_id for clip_id in clip_ids if clip_id in lost and clip_id not in told]
+        if own:
+            excluded[reason] = own
+            told.update(own)
+    return excluded
+
+
+def _refuse_twins(stores: Sequence[Store]) -> None:
+    """Refuse a clip that is in two stores."""
+    if len(stores) < 2:
         return
-    seen: dict[str, str] = {}
+    place_of: dict[str, str] = {}
     for store in stores:
-        rows = _usable(store, find_group(card, store), wanted, seen, excluded)
-        for part in _parts(card, store, np.array(rows, np.intp)):
-            X = read_rows(card, store, part, progress=progress)
-            yield [store.clips[row] for row in part], X
+        for clip_id in store.table.clip_ids:
+            if clip_id in place_of:
+                places = f"{place_of[clip_id]} and {store.where}"
+                raise ModelError(f"clip {clip_id} is in two stores, {places}: give one")
+            place_of[clip_id] = store.where
 
 
 def _parts(card: Card, store: Store, rows: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:
-    """Cut rows of clips [N], rising, into those whose features are in memory together."""
-    if not len(rows):
-        return
+    """Cut rising rows of clips [N] into those to read together; yield the places of each part's rows."""
     group = store[card.backbone]
-    if _reads_tokens(card):
-        _, *shape = group.shape("tokens")
-        size = max(PART // (2 * math.prod(shape)), 1)
-        for first in range(0, len(rows), size):
-            yield rows[first : first + size]
-    elif card.features == "pooled" and not card.reduced_by:
-        # What is stored together is read together, and once.
-        size = group.pieces("pooled")[0].stop
-        yield from np.split(rows, np.flatnonzero(np.diff(rows // size)) + 1)
+    if card.reduced_by:
+        reduced = reduce_tokens(store, card.backbone, card.reduced_by)
+        size = max(PART // (4 * math.prod(reduced.plan.shape)), 1)
+        part_of = np.arange(len(rows)) // size
+    elif _reads_tokens(card):
+        size = max(PART // (2 * math.prod(group.shape("tokens")[1:])), 1)
+        part_of = np.arange(len(rows)) // size
     else:
-        yield rows
+        starts = [piece.start for piece in group.pieces(card.features)]
+        part_of = np.searchsorted(starts, rows, side="right")
+    if len(rows):
+        yield from np.split(np.arange(len(rows)), np.flatnonzero(np.diff(part_of)) + 1)
 
 
 def _reads_tokens(card: Card) -> bool:
     return card.pool == "none" and card.features == "tokens" and not card.reduced_by
 
 
-def _read_joined(
-    card: Card, stores: Sequence[Store], excluded: dict[str, list[str]], wanted: Wanted
-) -> Iterator[tuple[Clips, NDArray[np.float32]]]:
-    """Yield the clips of all stores, if any, with the features of all modalities."""
-    held = _find_modalities(card, stores)
-    clips: dict[str, StoredClip] = {}
-    for store in dict.fromkeys(store for stored in held for store, _ in stored):
-        for clip in filter(wanted, store.clips):
-            if clip.clip_id not in clips or clip.status == "partial":
-                clips[clip.clip_id] = clip
-    place_of = {known: place for place, known in enumerate(clips)}
-    X = np.full((len(clips), card.n_features), np.nan, np.float32)
-    without: dict[str, list[str]] = {}
-    for (each, columns), stored in zip(card.input_columns(), held, strict=True):
-        seen: dict[str, str] = {}
-        for store, group in stored:
-            rows = _usable(store, group, lambda clip: clip.clip_id in place_of, seen, without)
-            if rows:
-                places = [place_of[store.clips[row].clip_id] for row in rows]
-                X[places, columns] = _read_input(each, store, np.array(rows, np.intp))
-    kept = np.flatnonzero(np.isfinite(X).any(axis=1)).tolist()
-    every = list(clips.values())
-    read = [every[place] for place in kept]
-    left = clips.keys() - {clip.clip_id for clip in read}
-    for reason, ids in without.items():
-        if lost := [known for known in ids if known in left]:
-            excluded.setdefault(reason, []).extend(lost)
-            left -= set(lost)
-    if kept:
-        yield read, X[kept]
+def _longest_of(card: Card, store: Store, rows: NDArray[np.intp]) -> int | None:
+    """Count the frames of the longest clip where clips have any number and all are read, else None."""
+    group = store[card.backbone]
+    if card.pool == "none" and not card.reduced_by and group.is_ragged(card.features):
+        return int(group.row_size[rows].max(initial=1))
+    return None
 
 
-def _usable(
-    store: Store, group: Group, wanted: Wanted, seen: dict[str, str], without: dict[str, list[str]]
-) -> list[int]:
-    """List the rows of wanted clips that have features; note the others by reason, and where clips are."""
-    rows = []
-    for row, clip in enumerate(store.clips):
-        if clip.clip_id in seen:
-            raise ModelError(
-                f"clip {clip.clip_id} is in two stores, {seen[clip.clip_id]} and {store.where}: give one"
-            )
-        seen[clip.clip_id] = store.where
-        if wanted(clip):
-            reason = unusable(store, group, row)
-            if reason is None:
-                rows.append(row)
-            else:
-                without.setdefault(reason, []).append(clip.clip_id)
-    return rows
-
-
-def _find_modalities(card: Card, stores: Sequence[Store]) -> list[list[tuple[Store, Group]]]:
-    """Find each modality of a model in the stores that have it; refuse a store of which it reads nothing."""
-    held: list[list[tuple[Store, Group]]] = [[] for _ in card.modalities]
+def _find_modalities(card: Card, stores: Sequence[Store]) -> list[list[Store]]:
+    """Find the stores that have each modality of a model; refuse a store of which it reads nothing."""
+    holders: list[list[Store]] = [[] for _ in card.modalities]
     for store in stores:
-        own = [index for index, each in enumerate(card.modalities) if _is_of(each, store)]
+        own = [index for index, modality in enumerate(card.modalities) if _is_of(modality, store)]
         if not own:
-            named = (each for each in card.modalities if each["backbone"] in store.names)
+            named = (modality for modality in card.modalities if modality["backbone"] in store.names)
             _find_group(next(named, card.modalities[0]), store)
         for index in own:
-            held[index].append((store, _find_group(card.modalities[index], store)))
-    missing = [each["name"] for each, stored in zip(card.modalities, held, strict=True) if not stored]
-    if missing:
-        names = " and ".join(each["name"] for each in card.modalities)
-        raise ModelError(
-            f"model {card.model} reads {names}: no store given has features of {missing[0]}; "
-            "give the store that has them too"
-        )
-    return held
+            _find_group(card.modalities[index], store)
+            holders[index].append(store)
+    for modality, having in zip(card.modalities, holders, strict=True):
+        if not having:
+            names = " and ".join(each["name"] for each in card.modalities)
+            raise ModelError(
+                f"model {card.model} reads {names}: no store given has features of {modality['name']}; "
+                "give the store that has them too"
+            )
+    return holders
 
 
 def _is_of(modality: Input, store: Store) -> bool:
@@ -175,14 +317,24 @@ def lacking(card: Card, X: NDArray[Any]) -> list[list[str]]:
     return [[flag for flag, rows in lacks.items() if rows[row]] for row in range(len(X))]
 
 
-def read_rows(
-    card: Card, store: Store, rows: NDArray[np.intp], *, progress: Progress | bool | None = None
+def _read_rows(
+    card: Card,
+    store: Store,
+    rows: NDArray[np.intp],
+    longest: int | None,
+    progress: Progress | bool | None,
 ) -> NDArray[Any]:
-    """Read the model's input for some clips: vectors [N, D], frames or tokens as stored, or reduced."""
+    """Read the model's input for some clips: vectors [N, D], frames or tokens as stored, or reduced.
+
+    Where clips have frames of any number, they are filled up with NaN to the number of the longest.
+    """
     if card.reduced_by:
         return reduce_tokens(store, card.backbone, card.reduced_by, progress=progress).read(rows)
+    group = store[card.backbone]
+    if longest is not None:
+        return read_padded(group, card.features, rows, longest)
     if _reads_tokens(card):
-        return np.asarray(StoredClips(store[card.backbone], "tokens", rows))
+        return np.asarray(StoredClips(group, "tokens", rows))
     return _read_input(card.inputs[0], store, rows)
 
 

@@ -7,7 +7,7 @@ it otherwise.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any, Literal
@@ -28,7 +28,7 @@ from obygaze_features.signature_likeness import (
 from obygaze_features.store import Group, Store
 from obygaze_models.dataset.dataset import Dataset
 from obygaze_models.errors import ModelError
-from obygaze_models.persistence.card import DIGEST_BYTES, Card
+from obygaze_models.persistence.card import DIGEST_BYTES, Card, Input
 
 KEPT_VIEWS = ("picture", "inner")
 """Views of the signature that are kept of a clip: the picture, and it without a twentieth at each side."""
@@ -62,6 +62,12 @@ LEAST_WORDS = 8
 
 BLOCK = 2048
 """Clips whose pictures are compared at a time."""
+
+DIGEST = f"S{DIGEST_BYTES}"
+"""Data type of digests: all are of this length, so it is no matter that numpy takes off zeros at the end."""
+
+NO_DIGEST = bytes(DIGEST_BYTES)
+"""Of a row without features."""
 
 Witness = Literal["features", "pictures", "name"]
 
@@ -209,15 +215,18 @@ def recognise(card: Card, training: TrainingFilms, stores: Sequence[Store]) -> R
         Of the same file.
     stores : sequence of Store
     """
-    clips = [clip for store in stores for clip in store.clips]
-    movies = dict.fromkeys(clip.movie for clip in clips if clip.movie)
-    rows = _rows_of(card, stores)
+    movies: dict[str, None] = {}
+    for store in stores:
+        movies.update(dict.fromkeys(store.table.movies))
+    movies.pop("", None)
+    rows = [_rows_of(each, stores) for each in card.inputs]
+    trained = [_rows_trained_on(training, modality) for modality in range(training.rows.shape[1])]
     known = _by_name(card, movies)
     pictures, no_pictures = _by_pictures(card, training, stores)
     known |= pictures
-    known |= _by_features(card, training, rows)
-    of_store = {movie: known[movie] for movie in movies if movie in known}
-    return Recognition(of_store, _trained_clips(training, rows, of_store), no_pictures)
+    known |= _by_features(card, trained, rows)
+    films = {movie: known[movie] for movie in movies if movie in known}
+    return Recognition(films, _trained_clips(trained, rows, films), no_pictures)
 
 
 def _by_name(card: Card, movies: Mapping[str, None]) -> dict[str, KnownFilm]:
@@ -229,15 +238,54 @@ def _by_name(card: Card, movies: Mapping[str, None]) -> dict[str, KnownFilm]:
 
 # --- by features
 # ---------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """A row of a store in one modality: whose it is, and the beginning of its digest."""
+@dataclass(frozen=True, eq=False, slots=True)
+class _StoredRows:
+    """The rows of stores that a model reads in one modality.
 
-    clip_id: str
-    movie: str
-    text: str | None
-    modality: int
-    digest: bytes
+    Attributes
+    ----------
+    clip_ids, movies : list of str
+        Of N rows.
+    n_words : ndarray of int, shape [N]
+        Of the texts whose rows these are.
+    digests : ndarray of bytes, shape [N]
+        The beginning of each row's digest.
+    """
+
+    clip_ids: list[str]
+    movies: list[str]
+    n_words: NDArray[np.int64]
+    digests: NDArray[np.bytes_]
+
+    def of_digests(self, wanted: Collection[bytes]) -> "_StoredRows":
+        """Keep the rows whose digests are among some."""
+        places = np.flatnonzero(np.isin(self.digests, np.array(list(wanted), DIGEST)))
+        return _StoredRows(
+            [self.clip_ids[place] for place in places.tolist()],
+            [self.movies[place] for place in places.tolist()],
+            self.n_words[places],
+            self.digests[places],
+        )
+
+    def of_films(self) -> Iterator[tuple[str, bytes]]:
+        """Yield each row's film and digest; of rows that are of a film."""
+        for movie, digest in zip(self.movies, self.digests.tolist(), strict=True):
+            if movie:
+                yield movie, digest.ljust(DIGEST_BYTES, b"\0")
+
+    def n_different(self) -> dict[str, int]:
+        """Count the different digests of each film."""
+        place_of: dict[str, int] = {}
+        places = (place_of.setdefault(movie, len(place_of)) for movie in self.movies)
+        film = np.fromiter(places, np.int32, len(self.movies))
+        has_digest = self.digests != NO_DIGEST
+        film, digests = film[has_digest], self.digests[has_digest]
+        order = np.lexsort((digests, film))
+        film, digests = film[order], digests[order]
+        is_new = np.ones(len(film), np.bool_)
+        is_new[1:] = (film[1:] != film[:-1]) | (digests[1:] != digests[:-1])
+        counts = np.bincount(film[is_new], minlength=len(place_of)).tolist()
+        return dict(zip(place_of, counts, strict=True))
 
 
 def _digests_of(data: Dataset, clip_ids: Sequence[str]) -> NDArray[np.uint8]:
@@ -249,20 +297,20 @@ def _digests_of(data: Dataset, clip_ids: Sequence[str]) -> NDArray[np.uint8]:
     return np.frombuffer(bytes.fromhex("".join(short)), np.uint8).reshape(-1, DIGEST_BYTES)
 
 
-def _rows_of(card: Card, stores: Sequence[Store]) -> list[_Row]:
-    """List the rows of stores that a model reads."""
-    rows = []
-    for store in stores:
-        for modality, each in enumerate(card.inputs):
-            if each["backbone"] not in store.names:
-                continue
-            for clip, digest in zip(
-                store.clips, store[each["backbone"]].digests(each["features"]), strict=True
-            ):
-                if digest:
-                    short = bytes.fromhex(digest[: 2 * DIGEST_BYTES])
-                    rows.append(_Row(clip.clip_id, clip.movie, clip.text, modality, short))
-    return rows
+def _rows_of(reads: Input, stores: Sequence[Store]) -> _StoredRows:
+    """Collect the rows of stores that have the features which a model reads in a modality."""
+    name = f"{reads['backbone']}/{reads['features']}"
+    tables = [store.table for store in stores if name in store.table.digests]
+    clip_ids: list[str] = []
+    movies: list[str] = []
+    beginnings = [np.empty(0, DIGEST)]
+    for table in tables:
+        clip_ids += table.clip_ids
+        movies += table.movies
+        bytes_of_rows = table.digests[name].view(np.uint8).reshape(len(table), -1)
+        beginnings.append(np.ascontiguousarray(bytes_of_rows[:, :DIGEST_BYTES]).view(DIGEST).ravel())
+    n_words = np.concatenate([np.empty(0, np.int64), *(table.n_words for table in tables)])
+    return _StoredRows(clip_ids, movies, n_words, np.concatenate(beginnings))
 
 
 def _films_of_rows(training: TrainingFilms, modality: int) -> dict[bytes, set[int]]:
@@ -313,40 +361,39 @@ def _shares_of_pairs(
     return [(a, b, n_shared / min(n_rows[a], n_rows[b])) for (a, b), n_shared in sorted(shared.items())]
 
 
-def _by_features(card: Card, training: TrainingFilms, rows: Sequence[_Row]) -> dict[str, KnownFilm]:
+def _by_features(card: Card, trained: Sequence[_Rows], rows: Sequence[_StoredRows]) -> dict[str, KnownFilm]:
     """Know films by rows that are equal."""
     known: dict[str, KnownFilm] = {}
-    for modality in range(training.rows.shape[1]):
-        trained = _rows_trained_on(training, modality)
-        of_movie: dict[str, set[bytes]] = {}
-        for row in rows:
-            if row.modality == modality and row.movie:
-                of_movie.setdefault(row.movie, set()).add(row.digest)
-        for movie, digests in of_movie.items():
-            shared = Counter(film for digest in digests for film in trained.films_of.get(digest, ()))
+    for of_model, of_stores in zip(trained, rows, strict=True):
+        equal: dict[str, set[bytes]] = {}
+        for movie, digest in of_stores.of_digests(of_model.films_of).of_films():
+            equal.setdefault(movie, set()).add(digest)
+        n_different = of_stores.n_different() if equal else {}
+        for movie, digests in equal.items():
+            shared = Counter(film for digest in digests for film in of_model.films_of[digest])
             for film, n_shared in shared.items():
-                share = n_shared / min(len(digests), trained.n_rows[film])
+                share = n_shared / min(n_different[movie], of_model.n_rows[film])
                 best = known[movie].share if movie in known else 0.0
-                if share > max(trained.least, best):
+                if share > max(of_model.least, best):
                     known[movie] = KnownFilm(movie, card.movies[film], "features", share)
     return known
 
 
 def _trained_clips(
-    training: TrainingFilms, rows: Sequence[_Row], known: Mapping[str, KnownFilm]
+    trained: Sequence[_Rows], rows: Sequence[_StoredRows], known: Mapping[str, KnownFilm]
 ) -> frozenset[str]:
     """Find the clips of films that are not known again whose rows were trained on."""
-    found: set[str] = set()
-    for modality in range(training.rows.shape[1]):
-        films_of = _rows_trained_on(training, modality).films_of
-        equal = [row for row in rows if row.modality == modality and row.digest in films_of]
-        found |= {row.clip_id for row in equal if row.text and len(row.text.split()) >= LEAST_WORDS}
-        coincidences = sum(len(films) > 1 for films in films_of.values())
+    clip_ids: set[str] = set()
+    for of_model, of_stores in zip(trained, rows, strict=True):
+        equal = of_stores.of_digests(of_model.films_of)
+        coincidences = sum(len(films) > 1 for films in of_model.films_of.values())
         least = LEAST_ROWS + FOR_EACH_COINCIDENCE * coincidences
-        different = {(row.movie, row.digest) for row in equal if row.movie and row.movie not in known}
+        different = {(movie, digest) for movie, digest in equal.of_films() if movie not in known}
         n_rows = Counter(movie for movie, _ in different)
-        found |= {row.clip_id for row in equal if n_rows[row.movie] >= least}
-    return frozenset(found)
+        for clip_id, movie, n_words in zip(equal.clip_ids, equal.movies, equal.n_words.tolist(), strict=True):
+            if n_words >= LEAST_WORDS or n_rows[movie] >= least:
+                clip_ids.add(clip_id)
+    return frozenset(clip_ids)
 
 
 def films_of_one_content(data: Dataset) -> list[tuple[str, str, float]]:
@@ -396,7 +443,7 @@ def _by_pictures(
         return {}, f"no signature is in {names}"
     means, movies = [], []
     for store in with_pictures:
-        movie_of = {clip.clip_id: clip.movie for clip in store.clips}
+        movie_of = dict(zip(store.table.clip_ids, store.table.movies, strict=True))
         for clip_id, frames in _pictures(store[SIGNATURE], list(movie_of)):
             means.append(frames)
             movies.append(movie_of[clip_id])

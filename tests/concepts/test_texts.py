@@ -20,7 +20,7 @@ from obygaze_models.dataset import load_dataset
 from obygaze_models.errors import ConceptError
 from obygaze_models.evaluation.evaluate import evaluate
 from obygaze_models.prediction.final import save_models
-from obygaze_models.prediction.predict import predict_frames
+from obygaze_models.prediction.frames import predict_frames
 from obygaze_models.prediction.saved_model import load_model
 
 SPACE = "xclip sha256:0123"

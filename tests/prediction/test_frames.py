@@ -21,7 +21,8 @@ from obygaze_models.models.spec import fit
 from obygaze_models.persistence.model_file import ModelFile, construct, to_state
 from obygaze_models.prediction.explain import describe, explain
 from obygaze_models.prediction.final import save_models
-from obygaze_models.prediction.predict import FRAME_COLUMNS, predict, predict_frames
+from obygaze_models.prediction.frames import FRAME_COLUMNS, predict_frames
+from obygaze_models.prediction.predict import predict
 from obygaze_models.prediction.saved_model import load_model
 from tests.planted_frames import planted_frames, seal_films
 from tests.planted_models import kept_alike
@@ -173,7 +174,7 @@ def test_a_model_that_knows_no_frames_and_stores_without_them_are_refused(kept, 
 
 
 def test_a_tubelet_has_the_mean_time_of_its_frames(tmp_path):
-    from obygaze_models.prediction.predict import frame_times
+    from obygaze_models.prediction.frames import frame_times
 
     X = np.zeros((2, 4, 3), np.float32)
     store, _ = seal_films(tmp_path, arrays_of(X), [0, 1], [0, 1], n_frames=8)

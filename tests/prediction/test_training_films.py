@@ -164,7 +164,11 @@ def test_films_keep_their_rows_when_labs_join(films, tmp_path):
         f"other {movie}": movie for movie in FILMS
     }
     rest = om.load_model(tmp_path / "without.model")
-    assert set(recognise(rest.card, rest.training, [asked]).films) == {"other a", "other c", "other d"}
+    assert set(recognise(rest.card, rest.training, [asked]).films) == {
+        "other a",
+        "other c",
+        "other d",
+    }
 
 
 def test_the_same_training_gives_the_same_file(films, folder, tmp_path, with_pictures):

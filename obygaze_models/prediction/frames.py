@@ -1,0 +1,174 @@
+"""Apply a model to the frames of clips: when something is, by attention weights or concepts in time."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from obygaze_features.arguments import checked
+from obygaze_features.store import Group, Store
+from obygaze_features.store.clip_table import ClipTable
+from obygaze_features.store.group import rows_of
+from obygaze_models.concepts.in_time import ConceptsInTime
+from obygaze_models.dataset.features import read_padded
+from obygaze_models.errors import ModelError
+from obygaze_models.models.attention import AttentionPooling
+from obygaze_models.prediction.predict import TRAINED_ON
+from obygaze_models.prediction.reading import find_group
+from obygaze_models.prediction.saved_model import Model
+from obygaze_models.prediction.training_films import recognise
+from obygaze_models.reduction import reduce_tokens
+
+OF_ATTENTION = ("weight", "evidence", "contribution")
+"""Columns of models that weigh frames; empty for others."""
+
+FRAME_COLUMNS = ("clip_id", "movie", "frame", "time_s", "flags", *OF_ATTENTION)
+"""Columns of every table of frames, followed by two per concept; `flags` may be `TRAINED_ON`."""
+
+
+@checked
+def predict_frames(model: Model, stores: Store | Sequence[Store]) -> pd.DataFrame:
+    """Compute a model's output for each sampled frame of each clip.
+
+    Parameters
+    ----------
+    model : Model
+        One that weighs frames (``attention``), or finds concepts in them (``pcbm_time``).
+    stores : Store or sequence of Store
+        With the array `frames` of the backbone that the model reads, or the tokens that it reads reduced.
+
+    Returns
+    -------
+    DataFrame
+        `FRAME_COLUMNS`, one row a frame (or vector of reduced tokens), sorted by clip and time. ``flags`` is
+        ``trained_on`` where the model knows the film. For attention
+        ``weight`` (a clip's add up to 1), ``evidence`` and ``contribution``, their product: a clip's
+        contributions and the model's bias add up to its logit. For concepts ``<concept>_value``, what a clip
+        of this frame alone has, and ``<concept>_p``, calibrated on clips. Empty where the clip is out of
+        distribution.
+
+    Raises
+    ------
+    ModelError
+        The model has no output for frames, or a store lacks them.
+
+    Examples
+    --------
+    >>> import obygaze_features as of
+    >>> import obygaze_models as om
+    >>> store = of.open_store("stores/films")
+    >>> frames = om.predict_frames(om.load_model("kept/attention.model"), store)
+    >>> frames.groupby("clip_id")["weight"].sum().round(5).unique().tolist()
+    [1.0]
+    """
+    if not says_when(model):
+        raise ModelError(
+            f"model {model.card.model} says nothing of frames: attention weighs them, and pcbm_time finds "
+            "concepts in them"
+        )
+    stores = [stores] if isinstance(stores, Store) else stores
+    parts = [
+        frames_of(model, store, np.flatnonzero(find_group(model.card, store).usable)) for store in stores
+    ]
+    table = pd.concat(parts, ignore_index=True)
+    if table.empty:
+        raise ModelError(f"no clip of {', '.join(store.name for store in stores)} has features")
+    recognition = recognise(model.card, model.training, stores)
+    owners = zip(table["clip_id"], table["movie"], strict=True)
+    flags = [TRAINED_ON if recognition.knows(*owner) else "" for owner in owners]
+    table.insert(FRAME_COLUMNS.index("flags"), "flags", flags)
+    return table.sort_values(["movie", "clip_id", "frame"], kind="stable", ignore_index=True)
+
+
+def says_when(model: Model) -> bool:
+    """Return whether a model has an output for single frames."""
+    return isinstance(model.estimator, AttentionPooling | ConceptsInTime)
+
+
+@checked
+def reads_frames(model: Model, store: Store) -> bool:
+    """Return whether a model has an output for the frames, or reduced tokens, that a store keeps."""
+    if not says_when(model):
+        return False
+    group = store[model.card.backbone]
+    own = "frames" in group.arrays and group.shape("frames")[-1] == model.card.n_features
+    return own or bool(model.card.reduced_by)
+
+
+def frame_times(group: Group, rows: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Return the time of each vector of `frames` in seconds [N, F]; a tubelet has its frames' mean time.
+
+    Where clips have frames of any number, F is that of the longest, and NaN stands where a clip has fewer.
+    """
+    if group.ragged:
+        return read_padded(group, "time_s", rows)
+    n_vectors = group.shape("frames")[1]
+    return np.asarray(group.time_s[rows].reshape(len(rows), n_vectors, -1).mean(axis=2))
+
+
+@checked
+def frames_of(model: Model, store: Store, rows: NDArray[np.intp]) -> pd.DataFrame:
+    """Compute a model's output for each frame of some clips of a store, without flags; rows in rising order.
+
+    Raises
+    ------
+    ModelError
+        The store lacks what the model reads of frames.
+    """
+    times, vectors = _read_frames(model, store, rows)
+    blocks = [
+        _of_clip(model, store.table, row, frames, moments[: len(frames)])
+        for row, frames, moments in zip(rows.tolist(), vectors, times, strict=True)
+    ]
+    none = pd.DataFrame(columns=[name for name in FRAME_COLUMNS if name != "flags"])
+    return pd.concat(blocks, ignore_index=True) if blocks else none
+
+
+def _read_frames(
+    model: Model, store: Store, rows: NDArray[np.intp]
+) -> tuple[NDArray[np.float64], Iterator[NDArray[Any]]]:
+    """Read the times [N, F] and yield the vectors [F, D] of some clips."""
+    group = find_group(model.card, store)
+    if model.card.reduced_by:
+        reduced = reduce_tokens(store, group.name, model.card.reduced_by)
+        return reduced.time_s(rows), iter(reduced.read(rows))
+    if "frames" not in group.arrays:
+        raise ModelError(
+            f"store {store.name} has no frames of {group.name}, but {', '.join(group.arrays)}: "
+            "give a store of a backbone that keeps a vector for each frame"
+        )
+    if group.shape("frames")[-1] != model.card.n_features:
+        raise ModelError(
+            f"store {store.name}: a frame of {group.name} has {group.shape('frames')[-1]} features, "
+            f"the model reads {model.card.n_features}"
+        )
+    return frame_times(group, rows), rows_of(group, "frames", rows.tolist())
+
+
+def _of_clip(
+    model: Model, clips: ClipTable, row: int, frames: NDArray[Any], times: NDArray[np.float64]
+) -> pd.DataFrame:
+    estimator, wide = model.estimator, frames.astype(np.float32)[None]
+    columns: dict[str, Any] = {
+        "clip_id": clips.clip_ids[row],
+        "movie": clips.movies[row],
+        "frame": np.arange(len(frames)),
+        "time_s": times,
+        **dict.fromkeys(OF_ATTENTION, np.nan),
+    }
+    far = bool(model.is_out_of_distribution(wide)[0])
+    if isinstance(estimator, AttentionPooling) and not far:
+        weights, evidence = estimator.weights(wide)[0], estimator.evidence(wide)[0]
+        # One type, whatever clips are joined: those without a weight have NaN of float64.
+        of_frames = (each.astype(np.float64) for each in (weights, evidence, weights * evidence))
+        columns |= zip(OF_ATTENTION, of_frames, strict=True)
+    if isinstance(estimator, ConceptsInTime):
+        values = estimator.frame_values(wide)[0]
+        shares = model.probabilities_of(values)
+        for index, concept in enumerate(model.concepts):
+            columns[f"{concept}_value"] = values[:, index]
+            if model.likely_concepts:
+                columns[f"{concept}_p"] = np.nan if far else shares[:, index]
+    return pd.DataFrame(columns)
