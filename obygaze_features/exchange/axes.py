@@ -10,7 +10,12 @@ from obygaze_features.errors import StoreError
 Axes = Literal["TD", "DT", "T1D", "TD11"]
 """Order of the axes of a clip's array: T frames (or tokens), D numbers of each, axes of length one."""
 
-AXES_OF_ONE: Final[Mapping[Axes, tuple[int, int]]] = {"TD": (0, 0), "DT": (0, 0), "T1D": (1, 1), "TD11": (2, 3)}
+AXES_OF_ONE: Final[Mapping[Axes, tuple[int, int]]] = {
+    "TD": (0, 0),
+    "DT": (0, 0),
+    "T1D": (1, 1),
+    "TD11": (2, 3),
+}
 """Fewest and most axes of length one beside T and D; networks for video have one more than for images."""
 
 
