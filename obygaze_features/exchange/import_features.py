@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.errors import StoreError
-from obygaze_features.exchange.axes import Axes, in_order
+from obygaze_features.exchange.axes import Axes, in_order, refuse_other_axes
 from obygaze_features.exchange.columns import SHOWN
 from obygaze_features.exchange.import_items import Arrays, ImportItem
 from obygaze_features.io import remove_tree, store_path
@@ -300,7 +300,8 @@ def _load(item: ImportItem, declared: Declared, arrays: Arrays) -> Arrays:
     array_names = (*FEATURE_ARRAYS, *TIME_ARRAYS)
     if declared.times is not None:
         arrays = _with_times(item, declared.times, arrays)
-    if len(arrays.keys() - set(TIME_ARRAYS)) == 1 and arrays.keys().isdisjoint(FEATURE_ARRAYS):
+    named = not arrays.keys().isdisjoint(FEATURE_ARRAYS)
+    if len(arrays.keys() - set(TIME_ARRAYS)) == 1 and not named:
         arrays = {name if name in TIME_ARRAYS else declared.array: values for name, values in arrays.items()}
     if strange := sorted(arrays.keys() - set(array_names)):
         raise StoreError(
@@ -310,12 +311,15 @@ def _load(item: ImportItem, declared: Declared, arrays: Arrays) -> Arrays:
     if not arrays.keys() & set(FEATURE_ARRAYS):
         raise StoreError(f"{item.where}: no features in it")
     if declared.axes is not None and arrays.keys().isdisjoint(("frames", "tokens")):
-        raise StoreError(f"{item.where}: --axes is of frames and tokens; expected one of them (--array)")
+        raise StoreError(
+            f"{item.where}: --axes {declared.axes} orders frames or tokens: add --array frames, or tokens"
+        )
     if declared.per_second is not None and "time_s" in arrays:
         raise StoreError(f"{item.where}: holds time_s, and --rate says other times; give one of both")
-    fitting = {name: _fit(values, name, item.where, declared) for name, values in arrays.items()}
-    for name, values in fitting.items():
-        if not len(values):
+    fitting = {}
+    for name, values in arrays.items():
+        fitting[name] = _fit(values, name, item.where, declared, named=named)
+        if not len(fitting[name]):
             raise StoreError(f"{item.where}: {name} is empty, {list(values.shape)}")
     return fitting
 
@@ -335,17 +339,25 @@ def _with_times(item: ImportItem, name: str, arrays: Arrays) -> Arrays:
     return {**features, "time_s": times}
 
 
-def _fit(values: NDArray[Any], name: str, where: str, declared: Declared) -> NDArray[Any]:
-    """Return an array with the axes of the format, converted if that is declared."""
+def _fit(values: NDArray[Any], name: str, where: str, declared: Declared, *, named: bool) -> NDArray[Any]:
+    """Return an array with the axes of the format, converted if that is declared.
+
+    `named` is whether the file calls its arrays as the format does.
+    """
     dtype = declared.dtype
-    values = in_order(values, len(ARRAYS[name].dims) - 1, declared.axes, f"{where}, {name}")
+    n_axes = len(ARRAYS[name].dims) - 1
+    values = in_order(values, n_axes, declared.axes, f"{where}, {name}")
+    if name in FEATURE_ARRAYS:
+        refuse_other_axes(name, values.shape, n_axes, where, named=named)
+    elif values.ndim != 1:
+        raise StoreError(f"{where}: the axes of {name} are {list(values.shape)}, expected [T]: one a frame")
     if name in FEATURE_ARRAYS and dtype is not None and values.dtype.kind in "fiu":
         with np.errstate(over="ignore"):
             values = values.astype(dtype)
     elif name in TIME_ARRAYS and np.can_cast(values.dtype, ARRAYS[name].dtypes[0]):
         values = values.astype(ARRAYS[name].dtypes[0])  # nothing is lost
     if values.dtype.name not in ARRAYS[name].dtypes:
-        remedy = "nothing is converted unless asked for (--dtype)"
+        remedy = f"nothing is converted unless asked for (--dtype {ARRAYS[name].dtypes[0]})"
         raise StoreError(
             f"{where}: {name} is {values.dtype}, the format stores {' or '.join(ARRAYS[name].dtypes)}; "
             f"{remedy if values.dtype.kind in 'fiu' else 'save features as such'}"

@@ -38,7 +38,7 @@ def files_below(
         raise StoreError(
             f"{folder}: {f'this is {kind.name}: {kind.remedy}' if kind.remedy else 'is a file'}; "
             f"--from {suffixes[0][1:]} reads a folder with a file per clip. "
-            "One matrix with a row per clip: --from table --ids FILE"
+            f"One matrix with a row per clip: --from table --ids FILE{_array_option(folder)}"
         )
     items: dict[str, ImportItem] = {}
     for path in walk(folder, suffixes):
@@ -49,6 +49,13 @@ def files_below(
         hint = f"; it has {', '.join(suffixes_there[:5])} (choose another --from)" if suffixes_there else ""
         raise StoreError(f"{folder}: no file {' or '.join(suffixes)} in it or below{hint}")
     return items
+
+
+def _array_option(path: Path) -> str:
+    """Return the option that reads a .npy file of frames of all clips, [clip, T, D]; empty for others."""
+    if path.suffix.lower() != ".npy" or not path.is_file() or map_npy(path).ndim < 3:
+        return ""
+    return " --array frames"
 
 
 def walk(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:

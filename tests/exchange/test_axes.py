@@ -1,5 +1,7 @@
 """Axes of frames come in as they are said to be; what nobody said is shown, and doubted where unlikely."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -94,7 +96,7 @@ def test_more_frames_than_numbers_are_doubted_until_the_axes_are_said(lab, capfd
     ],
 )
 def test_other_axes_than_those_said_are_refused_by_name(shape, axes):
-    with pytest.raises(StoreError, match=r"a\.npy, frames: .*--axes"):
+    with pytest.raises(StoreError, match=r"a\.npy, frames: "):
         in_order(np.zeros(shape, np.float32), 2, axes, "a.npy, frames")
 
 
@@ -103,6 +105,63 @@ def test_other_axes_than_those_said_are_refused_by_name(shape, axes):
 )
 def test_one_frame_stays_one_frame(shape, axes):
     assert in_order(np.zeros(shape, np.float32), 2, axes, "a.npy").shape == (1, 16)
+
+
+@pytest.mark.parametrize(("axes", "saved"), ALL_FORMS)
+def test_a_refusal_of_frames_as_vectors_names_the_options_that_read_them(lab, capfd, axes, saved):
+    folder = lab(saved)
+    assert bring(folder, "--array", "pooled") == 1
+    refusal = capfd.readouterr().err
+    assert "c.npy" not in refusal  # it ends at the first clip
+    assert bring(folder, *named_for(refusal, "7 frames of 16 numbers")) == 0
+    store = open_store(folder / "lab")
+    for clip, values in TRUTH.items():
+        assert store["lab"].read(clip, "frames").tobytes() == values.tobytes()
+    assert f"--axes {axes}" in refusal or "--axes TD" in refusal
+
+
+def named_for(refusal, reading):
+    """Return the options that a refusal names for a reading of the array."""
+    return re.search(rf"{reading} are ((?:--[a-z]+ \w+ ?)+)", refusal)[1].split()
+
+
+def test_a_vector_of_each_clip_that_was_called_frames_is_told_as_one(lab, capfd):
+    folder = lab(lambda values: values[0])
+    for more in ((), ("--array", "tokens"), ("--axes", "TD")):
+        assert bring(folder, *more) == 1
+        assert "--array pooled" in capfd.readouterr().err
+    assert bring(folder, "--array", "pooled") == 0
+
+
+@pytest.mark.parametrize("array", ["pooled", "frames", "tokens"])
+@pytest.mark.parametrize("shape", [(7, 4, 4, 16), (2, 7, 16)])
+def test_no_option_is_named_for_axes_that_none_reads(lab, capfd, array, shape):
+    folder = lab(lambda _: np.ones(shape, np.float16))
+    assert bring(folder, "--array", array) == 1
+    refusal = capfd.readouterr().err
+    assert str(list(shape)) in refusal
+    assert not re.search(r"--axes (TD|DT|T1D)", refusal)
+
+
+def test_an_array_that_the_file_itself_calls_pooled_is_to_be_renamed(lab, capfd):
+    folder = lab(lambda values: values)
+    for clip, values in TRUTH.items():
+        (folder / "npy" / f"{clip}.npy").unlink()
+        np.savez(folder / "npy" / f"{clip}.npz", pooled=values)
+    assert bring(folder) == 1
+    assert "a.npz: the axes of pooled are [7, 16]" in capfd.readouterr().err
+
+
+def test_a_file_of_frames_of_all_clips_is_refused_with_what_reads_it(lab, capfd):
+    folder = lab(lambda values: values)
+    np.save(folder / "all.npy", np.stack(list(TRUTH.values())))
+    (folder / "ids.txt").write_text("".join(f"{clip}\n" for clip in TRUTH), encoding="utf-8")
+    settings = ("--backbone", "lab", "--licence", "MIT")
+    where = (folder / "films.csv", folder / "all.npy", folder / "lab")
+    assert obygaze("store", "import", *where, "--from", "npy", *settings) == 1
+    words = re.search(r"--from table .*", capfd.readouterr().err)[0].replace("FILE", str(folder / "ids.txt"))
+    assert obygaze("store", "import", *where, *words.split(), *settings) == 0
+    assert open_store(folder / "lab")["lab"].read("b", "frames").tobytes() == TRUTH["b"].tobytes()
 
 
 def test_axes_of_clips_that_have_one_vector_are_refused(lab):

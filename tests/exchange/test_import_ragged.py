@@ -243,7 +243,7 @@ def save_odd(change):
         (save_odd(lambda values: values[:, :4]), (), "--axes DT"),
         (save_odd(lambda values: values.T), (), "--axes DT"),
         (save_odd(lambda values: values[:0]), (), "empty"),
-        (save_odd(lambda values: values[0]), (), "shape"),
+        (save_odd(lambda values: values[0]), (), "[1, 16]"),
         (save_odd(lambda values: np.where(values > 1, np.nan, values)), (), "not finite"),
         (save_odd(lambda values: values), ("--array", "tokens", "--dtype", "float16"), "shape"),
         (save_odd(lambda values: values), ("--times", "seconds"), "seconds"),
