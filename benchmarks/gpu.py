@@ -1,6 +1,6 @@
 """A card's first thirteen minutes: is it right, how fast is it, and what limits it.
 
-Eight parts, each with its own seconds; together 765, so that slow hosts finish (an H200 with 16 cores takes
+Nine parts, each with its own seconds; together 795, so that slow hosts finish (an H200 with 16 cores takes
 660). Every part prints its rows at once and appends them to a file of JSON lines, so that a time-out loses
 one part. Part 2 makes the checks of first contact and ends the run with exit code 1 if one fails, before
 any speed is printed. Weights are random (`random:0`) and clips are made here: nothing is fetched.
@@ -19,7 +19,7 @@ from pathlib import Path
 import gpu_checks as checks
 from gpu_bench import NAMES, Bench
 from gpu_engine import end_to_end, films_of, through_runner, two_on_one
-from gpu_networks import card, compiled, families, model_only, networks
+from gpu_networks import card, compiled, families, layers, model_only, networks
 from measure import arguments, show
 
 from obygaze_features.backbones.compute import Compute
@@ -77,12 +77,13 @@ PARTS: tuple[tuple[str, int, Callable[[Bench], None]], ...] = (
     ("end to end", 110, end_to_end),
     ("two on one", 40, two_on_one),
     ("families", 60, families),
+    ("layers", 30, layers),
 )
 
 
 def main() -> None:
     """Run the parts that were asked for."""
-    asked = arguments(__doc__, only="0,1,2,3,4,5,6,7,8", device="cuda", out=Path(), tiny=False, inner=False)
+    asked = arguments(__doc__, only="0,1,2,3,4,5,6,7,8,9", device="cuda", out=Path(), tiny=False, inner=False)
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(asked.device, asked.tiny, asked.out, Path(folder))
         if asked.inner:
@@ -97,7 +98,7 @@ def main() -> None:
                     bench.ends = time.monotonic() + seconds * (100 if asked.tiny else 1)
                     part(bench)
         finally:
-            for part in ("model", "compile", "runner", "end to end", "family", "check"):
+            for part in ("model", "compile", "runner", "end to end", "family", "layers", "check"):
                 show([row for row in bench.rows if row["part"] == part], title=part)
 
 

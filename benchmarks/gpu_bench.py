@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from obygaze_features.backbones import Backbone, load_backbone
+from obygaze_features.backbones import Backbone, Layers, load_backbone
 from obygaze_features.backbones.compute import Compute
 
 NAMES = ("xclip", "vivit", "xclip-lsmdc")
@@ -53,11 +53,21 @@ class Bench:
         return {name: str(tiny_checkpoint(name, self.folder / name)) for name in NAMES}
 
     def load(
-        self, name: str, *, tokens: str | None = None, device: str | None = None, **how: Any
+        self,
+        name: str,
+        *,
+        tokens: str | None = None,
+        layers: Layers | None = None,
+        device: str | None = None,
+        **how: Any,
     ) -> Backbone:
         """Build a backbone."""
         compute = Compute(device or self.device, **{"clips_at_once": 8, **how})
-        extra = {} if tokens is None else {"tokens": tokens}
+        extra: dict[str, Any] = {}
+        if tokens is not None:
+            extra["tokens"] = tokens
+        if layers is not None:
+            extra["layers"] = layers
         return load_backbone(name, weights=self.weights[name], compute=compute, **extra)
 
     def late(self, needed_s: float = 0.0) -> bool:

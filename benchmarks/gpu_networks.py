@@ -11,7 +11,7 @@ import torch
 from gpu_bench import NAMES, Bench
 from torch.utils.flop_counter import FlopCounterMode
 
-from obygaze_features.backbones import load_backbone
+from obygaze_features.backbones import Layers, load_backbone
 from obygaze_features.backbones.compute import Compute, card_of, card_record
 from obygaze_features.extraction.encode import warm_up
 
@@ -146,6 +146,21 @@ def families(bench: Bench) -> None:
         del backbone, runner, pixels, arrays
         if bench.on_card:
             torch.cuda.empty_cache()
+
+
+def layers(bench: Bench) -> None:
+    """Part 9: each network in bf16 without layers and with all of them: the same pass, a little longer."""
+    for name in bench.plan("layers", "network", of=[(name,) for name in NAMES], needed_s=8):
+        took = {}
+        for label, more in (("last", {}), ("all", {"layers": Layers()})):
+            runner: Any = bench.load(name[0], tokens="none", precision="bfloat16", **more).encode
+            runner.warm_up()
+            pixels = torch.from_numpy(np.zeros((runner.clips_at_once, *runner.shape), np.uint8))
+            pixels = pixels.to(runner.device)
+            took[label] = bench.timed(lambda r=runner, p=pixels: r._forward(p))
+            del runner, pixels
+        ratio = round(took["all"] / took["last"], 3)
+        bench.row("layers", network=name[0], ratio=ratio, **{f"{k}_ms": v * 1e3 for k, v in took.items()})
 
 
 def _kernels(runner: Any, pixels: torch.Tensor) -> int:

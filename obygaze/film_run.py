@@ -16,6 +16,7 @@ from obygaze_features.signatures import argument, command, option
 from obygaze_film.commands.film_options import YEARS, Language
 
 if TYPE_CHECKING:
+    from obygaze_features.backbones import Layers
     from obygaze_models.persistence.card import Card
 
 RECORD = "film-run.json"
@@ -344,9 +345,6 @@ def _features(cards: "Mapping[str, Card]", weights: Sequence[str]) -> list[objec
     UsageError
         The models read features that one extraction can't make, or that were made with another tool.
     """
-    from obygaze_features.backbones.registry import made_by
-    from obygaze_features.commands.extract_command import addressed
-
     provenances: dict[str, dict[str, Any]] = {}
     samplings: list[dict[str, Any]] = []
     for model, card in cards.items():
@@ -361,19 +359,59 @@ def _features(cards: "Mapping[str, Card]", weights: Sequence[str]) -> list[objec
             samplings.append(provenance["sampling"])
     if any(sampling != samplings[0] for sampling in samplings):
         raise click.UsageError("the models read features that were sampled differently: run them one by one")
-    weights_of: dict[str, str] = {}
-    for text in weights:
-        weights_of |= addressed(text, provenances)
-    options: list[object] = []
-    for name, provenance in provenances.items():
-        backbone, named_weights = made_by(provenance, weights_of.get(name))
-        options += ["--backbone", backbone]
-        if named_weights:
-            options += ["--weights", f"{backbone}={named_weights}"]
+    options = _backbones(provenances, weights)
     if samplings[0].get("n"):
         options += ["--n", samplings[0]["n"]]
     if samplings[0].get("policy") == "keyframes":
         options += ["--sampling", "keyframes"]
+    return options
+
+
+def _backbones(provenances: "Mapping[str, Mapping[str, Any]]", weights: Sequence[str]) -> list[object]:
+    """Say in options of `extract` which backbones give groups, with which weights and layers."""
+    from obygaze_features.backbones.registry import made_by
+    from obygaze_features.commands.extract_command import addressed
+
+    owners = {name: str(provenance.get("beside", name)) for name, provenance in provenances.items()}
+    weights_of: dict[str, str] = {}
+    for text in weights:
+        weights_of |= addressed(text, [*owners, *owners.values()])
+    weights_by_backbone: dict[str, str | None] = {}
+    layers_by_backbone: dict[str, list[Layers]] = {}
+    for name, provenance in provenances.items():
+        maker = made_by(provenance, weights_of.get(name) or weights_of.get(owners[name]))
+        weights_by_backbone[maker.name] = maker.weights
+        if "layers" in maker.options:
+            layers_by_backbone.setdefault(maker.name, []).append(maker.options["layers"])
+    options: list[object] = []
+    for backbone, named_weights in weights_by_backbone.items():
+        options += ["--backbone", backbone]
+        if named_weights:
+            options += ["--weights", f"{backbone}={named_weights}"]
+    return [*options, *_layers(layers_by_backbone)]
+
+
+def _layers(by_backbone: "Mapping[str, Sequence[Layers]]") -> list[object]:
+    """Say in options of `extract` which layers of which backbones the models read.
+
+    Raises
+    ------
+    UsageError
+        Some are normalised and others are not, or some have frames: one extraction stores all in one way.
+    """
+    options: list[object] = []
+    ways: set[tuple[bool, bool]] = set()
+    for backbone, layers in by_backbone.items():
+        numbers = sorted({number for each in layers for number in each.numbers})
+        options += ["--layers", f"{backbone}={','.join(map(str, numbers))}"]
+        ways |= {(each.norm, each.frames) for each in layers}
+    if len(ways) > 1:
+        raise click.UsageError("the models read layers that were stored differently: run them one by one")
+    for norm, frames in ways:
+        if norm:
+            options.append("--layer-norm")
+        if frames:
+            options.append("--layer-frames")
     return options
 
 

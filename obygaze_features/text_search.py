@@ -282,11 +282,11 @@ def choose_group(store: Store, backbone: str | None, *, by_text: bool = False) -
         There is none, or there are several.
     """
     pooled = [name for name in store.names if "pooled" in store[name].arrays]
-    able = [
-        name
-        for name in pooled
-        if not store[name].text and (not by_text or embedding_space(store[name].provenance))
-    ]
+    able = []
+    for name in pooled:
+        is_searchable = not by_text or embedding_space(store[name].provenance)
+        if name in store.backbones and is_searchable and not store[name].text:
+            able.append(name)
     if backbone is None and by_text and not able:
         raise SearchError(
             f"{store.where}: no group can read texts ({', '.join(store.names)}); {', '.join(TEXT_HALF)} may"
@@ -315,7 +315,7 @@ def encode_query(group: Group, text: str, weights: str | None, device: str) -> Q
             f"group {group.name}: no backbone maps texts to the space of {kind!r}; "
             "name a store of texts with --text-store (text_store=)"
         )
-    _, source = made_by(group.provenance, weights)
+    source = made_by(group.provenance, weights).weights
     if source is None:
         raise SearchError(
             f"group {group.name} was made with weights that are not on the hub: name them with --weights "

@@ -2,12 +2,14 @@ from .backbone import Backbone as Backbone
 from .backbone import BackboneOutput as BackboneOutput
 from .backbone import Hearing as Hearing
 from .backbone import LoadedNetwork as LoadedNetwork
+from .backbone import SideGroup as SideGroup
 from .backbone import TextBackbone as TextBackbone
 from .backbone import Tokens as Tokens
 from .checkpoint import check_keys as check_keys
 from .checkpoint import load_state_dict as load_state_dict
 from .compute import Compute as Compute
 from .compute import matmul_precision as matmul_precision
+from .layers import Layers as Layers
 from .network import network_backbone as network_backbone
 from .presets import Affine as Affine
 from .presets import Geometry as Geometry

@@ -31,6 +31,25 @@ class BackboneOutput:
 
 
 @dataclass(frozen=True, slots=True)
+class SideGroup:
+    """A group of a store that a backbone gives beside its own in the same call: a layer, or a head's answers.
+
+    Parameters
+    ----------
+    name
+        What follows the backbone's name and a dot in the store: `8` of `xclip.8`.
+    outputs
+        Its arrays. `encode` returns them as `8/pooled`.
+    provenance
+        All of it.
+    """
+
+    name: str
+    outputs: tuple[BackboneOutput, ...]
+    provenance: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Hearing:
     """What a backbone hears of a clip.
 
@@ -84,6 +103,8 @@ class Backbone:
         what `encode` takes.
     pair_gap_s
         Seconds between two frames, if frames are taken in pairs; 0 if they are spread as the job says.
+    beside
+        Groups that `encode` gives beside the backbone's own, such as layers.
 
     Examples
     --------
@@ -107,6 +128,20 @@ class Backbone:
     encode_in_worker: bool = False
     hears: Hearing | None = None
     pair_gap_s: float = 0.0
+    beside: tuple[SideGroup, ...] = ()
+
+    def group_names(self) -> tuple[str, ...]:
+        """Name the groups of a store that it gives, its own first."""
+        return (self.name, *(f"{self.name}.{side.name}" for side in self.beside))
+
+    def by_group(self, arrays: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+        """Sort what `encode` gave by the groups of the store: group -> array -> its values."""
+        groups: dict[str, dict[str, Any]] = {name: {} for name in self.group_names()}
+        for key, values in arrays.items():
+            side, _, array = key.rpartition("/")
+            group = f"{self.name}.{side}" if side else self.name
+            groups[group][array] = values
+        return groups
 
 
 @dataclass(frozen=True, slots=True)

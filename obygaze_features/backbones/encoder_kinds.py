@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from msgspec import Struct
 
+from obygaze_features.backbones.layers import LayerStack
 from obygaze_features.backbones.weights import TABLES, kinds
 
 Read = Callable[[Any, torch.Tensor], tuple[torch.Tensor, torch.Tensor | None]]
@@ -100,6 +101,8 @@ class EncoderKind(Struct, frozen=True, forbid_unknown_fields=True):
         Presets whose names are kept where a processor says the same.
     head, layer
         Of which the vectors are the output.
+    stacks
+        Where its layers are.
     """
 
     network: str
@@ -125,6 +128,7 @@ class EncoderKind(Struct, frozen=True, forbid_unknown_fields=True):
     names: tuple[str, ...] = ()
     head: str | None = None
     layer: str = "last hidden state"
+    stacks: tuple[LayerStack, ...] = ()
 
     def reader(self) -> Read:
         """Make what calls a network; torch.compile sees through plain functions alone."""

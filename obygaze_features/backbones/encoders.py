@@ -28,6 +28,8 @@ from obygaze_features.backbones.encoder_kinds import (
     Read,
     TextKind,
 )
+from obygaze_features.backbones.layered import WithLayers, depths_of, layer_groups
+from obygaze_features.backbones.layers import Layers
 from obygaze_features.backbones.network import network_backbone
 from obygaze_features.backbones.presets import Preset, choose_preset
 from obygaze_features.backbones.processor import preset_of_processor, second_siglip
@@ -39,7 +41,12 @@ VISION = "vision_config"
 
 
 def image(
-    n_frames: int | None = None, *, weights: str, tokens: str = "none", compute: Compute | None = None
+    n_frames: int | None = None,
+    *,
+    weights: str,
+    tokens: str = "none",
+    layers: Layers | str | None = None,
+    compute: Compute | None = None,
 ) -> Backbone:
     """Build a network that sees pictures one by one.
 
@@ -51,12 +58,19 @@ def image(
         Of a `model_type` of `IMAGES`; `random:SEED:TYPE` is untrained.
     tokens
         `patches` stores the tokens of the patches too, frame by frame and row by row.
+    layers
+        Layers that are stored beside, each as a group of its own.
     """
-    return _build("image", weights, n_frames, tokens=tokens, compute=compute)
+    return _build("image", weights, n_frames, tokens=tokens, layers=layers, compute=compute)
 
 
 def video(
-    n_frames: int | None = None, *, weights: str, tokens: str = "none", compute: Compute | None = None
+    n_frames: int | None = None,
+    *,
+    weights: str,
+    tokens: str = "none",
+    layers: Layers | str | None = None,
+    compute: Compute | None = None,
 ) -> Backbone:
     """Build a network that sees clips.
 
@@ -68,8 +82,10 @@ def video(
         Of a `model_type` of `VIDEOS`; `random:SEED:TYPE` is untrained.
     tokens
         `all` stores the tokens too; of X-CLIP, `frames` or `patches`.
+    layers
+        Layers that are stored beside, each as a group of its own.
     """
-    return _build("video", weights, n_frames, tokens=tokens, compute=compute)
+    return _build("video", weights, n_frames, tokens=tokens, layers=layers, compute=compute)
 
 
 def clip(
@@ -77,6 +93,7 @@ def clip(
     *,
     weights: str = HUB["clip"],
     preset: str | None = None,
+    layers: Layers | str | None = None,
     compute: Compute | None = None,
 ) -> Backbone:
     """Build the image half of a CLIP or SigLIP.
@@ -88,8 +105,10 @@ def clip(
     preset
         Preprocessing; None is what the processor's configuration beside the weights asks for, or without one
         `clip` for a CLIP and `siglip` or `siglip2` for a SigLIP.
+    layers
+        Layers that are stored beside, each as a group of its own.
     """
-    return _build("clip", weights, n_frames, preset=preset, compute=compute)
+    return _build("clip", weights, n_frames, preset=preset, layers=layers, compute=compute)
 
 
 def vivit(
@@ -98,6 +117,7 @@ def vivit(
     weights: str = HUB["vivit"],
     preset: str = "obygaze12",
     tokens: str = "all",
+    layers: Layers | str | None = None,
     compute: Compute | None = None,
 ) -> Backbone:
     """Build ViViT-B/16x2 (Arnab et al., ICCV 2021), trained on Kinetics-400.
@@ -111,8 +131,10 @@ def vivit(
         Must be what the network was made for (32 for the default one).
     tokens
         `all` stores the 3137 tokens, 4.8 MB a clip; `none` frames and pooled alone.
+    layers
+        Layers that are stored beside, each as a group of its own.
     """
-    return _build("vivit", weights, n_frames, tokens=tokens, preset=preset, compute=compute)
+    return _build("vivit", weights, n_frames, tokens=tokens, preset=preset, layers=layers, compute=compute)
 
 
 def xclip(
@@ -121,6 +143,7 @@ def xclip(
     weights: str = HUB["xclip"],
     preset: str = "obygaze12",
     tokens: str = "none",
+    layers: Layers | str | None = None,
     compute: Compute | None = None,
 ) -> Backbone:
     """Build X-CLIP (Ni et al., ECCV 2022).
@@ -131,8 +154,10 @@ def xclip(
         Must be what the network was made for (32 for the default one), since its frames are mixed.
     tokens
         What to store beside frames and pooled: `frames`, c `[T, 512]`, or `patches`, `[T * 196, 768]`.
+    layers
+        Layers of the vision transformer that are stored beside, each as a group of its own.
     """
-    return _build("xclip", weights, n_frames, tokens=tokens, preset=preset, compute=compute)
+    return _build("xclip", weights, n_frames, tokens=tokens, preset=preset, layers=layers, compute=compute)
 
 
 def clip_network(weights: str | Path | Weights) -> LoadedNetwork:
@@ -291,8 +316,12 @@ class SeeingHalf(Half[EncoderKind]):
             )
         if kind.frames is not None and not kind.mixes:
             return Clips(self.network(), kind, step, tokens)
-        prefix = kind.prefix + getattr(self.own, "num_register_tokens", 0)
-        return Pictures(self.network(), kind.reader(), kind.vector, prefix, tokens, kind=kind)
+        return Pictures(self.network(), kind.reader(), kind.vector, self.prefix(), tokens, kind=kind)
+
+    def prefix(self) -> int:
+        """Count the tokens before those of patches, registers among them."""
+        n_registers: int = getattr(self.own, "num_register_tokens", 0)
+        return self.kind.prefix + n_registers
 
 
 def _build(
@@ -302,6 +331,7 @@ def _build(
     *,
     tokens: str = "none",
     preset: str | None = None,
+    layers: Layers | str | None = None,
     compute: Compute | None,
 ) -> Backbone:
     source = find_weights(weights)
@@ -311,21 +341,31 @@ def _build(
     frames, step = half.frames(name, n_frames)
     chosen = half.preset(preset, presets, named=name == "clip")
     module = half.module(name, tokens, step)
+    attention = module.model.config._attn_implementation
+    network: Pictures | Clips | WithLayers = module
+    beside: dict[str, dict[str, Any]] = {}
+    wanted = Layers.of(layers)
+    if wanted is not None:
+        depths = depths_of(module.model, kind.stacks, wanted, f"backbone '{name}', {source.name}")
+        n_moments = frames // step
+        network = WithLayers(module, depths, frames=wanted.frames, prefix=half.prefix(), n_moments=n_moments)
+        beside = layer_groups(depths, wanted)
     # Stores of `xclip` have no field `space`: the name and the weights say it (`embedding_space`).
     # Both arrays share their space with the text embeddings of the same weights.
     space: Any = {"space": space_of(kind.family, source)} if kind.family and name != "xclip" else {}
     return network_backbone(
         name,
-        module,
+        network,
         n_frames=frames,
-        shapes=output_shapes(source, module, frames, chosen.geometry.size),
+        shapes=output_shapes(source, network, frames, chosen.geometry.size),
         meanings=module.meanings,
         weights=source,
         preset=chosen,
         compute=compute or Compute(),
-        attention=module.model.config._attn_implementation,
+        attention=attention,
         head=kind.head,
         layer=kind.layer,
+        beside=beside,
         **half.record(kind.family if name == "clip" else half.type),
         **space,
     )

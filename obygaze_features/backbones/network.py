@@ -1,8 +1,10 @@
 """Load networks of any kind and wrap them as a `Backbone`, with layers in fewer kernels; for all families."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -11,7 +13,13 @@ from transformers.activations import FastGELUActivation, QuickGELUActivation
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
 
 from obygaze_features.arguments import checked
-from obygaze_features.backbones.backbone import Backbone, BackboneOutput, LoadedNetwork, TextBackbone
+from obygaze_features.backbones.backbone import (
+    Backbone,
+    BackboneOutput,
+    LoadedNetwork,
+    SideGroup,
+    TextBackbone,
+)
 from obygaze_features.backbones.checkpoint import auto_config, load_pretrained
 from obygaze_features.backbones.compute import ATTENTION, Compute
 from obygaze_features.backbones.encoder_kinds import ReadText
@@ -39,6 +47,7 @@ def network_backbone(
     citation: str,
     attention: str = ATTENTION,
     libraries: tuple[str, ...] = ("torch", "transformers"),
+    beside: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
     **more: object,
 ) -> Backbone:
     """Build a backbone from a frozen network; `fuse_layers` changes it in place.
@@ -49,39 +58,77 @@ def network_backbone(
         Takes float `[B, F, 3, h, w]`, normalised, and gives a dict of tensors `[B, ...]`.
     shapes
         Array (`pooled`, `frames`, `tokens`) -> its shape for one clip. Pooled is stored as float32, tokens as
-        float16, frames as `compute` says.
+        float16, frames as `compute` says. An array of a group beside the backbone's own is called
+        `GROUP/ARRAY`, as in `8/pooled`.
     meanings
         Array -> its description, for the provenance.
     head, layer
         The head, and the layer whose output is `frames`.
     attention
         Implementation of attention.
+    beside
+        Group beside the backbone's own -> the fields in which its provenance differs, `arrays` among them.
     more
         Further fields of the provenance.
     """
     dtypes: dict[str, Any] = {"pooled": "float32", "frames": compute.frames_dtype(), "tokens": "float16"}
-    outputs = tuple(BackboneOutput(array, shape, dtypes[array]) for array, shape in shapes.items())
+    given = []
+    for key, shape in shapes.items():
+        array = key.rpartition("/")[2]
+        given.append(BackboneOutput(key, shape, dtypes[array]))
+    outputs = tuple(output for output in given if "/" not in output.name)
     size = preset.geometry.size
     fused = fuse_layers(network)
+    provenance = {
+        "head": head,
+        "layer": layer,
+        "arrays": {output.name: meanings[output.name] for output in outputs},
+        **weights.record(),
+        "architecture": dict(architecture),
+        "preset": preset.record(),
+        "compute": {**compute.record(attention), **fused},
+        "citation": citation,
+        **more,
+    }
     return Backbone(
         name=name,
         n_frames=n_frames,
         prepare=preset.geometry,
-        encode=Runner(name, network, preset.affine, outputs, n_frames=n_frames, size=size, compute=compute),
+        encode=Runner(
+            name, network, preset.affine, tuple(given), n_frames=n_frames, size=size, compute=compute
+        ),
         outputs=outputs,
-        provenance={
-            "head": head,
-            "layer": layer,
-            "arrays": {array: meanings[array] for array in shapes},
-            **weights.record(),
-            "architecture": dict(architecture),
-            "preset": preset.record(),
-            "compute": {**compute.record(attention), **fused},
-            "citation": citation,
-            **more,
-        },
+        provenance=provenance,
         libraries=libraries,
+        beside=tuple(side_group(name, side, given, provenance, fields) for side, fields in beside.items()),
     )
+
+
+def side_group(
+    backbone: str,
+    side: str,
+    outputs: Iterable[BackboneOutput],
+    provenance: Mapping[str, Any],
+    fields: Mapping[str, Any],
+) -> SideGroup:
+    """Describe a group that a backbone gives beside its own.
+
+    Parameters
+    ----------
+    outputs
+        All arrays of the backbone, those of the group as `SIDE/ARRAY`.
+    provenance
+        That of the backbone's own group. Texts have no space in common with what stands beside.
+    fields
+        In which the provenance of the group differs.
+    """
+    own = []
+    for output in outputs:
+        group, _, array = output.name.rpartition("/")
+        if group == side:
+            own.append(replace(output, name=array))
+    kept = {field: value for field, value in provenance.items() if field != "space"}
+    return SideGroup(side, tuple(own), {**kept, "beside": backbone, **fields})
 
 
 def text_backbone(

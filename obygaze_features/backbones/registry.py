@@ -10,11 +10,12 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from importlib.metadata import EntryPoint
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from obygaze_features import plugins
 from obygaze_features.arguments import checked
 from obygaze_features.backbones.backbone import Backbone, LoadedNetwork, TextBackbone
+from obygaze_features.backbones.layers import Layers
 from obygaze_features.backbones.weights import TABLES, Weights
 from obygaze_features.errors import ArgumentError, BackboneError, ObygazeError
 
@@ -69,7 +70,25 @@ def load_backbone(name: str, n_frames: int | None = None, **options: Any) -> Bac
     return backbone
 
 
-def made_by(provenance: Mapping[str, Any], weights: str | None) -> tuple[str, str | None]:
+class Maker(NamedTuple):
+    """What made a group's features, as `load_backbone` takes it.
+
+    Attributes
+    ----------
+    name
+        Of the backbone.
+    weights
+        Where they are; None where they cannot be had by their name alone.
+    options
+        Further ones, without which it does not give the group: the layer.
+    """
+
+    name: str
+    weights: str | None
+    options: dict[str, Any]
+
+
+def made_by(provenance: Mapping[str, Any], weights: str | None) -> Maker:
     """Name what made a group's features, as `load_backbone` takes it, and its weights.
 
     Parameters
@@ -86,7 +105,8 @@ def made_by(provenance: Mapping[str, Any], weights: str | None) -> tuple[str, st
     name, hub, made = str(provenance["name"]), provenance.get("hub"), provenance.get("architecture") or {}
     if made.get("type") != "onnx":
         recorded = f"{hub['repository']}@{hub['revision']}" if hub else provenance.get("weights")
-        return name, weights or recorded
+        backbone = str(provenance.get("beside", name))
+        return Maker(backbone, weights or recorded, _beside(provenance, backbone, name))
     file = Path((weights or made["file"]).removeprefix(f"{name}=").removeprefix(ONNX)).expanduser()
     network = f"{ONNX}{file}:{provenance['layer']}"
     built = load_backbone(network, provenance["sampling"].get("n")).provenance if file.is_file() else {}
@@ -95,7 +115,16 @@ def made_by(provenance: Mapping[str, Any], weights: str | None) -> tuple[str, st
             f"{file}: with its TOML it is not what made the features of {name} ({made['file']}, SHA-256 "
             f"{provenance['weights_sha256']}): name that with --weights {name}=FILE"
         )
-    return network, None
+    return Maker(network, None, {})
+
+
+def _beside(provenance: Mapping[str, Any], backbone: str, name: str) -> dict[str, Any]:
+    """Return the options by which a backbone gives a group beside its own."""
+    if name == backbone:
+        return {}
+    number = str(provenance["layer"])
+    has_frames = "frames" in provenance["arrays"]
+    return {"layers": Layers((int(number),), norm=provenance["norm"] is not None, frames=has_frames)}
 
 
 @checked

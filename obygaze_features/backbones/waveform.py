@@ -7,6 +7,8 @@ time are averaged over each part of the clip, between the midpoints of sampled f
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,9 @@ from numpy.typing import NDArray
 from obygaze_features.backbones.backbone import Backbone, BackboneOutput, Hearing
 from obygaze_features.backbones.checkpoint import auto_config, load_pretrained, plain_config
 from obygaze_features.backbones.compute import Compute, inference, is_out_of_memory
+from obygaze_features.backbones.layered import Depth, Taps, depths_of, layer_groups
+from obygaze_features.backbones.layers import Layers, LayerStack
+from obygaze_features.backbones.network import side_group
 from obygaze_features.backbones.runner import BatchSize
 from obygaze_features.backbones.weights import Weights, find_weights, kinds, object_beside
 from obygaze_features.errors import BackboneError, first_line
@@ -52,6 +57,8 @@ class WaveformKind(Struct, frozen=True, forbid_unknown_fields=True):
         Field of the extractor -> field of the configuration that must be equal.
     unexpected
         Patterns of tensors in the files that are not used.
+    stacks
+        Where its layers are, whose tokens are read as the last ones are.
     """
 
     network: str
@@ -63,6 +70,7 @@ class WaveformKind(Struct, frozen=True, forbid_unknown_fields=True):
     a_second: int = 1
     agree: dict[str, str] = {}
     unexpected: tuple[str, ...] = ()
+    stacks: tuple[LayerStack, ...] = ()
 
     def longest_s(self, extractor: Any) -> float:
         """Return the longest window, in seconds."""
@@ -94,7 +102,12 @@ KINDS = kinds("sounds", WaveformKind)
 
 
 def waveform(
-    n_frames: int = 32, *, weights: str, track: str = "", compute: Compute | None = None
+    n_frames: int = 32,
+    *,
+    weights: str,
+    track: str = "",
+    layers: Layers | str | None = None,
+    compute: Compute | None = None,
 ) -> Backbone:
     """Build a network that hears, for clips of `n_frames` sampled frames.
 
@@ -102,6 +115,8 @@ def waveform(
     ----------
     track
         Language (`fra`) or number of the sound track; empty is the one that players choose.
+    layers
+        Layers that are stored beside, each as a group of its own.
 
     Raises
     ------
@@ -125,34 +140,49 @@ def waveform(
         getattr(transformers, kind.network), source, own, allow_unexpected=kind.unexpected
     )
     compute = compute or Compute()
-    encoder = WaveformEncoder(network, own, extractor, kind, compute)
+    depths: list[Depth] = []
+    groups: dict[str, dict[str, Any]] = {}
+    wanted = Layers.of(layers)
+    if wanted is not None:
+        depths = depths_of(network, kind.stacks, wanted, f"backbone 'waveform', {source.name}")
+        groups = layer_groups(depths, wanted)
+    encoder = WaveformEncoder(network, own, extractor, kind, compute, depths=depths)
     width = own.projection_dim if config.model_type == "clap" else own.hidden_size
     dtype: Any = compute.frames_dtype()
+    outputs = (BackboneOutput("frames", (n_frames, width), dtype), BackboneOutput("pooled", (width,)))
+    provenance = {
+        "head": "projection" if config.model_type == "clap" else None,
+        "layer": kind.meaning,
+        "arrays": {"frames": f"mean over each part of: {kind.meaning}", "pooled": "mean of the frames"},
+        **source.record(),
+        "architecture": {"type": config.model_type, **plain_config(own)},
+        "preset": {
+            "name": kind.extractor,
+            "resize": f"{encoder.rate} samples a second, mono, by libswresample",
+            "crop": f"equal windows of at most {encoder.longest_s:g} s",
+            "constants": plain_config(extractor),
+            "order": "mono, resample, extract",
+            "track": track,
+        },
+        "compute": compute.record(network.config._attn_implementation),
+        "citation": kind.citation,
+    }
+    beside = []
+    for name, fields in groups.items():
+        of_layer = [replace(output, name=f"{name}/{output.name}") for output in outputs]
+        if wanted is not None and not wanted.frames:
+            del of_layer[0]
+        beside.append(side_group("waveform", name, of_layer, provenance, fields))
     return Backbone(
         name="waveform",
         n_frames=n_frames,
         prepare=np.asarray,
         encode=encoder,
-        outputs=(BackboneOutput("frames", (n_frames, width), dtype), BackboneOutput("pooled", (width,))),
-        provenance={
-            "head": "projection" if config.model_type == "clap" else None,
-            "layer": kind.meaning,
-            "arrays": {"frames": f"mean over each part of: {kind.meaning}", "pooled": "mean of the frames"},
-            **source.record(),
-            "architecture": {"type": config.model_type, **plain_config(own)},
-            "preset": {
-                "name": kind.extractor,
-                "resize": f"{encoder.rate} samples a second, mono, by libswresample",
-                "crop": f"equal windows of at most {encoder.longest_s:g} s",
-                "constants": plain_config(extractor),
-                "order": "mono, resample, extract",
-                "track": track,
-            },
-            "compute": compute.record(network.config._attn_implementation),
-            "citation": kind.citation,
-        },
+        outputs=outputs,
+        provenance=provenance,
         libraries=("torch", "transformers"),
         hears=Hearing(encoder.rate, track),
+        beside=tuple(beside),
     )
 
 
@@ -160,10 +190,22 @@ class WaveformEncoder:
     """A waveform backbone's `encode`: parts of clips, float32 `[F, L]` with NaN after their ends, to arrays.
 
     Every clip goes through alone, its windows together, so that it gets the same bytes in any batch.
+
+    Parameters
+    ----------
+    depths
+        Layers whose steps stand beside those of the network, column by column, until clips are averaged.
     """
 
     def __init__(
-        self, network: Any, config: Any, extractor: Any, kind: WaveformKind, compute: Compute
+        self,
+        network: Any,
+        config: Any,
+        extractor: Any,
+        kind: WaveformKind,
+        compute: Compute,
+        *,
+        depths: Sequence[Depth] = (),
     ) -> None:
         self.compute = compute
         self.device = compute.torch_device()
@@ -172,6 +214,8 @@ class WaveformEncoder:
         self._dtype = torch.bfloat16 if compute.precision == "bfloat16-weights" else torch.float32
         self._network, self._config, self._kind = network, config, kind
         self._extractor = extractor
+        self._depths = depths
+        self._taps = Taps(depths, lambda _depth, tokens: tokens)
 
     def start(self, clips: NDArray[Any] | Sequence[NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """Encode clips, `[F, L]` each.
@@ -181,9 +225,14 @@ class WaveformEncoder:
         BackboneError
             If a clip does not fit in the memory, or the network and its extractor do not fit together.
         """
-        frames = np.stack([self._frames(clip) for clip in clips])
+        every = np.stack([self._frames(clip) for clip in clips])
         dtype = self.compute.frames_dtype()
-        return {"frames": frames.astype(dtype), "pooled": frames.mean(axis=1, dtype=np.float64).astype("f4")}
+        arrays: dict[str, NDArray[Any]] = {}
+        prefixes = ["", *(f"{depth.number}/" for depth in self._depths)]
+        for prefix, frames in zip(prefixes, np.split(every, len(prefixes), axis=2), strict=True):
+            arrays[f"{prefix}frames"] = frames.astype(dtype)
+            arrays[f"{prefix}pooled"] = frames.mean(axis=1, dtype=np.float64).astype("f4")
+        return arrays
 
     __call__ = start
 
@@ -199,7 +248,10 @@ class WaveformEncoder:
         return np.stack(frames)
 
     def steps(self, samples: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
-        """Return the steps `[S, D]` for samples `[N]`, and the sample in the middle of each, `[S]`."""
+        """Return the steps `[S, D]` for samples `[N]`, and the sample in the middle of each, `[S]`.
+
+        D is the network's width, then that of each layer.
+        """
         if len(samples) < SHORTEST:
             samples = np.pad(samples, (0, SHORTEST - len(samples)))
         longest = int(self.longest_s * self.rate)
@@ -223,8 +275,11 @@ class WaveformEncoder:
                 inputs[name] = value.to(self._dtype) if value.is_floating_point() else value
             network = self._network.encoder if self._kind.network == "WhisperModel" else self._network
             with inference(self.compute, self.device):
-                steps = STEPS[self._kind.reads](network(**inputs), self._config, len(windows[0]))
-                return np.asarray(steps.float().cpu().numpy())
+                last: Any = network(**inputs)
+                layers = [SimpleNamespace(last_hidden_state=self._taps.take(depth)) for depth in self._depths]
+                read = STEPS[self._kind.reads]
+                steps = [read(output, self._config, len(windows[0])) for output in (last, *layers)]
+                return np.asarray(torch.cat(steps, dim=2).float().cpu().numpy())
         except (RuntimeError, ValueError) as error:
             if is_out_of_memory(error):
                 raise

@@ -22,6 +22,8 @@ from torch.nn.functional import normalize
 from obygaze_features.backbones.backbone import Backbone, LoadedNetwork, TextBackbone
 from obygaze_features.backbones.checkpoint import frozen, load_state_dict, untrained
 from obygaze_features.backbones.compute import Compute
+from obygaze_features.backbones.layered import WithLayers, depths_of, layer_groups
+from obygaze_features.backbones.layers import Layers, LayerStack
 from obygaze_features.backbones.network import network_backbone, text_backbone
 from obygaze_features.backbones.presets import choose_preset
 from obygaze_features.backbones.tokenizer import CaptionTokenizer
@@ -38,6 +40,9 @@ MEANINGS = {
     "pooled": "unit mean of the unit u, the video vector of the retrieval model",
     "tokens": "v: CLIP image embedding of each frame, before the temporal transformer, not normalised",
 }
+
+STACK = LayerStack("vision.vision_model.encoder.layers", "vision.vision_model.post_layernorm")
+"""Where its layers are: in CLIP, which sees each frame alone. The temporal transformer has no patches."""
 
 
 def load(
@@ -97,6 +102,7 @@ def xclip_lsmdc(
     weights: str,
     preset: str = "clip",
     tokens: Literal["none", "frames"] = "frames",
+    layers: Layers | str | None = None,
     compute: Compute | None = None,
 ) -> Backbone:
     """Build the LSMDC X-CLIP.
@@ -110,6 +116,8 @@ def xclip_lsmdc(
         folder of a run of `obygaze train xclip-lsmdc`, or `random:SEED`. There is no public one to fetch.
     tokens
         `frames` stores v; `none` leaves it out.
+    layers
+        Layers of CLIP's vision transformer that are stored beside, each as a group of its own.
     """
     source = find_weights(weights)
     network, size = load(source)
@@ -123,9 +131,20 @@ def xclip_lsmdc(
     shapes: dict[str, tuple[int, ...]] = {"frames": (frames, size.embed), "pooled": (size.embed,)}
     if tokens == "frames":
         shapes["tokens"] = (frames, size.embed)
+    module: nn.Module = XClipLsmdcTokens(network)
+    beside: dict[str, dict[str, Any]] = {}
+    wanted = Layers.of(layers)
+    if wanted is not None:
+        depths = depths_of(network, (STACK,), wanted, f"backbone 'xclip-lsmdc', {source.name}")
+        module = WithLayers(module, depths, frames=wanted.frames, prefix=1, n_moments=frames)
+        beside = layer_groups(depths, wanted)
+        for depth in depths:
+            shapes[f"{depth.number}/pooled"] = (size.vision_width,)
+            if wanted.frames:
+                shapes[f"{depth.number}/frames"] = (frames, size.vision_width)
     return network_backbone(
         "xclip-lsmdc",
-        XClipLsmdcTokens(network),
+        module,
         n_frames=frames,
         shapes=shapes,
         meanings=MEANINGS,
@@ -136,6 +155,7 @@ def xclip_lsmdc(
         layer="temporal transformer",
         architecture=size.record(),
         citation=CITATION,
+        beside=beside,
         **_training(source),
     )
 

@@ -35,6 +35,9 @@ OF_FRAMES = (
         "sampling",
         "preset",
         "tokens",
+        "layers",
+        "layer_norm",
+        "layer_frames",
         "track",
         "questions",
         "tf32",
@@ -53,7 +56,8 @@ GROUPS = {
         "backbone weights n device workers licence corpus store-version retry-failed dry-run check"
     ),
     "Frames, sound and what is stored of them": (
-        "sampling preset tokens track shots keep-frames decoder strict timeout hash-sources"
+        "sampling preset tokens layers layer-norm layer-frames track shots keep-frames decoder strict "
+        "timeout hash-sources"
     ),
     "Networks": "questions dtype tf32 compile clips-at-once batch-size same-device",
     "Several GPUs, machines and jobs": "gpus engine shard limit",
@@ -157,6 +161,21 @@ def extract(
         ),
     ] = (),
     tokens: Annotated[tuple[str, ...], option("Which tokens to store.", metavar="[NAME=]WHICH")] = (),
+    layers: Annotated[
+        tuple[str, ...],
+        option(
+            "Also store these layers of the network, from the same pass: 4,8,12 or all. Each is a group of "
+            "its own, as xclip.8: the mean over its patch tokens.",
+            type=click.STRING,
+            metavar="[NAME=]LAYERS",
+        ),
+    ] = (),
+    layer_norm: Annotated[
+        bool, option("Put every layer through the network's own final normalisation; without, none.")
+    ] = False,
+    layer_frames: Annotated[
+        bool, option("Store of each layer a vector for each frame or step in time, too.")
+    ] = False,
     track: Annotated[
         tuple[str, ...],
         option("Sound track to hear: a language or a number.", metavar="[NAME=]TRACK"),
@@ -304,6 +323,7 @@ def extract(
           --weights pytorch_model.bin.4
       obygaze extract more.csv stores/films --append stores/films-1.0.0 \\
           --store-version 1.1.0
+      obygaze extract films.csv stores/films --backbone xclip --layers 4,8,12
       obygaze extract films.csv stores/films --backbone xclip --gpus 0,1
       obygaze extract windows.csv stores/film --shots windows.shots.csv
       obygaze extract films.csv stores/films --shard 3/8         one of eight jobs
@@ -345,6 +365,7 @@ def extract(
         },
         ComputeOptions(device, dtype, tf32, compiled, clips_at_once, same_device),
     )
+    recipes = with_layers(recipes, layers, norm=layer_norm, frames=layer_frames)
     if check:
         recipes = for_a_look(recipes)
     if dry_run:
@@ -528,6 +549,41 @@ def read_recipes(
         for name in networks:
             options[name]["compute"] = compute.compute()
     return tuple(extraction.Recipe(name, n_frames, options[name]) for name in names)
+
+
+def with_layers(
+    recipes: "Sequence[extraction.Recipe]", layers: Sequence[str], *, norm: bool, frames: bool
+) -> "tuple[extraction.Recipe, ...]":
+    """Have backbones store layers beside what they give.
+
+    Parameters
+    ----------
+    layers
+        Which, as typed: `LAYERS`, or `NAME=LAYERS` of one backbone.
+    norm, frames
+        How, of all.
+
+    Raises
+    ------
+    click.UsageError
+        If a backbone has no layers, or nothing is said of which.
+    """
+    if (norm or frames) and not layers:
+        raise click.UsageError(
+            "--layer-norm and --layer-frames say how layers are stored: name them by --layers"
+        )
+    names = [recipe.name for recipe in recipes]
+    wanted: dict[str, backbones.Layers] = {}
+    for text in layers:
+        for name, value in addressed(text, names).items():
+            if "layers" not in backbones.backbone_options(name):
+                raise click.UsageError(_not_taken(name, "layers", value, names))
+            wanted[name] = backbones.Layers.parse(value, norm=norm, frames=frames)
+    layered = []
+    for recipe in recipes:
+        more = {"layers": wanted[recipe.name]} if recipe.name in wanted else {}
+        layered.append(replace(recipe, options={**recipe.options, **more}))
+    return tuple(layered)
 
 
 def addressed(text: str, names: Iterable[str]) -> dict[str, str]:

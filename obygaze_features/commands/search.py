@@ -3,7 +3,7 @@
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import click
 
@@ -148,11 +148,11 @@ def _like_file(
     from obygaze_features.text_search import choose_group
 
     group = choose_group(store, backbone)
-    name, source = made_by(group.provenance, weights)
-    network: dict[str, Any] = {}
-    if source:
-        network = {"weights": source, "compute": backbones.Compute(device)}
-    loaded = of.load_backbone(name, group.n_frames or None, **network)
+    maker = made_by(group.provenance, weights)
+    network = dict(maker.options)
+    if maker.weights:
+        network |= {"weights": maker.weights, "compute": backbones.Compute(device)}
+    loaded = of.load_backbone(maker.name, group.n_frames or None, **network)
     with tempfile.TemporaryDirectory() as folder:
         clips = of.Manifest((of.Clip("file", "file", str(path.absolute())),), Path(folder))
         extracted = of.extract(

@@ -37,13 +37,30 @@ def of_each_frame(backbone: Backbone) -> Backbone:
             f"{where} joins frames, {backbone.n_frames} at least, and with --per-second each is encoded "
             "alone: give a number of frames (--n)"
         )
-    if not frames:
-        given = ", ".join(output.name for output in backbone.outputs)
-        raise ExtractError(f"{where} gives {given}, and no vector a frame, which --per-second stores")
-    width, dtype = frames[0].shape[1], frames[0].dtype
-    output = BackboneOutput("frames", (ANY_NUMBER, width), dtype)
+    outputs = _frames_alone(backbone.outputs, where)
+    beside = []
+    for side in backbone.beside:
+        own = _frames_alone(side.outputs, f"{where}, {backbone.name}.{side.name}")
+        beside.append(replace(side, outputs=own))
     encode = EachFrame(backbone.encode)
-    return replace(backbone, n_frames=ANY_NUMBER, encode=encode, outputs=(output,))
+    return replace(backbone, n_frames=ANY_NUMBER, encode=encode, outputs=outputs, beside=tuple(beside))
+
+
+def _frames_alone(outputs: Sequence[BackboneOutput], where: str) -> tuple[BackboneOutput, ...]:
+    """Return the vectors of frames of a group, for clips of any number of them.
+
+    Raises
+    ------
+    ExtractError
+        There are none.
+    """
+    for output in outputs:
+        if output.name == "frames":
+            return (replace(output, shape=(ANY_NUMBER, *output.shape[1:])),)
+    given = ", ".join(output.name for output in outputs)
+    raise ExtractError(
+        f"{where} gives {given}, and no vector a frame, which --per-second stores (of layers: --layer-frames)"
+    )
 
 
 class EncodedFrames(NamedTuple):
@@ -52,7 +69,7 @@ class EncodedFrames(NamedTuple):
     Attributes
     ----------
     arrays
-        `frames` -> for each clip [F, D], with an F of its own.
+        `frames`, and those of groups beside the backbone's own -> for each clip [F, D], with an F of its own.
     finite
         Whether all values of a clip are finite, [B].
     at_once
@@ -86,8 +103,8 @@ class EachFrame:
 
     def __call__(self, batch: NDArray[Any]) -> dict[str, NDArray[Any]]:
         """Encode clips of one number of frames, `[B, F, h, w, c]`; `frames` is [B, F, D]."""
-        pending = self.start(list(batch))
-        return {"frames": np.stack(pending.result().arrays["frames"])}
+        arrays = self.start(list(batch)).result().arrays
+        return {name: np.stack(of_clips) for name, of_clips in arrays.items()}
 
     def start(self, clips: Sequence[NDArray[Any]]) -> "PendingFrames":
         """Start encoding clips, uint8 `[F, h, w, c]` each."""
@@ -124,16 +141,19 @@ class PendingFrames:
         """Wait for the vectors, and give each clip its own."""
         at_once = None
         if isinstance(self.pending, np.ndarray):
-            vectors = self.pending
-            finite = np.isfinite(vectors).reshape(len(vectors), -1).all(axis=1)
+            arrays = {"frames": self.pending}
+            finite = np.isfinite(self.pending).reshape(len(self.pending), -1).all(axis=1)
         else:
             encoded = self.pending.result()
-            vectors, finite = encoded.arrays["frames"], encoded.finite
+            arrays, finite = encoded.arrays, encoded.finite
             at_once = encoded.at_once
         starts = np.cumsum([0, *self.sizes[:-1]])
-        of_clips = np.split(vectors[:, 0], starts[1:])
+        of_clips = {}
+        for name, vectors in arrays.items():
+            if name.rpartition("/")[2] == "frames":
+                of_clips[name] = np.split(vectors[:, 0], starts[1:])
         return EncodedFrames(
-            {"frames": of_clips},
+            of_clips,
             np.logical_and.reduceat(finite, starts),
             None if at_once is None else np.minimum.reduceat(at_once, starts),
         )

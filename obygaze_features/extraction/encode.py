@@ -106,7 +106,9 @@ class _Begun:
 
     def __init__(self, backbones: Sequence[Backbone], batch: Sequence[DecodedClip]) -> None:
         readable = [clip for clip in batch if clip.status != "failed"]
-        self._clips = {clip.clip_id: replace(clip, frames={}) for clip in batch}
+        self._clips = {}
+        for clip in batch:
+            self._clips[clip.clip_id] = replace(clip, frames={}, absent=_absent(backbones, clip))
         self._pending = []
         for backbone in backbones:
             name = backbone.name
@@ -122,11 +124,14 @@ class _Begun:
         wrong: dict[str, str] = {}
         for backbone, times, pending in self._pending:
             arrays, finite, cards = _outcome(backbone, pending)
+            by_group = backbone.by_group(arrays)
             for row, (clip_id, moments) in enumerate(times.items()):
-                mine = {array: values[row] for array, values in arrays.items()}
                 if not finite[row]:
-                    wrong.setdefault(clip_id, not_finite(backbone.name, mine))
-                groups[clip_id][backbone.name] = ClipFeatures(*moments, mine)
+                    every = {array: values[row] for array, values in arrays.items()}
+                    wrong.setdefault(clip_id, not_finite(backbone.name, every))
+                for group, own in by_group.items():
+                    of_clip = {array: values[row] for array, values in own.items()}
+                    groups[clip_id][group] = ClipFeatures(*moments, of_clip)
                 devices[clip_id] |= dict.fromkeys(cards[row : row + 1])
         results = []
         for clip_id, clip in self._clips.items():
@@ -139,6 +144,16 @@ class _Begun:
                 ClipResult(clip_id, clip.status, clip.reason, source, groups[clip_id], clip.absent)
             )
         return results
+
+
+def _absent(backbones: Sequence[Backbone], clip: DecodedClip) -> dict[str, str]:
+    """Return why groups have nothing of a clip: what a backbone lacks, the groups beside its own lack too."""
+    reasons = {}
+    for backbone in backbones:
+        if backbone.name in clip.absent:
+            for group in backbone.group_names():
+                reasons[group] = clip.absent[backbone.name]
+    return reasons
 
 
 def _start(backbone: Backbone, clips: Sequence[Prepared]) -> Any:

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from obygaze_features.arguments import checked
-from obygaze_features.backbones import Backbone, TextBackbone, load_backbone
+from obygaze_features.backbones import Backbone, BackboneOutput, SideGroup, TextBackbone, load_backbone
 from obygaze_features.errors import ExtractError
 from obygaze_features.extraction.decode_clips import DecodeTask, Keep, Request
 from obygaze_features.extraction.decoders import PYAV, decoder_record
@@ -91,7 +91,7 @@ class Job:
     per_second: float | None = None
 
     def __post_init__(self) -> None:
-        refuse_twins([backbone.name for backbone in self.backbones])
+        refuse_twins([name for backbone in self.backbones for name in backbone.group_names()])
         for backbone in self.backbones:
             sent = (backbone.prepare, _in_worker(backbone), backbone.hears)
             pickled_for_workers(sent, f"backbone '{backbone.name}'")
@@ -123,16 +123,13 @@ class Job:
         ]
 
     def groups(self) -> list[GroupSpec]:
-        """Describe one group of the store per backbone, with its complete provenance."""
-        return [
-            group_of(
-                backbone,
-                [ArraySpec(output.name, output.shape, output.dtype) for output in backbone.outputs],
-                backbone.n_frames,
-                **self._taken(backbone),
-            )
-            for backbone in self.backbones
-        ]
+        """Describe the groups of the store of each backbone, with their complete provenance."""
+        groups = []
+        for backbone in self.backbones:
+            taken = self._taken(backbone)
+            groups.append(group_of(backbone, specs_of(backbone.outputs), backbone.n_frames, **taken))
+            groups += [side_group_of(backbone, side, **taken) for side in backbone.beside]
+        return groups
 
     def corpus_record(self) -> dict[str, object]:
         """Return the corpus name and the manifest of the clips."""
@@ -164,8 +161,11 @@ class Job:
 
     def bytes_per_clip(self) -> int:
         """Size of one clip's features in the store, in bytes."""
-        outputs = [output for backbone in self.backbones for output in backbone.outputs]
-        return sum(np.dtype(output.dtype).itemsize * math.prod(output.shape) for output in outputs)
+        n_bytes = 0
+        for group in self.groups():
+            for array in group.arrays:
+                n_bytes += np.dtype(array.dtype).itemsize * math.prod(array.shape)
+        return n_bytes
 
     def _taken(self, backbone: Backbone) -> dict[str, object]:
         """Say for the provenance which frames are taken, and what decodes them."""
@@ -186,14 +186,31 @@ def _in_worker(backbone: Backbone) -> Any:
     return backbone.encode if backbone.encode_in_worker else None
 
 
+def specs_of(outputs: Sequence[BackboneOutput]) -> list[ArraySpec]:
+    """Describe arrays of a backbone in the form of the store's plan."""
+    return [ArraySpec(output.name, output.shape, output.dtype) for output in outputs]
+
+
 def group_of(
     backbone: Backbone | TextBackbone, arrays: Sequence[ArraySpec], n_frames: int, **taken: object
 ) -> GroupSpec:
     """Describe the group of a backbone, with its complete provenance, given that of what it takes."""
-    names = ["obygaze", "numpy", *backbone.libraries]  # whose versions affect the features
-    software = {name: importlib.metadata.version(name) for name in names}
-    own = {**backbone.provenance, **taken, "software": software, "commit": None, "contact": ""}
+    own = {**backbone.provenance, **taken, **_software(backbone)}
     return GroupSpec(backbone.name, tuple(arrays), n_frames, {"name": backbone.name, **own})
+
+
+def side_group_of(backbone: Backbone, side: SideGroup, **taken: object) -> GroupSpec:
+    """Describe a group beside a backbone's own, with its complete provenance, given that of what it takes."""
+    name = f"{backbone.name}.{side.name}"
+    own = {**side.provenance, **taken, **_software(backbone)}
+    return GroupSpec(name, tuple(specs_of(side.outputs)), backbone.n_frames, {"name": name, **own})
+
+
+def _software(backbone: Backbone | TextBackbone) -> dict[str, object]:
+    """Return the fields of a provenance on the software that affects the features."""
+    names = ["obygaze", "numpy", *backbone.libraries]
+    software = {name: importlib.metadata.version(name) for name in names}
+    return {"software": software, "commit": None, "contact": ""}
 
 
 def refuse_twins(names: Sequence[str]) -> None:

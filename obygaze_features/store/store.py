@@ -149,7 +149,7 @@ class Store:
     attributes
         spec_version, licence, citation, corpus, parent, and any others it has.
     names
-        The backbones it has features of.
+        Its groups: the backbones it has features of, and what stands beside them, such as layers.
 
     Examples
     --------
@@ -175,6 +175,17 @@ class Store:
             if not fits(name, Name):
                 raise StoreError(f"{self.where}: a group is named {name!r}; expected {expected(Name)}")
         self._groups: dict[str, Group] = {}
+
+    @property
+    def backbones(self) -> tuple[str, ...]:
+        """Its groups without those that a backbone gave beside its own: layers, and answers of a head."""
+        own = []
+        for name in self.names:
+            provenance = self._nodes[name].get("attributes", {}).get(PROVENANCE)
+            beside = provenance.get("beside") if isinstance(provenance, Mapping) else None
+            if beside not in self.names:
+                own.append(name)
+        return tuple(own)
 
     @property
     def path(self) -> Path:

@@ -41,11 +41,11 @@ def find_group(store: Store, backbone: str | None) -> Group:
     """
     names = ", ".join(store.names)
     if backbone is None:
-        if len(store.names) != 1:
+        if len(store.backbones) != 1:
             raise DatasetError(
                 f"store {store.name} has several backbones ({names}): name one, STORE:BACKBONE"
             )
-        return store[store.names[0]]
+        return store[store.backbones[0]]
     if backbone not in store.names:
         raise DatasetError(f"store {store.name} has no backbone {backbone!r}: it has {names}")
     return store[backbone]

@@ -141,10 +141,10 @@ def read_embeddings(path: Path) -> Embeddings:
 
 def choose_group(store: Store) -> Group:
     """Open the only group there is."""
-    if len(store.names) != 1:
+    if len(store.backbones) != 1:
         names = ", ".join(store.names)
         raise AuditError(f"{store.where} has the groups {names}: extract one into a store of its own")
-    return store[store.names[0]]
+    return store[store.backbones[0]]
 
 
 def check_same_space(a: Embeddings, b: Embeddings) -> None:

@@ -1,0 +1,208 @@
+"""Read layers of a network in the very pass that gives its vectors.
+
+Each block that is asked for gets a hook that averages its tokens at once, over the patches of a moment, so
+that no more than one vector for each moment and layer is held. Only patch tokens are averaged: a layer means
+the same in every family, without class tokens, registers and tokens that pass messages between frames.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import nn
+
+from obygaze_features.backbones.layers import Layers, LayerStack, Order
+from obygaze_features.errors import BackboneError
+
+
+class Depth(NamedTuple):
+    """A layer of a network: which it is, how its tokens lie, and what is said of it.
+
+    Attributes
+    ----------
+    number
+        From 1, over all stacks of blocks.
+    block
+        The module.
+    norm
+        The final normalisation that its tokens go through; None for raw ones.
+    stack
+        The blocks that it is one of.
+    meaning
+        What its vectors are, for the provenance.
+    """
+
+    number: int
+    block: nn.Module
+    norm: nn.Module | None
+    stack: LayerStack
+    meaning: str
+
+
+def layer_groups(depths: Sequence[Depth], layers: Layers) -> dict[str, dict[str, Any]]:
+    """Return what the provenance says of each layer in place of what it says of the backbone's own group."""
+    groups = {}
+    for depth in depths:
+        arrays = {"pooled": f"{depth.meaning}, of the whole clip"}
+        if layers.frames:
+            arrays["frames"] = f"{depth.meaning}, of one frame or step in time"
+        norm = depth.stack.norm if depth.norm is not None else None
+        fields = {"head": None, "layer": str(depth.number), "norm": norm, "arrays": arrays}
+        groups[str(depth.number)] = fields
+    return groups
+
+
+def depths_of(model: nn.Module, stacks: Sequence[LayerStack], layers: Layers, where: str) -> list[Depth]:
+    """Find the layers of a network that are asked for.
+
+    Parameters
+    ----------
+    where
+        The network, for messages.
+
+    Raises
+    ------
+    BackboneError
+        If nothing says where the network has layers, it has none of a number, or no final normalisation that
+        is asked for.
+    """
+    blocks = [(stack, block) for stack in stacks for block in _blocks(model, stack)]
+    if not blocks:
+        raise BackboneError(f"{where}: its layers cannot be read here; leave out --layers")
+    wanted = layers.chosen(len(blocks), where)
+    depths = []
+    for number in wanted:
+        stack, block = blocks[number - 1]
+        norm = _norm(model, stack) if layers.norm else None
+        if layers.norm and norm is None:
+            raise BackboneError(
+                f"{where}: it has no final normalisation that fits {stack.unit} {number}; "
+                "leave out --layer-norm"
+            )
+        meaning = f"mean over the patch tokens of the output of {stack.unit} {number} of {len(blocks)}"
+        if norm is not None:
+            meaning += f", after {stack.norm}"
+        depths.append(Depth(number, block, norm, stack, meaning))
+    return depths
+
+
+def _blocks(model: nn.Module, stack: LayerStack) -> list[nn.Module]:
+    return list(model.get_submodule(stack.blocks).children())
+
+
+def _norm(model: nn.Module, stack: LayerStack) -> nn.Module | None:
+    """Return the normalisation after a stack; None where there is none, as in some VideoMAEs."""
+    if not stack.norm:
+        return None
+    owner, _, name = stack.norm.rpartition(".")
+    norm = getattr(model.get_submodule(owner), name, None)
+    return norm if isinstance(norm, nn.Module) else None
+
+
+class Taps:
+    """Hooks of layers, each of which leaves what is kept of its output until it is taken.
+
+    Parameters
+    ----------
+    depths
+        The layers.
+    keep
+        What to keep of a layer's tokens.
+    """
+
+    def __init__(self, depths: Sequence[Depth], keep: Callable[[Depth, torch.Tensor], torch.Tensor]) -> None:
+        self._kept: dict[int, torch.Tensor] = {}
+        for depth in depths:
+            depth.block.register_forward_hook(self._hook(depth, keep))
+
+    def take(self, depth: Depth) -> torch.Tensor:
+        """Return what the last call of the network left of a layer."""
+        return self._kept.pop(depth.number)
+
+    def _hook(self, depth: Depth, keep: Callable[[Depth, torch.Tensor], torch.Tensor]) -> Any:
+        def hook(_block: nn.Module, _inputs: object, output: Any) -> None:
+            tokens = output[0] if isinstance(output, tuple) else output
+            if depth.norm is not None:
+                tokens = depth.norm(tokens)
+            self._kept[depth.number] = keep(depth, tokens)
+
+        return hook
+
+
+class WithLayers(nn.Module):
+    """A network of clips that gives layers of a part of it beside its own arrays.
+
+    Its arrays are those of the network, and of layer 8 `8/pooled`, [D], and perhaps `8/frames`, [S, D].
+
+    Parameters
+    ----------
+    network
+        Takes clips `[B, F, 3, h, w]`, and gives arrays by their names.
+    depths
+        The layers.
+    frames
+        Whether to give a vector a moment too.
+    prefix
+        Tokens before those of patches, which are left out.
+    n_moments
+        Moments of a clip that it has tokens of, [S]: its frames, or its steps in time.
+    """
+
+    def __init__(
+        self, network: nn.Module, depths: Sequence[Depth], *, frames: bool, prefix: int, n_moments: int
+    ) -> None:
+        super().__init__()
+        self.network = network
+        self._depths, self._frames = depths, frames
+
+        def keep(depth: Depth, tokens: torch.Tensor) -> torch.Tensor:
+            return averaged(tokens, depth.stack.order, prefix, n_moments)
+
+        self._taps = Taps(depths, keep)
+
+    def forward(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
+        """Encode clips, `[B, F, 3, h, w]`."""
+        results = dict(self.network(pixels))
+        for depth in self._depths:
+            moments = of_clips(self._taps.take(depth), depth.stack.order, len(pixels))
+            results[f"{depth.number}/pooled"] = moments.mean(dim=1)
+            if self._frames:
+                results[f"{depth.number}/frames"] = moments
+        return results
+
+
+def averaged(tokens: torch.Tensor, order: Order, prefix: int, n_moments: int) -> torch.Tensor:
+    """Average the tokens of a block's output over the patches of each moment, in float32.
+
+    Parameters
+    ----------
+    tokens
+        `[N, T, D]`, or with more axes of places between.
+    prefix
+        Tokens before those of patches.
+    n_moments
+        Moments of a clip.
+
+    Returns
+    -------
+    torch.Tensor
+        `frames`: `[N, D]`, a row a frame. `time first`, `place first`: `[N, S, D]`. `clips of places`: the
+        tokens `[N, S, D]` themselves, whose rows are still places.
+    """
+    patches = tokens.flatten(1, -2)[:, prefix:].float()
+    if order == "frames":
+        return patches.mean(dim=1)
+    if order == "time first":
+        return patches.reshape(len(patches), n_moments, -1, patches.shape[-1]).mean(dim=2)
+    if order == "place first":
+        return patches.reshape(len(patches), -1, n_moments, patches.shape[-1]).mean(dim=1)
+    return patches
+
+
+def of_clips(vectors: torch.Tensor, order: Order, n_clips: int) -> torch.Tensor:
+    """Give the moments of each clip `[B, S, D]` of what `averaged` gave for all of them."""
+    if order == "frames":
+        return vectors.reshape(n_clips, -1, vectors.shape[-1])
+    if order == "clips of places":
+        return vectors.reshape(n_clips, -1, *vectors.shape[1:]).mean(dim=1)
+    return vectors

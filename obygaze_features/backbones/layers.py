@@ -1,0 +1,125 @@
+"""Say which layers of a network are stored beside its vectors, and where a family of networks has them.
+
+A layer is the output of one block of a network, in the order in which blocks run, from 1: what transformers
+calls `hidden_states[1]`, `hidden_states[2]` and so on, before any final normalisation.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from msgspec import Struct
+
+from obygaze_features.errors import BackboneError
+
+ALL = "all"
+"""What is typed for every layer."""
+
+Order = Literal["frames", "time first", "place first", "clips of places"]
+"""How the tokens of a block's output lie.
+
+`frames`: a row is a frame, its tokens are places. `time first`, `place first`: a row is a clip, whose tokens
+are ordered by that. `clips of places`: a row is a place of a clip, its tokens are moments.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Layers:
+    """Layers of a network that are stored, each as a group of its own.
+
+    Parameters
+    ----------
+    numbers
+        Of the layers, from 1; empty is every layer.
+    norm
+        Whether the tokens of each layer go through the network's own final normalisation; else they are raw.
+    frames
+        Whether a vector a frame, or step in time, is stored beside the vector of the clip.
+
+    Examples
+    --------
+    >>> from obygaze_features.backbones import Layers
+    >>> Layers.parse("4,8,12").numbers
+    (4, 8, 12)
+    >>> Layers.parse("all").chosen(3, "this network")
+    (1, 2, 3)
+    """
+
+    numbers: tuple[int, ...] = ()
+    norm: bool = False
+    frames: bool = False
+
+    @classmethod
+    def parse(cls, text: str, *, norm: bool = False, frames: bool = False) -> "Layers":
+        """Read numbers of layers as they are typed: `4,8,12`, or `all`.
+
+        Raises
+        ------
+        BackboneError
+            If they are no such numbers, or one stands twice.
+        """
+        if text.strip() == ALL:
+            return cls((), norm, frames)
+        parts = [part.strip() for part in text.split(",")]
+        if not all(re.fullmatch(r"[1-9][0-9]{0,3}", part, re.ASCII) for part in parts):
+            raise BackboneError(f"layers {text!r}: expected numbers from 1, such as 4,8,12, or {ALL}")
+        numbers = sorted({int(part) for part in parts})
+        if len(numbers) < len(parts):
+            raise BackboneError(f"layers {text!r}: a number stands twice")
+        return cls(tuple(numbers), norm, frames)
+
+    @classmethod
+    def of(cls, layers: object) -> "Layers | None":
+        """Return layers that are given as such, as they are typed, or not at all.
+
+        Raises
+        ------
+        BackboneError
+            If they are anything else.
+        """
+        if layers is None or isinstance(layers, Layers):
+            return layers
+        if isinstance(layers, str):
+            return cls.parse(layers)
+        raise BackboneError(f"layers: expected Layers(...), or text such as 4,8,12; found {layers!r:.40}")
+
+    def chosen(self, n_layers: int, where: str) -> tuple[int, ...]:
+        """Return the numbers of the layers of a network that has so many.
+
+        Parameters
+        ----------
+        where
+            The network, for messages.
+
+        Raises
+        ------
+        BackboneError
+            If it has no layer of a number.
+        """
+        if not self.numbers:
+            return tuple(range(1, n_layers + 1))
+        beyond = [number for number in self.numbers if number > n_layers]
+        if beyond:
+            raise BackboneError(f"{where} has layers 1 to {n_layers}, and none of number {beyond[0]}")
+        return self.numbers
+
+
+class LayerStack(Struct, frozen=True, forbid_unknown_fields=True):
+    """Blocks of a network that run one after the other; `networks.toml` lists those of each family.
+
+    Parameters
+    ----------
+    blocks
+        Dotted name of the list of blocks, in the network.
+    norm
+        Dotted name of the normalisation that the network applies after the last of them; empty without.
+    order
+        How the tokens of a block's output lie.
+    unit
+        What one of them is called: a block, or a stage of blocks.
+    """
+
+    blocks: str
+    norm: str = ""
+    order: Order = "frames"
+    unit: str = "block"

@@ -1,0 +1,254 @@
+"""Layers: what a block of a network gives, averaged over the patches, in the pass that gives its vectors."""
+
+import json
+
+import numpy as np
+import pytest
+
+from obygaze_features.backbones import Layers, load_backbone
+from obygaze_features.errors import BackboneError
+from tests.backbones.test_encoders import CONFIGS, FRAMES, PROCESSORS, backbone_of, folders, whole  # noqa: F401
+from tests.later import cpu, later, without_gradients
+from tests.tiny_checkpoints import tiny_sound_checkpoint
+
+torch = later("torch")
+transformers = later("transformers")
+AutoConfig = later("transformers", "AutoConfig")
+quiet = later("obygaze_features.backbones.checkpoint", "quiet")
+untrained = later("obygaze_features.backbones.checkpoint", "untrained")
+IMAGES = later("obygaze_features.backbones.encoder_kinds", "IMAGES")
+VIDEOS = later("obygaze_features.backbones.encoder_kinds", "VIDEOS")
+KINDS = later("obygaze_features.backbones.waveform", "KINDS")
+
+EXACT = 1e-6
+"""Of the largest value, in float32: the same sums in another order."""
+REGISTERS = {"dinov2_with_registers": 3, "dinov3_vit": 3}
+WITHOUT_CLASS = {
+    *("siglip", "siglip_vision_model", "aimv2", "aimv2_vision_model", "hiera", "videomae", "vjepa2"),
+}
+"""Families whose blocks have tokens of patches alone."""
+NORMS = {
+    "clip": lambda model: model.vision_model.post_layernorm,
+    "aimv2_vision_model": lambda model: model.rms_norm,
+    "dinov3_vit": lambda model: model.norm,
+    "vivit": lambda model: model.layernorm,
+    "vjepa2": lambda model: model.encoder.layernorm,
+}
+"""Family -> the normalisation after its last block."""
+ONE_STACK = [kind for kind in CONFIGS if not kind.startswith("videoprism")]
+
+
+def assert_exact(found, expected):
+    expected = np.asarray(expected)
+    assert found.shape == expected.shape
+    assert np.abs(found - expected).max() <= EXACT * np.abs(expected).max()
+
+
+def prepared(backbone, n_clips=2):
+    return np.array([[backbone.prepare(frame) for frame in clip] for clip in FRAMES[:n_clips]])
+
+
+def pixels_of(backbone, batch):
+    constants = backbone.provenance["preset"]["constants"]
+    pixels = batch * np.array(constants["scale"]) + np.array(constants["shift"])
+    return torch.from_numpy(pixels.transpose(0, 1, 4, 2, 3)).float()
+
+
+def hidden_states(kind, model, pixels):
+    """Return transformers' own hidden states after each block, without what stands before the patches."""
+    sees_frames = kind in IMAGES or kind == "xclip"
+    has_halves = kind in {"clip", "metaclip_2", "siglip", "aimv2", "xclip"}
+    called = model.vision_model if has_halves else model
+    name = (IMAGES | VIDEOS)[kind].pixels
+    how = {"skip_predictor": True} if kind == "vjepa2" else {}
+    given = {name: pixels.flatten(0, 1) if sees_frames else pixels}
+    states = called(**given, output_hidden_states=True, **how).hidden_states
+    prefix = REGISTERS.get(kind, 0)
+    if kind not in WITHOUT_CLASS:
+        prefix += 1
+    return [state[:, prefix:] for state in states[1:]]
+
+
+def of_moments(kind, state, n_clips):
+    """Average states over the patches of each frame, or step of two frames: [B, S, D]."""
+    if kind in IMAGES or kind == "xclip":
+        return state.mean(dim=1).view(n_clips, 4, -1)
+    if kind == "timesformer":  # place by place, with time inside
+        return state.view(n_clips, -1, 4, state.shape[-1]).mean(dim=1)
+    return state.view(n_clips, 2, -1, state.shape[-1]).mean(dim=2)
+
+
+@without_gradients
+@pytest.mark.parametrize("kind", ONE_STACK)
+def test_a_layer_is_the_mean_over_the_patches_of_transformers_own_hidden_state(folders, kind):  # noqa: F811
+    backbone = backbone_of(kind, folders[kind], layers=Layers(frames=True))
+    batch = prepared(backbone)
+    found = backbone.encode(batch)
+    states = hidden_states(kind, whole(kind, folders[kind]), pixels_of(backbone, batch))
+    assert [side.name for side in backbone.beside] == ["1", "2"]
+    # Of most families the library's last hidden state has been normalised already: the first is compared,
+    # and the last where the library gives it as it is.
+    raw = ["clip", "clip_vision_model", "metaclip_2", "xclip", "videomae", "hiera"]
+    for number in (1, 2) if kind in raw else (1,):
+        expected = of_moments(kind, states[number - 1], len(batch)).numpy()
+        assert_exact(found[f"{number}/frames"], expected)
+        assert_exact(found[f"{number}/pooled"], expected.mean(axis=1))
+
+
+@without_gradients
+@pytest.mark.parametrize("kind", NORMS)
+def test_a_layer_may_go_through_the_networks_own_final_normalisation(folders, kind):  # noqa: F811
+    backbone = backbone_of(kind, folders[kind], layers=Layers((1,), norm=True, frames=True))
+    batch = prepared(backbone)
+    model = whole(kind, folders[kind])
+    state = hidden_states(kind, model, pixels_of(backbone, batch))[0]
+    assert_exact(backbone.encode(batch)["1/frames"], of_moments(kind, NORMS[kind](model)(state), len(batch)))
+    (side,) = backbone.beside
+    assert side.provenance["norm"]
+    assert side.provenance["layer"] == "1"
+
+
+@without_gradients
+def test_layers_of_videoprism_are_those_that_see_frames_and_then_those_that_see_places(tmp_path):
+    config = AutoConfig.for_model(
+        "videoprism_vision_model",
+        **CONFIGS["videoprism_vision_model"] | {"num_spatial_layers": 2, "num_temporal_layers": 2},
+    )
+    network = untrained(lambda: transformers.VideoPrismVisionModel(config), 0)
+    with quiet():
+        network.save_pretrained(tmp_path)
+    beside = json.dumps(PROCESSORS["videoprism"])
+    (tmp_path / "video_preprocessor_config.json").write_text(beside)
+    options = {"weights": str(tmp_path), "compute": cpu()}
+    backbone = load_backbone("video", 4, layers=Layers(frames=True), **options)
+    normed = load_backbone("video", 4, layers=Layers((2, 4), norm=True, frames=True), **options)
+    batch = prepared(backbone)
+    output = network(pixels_of(backbone, batch), output_hidden_states=True)
+    found, after_norm = backbone.encode(batch), normed.encode(batch)
+
+    def of_spatial(states):  # [B F, P, D]
+        return states.view(2, 4, 4, 32).mean(dim=2)
+
+    def of_temporal(states):  # [B P, F, D]
+        return states.view(2, 4, 4, 32).mean(dim=1)
+
+    last_spatial, last_temporal = output.last_spatial_hidden_state, output.last_temporal_hidden_state
+    assert_exact(found["1/frames"], of_spatial(output.hidden_states[1]))
+    assert_exact(found["2/frames"], of_spatial(last_spatial))
+    assert_exact(found["3/frames"], of_temporal(output.hidden_states[3]))
+    assert_exact(found["4/frames"], of_temporal(last_temporal))
+    assert_exact(after_norm["2/frames"], of_spatial(network.layernorm1(last_spatial)))
+    assert_exact(after_norm["4/frames"], of_temporal(network.layernorm2(last_temporal)))
+
+
+@without_gradients
+def test_layers_of_the_lsmdc_x_clip_are_those_of_its_clip(checkpoints, clips):
+    given = clips[:1, :12]
+    weights = str(checkpoints["xclip-lsmdc"])
+    backbone = load_backbone("xclip-lsmdc", weights=weights, layers=Layers((1,), frames=True), compute=cpu())
+    found = backbone.encode(given)
+    vision = backbone.encode.network.network.network.vision
+    states = vision(pixel_values=pixels_of(backbone, given)[0], output_hidden_states=True).hidden_states
+    assert_exact(found["1/frames"][0], states[1][:, 1:].mean(dim=1))
+    assert_exact(found["1/pooled"][0], states[1][:, 1:].mean(dim=(0, 1)))
+
+
+@without_gradients
+@pytest.mark.parametrize("kind", ["wav2vec2", "hubert", "wavlm", "whisper", "audio-spectrogram-transformer"])
+def test_layers_of_networks_that_hear_are_their_steps(tmp_path, kind):
+    folder = tiny_sound_checkpoint(kind, tmp_path)
+    backbone = load_backbone(
+        "waveform", 1, weights=str(folder), layers=Layers((1,), frames=True), compute=cpu()
+    )
+    heard = np.random.default_rng(0).normal(0, 0.1, 16_000).astype(np.float32)
+    found = backbone.encode([heard[None]])
+    with quiet():
+        extractor = transformers.AutoFeatureExtractor.from_pretrained(folder)
+        network = transformers.AutoModel.from_pretrained(folder).eval()
+    inputs = extractor(heard, sampling_rate=16_000, return_tensors="pt")
+    network = network.encoder if kind == "whisper" else network
+    state = network(**inputs, output_hidden_states=True).hidden_states[1][0]
+    if kind == "whisper":
+        state = state[: len(heard) // 320]
+    if kind == "audio-spectrogram-transformer":
+        state = state[2:].reshape(2, 12, -1).mean(dim=0)[: len(heard) // 1600]
+    assert_exact(found["1/pooled"][0], state.mean(dim=0))
+    assert_exact(found["1/frames"][0, 0], state.mean(dim=0))
+
+
+@pytest.mark.parametrize("kind", ["xclip", "vivit", "dinov3_vit"])
+def test_what_a_backbone_gives_does_not_change_by_its_layers(folders, kind):  # noqa: F811
+    plain = backbone_of(kind, folders[kind])
+    layered = backbone_of(kind, folders[kind], layers=Layers((2,)))
+    batch = prepared(plain)
+    found, beside = plain.encode(batch), layered.encode(batch)
+    assert beside.keys() == {*found, "2/pooled"}
+    for name, array in found.items():
+        assert np.array_equal(array, beside[name])
+    assert layered.provenance == plain.provenance
+    assert layered.outputs == plain.outputs
+
+
+def test_a_layer_says_which_it_is_and_has_no_space_that_texts_share(folders):  # noqa: F811
+    backbone = backbone_of("clip", folders["clip"], layers=Layers((2,)))
+    assert backbone.provenance["space"]
+    (side,) = backbone.beside
+    record = side.provenance
+    assert backbone.group_names() == ("image", "image.2")
+    assert (record["layer"], record["norm"], record["head"]) == ("2", None, None)
+    assert record["beside"] == "image"
+    assert "space" not in record
+    assert record["arrays"].keys() == {"pooled"}
+    assert record["weights_sha256"] == backbone.provenance["weights_sha256"]
+
+
+def test_stages_of_unlike_width_have_each_their_own(folders):  # noqa: F811
+    backbone = backbone_of("hiera", folders["hiera"], layers=Layers())
+    assert [side.outputs[0].shape for side in backbone.beside] == [(8,), (16,)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "layers"),
+    [
+        ("vit", Layers((1, 3))),  # of two
+        ("hiera", Layers(norm=True)),  # whose final normalisation is of the last stage's mean
+        ("videomae", Layers((1,), norm=True)),  # which has none where tokens are averaged
+    ],
+)
+def test_layers_that_a_network_does_not_have_are_refused(folders, kind, layers):  # noqa: F811
+    with pytest.raises(BackboneError):
+        backbone_of(kind, folders[kind], layers=layers)
+
+
+def test_clap_has_stages_of_pictures_of_sound_and_is_refused(tmp_path):
+    folder = tiny_sound_checkpoint("clap", tmp_path)
+    with pytest.raises(BackboneError):
+        load_backbone("waveform", weights=str(folder), layers=Layers())
+
+
+@pytest.mark.parametrize("typed", ["", "0", "1,1", "4-8", "last", "-1", "1,,2"])
+def test_what_is_no_list_of_layers_is_refused(typed):
+    with pytest.raises(BackboneError):
+        Layers.parse(typed)
+
+
+def test_layers_may_be_given_as_they_are_typed_and_are_nothing_else(folders):  # noqa: F811
+    backbone = load_backbone("image", 1, weights=str(folders["vit"]), layers="2", compute=cpu())
+    assert [side.name for side in backbone.beside] == ["2"]
+    with pytest.raises(BackboneError):
+        load_backbone("image", 1, weights=str(folders["vit"]), layers=2, compute=cpu())
+
+
+def test_every_family_that_sees_says_where_its_layers_are():
+    assert all(kind.stacks for kind in {**IMAGES, **VIDEOS}.values())
+    assert [name for name, kind in KINDS.items() if not kind.stacks] == ["clap"]
+
+
+@pytest.mark.long
+@without_gradients
+@pytest.mark.parametrize("kind", ["clip", "vivit", "xclip"])
+def test_layers_break_no_graph_of_a_network_that_is_compiled(folders, kind):  # noqa: F811
+    runner = backbone_of(kind, folders[kind], layers=Layers(frames=True)).encode
+    frames, side, *_ = runner.shape
+    found = torch._dynamo.explain(runner.network)(torch.zeros(1, frames, 3, side, side))
+    assert found.graph_break_count == 0, found.break_reasons

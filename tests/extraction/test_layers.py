@@ -1,0 +1,188 @@
+"""Layers are groups of a store like any other: from the command to search, growth, merging and a model."""
+
+import json
+import math
+import re
+
+import numpy as np
+import pytest
+
+import obygaze_features as of
+import obygaze_models as om
+from obygaze.demo_corpus import write_video
+from obygaze.film_run import _features
+from obygaze_features.backbones import Layers, load_backbone
+from obygaze_features.errors import ExtractError
+from obygaze_features.exchange import diff, merge, pack
+from obygaze_features.extraction import Recipe
+from obygaze_features.video import fps, read_frames, uniform
+from tests.later import cpu
+from tests.store.serving import serving
+from tests.tiny_checkpoints import tiny_checkpoint
+
+QUIET = {"licence": "CC0-1.0", "note": lambda _: None, "workers": 1}
+LEVELS = ("EN", "S")
+
+
+@pytest.fixture(scope="module")
+def films(tmp_path_factory):
+    """Twelve videos of four films, and a file that is none; every other one is labelled S and is darker."""
+    folder = tmp_path_factory.mktemp("films")
+    rng = np.random.default_rng(0)
+    clips = []
+    for number in range(12):
+        brightest = 100 if number % 2 else 255
+        write_video(folder / f"{number}.mp4", rng.integers(0, brightest, (6, 48, 64, 3), np.uint8), 24)
+        movie = f"tt{number // 3}"
+        clips.append(of.Clip(f"c{number:02d}", movie, f"{number}.mp4", level=LEVELS[number % 2]))
+    (folder / "none.mp4").write_bytes(b"no video")
+    clips.append(of.Clip("none", "tt0", "none.mp4", level="S"))
+    of.write_manifest(of.Manifest(tuple(clips), folder), folder / "films.csv")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory):
+    return str(tiny_checkpoint("clip", tmp_path_factory.mktemp("weights") / "clip"))
+
+
+def extracted(films, out, weights, manifest="films.csv", **options):
+    """Extract with a tiny CLIP and, unless told otherwise, all of its two layers."""
+    settings = {"layers": Layers()} | options
+    given = {name: value for name, value in settings.items() if name == "layers" and value is not None}
+    more = {name: value for name, value in settings.items() if name != "layers"}
+    recipe = Recipe("clip", options={"weights": weights, "compute": cpu(), **given})
+    frames = {} if "per_second" in more else {"n_frames": 2}
+    return of.extract(films / manifest, out, [recipe], **frames, **QUIET, **more)
+
+
+@pytest.fixture(scope="module")
+def store(films, weights, tmp_path_factory):
+    return extracted(films, tmp_path_factory.mktemp("stores") / "films", weights)
+
+
+def test_every_layer_is_a_group_with_the_vectors_of_the_same_pass(films, weights, store):
+    assert store.names == ("clip", "clip.1", "clip.2")
+    assert store.backbones == ("clip",)
+    assert store["clip.1"].arrays == ("pooled",)
+    assert of.verify(store, "full").ok
+    backbone = load_backbone("clip", 2, weights=weights, layers=Layers((2,)), compute=cpu())
+    frames = read_frames(films / "3.mp4", uniform(2)).images
+    batch = np.stack([backbone.prepare(frame) for frame in frames])[None]
+    assert np.array_equal(store["clip.2"].read("c03", "pooled"), backbone.encode(batch)["2/pooled"][0])
+    status = {row.clip_id: row.status for row in store.clips}
+    assert status["none"] == "failed"
+    assert not store["clip.1"].usable[store["clip.1"].clip_ids.index("none")]
+
+
+def test_a_store_without_layers_is_the_same_as_ever_and_its_group_is_that_of_one_with(
+    films, weights, store, tmp_path
+):
+    plain = extracted(films, tmp_path / "films", weights, layers=None)
+    assert plain.names == ("clip",)
+    for array in ("pooled", "frames", "time_s"):
+        assert plain["clip"].digests(array) == store["clip"].digests(array)
+    assert plain["clip"].provenance == store["clip"].provenance
+    recorded = store["clip.2"].provenance
+    assert (recorded["layer"], recorded["norm"], recorded["beside"]) == ("2", None, "clip")
+    assert "space" not in recorded
+    assert plain.attributes["spec_version"] == store.attributes["spec_version"] == "1.0"
+
+
+def test_layers_are_extracted_by_command_and_refused_where_there_are_none(films, weights, tmp_path, obygaze):
+    line = ["extract", films / "films.csv", tmp_path / "s", "--licence", "CC0-1.0", "--workers", 1]
+    network = ["--backbone", "clip", "--weights", weights, "--n", 2]
+    made = obygaze(tmp_path, *line, *network, "--layers", "2", "--layer-norm", "--layer-frames")
+    assert made.returncode == 3, made.stderr  # one file is no video
+    store = of.open_store(tmp_path / "s")
+    assert store.names == ("clip", "clip.2")
+    assert store["clip.2"].arrays == ("pooled", "frames")
+    assert store["clip.2"].provenance["norm"] == "vision_model.post_layernorm"
+    assert obygaze(tmp_path, *line, "--layers", "2").returncode == 2  # descriptors have none
+    assert obygaze(tmp_path, *line, *network, "--layer-norm").returncode == 2
+    for wrong in ("3", "0", "first"):
+        refused = obygaze(tmp_path, *line, *network, "--layers", wrong)
+        assert refused.returncode in {1, 2}
+        assert "Traceback" not in refused.stderr
+
+
+def test_a_store_with_layers_grows_packs_is_served_and_differs_from_none(films, weights, store, tmp_path):
+    clips = of.read_manifest(films / "films.csv").clips
+    of.write_manifest(of.Manifest(clips[:5], films), films / "some.csv")
+    some = extracted(films, tmp_path / "films", weights, "some.csv")
+    grown = extracted(films, tmp_path / "films", weights, append=some.path, version="1.1.0")
+    for group in store.names:
+        assert grown[group].digests("pooled") == store[group].digests("pooled")
+    compared = diff(store, grown)
+    assert not any(array.changed for array in compared.arrays)
+    assert not any(compared.numerics.values())
+    plain = extracted(films, tmp_path / "plain", weights, layers=None)
+    assert diff(store, plain).groups_first == ("clip.1", "clip.2")
+    pack(store.path, tmp_path / "films.zip")
+    with serving(tmp_path) as site:
+        for place in (tmp_path / "films.zip", f"{site.url}/films.zip"):
+            assert np.array_equal(of.open_store(place)["clip.1"].pooled(), store["clip.1"].pooled(), True)
+
+
+def test_a_store_with_layers_and_one_without_merge_as_stores_of_unlike_groups(
+    films, weights, store, tmp_path
+):
+    plain = extracted(films, tmp_path / "plain", weights, layers=None)
+    other = of.extract(films / "films.csv", tmp_path / "other", ["descriptors"], n_frames=2, **QUIET)
+
+    def refusal(one):
+        with pytest.raises(of.ObygazeError) as refused:
+            merge([store.path, one.path], tmp_path / "merged", version="1.1.0")
+        return re.sub(r"\S*/\S+", "", str(refused.value))
+
+    assert "clip.1" in refusal(plain)
+    assert "descriptors" in refusal(other)
+
+
+def test_frames_a_second_have_those_of_each_layer(films, weights, tmp_path):
+    store = extracted(films, tmp_path / "s", weights, layers=Layers((1,), frames=True), per_second=8)
+    own, layer = store["clip"], store["clip.1"]
+    assert layer.ragged
+    assert layer.arrays == ("frames",)
+    assert np.array_equal(layer.row_size, own.row_size)
+    frames = read_frames(films / "3.mp4", fps(8)).images
+    backbone = load_backbone("clip", 1, weights=weights, layers=Layers((1,)), compute=cpu())
+    alone = [backbone.encode(backbone.prepare(frame)[None, None])["1/pooled"][0] for frame in frames]
+    np.testing.assert_allclose(layer.read("c03", "frames"), np.stack(alone), rtol=1e-4, atol=1e-5)
+    with pytest.raises(ExtractError):
+        extracted(films, tmp_path / "t", weights, per_second=8)
+
+
+def test_a_clip_that_is_absent_where_sound_is_heard_is_so_in_every_layer(films, tmp_path):
+    from tests.tiny_checkpoints import tiny_sound_checkpoint
+
+    folder = tiny_sound_checkpoint("hubert", tmp_path / "hubert")
+    hears = Recipe("waveform", options={"weights": str(folder), "compute": cpu(), "layers": Layers((1,))})
+    store = of.extract(films / "films.csv", tmp_path / "s", ["descriptors", hears], n_frames=2, **QUIET)
+    assert store.names == ("descriptors", "waveform", "waveform.1")
+    assert not store["waveform.1"].usable.any()
+    assert of.verify(store, "full").ok
+
+
+def test_search_like_a_clip_or_a_file_reads_a_layer_by_its_name(films, store, weights, tmp_path, obygaze):
+    assert of.search_like(store, "c03").backbone == "clip"
+    assert of.search_like(store, "c03", backbone="clip.2").backbone == "clip.2"
+    line = ["search", store.path, "--like", films / "3.mp4", "--backbone", "clip.2", "--json"]
+    found = obygaze(tmp_path, *line, "--weights", weights)
+    assert found.returncode == 0, found.stderr
+    first = json.loads(found.stdout)["hits"][0]
+    assert first["clip_id"] == "c03"
+    assert math.isclose(first["score"], 1, abs_tol=1e-5)
+
+
+def test_a_model_of_a_layer_knows_which_and_predicts_from_it_alone(films, store, weights, tmp_path):
+    labels = of.read_manifest(films / "films.csv")
+    data = om.load_dataset(store, labels, backbone="clip.2")
+    run = om.evaluate(data, ["linear"], "en_s")
+    (path,) = om.save_models(run, data, ["linear"], tmp_path / "kept").values()
+    card = om.load_model(path).card
+    assert card.backbone == "clip.2"
+    assert card.provenance["layer"] == "2"
+    assert len(om.predict(om.load_model(path), [store]).table) == 12
+    options = [str(word) for word in _features({"kept": card}, [f"clip={weights}"])]
+    assert options[options.index("--layers") + 1] == "clip=2"
