@@ -9,12 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.store.format import ABSENT
-from obygaze_features.store.records import StoredClip
+from obygaze_features.store.records import SHA256_BYTES, StoredClip
 
-DIGEST_BYTES = 32
-"""Of SHA-256."""
-
-NO_DIGEST = bytes(DIGEST_BYTES)
+NO_DIGEST = bytes(SHA256_BYTES)
 """Of a row without features."""
 
 
@@ -81,10 +78,10 @@ def clip_table(clips: Iterable[StoredClip]) -> ClipTable:
             absent.setdefault(group, {})[row] = reason
         for name, digest in clip.digests.items():
             of_array = digests.setdefault(name, bytearray())
-            of_array.extend(bytes(row * DIGEST_BYTES - len(of_array)))
+            of_array.extend(bytes(row * SHA256_BYTES - len(of_array)))
             of_array.extend(bytes.fromhex(digest))
     for of_array in digests.values():
-        of_array.extend(bytes(len(clip_ids) * DIGEST_BYTES - len(of_array)))
+        of_array.extend(bytes(len(clip_ids) * SHA256_BYTES - len(of_array)))
     return ClipTable(
         clip_ids,
         movies,
@@ -94,5 +91,5 @@ def clip_table(clips: Iterable[StoredClip]) -> ClipTable:
         np.frombuffer(n_words, np.int64),
         reasons,
         absent,
-        {name: np.frombuffer(of_array, f"S{DIGEST_BYTES}") for name, of_array in digests.items()},
+        {name: np.frombuffer(of_array, f"S{SHA256_BYTES}") for name, of_array in digests.items()},
     )

@@ -270,6 +270,8 @@ ABSENT_PREFIX = "absent:"
 
 They are not at the end, where readers of format 1.0 and 1.1 would take them for digests.
 """
+SHA256_BYTES = 32
+
 DIGEST_PREFIX = "sha256:"
 """Columns of digests are named `sha256:<group>/<array>`."""
 
@@ -426,6 +428,14 @@ def _lines(blocks: Iterable[bytes]) -> Iterator[str]:
         yield unfinished.decode()
 
 
+def _is_sha256(digest: str) -> bool:
+    # a tenth of what a check by schema costs: a table may have a million lines
+    try:
+        return len(digest) == 2 * len(bytes.fromhex(digest)) == 2 * SHA256_BYTES
+    except ValueError:
+        return False
+
+
 def _clip(cells: list[str], names: list[str], row: int, *, has_text: bool) -> StoredClip:
     number, clip_id, status, reason, movie, start, end, size, duration, source_digest, *more_cells = cells
     text = None
@@ -443,4 +453,7 @@ def _clip(cells: list[str], names: list[str], row: int, *, has_text: bool) -> St
         source["sha256"] = source_digest
     span = (float(start) if start else None, float(end) if end else None)
     row_digests = {name: digest for name, digest in zip(names, digests, strict=True) if digest}
+    for name, digest in row_digests.items():
+        if not _is_sha256(digest):
+            raise ValueError(f"expected 64 hexadecimal digits as {DIGEST_PREFIX}{name}, found {digest!r}")
     return StoredClip(clip_id, status, reason, movie, *span, source, row_digests, text)
