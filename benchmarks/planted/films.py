@@ -77,23 +77,26 @@ def judged_films(
     """Draw films of 80 to 160 windows, and judgements of windows drawn at random in some of them."""
     films = []
     _, n_judged, n_windows = design
-    for place, (own, rate) in enumerate(zip(x, world.rates(rng, x), strict=True)):
+    for place, (number, rate) in enumerate(zip(x, world.rates(rng, x), strict=True)):
         n = int(rng.integers(80, 161))
         y = (rng.random(n) < rate).astype(float)
-        score = world.knows * (abs(world.knows) * (y - 0.5) + rng.normal(size=n)) + world.bias * (own > 0)
+        score = world.knows * (abs(world.knows) * (y - 0.5) + rng.normal(size=n))
+        if number > 0:
+            score += world.bias
         cells = Cells(
             np.zeros((n, 2)), np.ones(n), np.ones(n), expit(score + logit(np.clip(rate, 0.02, 0.98)))
         )
         drawn = rng.permutation(n)[: n_windows if place < n_judged else 0]
-        chance = world.second[int(own > 0)]
+        chance = world.second[int(number > 0)]
         by_second = rng.random(len(drawn) if world.by_window else 1) < chance
         by_second = np.broadcast_to(by_second, len(drawn)).astype(float)
-        judged = y[drawn] * (1 - by_second * (rng.random(len(drawn)) < 0.5))
-        judges = (
-            {"first": 1 - by_second, "second": by_second} if any(world.second) else {"first": 1 - by_second}
-        )
+        is_overlooked = (by_second > 0) & (rng.random(len(drawn)) < 0.5)  # half is
+        judged = np.where(is_overlooked, 0.0, y[drawn])
+        judges = {"first": 1 - by_second}
+        if any(world.second):
+            judges["second"] = by_second
         films.append(
-            sample_of(cells, drawn, judged, {name: own for name, own in judges.items() if own.any()})
+            sample_of(cells, drawn, judged, {name: number for name, number in judges.items() if number.any()})
         )
     return films
 
@@ -109,7 +112,7 @@ def compared(rng: np.random.Generator, world: World, *design: int) -> Draw:
     trend = estimate_contrast(films, x)
     difference = estimate_contrast(films, side)
     truths = population(world)
-    found = {
+    results = {
         "mean": mean.low <= truths[0] <= mean.high,
         "trend": held(trend, truths[2]),
         "trend refused": bool(trend.reason),
@@ -119,8 +122,8 @@ def compared(rng: np.random.Generator, world: World, *design: int) -> Draw:
     }
     if any(world.second):
         unnamed = estimate_contrast([replace(film, judges={}) for film in films], side)
-        found["difference, judges not known"] = held(unnamed, truths[1])
-    return found
+        results["difference, judges not known"] = held(unnamed, truths[1])
+    return results
 
 
 def held(contrast: Estimate, truth: float) -> float:
