@@ -22,7 +22,11 @@ from obygaze_models.reduction import TokenRule, reduce_tokens
 from tests.planted_frames import planted_frames, seal_films
 from tests.test_door import ENDLESS, POSIX, SMALL
 
-N, STEPS, PATCHES, WIDTH, FRAMES = 150, 4, 6, 5, 8
+N = 150
+STEPS = 4
+PATCHES = 6
+WIDTH = 5
+FRAMES = 8
 """More than two chunks of clips, whose two frames make a tubelet."""
 
 

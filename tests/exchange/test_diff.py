@@ -9,7 +9,8 @@ from obygaze_features.exchange.diff import ArrayDiff, diff, in_words, min_cosine
 from obygaze_features.store import open_store
 from obygaze_features.store.testing import seal_arrays, seal_frames
 
-N, D = 70, 4
+N = 70
+D = 4
 CLIPS = [f"c{i:03d}" for i in range(N)]
 
 
@@ -118,7 +119,9 @@ def test_clips_whose_number_of_frames_differs_are_counted_and_not_compared(tmp_p
 
 
 def test_the_cosine_has_no_accidents():
-    zero, one, big = np.zeros(2, np.float16), np.ones(2, np.float16), np.full(2, 60000, np.float16)
+    zero = np.zeros(2, np.float16)
+    one = np.ones(2, np.float16)
+    big = np.full(2, 60000, np.float16)
     assert min_cosine(zero, zero) == 1
     assert min_cosine(zero, one) == 0
     assert min_cosine(one, big) == pytest.approx(1)  # float16 would have overflowed

@@ -125,6 +125,8 @@ def youtube8m(folder):
 
 
 def times_beside(folder):
+    """Milliseconds of two frames a second, in an array of another name beside the features."""
+
     def save(to, clip, values):
         np.savez(to / f"{clip}.npz", features=values, timestamps_ms=500 * np.arange(len(values)))
 

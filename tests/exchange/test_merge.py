@@ -61,7 +61,8 @@ def test_merging_gives_the_bytes_of_sealing_at_once_but_for_the_parents(tmp_path
     store = open_store(path)
     assert store.attributes["parent"] == first.fingerprint
     assert store.attributes["merged_with"] == [second.fingerprint]
-    ours, theirs = tree(path / "data"), tree(whole / "data")
+    ours = tree(path / "data")
+    theirs = tree(whole / "data")
     assert {name for name in ours if ours[name] != theirs[name]} == {"features.zarr/zarr.json"}
     assert ours.keys() == theirs.keys()
     assert verify(path, "full").ok
@@ -135,7 +136,8 @@ def test_missing_clips_are_taken_from_whoever_has_them(tmp_path):
     settings = {"licence": "CC-BY-4.0", "citation": "Nobody, 2026"}
     first = open_store(seal(None, tmp_path / "a", allow_missing=True, **settings))
     path = merge([first, part(tmp_path, "b", range(8, N))], tmp_path / "merged")
-    ours, theirs = tree(path / "data"), tree(sealed(tmp_path, N) / "data")
+    ours = tree(path / "data")
+    theirs = tree(sealed(tmp_path, N) / "data")
     assert {name for name in ours if ours[name] != theirs[name]} == {"features.zarr/zarr.json"}
 
 
@@ -155,7 +157,8 @@ def test_licence_citation_and_corpus_are_asked_for_where_they_differ(tmp_path):
 
 
 def test_a_damaged_store_is_not_merged(tmp_path):
-    first, other = part(tmp_path, "a", range(8)), part(tmp_path, "b", range(8, N))
+    first = part(tmp_path, "a", range(8))
+    other = part(tmp_path, "b", range(8, N))
     table = other.path / "data/clips.csv"
     good = next(clip.digests["toy/pooled"] for clip in other.clips if clip.digests)
     table.write_text(table.read_text(encoding="utf-8").replace(good, "0" * 64), encoding="utf-8")

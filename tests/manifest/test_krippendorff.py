@@ -65,7 +65,8 @@ def by_pairs(table, metric):
             return float(a != b)
         if metric == "interval":
             return (a - b) ** 2
-        low, high = min(a, b), max(a, b)
+        low = min(a, b)
+        high = max(a, b)
         between = sum(low <= value <= high for value in every)
         return (between - (sum(every == low) + sum(every == high)) / 2) ** 2
 
@@ -134,7 +135,8 @@ def of_pieces(annotations, length):
             pieces.append((annotator, position, segments[inside[0]][2] if inside else GAP, segment))
 
     def disagreement(apart):
-        at_once, by_chance = [], []
+        at_once = []
+        by_chance = []
         for one, other in product(pieces, pieces):
             if one[0] != other[0] and one[1] == other[1]:
                 at_once.append(apart(one[2], other[2]))

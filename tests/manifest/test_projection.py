@@ -112,7 +112,8 @@ def annotations(draw):
     for number in range(draw(st.integers(1, 8))):
         start = draw(st.floats(0, 29))
         end = start + draw(st.floats(0.01, 20))
-        by, label = draw(st.sampled_from(["one", "two"])), draw(some_labels)
+        by = draw(st.sampled_from(["one", "two"]))
+        label = draw(some_labels)
         concepts = label.concepts if label.level != "EN" else ()
         marks.append(mark(number, start, end, label.level, *concepts, by=by))
     return manifest(*marks)

@@ -68,7 +68,8 @@ def test_a_result_says_why_a_group_is_absent_and_has_another():
 
 
 def test_a_group_has_no_features_of_its_absent_clips_and_other_groups_have(store):
-    wave, toy = store["wave"], store["toy"]
+    wave = store["wave"]
+    toy = store["toy"]
     rows = [wave.clip_ids.index(clip) for clip in SILENT]
     assert store.attributes["spec_version"] == "1.2"
     assert wave.status[rows].tolist() == [4, 4, 4]

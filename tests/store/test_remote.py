@@ -18,11 +18,13 @@ PLACES = ["{url}/toy-1.0.0", "{url}/toy-1.0.0/", "{url}/toy-1.0.0.zip", "{root}/
 
 @pytest.mark.parametrize("place", PLACES)
 def test_a_store_reads_as_its_folder_does_and_has_its_fingerprint(root, site, place):
-    here, there = open_store(root / "toy-1.0.0"), open_store(place.format(url=site.url, root=root))
+    here = open_store(root / "toy-1.0.0")
+    there = open_store(place.format(url=site.url, root=root))
     assert there.fingerprint == here.fingerprint
     assert (there.name, there.version, there.names) == (here.name, here.version, here.names)
     assert there.clips == here.clips
-    one, two = here["toy"], there["toy"]
+    one = here["toy"]
+    two = there["toy"]
     assert two.clip_ids == one.clip_ids
     for array in ("pooled", "frames", "tokens"):
         assert np.array_equal(getattr(two, array)(), getattr(one, array)(), equal_nan=True)
@@ -58,7 +60,8 @@ def test_rows_cost_as_many_requests_as_blocks_however_they_are_read(site):
 @pytest.mark.parametrize("place", PLACES[1:])
 @pytest.mark.parametrize("depth", ["quick", "digests", "full"])
 def test_a_store_verifies(root, site, place, depth):
-    here, there = verify(root / "toy-1.0.0", depth), verify(place.format(url=site.url, root=root), depth)
+    here = verify(root / "toy-1.0.0", depth)
+    there = verify(place.format(url=site.url, root=root), depth)
     assert there.ok, there.problems
     assert (there.counts, there.fingerprint) == (here.counts, here.fingerprint)
 

@@ -137,9 +137,8 @@ def test_it_opens_in_xarray_by_name(tmp_path):
 def test_zarr_finds_by_the_consolidated_metadata_all_that_lies_in_the_folders(tmp_path):
     path = sealed(tmp_path, 20, [TOY, group("alone", ["pooled"])]) / "data/features.zarr"
     for below in ("", "toy", "alone"):
-        listed, found = (
-            zarr.open_group(path, path=below, mode="r", use_consolidated=how) for how in (True, False)
-        )
+        listed = zarr.open_group(path, path=below, mode="r", use_consolidated=True)
+        found = zarr.open_group(path, path=below, mode="r", use_consolidated=False)
         assert listed.attrs.asdict() == found.attrs.asdict()
         nodes = dict(listed.members(None))
         assert set(nodes) == set(dict(found.members(None)))
@@ -234,12 +233,14 @@ def test_frames_that_changed_since_the_commit_cost_their_clip_alone(tmp_path, ha
     reference = tree(sealed(tmp_path / "reference", groups=[RAGGED]))
     stage = staged(tmp_path, groups=[RAGGED])
     (file,) = (stage.path / "pieces").glob("0.*.toy.ragged")
-    data, (of_toy,) = file.read_bytes(), stage.layout.ragged
-    clip, after = (stage.clips[row].clip_id for row in (1, 2))
+    data = file.read_bytes()
+    (of_toy,) = stage.layout.ragged
+    clip = stage.clips[1].clip_id
+    after = stage.clips[2].clip_id
     places = {name: entry.frames["toy"] for name, entry in stage.status().items() if entry.frames}
-    begin, middle, end = (
-        first * of_toy.frame_bytes for first in (places[clip][0], places[after][0], sum(places[after]))
-    )
+    begin = places[clip][0] * of_toy.frame_bytes
+    middle = places[after][0] * of_toy.frame_bytes
+    end = sum(places[after]) * of_toy.frame_bytes
     rows = HARMS[harm](data[begin:middle], data[middle:end].ljust(middle - begin)[: middle - begin])
     file.write_bytes(data[:begin] + rows + data[middle:])
     with pytest.raises(StoreError, match=f"{clip}"):

@@ -9,7 +9,8 @@ from obygaze_features.video import probe, read_frames, read_windows, uniform
 from tests.video.conftest import remux
 from tests.video.encoding import encode
 
-RATE, N = 24, 240
+RATE = 24
+N = 240
 
 
 def written(path: Path, codec: str, moments: list[int]) -> Path:

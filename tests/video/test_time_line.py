@@ -90,7 +90,8 @@ def test_windows_of_a_joined_film_cover_all_of_it(halves, tmp_path):
 
 @pytest.mark.parametrize(("suffix", "codec"), [("mkv", "flac"), ("ts", "ac3"), ("vob", "ac3")])
 def test_sound_lies_on_the_line_of_the_pictures(tmp_path, suffix, codec):
-    rate, times = 48_000, ([0.5], [0.3, 31.0])
+    rate = 48_000
+    times = ([0.5], [0.3, 31.0])
     parts = [
         write_film(
             tmp_path / f"{n}.{suffix}",
@@ -229,10 +230,14 @@ def test_joined_fragments_of_which_all_pictures_are_read_lack_none(tmp_path):
 
 def test_times_of_flash_that_step_back_between_key_pictures_begin_a_part(tmp_path):
     film = encode(tmp_path / "a.flv", map(draw, range(30)), options=X264 | {"bf": "0"})
-    data, place, number = bytearray(film.read_bytes()), 13, 0
+    data = bytearray(film.read_bytes())
+    place = 13
+    number = 0
     while place + 11 < len(data):  # tags: type, size, time; the first of pictures has the settings alone
         if data[place] == 9:
-            time = int.from_bytes(data[place + 4 : place + 7], "big") - 400 * (number > 15)
+            time = int.from_bytes(data[place + 4 : place + 7], "big")
+            if number > 15:
+                time -= 400
             data[place + 4 : place + 7] = time.to_bytes(3, "big")
             number += 1
         place += 15 + int.from_bytes(data[place + 1 : place + 4], "big")

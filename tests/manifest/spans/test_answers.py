@@ -19,7 +19,8 @@ from tests.command import obygaze
 BOOK = builtin_codebook("obygaze12")
 ALL_NO = dict.fromkeys(codebook_questions(BOOK), "no") | {"level:EN": "yes"}
 GOOD = {"answers": ALL_NO}
-LEVEL, REFUSAL = {"answers": {"level": "EN"}}, {"answers": {"level": None}}
+LEVEL = {"answers": {"level": "EN"}}
+REFUSAL = {"answers": {"level": None}}
 HEAD = "clip_id,movie,video,start_s,end_s,level,concepts,annotator\n"
 
 

@@ -34,7 +34,9 @@ class Counted:
     """The model, counting the texts that it scores and perhaps stopping before one."""
 
     def __init__(self, model, stop_at=None):
-        self.model, self.stop_at, self.n = model, stop_at, 0
+        self.model = model
+        self.stop_at = stop_at
+        self.n = 0
 
     def __getattr__(self, name):
         return getattr(self.model, name)
@@ -78,7 +80,8 @@ def test_a_stopped_run_is_taken_up_and_gives_the_same_numbers(model, table, tmp_
 
 
 def test_a_line_that_is_lost_is_measured_again(model, table, tmp_path):
-    (texts, _), journal = texts_to_score(table()), tmp_path / "journal"
+    (texts, _) = texts_to_score(table())
+    journal = tmp_path / "journal"
     whole = measure_priors(model, texts, journal)
     lines = journal.read_text(encoding="utf-8").splitlines(keepends=True)
     journal.write_text("".join([*lines[:2], *lines[3:]]), encoding="utf-8")

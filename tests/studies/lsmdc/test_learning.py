@@ -25,7 +25,8 @@ Batch = later("obygaze_studies.lsmdc.step", "Batch")
 
 pytestmark = pytest.mark.long
 
-FRAMES, WORDS = 2, 8
+FRAMES = 2
+WORDS = 8
 
 
 class Rendered:
@@ -46,7 +47,8 @@ class Lesson:
         tensors = plan.initial_tensors(
             "clip", plan.load_clip(weights), temporal_layers=1, max_frames=FRAMES, max_words=WORDS
         )
-        self.size, self.start = LsmdcFormat.of("clip", tensors), tensors
+        self.size = LsmdcFormat.of("clip", tensors)
+        self.start = tensors
         self.network = network_of(self.size, tensors)
         self.rng = np.random.default_rng(seed)
         tokenizer = CaptionTokenizer(weights, vocabulary=len(VOCABULARY), max_words=WORDS)
