@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from scipy.special import expit, logit
@@ -58,16 +58,24 @@ def logits(
     return rates
 
 
+class Population(NamedTuple):
+    """What is true of a world's rates: their mean, the difference of halves above and below 0, the slope."""
+
+    mean: float
+    difference: float
+    slope: float
+
+
 @lru_cache
-def population(world: World) -> tuple[float, float, float]:
-    """Compute the mean rate, the difference of the halves above and below 0, and the slope."""
+def population(world: World) -> Population:
+    """Compute the truths of a world on many films."""
     rng = np.random.default_rng(1)
     x = world.numbers(rng, 400_000)
     rates = world.rates(rng, x)
-    return (
-        float(rates.mean()),
-        float(rates[x > 0].mean() - rates[x <= 0].mean()),
-        float(np.polyfit(x, rates, 1)[0]),
+    return Population(
+        mean=float(rates.mean()),
+        difference=float(rates[x > 0].mean() - rates[x <= 0].mean()),
+        slope=float(np.polyfit(x, rates, 1)[0]),
     )
 
 
@@ -111,18 +119,18 @@ def compared(rng: np.random.Generator, world: World, *design: int) -> Draw:
     (mean,) = estimate_groups([films])
     trend = estimate_contrast(films, x)
     difference = estimate_contrast(films, side)
-    truths = population(world)
+    truth = population(world)
     results = {
-        "mean": mean.low <= truths[0] <= mean.high,
-        "trend": held(trend, truths[2]),
+        "mean": mean.low <= truth.mean <= mean.high,
+        "trend": held(trend, truth.slope),
         "trend refused": bool(trend.reason),
-        "difference": held(difference, truths[1]),
+        "difference": held(difference, truth.difference),
         "difference refused": bool(difference.reason),
         "worth": mean.worth,
     }
     if any(world.second):
         unnamed = estimate_contrast([replace(film, judges={}) for film in films], side)
-        results["difference, judges not known"] = held(unnamed, truths[1])
+        results["difference, judges not known"] = held(unnamed, truth.difference)
     return results
 
 
