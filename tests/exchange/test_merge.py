@@ -75,7 +75,7 @@ def test_merging_gives_the_bytes_of_sealing_at_once_but_for_the_parents(tmp_path
 
 def test_the_order_of_work_and_interruptions_do_not_show(tmp_path, toy):
     stores = [part(tmp_path, name, range(start, N, 3), groups=[toy]) for start, name in enumerate("abc")]
-    whole = merge(stores, tmp_path / "whole")
+    merged = merge(stores, tmp_path / "whole")
     calls = itertools.count()
 
     def stop(_done, _total):
@@ -85,18 +85,18 @@ def test_the_order_of_work_and_interruptions_do_not_show(tmp_path, toy):
     with pytest.raises(KeyboardInterrupt):
         merge(stores, tmp_path / "cut", progress=stop)
     assert not (tmp_path / "cut-1.0.0.merging").exists()
-    assert open_store(merge(stores, tmp_path / "cut")).fingerprint == open_store(whole).fingerprint
+    assert open_store(merge(stores, tmp_path / "cut")).fingerprint == open_store(merged).fingerprint
 
 
 def test_what_a_killed_merge_left_is_not_taken_for_what_is_in_the_stores(tmp_path, toy):
     stores = [part(tmp_path, "a", range(8), groups=[toy]), part(tmp_path, "b", range(8, N), groups=[toy])]
-    whole = merge(stores, tmp_path / "whole")
+    merged = merge(stores, tmp_path / "whole")
     stage = Stage.open(tmp_path / "merged-1.0.0.merging/part/stage", plan(N), [toy], CORPUS)
     other = result(plan(N)[0].clip_id, [toy])
     other.groups["toy"].arrays["pooled"][0] += 1
     with stage.writer() as writer:
         writer.commit([other])
-    assert open_store(merge(stores, tmp_path / "merged")).fingerprint == open_store(whole).fingerprint
+    assert open_store(merge(stores, tmp_path / "merged")).fingerprint == open_store(merged).fingerprint
 
 
 def test_what_does_not_change_numbers_is_joined(tmp_path):

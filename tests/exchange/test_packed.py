@@ -151,10 +151,10 @@ FOREIGN = {
 @pytest.mark.parametrize("what", FOREIGN)
 def test_a_foreign_member_is_refused_in_one_line(packed, tmp_path, what):
     path = forge(tmp_path / "x.zip", packed, FOREIGN[what])
-    with pytest.raises(StoreError) as said:
+    with pytest.raises(StoreError) as error:
         open_store(path)
-    assert str(said.value).startswith(str(path))
-    assert "\n" not in str(said.value)
+    assert str(error.value).startswith(str(path))
+    assert "\n" not in str(error.value)
     with pytest.raises(StoreError):
         download(open_zip(path), tmp_path / "out" / "store")
     assert not (tmp_path / "out").exists()

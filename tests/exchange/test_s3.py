@@ -71,9 +71,9 @@ def test_objects_go_first_and_the_digest_manifest_last(bucket, store, url):
 
 def test_a_push_that_was_stopped_goes_on_by_one_list(bucket, store, url):
     bucket.puts_left = 7
-    with pytest.raises(StoreError) as said:
+    with pytest.raises(StoreError) as error:
         push(FolderFiles(store), url)
-    assert "dont-tell" not in str(said.value)
+    assert "dont-tell" not in str(error.value)
     with pytest.raises(StoreError, match=r"manifest-sha256.txt|not a whole store"):
         download(locate(url), store.with_name("copy"))
     bucket.puts_left = -1

@@ -204,12 +204,12 @@ def test_only_the_arrays_asked_for_come_and_the_copy_says_so(site, root, tmp_pat
     done = pull(f"{site.url}/toy-1.0.0", copy, arrays=["pooled"])
     assert not [path for _, path, _ in site.asked if "/frames/c" in path or "/tokens/c" in path]
     same = open_store(root / "toy-1.0.0")
-    found = open_store(copy)
-    assert found.fingerprint == same.fingerprint
+    store = open_store(copy)
+    assert store.fingerprint == same.fingerprint
     for name in ("toy", "alone"):
-        assert np.array_equal(found[name].pooled(), same[name].pooled(), equal_nan=True)
-    assert found["toy"].n_frames == same["toy"].n_frames
-    for read in (found["toy"].frames, found["toy"].tokens, lambda: found["toy"].read("tt0000-é", "tokens")):
+        assert np.array_equal(store[name].pooled(), same[name].pooled(), equal_nan=True)
+    assert store["toy"].n_frames == same["toy"].n_frames
+    for read in (store["toy"].frames, store["toy"].tokens, lambda: store["toy"].read("tt0000-é", "tokens")):
         with pytest.raises(StoreError, match=r"fetch.txt"):
             read()
     absent = absent_files(FolderFiles(copy))
@@ -243,13 +243,13 @@ def test_the_frames_of_some_clips_come_with_their_chunks(site, root, tmp_path):
     copy = tmp_path / "copy"
     pull(f"{site.url}/toy-1.0.0", copy, clips=["tt0070-é", "tt0149-é"])
     same = open_store(root / "toy-1.0.0")["toy"]
-    found = open_store(copy)["toy"]
+    group = open_store(copy)["toy"]
     for clip in ("tt0070-é", "tt0149-é"):
         for array in ("pooled", "frames", "tokens"):
-            assert np.array_equal(found.read(clip, array), same.read(clip, array))
-    assert np.array_equal(found.pooled(), same.pooled(), equal_nan=True)
+            assert np.array_equal(group.read(clip, array), same.read(clip, array))
+    assert np.array_equal(group.pooled(), same.pooled(), equal_nan=True)
     with pytest.raises(StoreError):
-        found.read("tt0000-é", "frames")
+        group.read("tt0000-é", "frames")
 
 
 @pytest.mark.parametrize("place", ["ragged-1.0.0", "ragged-1.0.0.zip"])
@@ -258,11 +258,11 @@ def test_frames_of_any_number_come_with_the_chunks_that_they_lie_in(site, root, 
     copy = tmp_path / "copy"
     wanted = ["c07", "c31"]
     pull(f"{site.url}/{place}", copy, clips=wanted)
-    found = open_store(copy)["toy"]
-    assert np.array_equal(found.row_size, same.row_size)
-    assert np.array_equal(found.time_s, same.time_s)
+    group = open_store(copy)["toy"]
+    assert np.array_equal(group.row_size, same.row_size)
+    assert np.array_equal(group.time_s, same.time_s)
     for clip in wanted:
-        assert np.array_equal(found.read(clip, "frames"), same.read(clip, "frames"))
+        assert np.array_equal(group.read(clip, "frames"), same.read(clip, "frames"))
     chunks_of = {}
     for clip, end, size in zip(same.clip_ids, same.frame_ends.tolist(), same.row_size.tolist(), strict=True):
         chunks_of[clip] = set(range((end - size) // FRAMES, (end - 1) // FRAMES + 1))
@@ -274,7 +274,7 @@ def test_frames_of_any_number_come_with_the_chunks_that_they_lie_in(site, root, 
     assert lacking
     for clip in lacking[:2]:
         with pytest.raises(StoreError, match=r"fetch\.txt"):
-            found.read(clip, "frames")
+            group.read(clip, "frames")
     report = verify(copy, "full")
     assert report.ok, report.problems
     chunk = copy / f"data/features.zarr/toy/frames/c/{min(here)}/0"
@@ -290,11 +290,11 @@ def test_frames_of_any_number_come_with_the_chunks_that_they_lie_in(site, root, 
 def test_frames_of_any_number_are_read_from_servers_and_zips(site, root, place):
     same = open_store(root / "ragged-1.0.0")["toy"]
     for where in (f"{site.url}/{place}", root / place):
-        found = open_store(where)
-        assert found["toy"].frames().tobytes() == same.frames().tobytes()
-        assert np.array_equal(found["toy"].read("c05", "frames"), same.read("c05", "frames"))
-        assert found.to_zarr()["toy/frames"][:].tobytes() == same.frames().tobytes()
-        assert np.array_equal(found["toy"].to_xarray().frames[5:1500].values, same.frames()[5:1500])
+        store = open_store(where)
+        assert store["toy"].frames().tobytes() == same.frames().tobytes()
+        assert np.array_equal(store["toy"].read("c05", "frames"), same.read("c05", "frames"))
+        assert store.to_zarr()["toy/frames"][:].tobytes() == same.frames().tobytes()
+        assert np.array_equal(store["toy"].to_xarray().frames[5:1500].values, same.frames()[5:1500])
         assert verify(where, "full").ok
 
 

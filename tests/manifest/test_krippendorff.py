@@ -184,8 +184,8 @@ def test_of_segments_that_overlap_the_highest_value_is_left(spans):
     segments = [Segment(start, start + length, value) for start, length, value in spans]
     flat = highest_of(segments)
     for position in range(16):
-        values = [one.value for one in segments if one.start <= position < one.end]
-        left = [one.value for one in flat.segments if one.start <= position < one.end]
+        values = [segment.value for segment in segments if segment.start <= position < segment.end]
+        left = [segment.value for segment in flat.segments if segment.start <= position < segment.end]
         assert left == ([max(values)] if values else [])
 
 

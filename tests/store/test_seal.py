@@ -103,20 +103,20 @@ def test_frames_of_any_number_open_in_xarray_with_the_clip_of_each(tmp_path):
     import xarray
 
     path = sealed(tmp_path, groups=[RAGGED])
-    found = open_store(path)["toy"]
+    group = open_store(path)["toy"]
     flat = xarray.open_zarr(path / "data/features.zarr", group="toy", consolidated=True)
-    ours = found.to_xarray()
+    ours = group.to_xarray()
     try:
         assert flat.frames.dims == ours.frames.dims == ("row", "feature")
-        assert np.array_equal(flat.frames.values, found.frames())
-        assert np.array_equal(flat.row_size.values, found.row_size)
+        assert np.array_equal(flat.frames.values, group.frames())
+        assert np.array_equal(flat.row_size.values, group.row_size)
     finally:
         flat.close()
     assert ours.row_size.attrs == {"sample_dimension": "row"}
     one = ours.frames[(ours.row_clip == "tt0001-é").values]
     assert np.array_equal(one.values, features("tt0001-é", RAGGED).arrays["frames"])
-    assert np.array_equal(ours.frames[3:9].values, found.frames()[3:9])
-    assert ours.groupby("row_clip").mean().sizes["row_clip"] == found.usable.sum()
+    assert np.array_equal(ours.frames[3:9].values, group.frames()[3:9])
+    assert ours.groupby("row_clip").mean().sizes["row_clip"] == group.usable.sum()
 
 
 def test_it_opens_in_xarray_by_name(tmp_path):
@@ -261,15 +261,15 @@ def test_clips_of_hundreds_of_frames_lie_over_the_ends_of_chunks(tmp_path, worke
     }
     times = {clip: np.arange(size) + float(number) for number, (clip, size) in enumerate(sizes.items())}
     path = seal_frames(tmp_path / "toy", dict.fromkeys(sizes, "m"), frames, times=times, workers=workers)
-    found = open_store(path)["toy"]
-    assert found.shape("frames")[0] > FRAMES_AT_ONCE
-    assert np.array_equal(found.frames(), np.concatenate(list(frames.values())))
-    assert np.array_equal(found.time_s, np.concatenate(list(times.values())))
+    group = open_store(path)["toy"]
+    assert group.shape("frames")[0] > FRAMES_AT_ONCE
+    assert np.array_equal(group.frames(), np.concatenate(list(frames.values())))
+    assert np.array_equal(group.time_s, np.concatenate(list(times.values())))
     for clip, values in frames.items():
-        assert np.array_equal(found.read(clip, "frames"), values)
-    assert sum(piece.stop - piece.start for piece in found.pieces("frames")) == len(sizes)
-    parts = [found.rows("frames", piece) for piece in found.pieces("frames")]
-    assert np.array_equal(np.concatenate(parts), found.frames())
+        assert np.array_equal(group.read(clip, "frames"), values)
+    assert sum(piece.stop - piece.start for piece in group.pieces("frames")) == len(sizes)
+    parts = [group.rows("frames", piece) for piece in group.pieces("frames")]
+    assert np.array_equal(np.concatenate(parts), group.frames())
     assert verify(path, "full").ok
 
 

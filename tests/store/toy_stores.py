@@ -154,8 +154,8 @@ def sealed(
 
 def read_all(place: Path | str) -> tuple[np.ndarray, ...]:
     """Open a store and read every array of its group toy."""
-    found = open_store(place)["toy"]
-    return found.pooled(), found.frames(), found.tokens(), found.time_s
+    group = open_store(place)["toy"]
+    return group.pooled(), group.frames(), group.tokens(), group.time_s
 
 
 def respecify(path: Path, **changes: object) -> None:

@@ -24,7 +24,7 @@ def without(path: Path, source: Path, start_s: float, end_s: float) -> Path:
     """Copy a video without the packets of a time, as a lost block leaves it."""
 
     def cut(packets):
-        return [each for each in packets if not start_s <= each.pts * each.time_base < end_s]
+        return [packet for packet in packets if not start_s <= packet.pts * packet.time_base < end_s]
 
     return remux(source, path, cut)
 

@@ -128,7 +128,7 @@ def test_the_track_that_players_choose_is_heard_and_played(tmp_path):
     tracks = {"eng": tone(440, 2.0, 0.05), "fra": tone(440, 2.0, 0.2)}
     film = write_film(tmp_path / "first.mkv", tracks, seconds=2.0)
     with av.open(str(film)) as source, av.open(str(tmp_path / "second.mkv"), "w") as made:
-        streams = [made.add_stream_from_template(each) for each in source.streams]
+        streams = [made.add_stream_from_template(stream) for stream in source.streams]
         streams[1].disposition = Disposition(0)
         streams[2].disposition = Disposition.default
         for packet in source.demux():

@@ -422,11 +422,11 @@ def test_what_changes_from_picture_to_picture_is_said(tmp_path):
         tagged(tmp_path / f"{matrix}.webm", 20 * n, colorspace=matrix) for n, matrix in enumerate((5, 1))
     ]
     film = joined(tmp_path / "both.webm", parts)
-    whole = read_frames(film, at(range(40)))
-    assert numbers_of(whole.images) == [*range(40)]
-    assert any("changes" in note for note in whole.notes)
+    frames = read_frames(film, at(range(40)))
+    assert numbers_of(frames.images) == [*range(40)]
+    assert any("changes" in note for note in frames.notes)
     later = read_frames(film, uniform(4), start_s=0.9, end_s=1.5)
-    assert (whole.matrix, later.matrix) == ("bt601", "bt709")
+    assert (frames.matrix, later.matrix) == ("bt601", "bt709")
     assert not any("changes" in note for note in later.notes)
 
 

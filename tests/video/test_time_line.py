@@ -44,14 +44,14 @@ def halves(tmp_path_factory) -> dict[str, list[Path]]:
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "fragments.mp4"])
 def test_the_parts_of_a_joined_file_follow_each_other(halves, tmp_path, kind):
     film = joined(tmp_path / f"ab-{kind}", halves[kind])
-    whole = read_frames(film, at(range(55)))
-    assert whole.status == "ok"
-    assert numbers_of(whole.images) == BOTH
-    np.testing.assert_allclose(whole.time_s - whole.time_s[0], np.arange(55) / 25, atol=0.0015)
-    assert any("2 parts" in note for note in whole.notes)
+    frames = read_frames(film, at(range(55)))
+    assert frames.status == "ok"
+    assert numbers_of(frames.images) == BOTH
+    np.testing.assert_allclose(frames.time_s - frames.time_s[0], np.arange(55) / 25, atol=0.0015)
+    assert any("2 parts" in note for note in frames.notes)
     for start_s, end_s in ((0.0, 0.5), (0.8, 1.16), (1.3, 1.9)):
         span = read_frames(film, uniform(40), start_s=start_s, end_s=end_s)
-        inside = np.flatnonzero((whole.time_s >= start_s) & (whole.time_s < end_s))
+        inside = np.flatnonzero((frames.time_s >= start_s) & (frames.time_s < end_s))
         assert sorted({*numbers_of(span.images)}) == [BOTH[number] for number in inside]
     found = probe(film)
     assert found.stream is not None

@@ -75,12 +75,12 @@ def test_more_targets_than_can_be_counted_are_sampled_with_the_seed(tmp_path, ke
     rng = np.random.default_rng(0)
     ids = [f"i{place:02}" for place in range(46)]
     keep(tmp_path / "both", ids, rng.normal(size=(46, 4)))
-    both = read_embeddings(tmp_path / "both")
+    embeddings = read_embeddings(tmp_path / "both")
     test = EatTest("t", tuple(ids[:23]), tuple(ids[23:]), ("i00",), ("i30",))
     given = {"items": {name: {} for name in ids}, "text_ids": {name: name for name in ids}, "tests": [test]}
-    first = audit_eat(both, both, n_perm=500, seed=1, **given)
-    again = audit_eat(both, both, n_perm=500, seed=1, **given)
-    other = audit_eat(both, both, n_perm=500, seed=2, **given)
+    first = audit_eat(embeddings, embeddings, n_perm=500, seed=1, **given)
+    again = audit_eat(embeddings, embeddings, n_perm=500, seed=1, **given)
+    other = audit_eat(embeddings, embeddings, n_perm=500, seed=2, **given)
     assert records(first.data)[0]["p_exact"] is None
     assert records(first.data)[0]["n_perm"] == 500
     assert to_csv(first.data) == to_csv(again.data)

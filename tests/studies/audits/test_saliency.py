@@ -92,11 +92,11 @@ def test_maps_are_kept_the_same_every_time_and_audited_as_those_just_made(plante
         files = (path for path in (tmp_path / name).rglob("*") if path.is_file())
         kept.append({path.relative_to(tmp_path / name): path.read_bytes() for path in files})
     assert kept[0] == kept[1] == kept[2]
-    again = read_maps(tmp_path / "one.zarr")
-    assert (again.pairs, again.about) == (planted.pairs, planted.about)
-    np.testing.assert_array_equal(again.raw, planted.raw)
+    maps = read_maps(tmp_path / "one.zarr")
+    assert (maps.pairs, maps.about) == (planted.pairs, planted.about)
+    np.testing.assert_array_equal(maps.raw, planted.raw)
     regions = {one: [Region("all", 0, 0, SIDE, SIDE)] for one in ("top", "low", "dark")}
-    assert to_json(audit_maps(again, regions)) == to_json(audit_maps(planted, regions))
+    assert to_json(audit_maps(maps, regions)) == to_json(audit_maps(planted, regions))
 
 
 def test_maps_that_are_not_whole_are_refused(planted, tmp_path):

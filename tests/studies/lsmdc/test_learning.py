@@ -66,7 +66,7 @@ class Lesson:
         return learn(self.network, self.size, batches, PATTERNS, **rates)[0]
 
     def recall(self, pairs):
-        found = evaluate(
+        run = evaluate(
             self.network,
             pairs,
             torch.device("cpu"),
@@ -74,7 +74,7 @@ class Lesson:
             arithmetic="float32",
             progress=lambda _, __: None,
         )
-        return [found["tie_safe"][direction]["mean"]["R@1"] for direction in found["tie_safe"]]
+        return [run["tie_safe"][direction]["mean"]["R@1"] for direction in run["tie_safe"]]
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
