@@ -83,7 +83,9 @@ PARTS: tuple[tuple[str, int, Callable[[Bench], None]], ...] = (
 
 def main() -> None:
     """Run the parts that were asked for."""
-    options = arguments(__doc__, only="0,1,2,3,4,5,6,7,8,9", device="cuda", out=Path(), tiny=False, inner=False)
+    options = arguments(
+        __doc__, only="0,1,2,3,4,5,6,7,8,9", device="cuda", out=Path(), tiny=False, inner=False
+    )
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(options.device, options.tiny, options.out, Path(folder))
         if options.inner:
