@@ -47,8 +47,8 @@ def ours(store: Path) -> None:
     opened = open_store(store)
     assert opened["drawn"].clip_ids
     before = peak_mb()
-    first, again = (timed(lambda: search_like(opened, QUERY, top=TOP)).cpu_s for _ in range(2))
-    print(first, again, peak_mb() - before)
+    first, second_s = (timed(lambda: search_like(opened, QUERY, top=TOP)).cpu_s for _ in range(2))
+    print(first, second_s, peak_mb() - before)
 
 
 def faiss_flat(store: Path) -> None:
@@ -80,9 +80,9 @@ def search(folder: Path, n_clips: int) -> list[str]:
     rows = {}
     for name, work in (("obygaze", ours), ("faiss, flat", faiss_flat)):
         command = [sys.executable, __file__, work.__name__, str(store)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode == 0:
-            rows[name] = [float(word) for word in done.stdout.split()]
+        process = subprocess.run(command, capture_output=True, text=True, check=False)
+        if process.returncode == 0:
+            rows[name] = [float(word) for word in process.stdout.split()]
     title = f"search of {n_clips} x {WIDTH}"
     show(([name, *row] for name, row in rows.items()), ("", "first, CPU s", "next, CPU s", "MB"), title)
     mine = rows["obygaze"]
@@ -109,9 +109,9 @@ def copies(folder: Path, n_clips: int) -> list[str]:
     rows = []
     wrong = []
     for name, frames in (("the same", same), ("alike", drawn)):
-        known = {"architecture": {"features": FEATURES}}
+        provenance = {"architecture": {"features": FEATURES}}
         groups = {"signature": {"frames": frames}}
-        store = open_store(seal_arrays(folder / name, ids(n_clips), groups, n_frames=FRAMES, **known))
+        store = open_store(seal_arrays(folder / name, ids(n_clips), groups, n_frames=FRAMES, **provenance))
         where = store.path
         reading = timed(lambda where=where: read(where)).cpu_s
         looked = timed(lambda where=where: duplicates(open_store(where), progress=False)).cpu_s

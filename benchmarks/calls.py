@@ -38,7 +38,7 @@ def main() -> None:
     works = harness.WORKS | harness.RARE
     parser.add_argument("works", nargs="*", choices=[[], *works])
     parser.add_argument("--disk", type=Path)
-    asked = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place).resolve()
         runner = harness.Runner(harness.compiled(folder))
@@ -47,10 +47,10 @@ def main() -> None:
         for call in ("make_inputs", "make_films", "make_rare_inputs"):
             answer = runner.ask(inputs, call=call)
             assert answer["code"] == 0, answer["said"]
-        for name in asked.works or works:
-            trials = failed.Trials(runner, works[name], inputs, (asked.disk or folder) / name)
+        for name in options.works or works:
+            trials = failed.Trials(runner, works[name], inputs, (options.disk or folder) / name)
             number = wrong = 0
-            cases = trials.spaces(8) if asked.disk else trials.cases(asked.stride, tuple(asked.errors))
+            cases = trials.spaces(8) if options.disk else trials.cases(options.stride, tuple(options.errors))
             for case in cases:
                 problems = trials.problems(case)
                 number = number + 1

@@ -55,12 +55,14 @@ def windows(folder: Path) -> tuple[pd.DataFrame, pd.DataFrame, Floats]:
         imported = import_mobygaze(folder, Path(place))
     rows = expert_windows(imported.manifest, dict(imported.texts), ("EN", "HN", "S", *concepts))
     rows = rows[rows["words"] != ""].reset_index(drop=True)
-    known = window_rows(rows.reset_index(), "S").set_index("index")["y"]
-    rows["y"] = known.reindex(rows.index).fillna(NOT_ASKED).astype(int)
+    labels = window_rows(rows.reset_index(), "S").set_index("index")["y"]
+    rows["y"] = labels.reindex(rows.index).fillna(NOT_ASKED).astype(int)
     present = (rows[concepts] >= LEAST_MARKED).astype(np.float64)
-    films = [present[name].groupby(rows["movie"]).agg(lambda own: np.ptp(own) > 0).sum() for name in concepts]
-    kept = [name for name, n in zip(concepts, films, strict=True) if n >= LEAST_FILMS]
-    return rows, present[kept], encoded(rows["words"].tolist(), str(minilm.get_model_path()))
+    films = [
+        present[name].groupby(rows["movie"]).agg(lambda marked: np.ptp(marked) > 0).sum() for name in concepts
+    ]
+    chosen = [name for name, n in zip(concepts, films, strict=True) if n >= LEAST_FILMS]
+    return rows, present[chosen], encoded(rows["words"].tolist(), str(minilm.get_model_path()))
 
 
 def of_film(rows: pd.DataFrame, present: pd.DataFrame, X: Floats, movie: str) -> dict[str, Any]:
@@ -72,16 +74,16 @@ def of_film(rows: pd.DataFrame, present: pd.DataFrame, X: Floats, movie: str) ->
     found: dict[str, Any] = {}
     for name, title in NAMES.items():
         spec = BUILTIN_MODELS[name]
-        given = present.to_numpy() if spec.reads == "present" else X.astype(np.float32)
-        made = fit(spec, 0, given[~out], y[~out], movies=movies[~out], present=present[~out])
-        found[title] = auc(y[tested], made.scores(given[tested], movies[tested]))
+        inputs = present.to_numpy() if spec.reads == "present" else X.astype(np.float32)
+        model = fit(spec, 0, inputs[~out], y[~out], movies=movies[~out], present=present[~out])
+        found[title] = auc(y[tested], model.scores(inputs[tested], movies[tested]))
         if name.startswith("pcbm"):
-            order = np.argsort(-np.abs(made.estimator.head_.coef_[0]))
+            order = np.argsort(-np.abs(model.estimator.head_.coef_[0]))
             for budget in (*BUDGETS, len(order)):
-                scores = corrected(made.estimator, X[tested], present[tested].to_numpy(), order[:budget])
+                scores = corrected(model.estimator, X[tested], present[tested].to_numpy(), order[:budget])
                 found[title, budget] = auc(y[tested], scores)
         if name == "pcbm_lr":
-            values = made.estimator.concept_values(X[out])
+            values = model.estimator.concept_values(X[out])
             for column, concept in zip(values.T, present, strict=True):
                 found["concept", concept] = auc(present[concept].to_numpy()[out].astype(int), column)
     return found
@@ -111,10 +113,10 @@ def shown(films: pd.DataFrame, n_windows: int) -> str:
         for name in NAMES.values()
     ]
     budgets = [key[1] for key in films if key[0] == "bottleneck"]
-    curves = [
-        (name, *(decimals(films[name, budget].mean()) for budget in budgets))
-        for name in ("bottleneck", "bottleneck, shuffled concepts")
-    ]
+    curves = []
+    for name in ("bottleneck", "bottleneck, shuffled concepts"):
+        means = [decimals(films[name, budget].mean()) for budget in budgets]
+        curves.append((name, *means))
     concepts = [(key[1], cell(films[key])) for key in films if key[0] == "concept"]
     about = (
         f"{n_windows:,} windows of {len(films)} films, S against EN; AUC within the film left out, mean and "
@@ -143,16 +145,16 @@ def main() -> None:
     )
     parser.add_argument("data", nargs="?", type=Path, default=DATA)
     parser.add_argument("--write", action="store_true")
-    asked = parser.parse_args()
-    rows, present, X = windows(asked.data)
+    options = parser.parse_args()
+    rows, present, X = windows(options.data)
     with one_blas_thread():
         films = pd.DataFrame([of_film(rows, present, X, movie) for movie in sorted(set(rows["movie"]))])
     text = shown(films, int((rows["y"] != NOT_ASKED).sum()))
     print(text)
-    if asked.write:
+    if options.write:
         page = PAGE.read_text("utf-8")
-        before, _, rest = page.partition(MARKS[0])
-        after = rest.partition(MARKS[1])[2]
+        before, _, below = page.partition(MARKS[0])
+        after = below.partition(MARKS[1])[2]
         PAGE.write_text(f"{before}{MARKS[0]}\n{text}\n{MARKS[1]}{after}", "utf-8")
 
 

@@ -75,13 +75,13 @@ def by_decord(path: Path) -> None:
 def by_pyav(path: Path) -> None:
     """Decode everything up to the last frame wanted with PyAV."""
     count = len(video_index.index_packets(path).shown)
-    wanted = {i * count // FRAMES for i in range(FRAMES)}
+    numbers = {i * count // FRAMES for i in range(FRAMES)}
     with av.open(str(path)) as container:
         container.streams.video[0].thread_count = 1
         for number, frame in enumerate(container.decode(video=0)):
-            if number in wanted:
+            if number in numbers:
                 frame.to_ndarray(format="rgb24")
-            if number == max(wanted):
+            if number == max(numbers):
                 break
 
 
@@ -156,8 +156,8 @@ def clips_table(paths: Sequence[Path], repeats: int) -> list[dict[str, Any]]:
 
 def milliseconds(works: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
     """Least CPU milliseconds of each work; NaN for one that can't be done."""
-    found = in_turn(works, repeats, least=True, lossy=LOSSY)
-    return {name: 1e3 * took.cpu_s for name, took in found.items()}
+    taken = in_turn(works, repeats, least=True, lossy=LOSSY)
+    return {name: 1e3 * took.cpu_s for name, took in taken.items()}
 
 
 def quarter(frame: NDArray[np.uint8]) -> NDArray[np.uint8]:
@@ -210,29 +210,31 @@ def films_table(folder: Path, repeats: int) -> list[dict[str, Any]]:
         ),
     }
     rows = []
-    for what, (new, old, most) in pairs.items():
+    for measure, (new, old, most) in pairs.items():
         took = milliseconds({"ours": new, "compared with": old}, repeats)
-        rows.append({"what": what} | took | {"ratio": took["ours"] / took["compared with"], "at most": most})
+        rows.append(
+            {"what": measure} | took | {"ratio": took["ours"] / took["compared with"], "at most": most}
+        )
     return rows
 
 
 def equal(path: Path) -> bool:
     """Whether the frames are bit-equal to those of decoding everything."""
     frames = read_frames(path, uniform(FRAMES))
-    wanted = dict(zip(frames.index.tolist(), frames.images, strict=True))
+    frame_of = dict(zip(frames.index.tolist(), frames.images, strict=True))
     with av.open(str(path)) as container:
         container.streams.video[0].thread_count = 1
         return all(
-            np.array_equal(frame.to_ndarray(format="rgb24"), wanted[number])
+            np.array_equal(frame.to_ndarray(format="rgb24"), frame_of[number])
             for number, frame in enumerate(container.decode(video=0))
-            if number in wanted
+            if number in frame_of
         )
 
 
 def main() -> None:
     """Measure and print tables."""
     codecs = list(dict.fromkeys(Path(name).stem.partition("-")[0] for name in CLIPS))
-    asked = arguments(
+    options = arguments(
         __doc__, videos=VIDEOS, seconds=60, repeats=3, only=[*codecs, FILMS], clips=[Path()], check=False
     )
     keep_memory()
@@ -240,26 +242,29 @@ def main() -> None:
         print(missing)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        films = FILMS in asked.only
-        names = [each for each in CLIPS if Path(each).stem.partition("-")[0] in asked.only]
-        if own := asked.clips != [Path()]:
-            paths = asked.clips
+        films = FILMS in options.only
+        names = [clip for clip in CLIPS if Path(clip).stem.partition("-")[0] in options.only]
+        if has_own_clips := options.clips != [Path()]:
+            paths = options.clips
             films = False
         else:
             make(
-                folder, list(dict.fromkeys((*names, *(FILMED if films else ())))), asked.videos, asked.seconds
+                folder,
+                list(dict.fromkeys((*names, *(FILMED if films else ())))),
+                options.videos,
+                options.seconds,
             )
-            paths = [folder / each for each in names]
-        rows = clips_table(paths, asked.repeats)
+            paths = [folder / clip for clip in names]
+        rows = clips_table(paths, options.repeats)
         show(rows)
-        spans = films_table(folder, asked.repeats) if films else []
+        spans = films_table(folder, options.repeats) if films else []
         show(spans)
-    conversions = [] if own else conversion_table(asked.repeats)
+    conversions = [] if has_own_clips else conversion_table(options.repeats)
     show(conversions)
     wrong = [
         f"{row['clip']}: frames that decoding everything does not give" for row in rows if not row["equal"]
     ]
-    for row in [] if own else rows:
+    for row in [] if has_own_clips else rows:
         reader, goal = AT_LEAST[row["clip"]]
         if row[f"to {reader}"] < goal:
             wrong.append(f"{row['clip']}: {row[f'to {reader}']:.2f} times {reader}, {goal} asked")
@@ -268,7 +273,7 @@ def main() -> None:
         for row in [*spans, *conversions]
         if row["ratio"] > row["at most"]
     ]
-    verdict(wrong, check=asked.check)
+    verdict(wrong, check=options.check)
 
 
 if __name__ == "__main__":

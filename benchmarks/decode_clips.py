@@ -43,10 +43,10 @@ def shots(videos: Sequence[Path], width: int, height: int, count: int) -> Iterat
     rng = np.random.default_rng(0)
     grain = rng.normal(0, GRAIN, (12, height, width, 1)).astype(np.float32)
     films = [_pictures(video, width) for video in videos]
-    done = 0
-    while done < count:
+    n_drawn = 0
+    while n_drawn < count:
         film = films[int(rng.integers(len(films)))]
-        length = min(int(rng.uniform(1.5, 6) * RATE), len(film), count - done)
+        length = min(int(rng.uniform(1.5, 6) * RATE), len(film), count - n_drawn)
         first = int(rng.integers(len(film) - length + 1))
         zoom = rng.uniform(1.15, 1.4, 2)
         drift = rng.uniform(-0.5, 0.5, (2, 2))
@@ -54,7 +54,7 @@ def shots(videos: Sequence[Path], width: int, height: int, count: int) -> Iterat
             scale, place = (a + (b - a) * step / length for a, b in (zoom, drift))
             picture = _crop(film[first + step], (width, height), scale, place)
             yield (picture + grain[rng.integers(12)]).clip(0, 255).astype(np.uint8)
-        done += length
+        n_drawn += length
 
 
 def _pictures(video: Path, width: int) -> list[NDArray[np.uint8]]:
@@ -74,8 +74,8 @@ def _crop(
     width, height = size
     rows, columns = picture.shape[:2]
     scale = zoom * max(width / columns, height / rows)
-    left, top = np.array([columns - width / scale, rows - height / scale]) / 2 * (1 + place)
-    matrix = np.array([[1 / scale, 0, left], [0, 1 / scale, top]])
+    margin, top = np.array([columns - width / scale, rows - height / scale]) / 2 * (1 + place)
+    matrix = np.array([[1 / scale, 0, margin], [0, 1 / scale, top]])
     moved = cv2.warpAffine(picture, matrix, size, flags=cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP)
     return np.asarray(moved, np.uint8)
 
@@ -109,11 +109,11 @@ def repeat(clip: Path, film: Path, times: int) -> Path:
         packets = [packet for packet in source.demux(stream) if packet.size]
         times_shown = [packet.pts for packet in packets]
         length = round((max(times_shown) - min(times_shown)) * len(packets) / (len(packets) - 1))
-        kept = [(bytes(packet), packet.pts, packet.dts, packet.is_keyframe) for packet in packets]
+        packet_data = [(bytes(packet), packet.pts, packet.dts, packet.is_keyframe) for packet in packets]
         target = output.add_stream_from_template(stream)
         base = stream.time_base
         for time_ in range(times):
-            for data, pts, dts, key in kept:
+            for data, pts, dts, key in packet_data:
                 packet = av.Packet(data)
                 packet.pts = pts + time_ * length
                 packet.dts = dts + time_ * length

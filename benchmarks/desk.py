@@ -36,8 +36,10 @@ def scored(folder: Path, hours: float) -> Path:
     length = 3600 * hours
     film = invented_film(duration_s=length, n_rows=round(length / 4.7), traced=True)
     starts = np.arange(0, length - 10, 4.5)
-    said = pd.DataFrame({"start_s": starts, "end_s": starts + 3, "text": "She said this; nobody looked."})
-    replace(film, subtitles=said).write(folder)
+    subtitles = pd.DataFrame(
+        {"start_s": starts, "end_s": starts + 3, "text": "She said this; nobody looked."}
+    )
+    replace(film, subtitles=subtitles).write(folder)
     return folder
 
 
@@ -56,7 +58,10 @@ def measured(browser: Any, address: str, times: int) -> tuple[float, float, floa
 
         def busy() -> float:
             page.wait_for_timeout(400)
-            metrics = {one["name"]: one["value"] for one in session.send("Performance.getMetrics")["metrics"]}
+            metrics = {
+                metric["name"]: metric["value"]
+                for metric in session.send("Performance.getMetrics")["metrics"]
+            }
             return float(metrics["TaskDuration"])
 
         page.goto(where)
@@ -88,31 +93,31 @@ def measured(browser: Any, address: str, times: int) -> tuple[float, float, floa
 
 def main() -> None:
     """Print the table."""
-    asked = arguments(__doc__, hours=[2.0, 12.0], times=7, check=False)
+    options = arguments(__doc__, hours=[2.0, 12.0], times=7, check=False)
     rows = []
     missed = False
     with tempfile.TemporaryDirectory(prefix="obygaze-desk-") as name, sync_playwright() as driver:
         path = os.environ.get("OBYGAZE_CHROMIUM") or shutil.which("chromium")
         browser = driver.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        for hours in asked.hours:
+        for hours in options.hours:
             folder = scored(Path(name) / f"film{hours:g}", hours)
             command = [sys.executable, "-m", "obygaze", "film", "open", str(folder), "--no-browser"]
             with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
                 try:
                     address = next(iter(running.stdout or ())).strip()
-                    seen = measured(browser, address, asked.times)
+                    taken = measured(browser, address, options.times)
                 finally:
                     running.terminate()
             goals = GOALS.get(hours, (None,) * 4)
-            missed |= any(goal is not None and value > goal for value, goal in zip(seen, goals, strict=True))
+            missed |= any(goal is not None and value > goal for value, goal in zip(taken, goals, strict=True))
             cells = [
                 f"{value:.3g}" + (f" (goal {goal:g})" if goal else "")
-                for value, goal in zip(seen, goals, strict=True)
+                for value, goal in zip(taken, goals, strict=True)
             ]
             rows.append((f"{hours:g}", *cells))
         browser.close()
     show(rows, ("hours", "drawn, CPU s", "jump, CPU s", "zoom, CPU ms", "sent, kB"))
-    if asked.check and missed:
+    if options.check and missed:
         sys.exit(1)
 
 

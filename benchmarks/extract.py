@@ -66,12 +66,12 @@ def ours(manifest: Manifest, backbones: Sequence[Backbone], workers: int) -> Non
 
 def main() -> None:
     """Make clips and networks, measure, print two tables."""
-    asked = arguments(__doc__, clips=8, seconds=60, repeats=3, workers=2, videos=VIDEOS)
-    n = asked.clips
-    workers = asked.workers
+    options = arguments(__doc__, clips=8, seconds=60, repeats=3, workers=2, videos=VIDEOS)
+    n = options.clips
+    workers = options.workers
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        make(folder, ["h264.mp4"], asked.videos, asked.seconds)
+        make(folder, ["h264.mp4"], options.videos, options.seconds)
         for number in range(n):
             shutil.copy(folder / "h264.mp4", folder / f"{number}.mp4")
         manifest = Manifest(tuple(Clip(f"clip-{i}", "film", f"{i}.mp4") for i in range(n)), folder)
@@ -81,32 +81,32 @@ def main() -> None:
         ]
         rows = []
         for backbone in (networks[0], load_backbone("descriptors")):
-            found = in_turn(
+            taken = in_turn(
                 {
                     "published": lambda b=backbone: published(manifest, [b]),
                     "ours": lambda b=backbone: ours(manifest, [b], workers),
                 },
-                asked.repeats,
+                options.repeats,
             )
-            old = found["published"]
-            new = found["ours"]
+            old = taken["published"]
+            new = taken["ours"]
             rows.append(
                 {"backbone": backbone.name, "published, clips/s": n / old.wall_s}
                 | {"ours, clips/s": n / new.wall_s, "ratio": old.wall_s / new.wall_s}
                 | {"ratio of CPU time": old.cpu_s / new.cpu_s}
             )
         show(rows)
-        found = in_turn(
+        taken = in_turn(
             {
                 "one pass": lambda: ours(manifest, networks, workers),
-                "three passes": lambda: [ours(manifest, [each], workers) for each in networks],
+                "three passes": lambda: [ours(manifest, [network], workers) for network in networks],
                 "published": lambda: published(manifest, networks),
             },
-            asked.repeats,
+            options.repeats,
         )
         show(
             {"three backbones in": way, "clips/s": n / took.wall_s, "CPU s a clip": took.cpu_s / n}
-            for way, took in found.items()
+            for way, took in taken.items()
         )
 
 

@@ -51,7 +51,7 @@ class Pretended:
 
     def __init__(self, n_frames: int, outputs: tuple[BackboneOutput, ...], *, copies: bool) -> None:
         rng = np.random.default_rng(0)
-        arrays = {each.name: rng.normal(size=(1, *each.shape)).astype(each.dtype) for each in outputs}
+        arrays = {output.name: rng.normal(size=(1, *output.shape)).astype(output.dtype) for output in outputs}
         self._arrays = {name: np.repeat(values, MOST_AT_ONCE, axis=0) for name, values in arrays.items()}
         self._kept = np.ones((MOST_AT_ONCE, n_frames, 224, 224, 3), np.uint8) if copies else None
         self._n = 0
@@ -124,19 +124,19 @@ def main_process_ms(manifest: Manifest, backbones: tuple[Backbone, ...]) -> floa
 
 def main() -> None:
     """Measure and print a table."""
-    asked = arguments(__doc__, clips=200, repeats=3, check=False)
+    options = arguments(__doc__, clips=200, repeats=3, check=False)
     rows: list[tuple[str, float, float | None]] = []
     tokens = np.ones(TOKENS.shape, TOKENS.dtype)
     with tempfile.TemporaryDirectory() as folder:
-        manifest = corpus(Path(folder), asked.clips)
-        for what, how, most in MEASURES:
-            cost = min(main_process_ms(manifest, networks(**how)) for _ in range(asked.repeats))
-            rows.append((f"main process, CPU ms a clip, {what}", cost, most))
+        manifest = corpus(Path(folder), options.clips)
+        for measure, compute, most in MEASURES:
+            cost = min(main_process_ms(manifest, networks(**compute)) for _ in range(options.repeats))
+            rows.append((f"main process, CPU ms a clip, {measure}", cost, most))
         # The part of the tokens' cost that no code of ours can change: a busy machine shows in it.
         alone = in_turn({"digest": lambda: hashlib.sha256(tokens).digest()}, 20)["digest"]
         rows.append(("SHA-256 of a clip's tokens alone, CPU ms", 1e3 * alone.cpu_s, None))
-    show([(what, found, "" if most is None else most) for what, found, most in rows], HEADERS)
-    verdict([what for what, found, most in rows if most and found > most], check=asked.check)
+    show([(measure, value, "" if most is None else most) for measure, value, most in rows], HEADERS)
+    verdict([measure for measure, value, most in rows if most and value > most], check=options.check)
 
 
 if __name__ == "__main__":

@@ -49,8 +49,8 @@ def train(clip: Path, folder: Path) -> Path:
     obygaze("extract", write("train.csv", ["EN"] * len(starts)), folder / "train", "--licence", "CC0-1.0")
     light = open_store(folder / "train-1.0.0")["descriptors"].pooled()[:, 0]
     labelled = write("labelled.csv", ["S" if value > np.median(light) else "EN" for value in light])
-    how = ("--task", "en_s", "--model", "linear", "--save", "linear", "--out", folder / "run")
-    obygaze("evaluate", labelled, folder / "train-1.0.0", *how)
+    words = ("--task", "en_s", "--model", "linear", "--save", "linear", "--out", folder / "run")
+    obygaze("evaluate", labelled, folder / "train-1.0.0", *words)
     return folder / "run" / "linear.model"
 
 
@@ -92,8 +92,21 @@ def staging_rows(heard: Path, model: Path, folder: Path, workers: int) -> list[t
         return obygaze(*words).cpu_s
 
     def measure(name: str, *more: str) -> float:
-        known = folder / "staged" / "features-1.0.0", "--shots", folder / "staged" / "windows.shots.csv"
-        words = ("film", "variables", heard, "--windows", *known, *more, "--out", folder / f"{name}.csv")
+        scored_films = (
+            folder / "staged" / "features-1.0.0",
+            "--shots",
+            folder / "staged" / "windows.shots.csv",
+        )
+        words = (
+            "film",
+            "variables",
+            heard,
+            "--windows",
+            *scored_films,
+            *more,
+            "--out",
+            folder / f"{name}.csv",
+        )
         return obygaze(*words).cpu_s
 
     plain = run("plain")
@@ -101,14 +114,14 @@ def staging_rows(heard: Path, model: Path, folder: Path, workers: int) -> list[t
     stills = run("stills", "--stills")
     speech = ("--variables", "--sound")  # one without the other is refused
     sound = run("sound", *speech)
-    both = run("both", *speech, "--stills")
+    taken_together = run("both", *speech, "--stills")
     return [
         ("film run, with sound in the file, CPU s", plain),
         ("film run --variables, CPU s", f"{staged:.0f} ({staged / plain:.2f} times)"),
         ("film run --stills, CPU s", f"{stills:.0f} ({stills / plain:.2f} times)"),
         (
             "film run --variables --sound, CPU s; with --stills",
-            f"{sound:.0f}; {both:.0f} ({both / sound:.2f} times)",
+            f"{sound:.0f}; {taken_together:.0f} ({taken_together / sound:.2f} times)",
         ),
         ("speech by itself, CPU s", measure("speech", "--sound") - measure("quiet")),
     ]
@@ -130,32 +143,37 @@ def sound_rows(heard: Path, folder: Path, workers: int) -> list[tuple[str, objec
             track.parts(start_s, start_s + WINDOW_S, (), rate=16_000)
 
     alone = extract("seen")
-    both = extract("both", "--backbone", "sound")
+    taken_together = extract("both", "--backbone", "sound")
     return [
         ("extract, descriptors, CPU s", alone),
-        ("extract, descriptors and sound, CPU s", f"{both:.0f} ({both / alone:.2f} times)"),
+        (
+            "extract, descriptors and sound, CPU s",
+            f"{taken_together:.0f} ({taken_together / alone:.2f} times)",
+        ),
         ("decoding the track alone, CPU s", timed(decode).cpu_s),
     ]
 
 
 def main() -> None:
     """Print the table."""
-    asked = arguments(__doc__, minutes=120, workers=2, videos=VIDEOS)
+    options = arguments(__doc__, minutes=120, workers=2, videos=VIDEOS)
     with tempfile.TemporaryDirectory(prefix="obygaze-film-") as name:
         folder = Path(name)
         clip = folder / "h264.mp4"
         film = folder / "film.mkv"
         # In a process of its own: peak memory of later children would start at that of this one.
-        maker = get_context("spawn").Process(target=make, args=(folder, ["h264.mp4"], asked.videos, SECONDS))
+        maker = get_context("spawn").Process(
+            target=make, args=(folder, ["h264.mp4"], options.videos, SECONDS)
+        )
         maker.start()
         maker.join()
-        repeat(clip, film, asked.minutes * 60 // SECONDS)
+        repeat(clip, film, options.minutes * 60 // SECONDS)
         model = train(clip, folder)
         length = probe(film)
-        whole = folder / "whole"
-        words = ["film", "run", film, "--model", model, "--workers", asked.workers, "--out", whole]
+        whole_run = folder / "whole"
+        words = ["film", "run", film, "--model", model, "--workers", options.workers, "--out", whole_run]
         cpu_s = obygaze(*words).cpu_s
-        kept = (whole / "features.staging" / "reports").glob("*.json")
+        kept = (whole_run / "features.staging" / "reports").glob("*.json")
         reports = [json.loads(path.read_text()) for path in kept]
         decoded = sum(report["n_decoded"] for report in reports)
         rows = [
@@ -164,16 +182,16 @@ def main() -> None:
             ("frames decoded", f"{decoded:,} ({decoded / length.frames:.3f} of the film's)"),
             ("peak memory, MB", max(report["peak_memory_mb"] for report in reports)),
         ]
-        shots = ("--shots", whole / "windows.shots.csv")
+        shots = ("--shots", whole_run / "windows.shots.csv")
         page = folder / "page.html"
         scored = folder / "scored"
-        scoring = obygaze("film", "score", model, whole / "features-1.0.0", *shots, "--out", scored)
+        scoring = obygaze("film", "score", model, whole_run / "features-1.0.0", *shots, "--out", scored)
         rows += [
             ("film score, CPU s", scoring.cpu_s),
             ("film report, CPU s", obygaze("film", "report", scored, "--out", page).cpu_s),
             ("the page, kB", page.stat().st_size / 1e3),
-            *sound_rows(heard := with_sound(film, folder / "heard.mkv"), folder, asked.workers),
-            *staging_rows(heard, model, folder, asked.workers),
+            *sound_rows(heard := with_sound(film, folder / "heard.mkv"), folder, options.workers),
+            *staging_rows(heard, model, folder, options.workers),
         ]
         show(rows, ("what", "seen"))
 

@@ -103,7 +103,7 @@ def fuzz(name: str, seconds: float, seed: int, most: int) -> None:
         end = time.monotonic() + seconds
         runs = 0
         slowest = 0.0
-        seen = set()
+        kinds = set()
         while runs < most if most else time.monotonic() < end:
             data = mutate(good, rng)
             begin = cpu_s()
@@ -115,8 +115,8 @@ def fuzz(name: str, seconds: float, seed: int, most: int) -> None:
                 where = traceback.extract_tb(error.__traceback__)[-1]
                 elsewhere = re.findall(r'File ".*", line \d+', str(error))  # in the process that reads HDF5
                 kind = (type(error).__name__, where.filename, where.lineno, *elsewhere[-1:])
-                if kind not in seen:
-                    seen.add(kind)
+                if kind not in kinds:
+                    kinds.add(kind)
                     print(f"{name}: FINDING {type(error).__name__}: {str(error)[:200]}")
                     traceback.print_tb(error.__traceback__, file=sys.stdout)
                     print(f"    {data[:400]!r}", flush=True)
@@ -126,10 +126,10 @@ def fuzz(name: str, seconds: float, seed: int, most: int) -> None:
             runs += 1
             slowest = max(slowest, cpu_s() - begin)
         import_items.end_reader()
-        who = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-        peak = max(resource.getrusage(each).ru_maxrss for each in who) // 1024
+        processes = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+        peak = max(resource.getrusage(process).ru_maxrss for process in processes) // 1024
         print(
-            f"{name}: {runs} inputs, {len(seen)} findings, slowest {slowest:.2f} s of CPU, peak {peak} MB"
+            f"{name}: {runs} inputs, {len(kinds)} findings, slowest {slowest:.2f} s of CPU, peak {peak} MB"
             + "".join(f"; {what}: {number}" for what, number in LOST.items()),
             flush=True,
         )
@@ -145,16 +145,16 @@ def main() -> None:
     """Fuzz every target asked for, one after another."""
     parser = arguments(__doc__, parse=False, seconds=300.0, inputs=0, seed=0)
     parser.add_argument("targets", nargs="*")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     # A fork has imported all already; this process opens no store: zarr's threads would not survive a fork.
     context = multiprocessing.get_context("fork")
-    names = asked.targets
+    names = options.targets
     if not names:
         ours, theirs = context.Pipe()
         context.Process(target=lambda: theirs.send(all_names())).start()
         names = ours.recv()
     for name in names:
-        words = (name, asked.seconds / len(names), asked.seed, asked.inputs)
+        words = (name, options.seconds / len(names), options.seed, options.inputs)
         child = context.Process(target=fuzz, args=words)
         child.start()
         child.join()

@@ -142,13 +142,13 @@ def watch(path: Path) -> None:
 
 def read_table(path: Path) -> None:
     """Read a table of features whole."""
-    with table_items(path, None) as (found, _):
-        load_all(found)
+    with table_items(path, None) as (items, _):
+        load_all(items)
 
 
-def load_all(found: Mapping[str, ImportItem]) -> None:
+def load_all(items: Mapping[str, ImportItem]) -> None:
     """Load the arrays of every clip."""
-    for item in found.values():
+    for item in items.values():
         item.load()
 
 
@@ -177,10 +177,12 @@ def foreign_spans() -> dict[str, tuple[str, bytes, Callable[[Path], object]]]:
     from tests.manifest.spans.files import EXAMPLES, sheet
 
     def read(kind: str, path: Path) -> None:
-        for said in (kind, ""):
+        for kind_given in (kind, ""):
             try:
-                made = import_spans([path], path.parent, said, movie="m", annotator="a", rate=Fraction(25))
-                (account,) = made.accounts
+                imported = import_spans(
+                    [path], path.parent, kind_given, movie="m", annotator="a", rate=Fraction(25)
+                )
+                (account,) = imported.accounts
                 assert account.seen == account.used + len(account.left_out)
             except ObygazeError as error:
                 count_lost(error)
@@ -244,9 +246,9 @@ def documents() -> dict[str, tuple[str, bytes, Callable[[Path], object]]]:
 
 def reader_targets(folder: Path) -> dict[str, tuple[Path, Target]]:
     """Give name -> (a good file, what reads it when it has other bytes)."""
-    found = {}
+    targets = {}
     for name, (suffix, data, read) in {**media(), **documents()}.items():
         path = folder / f"{name}.{suffix}"
         path.write_bytes(data)
-        found[name] = path, file_target(path, partial(read, path))
-    return found
+        targets[name] = path, file_target(path, partial(read, path))
+    return targets

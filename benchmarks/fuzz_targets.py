@@ -145,30 +145,30 @@ def zarr_targets(store: Path) -> dict[str, tuple[Path, Target]]:
         "bag-info": store / "bag-info.txt",
         "digests": store / "manifest-sha256.txt",
     }
-    found = {name: (path, file_target(path, lambda: read_store(store))) for name, path in paths.items()}
+    targets = {name: (path, file_target(path, lambda: read_store(store))) for name, path in paths.items()}
 
     def undo() -> None:
         rebag(store)
         forget(store)
 
     names = paths["digests"]
-    found["names"] = names, file_target(names, lambda: copy_listed(store), undo)
+    targets["names"] = names, file_target(names, lambda: copy_listed(store), undo)
     for name in ("root", "array", "clips.csv"):
         run = file_target(paths[name], lambda: copy_rebagged(store), undo)
-        found[f"{name}, rebagged"] = paths[name], run
-    return found
+        targets[f"{name}, rebagged"] = paths[name], run
+    return targets
 
 
 def stage_targets(stage: Path) -> dict[str, tuple[Path, Target]]:
     """Damage one file of a stage."""
-    kept = stage.with_name("kept")
-    shutil.copytree(stage, kept)
+    copied = stage.with_name("kept")
+    shutil.copytree(stage, copied)
 
     def restore() -> None:  # sealing writes the pieces with damaged rows once more
-        for left in stage.parent.glob("again*"):
-            shutil.rmtree(left)
+        for folder in stage.parent.glob("again*"):
+            shutil.rmtree(folder)
         shutil.rmtree(stage)
-        shutil.copytree(kept, stage)
+        shutil.copytree(copied, stage)
 
     paths = {
         "journal": next((stage / "journal").iterdir()),
@@ -193,7 +193,7 @@ def small_sums() -> Sums:
         n_features=2, provenance={}, left_out={}, codebook=codebook_record(codebook), concepts=[], least=20,
         target=find_target("hn_s", codebook).record(), movies=["a", "b", "c"], licence="MIT",
     )  # fmt: skip
-    means, products = (np.stack(each) for each in zip(*parts, strict=True))
+    means, products = (np.stack(parts_of_one) for parts_of_one in zip(*parts, strict=True))
     digests = rng.integers(1, 256, (90, 1, 16), np.uint8)
     no_pictures = np.empty((0, len(KEPT_VIEWS), SKETCH_BYTES), np.uint8)
     no_films = np.empty(0, np.int64)
@@ -221,8 +221,8 @@ def file_targets(folder: Path, store: Path) -> dict[str, tuple[Path, Target]]:
     write_sums(small_sums(), folder / "lab.sums")
 
     def read_hdf5() -> None:
-        with hdf5_items(paths["x.h5"]) as (found, _):
-            load_all(found)
+        with hdf5_items(paths["x.h5"]) as (targets, _):
+            load_all(targets)
 
     reads: dict[str, tuple[Path, Callable[[], object]]] = {
         "manifest": (paths["m.csv"], lambda: read_manifest(paths["m.csv"])),
@@ -232,9 +232,9 @@ def file_targets(folder: Path, store: Path) -> dict[str, tuple[Path, Target]]:
         "list": (zoo / "zoo.toml", lambda: verify_models(zoo)),
         "sums": (folder / "lab.sums", lambda: join([read_sums(folder / "lab.sums")]).linear(penalty=1.0)),
     }
-    found = {name: (path, file_target(path, read)) for name, (path, read) in reads.items()}
+    targets = {name: (path, file_target(path, read)) for name, (path, read) in reads.items()}
     zipped = file_target(packed, lambda: copy_store(packed), lambda: forget(packed))
-    return {**found, "zip": (packed, zipped)}
+    return {**targets, "zip": (packed, zipped)}
 
 
 def film_targets(folder: Path) -> dict[str, tuple[Path, Target]]:
@@ -264,34 +264,37 @@ def film_targets(folder: Path) -> dict[str, tuple[Path, Target]]:
         correct_rate(film, truth)
         choose_next([film], 4, judged=truth)
 
-    found = {path.name: (path, file_target(path, read)) for path in (scored / name for name in FILM_FILES)}
-    return found | {rated.name: (rated, file_target(rated, rate))}
+    targets = {}
+    for name in FILM_FILES:
+        targets[name] = (scored / name, file_target(scored / name, read))
+    targets[rated.name] = (rated, file_target(rated, rate))
+    return targets
 
 
 def weight_targets(folder: Path) -> dict[str, tuple[Path, Target]]:
     """Damage the configuration beside some weights."""
     from tests.tiny_checkpoints import tiny_checkpoint
 
-    found = {}
+    targets = {}
     for config in CONFIGS:
         name = config.partition(" ")[0]
         weights = str(tiny_checkpoint(name, folder / name))
         path = folder / name / "config.json"
-        found[config] = path, file_target(path, partial(load_backbone, name, weights=weights))
-    return found
+        targets[config] = path, file_target(path, partial(load_backbone, name, weights=weights))
+    return targets
 
 
 def forget(store: Path) -> None:
     """Remove what was copied."""
-    for left in ("copy", "copy.pulling"):
-        shutil.rmtree(store.with_name(left), ignore_errors=True)
+    for name in ("copy", "copy.pulling"):
+        shutil.rmtree(store.with_name(name), ignore_errors=True)
 
 
-def targets(folder: Path, wanted: str = "") -> dict[str, tuple[Path, Target]]:
+def targets(folder: Path, only: str = "") -> dict[str, tuple[Path, Target]]:
     """Give name -> (a good file, what reads it when it has other bytes)."""
     store = make_store(folder)
-    found = file_targets(folder, store) | zarr_targets(store) | stage_targets(folder / "s.staging")
+    targets_of = file_targets(folder, store) | zarr_targets(store) | stage_targets(folder / "s.staging")
     for make, names in ((film_targets, (*FILM_FILES, "rated.csv")), (weight_targets, CONFIGS)):
-        if wanted in {"", *names}:  # what takes seconds to make
-            found |= make(folder)
-    return found | reader_targets(folder)
+        if only in {"", *names}:  # what takes seconds to make
+            targets_of |= make(folder)
+    return targets_of | reader_targets(folder)

@@ -37,8 +37,8 @@ def right(bench: Bench) -> None:
         If a check failed.
     """
     failed = 0
-    for check, found, good in _findings(bench):
-        failed += not bench.check(check, good, found)
+    for check, finding, good in _findings(bench):
+        failed += not bench.check(check, good, finding)
         if bench.late():
             bench.check("the rest", None, "out of time")
             break
@@ -83,19 +83,21 @@ PARTS: tuple[tuple[str, int, Callable[[Bench], None]], ...] = (
 
 def main() -> None:
     """Run the parts that were asked for."""
-    asked = arguments(__doc__, only="0,1,2,3,4,5,6,7,8,9", device="cuda", out=Path(), tiny=False, inner=False)
+    options = arguments(
+        __doc__, only="0,1,2,3,4,5,6,7,8,9", device="cuda", out=Path(), tiny=False, inner=False
+    )
     with tempfile.TemporaryDirectory() as folder:
-        bench = Bench(asked.device, asked.tiny, asked.out, Path(folder))
-        if asked.inner:
+        bench = Bench(options.device, options.tiny, options.out, Path(folder))
+        if options.inner:
             print(checks.digest(bench.load, "xclip-lsmdc"))
             return
         if bench.on_card and (reason := Compute("auto").fallback()):
             sys.exit(f"not run: {reason}")
         try:
             for number, (title, seconds, part) in enumerate(PARTS):
-                if str(number) in asked.only.split(","):
+                if str(number) in options.only.split(","):
                     print(f"\n{number} {title} ({seconds} s)", flush=True)
-                    bench.ends = time.monotonic() + seconds * (100 if asked.tiny else 1)
+                    bench.ends = time.monotonic() + seconds * (100 if options.tiny else 1)
                     part(bench)
         finally:
             for part in ("model", "compile", "runner", "end to end", "family", "layers", "check"):

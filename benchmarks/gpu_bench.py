@@ -59,10 +59,10 @@ class Bench:
         tokens: str | None = None,
         layers: Layers | None = None,
         device: str | None = None,
-        **how: Any,
+        **settings: Any,
     ) -> Backbone:
         """Build a backbone."""
-        compute = Compute(device or self.device, **{"clips_at_once": 8, **how})
+        compute = Compute(device or self.device, **{"clips_at_once": 8, **settings})
         extra: dict[str, Any] = {}
         if tokens is not None:
             extra["tokens"] = tokens
@@ -84,17 +84,17 @@ class Bench:
 
     def row(self, part: str, **facts: Any) -> None:
         """Print a row, keep it, and append it to the file."""
-        found = {"part": part, **facts}
-        self.rows.append(found)
+        row = {"part": part, **facts}
+        self.rows.append(row)
         print("  ".join(f"{name} {value}" for name, value in facts.items()), flush=True)
         if self.out != Path():
             with self.out.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(found) + "\n")
+                file.write(json.dumps(row) + "\n")
 
-    def check(self, check: str, good: bool | None, found: str = "") -> bool:
+    def check(self, check: str, good: bool | None, description: str = "") -> bool:
         """Print a row of a check; say whether it did not fail."""
         verdict = {True: "ok", False: "FAILED", None: "not tried"}[good]
-        self.row("check", check=check, verdict=verdict, **({"found": found} if found else {}))
+        self.row("check", check=check, verdict=verdict, **({"found": description} if description else {}))
         return good is not False
 
     def sync(self) -> None:

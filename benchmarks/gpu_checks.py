@@ -46,8 +46,8 @@ def furthest(a: Arrays, b: Arrays) -> tuple[float, float]:
     """Return the largest difference as a share of the largest value, and the smallest cosine of vectors."""
     worst = 0.0
     cosine = 1.0
-    for name, here in a.items():
-        x = here.reshape(-1, here.shape[-1]).astype(np.float64)
+    for name, values in a.items():
+        x = values.reshape(-1, values.shape[-1]).astype(np.float64)
         y = b[name].reshape(-1, b[name].shape[-1]).astype(np.float64)
         worst = max(worst, float(np.abs(x - y).max() / np.abs(y).max()))
         norms = np.linalg.norm(x, axis=1) * np.linalg.norm(y, axis=1)
@@ -60,16 +60,16 @@ def values(
 ) -> Iterator[Finding]:
     """Check 1: every precision against the CPU's float32; narrow networks round more."""
     for precision, (far, near) in ALLOWED.items():
-        way: dict[str, Any] = {"tf32": True} if precision == "tf32" else {"precision": precision}
+        settings: dict[str, Any] = {"tf32": True} if precision == "tf32" else {"precision": precision}
         try:
-            found = load(name, storage="float32", **way).encode(frames)
+            features = load(name, storage="float32", **settings).encode(frames)
         except BackboneError as error:
             yield f"1 {name} {precision}", str(error), None
             continue
-        worst, cosine = furthest(found, reference)
-        finite = all(np.isfinite(each).all() for each in found.values())
+        worst, cosine = furthest(features, reference)
+        finite = all(np.isfinite(array).all() for array in features.values())
         # tokens are stored in float16, whatever the precision
-        limit = max(far, 1e-3) if "tokens" in found else far
+        limit = max(far, 1e-3) if "tokens" in features else far
         good = finite and worst <= limit and cosine >= (min(near, 0.999) if tiny else near)
         yield f"1 {name} {precision}", f"difference {worst:.1e}, cosine {cosine:.7f}", good
 
@@ -81,8 +81,8 @@ def bits(load: Load, name: str) -> Iterator[Finding]:
     frames = clips(backbone, 8)
     whole = runner(frames)
 
-    def equal(found: Arrays, expected: Arrays) -> bool:
-        return all(np.array_equal(found[array], expected[array]) for array in expected)
+    def equal(arrays: Arrays, expected: Arrays) -> bool:
+        return all(np.array_equal(arrays[array], expected[array]) for array in expected)
 
     yield f"2 {name} again", "", equal(runner(frames), whole)
     turned = {k: v[::-1] for k, v in runner(frames[::-1].copy()).items()}
@@ -95,7 +95,7 @@ def bits(load: Load, name: str) -> Iterator[Finding]:
     for n in (1, 3, 5, 7):
         yield f"2 {name} {n} filled up", "", equal(runner(frames[:n]), {k: v[:n] for k, v in whole.items()})
     ahead = [runner.start(list(frames)) for _ in range(3)]
-    yield f"2 {name} three begun", "", all(equal(each.result().arrays, whole) for each in ahead)
+    yield f"2 {name} three begun", "", all(equal(pending.result().arrays, whole) for pending in ahead)
     alone = load(name, clips_at_once=1).encode(frames)
     yield f"2 {name} one at once", f"difference {furthest(alone, whole)[0]:.1e}", True
     if on_card:
@@ -113,14 +113,11 @@ def attention(load: Load, name: str, precision: str) -> Iterator[Finding]:
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profiled:
         backbone.encode(frames)
     words = ("flash", "fmha", "attention", "cutlassF")
-    kernels = sorted(
-        {
-            event.key.split("<")[0][:60]
-            for event in profiled.key_averages()
-            if any(w in event.key for w in words)
-        }
-    )
-    yield f"3 {name} {precision}", "; ".join(kernels) or "no kernel of that name", bool(kernels)
+    kernels = set[str]()
+    for event in profiled.key_averages():
+        if any(word in event.key for word in words):
+            kernels.add(event.key.split("<")[0][:60])
+    yield f"3 {name} {precision}", "; ".join(sorted(kernels)) or "no kernel of that name", bool(kernels)
     try:
         with sdpa_kernel([SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION]):
             backbone.encode(frames)
@@ -141,8 +138,8 @@ def memory(load: Load, name: str, bytes_a_clip: float) -> Iterator[Finding]:
     for fit in (6, 1):
         with bounded(held + int(bytes_a_clip * (fit + 0.9))):
             try:
-                found = runner(frames)
-                worst, _ = furthest(found, expected)
+                features = runner(frames)
+                worst, _ = furthest(features, expected)
                 yield (
                     f"4 room for {fit}",
                     f"{runner.clips_at_once} at once, difference {worst:.1e}",
@@ -159,8 +156,8 @@ def memory(load: Load, name: str, bytes_a_clip: float) -> Iterator[Finding]:
     free, _ = torch.cuda.mem_get_info()
     with neighbour(free - int(2 * bytes_a_clip)):
         try:
-            found = load(name, clips_at_once=8).encode(frames)
-            yield "4 a neighbour takes all", f"difference {furthest(found, expected)[0]:.1e}", True
+            features = load(name, clips_at_once=8).encode(frames)
+            yield "4 a neighbour takes all", f"difference {furthest(features, expected)[0]:.1e}", True
         except BackboneError as error:
             yield "4 a neighbour takes all", str(error), True
         except RuntimeError as error:
@@ -194,13 +191,15 @@ def neighbour(size: int) -> Iterator[None]:
         "sys.stdin.read()\n"
     )
     command = [sys.executable, "-c", script, str(max(size, 1))]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as neighbour_process:
         try:
-            assert other.stdout is not None
-            other.stdout.readline()
+            assert neighbour_process.stdout is not None
+            neighbour_process.stdout.readline()
             yield
         finally:
-            other.kill()
+            neighbour_process.kill()
 
 
 def sanitised(inner: list[str]) -> Iterator[Finding]:
@@ -210,13 +209,13 @@ def sanitised(inner: list[str]) -> Iterator[Finding]:
         ("CUDA_LAUNCH_BLOCKING", {"CUDA_LAUNCH_BLOCKING": "1"}),
         ("TORCH_CUDA_SANITIZER", {"TORCH_CUDA_SANITIZER": "1"}),
     ):
-        found = run(inner, extra)
-        said = (found.stderr.strip().splitlines() or [""])[-1]
-        good = found.returncode == 0 and found.stdout == plain.stdout
-        yield f"5 {label}", "" if good else said, good
+        process = run(inner, extra)
+        last_line = (process.stderr.strip().splitlines() or [""])[-1]
+        good = process.returncode == 0 and process.stdout == plain.stdout
+        yield f"5 {label}", "" if good else last_line, good
     if which := next((p for p in os.get_exec_path() if (Path(p) / "compute-sanitizer").exists()), None):
-        found = run(inner, {}, before=[str(Path(which) / "compute-sanitizer"), "--error-exitcode", "9"])
-        yield "5 memcheck", (found.stdout.strip().splitlines() or [""])[-1], found.returncode == 0
+        process = run(inner, {}, before=[str(Path(which) / "compute-sanitizer"), "--error-exitcode", "9"])
+        yield "5 memcheck", (process.stdout.strip().splitlines() or [""])[-1], process.returncode == 0
     else:
         yield "5 memcheck", "compute-sanitizer is not installed", None
 
@@ -240,11 +239,11 @@ def digest(load: Load, name: str) -> str:
     runner: Any = backbone.encode
     frames = clips(backbone, 20)
     begun = [runner.start(list(part)) for part in np.split(frames, [1, 6, 13])]
-    told = hashlib.sha256()
-    for each in begun:
-        for array, found in sorted(each.result().arrays.items()):
-            told.update(array.encode() + found.tobytes())
-    return told.hexdigest()
+    sha = hashlib.sha256()
+    for pending in begun:
+        for array, values in sorted(pending.result().arrays.items()):
+            sha.update(array.encode() + values.tobytes())
+    return sha.hexdigest()
 
 
 def refusals(obygaze: list[str], work: list[str]) -> Iterator[Finding]:
@@ -256,8 +255,8 @@ def refusals(obygaze: list[str], work: list[str]) -> Iterator[Finding]:
         except BackboneError as error:
             yield "9 bf16 at capability 7.5", str(error), True
     hidden = {"CUDA_VISIBLE_DEVICES": ""}
-    found = run([*obygaze, *work, "--device", "cuda"], hidden)
-    lines = found.stderr.strip().splitlines()
-    yield "9 --device cuda without one", "; ".join(lines)[:200], found.returncode == 1 and len(lines) == 1
-    found = run([*obygaze, *work, "--dry-run"], hidden)
-    yield "9 auto without one", found.stderr.strip()[:200], "on cpu: no CUDA device" in found.stderr
+    process = run([*obygaze, *work, "--device", "cuda"], hidden)
+    lines = process.stderr.strip().splitlines()
+    yield "9 --device cuda without one", "; ".join(lines)[:200], process.returncode == 1 and len(lines) == 1
+    process = run([*obygaze, *work, "--dry-run"], hidden)
+    yield "9 auto without one", process.stderr.strip()[:200], "on cpu: no CUDA device" in process.stderr

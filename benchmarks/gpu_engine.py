@@ -36,9 +36,9 @@ def through_runner(bench: Bench) -> None:
     ]
     names = ("precision", "tokens", "at_once")
     for precision, tokens, n in bench.plan("runner", *names, of=plans, needed_s=4):
-        how = {"precision": precision, "clips_at_once": n, "tokens": None if tokens == "all" else tokens}
-        some = [bench.load(name, **how) for name in NAMES]
-        bench.row("runner", precision=precision, tokens=tokens, at_once=n, **_feed(bench, some, n))
+        settings = {"precision": precision, "clips_at_once": n, "tokens": None if tokens == "all" else tokens}
+        backbones = [bench.load(name, **settings) for name in NAMES]
+        bench.row("runner", precision=precision, tokens=tokens, at_once=n, **_feed(bench, backbones, n))
     if bench.on_card:
         runner: Any = bench.load("vivit", precision="bfloat16").encode
         frames = list(checks.clips(bench.load("vivit"), 8))
@@ -58,10 +58,10 @@ def through_runner(bench: Bench) -> None:
         )
 
 
-def _clips(some: list[Backbone], size: int, batches: int) -> Iterator[DecodedClip]:
+def _clips(backbones: list[Backbone], size: int, batches: int) -> Iterator[DecodedClip]:
     """Give clips whose frames are there."""
-    ready = {backbone.name: checks.clips(backbone, size) for backbone in some}
-    times = {backbone.name: np.arange(backbone.n_frames) for backbone in some}
+    ready = {backbone.name: checks.clips(backbone, size) for backbone in backbones}
+    times = {backbone.name: np.arange(backbone.n_frames) for backbone in backbones}
     for number in range(batches * size):
         frames = {
             name: Prepared(x[number % size], times[name], times[name] / 24) for name, x in ready.items()
@@ -69,25 +69,25 @@ def _clips(some: list[Backbone], size: int, batches: int) -> Iterator[DecodedCli
         yield DecodedClip(f"c-{number:06}", "ok", frames=frames)
 
 
-def _feed(bench: Bench, some: list[Backbone], size: int, stage: Stage | None = None) -> dict[str, Any]:
+def _feed(bench: Bench, backbones: list[Backbone], size: int, stage: Stage | None = None) -> dict[str, Any]:
     """Encode ready frames with look-ahead; with a stage by the loop of every run, which writes them."""
-    for backbone in some:
+    for backbone in backbones:
         backbone.encode.warm_up()
     batches = 2 if bench.tiny else 12
-    clips = list(_clips(some, size, batches))
-    busy = sum(backbone.encode.busy_s for backbone in some)
+    clips = list(_clips(backbones, size, batches))
+    busy = sum(backbone.encode.busy_s for backbone in backbones)
     cpu = time.process_time()
     began = time.perf_counter()
     if stage is None:
         batches = (clips[first : first + size] for first in range(0, len(clips), size))
-        deque(encode_batches(some, batches), maxlen=0)
+        deque(encode_batches(backbones, batches), maxlen=0)
     else:
         names = [clip.clip_id for clip in clips]
-        ready = SimpleNamespace(backbones=some, tasks=lambda _ids: [])
-        how: dict[str, Any] = {"batch_size": size, "stopped": lambda: False}
-        deque(run_loop(cast("Job", ready), stage, names, lambda *_: iter(clips), **how), maxlen=0)
+        ready = SimpleNamespace(backbones=backbones, tasks=lambda _ids: [])
+        options: dict[str, Any] = {"batch_size": size, "stopped": lambda: False}
+        deque(run_loop(cast("Job", ready), stage, names, lambda *_: iter(clips), **options), maxlen=0)
     wall = time.perf_counter() - began
-    busy = sum(backbone.encode.busy_s for backbone in some) - busy
+    busy = sum(backbone.encode.busy_s for backbone in backbones) - busy
     return {
         "clips_per_s": round(len(clips) / wall, 1),
         "GPU_had_work_percent": round(100 * busy / wall, 1) if bench.on_card else None,
@@ -120,12 +120,12 @@ def end_to_end(bench: Bench) -> None:
             limit=max(report.shares(), key=lambda name: report.shares()[name]),
         )
     for (precision,) in bench.plan("end to end", "precision", of=precisions, needed_s=10):
-        some = [bench.load(name, precision=precision) for name in NAMES]
+        backbones = [bench.load(name, precision=precision) for name in NAMES]
         manifest = Manifest(tuple(Clip(f"c-{i:06}", "m", f"{i}.mp4") for i in range(12 * 8)), bench.folder)
-        job = Job(manifest, "ready", tuple(some))
+        job = Job(manifest, "ready", tuple(backbones))
         place = staging_path(bench.folder / f"ready-{precision}")
         stage = Stage.open(place, job.planned_clips(), job.groups(), job.corpus_record())
-        bench.row("end to end", what="ready frames", precision=precision, **_feed(bench, some, 8, stage))
+        bench.row("end to end", what="ready frames", precision=precision, **_feed(bench, backbones, 8, stage))
     _idle(bench)
 
 
@@ -135,12 +135,12 @@ def _idle(bench: Bench) -> None:
     runner: Any = backbone.encode
     frames = list(checks.clips(backbone, 8))
     runner.start(frames).result()
-    each = bench.timed(lambda: runner.start(frames).result())
+    taken = bench.timed(lambda: runner.start(frames).result())
     busy = runner.busy_s
     began = time.perf_counter()
     for _ in range(3 if bench.tiny else 20):
         runner.start(frames).result()
-        time.sleep(each)
+        time.sleep(taken)
     share = 100 * (runner.busy_s - busy) / (time.perf_counter() - began)
     good = 30 <= share <= 55 if bench.on_card else None
     bench.check("7 half idle by design", good, f"{share:.0f} % at work")
@@ -160,8 +160,8 @@ def films_of(bench: Bench, n: int) -> Path:
             write_video(
                 folder / f"{i}.mp4", (np.roll(base, t, axis=1) for t in range(24 if bench.tiny else 240)), 24
             )
-        found = tuple(Clip(f"c-{i:04}", f"m{i % 8}", f"{i % 8}.mp4") for i in range(n))
-        write_manifest(Manifest(found, folder), path)
+        clips = tuple(Clip(f"c-{i:04}", f"m{i % 8}", f"{i % 8}.mp4") for i in range(n))
+        write_manifest(Manifest(clips, folder), path)
     return path
 
 
@@ -169,18 +169,18 @@ def two_on_one(bench: Bench) -> None:
     """Part 7: two shards on the card at once, killed at five moments and resumed (check 6)."""
     films = films_of(bench, 6 if bench.tiny else 48)
     store = bench.folder / "shards"
-    whole = bench.folder / "whole"
+    single = bench.folder / "whole"
     words = [sys.executable, "-m", "obygaze", "extract", str(films)]
-    how = ["--device", bench.device, "--clips-at-once", "8", "--backbone", "xclip", "--workers", "2"]
-    how += ["--weights", bench.weights["xclip"], "--licence", "CC0-1.0"]
+    options = ["--device", bench.device, "--clips-at-once", "8", "--backbone", "xclip", "--workers", "2"]
+    options += ["--weights", bench.weights["xclip"], "--licence", "CC0-1.0"]
     quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    subprocess.run([*words, str(whole), *how], check=True, **quiet)
+    subprocess.run([*words, str(single), *options], check=True, **quiet)
     began = time.perf_counter()
     rng = np.random.default_rng(0)
     kills = 0 if bench.tiny else 5
     for _ in range(kills + 1):
         shards = [
-            subprocess.Popen([*words, str(store), *how, "--shard", f"{i}/2"], **quiet) for i in range(2)
+            subprocess.Popen([*words, str(store), *options, "--shard", f"{i}/2"], **quiet) for i in range(2)
         ]
         if kills and not bench.late(12):
             kills -= 1
@@ -192,9 +192,9 @@ def two_on_one(bench: Bench) -> None:
         codes = [shard.wait() for shard in shards]
         break
     sealed = seal(None, store, licence="CC0-1.0")
-    same = open_store(sealed).fingerprint == open_store(Path(f"{whole}-1.0.0")).fingerprint
-    found = f"exit codes {codes}, {time.perf_counter() - began:.0f} s"
-    bench.check("6 two shards, killed and resumed", same, found)
+    same = open_store(sealed).fingerprint == open_store(Path(f"{single}-1.0.0")).fingerprint
+    outcome = f"exit codes {codes}, {time.perf_counter() - began:.0f} s"
+    bench.check("6 two shards, killed and resumed", same, outcome)
     if bench.on_card:
         free, total = torch.cuda.mem_get_info()
         bench.check("7 memory after kills", None, f"{free / 1e9:.1f} of {total / 1e9:.1f} GB free")

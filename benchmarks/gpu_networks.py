@@ -32,11 +32,11 @@ def card(bench: Bench) -> None:
     if bench.on_card:
         facts |= card_record(device)
         facts["kernels"] = " ".join(torch.cuda.get_arch_list())
-        asked = "driver_version,clocks.max.sm,mig.mode.current"
-        command = ["nvidia-smi", f"--query-gpu={asked}", "--format=csv,noheader"]
+        query = "driver_version,clocks.max.sm,mig.mode.current"
+        command = ["nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader"]
         try:
-            told = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
-            facts["driver, clock, MIG"] = told.stdout.strip()
+            process = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+            facts["driver, clock, MIG"] = process.stdout.strip()
         except OSError:
             facts["driver, clock, MIG"] = "no nvidia-smi"
     bench.row("card", **facts)
@@ -53,15 +53,15 @@ def card(bench: Bench) -> None:
             taken = bench.timed(lambda a=a, b=b: a @ b)
         bench.row("ceiling", of=label, TFLOPS=round(2 * side**3 / taken / 1e12, 2))
     size = 1 << (16 if bench.tiny else 28)
-    there = torch.zeros(size, dtype=torch.uint8, device=device)
-    here = {"pageable": torch.zeros(size, dtype=torch.uint8)}
+    on_card = torch.zeros(size, dtype=torch.uint8, device=device)
+    on_host = {"pageable": torch.zeros(size, dtype=torch.uint8)}
     if bench.on_card:
-        here["pinned"] = here["pageable"].pin_memory()
-    other = there.clone()
-    copies = {"on the card": (lambda: there.copy_(other), 2)}
-    for kind, host in here.items():
-        copies[f"from {kind}"] = (lambda h=host: there.copy_(h), 1)
-        copies[f"to {kind}"] = (lambda h=host: h.copy_(there), 1)
+        on_host["pinned"] = on_host["pageable"].pin_memory()
+    copied = on_card.clone()
+    copies = {"on the card": (lambda: on_card.copy_(copied), 2)}
+    for kind, host in on_host.items():
+        copies[f"from {kind}"] = (lambda h=host: on_card.copy_(h), 1)
+        copies[f"to {kind}"] = (lambda h=host: h.copy_(on_card), 1)
     for label, (copy, times) in copies.items():
         bench.row("ceiling", of=label, GBps=round(times * size / bench.timed(copy) / 1e9, 2))
 
@@ -88,21 +88,21 @@ def model_only(bench: Bench) -> None:
     ceilings = {
         row["of"]: row["TFLOPS"] for row in bench.rows if row["part"] == "ceiling" and "TFLOPS" in row
     }
-    of = {"float32": "fp32", "tf32": "tf32"}
+    name_of = {"float32": "fp32", "tf32": "tf32"}
     plans = [(name, precision, 8) for name in NAMES for precision in checks.ALLOWED]
     plans += [(name, "bfloat16", n) for name in NAMES for n in (1, 4, 16, 32)]
     plans = plans[:6] if bench.tiny else plans
     names = ("network", "precision", "at_once")
     for name, precision, at_once in bench.plan("model", *names, of=plans, needed_s=3):
-        way: dict[str, Any] = {"tf32": True} if precision == "tf32" else {"precision": precision}
-        runner: Any = bench.load(name, clips_at_once=at_once, **way).encode
+        settings: dict[str, Any] = {"tf32": True} if precision == "tf32" else {"precision": precision}
+        runner: Any = bench.load(name, clips_at_once=at_once, **settings).encode
         runner.warm_up()
         if bench.on_card:
             torch.cuda.reset_peak_memory_stats()
         pixels = torch.from_numpy(np.zeros((at_once, *runner.shape), np.uint8)).to(runner.device)
         taken = bench.timed(lambda r=runner, p=pixels: r._forward(p))
         facts: dict[str, Any] = {"clips_per_s": round(at_once / taken, 1)}
-        if ceiling := ceilings.get(of.get(precision, "bf16")):
+        if ceiling := ceilings.get(name_of.get(precision, "bf16")):
             with FlopCounterMode(display=False) as counted:
                 runner._forward(pixels)
             facts["percent_of_ceiling"] = round(100 * counted.get_total_flops() / taken / 1e12 / ceiling, 1)
@@ -118,8 +118,8 @@ def model_only(bench: Bench) -> None:
 
 def families(bench: Bench) -> None:
     """Part 8: networks of `image` and `video` in bf16, with their work and what goes up and down a clip."""
-    some = [("image", "siglip")] if bench.tiny else FAMILIES
-    for name, kind in bench.plan("family", "backbone", "type", of=some, needed_s=20):
+    families_run = [("image", "siglip")] if bench.tiny else FAMILIES
+    for name, kind in bench.plan("family", "backbone", "type", of=families_run, needed_s=20):
         tokens = "patches" if name == "image" else "all"
         compute = Compute(bench.device, precision="bfloat16", clips_at_once=1 if bench.tiny else 8)
         frames = 1 if bench.tiny else None
@@ -175,8 +175,8 @@ def _kernels(runner: Any, pixels: torch.Tensor) -> int:
 
 def compiled(bench: Bench) -> None:
     """Part 4: torch.compile in bf16 at 8 clips."""
-    some = zip(NAMES[:1] if bench.tiny else NAMES)
-    for (name,) in bench.plan("compile", "network", of=some, needed_s=30):
+    names = zip(NAMES[:1] if bench.tiny else NAMES)
+    for (name,) in bench.plan("compile", "network", of=names, needed_s=30):
         frames = checks.clips(bench.load(name), 8)
         plain = bench.load(name, precision="bfloat16", storage="float32").encode(frames)
         fast: Any = bench.load(name, precision="bfloat16", storage="float32", compiled=True).encode

@@ -51,8 +51,8 @@ def worked(job: Job) -> list[DecodedClip]:
     """Do what a decode worker does for all clips of a job, cold."""
     video_index._tables.clear()
     ids = [clip.clip_id for clip in job.manifest]
-    every = [decode_clips(some, keeping(decode_with_av)) for some in passes(job.tasks(ids), 1)]
-    return [clip for some in every for _, clip in some]
+    every = [decode_clips(tasks, keeping(decode_with_av)) for tasks in passes(job.tasks(ids), 1)]
+    return [clip for tasks in every for _, clip in tasks]
 
 
 def costs(folder: Path, repeats: int) -> list[dict[str, Any]]:
@@ -61,8 +61,8 @@ def costs(folder: Path, repeats: int) -> list[dict[str, Any]]:
     for number, name in enumerate(CLIPS):
         manifest = Manifest((Clip("tt1-0", "tt1", name),), folder)
         network = (load_backbone(NETWORK, FRAMES),)
-        kept = folder / f"kept-{number}"
-        ways = {"exact": None, "kept anew": folder / "anew", "read": kept}
+        store = folder / f"kept-{number}"
+        ways = {"exact": None, "kept anew": folder / "anew", "read": store}
         jobs = {way: Job(manifest, "kept", network, keep_frames=where) for way, where in ways.items()}
         worked(jobs["read"])
         works: dict[str, Callable[[], object]] = {
@@ -73,7 +73,7 @@ def costs(folder: Path, repeats: int) -> list[dict[str, Any]]:
             for way, job in jobs.items()
         }
         took = in_turn(works, repeats, least=True)
-        (file,) = (path for path in kept.rglob("*") if path.is_file())
+        (file,) = (path for path in store.rglob("*") if path.is_file())
         row = {"clip": name, "kB a frame": file.stat().st_size / 1e3 / FRAMES}
         row |= {f"{way}, CPU ms": 1e3 * took[way].cpu_s for way in works}
         rows.append(row | {"read / exact": took["read"].cpu_s / took["exact"].cpu_s})
@@ -99,9 +99,9 @@ def windows(videos: Path) -> Manifest:
     return Manifest(tuple(clips), videos)
 
 
-def vectors(manifest: Manifest, name: str, kept: Path | None) -> dict[str, NDArray[np.float64]]:
+def vectors(manifest: Manifest, name: str, windows: Path | None) -> dict[str, NDArray[np.float64]]:
     """Return the pooled vector of each window that could be read."""
-    job = Job(manifest, "kept", (load_backbone(name, OF_WINDOW),), keep_frames=kept)
+    job = Job(manifest, "kept", (load_backbone(name, OF_WINDOW),), keep_frames=windows)
     results = [result for clip in worked(job) for result in encode_batch(job.backbones, [clip])]
     return {
         result.clip_id: np.asarray(result.groups[name].arrays["pooled"], np.float64)
@@ -112,43 +112,45 @@ def vectors(manifest: Manifest, name: str, kept: Path | None) -> dict[str, NDArr
 
 def auc(X: NDArray[np.float64], y: NDArray[np.bool_], videos: NDArray[np.str_]) -> float:
     """Score every window by a probe trained on the other videos; the AUC within videos, the mean of them."""
-    found = []
+    values = []
     for video in np.unique(videos):
         out = videos == video
         if 0 < y[out].sum() < out.sum():
             probe_ = make_pipeline(StandardScaler(), LogisticRegression(C=1e-3, max_iter=2_000))
             probe_.fit(X[~out], y[~out])
-            found.append(roc_auc_score(y[out], probe_.decision_function(X[out])))
-    return float(np.mean(found))
+            values.append(roc_auc_score(y[out], probe_.decision_function(X[out])))
+    return float(np.mean(values))
 
 
 def features(videos: Path, folder: Path) -> tuple[list[dict[str, Any]], float]:
     """Compare the features; return a table, and the median cosine."""
     manifest = windows(videos)
     exact = vectors(manifest, NETWORK, None)
-    kept = vectors(manifest, NETWORK, (folder / "windows"))
+    from_kept = vectors(manifest, NETWORK, (folder / "windows"))
     measured = vectors(manifest, "descriptors", None)
     names = load_backbone("descriptors", OF_WINDOW).provenance["architecture"]["features"]
     ids = sorted(exact)
-    moves = np.array([measured[each][names.index("motion")] for each in ids])
-    of = np.array([each.rpartition("-")[0] for each in ids])
-    y = np.concatenate([moves[of == video] > np.median(moves[of == video]) for video in np.unique(of)])
-    a = np.array([exact[each] for each in ids])
-    b = np.array([kept[each] for each in ids])
+    moves = np.array([measured[clip_id][names.index("motion")] for clip_id in ids])
+    movie_of = np.array([clip_id.rpartition("-")[0] for clip_id in ids])
+    y = np.concatenate(
+        [moves[movie_of == video] > np.median(moves[movie_of == video]) for video in np.unique(movie_of)]
+    )
+    a = np.array([exact[clip_id] for clip_id in ids])
+    b = np.array([from_kept[clip_id] for clip_id in ids])
     cosine = (a * b).sum(axis=1) / np.linalg.norm(a, axis=1) / np.linalg.norm(b, axis=1)
     row = {"windows": len(ids), "median cosine": f"{np.median(cosine):.4f}", "least": f"{cosine.min():.4f}"}
-    row |= {f"AUC, {way}": f"{auc(X, y, of):.3f}" for way, X in (("exact", a), ("kept", b))}
+    row |= {f"AUC, {name}": f"{auc(X, y, movie_of):.3f}" for name, X in (("exact", a), ("kept", b))}
     return [row], float(np.median(cosine))
 
 
 def main() -> None:
     """Measure and print two tables."""
-    asked = arguments(__doc__, videos=VIDEOS, seconds=60, repeats=5, check=False)
+    options = arguments(__doc__, videos=VIDEOS, seconds=60, repeats=5, check=False)
     with tempfile.TemporaryDirectory() as name:
-        make(Path(name), CLIPS, asked.videos, asked.seconds)
-        rows = costs(Path(name), asked.repeats)
-        show(rows, title=f"{FRAMES} frames of a clip of {asked.seconds} s")
-        table, cosine = features(asked.videos, Path(name))
+        make(Path(name), CLIPS, options.videos, options.seconds)
+        rows = costs(Path(name), options.repeats)
+        show(rows, title=f"{FRAMES} frames of a clip of {options.seconds} s")
+        table, cosine = features(options.videos, Path(name))
         show(table, title=f"{NETWORK} on windows of {WINDOW_S:g} s")
     wrong = [
         f"{row['clip']}: reading is {row['read / exact']:.3f} of decoding"
@@ -156,7 +158,7 @@ def main() -> None:
         if row["read / exact"] > MOST_OF_DECODING
     ]
     wrong += [f"the median cosine is {cosine:.4f}"] if cosine < LEAST_COSINE else []
-    verdict(wrong, check=asked.check)
+    verdict(wrong, check=options.check)
 
 
 if __name__ == "__main__":

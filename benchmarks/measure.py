@@ -98,8 +98,8 @@ def in_turn(
                 taken[name].append(timed(work))
             except lossy:
                 taken[name].append(Took(float("nan"), float("nan")))
-    one = min if least else median
-    return {name: Took(*map(one, zip(*runs, strict=True))) for name, runs in taken.items()}
+    choose = min if least else median
+    return {name: Took(*map(choose, zip(*runs, strict=True))) for name, runs in taken.items()}
 
 
 def show(rows: Iterable[Any], headers: Sequence[str] = (), title: str = "") -> None:
@@ -109,8 +109,12 @@ def show(rows: Iterable[Any], headers: Sequence[str] = (), title: str = "") -> N
         return
     if not headers:
         headers = list(dict.fromkeys(key for row in rows for key in row))
-        rows = [[row.get(name, "") for name in headers] for row in rows]
-    cells = [[_cell(value) for value in row] for row in rows]
+
+        def values(row: Mapping[str, Any]) -> list[Any]:
+            return [row.get(name, "") for name in headers]
+
+        rows = [*map(values, rows)]
+    cells = [list(map(_cell, row)) for row in rows]
     if title:
         print(f"\n## {title}\n")
     print(tabulate(cells, headers, tablefmt="github", disable_numparse=True), flush=True)
@@ -124,7 +128,7 @@ def _cell(value: Any) -> str:
 
 def verdict(wrong: Sequence[str], *, check: bool) -> None:
     """Print what missed its goal; end with exit code 1 if the goals are checked."""
-    for one in wrong:
-        print(f"missed: {one}")
+    for sentence in wrong:
+        print(f"missed: {sentence}")
     if check and wrong:
         sys.exit(1)

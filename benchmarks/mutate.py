@@ -140,17 +140,17 @@ def changed(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
     """Yield what a node may be changed to, and say it."""
     match node:
         case ast.Compare(left=left, ops=[op], comparators=right) if type(op) in COMPARISONS:
-            other = COMPARISONS[type(op)]
+            opposite = COMPARISONS[type(op)]
             yield (
-                f"{type(op).__name__} -> {other.__name__}",
-                ast.Compare(left, [other()], right),
+                f"{type(op).__name__} -> {opposite.__name__}",
+                ast.Compare(left, [opposite()], right),
             )
         case ast.BinOp(op=op) if type(op) in OPERATORS and not _is_text(node):
-            other = OPERATORS[type(op)]
-            yield f"{type(op).__name__} -> {other.__name__}", ast.BinOp(node.left, other(), node.right)
+            opposite = OPERATORS[type(op)]
+            yield f"{type(op).__name__} -> {opposite.__name__}", ast.BinOp(node.left, opposite(), node.right)
         case ast.BoolOp(op=op):
-            other = ast.Or if isinstance(op, ast.And) else ast.And
-            yield f"{type(op).__name__} -> {other.__name__}", ast.BoolOp(other(), node.values)
+            opposite = ast.Or if isinstance(op, ast.And) else ast.And
+            yield f"{type(op).__name__} -> {opposite.__name__}", ast.BoolOp(opposite(), node.values)
         case ast.Constant(value=bool(value)):
             yield f"{value} -> {not value}", ast.Constant(not value)
         case ast.Constant(value=int(value) | float(value)):
@@ -179,9 +179,9 @@ def _without(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
             | ast.SetComp(generators=[one])
             | ast.GeneratorExp(generators=[one])
         ) if one.ifs:
-            other = copy.copy(node)
-            other.generators = [ast.comprehension(one.target, one.iter, [], 0)]
-            yield "filter left out", other
+            copied = copy.copy(node)
+            copied.generators = [ast.comprehension(one.target, one.iter, [], 0)]
+            yield "filter left out", copied
 
 
 def _is_text(node: ast.BinOp) -> bool:
@@ -193,7 +193,7 @@ def _is_text(node: ast.BinOp) -> bool:
 
 def mutants(module: str) -> list[Mutant]:
     """List every change of a module's functions, except in annotations, decorators, defaults and messages."""
-    found: list[Mutant] = []
+    mutants_found: list[Mutant] = []
 
     def visit(node: ast.AST, function: int, outer: int) -> None:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -201,19 +201,19 @@ def mutants(module: str) -> list[Mutant]:
             outer = outer or function
         left_out = isinstance(node, ast.Raise | ast.JoinedStr | ast.AnnAssign)
         if function and not left_out:
-            for what, _ in changed(node):
-                found.append(Mutant(module, node.lineno, node.col_offset, what, function, outer))
+            for change, _ in changed(node):
+                mutants_found.append(Mutant(module, node.lineno, node.col_offset, change, function, outer))
         for name, value in ast.iter_fields(node):
-            skipped = isinstance(node, ast.Raise | ast.JoinedStr)
-            skipped |= name in ("annotation", "returns", "decorator_list", "args") and not isinstance(
-                node, ast.Call
-            )
-            for below in () if skipped else value if isinstance(value, list) else [value]:
+            if isinstance(node, ast.Raise | ast.JoinedStr):
+                continue
+            if name in ("annotation", "returns", "decorator_list", "args") and not isinstance(node, ast.Call):
+                continue
+            for below in value if isinstance(value, list) else [value]:
                 if isinstance(below, ast.AST):
                     visit(below, function, outer)
 
     visit(ast.parse((ROOT / module).read_text(encoding="utf-8")), 0, 0)
-    return found
+    return mutants_found
 
 
 def mutated(mutant: Mutant) -> CodeType:
@@ -225,10 +225,10 @@ def mutated(mutant: Mutant) -> CodeType:
         def visit(self, node: ast.AST) -> ast.AST:
             at = (getattr(node, "lineno", 0), getattr(node, "col_offset", 0))
             if not self.done and at == (mutant.line, mutant.column):
-                for what, other in changed(node):
+                for what, replacement in changed(node):
                     if what == mutant.what:
                         self.done = True
-                        return ast.copy_location(copy.deepcopy(other), node)
+                        return ast.copy_location(copy.deepcopy(replacement), node)
             return self.generic_visit(node)
 
     path = ROOT / mutant.module
@@ -239,7 +239,7 @@ def mutated(mutant: Mutant) -> CodeType:
     for code in waiting:
         if code.co_firstlineno == mutant.outer and code.co_name not in ("<module>", "<lambda>"):
             return code
-        waiting += [each for each in code.co_consts if isinstance(each, CodeType)]
+        waiting += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
     raise AssertionError(mutant)
 
 
@@ -365,10 +365,10 @@ class Trials:
     def _covering(self, mutant: Mutant, items: Mapping[str, pytest.Item]) -> list[str]:
         """List the tests that call the changed function, the quickest first."""
         at = [mutant.module, mutant.function]
-        found = [test for test, calls in self._of.items() if at in calls and test in items]
-        found.sort(key=lambda test: float(self._seconds.get(test, 0)))
-        spent = list(accumulate(float(self._seconds.get(test, 0)) for test in found))
-        return found[: max(1, bisect(spent, BUDGET_S))]
+        tests = [test for test, calls in self._of.items() if at in calls and test in items]
+        tests.sort(key=lambda test: float(self._seconds.get(test, 0)))
+        spent = list(accumulate(float(self._seconds.get(test, 0)) for test in tests))
+        return tests[: max(1, bisect(spent, BUDGET_S))]
 
     def _fails(self, mutant: Mutant, tests: Sequence[pytest.Item]) -> bool:
         child = os.fork()
@@ -450,12 +450,10 @@ def main() -> None:
     print(f"{len(chosen)} of {len(possible)} possible changes")
     if not chosen:
         return
-    folders = {
-        folder
-        for room in rooms
-        if any(mutant.module.startswith(room) for mutant in chosen)
-        for folder in TESTS[room]
-    }
+    folders: set[str] = set()
+    for room in rooms:
+        if any(mutant.module.startswith(room) for mutant in chosen):
+            folders.update(TESTS[room])
     words = [*PYTEST, *sorted(folders)]
     with tempfile.TemporaryDirectory() as temporary:
         calls = options.calls.absolute() if options.calls.name else Path(temporary) / "calls.json"

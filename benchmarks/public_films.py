@@ -150,12 +150,12 @@ def bring(films: Iterable[PublicFilm], folder: Path, host: str = HOST) -> list[s
     by_repository: dict[tuple[str, str], list[PublicFilm]] = {}
     for film in films:
         by_repository.setdefault((film.repository, film.commit), []).append(film)
-    for (repository, commit), wanted in by_repository.items():
+    for (repository, commit), films_wanted in by_repository.items():
         root = folder / repository
         if not root.exists():
             git("init", "--quiet", str(root))
             git("-C", str(root), "remote", "add", "origin", f"{host}/{repository}")
-        missing = [film for film in wanted if digest(folder / film.name) != film.sha256]
+        missing = [film for film in films_wanted if digest(folder / film.name) != film.sha256]
         if missing:
             git("-C", str(root), "fetch", "--quiet", "--depth", "1", "--filter=blob:none", "origin", commit)
             paths = "\0".join(f":(literal){film.path}" for film in missing)
@@ -232,12 +232,12 @@ def sparse_difference(path: Path, by_number: dict[int, str]) -> str:
     decoder = Decoder(path)
     if decoder.table.unsafe:
         return ""
-    wanted = sorted(by_number)[:: max(1, len(by_number) // SPARSE_FRAMES)]
+    chosen = sorted(by_number)[:: max(1, len(by_number) // SPARSE_FRAMES)]
     try:
-        digests = {number: md5(frame) for number, frame in decoder.sparse(wanted)}
+        digests = {number: md5(frame) for number, frame in decoder.sparse(chosen)}
     except NotSafe:  # then frames are read in order
         return ""
-    wrong = [number for number in wanted if digests.get(number) != by_number[number]]
+    wrong = [number for number in chosen if digests.get(number) != by_number[number]]
     return f"frames {wrong}" if wrong else ""
 
 
@@ -273,11 +273,11 @@ def by_command(path: Path, stream: int) -> Pictures:
     """
     words = ["ffmpeg", "-v", "error", "-noautorotate", "-threads", "1", "-i", f"file:{path}"]
     words += ["-map", f"0:{stream}", "-frames:v", str(FRAMES), "-vsync", "passthrough", "-f", "framemd5", "-"]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=LONGEST_S, check=False)
+    process = subprocess.run(words, capture_output=True, text=True, timeout=LONGEST_S, check=False)
     tick_s = 1.0
     digests = []
     ticks = []
-    for line in done.stdout.splitlines():
+    for line in process.stdout.splitlines():
         if line.startswith("#tb "):
             numerator, denominator = line.rpartition(" ")[2].split("/")
             tick_s = int(numerator) / int(denominator)
@@ -286,7 +286,7 @@ def by_command(path: Path, stream: int) -> Pictures:
             digests.append(md5)
             ticks.append(int(pts))
     if not digests:
-        raise ValueError(f"FFmpeg gives no frame: {done.stderr}")
+        raise ValueError(f"FFmpeg gives no frame: {process.stderr}")
     time_s = np.array(ticks, np.float64) * tick_s
     return Pictures(digests, time_s - time_s[0])
 
@@ -321,8 +321,8 @@ def difference(ours: Pictures, theirs: Pictures) -> tuple[str, str]:
         return "pixels", f"{len(places)} of {counts[0]} frames, from frame {places[0]} on"
     far = np.abs(ours.time_s - theirs.time_s)
     if not (far <= TIME_TOLERANCE_S).all():
-        known = far[np.isfinite(far)]
-        by = f"by up to {known.max():.3f} s" if len(known) else "of all frames"
+        differences = far[np.isfinite(far)]
+        by = f"by up to {differences.max():.3f} s" if len(differences) else "of all frames"
         return "times", by
     return "equal", ""
 
@@ -380,10 +380,10 @@ def sound_by_command(path: Path, stream: int) -> NDArray[np.float32]:
         "-f",
         "f32le",
     ]
-    done = subprocess.run([*words, "-"], capture_output=True, timeout=LONGEST_S, check=False)
-    if not done.stdout:
-        raise ValueError(f"FFmpeg gives no sound: {done.stderr.decode(errors='replace')}")
-    return np.frombuffer(done.stdout, np.float32)
+    process = subprocess.run([*words, "-"], capture_output=True, timeout=LONGEST_S, check=False)
+    if not process.stdout:
+        raise ValueError(f"FFmpeg gives no sound: {process.stderr.decode(errors='replace')}")
+    return np.frombuffer(process.stdout, np.float32)
 
 
 def sound_by_plain_loop(path: Path, stream: int) -> NDArray[np.float32]:
@@ -438,15 +438,17 @@ def sound_difference(ours: NDArray[np.float32], theirs: NDArray[np.float32]) -> 
     """
     theirs = np.append(theirs[: len(ours)], np.zeros(max(len(ours) - len(theirs), 0), np.float32))
     pairs = list(zip(np.nan_to_num(ours).reshape(-1, RATE), theirs.reshape(-1, RATE), strict=True))
-    sounding = [pair for pair in pairs if max(np.abs(each).max() for each in pair) >= SILENT]
+    sounding = [pair for pair in pairs if np.abs(pair).max() >= SILENT]
     if not sounding:
         return "silence", ""
-    whole = [pair for pair in sounding if not any(map(pauses, pair))] or sounding
-    shifts, snr_db = zip(*(aligned(*pair) for pair in whole), strict=True)
-    equal = sum(each >= SNR_DB for each in snr_db)
+    unbroken = [pair for pair in sounding if not any(map(pauses, pair))] or sounding
+    shifts, snr_db = zip(*(aligned(*pair) for pair in unbroken), strict=True)
+    equal = sum(value >= SNR_DB for value in snr_db)
     far_ms = 1000 * max(shifts, key=abs) / RATE
-    detail = f"{equal} of {len(whole)} s equal, least {min(snr_db):.1f} dB, shifted by up to {far_ms:.2f} ms"
-    if equal < len(whole):
+    detail = (
+        f"{equal} of {len(unbroken)} s equal, least {min(snr_db):.1f} dB, shifted by up to {far_ms:.2f} ms"
+    )
+    if equal < len(unbroken):
         return "samples", detail
     return ("shift" if abs(far_ms) > 1000 * SHIFT_S else "sound equal"), detail
 
@@ -464,9 +466,9 @@ def aligned(ours: NDArray[np.float32], theirs: NDArray[np.float32]) -> tuple[flo
     """
     n = len(ours)
     size = 2 * n
-    own = np.fft.rfft(ours, size)
-    other = np.fft.rfft(theirs, size)
-    likeness = np.fft.irfft(own * other.conj(), size)
+    spectrum_of_ours = np.fft.rfft(ours, size)
+    spectrum_of_theirs = np.fft.rfft(theirs, size)
+    likeness = np.fft.irfft(spectrum_of_ours * spectrum_of_theirs.conj(), size)
     most = int(MOST_SHIFT_S * RATE)
     whole = (int(np.argmax(np.roll(likeness, most)[: 2 * most + 1]))) - most
     best_shift = 0.0
@@ -474,7 +476,7 @@ def aligned(ours: NDArray[np.float32], theirs: NDArray[np.float32]) -> tuple[flo
     turns = -2j * np.pi * np.fft.rfftfreq(size)
     inner = slice(max(0, whole) + 1, n + min(0, whole) - 1)
     for shift in whole + np.arange(-PARTS_OF_A_SAMPLE, PARTS_OF_A_SAMPLE + 1) / PARTS_OF_A_SAMPLE:
-        moved = np.fft.irfft(other * np.exp(turns * shift), size)[:n]
+        moved = np.fft.irfft(spectrum_of_theirs * np.exp(turns * shift), size)[:n]
         noise = float(np.square(ours - moved)[inner].sum())
         power = float(np.square(ours[inner]).sum())
         snr_db = float(10 * np.log10((power + 1e-12) / (noise + 1e-12)))
@@ -486,21 +488,21 @@ def aligned(ours: NDArray[np.float32], theirs: NDArray[np.float32]) -> tuple[flo
 
 def compare(films: Sequence[PublicFilm], folder: Path, workers: int) -> Iterator[Verdict]:
     """Compare the pictures, then the sound, of files in some processes; those not there are left out."""
-    here = [film for film in films if (folder / film.name).is_file()]
+    present = [film for film in films if (folder / film.name).is_file()]
     with ProcessPoolExecutor(workers) as pool:
-        yield from pool.map(partial(compared, folder=folder), here)
-        yield from pool.map(partial(sound_compared, folder=folder), here)
+        yield from pool.map(partial(compared, folder=folder), present)
+        yield from pool.map(partial(sound_compared, folder=folder), present)
 
 
 def unknown(verdicts: Iterable[Verdict]) -> list[Verdict]:
     """Return what differs without a note, and is not known to."""
-    known = known_differences()
+    known_names = known_differences()
     return [
         verdict
         for verdict in verdicts
         if verdict.outcome in DIFFERENT
         and verdict.status == "ok"
-        and (verdict.name, verdict.outcome) not in known
+        and (verdict.name, verdict.outcome) not in known_names
     ]
 
 

@@ -101,11 +101,11 @@ class Row(NamedTuple):
     ratio: float
 
 
-def compared(n_clips: int, what: str, taken: Mapping[str, Took]) -> Row:
+def compared(n_clips: int, measure: str, taken: Mapping[str, Took]) -> Row:
     """Compare the two stores."""
     fixed = taken["fixed"].cpu_s
     ragged = taken["ragged"].cpu_s
-    return Row(n_clips, what, fixed, ragged, ragged / fixed)
+    return Row(n_clips, measure, fixed, ragged, ragged / fixed)
 
 
 def rows_of_table(folder: Path, n_clips: int, width: int, rounds: int) -> Iterator[Row]:
@@ -117,24 +117,24 @@ def rows_of_table(folder: Path, n_clips: int, width: int, rounds: int) -> Iterat
         stores[name] = make(folder, n_clips, width, ragged=name == "ragged")
         sealing[name] = Took(cpu_s() - begun, 0.0)
     yield compared(n_clips, "write and seal", sealing)
-    for what, work in WORKS.items():
+    for measure, work in WORKS.items():
         works = {name: partial(work, path) for name, path in stores.items()}
-        yield compared(n_clips, what, in_turn(works, rounds, least=True))
+        yield compared(n_clips, measure, in_turn(works, rounds, least=True))
     for path in stores.values():
         shutil.rmtree(path)
 
 
 def main() -> None:
     """Print a table; exit with 1 where a ragged store costs more than the limit."""
-    asked = arguments(__doc__, clips=[5000, 10000, 20000], width=64, rounds=3, folder="", check=False)
+    options = arguments(__doc__, clips=[5000, 10000, 20000], width=64, rounds=3, folder="", check=False)
     os.fsync = lambda _descriptor: None
     rows: list[Row] = []
-    with tempfile.TemporaryDirectory(prefix="ragged-", dir=asked.folder or None) as folder:
-        for n_clips in asked.clips:
-            rows += rows_of_table(Path(folder), n_clips, asked.width, asked.rounds)
+    with tempfile.TemporaryDirectory(prefix="ragged-", dir=options.folder or None) as folder:
+        for n_clips in options.clips:
+            rows += rows_of_table(Path(folder), n_clips, options.width, options.rounds)
     show(rows, Row._fields)
     slow = [row for row in rows if row.what in WORKS and row.ratio > LIMIT]
-    verdict([f"{row.what} of {row.clips} clips: {row.ratio:.2f}" for row in slow], check=asked.check)
+    verdict([f"{row.what} of {row.clips} clips: {row.ratio:.2f}" for row in slow], check=options.check)
 
 
 if __name__ == "__main__":

@@ -124,8 +124,8 @@ def vortex(place: Path, clips: NDArray[Any]) -> Peer:
     file = library.open(str(place))
 
     def read(number: int) -> NDArray[Any]:
-        wanted = library.array(pa.array([number], pa.uint64()))
-        return _flat(file.scan(indices=wanted).read_all().to_arrow_array().field(0))
+        position = library.array(pa.array([number], pa.uint64()))
+        return _flat(file.scan(indices=position).read_all().to_arrow_array().field(0))
 
     return lambda: [_flat(batch.column(0)).size for batch in file.to_arrow(batch_size=1)], read
 
@@ -141,7 +141,7 @@ def litdata(place: Path, clips: NDArray[Any]) -> Peer:
     writer.done()
     writer.merge()
     dataset = StreamingDataset(str(place), shuffle=False)
-    return lambda: [each["tokens"].size for each in dataset], lambda number: dataset[number]["tokens"]
+    return lambda: [row["tokens"].size for row in dataset], lambda number: dataset[number]["tokens"]
 
 
 def webdataset(place: Path, clips: NDArray[Any]) -> Peer:
@@ -152,7 +152,7 @@ def webdataset(place: Path, clips: NDArray[Any]) -> Peer:
         for number, clip in enumerate(clips):
             tar.write({"__key__": f"clip-{number:05d}", "tokens.npy": clip})
     files = library.WebDataset(str(place), shardshuffle=False).decode()
-    return lambda: [each["tokens.npy"].size for each in files], None
+    return lambda: [row["tokens.npy"].size for row in files], None
 
 
 class Mapped(Dataset[Any]):
@@ -204,10 +204,12 @@ def loaders(folder: Path, n_clips: int, repeats: int) -> None:
                 {
                     "tokens by a DataLoader": name,
                     "workers": workers,
-                    "CPU ms a clip": 1e3 * median(one.cpu_s for one in several) / n_clips,
-                    "clips a second": (n_clips - 1) / median(one.wall_s for one in several),
-                    "speed of the .npy's, CPU": median(other.cpu_s / one.cpu_s for one, other in turns),
-                    "clock": median(other.wall_s / one.wall_s for one, other in turns),
+                    "CPU ms a clip": 1e3 * median(taken.cpu_s for taken in several) / n_clips,
+                    "clips a second": (n_clips - 1) / median(taken.wall_s for taken in several),
+                    "speed of the .npy's, CPU": median(
+                        taken_by_numpy.cpu_s / taken.cpu_s for taken, taken_by_numpy in turns
+                    ),
+                    "clock": median(taken_by_numpy.wall_s / taken.wall_s for taken, taken_by_numpy in turns),
                 }
             )
     show(rows)
@@ -223,11 +225,11 @@ def tokens(folder: Path, n_clips: int, repeats: int) -> None:
     rows = []
     for peer in peers:
         all_ = streamed[peer].cpu_s
-        one = single[peer].cpu_s if peer in single else float("nan")
+        ours_s = single[peer].cpu_s if peer in single else float("nan")
         rows.append(
             {"tokens by": peer, "stream, ms a clip": 1e3 * all_ / n_clips}
             | {"of safetensors": all_ / streamed["safetensors a clip"].cpu_s}
-            | {"one at random": 1e3 * one / n_clips, "of h5py": one / single["h5py"].cpu_s}
+            | {"one at random": 1e3 * ours_s / n_clips, "of h5py": ours_s / single["h5py"].cpu_s}
         )
     show(rows)
     loaders(folder, n_clips, repeats)
@@ -260,19 +262,19 @@ def pooled(folder: Path, n_clips: int, repeats: int) -> None:
     }
     for read in (peers | slow).values():
         assert np.array_equal(read(), vectors)
-    found = in_turn(peers, repeats) | in_turn(slow, min(repeats, 5))
-    base = found["np.load of one file"].cpu_s
-    show({"read by": peer, "CPU ms": 1e3 * t.cpu_s, "times": t.cpu_s / base} for peer, t in found.items())
+    taken = in_turn(peers, repeats) | in_turn(slow, min(repeats, 5))
+    base = taken["np.load of one file"].cpu_s
+    show({"read by": peer, "CPU ms": 1e3 * t.cpu_s, "times": t.cpu_s / base} for peer, t in taken.items())
 
 
 def main() -> None:
     """Write the same numbers in several ways, read them back in turn."""
-    asked = arguments(__doc__, clips=7637, tokens=128, repeats=19)
+    options = arguments(__doc__, clips=7637, tokens=128, repeats=19)
     with tempfile.TemporaryDirectory() as name:
-        if asked.tokens:
-            tokens(Path(name), asked.tokens, min(asked.repeats, 5))
-        if asked.clips:
-            pooled(Path(name), asked.clips, asked.repeats)
+        if options.tokens:
+            tokens(Path(name), options.tokens, min(options.repeats, 5))
+        if options.clips:
+            pooled(Path(name), options.clips, options.repeats)
 
 
 if __name__ == "__main__":

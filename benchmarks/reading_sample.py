@@ -47,7 +47,7 @@ class Passage:
 
 def passages(module: str, source: str, revision: str = "") -> list[Passage]:
     """List the functions of a module, and the methods of its classes."""
-    found = []
+    functions = []
     lines = source.splitlines()
 
     def visit(node: ast.AST, prefix: str) -> None:
@@ -58,10 +58,10 @@ def passages(module: str, source: str, revision: str = "") -> list[Passage]:
                 first = min([child.lineno, *(decorator.lineno for decorator in child.decorator_list)])
                 text = "\n".join(lines[first - 1 : child.end_lineno])
                 if text.count("\n") + 1 >= LEAST_LINES:
-                    found.append(Passage(module, f"{prefix}{child.name}", text, revision))
+                    functions.append(Passage(module, f"{prefix}{child.name}", text, revision))
 
     visit(ast.parse(source), "")
-    return found
+    return functions
 
 
 def modules_of(rooms: Sequence[str], without: Sequence[str], revision: str = "") -> list[str]:

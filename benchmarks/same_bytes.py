@@ -276,10 +276,11 @@ def write_inputs(folder: Path) -> None:
     marked = [f"c{n},tt900000{n},,{n % 3}.5,{n % 3 + 2},S,Body,AB" for n in range(1, 7)]
     write_lines(folder / "marked.csv", [head, *marked])
     spans = product(("film", "second"), ("AB", "CD"), range(6))
-    truth = [
-        f"{movie}-{who}-{n},{movie},,{20 * n + 3 * (who == 'CD')},{20 * n + 12},{('EN', 'S')[n % 2]},,{who}"
-        for movie, who, n in spans
-    ]
+    truth = []
+    for movie, annotator, n in spans:
+        start_s = 20 * n + 3 if annotator == "CD" else 20 * n
+        level = ("EN", "S")[n % 2]
+        truth.append(f"{movie}-{annotator}-{n},{movie},,{start_s},{20 * n + 12},{level},,{annotator}")
     write_lines(folder / "truth.csv", [head, *truth])
 
 
@@ -328,9 +329,9 @@ def write_pictures(folder: Path, rng: np.random.Generator) -> None:
     from PIL import Image
 
     (folder / "stills").mkdir()
-    for who, emotion, level, worn in product(range(1, 5), ("AN", "SA", "HA"), (1, 2), ("NO", "O")):
+    for person, emotion, level, worn in product(range(1, 5), ("AN", "SA", "HA"), (1, 2), ("NO", "O")):
         picture = Image.fromarray(rng.integers(0, 256, (32, 32, 3), dtype=np.uint8))
-        picture.save(folder / "stills" / f"{who}_{emotion}{level}_{worn}_1.png")
+        picture.save(folder / "stills" / f"{person}_{emotion}{level}_{worn}_1.png")
     (folder / "lsmdc").mkdir()
     shown = sorted((folder.parent / "demo" / "films" / "tt9000004").iterdir())
     for place, split in enumerate(("annos_training", "annos_val", "challenge_1000_publictect")):
@@ -362,32 +363,31 @@ class WorkError(Exception):
 
 def run_work(name: str, root: Path, checkout: Path) -> None:
     """Run the lines of a work in `root`, and keep what each said in the work's folder."""
-    others = {key: value for key, value in os.environ.items() if not key.startswith(("RAY_", "SLURM_"))}
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(("RAY_", "SLURM_"))}
     fixed = {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "COLUMNS": "100", "PYTHONPATH": str(checkout)}
-    options: dict[str, Any] = {"cwd": root, "env": others | fixed, "capture_output": True, "text": True}
-    known = re.compile("|".join(rf"\b{key}\b" for key in NAMES))
-    here = re.compile(r"(?<= )~(?=[ /\n]|$)")
+    options: dict[str, Any] = {"cwd": root, "env": environment | fixed, "capture_output": True, "text": True}
+    variables = re.compile("|".join(rf"\b{key}\b" for key in NAMES))
+    home = re.compile(r"(?<= )~(?=[ /\n]|$)")
     folder = root / name
     if name != "demo":  # which makes its own
         folder.mkdir()
     for number, line in enumerate(WORKS[name].strip().replace("\\\n", " ").splitlines(), 1):
-        words = here.sub(name, known.sub(lambda found: NAMES[found[0]], line.strip()))
+        words = home.sub(name, variables.sub(lambda match: NAMES[match[0]], line.strip()))
         if words.startswith("@"):
             globals()[words[1:]](folder)
             continue
         script = words[1:] if words.startswith("$") else f"exec {NAMES['OBYGAZE']} {words}"
-        done = subprocess.run(["sh", "-c", script], check=False, **options)
-        said = (
-            f"{line}\nexit code {done.returncode}\n{done.stdout}--- stderr\n{PROGRESS.sub('', done.stderr)}"
-        )
-        if done.returncode not in {0, 3}:  # 3: done, but some clips failed, or a film is unlike all others
-            raise WorkError(said)
+        process = subprocess.run(["sh", "-c", script], check=False, **options)
+        stderr = PROGRESS.sub("", process.stderr)
+        output = f"{line}\nexit code {process.returncode}\n{process.stdout}--- stderr\n{stderr}"
+        if process.returncode not in {0, 3}:  # 3: done, but some clips failed, or a film is unlike all others
+            raise WorkError(output)
         (folder / "said").mkdir(exist_ok=True)
         path = folder / "said" / f"{number:02}-{words.strip('$ ').split()[0].rpartition('/')[2]}.txt"
-        path.write_text(said.replace(str(root), "."), encoding="utf-8")
-    done = subprocess.run([sys.executable, "-c", ORIGINS], check=True, **options)
-    if any(not Path(path).is_relative_to(checkout) for path in done.stdout.splitlines()):
-        raise WorkError(f"the code is not that of {checkout}, but\n{done.stdout}")
+        path.write_text(output.replace(str(root), "."), encoding="utf-8")
+    origins = subprocess.run([sys.executable, "-c", ORIGINS], check=True, **options)
+    if any(not Path(path).is_relative_to(checkout) for path in origins.stdout.splitlines()):
+        raise WorkError(f"the code is not that of {checkout}, but\n{origins.stdout}")
 
 
 def digests_of(folder: Path) -> dict[str, str]:
@@ -399,15 +399,20 @@ def digests_of(folder: Path) -> dict[str, str]:
     }
 
 
-def compare(found: dict[str, dict[str, str]], truth: dict[str, dict[str, str]]) -> bool:
+def compare(digests: dict[str, dict[str, str]], truth: dict[str, dict[str, str]]) -> bool:
     """Print of each work whether its files are equal, or those that differ; give whether all are."""
-    for name, ours in found.items():
+    for name, ours in digests.items():
         theirs = truth.get(name, {})
         differ = [file for file in sorted(ours.keys() | theirs.keys()) if ours.get(file) != theirs.get(file)]
         print(f"{name}: {len(differ)} files differ" if differ else f"{name}: equal ({len(ours)} files)")
         for file in differ:
-            print(f"  {file}{' is missing' * (file not in ours)}{' is new' * (file not in theirs)}")
-    return found == {name: truth.get(name) for name in found}
+            if file not in ours:
+                print(f"  {file} is missing")
+            elif file not in theirs:
+                print(f"  {file} is new")
+            else:
+                print(f"  {file}")
+    return digests == {name: truth.get(name) for name in digests}
 
 
 def main() -> None:
@@ -416,23 +421,23 @@ def main() -> None:
     parser.add_argument("checkout", type=Path)
     parser.add_argument("digests", type=Path, nargs="?", help="file to write")
     parser.add_argument("--against", type=Path, metavar="DIGESTS", help="compare with these digests")
-    asked = parser.parse_args()
-    if not (asked.digests or asked.against):
+    options = parser.parse_args()
+    if not (options.digests or options.against):
         parser.error("give DIGESTS.json to write, or --against")
     with tempfile.TemporaryDirectory() as place:
         root = Path(place).resolve()
         failed = False
         for name in WORKS:
             try:
-                took = timed(partial(run_work, name, root, asked.checkout.resolve()))
+                took = timed(partial(run_work, name, root, options.checkout.resolve()))
                 print(f"{name}: {took.wall_s:.0f} s, of CPU {took.cpu_s:.0f} s", file=sys.stderr, flush=True)
             except WorkError as error:
                 failed = True
                 print(f"{name}: FAILED: {error}", file=sys.stderr)
-        found = {name: digests_of(root / name) for name in WORKS}
-    if asked.digests:
-        asked.digests.write_text(json.dumps(found, indent=1), encoding="utf-8")
-    equal = not asked.against or compare(found, json.loads(asked.against.read_text(encoding="utf-8")))
+        digests = {name: digests_of(root / name) for name in WORKS}
+    if options.digests:
+        options.digests.write_text(json.dumps(digests, indent=1), encoding="utf-8")
+    equal = not options.against or compare(digests, json.loads(options.against.read_text(encoding="utf-8")))
     sys.exit(failed or not equal)
 
 

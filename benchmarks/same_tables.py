@@ -118,8 +118,8 @@ def write_inputs(folder: Path, checkout: Path) -> None:
         folder / "lists.json", '{"anger": ["angry", "man"], "sadness": ["sad"], "happiness": ["smiling"]}', []
     )
     _lines(folder / "listed.txt", "shoe", ["cat", "tennis racket"])
-    who = [f"{s}_{e}_{w}_{h}" for s, e, w, h in product(range(1, 11), _EMOTIONS, ("NO", "O"), (1, 2))]
-    sobem = [name for name in who if "_NE_" not in name]
+    persons = [f"{s}_{e}_{w}_{h}" for s, e, w, h in product(range(1, 11), _EMOTIONS, ("NO", "O"), (1, 2))]
+    sobem = [name for name in persons if "_NE_" not in name]
     named = {"AN": "anger", "SA": "sadness", "HA": "happiness"}
     captioned = {
         line.split(",")[0]
@@ -159,15 +159,15 @@ def write_inputs(folder: Path, checkout: Path) -> None:
     at = {name: captions[0].index(name) for name in captions[0]}
     ids = [f"c{n}" for n in range(len(captions) - 1)]
     texts = {name: row[at["caption"]] for name, row in zip(ids, captions[1:], strict=True)}
-    told = [
+    lines = [
         f"{name},{row[at['image_id']]},{texts[name]}" for name, row in zip(ids, captions[1:], strict=True)
     ]
-    _lines(folder / "told.csv", "caption_id,image_id,caption", told)
+    _lines(folder / "told.csv", "caption_id,image_id,caption", lines)
     images = list(dict.fromkeys(row[at["image_id"]] for row in captions[1:]))
-    things = [
+    objects = [
         (image, thing, p) for image in images[1:] for thing, p in (("shoe", 0.5), ("tennis racket", 0.25))
     ]
-    _lines(folder / "objects.csv", "image_id,object,p_c", [",".join(map(str, row)) for row in things])
+    _lines(folder / "objects.csv", "image_id,object,p_c", [",".join(map(str, row)) for row in objects])
     said = {text: f"t{n}" for n, text in enumerate(dict.fromkeys(_both(texts.values())))}
     _lines(folder / "lm.csv", "text,lm_mean", [f"{text},{0.1 + 0.01 * n}" for n, text in enumerate(said)])
     for label in ("shoe", "tennis racket", "shoe tennis racket"):
@@ -194,9 +194,9 @@ def write_inputs(folder: Path, checkout: Path) -> None:
     for name, width in (("thesaurus", 512), ("prompts", 16)):
         texts = _texts(folder / f"{name}.csv")
         keep(name, list(texts), rng.normal(size=(len(texts), width)), texts=texts)
-    keep("sobem", who, rng.normal(size=(len(who), 16)) + np.arange(len(who))[:, None] % 7 / 5)
+    keep("sobem", persons, rng.normal(size=(len(persons), 16)) + np.arange(len(persons))[:, None] % 7 / 5)
     keep("jobs", [row[0] for row in jobs], rng.normal(size=(len(jobs), 16)))
-    listed = {f"l{n}": f"a photo of a {what}" for n, what in enumerate(("shoe", "cat", "tennis racket"))}
+    listed = {f"l{n}": f"a photo of a {noun}" for n, noun in enumerate(("shoe", "cat", "tennis racket"))}
     keep("listed", list(listed), rng.normal(size=(3, 16)), texts=listed)
     X = rng.normal(size=(120, 4))
     X[:, 0] += np.arange(120) % 4 // 3
@@ -207,15 +207,19 @@ def write_inputs(folder: Path, checkout: Path) -> None:
     for name, weight in (("windows", 0.5), ("heard", 1.5)):
         X = rng.normal(size=(len(windows), 6))
         X[:, 0] += weight * sure
-        keep(name, {each: clip.movie for each, clip in windows.items()}, X)
+        keep(name, {clip_id: clip.movie for clip_id, clip in windows.items()}, X)
 
 
 _EMOTIONS = ("AN1", "AN2", "SA1", "SA2", "HA1", "HA2", "NE")
 
 
 def _both(texts: Any) -> list[str]:
-    each = re.compile(r"\b(man|woman)\b")
-    return [said for text in texts for said in (text, each.sub("man", text), each.sub("woman", text))]
+    gendered = re.compile(r"\b(man|woman)\b")
+    return [
+        variant
+        for text in texts
+        for variant in (text, gendered.sub("man", text), gendered.sub("woman", text))
+    ]
 
 
 def _lines(path: Path, head: str, rows: list[str]) -> None:
@@ -229,37 +233,37 @@ def _texts(path: Path) -> dict[str, str]:
         return {row["text_id"]: row["text"] for row in csv.DictReader(file)}
 
 
-def run(words: str, checkout: Path, folder: Path, *more: str) -> str:
+def run(words: str, checkout: Path, folder: Path, *words_more: str) -> str:
     """Run a command of a checkout in a folder, and return what it prints."""
     filled = words.replace("DATA", str(DATA)).replace("SAMPLES", str(checkout / SAMPLES))
     fixed = {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(checkout), "COLUMNS": "100"}
-    command = [sys.executable, "-m", "obygaze", *shlex.split(filled), *more]
-    done = subprocess.run(
+    command = [sys.executable, "-m", "obygaze", *shlex.split(filled), *words_more]
+    process = subprocess.run(
         command, cwd=folder, env=os.environ | fixed, capture_output=True, text=True, check=False
     )
-    if done.returncode not in (0, 3):
-        sys.exit(f"exit code {done.returncode}: {words}\n{done.stderr}")
-    return done.stdout
+    if process.returncode not in (0, 3):
+        sys.exit(f"exit code {process.returncode}: {words}\n{process.stderr}")
+    return process.stdout
 
 
 def keep_tables(name: str, checkout: Path, folder: Path, out: Path) -> None:
     """Run a work, and keep what it prints as JSON and the tables behind it."""
     words = WORKS[name].split()
     # An audit keeps the same document beside its CSV.
-    here = ["--out", f"{name}.out.csv"] if words[0] == "audit" else []
-    said = (
-        run(WORKS[name], checkout, folder, *here, "--force", "--json")
-        if here or "--out" in words
+    output = ["--out", f"{name}.out.csv"] if words[0] == "audit" else []
+    printed = (
+        run(WORKS[name], checkout, folder, *output, "--force", "--json")
+        if output or "--out" in words
         else run(WORKS[name], checkout, folder, "--json")
     )
-    found = json.loads(said) if said.strip() else None
-    if here and json.loads((folder / f"{name}.out.json").read_text("utf-8")) != found:
+    document = json.loads(printed) if printed.strip() else None
+    if output and json.loads((folder / f"{name}.out.json").read_text("utf-8")) != document:
         sys.exit(f"{name}: the file is not what is printed")
     tables = {}
     if "--out" in words and words[0] == "paper":
         place = folder / words[words.index("--out") + 1]
         tables = {path.name: path.read_text("utf-8") for path in sorted(place.glob("*.csv"))}
-    (out / f"{name}.json").write_text(json.dumps([found, tables], indent=1), encoding="utf-8")
+    (out / f"{name}.json").write_text(json.dumps([document, tables], indent=1), encoding="utf-8")
 
 
 def main() -> None:
@@ -271,19 +275,19 @@ def main() -> None:
     )
     parser.add_argument("--against", type=Path)
     parser.add_argument("--only", nargs="+", default=[])
-    asked = parser.parse_args()
-    inputs = asked.folder.resolve().parent / "inputs"
-    checkout = asked.checkout.resolve()
+    options = parser.parse_args()
+    inputs = options.folder.resolve().parent / "inputs"
+    checkout = options.checkout.resolve()
     if not inputs.is_dir():
         write_inputs(inputs, checkout)
-    asked.folder.mkdir(exist_ok=True)
-    works = [name for name in WORKS if not asked.only or any(name.startswith(one) for one in asked.only)]
+    options.folder.mkdir(exist_ok=True)
+    works = [name for name in WORKS if name.startswith(tuple(options.only or ("",)))]
     equal = True
     for name in works:
-        keep_tables(name, checkout, inputs, asked.folder.resolve())
-        if asked.against:
-            ours = json.loads((asked.folder / f"{name}.json").read_text("utf-8"))
-            theirs = json.loads((asked.against / f"{name}.json").read_text("utf-8"))
+        keep_tables(name, checkout, inputs, options.folder.resolve())
+        if options.against:
+            ours = json.loads((options.folder / f"{name}.json").read_text("utf-8"))
+            theirs = json.loads((options.against / f"{name}.json").read_text("utf-8"))
             print(f"{name}: {'equal' if ours == theirs else 'DIFFERS'}", flush=True)
             equal &= ours == theirs
     sys.exit(not equal)

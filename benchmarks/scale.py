@@ -82,7 +82,7 @@ class Corpus:
 
     def groups(self) -> list[GroupSpec]:
         """Declare what a clip has."""
-        return [toy_group(name, some, n_frames=8) for name, some in KINDS[self.kind][0].items()]
+        return [toy_group(name, arrays, n_frames=8) for name, arrays in KINDS[self.kind][0].items()]
 
     def clip_id(self, number: int) -> str:
         """Name a clip; clips of a film follow each other."""
@@ -107,28 +107,26 @@ def open_stage(folder: Path, corpus: Corpus) -> Stage:
 
 def stage(folder: Path, corpus: Corpus) -> None:
     """Commit all clips, as many at once as a batch has."""
-    made = open_stage(folder, corpus)
+    opened = open_stage(folder, corpus)
     rng = np.random.default_rng(0)
     moments = np.arange(8.0), np.arange(8)
     source = {"bytes": 10**7, "duration_s": 9.5}
     drawn = {
         (kind.name, spec.name): rng.standard_normal((BATCH, *spec.shape), np.float32).astype(spec.dtype)
-        for kind in made.groups
+        for kind in opened.groups
         for spec in kind.arrays
     }
-    todo = made.missing()
-    with made.writer(todo) as writer:
+    todo = opened.missing()
+    with opened.writer(todo) as writer:
         for start in range(0, len(todo), BATCH):
             results = []
             for place, name in enumerate(todo[start : start + BATCH]):
                 for values in drawn.values():
                     values[place, ..., 0] = (start + place) % 2048  # no two neighbours have the same
-                features = {
-                    kind.name: ClipFeatures(
-                        *moments, {spec.name: drawn[kind.name, spec.name][place] for spec in kind.arrays}
-                    )
-                    for kind in made.groups
-                }
+                features = {}
+                for kind in opened.groups:
+                    values_of = {spec.name: drawn[kind.name, spec.name][place] for spec in kind.arrays}
+                    features[kind.name] = ClipFeatures(*moments, values_of)
                 results.append(ClipResult(name, "ok", source=source, groups=features))
             writer.commit(results)
 
@@ -205,8 +203,8 @@ STEPS: dict[str, Callable[[Path, Corpus], object]] = {
 # ---------------------------------------------------------------------------
 def room(folder: Path) -> int:
     """Count the bytes that a folder takes on the disk; a file with two links counts once."""
-    found = (path.lstat() for path in folder.rglob("*"))
-    return sum({status.st_ino: 512 * status.st_blocks for status in found}.values())
+    files = (path.lstat() for path in folder.rglob("*"))
+    return sum({status.st_ino: 512 * status.st_blocks for status in files}.values())
 
 
 def n_files(folder: Path) -> int:
@@ -218,33 +216,39 @@ def measure(folder: Path, corpus: Corpus) -> dict[str, float]:
     """Take the steps for a corpus, a process each."""
     folder.mkdir()
     (folder / "corpus.json").write_text(json.dumps(asdict(corpus)), encoding="utf-8")
-    found: dict[str, float] = {"clips": corpus.n_clips}
+    figures: dict[str, float] = {"clips": corpus.n_clips}
     for step in KINDS[corpus.kind][1]:
         words = [sys.executable, __file__, "--step", step, "--folder", str(folder)]
-        done = subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True)
-        spent, memory = json.loads(done.stdout.splitlines()[-1])
+        process = subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True)
+        spent, memory = json.loads(process.stdout.splitlines()[-1])
         if step != "model":
-            found |= {f"{step} ms": 1e3 * spent / corpus.n_clips, f"{step} MB": memory}
+            figures |= {f"{step} ms": 1e3 * spent / corpus.n_clips, f"{step} MB": memory}
         if step == "stage":
-            found["files a clip"] = n_files(folder / "s.staging") / corpus.n_clips
+            figures["files a clip"] = n_files(folder / "s.staging") / corpus.n_clips
         if step == "seal":
-            found["store files"] = n_files(folder / "s-1.0.0")
+            figures["store files"] = n_files(folder / "s-1.0.0")
             # Nothing is removed while a stage is sealed: what is there in the end is the most.
-            found["disk"] = room(folder) / room(folder / "s-1.0.0")
+            figures["disk"] = room(folder) / room(folder / "s-1.0.0")
     shutil.rmtree(folder)
-    return found
+    return figures
 
 
-def exponent(turns: Sequence[Sequence[dict[str, float]]], what: str) -> float:
+def medians(runs: Sequence[dict[str, float]]) -> dict[str, float]:
+    """Give the median of each figure of several runs."""
+    return {name: median(run[name] for run in runs) for name in runs[0]}
+
+
+def exponent(turns: Sequence[Sequence[dict[str, float]]], measure: str) -> float:
     """Return the power of the number of clips with which a step's CPU time grows, the turns' median."""
     return 1 + median(
-        math.log(many[what] / few[what]) / math.log(many["clips"] / few["clips"]) for *_, few, many in turns
+        math.log(many[measure] / few[measure]) / math.log(many["clips"] / few["clips"])
+        for *_, few, many in turns
     )
 
 
 def main() -> None:
     """Measure every size, print a table, and judge it if asked to."""
-    asked = arguments(
+    options = arguments(
         __doc__,
         clips=[1000, 10_000, 100_000],
         films=0,
@@ -254,20 +258,22 @@ def main() -> None:
         step="",
         check=False,
     )
-    if asked.step:
-        corpus = Corpus(**json.loads((asked.folder / "corpus.json").read_text(encoding="utf-8")))
-        print(json.dumps([timed(lambda: STEPS[asked.step](asked.folder, corpus)).cpu_s, peak_mb()]))
+    if options.step:
+        corpus = Corpus(**json.loads((options.folder / "corpus.json").read_text(encoding="utf-8")))
+        print(json.dumps([timed(lambda: STEPS[options.step](options.folder, corpus)).cpu_s, peak_mb()]))
         return
-    kind = "films" if asked.films else "tokens" if asked.tokens else "vectors"
-    corpora = [Corpus(kind, n, -(-n // asked.films) if asked.films else FILM) for n in asked.clips]
-    asked.folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=asked.folder if asked.folder != Path() else None) as name:
-        turns = [
-            [measure(Path(name) / str(each.n_clips), each) for each in corpora] for _ in range(asked.repeats)
-        ]
-    sizes = [
-        {what: median(run[what] for run in runs) for what in runs[0]} for runs in zip(*turns, strict=True)
-    ]
+    kind = "tokens" if options.tokens else "vectors"
+    if options.films:
+        kind = "films"
+    corpora = [Corpus(kind, n, -(-n // options.films) if options.films else FILM) for n in options.clips]
+    options.folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=options.folder if options.folder != Path() else None) as name:
+
+        def turn() -> list[dict[str, float]]:
+            return [measure(Path(name) / str(size.n_clips), size) for size in corpora]
+
+        turns = [turn() for _ in range(options.repeats)]
+    sizes = [medians(runs) for runs in zip(*turns, strict=True)]
     rows = []
     wrong = []
     for what in list(sizes[0])[1:]:
@@ -276,10 +282,10 @@ def main() -> None:
         wrong += [f"{what} grows with the power {power:.2f}"] if power > LARGEST else []
     show(rows, ["", *(str(each.n_clips) for each in corpora), "exponent"])
     most = {"files a clip": 0.2, "disk": MOST_DISK}
-    if asked.tokens:
+    if options.tokens:
         most = {"seal ms": MOST_MS_OF_TOKENS, "disk": MOST_DISK_OF_TOKENS}
     wrong += [f"{what} {size[what]:.2f}" for size in sizes[-2:] for what in most if size[what] > most[what]]
-    verdict(wrong, check=asked.check)
+    verdict(wrong, check=options.check)
 
 
 if __name__ == "__main__":

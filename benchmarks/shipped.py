@@ -24,20 +24,20 @@ RTOL = 1e-3
 
 def differences(name: str, zoo: Path) -> list[str]:
     """List what differs between a model of a zoo and the one that is shipped."""
-    made = om.load_model(name, zoo=zoo)
+    model = om.load_model(name, zoo=zoo)
     shipped = om.load_model(name)
     X = np.random.default_rng(0).normal(size=(50, 384)).astype(np.float32)
     equal = {
-        fact: getattr(made.card, fact) == getattr(shipped.card, fact)
+        fact: getattr(model.card, fact) == getattr(shipped.card, fact)
         for fact in ("movies", "n_clips", "n_positives")
     }
     near = {
-        "logits": np.allclose(made.logits(X), shipped.logits(X), RTOL, RTOL),
-        "threshold": abs(made.card.threshold - shipped.card.threshold) < RTOL,
-        "calibration": made.card.calibration.keys() == shipped.card.calibration.keys()
+        "logits": np.allclose(model.logits(X), shipped.logits(X), RTOL, RTOL),
+        "threshold": abs(model.card.threshold - shipped.card.threshold) < RTOL,
+        "calibration": model.card.calibration.keys() == shipped.card.calibration.keys()
         and all(
             np.allclose(value, shipped.card.calibration[key], RTOL, RTOL)
-            for key, value in made.card.calibration.items()
+            for key, value in model.card.calibration.items()
         ),
     }
     return [f"{name}: {fact} differs" for fact, same in {**equal, **near}.items() if not same]
@@ -51,9 +51,9 @@ def main() -> None:
         words = [folder, "--weights", str(minilm.get_model_path()), "--zoo", zoo]
         subprocess.run([sys.executable, "-W", "error", script, *words], check=True)
         names = [entry.name for entry, _ in om.verify_models()]
-        found = [line for name in names for line in differences(name, Path(zoo))]
-    print("\n".join(found) or f"as shipped: {', '.join(names)}")
-    sys.exit(bool(found))
+        lines = [line for name in names for line in differences(name, Path(zoo))]
+    print("\n".join(lines) or f"as shipped: {', '.join(names)}")
+    sys.exit(bool(lines))
 
 
 if __name__ == "__main__":

@@ -124,32 +124,32 @@ def works(path: Path) -> dict[str, Callable[[], object]]:
 
 def main() -> None:
     """Print the table."""
-    asked = arguments(__doc__, spans=50_000, repeats=3, check=False)
+    options = arguments(__doc__, spans=50_000, repeats=3, check=False)
     rows = []
     wrong = []
     with tempfile.TemporaryDirectory(prefix="obygaze-spans-") as name:
         paths = {}
-        for n in (asked.spans, TIMES * asked.spans):
+        for n in (options.spans, TIMES * options.spans):
             for kind, text in texts(made(n)).items():
                 paths[kind, n] = Path(name, f"film{n}.{kind}")
                 paths[kind, n].write_text(text, encoding="utf-8")
         for kind in dict.fromkeys(kind for kind, _ in paths):
-            took = in_turn(works(paths[kind, asked.spans]), asked.repeats)
-            many = in_turn({"ours": works(paths[kind, TIMES * asked.spans])["ours"]}, 1)["ours"].cpu_s
+            took = in_turn(works(paths[kind, options.spans]), options.repeats)
+            many = in_turn({"ours": works(paths[kind, TIMES * options.spans])["ours"]}, 1)["ours"].cpu_s
             ours = took.pop("ours").cpu_s
             row: dict[str, object] = {
                 "file": kind,
                 "ours, CPU s": ours,
                 "of 4 times as many, a span": many / TIMES / ours,
             }
-            row |= {f"to {peer}": ours / each.cpu_s for peer, each in took.items()}
+            row |= {f"to {peer}": ours / taken.cpu_s for peer, taken in took.items()}
             rows.append(row)
-            wrong += [f"{kind}: not linear"] * (many > LINEAR * TIMES * ours)
-            wrong += [f"{kind}: over {FFMPEG} times FFmpeg"] * (
-                "FFmpeg" in took and ours > FFMPEG * took["FFmpeg"].cpu_s
-            )
+            if many > LINEAR * TIMES * ours:
+                wrong.append(f"{kind}: not linear")
+            if "FFmpeg" in took and ours > FFMPEG * took["FFmpeg"].cpu_s:
+                wrong.append(f"{kind}: over {FFMPEG} times FFmpeg")
     show(rows)
-    verdict(wrong, check=asked.check)
+    verdict(wrong, check=options.check)
 
 
 if __name__ == "__main__":

@@ -66,7 +66,7 @@ N_CLIPS = 12
 
 def works(site: str) -> dict[str, Any]:
     """Name every piece of work; `site` serves the inputs over HTTP."""
-    found = {
+    works_by_name = {
         name: work
         for name, work in harness.WORKS.items()
         if work.asked(Path("at"), Path("out")).get("words", [""])[0] == "store"
@@ -75,14 +75,14 @@ def works(site: str) -> dict[str, Any]:
     def command(*words: str) -> Callable[[Path, Path], dict[str, Any]]:
         return lambda at, out: {"words": [word.format(at=at, out=out, name=out.name) for word in words]}
 
-    how = ("--licence", "CC0-1.0", "--corpus", "few", "--batch-size", "2", "--workers", "1")
-    extract = command("extract", "{at}/films/few.csv", "{out}/out", *how)
-    found["extract"] = harness.Work(extract, "out-1.0.0")
-    for name, of in (("pull-http", "toy-1.0.0"), ("pull-zip", "toy-1.0.0.zip")):
-        pull = command("store", "pull", f"{site}/{of}", "{out}/out-1.0.0")
-        found[name] = harness.Work(pull, "out-1.0.0")
+    options = ("--licence", "CC0-1.0", "--corpus", "few", "--batch-size", "2", "--workers", "1")
+    extract = command("extract", "{at}/films/few.csv", "{out}/out", *options)
+    works_by_name["extract"] = harness.Work(extract, "out-1.0.0")
+    for name, source in (("pull-http", "toy-1.0.0"), ("pull-zip", "toy-1.0.0.zip")):
+        pull = command("store", "pull", f"{site}/{source}", "{out}/out-1.0.0")
+        works_by_name[name] = harness.Work(pull, "out-1.0.0")
     push = command("store", "push", "{at}/toy-1.0.0", "s3://bucket/{name}/toy-1.0.0")
-    return {**found, "push-s3": harness.Work(push, "s3://bucket/{}/toy-1.0.0")}
+    return {**works_by_name, "push-s3": harness.Work(push, "s3://bucket/{}/toy-1.0.0")}
 
 
 # --- processes
@@ -107,8 +107,8 @@ class Steps:
             self._step()
             return write(descriptor, data)
 
-        def hook(event: str, given: tuple[Any, ...]) -> None:
-            if event in STEPS and str(given[0]).startswith(str(self.folder)):
+        def hook(event: str, arguments: tuple[Any, ...]) -> None:
+            if event in STEPS and str(arguments[0]).startswith(str(self.folder)):
                 self._step()
 
         os.write = counted
@@ -125,8 +125,8 @@ class Steps:
 class Running:
     """A command in a process of its own, and what it said."""
 
-    def __init__(self, words: list[str], said: Path, first: Callable[[], None] = lambda: None) -> None:
-        self.said = said
+    def __init__(self, words: list[str], log: Path, first: Callable[[], None] = lambda: None) -> None:
+        self.said = log
         self.process = FORK.Process(target=self._run, args=(words, first))
         self.process.start()
 
@@ -172,27 +172,27 @@ def content(place: str) -> str:
     return sha256_of(json.dumps({name: sha256_of(data) for name, data in files.items()}).encode())
 
 
-def watch(place: str, truth: str, good: str, stop: Event, seen: Any) -> None:
+def watch(place: str, truth: str, good: str, stop: Event, counts: Any) -> None:
     """Open what is there again and again; count what opens, and every clip that is not as in `truth`."""
     if Path(place).suffix in (".h5", ".h5ad"):
         while not stop.wait(0.005):
             if Path(place).exists():
-                seen[0] += 1
-                seen[1] += content(place) != good
+                counts[0] += 1
+                counts[1] += content(place) != good
         return
     digests = {clip.clip_id: clip.digests for clip in open_store(truth).clips}
     absent = contextlib.suppress(StoreError, OSError)  # not there yet, and said so
     while not stop.wait(0.005):
         with absent:
             store = open_store(place)
-            seen[0] += 1
+            counts[0] += 1
             for name in store:
                 group = store[name]
                 for clip in np.array(group.clip_ids)[group.usable].tolist():
                     for array in group.arrays:
                         with absent:
-                            found = sha256_of(row_view(group.read(clip, array)))
-                            seen[1] += found != digests[clip][f"{name}/{array}"]
+                            digest = sha256_of(row_view(group.read(clip, array)))
+                            counts[1] += digest != digests[clip][f"{name}/{array}"]
 
 
 def serve(inputs: Path, pipe: Connection) -> None:
@@ -234,11 +234,11 @@ def served(inputs: Path) -> Iterator[str]:
 def make_films(folder: Path) -> None:
     """Draw films and write a manifest of some of their clips."""
     labels = write_corpus(folder, 1)
-    whole = folder / "all.csv"
-    words = ["manifest", "import", "spans", labels, "--videos", folder / "films", "--out", whole]
+    table = folder / "all.csv"
+    words = ["manifest", "import", "spans", labels, "--videos", folder / "films", "--out", table]
     with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
         obygaze([str(word) for word in words])
-    lines = whole.read_text(encoding="utf-8").splitlines(keepends=True)
+    lines = table.read_text(encoding="utf-8").splitlines(keepends=True)
     (folder / "few.csv").write_text("".join(lines[:1] + lines[1::7][:N_CLIPS]), encoding="utf-8")
 
 
@@ -269,8 +269,8 @@ class Trials:
 
     def place(self, trial: Path) -> str:
         """Say where the result of a trial will be."""
-        made: str = self.work.result
-        return made.format(trial.name) if "://" in made else str(trial / made)
+        result: str = self.work.result
+        return result.format(trial.name) if "://" in result else str(trial / result)
 
     def start(self, trial: Path, first: Callable[[], None] = lambda: None, said: str = "said") -> Running:
         """Start the command."""
@@ -283,12 +283,12 @@ class Trials:
     def kill(self, number: int, rng: np.random.Generator) -> bool:
         """Kill the command so often; say whether all went well."""
         kills = trials = wrong = litter = 0
-        seen = FORK.Array(ctypes.c_long, 2, lock=False)
+        counts = FORK.Array(ctypes.c_long, 2, lock=False)
         while kills < number:
             trials += 1
             trial = self.begin(str(trials))
             stop = FORK.Event()
-            words = (self.place(trial), self.truth, self.good, stop, seen)
+            words = (self.place(trial), self.truth, self.good, stop, counts)
             reader = FORK.Process(target=watch, args=words, daemon=True)
             reader.start()
             for _ in range(min(3, number - kills)):
@@ -299,8 +299,8 @@ class Trials:
                 kills += 1
                 if self.is_done(trial):
                     break
-            done = self.is_done(trial)
-            self.start(trial).finish((1, *self.codes) if done else self.codes)
+            is_finished = self.is_done(trial)
+            self.start(trial).finish((1, *self.codes) if is_finished else self.codes)
             stop.set()
             reader.join()
             assert reader.exitcode == 0
@@ -309,19 +309,19 @@ class Trials:
             shutil.rmtree(trial)
         print(
             f"{self.name}: {kills} kills in {trials} trials of {self.steps} steps; {wrong} wrong, {litter} "
-            f"with litter; a reader opened it {seen[0]} times and found {seen[1]} torn",
+            f"with litter; a reader opened it {counts[0]} times and found {counts[1]} torn",
             flush=True,
         )
-        return not (wrong or litter or seen[1])
+        return not (wrong or litter or counts[1])
 
     def twins(self) -> bool:
         """Start the same work twice at once; the result must be right, and who is refused be told so."""
         trial = self.begin("twins")
-        both = [self.start(trial, said=f"said-{i}") for i in range(2)]
-        codes = [running.finish((0, 1, 3)) for running in both]
-        told = [running.said.read_text(encoding="utf-8").strip().splitlines() for running in both]
-        errors = [lines[-1] for lines, code in zip(told, codes, strict=True) if code == 1]
-        for running in both:
+        processes = [self.start(trial, said=f"said-{i}") for i in range(2)]
+        codes = [running.finish((0, 1, 3)) for running in processes]
+        logs = [running.said.read_text(encoding="utf-8").strip().splitlines() for running in processes]
+        errors = [lines[-1] for lines, code in zip(logs, codes, strict=True) if code == 1]
+        for running in processes:
             running.said.unlink()
         if 1 in codes and not self.is_done(trial):  # both were refused: each by what the other began
             self.start(trial).finish((1, *self.codes))
@@ -342,7 +342,7 @@ def main() -> None:
     """Run the trials asked for and print two lines for each."""
     parser = arguments(__doc__, parse=False, number=50, seed=0)
     parser.add_argument("works", nargs="*")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     os.fsync = lambda _descriptor: None  # a kill is not a power cut
     fine = True
     with tempfile.TemporaryDirectory() as name:
@@ -354,12 +354,12 @@ def main() -> None:
             runner.ask(inputs, call=call)
         runner.close()
         with served(inputs) as site:
-            found = works(site)
-            for kind in asked.works or found:
+            works_run = works(site)
+            for kind in options.works or works_run:
                 if kind == "extract":
                     ask(make_films, inputs / "films")
-                trials = Trials(kind, found[kind], inputs, folder)
-                fine &= trials.kill(asked.number, np.random.default_rng(asked.seed))
+                trials = Trials(kind, works_run[kind], inputs, folder)
+                fine &= trials.kill(options.number, np.random.default_rng(options.seed))
                 if kind != "push-s3":  # the others work on this machine's files alone
                     fine &= trials.twins()
     sys.exit(not fine)

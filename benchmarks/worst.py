@@ -196,10 +196,10 @@ def compare(folder: Path, _: int) -> None:
         for clip in choose_next(scored, 10, blind=True)
     ]
     facts = {film.movie: {"title": film.movie, "year": str(1950 + k % 70)} for k, film in enumerate(scored)}
-    found = obygaze_film.compare_films(
+    comparison = obygaze_film.compare_films(
         scored, Manifest(tuple(judged), folder), facts, by="decade", trend="year"
     )
-    assert len(found.films) == len(scored)
+    assert len(comparison.films) == len(scored)
 
 
 def inspect(folder: Path, _: int) -> None:
@@ -227,41 +227,41 @@ CASES: dict[str, tuple[int, tuple[Step, ...]]] = {
 
 def main() -> None:
     """Measure every case, print a table, and judge it if asked to."""
-    asked = arguments(__doc__, only=list(CASES), scale=1.0, step="", folder=Path(), n=0, check=False)
-    if asked.step:
-        name, place = asked.step.split(":")
-        took = timed(lambda: CASES[name][1][int(place)](asked.folder, asked.n))
+    options = arguments(__doc__, only=list(CASES), scale=1.0, step="", folder=Path(), n=0, check=False)
+    if options.step:
+        name, place = options.step.split(":")
+        took = timed(lambda: CASES[name][1][int(place)](options.folder, options.n))
         print("\n" + json.dumps([took.cpu_s, peak_mb()]))
         return
     rows = []
     wrong = []
-    for name in asked.only:
+    for name in options.only:
         largest, steps = CASES[name]
-        sizes = [max(4, int(asked.scale * largest / part)) for part in (4, 1)]
-        found: dict[int, list[list[float]]] = {}
+        sizes = [max(4, int(options.scale * largest / part)) for part in (4, 1)]
+        taken: dict[int, list[list[float]]] = {}
         for n in sizes:
             with tempfile.TemporaryDirectory() as folder:
                 for place in range(len(steps)):
                     words = [sys.executable, __file__, "--step", f"{name}:{place}", "--folder", folder]
-                    done = subprocess.run(
+                    process = subprocess.run(
                         [*words, "--n", str(n)], check=True, stdout=subprocess.PIPE, text=True
                     )
-                    found.setdefault(place, []).append(json.loads(done.stdout.splitlines()[-1]))
-        for place, ((few, _), (many, mb)) in found.items():
+                    taken.setdefault(place, []).append(json.loads(process.stdout.splitlines()[-1]))
+        for place, ((few, _), (many, mb)) in taken.items():
             if place == 0 and name != "backbones":
                 continue
-            what = steps[place].__name__
+            step = steps[place].__name__
             power = math.log(many / few) / math.log(sizes[1] / sizes[0]) if many > LEAST_S else math.nan
-            rows.append((name, f"{sizes[1]:,}", what, few, many, f"{mb:.0f}", power))
-            if power > LARGEST and what != bottleneck.__name__:
-                wrong.append(f"{name}, {what}: exponent {power:.2f}")
+            rows.append((name, f"{sizes[1]:,}", step, few, many, f"{mb:.0f}", power))
+            if power > LARGEST and step != bottleneck.__name__:
+                wrong.append(f"{name}, {step}: exponent {power:.2f}")
         if name == "predict":
-            _, mb_to_look = found[1][-1]
-            _, mb_to_predict = found[2][-1]
+            _, mb_to_look = taken[1][-1]
+            _, mb_to_predict = taken[2][-1]
             if mb_to_predict > mb_to_look + MOST_MB:
                 wrong.append(f"predict: {mb_to_predict - mb_to_look:.0f} MB more than store inspect")
     show(rows, ("case", "size", "step", "CPU s at a quarter", "CPU s", "MB", "exponent"))
-    verdict(wrong, check=asked.check)
+    verdict(wrong, check=options.check)
 
 
 if __name__ == "__main__":

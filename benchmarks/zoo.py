@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
-from obygaze_features.manifest import Manifest, write_manifest
+from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_features.store.testing import seal_arrays
 from obygaze_models.models import RidgeLogistic
 from obygaze_models.models.linear import PENALTIES, linear_probe
@@ -36,13 +36,12 @@ def planted_features(manifest: Manifest) -> NDArray[np.float32]:
     """Draw features [N, D] of a manifest's clips that know of levels, concepts and films."""
     rng = np.random.default_rng(0)
     movies = np.unique([clip.movie for clip in manifest], return_inverse=True)[1]
-    marks = np.array(
-        [
-            [clip.level == level for level in ("EN", "HN", "S")]
-            + [concept in clip.concepts for concept in VISUAL_CONCEPTS]
-            for clip in manifest
-        ]
-    )
+
+    def marks_of(clip: Clip) -> list[bool]:
+        levels = [clip.level == level for level in ("EN", "HN", "S")]
+        return levels + [concept in clip.concepts for concept in VISUAL_CONCEPTS]
+
+    marks = np.array([*map(marks_of, manifest)])
     X = 0.1 * marks @ rng.normal(size=(marks.shape[1], N_FEATURES))
     X += 0.3 * rng.normal(size=(movies.max() + 1, N_FEATURES))[movies] + rng.normal(size=X.shape)
     # About as long as embeddings are; the paper's perceptron takes them as they are.
@@ -60,30 +59,30 @@ def penalties(n_clips: int, decay: float) -> dict[str, object]:
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     y = (rng.random(n_clips) < expit(X @ rng.normal(size=N_FEATURES) / 20)).astype(np.int64)
     models = [RidgeLogistic(C) for C in PENALTIES.values]
-    how = {"solver": "newton-cholesky", "tol": 1e-6, "max_iter": 10_000}
-    others = [LogisticRegression(C=C, **how) for C in PENALTIES.values]
+    settings = {"solver": "newton-cholesky", "tol": 1e-6, "max_iter": 10_000}
+    peers = [LogisticRegression(C=C, **settings) for C in PENALTIES.values]
     by_default = [LogisticRegression(C=C) for C in PENALTIES.values]
-    found = in_turn(
+    taken = in_turn(
         {
             "ours": lambda: RidgeLogistic.fit_together(models, X, y),
-            "scikit-learn": lambda: [other.fit(X, y) for other in others],
-            "lbfgs": lambda: [other.fit(X, y) for other in by_default],
+            "scikit-learn": lambda: [peer.fit(X, y) for peer in peers],
+            "lbfgs": lambda: [peer.fit(X, y) for peer in by_default],
         },
         3,
         least=True,
     )
-    losses = np.array([[_loss(model, X, y) for model in some] for some in (models, others)])
+    losses = np.array([[_loss(model, X, y) for model in models], [_loss(model, X, y) for model in peers]])
     above = (losses / losses.min(axis=0) - 1).max(axis=1)
-    ours = found["ours"].cpu_s
-    theirs = found["scikit-learn"].cpu_s
+    ours = taken["ours"].cpu_s
+    theirs = taken["scikit-learn"].cpu_s
     return {
         "clips": n_clips,
         "power": -decay,
         "ours, CPU s": ours,
         "newton-cholesky, CPU s": theirs,
         "ratio": theirs / ours,
-        "lbfgs as by default, CPU s": found["lbfgs"].cpu_s,
-        "its ratio": found["lbfgs"].cpu_s / ours,
+        "lbfgs as by default, CPU s": taken["lbfgs"].cpu_s,
+        "its ratio": taken["lbfgs"].cpu_s / ours,
         "our loss above": f"{above[0]:.0e}",
         "theirs": f"{above[1]:.0e}",
     }
@@ -107,12 +106,12 @@ def nested_folds(n_clips: int, n_movies: int, decay: float) -> dict[str, object]
         rows = np.flatnonzero(movies != movie)
         sides.append(TrainingSide(rows, inner_folds(y[rows], movies[rows])))
     inner = [side.rows[side.inner != fold] for side in sides for fold in range(4)]
-    some = inner[::16]
+    every_16th = inner[::16]
     losses = []
 
     def by_lbfgs() -> None:
         losses.clear()
-        for rows in some:
+        for rows in every_16th:
             features = ClippedScaler().fit_transform(X[rows])
             models = [LogisticRegression(C=C) for C in PENALTIES.values]
             with warnings.catch_warnings():
@@ -123,21 +122,21 @@ def nested_folds(n_clips: int, n_movies: int, decay: float) -> dict[str, object]
         for _ in search_probes(linear_probe(), PENALTIES, X, y, sides):
             pass
 
-    found = in_turn({"ours": in_one_product, "lbfgs": by_lbfgs}, 1)
-    masks = np.zeros((n_clips, len(some)), dtype=np.bool_)
-    for column, rows in enumerate(some):
+    taken = in_turn({"ours": in_one_product, "lbfgs": by_lbfgs}, 1)
+    masks = np.zeros((n_clips, len(every_16th)), dtype=np.bool_)
+    for column, rows in enumerate(every_16th):
         masks[rows, column] = True
     ours = _losses_of_folds(X, y, masks)
-    lbfgs = found["lbfgs"].cpu_s * len(inner) / len(some)
+    lbfgs = taken["lbfgs"].cpu_s * len(inner) / len(every_16th)
     theirs = np.array(losses)
     least = np.minimum(ours, theirs)
     return {
         "clips": n_clips,
         "movies": n_movies,
         "power": -decay,
-        "ours, CPU s": found["ours"].cpu_s,
+        "ours, CPU s": taken["ours"].cpu_s,
         "lbfgs, inner folds alone": lbfgs,
-        "ratio": lbfgs / found["ours"].cpu_s,
+        "ratio": lbfgs / taken["ours"].cpu_s,
         "our loss above": f"{(ours / least - 1).max():.0e}",
         "theirs": f"{(theirs / least - 1).max():.0e}",
     }
@@ -173,14 +172,14 @@ def whole_paper(manifest: Manifest, X: NDArray[np.float32], folder: Path) -> Non
 
 def main() -> None:
     """Print the figures."""
-    asked = arguments(__doc__, annotations=Path())
+    options = arguments(__doc__, annotations=Path())
     with threadpool_limits(limits=1):
         show(nested_folds(2_000, 40, decay) for decay in (0.0, 1.0))
         show(penalties(n_clips, decay) for n_clips in (1_200, 14_000) for decay in (0.0, 0.5, 1.0))
-    if asked.annotations != Path():
+    if options.annotations != Path():
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
-            manifest = import_obygaze12(asked.annotations, folder / "obygaze12.csv").manifest
+            manifest = import_obygaze12(options.annotations, folder / "obygaze12.csv").manifest
             X = planted_features(manifest)
             write_manifest(manifest, folder / "obygaze12.csv")
             whole_paper(manifest, X, folder)

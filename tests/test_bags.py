@@ -9,7 +9,8 @@ from obygaze_features.store.testing import seal_arrays
 from obygaze_models.dataset.loading import MOST_WINDOWS
 from obygaze_models.errors import DatasetError
 
-FILMS, WINDOWS = [f"f{k}" for k in range(4)], 240
+FILMS = [f"f{k}" for k in range(4)]
+WINDOWS = 240
 """Films of windows of a second."""
 
 
@@ -20,14 +21,18 @@ def segment(film, start, end, level="EN"):
 @pytest.fixture(scope="module")
 def windows(tmp_path_factory):
     """Noise, and in every other stretch of ten windows one with an event."""
-    folder, rng = tmp_path_factory.mktemp("bags"), np.random.default_rng(0)
-    movie_of, spans = {}, {}
+    folder = tmp_path_factory.mktemp("bags")
+    rng = np.random.default_rng(0)
+    movie_of = {}
+    spans = {}
     for film in FILMS:
         for k in rng.permutation(WINDOWS).tolist():  # in any order
-            movie_of[f"{film}-w{k:03}"], spans[f"{film}-w{k:03}"] = film, (float(k), k + 1.0)
+            movie_of[f"{film}-w{k:03}"] = film
+            spans[f"{film}-w{k:03}"] = (float(k), k + 1.0)
     vectors = rng.normal(size=(len(movie_of), 6)).astype(np.float32)
     for row, (start, _) in enumerate(spans.values()):
-        vectors[row, 2] += 8 * (start % 20 == 7)
+        if start % 20 == 7:
+            vectors[row, 2] += 8
     sealed = seal_arrays(folder / "w", movie_of, {"toy": {"pooled": vectors}}, spans=spans)
     clips = [
         segment(film, start, start + 10, "S" if start % 20 == 0 else "EN")
@@ -108,7 +113,8 @@ def test_a_store_of_failed_windows_alone_is_refused(windows, tmp_path):
 def test_segments_that_annotators_drew_for_themselves_are_tests_of_their_own_beside_the_length(windows):
     """The maximum of noise over a bag tells its length, so the length stands beside the models."""
     store, manifest = windows
-    rng, clips = np.random.default_rng(1), []
+    rng = np.random.default_rng(1)
+    clips = []
     for film in FILMS:
         for name in ("A", "B"):
             start = 0

@@ -74,12 +74,15 @@ def test_every_clip_of_manifest_and_store_is_accounted_for(store, manifest):
 def test_clips_of_other_times_and_other_films_are_told(make_store, manifest, tmp_path):
     spans = dict.fromkeys(MOVIES, (10.0, 20.0))
     store = open_store(make_store(tmp_path / "films", MOVIES, {"one": {"pooled": POOLED}}, spans=spans))
-    moved = {"a1": (10.9, 20.4), "a2": (None, None), "b1": (10.0, 22.0), "c1": (0.0, 10.0)}
-    clips = [
-        replace(manifest.clips[row], start_s=start, end_s=end, movie="new" if clip == "a2" else MOVIES[clip])
-        for row, (clip, (start, end)) in zip((0, 1, 2, 3), moved.items(), strict=True)
-    ]
-    manifest = manifest.with_clips(clips)
+    a1, a2, b1, c1 = manifest.clips[:4]
+    manifest = manifest.with_clips(
+        [
+            replace(a1, start_s=10.9, end_s=20.4),  # within a second: the same
+            replace(a2, movie="new"),
+            replace(b1, start_s=10.0, end_s=22.0, movie="b"),
+            replace(c1, start_s=0.0, end_s=10.0, movie="c"),
+        ]
+    )
     differing = differing_clips([store], manifest, load_dataset(store, manifest))
     assert differing.films == [("a2", "a", "new")]
     assert differing.times == [

@@ -39,44 +39,48 @@ SLOW = {
 NETWORKS = {"motif", "units-cost"}
 """Of these, rows that train networks of a full size."""
 
-MARKS = {
-    name: [pytest.mark.long] * (name in SLOW) + [pytest.mark.nightly] * (name in NETWORKS) for name in ROWS
-}
+
+def marked(name):
+    marks = []
+    if name in SLOW:
+        marks.append(pytest.mark.long)
+    if name in NETWORKS:
+        marks.append(pytest.mark.nightly)
+    return pytest.param(name, marks=marks)
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=marks) for name, marks in MARKS.items()])
+def table_below(page, name):
+    """The cells of the block of a row in a page, without the line between head and body."""
+    start, end = f"<!-- planted: {name} -->", "<!-- end -->"
+    text = (ROOT / page).read_text("utf-8")
+    assert start in text
+    lines = [line for line in text.partition(start)[2].partition(end)[0].splitlines() if "|" in line]
+    head, _, *body = [list(map(str.strip, line.strip("|").split("|"))) for line in lines]
+    return head, body
+
+
+@pytest.mark.parametrize("name", [*map(marked, ROWS)])
 def test_a_row_runs_and_its_page_has_its_table(request, name):
     row = ROWS[name]
     if name in RELEASED:
         request.getfixturevalue("shared_data")
     result = run(row, small=True)
-    assert not any(figure.beyond > 4 for figures in result.figures for figure in figures.values()), (
-        result.wrong
-    )
-    assert all(result.figures), "a cell without a figure"
-    page = (ROOT / row.page).read_text("utf-8")
-    found = re.search(f"<!-- planted: {name} -->\n(.*?)\n<!-- end -->", page, re.DOTALL)
-    assert found is not None
-    lines = [
-        [cell.strip() for cell in line.split("|")[1:-1]]
-        for line in found[1].splitlines()
-        if line.startswith("|")
-    ]
-    assert lines[0] == [*row.heads, *row.columns]
+    for figures in result.figures:
+        assert figures, "a cell without a figure"
+        assert all(figure.beyond <= 4 for figure in figures.values()), result.wrong
+    head, body = table_below(row.page, name)
+    assert head == [*row.heads, *row.columns]
     names = dict.fromkeys(cell.name for cell in row.cells)
-    assert [tuple(line[: len(row.heads)]) for line in lines[2:]] == [*names]
+    assert [tuple(line[: len(row.heads)]) for line in body] == [*names]
 
 
 def test_compare_prints_the_level_that_was_measured():
     """By p of trained models and by their intervals, of two equally good methods."""
-    text = (ROOT / "docs" / "evaluation.md").read_text("utf-8")
-    block = text.partition("<!-- planted: tests-methods -->")[2].partition("<!-- end -->")[0]
-    heads, _, *lines = (
-        [cell.strip() for cell in line.split("|")] for line in block.splitlines() if "|" in line
-    )
-    trained = [heads.index(name) for name in ("sign flip", "interval of trained models without 0")]
-    found = [float(line[place]) for line in lines for place in trained]
-    low, high = (f"{value:.2f}".lstrip("0") for value in (min(found), max(found)))
+    head, body = table_below("docs/evaluation.md", "tests-methods")
+    trained = [head.index(name) for name in ("sign flip", "interval of trained models without 0")]
+    levels = [float(line[place]) for line in body for place in trained]
+    low = f"{min(levels):.2f}".lstrip("0")
+    high = f"{max(levels):.2f}".lstrip("0")
     assert f" {low} to {high} of" in CAPTIONS["p"]
 
 

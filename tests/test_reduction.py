@@ -22,7 +22,11 @@ from obygaze_models.reduction import TokenRule, reduce_tokens
 from tests.planted_frames import planted_frames, seal_films
 from tests.test_door import ENDLESS, POSIX, SMALL
 
-N, STEPS, PATCHES, WIDTH, FRAMES = 150, 4, 6, 5, 8
+N = 150
+STEPS = 4
+PATCHES = 6
+WIDTH = 5
+FRAMES = 8
 """More than two chunks of clips, whose two frames make a tubelet."""
 
 
@@ -151,9 +155,9 @@ def test_a_reduction_of_another_store_or_rule_is_refused_in_one_line(tmp_path):
     first = reduce_tokens(store_of(tmp_path / "a", tokens_of(8)), "toy", "mean").path
     other = store_of(tmp_path / "b", tokens_of(8, seed=1))
     shutil.copy(first, other.path.parent)
-    with pytest.raises(DatasetError) as said:
+    with pytest.raises(DatasetError) as error:
         reduce_tokens(other, "toy", "mean")
-    assert "\n" not in str(said.value)
+    assert "\n" not in str(error.value)
     line, _, data = first.read_bytes().partition(b"\n")
     entry = json.loads(line)["entry"] | {"store": other.fingerprint}
     (other.path.parent / "films-1.0.0.toy.top-2.reduced").write_bytes(encode_line(entry) + data)

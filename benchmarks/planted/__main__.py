@@ -42,20 +42,20 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help="rows; all by default")
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--write", action="store_true")
-    asked = parser.parse_args()
-    if unknown := set(asked.names) - set(ROWS):
+    options = parser.parse_args()
+    if unknown := set(options.names) - set(ROWS):
         raise SystemExit(f"no row {', '.join(sorted(unknown))}: there are {', '.join(ROWS)}")
     wrong = []
-    for name in asked.names or ROWS:
+    for name in options.names or ROWS:
         start = cpu_s()
         with one_blas_thread():
-            result = run(ROWS[name], small=asked.small)
+            result = run(ROWS[name], small=options.small)
         print(
             f"\n## {name}: {ROWS[name].command} ({cpu_s() - start:.0f} s of CPU)\n\n{result.block}",
             flush=True,
         )
         wrong += result.wrong
-        if asked.write and not result.wrong:
+        if options.write and not result.wrong:
             page = ROOT / ROWS[name].page
             page.write_text(written(page.read_text("utf-8"), result), "utf-8")
     sys.exit("\n".join(wrong) or 0)

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit, logit, ndtri
 
-from benchmarks.planted.row import Cell, Column, Draw, Row
+from benchmarks.planted.row import Cell, Column, Draw, Row, over_corpora
 from obygaze_models.evaluation.alttest import alt_test
 from obygaze_models.evaluation.experts import _evidence, _right, annotators_noise
 from obygaze_models.evaluation.rounds import drifts
@@ -37,8 +37,8 @@ def boundary(skill: float, spread: float, below: float, *, balanced: bool) -> fl
     v = positive / (positive + (1 - SHARE) * (1 - a))
     u = negative / (negative + SHARE * (1 - a))
     wanted = a - below / ((v + u - 1) if balanced else (2 * a - 1))
-    found: float = brentq(lambda own: mean_skill(own, spread) - wanted, 1e-6, 1 - 1e-6)
-    return found
+    root: float = brentq(lambda centre: mean_skill(centre, spread) - wanted, 1e-6, 1 - 1e-6)
+    return root
 
 
 # --- may a machine stand in?
@@ -64,44 +64,50 @@ def stands(rng: np.random.Generator, world: World) -> Draw:
     y = (rng.random(len(film)) < SHARE).astype(np.int64)
 
     def calls(skill: float) -> np.ndarray:
-        own = expit(logit(skill) + world.spread * rng.normal(size=world.films))
-        return np.where(rng.random(len(y)) < own[film], y, 1 - y)
+        skills = expit(logit(skill) + world.spread * rng.normal(size=world.films))
+        return np.where(rng.random(len(y)) < skills[film], y, 1 - y)
 
     humans = {f"h{k}": calls(world.skill) for k in range(world.people)}
     if world.machine == "constant":
-        said = np.zeros_like(y)
+        calls_of_machine = np.zeros_like(y)
     elif world.machine == "coin":
-        said = (rng.random(len(y)) < SHARE).astype(np.int64)
+        calls_of_machine = (rng.random(len(y)) < SHARE).astype(np.int64)
     else:
         form, below = world.machine.split()
-        said = calls(boundary(world.skill, world.spread, float(below), balanced=form == "balanced"))
-    found = alt_test(said, humans, film)
-    first = found.standings[0]
+        calls_of_machine = calls(
+            boundary(world.skill, world.spread, float(below), balanced=form == "balanced")
+        )
+    result = alt_test(calls_of_machine, humans, film)
+    first = result.standings[0]
     return {
         "clips as units, .2": first.winning_rate("clips", 0.2) >= 0.5,
         "films as units, .2": first.winning_rate("films", 0.2) >= 0.5,
         "balanced, films as units, .1": first.passes,
-        "may stand in": found.answer == "may stand in",
+        "may stand in": result.answer == "may stand in",
     }
 
 
 # --- drift
 # ---------------------------------------------------------------------------
-def drifting(rng: np.random.Generator, noise: float, end: float, own: tuple[float, ...]) -> Draw:
+def drifting(rng: np.random.Generator, noise: float, end: float, drift: tuple[float, ...]) -> Draw:
     """Ask whether one of three drifts over ten films of 60 clips, whose share is .3 in the middle.
 
     Clips have a latent strength, films differ by .5 SD of it; annotators err by `noise` and, each in each
-    film, by their `own`, in SD of what they see.
+    film, by their `drift`, in SD of what they see.
     """
     films = 10
     clips = 60
     strength = rng.normal(size=(films, clips)) + 0.5 * rng.normal(size=(films, 1))
     spread = np.sqrt(1.25 + noise**2)
     shares = np.stack([np.linspace(0.6 - end, end, films), *[np.full(films, 0.3)] * 2])
-    limits = spread * (ndtri(1 - shares) + np.array(own)[:, None] * rng.normal(size=shares.shape))
+    limits = spread * (ndtri(1 - shares) + np.array(drift)[:, None] * rng.normal(size=shares.shape))
     calls = (strength + noise * rng.normal(size=(3, films, clips)) > limits[:, :, None]).astype(np.float64)
-    others = (calls.sum(axis=0) - calls) / 2
-    return {"found": drifts([(list(each), range(films)) for each in calls - others], 2 / 3)[0].is_found}
+    mean_of_others = (calls.sum(axis=0) - calls) / 2
+    return {
+        "found": drifts([(list(difference), range(films)) for difference in calls - mean_of_others], 2 / 3)[
+            0
+        ].is_found
+    }
 
 
 # --- noise
@@ -119,14 +125,16 @@ def noisy(rng: np.random.Generator, annotators: int, apart: float, size: int) ->
     before = logit(0.4) + apart * (X[:, 0] - apart / 2)
     positive = expit(before)
     for _ in range(100):
-        told = _right(calls == 1, all_said, positive)
-        positive = expit(before + _evidence(calls == 1, all_said, told))
-    known = np.stack([[(own[~y] == 0).mean(), (own[y] == 1).mean()] for own in calls])
+        results = _right(calls == 1, all_said, positive)
+        positive = expit(before + _evidence(calls == 1, all_said, results))
+    specificity = [(calls_of_one[~y] == 0).mean() for calls_of_one in calls]
+    sensitivity = [(calls_of_one[y] == 1).mean() for calls_of_one in calls]
+    true_rates = np.column_stack([specificity, sensitivity])
     return {
-        name: float(np.abs(found - skills[:, None]).mean())
-        for name, found in (
-            ("with true labels", known),
-            ("with true chances", told),
+        name: float(np.abs(estimate - skills[:, None]).mean())
+        for name, estimate in (
+            ("with true labels", true_rates),
+            ("with true chances", results),
             ("with the features", annotators_noise(calls, movies, X)[0]),
             ("Dawid and Skene", annotators_noise(calls, movies)[0]),
         )
@@ -135,7 +143,7 @@ def noisy(rng: np.random.Generator, annotators: int, apart: float, size: int) ->
 
 def noise_means(draws: list[Draw]) -> Draw:
     """Average errors over corpora; and how many times as large they are as with true labels."""
-    means = {name: np.array([draw[name] for draw in draws]) for name in draws[0]}
+    means = over_corpora(draws)
     times = means["with the features"] / means["with true labels"].mean()
     return {**means, "times": times}
 

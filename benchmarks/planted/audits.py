@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 from scipy.special import expit
 
-from benchmarks.planted.row import Cell, Column, Draw, Row
+from benchmarks.planted.row import Cell, Column, Draw, Row, over_corpora
 from obygaze_studies.audit_common.embeddings import Embeddings
 from obygaze_studies.eat_stimuli import EatTest
 from obygaze_studies.erasure import audit_erase
@@ -20,30 +20,30 @@ def crossed(rng: np.random.Generator, spread: float, kind: str) -> Draw:
     cells = list(product(range(2), range(3), range(4)))
     sizes = rng.choice(SIZES, size=len(cells))
     effects = [0.5 * rng.normal(size=n) for n in (2, 3, 4)]
-    truth = np.array([sum(own[k] for own, k in zip(effects, cell, strict=True)) for cell in cells])
+    truth = np.array([effects[0][i] + effects[1][j] + effects[2][k] for i, j, k in cells])
     truth += spread * rng.normal(size=len(cells))
     if kind == "share":
         truth = expit(truth - 1)
     items = np.repeat(truth, sizes)
-    y = (
-        (rng.random(len(items)) < items).astype(float)
-        if kind == "share"
-        else items + rng.normal(size=len(items))
-    )
-    found = estimate_cells(y, [np.repeat([f"{cell[k]}" for cell in cells], sizes).tolist() for k in range(3)])
-    known = {
+    if kind == "share":
+        y = (rng.random(len(items)) < items).astype(float)
+    else:
+        y = items + rng.normal(size=len(items))
+    attributes = [np.repeat(column, sizes).astype(str).tolist() for column in zip(*cells, strict=True)]
+    estimates = estimate_cells(y, attributes)
+    mean_of_cell = {
         tuple(map(str, cell)): (value, size) for cell, value, size in zip(cells, truth, sizes, strict=True)
     }
-    true, n = np.array([known[row["cell"]] for row in found]).T
-    low = np.array([row["low"] for row in found])
-    high = np.array([row["high"] for row in found])
-    own = np.array([row["estimate"] for row in found])
-    raw = np.array([row["mean"] for row in found])
+    true, n = np.array([mean_of_cell[row["cell"]] for row in estimates]).T
+    low = np.array([row["low"] for row in estimates])
+    high = np.array([row["high"] for row in estimates])
+    estimated = np.array([row["estimate"] for row in estimates])
+    raw = np.array([row["mean"] for row in estimates])
     holds = (low <= true) & (true <= high)
     return {
         "all cells": holds,
         **{f"of {size}": holds[n == size] if (n == size).any() else np.nan for size in SIZES},
-        "error, of that of means": np.abs(own - true).mean() / np.abs(raw - true).mean(),
+        "error, of that of means": np.abs(estimated - true).mean() / np.abs(raw - true).mean(),
     }
 
 
@@ -72,10 +72,10 @@ def erased(rng: np.random.Generator, size: int) -> Draw:
     report = audit_erase(
         images, items, attribute="gender", films="film", task="task", texts=texts, tests=[test], seed=0
     )
-    probe, own, cost, _, d = report.data.to_dict("records")
+    probe, probe_before, cost, _, d = report.data.to_dict("records")
     return {
         "probe before": probe["before_others"], "probe after": probe["after_others"],
-        "by others, before": own["before_others"], "by others, after": own["after_others"],
+        "by others, before": probe_before["before_others"], "by others, after": probe_before["after_others"],
         "d, fitted": abs(d["after_fitted"]), "d before, others": d["before_others"],
         "d after, others": abs(d["after_others"]),
         "task's before": cost["before_others"], "task's after": cost["after_others"],
@@ -84,8 +84,8 @@ def erased(rng: np.random.Generator, size: int) -> Draw:
 
 def left(draws: list[Draw]) -> Draw:
     """Average over corpora; how much of d is left is told of the means, as d of one corpus may be near 0."""
-    found = {name: np.array([draw[name] for draw in draws]) for name in draws[0]}
-    return {**found, "left of d": found["d after, others"] / found["d before, others"].mean()}
+    values = over_corpora(draws)
+    return {**values, "left of d": values["d after, others"] / values["d before, others"].mean()}
 
 
 SHOWN: Final = Column(digits=2)

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.signal import lfilter
 from scipy.special import expit, logit
 
-from benchmarks.planted.row import Cell, Column, Draw, Floats, Row
+from benchmarks.planted.row import Cell, Column, Draw, Floats, Row, over_corpora
 from obygaze_models.evaluation.metrics import f1_pos, within_movie_auc
 from obygaze_models.models.fusion import ALONE, FusedClassifier, How
 from obygaze_models.models.grouped_selection import mean_score
@@ -58,12 +58,12 @@ class World:
             n = int(rng.integers(30, 91))
             y = (rng.random(n) < expit(logit(self.share) + self.spread * rng.normal())).astype(np.int64)
             X = smooth(rng, n, 2 * WIDTH, self.order) + 0.3 * rng.normal(size=2 * WIDTH)
-            for own, shift in zip(BOTH, self.shifts, strict=True):
-                X[:, own.start] += shift * y
+            for features, shift in zip(BOTH, self.shifts, strict=True):
+                X[:, features.start] += shift * y
             chance = {"": 0.0, "at random": 0.4, "by label": 0.2 + 0.5 * y, "by film": 1.0 * (film % 2)}
             X[rng.random(n) < chance[self.lacks], WIDTH:] = np.nan
             parts.append((X, y, np.full(n, film)))
-        X, y, movies = (np.concatenate(each) for each in zip(*parts, strict=True))
+        X, y, movies = (np.concatenate(parts_of_one) for parts_of_one in zip(*parts, strict=True))
         return X, y, movies
 
 
@@ -81,18 +81,18 @@ def calibrated(rng: np.random.Generator, world: World) -> Draw:
     new = new[:, :WIDTH]
     model = LINEAR.estimator(0).fit(X, y, groups=movies)
     held_out: HeldOut = model.held_out_
-    found = Calibration.fit(held_out, mean_score(model, X))
+    calibration = Calibration.fit(held_out, mean_score(model, X))
     scores = model.decision_function(new)
-    p = found.probability(scores)
+    p = calibration.probability(scores)
     base = y.mean()
     of_film = np.bincount(films, p - truth) / np.bincount(films)
     return {
         "AUC by film": within_movie_auc(truth, scores, films),
-        "skilled": found.p_skilled >= SKILLED,
+        "skilled": calibration.p_skilled >= SKILLED,
         "log loss": log_loss(truth, p) - log_loss(truth, np.full(len(p), base)),
         "bias": float(p.mean() - base),
         "a film's error": float(np.abs(of_film).mean()),
-        "as printed": found.film_error,
+        "as printed": calibration.film_error,
     }
 
 
@@ -105,7 +105,7 @@ def fused(rng: np.random.Generator, world: World) -> Draw:
         model = FusedClassifier(LINEAR.estimator(0), which, how=how).fit(X, y, groups=movies)
         return model, within_movie_auc(truth, model.decision_function(new), films)
 
-    alone = [scored("late", own)[1] for own in BOTH]
+    alone = [scored("late", modality)[1] for modality in BOTH]
     (late, _), *_ = joined = [scored(how, *BOTH) for how in LEARNT]
     return {
         "A": alone[0],
@@ -117,9 +117,9 @@ def fused(rng: np.random.Generator, world: World) -> Draw:
 
 def beside_the_better(draws: list[Draw]) -> Draw:
     """Subtract the AUC of the modality that is better on average, corpus by corpus."""
-    found = {name: np.array([draw[name] for draw in draws]) for name in draws[0]}
-    better = max((found["A"], found["B"]), key=np.mean)
-    return found | {f"{how} less the better": found[how] - better for how in LEARNT}
+    values = over_corpora(draws)
+    better = max((values["A"], values["B"]), key=np.mean)
+    return values | {f"{how} less the better": values[how] - better for how in LEARNT}
 
 
 def contributed(rng: np.random.Generator, world: World, how: How) -> Draw:
@@ -131,20 +131,24 @@ def contributed(rng: np.random.Generator, world: World, how: How) -> Draw:
     (new, truth, films) = world.draw(rng, 25)
     model = FusedClassifier(LINEAR.estimator(0), BOTH, how=how).fit(X, y, groups=movies)
     _, parts = model.linear().contributions(new)
-    whole = np.isfinite(X).all(axis=1)
-    asked = np.isfinite(new).all(axis=1)
+    has_both = np.isfinite(X).all(axis=1)
+    new_has_both = np.isfinite(new).all(axis=1)
     wrong = []
-    for place, known, rows in ((0, whole, asked), (1, whole, asked), (0, whole | True, ~asked)):
-        own = X[known][:, BOTH[place]]
+    for place, known, rows in (
+        (0, has_both, new_has_both),
+        (1, has_both, new_has_both),
+        (0, has_both | True, ~new_has_both),
+    ):
+        features = X[known][:, BOTH[place]]
         clips = new[rows][:, BOTH[place]]
         if len(clips):
-            alone = LINEAR.estimator(0).fit(own, y[known], groups=movies[known])
-            evidence = alone.decision_function(clips) - mean_score(alone, own)
+            alone = LINEAR.estimator(0).fit(features, y[known], groups=movies[known])
+            evidence = alone.decision_function(clips) - mean_score(alone, features)
             wrong += (parts[rows, place] * evidence < -1e-9).tolist()
     return {
         "against its evidence": wrong,
         "AUC of A's": within_movie_auc(truth, parts[:, 0], films),
-        "AUC of B's": within_movie_auc(truth[asked], parts[asked, 1], films[asked]),
+        "AUC of B's": within_movie_auc(truth[new_has_both], parts[new_has_both, 1], films[new_has_both]),
     }
 
 
@@ -221,8 +225,8 @@ ROWS = [
         "fuse-null", "docs/models.md", "evaluate --fuse",
         "The same beside a modality B that knows nothing.",
         ("modalities",),
-        [Cell((f"A shifted by {shift:g}{f', B lacks {lacks}' * bool(lacks)}",), (World((shift, 0.0), lacks),))
-         for shift, lacks in ((0.35, ""), (0.5, ""), (1.2, ""), *((0.5, lacks) for lacks in LACKS))],
+        [*(Cell((f"A shifted by {shift:g}",), (World((shift, 0.0), ""),)) for shift in (0.35, 0.5, 1.2)),
+         *(Cell((f"A shifted by 0.5, B lacks {lacks}",), (World((0.5, 0.0), lacks),)) for lacks in LACKS)],
         fused,
         {"A": SHOWN, "B": Column(0.47, 0.53, digits=2), "late": SHOWN, **FUSED, "one decides alone": SHOWN},
         full=40, small=2, small_cells=1, pooled=beside_the_better,
@@ -232,9 +236,10 @@ ROWS = [
         "Contributions of modalities in new films: the share whose sign is against the modality's own model, "
         "and their AUC by film.",
         ("modalities", "fused by"),
-        [Cell((f"{a:g} and {b:g}{', B lacks ' * bool(lacks)}{lacks}", how), (World((a, b), lacks), how))
-         for a, b, lacks in ((0.35, 0.35, ""), (1.2, 0.35, ""), (0.5, 0.0, ""), (0.8, 0.8, "by label"))
-         for how in LEARNT],
+        [*(Cell((f"{a:g} and {b:g}", how), (World((a, b), ""), how))
+           for a, b in ((0.35, 0.35), (1.2, 0.35), (0.5, 0.0)) for how in LEARNT),
+         *(Cell(("0.8 and 0.8, B lacks by label", how), (World((0.8, 0.8), "by label"), how))
+           for how in LEARNT)],
         contributed,
         {"against its evidence": Column(high=0.0), "AUC of A's": Column(0.5, digits=2),
          "AUC of B's": Column(0.48, digits=2)},

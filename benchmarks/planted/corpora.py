@@ -194,17 +194,19 @@ def left_out(
     names = drawn.movies.astype(str)
     every = np.unique(drawn.movies) if tested is None else np.array([*tested])
     for movie in every:
-        own = drawn.movies == movie
-        known = (LINEAR, 0, X[~own], drawn.y[~own])
+        is_left_out = drawn.movies == movie
+        training = (LINEAR, 0, X[~is_left_out], drawn.y[~is_left_out])
         learnt = (
-            fit_ordinal(*known, n_levels=N_LEVELS, movies=names[~own])
+            fit_ordinal(*training, n_levels=N_LEVELS, movies=names[~is_left_out])
             if levels
-            else fit(*known, movies=names[~own])
+            else fit(*training, movies=names[~is_left_out])
         )
-        score[own] = learnt.scores(X[own], names[own])
-        threshold[own] = learnt.threshold
-    own = np.isin(drawn.movies, every)
-    return table(drawn.y[own], drawn.movies[own], score[own], threshold[own], model)
+        score[is_left_out] = learnt.scores(X[is_left_out], names[is_left_out])
+        threshold[is_left_out] = learnt.threshold
+    is_left_out = np.isin(drawn.movies, every)
+    return table(
+        drawn.y[is_left_out], drawn.movies[is_left_out], score[is_left_out], threshold[is_left_out], model
+    )
 
 
 def accepted(make: Callable[[], Made]) -> Made:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from scipy.special import expit, logit
@@ -58,16 +58,24 @@ def logits(
     return rates
 
 
+class Population(NamedTuple):
+    """What is true of a world's rates: their mean, the difference of halves above and below 0, the slope."""
+
+    mean: float
+    difference: float
+    slope: float
+
+
 @lru_cache
-def population(world: World) -> tuple[float, float, float]:
-    """Compute the mean rate, the difference of the halves above and below 0, and the slope."""
+def population(world: World) -> Population:
+    """Compute the truths of a world on many films."""
     rng = np.random.default_rng(1)
     x = world.numbers(rng, 400_000)
     rates = world.rates(rng, x)
-    return (
-        float(rates.mean()),
-        float(rates[x > 0].mean() - rates[x <= 0].mean()),
-        float(np.polyfit(x, rates, 1)[0]),
+    return Population(
+        mean=float(rates.mean()),
+        difference=float(rates[x > 0].mean() - rates[x <= 0].mean()),
+        slope=float(np.polyfit(x, rates, 1)[0]),
     )
 
 
@@ -77,23 +85,26 @@ def judged_films(
     """Draw films of 80 to 160 windows, and judgements of windows drawn at random in some of them."""
     films = []
     _, n_judged, n_windows = design
-    for place, (own, rate) in enumerate(zip(x, world.rates(rng, x), strict=True)):
+    for place, (number, rate) in enumerate(zip(x, world.rates(rng, x), strict=True)):
         n = int(rng.integers(80, 161))
         y = (rng.random(n) < rate).astype(float)
-        score = world.knows * (abs(world.knows) * (y - 0.5) + rng.normal(size=n)) + world.bias * (own > 0)
+        score = world.knows * (abs(world.knows) * (y - 0.5) + rng.normal(size=n))
+        if number > 0:
+            score += world.bias
         cells = Cells(
             np.zeros((n, 2)), np.ones(n), np.ones(n), expit(score + logit(np.clip(rate, 0.02, 0.98)))
         )
         drawn = rng.permutation(n)[: n_windows if place < n_judged else 0]
-        chance = world.second[int(own > 0)]
+        chance = world.second[int(number > 0)]
         by_second = rng.random(len(drawn) if world.by_window else 1) < chance
         by_second = np.broadcast_to(by_second, len(drawn)).astype(float)
-        judged = y[drawn] * (1 - by_second * (rng.random(len(drawn)) < 0.5))
-        judges = (
-            {"first": 1 - by_second, "second": by_second} if any(world.second) else {"first": 1 - by_second}
-        )
+        is_overlooked = (by_second > 0) & (rng.random(len(drawn)) < 0.5)  # half is
+        judged = np.where(is_overlooked, 0.0, y[drawn])
+        judges = {"first": 1 - by_second}
+        if any(world.second):
+            judges["second"] = by_second
         films.append(
-            sample_of(cells, drawn, judged, {name: own for name, own in judges.items() if own.any()})
+            sample_of(cells, drawn, judged, {name: number for name, number in judges.items() if number.any()})
         )
     return films
 
@@ -108,19 +119,19 @@ def compared(rng: np.random.Generator, world: World, *design: int) -> Draw:
     (mean,) = estimate_groups([films])
     trend = estimate_contrast(films, x)
     difference = estimate_contrast(films, side)
-    truths = population(world)
-    found = {
-        "mean": mean.low <= truths[0] <= mean.high,
-        "trend": held(trend, truths[2]),
+    truth = population(world)
+    results = {
+        "mean": mean.low <= truth.mean <= mean.high,
+        "trend": held(trend, truth.slope),
         "trend refused": bool(trend.reason),
-        "difference": held(difference, truths[1]),
+        "difference": held(difference, truth.difference),
         "difference refused": bool(difference.reason),
         "worth": mean.worth,
     }
     if any(world.second):
         unnamed = estimate_contrast([replace(film, judges={}) for film in films], side)
-        found["difference, judges not known"] = held(unnamed, truths[1])
-    return found
+        results["difference, judges not known"] = held(unnamed, truth.difference)
+    return results
 
 
 def held(contrast: Estimate, truth: float) -> float:

@@ -39,12 +39,10 @@ def corpus(
     if n_runs > N_MOVIES:
         starts += N_FRAMES * np.arange(N_CLIPS)
     names = np.array([f"film{number:02}" for number in range(N_MOVIES)])
-    segments = {
-        str(name): [(float(start), float(start + size)) for start in own]
-        for name, own in zip(names, starts, strict=True)
-    }
-    for own, movie in zip(scores, starts, strict=True):
-        own[np.unique(movie[:, None] + np.arange(size))] += planted
+    segments = {}
+    for name, scores_of_film, starts_of_film in zip(names, scores, starts, strict=True):
+        segments[str(name)] = [(float(start), float(start + size)) for start in starts_of_film]
+        scores_of_film[np.unique(starts_of_film[:, None] + np.arange(size))] += planted
     times = np.tile(np.arange(N_CLIPS * N_FRAMES), N_MOVIES)
     movies = np.repeat(names, N_CLIPS * N_FRAMES)
     clips = pd.Series(movies) + "-" + pd.Series(times // N_FRAMES).astype(str)
@@ -58,19 +56,19 @@ def located(rng: np.random.Generator, *cell: Any) -> Draw:
     """Ask `localise` about scores that know nothing, and scores that are a little higher in segments."""
     null = localise(*corpus(rng, *cell, 0.0)).pooled.set_index("measure")
     planted = localise(*corpus(rng, *cell, PLANTED)).pooled.set_index("measure")
-    told = {}
+    results = {}
     for measure, name in (("average_precision", "AP"), ("pointing", "pointing")):
         row = null.loc[measure]
         found = planted.loc[measure]
         is_told = row["p"] <= 0.05
         is_above = row["value"] > row["chance"]
-        told |= {
+        results |= {
             f"{name} above chance": is_told and is_above,
             f"{name} below chance": is_told and not is_above,
             f"{name}'s interval above": row["low"] > row["chance"],
             f"planted: {name} above": found["p"] <= 0.05 and found["value"] > found["chance"],
         }
-    return told
+    return results
 
 
 NULL = Column(high=0.05)

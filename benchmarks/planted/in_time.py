@@ -45,7 +45,9 @@ class Corpus(NamedTuple):
     axes: Floats
 
 
-def corpus(rng: np.random.Generator, n_features: int, size: float, what: What, n_movies: int = 12) -> Corpus:
+def corpus(
+    rng: np.random.Generator, n_features: int, size: float, planted_in: What, n_movies: int = 12
+) -> Corpus:
     """Draw a corpus; the label is the first concept's presence, or is of clips that have the first two."""
     n = n_movies * N_CLIPS
     movies = np.repeat(np.arange(n_movies), N_CLIPS)
@@ -54,10 +56,11 @@ def corpus(rng: np.random.Generator, n_features: int, size: float, what: What, n
     X = lfilter([1.0], np.array([1.0, -0.9], np.float32), X, axis=1).astype(np.float32)
     X += 0.3 * rng.standard_normal((n_movies, 1, n_features), dtype=np.float32)[movies]
     axes = np.linalg.qr(rng.normal(size=(n_features, N_CONCEPTS)))[0].T
-    share = expit(0.6 * rng.normal(size=(n_movies, N_CONCEPTS)) + 0.7 * (what != "presence"))
+    frequency = 0.0 if planted_in == "presence" else 0.7
+    share = expit(0.6 * rng.normal(size=(n_movies, N_CONCEPTS)) + frequency)
     present = rng.random((n, N_CONCEPTS)) < share[movies]
     start = rng.integers(0, N_FRAMES - N_LONG + 1, (n, N_CONCEPTS))
-    if what == "together":
+    if planted_in == "together":
         near = rng.random(n) < 0.5
         step = rng.choice([-NEAR, 1 - NEAR, NEAR - 1, NEAR], n)
         start[near, 1] = np.clip(start[:, 0] + step, 0, N_FRAMES - N_LONG)[near]
@@ -65,8 +68,8 @@ def corpus(rng: np.random.Generator, n_features: int, size: float, what: What, n
     where = (place >= 0) & (place < N_LONG) & present[:, None]
     X += (size * where.reshape(-1, N_CONCEPTS) @ axes).reshape(X.shape).astype(np.float32)
     gap = start[:, 0] - start[:, 1]
-    y = {"presence": present[:, 0], "order": gap < 0, "together": np.abs(gap) <= NEAR}[what].astype(int)
-    if what != "presence":
+    y = {"presence": present[:, 0], "order": gap < 0, "together": np.abs(gap) <= NEAR}[planted_in].astype(int)
+    if planted_in != "presence":
         y = np.where(present[:, :2].all(axis=1) & (gap != 0), y, NOT_ASKED)
     return Corpus(X, present.astype(np.float64), where, movies, y, axes)
 
@@ -74,38 +77,38 @@ def corpus(rng: np.random.Generator, n_features: int, size: float, what: What, n
 def by_film(y: NDArray[np.int64], scores: Floats, movies: NDArray[np.int64]) -> float:
     """Average the AUC over films."""
     films = [movies == movie for movie in np.unique(movies)]
-    return float(np.mean([roc_auc_score(y[own], scores[own]) for own in films if np.ptp(y[own])]))
+    return float(np.mean([roc_auc_score(y[rows], scores[rows]) for rows in films if np.ptp(y[rows])]))
 
 
-def trained(name: str, drawn: Corpus, known: NDArray[np.bool_]) -> tuple[Floats, object]:
+def trained(name: str, drawn: Corpus, is_training: NDArray[np.bool_]) -> tuple[Floats, object]:
     """Train a model of the zoo on some clips: scores of all, and the estimator."""
     spec = BUILTIN_MODELS[name]
     X = drawn.X if spec.reads == "frames" else drawn.X.mean(axis=1)
-    present = pd.DataFrame(drawn.present[known], columns=[f"c{k}" for k in range(N_CONCEPTS)])
+    present = pd.DataFrame(drawn.present[is_training], columns=[f"c{k}" for k in range(N_CONCEPTS)])
     movies = drawn.movies.astype(str)
-    found = fit(spec, 0, X[known], drawn.y[known], movies=movies[known], present=present)
-    return found.scores(X, movies), found.estimator
+    fitted = fit(spec, 0, X[is_training], drawn.y[is_training], movies=movies[is_training], present=present)
+    return fitted.scores(X, movies), fitted.estimator
 
 
-def of_concepts(rng: np.random.Generator, n_features: int, size: float, what: What) -> Draw:
+def of_concepts(rng: np.random.Generator, n_features: int, size: float, planted_in: What) -> Draw:
     """Train `pcbm_time`, its control of time and `pcbm_lr`, and test them on two films."""
-    drawn = corpus(rng, n_features, size, what)
-    known = drawn.movies > 1
-    tested = ~known & (drawn.y != NOT_ASKED)
+    drawn = corpus(rng, n_features, size, planted_in)
+    is_tested = drawn.movies > 1
+    tested = ~is_tested & (drawn.y != NOT_ASKED)
 
     def auc(scores: Floats) -> float:
         return by_film(drawn.y[tested], scores[tested], drawn.movies[tested])
 
-    scores, estimator = trained("pcbm_time", drawn, known)
-    pooled, _ = trained("pcbm_lr", drawn, known)
-    told = {"clips": auc(scores), "pooled": auc(pooled), "clips less pooled": auc(scores) - auc(pooled)}
-    has = ~known & (drawn.present[:, 0] == 1)
+    scores, estimator = trained("pcbm_time", drawn, is_tested)
+    pooled, _ = trained("pcbm_lr", drawn, is_tested)
+    results = {"clips": auc(scores), "pooled": auc(pooled), "clips less pooled": auc(scores) - auc(pooled)}
+    has = ~is_tested & (drawn.present[:, 0] == 1)
     frames = estimator.frame_values(drawn.X[has])[..., 0]  # type: ignore[attr-defined]  # as ConceptsInTime
     pairs = zip(drawn.where[has, :, 0], frames, strict=True)
-    told["frames"] = float(np.mean([roc_auc_score(where, values) for where, values in pairs]))
-    if what != "presence":
-        told["in random order"] = auc(trained("pcbm_time_unordered", drawn, known)[0])
-    return told
+    results["frames"] = float(np.mean([roc_auc_score(where, values) for where, values in pairs]))
+    if planted_in != "presence":
+        results["in random order"] = auc(trained("pcbm_time_unordered", drawn, is_tested)[0])
+    return results
 
 
 N_REFITS = 19
@@ -131,10 +134,10 @@ def of_nothing(rng: np.random.Generator, n_movies: int, fewest: int, most: int, 
     def auc(present: Floats) -> float:
         y = present[:, 0].astype(int)
         scores = np.empty(len(movies))
-        for known in (half, ~half):
+        for is_training in (half, ~half):
             model = ConceptsInTime(make_head("elastic_net", 0), bank=TimeBank())
-            model.fit(X[known], y[known], movies[known], present=present[known])
-            scores[~known] = model.decision_function(X[~known])
+            model.fit(X[is_training], y[is_training], movies[is_training], present=present[is_training])
+            scores[~is_training] = model.decision_function(X[~is_training])
         return by_film(y, scores, movies)
 
     start = cpu_s()

@@ -30,13 +30,13 @@ def judged(rng: np.random.Generator, k: int, second: Second, content: Content) -
     calls = {FIRST: y, SECOND: second(rng, y)}
     seconds = content.draw(rng, y)
     cells = Cells(np.zeros((SIZE, 2)), seconds, seconds, p)
-    truth = {judge: float(np.average(own, weights=seconds)) for judge, own in calls.items()}
+    truth = {judge: float(np.average(calls_of, weights=seconds)) for judge, calls_of in calls.items()}
     name = str(rng.integers(2**31))
     films = []
     for seed in range(10):
         order = cells.drawn(name, seed)
-        own = {FIRST: calls[FIRST][order[:MOST]], SECOND: calls[SECOND][order[:k]]}
-        films.append(film_of(cells, order, own))
+        calls_of = {FIRST: calls[FIRST][order[:MOST]], SECOND: calls[SECOND][order[:k]]}
+        films.append(film_of(cells, order, calls_of))
     panels = [film.panel() for film in films]
     is_given = len(panels[0].by_cell) >= least_judged(cells)
     mean = float(np.mean([*truth.values()]))
@@ -55,8 +55,13 @@ def film_of(cells: Cells, order: list[int], judged_by: dict[str, Floats]) -> Jud
         cells=cells,
         law=SUCCESSIVE,
         cell_at=dict(enumerate(order, 1)),
-        asked={judge: frozenset(range(1, len(own) + 1)) for judge, own in judged_by.items()},
-        calls={judge: dict(enumerate((own == 1).tolist(), 1)) for judge, own in judged_by.items()},
+        asked={
+            judge: frozenset(range(1, len(calls_of_one) + 1)) for judge, calls_of_one in judged_by.items()
+        },
+        calls={
+            judge: dict(enumerate((calls_of_one == 1).tolist(), 1))
+            for judge, calls_of_one in judged_by.items()
+        },
         notices=(),
     )
 
@@ -66,8 +71,8 @@ def holds(draws: Sequence[JudgedWindows], truth: float) -> NDArray[np.bool_]:
     orders, y, _ = zip(*(votes(windows.by_cell) for windows in draws), strict=True)
     cells = draws[0].sure_cells
     judges = draws[0].common_judges
-    found = estimate_rate(cells, np.array(orders), np.array(y), law=draws[0].law, judges=judges)
-    return np.asarray((found.low <= truth + 1e-9) & (truth <= found.high + 1e-9))
+    estimate = estimate_rate(cells, np.array(orders), np.array(y), law=draws[0].law, judges=judges)
+    return np.asarray((estimate.low <= truth + 1e-9) & (truth <= estimate.high + 1e-9))
 
 
 ROWS: Final = (

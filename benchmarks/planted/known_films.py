@@ -83,8 +83,8 @@ def clip(rng: np.random.Generator, film: Look) -> Frames:
         discs = rng.uniform((20, 30, 8, -2, -2), (90, 160, 30, 2, 2), (int(rng.integers(0, 4)), 5))
         shades = 1.5 * rng.normal(size=len(discs))
         for frame in np.flatnonzero(shot_of == shot).tolist():
-            top, left = (int(side + step * (frame % 8)) for side, step in zip(MARGIN, pan, strict=True))
-            picture = field[top : top + HEIGHT, left : left + WIDTH] * rng.uniform(0.98, 1.02)
+            top, column = (int(side + step * (frame % 8)) for side, step in zip(MARGIN, pan, strict=True))
+            picture = field[top : top + HEIGHT, column : column + WIDTH] * rng.uniform(0.98, 1.02)
             for (y, x, radius, down, across), shade in zip(discs, shades, strict=True):
                 inside = (rows - y - down * frame) ** 2 + (columns - x - across * frame) ** 2 < radius**2
                 picture = picture + shade * inside
@@ -105,8 +105,8 @@ def encoded(frames: Frames) -> Frames:
         stream.thread_count = 1
         stream.options = {"preset": "veryfast", "crf": CONSTANT_RATE}
         for picture in frames:
-            whole = np.ascontiguousarray(picture[: stream.height, : stream.width])
-            container.mux(stream.encode(av.VideoFrame.from_ndarray(whole, format="rgb24")))
+            cropped = np.ascontiguousarray(picture[: stream.height, : stream.width])
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(cropped, format="rgb24")))
         container.mux(stream.encode())
     file.seek(0)
     with av.open(file) as container:
@@ -174,16 +174,16 @@ def shared_beginning(rng: np.random.Generator) -> Drawn:
     return Drawn([black, title], rng.normal(size=(2, WIDTH_OF_FEATURES)).astype(np.float32))
 
 
-def of_copies(rng: np.random.Generator, way: str, with_pictures: bool) -> Draw:
+def of_copies(rng: np.random.Generator, changed_by: str, with_pictures: bool) -> Draw:
     """Ask a model for films that it was trained on, under other names."""
     films = {f"film {place}": film(rng, look(rng)) for place in range(FILMS)}
     copies = {}
     for place in range(COPIES):
         drawn = films[f"film {place}"]
         features = drawn.features
-        if way != "as it was":
+        if changed_by != "as it was":
             features = rng.normal(size=features.shape).astype(np.float32)
-        copies[f"other {place}"] = Drawn([WAYS[way](frames) for frames in drawn.pictures], features)
+        copies[f"other {place}"] = Drawn([WAYS[changed_by](frames) for frames in drawn.pictures], features)
     return flagged(films, copies, with_pictures=with_pictures)
 
 
@@ -199,13 +199,13 @@ def of_new(rng: np.random.Generator, world: str, with_pictures: bool) -> Draw:
     return flagged(films, new, with_pictures=with_pictures)
 
 
-def flagged(films: dict[str, Drawn], asked: dict[str, Drawn], *, with_pictures: bool) -> Draw:
+def flagged(films: dict[str, Drawn], new_films: dict[str, Drawn], *, with_pictures: bool) -> Draw:
     """Measure how many films, and clips of them, are flagged as trained on."""
     with tempfile.TemporaryDirectory() as name:
         model = trained(Path(name), films, with_pictures=with_pictures)
-        store = sealed(Path(name), "asked", asked, with_pictures=with_pictures)
-        found = om.predict(model, store)
-    is_flagged = found.table.assign(flagged=found.has("trained_on"))
+        store = sealed(Path(name), "asked", new_films, with_pictures=with_pictures)
+        predicted = om.predict(model, store)
+    is_flagged = predicted.table.assign(flagged=predicted.has("trained_on"))
     by_film = is_flagged.groupby("movie")["flagged"]
     bytes_of_a_clip = (model.training.rows.nbytes + model.training.pictures.nbytes) / (FILMS * CLIPS)
     return {
@@ -215,9 +215,9 @@ def flagged(films: dict[str, Drawn], asked: dict[str, Drawn], *, with_pictures: 
     }
 
 
-def copy(name: tuple[str, str], way: str, *, pictures: bool, low: float) -> Cell:
+def copy(name: tuple[str, str], changed_by: str, *, pictures: bool, low: float) -> Cell:
     """Make the world of a kind of copies, of which this share is known again at least."""
-    return Cell(name, (of_copies, way, pictures), {"all clips flagged": Column(low)})
+    return Cell(name, (of_copies, changed_by, pictures), {"all clips flagged": Column(low)})
 
 
 def new(name: tuple[str, str], world: str, *, pictures: bool) -> Cell:

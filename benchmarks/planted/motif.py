@@ -25,47 +25,47 @@ N_TAKEN = 4
 
 
 def fidelity(
-    drawn: Corpus, tested: Any, frames: Floats, score: Callable[[Floats], Floats], given: Floats
+    drawn: Corpus, tested: Any, frames: Floats, score: Callable[[Floats], Floats], concepts: Floats
 ) -> dict[str, float]:
     """Compute the AUC without the frames that explain most, and with these alone."""
     order = np.argsort(-frames[tested], axis=1)
-    told = {}
+    results = {}
     for name, gone in (("deletion", order[:, :N_TAKEN]), ("insertion", order[:, N_TAKEN:])):
-        cut = given[tested].copy()
+        cut = concepts[tested].copy()
         np.put_along_axis(cut, gone[..., None], np.nan, axis=1)
-        told[name] = by_film(drawn.y[tested], score(cut), drawn.movies[tested])
-    return told
+        results[name] = by_film(drawn.y[tested], score(cut), drawn.movies[tested])
+    return results
 
 
-def side_by_side(rng: np.random.Generator, size: float, what: What) -> Draw:
+def side_by_side(rng: np.random.Generator, size: float, planted_in: What) -> Draw:
     """Train `pcbm_time` and MoTIF on the same corpus, and test them on two films."""
     from benchmarks.planted.motif_network import motif
 
-    drawn = corpus(rng, 64, size, what)
-    known = drawn.movies > 1
-    tested = ~known & (drawn.y != NOT_ASKED)
+    drawn = corpus(rng, 64, size, planted_in)
+    is_training = drawn.movies > 1
+    tested = ~is_training & (drawn.y != NOT_ASKED)
     start = cpu_s()
-    _, ours = trained("pcbm_time", drawn, known)
-    told: dict[str, Any] = {"pcbm_time: s": cpu_s() - start}
+    _, ours = trained("pcbm_time", drawn, is_training)
+    results: dict[str, Any] = {"pcbm_time: s": cpu_s() - start}
     model: Any = ours
     values = model.frame_values(drawn.X)
     weights = model.head_.coef_[0]
     alone = values @ weights[:N_CONCEPTS]
     of_ours = fidelity(drawn, tested, alone, model.decision_function, drawn.X)
     scores = model.decision_function(drawn.X[tested])
-    told["pcbm_time: AUC"] = by_film(drawn.y[tested], scores, drawn.movies[tested])
-    told |= {f"pcbm_time: {name}": value for name, value in of_ours.items()}
-    given = drawn.X @ drawn.axes.T
+    results["pcbm_time: AUC"] = by_film(drawn.y[tested], scores, drawn.movies[tested])
+    results |= {f"pcbm_time: {name}": value for name, value in of_ours.items()}
+    concepts = drawn.X @ drawn.axes.T
     start = cpu_s()
-    frames = motif(given, drawn.y, known, int(rng.integers(2**31)))
-    told["MoTIF: s"] = cpu_s() - start
+    frames = motif(concepts, drawn.y, is_training, int(rng.integers(2**31)))
+    results["MoTIF: s"] = cpu_s() - start
 
     def pooled(cut: Floats) -> Floats:
         return np.asarray(np.logaddexp.reduce(frames(cut), axis=1))
 
-    found = fidelity(drawn, tested, frames(given), pooled, given)
-    told["MoTIF: AUC"] = by_film(drawn.y[tested], pooled(given[tested]), drawn.movies[tested])
-    return told | {f"MoTIF: {name}": value for name, value in found.items()}
+    results_of_ours = fidelity(drawn, tested, frames(concepts), pooled, concepts)
+    results["MoTIF: AUC"] = by_film(drawn.y[tested], pooled(concepts[tested]), drawn.movies[tested])
+    return results | {f"MoTIF: {name}": value for name, value in results_of_ours.items()}
 
 
 MODELS = ("pcbm_time", "MoTIF")

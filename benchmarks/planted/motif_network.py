@@ -29,46 +29,46 @@ class MoTIF(nn.Module):
         angles = torch.arange(N_FRAMES)[:, None] / 10_000 ** (torch.arange(N_CONCEPTS) // 2 * 2 / N_CONCEPTS)
         self.place = torch.where(torch.arange(N_CONCEPTS) % 2 == 0, angles.sin(), angles.cos())
 
-    def forward(self, scores: torch.Tensor, there: torch.Tensor) -> torch.Tensor:
+    def forward(self, scores: torch.Tensor, is_there: torch.Tensor) -> torch.Tensor:
         """Compute the logit of each frame; frames that are not there [N, F] are not attended to."""
         x = scores + self.place
         query, key, value = (self.weights[i] * x + self.biases[i] for i in range(3))
         likeness = query[:, :, None] * key[:, None]
-        seen = likeness.masked_fill(~there[:, None, :, None], -torch.inf).softmax(dim=2)
-        x = x + (seen * value[:, None]).sum(dim=2)
+        weights = likeness.masked_fill(~is_there[:, None, :, None], -torch.inf).softmax(dim=2)
+        x = x + (weights * value[:, None]).sum(dim=2)
         forward = nn.functional.gelu(self.weights[3] * x + self.biases[3])
         x = x + self.weights[4] * forward + self.biases[4]
         logits: torch.Tensor = self.head(nn.functional.softplus(self.scales) * x + self.shifts)[..., 0]
-        return logits.masked_fill(~there, -torch.inf)
+        return logits.masked_fill(~is_there, -torch.inf)
 
 
-def motif(scores: Floats, y: Any, known: Any, seed: int) -> Callable[[Floats], Floats]:
+def motif(scores: Floats, y: Any, is_training: Any, seed: int) -> Callable[[Floats], Floats]:
     """Train it on scores [N, F, K] of some clips; gives what computes logits by frame, NaN where absent."""
     torch.set_num_threads(1)
     torch.manual_seed(seed)
-    mean = scores[known].mean(axis=(0, 1))
-    scale = scores[known].std(axis=(0, 1))
+    mean = scores[is_training].mean(axis=(0, 1))
+    scale = scores[is_training].std(axis=(0, 1))
 
-    def ready(given: Floats) -> tuple[torch.Tensor, torch.Tensor]:
-        own = torch.tensor((given - mean) / scale, dtype=torch.float32)
+    def ready(frames: Floats) -> tuple[torch.Tensor, torch.Tensor]:
+        own = torch.tensor((frames - mean) / scale, dtype=torch.float32)
         return own.nan_to_num(), ~own.isnan().all(dim=2)
 
-    own = np.flatnonzero(known & (y != NOT_ASKED))
-    X, there = ready(scores[own])
+    own = np.flatnonzero(is_training & (y != NOT_ASKED))
+    X, is_there = ready(scores[own])
     labels = torch.tensor(y[own], dtype=torch.float32)
     network = MoTIF()
     steps = torch.optim.AdamW(network.parameters(), lr=1e-3, weight_decay=1e-2)
     for _ in range(EPOCHS):
         for rows in torch.randperm(len(own)).split(BATCH):
-            logits = network(X[rows], there[rows]).logsumexp(dim=1)
+            logits = network(X[rows], is_there[rows]).logsumexp(dim=1)
             loss = nn.functional.binary_cross_entropy_with_logits(logits, labels[rows])
             loss = loss + 1e-3 * network.head.weight.abs().sum()
             steps.zero_grad()
             loss.backward()
             steps.step()
 
-    def logits(given: Floats) -> Floats:
+    def logits(frames: Floats) -> Floats:
         with torch.no_grad():
-            return network(*ready(given)).double().numpy()
+            return network(*ready(frames)).double().numpy()
 
     return logits

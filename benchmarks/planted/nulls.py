@@ -49,21 +49,21 @@ def corpus(rng: np.random.Generator, order: float) -> Dataset:
     frames = np.concatenate([smooth(rng, n * N_FRAMES, WIDTH, order).reshape(n, N_FRAMES, -1) for n in sizes])
     movies = np.repeat([f"film{number}" for number in range(N_FILMS)], sizes)
     ids = np.array([f"{movie}-{place:03}" for place, movie in enumerate(movies)])
-    own = marks(rng, order, sizes, 0.3, 2)
+    marks_of_film = marks(rng, order, sizes, 0.3, 2)
     present = np.zeros((len(X), len(CONCEPTS)), np.bool_)
     present[:, MARKED] = marks(rng, order, sizes, 0.3, 2)
 
     def labels(marked: np.ndarray) -> Labels:
         return Labels(ids, movies, np.where(marked, "S", "EN"), present, CONCEPTS, {})
 
-    experts = {name: labels(marked) for name, marked in zip(("ann", "ben"), own.T, strict=True)}
+    experts = {name: labels(marked) for name, marked in zip(("ann", "ben"), marks_of_film.T, strict=True)}
     parts = [
         Modality(name, "0" * 64, name, "pooled", "as stored", at.start, at.stop, 0)
         for name, at in zip(NAMES, BOTH, strict=True)
     ]
     return Dataset(
         X.astype(np.float32),
-        replace(labels(own.any(axis=1)), experts=experts),
+        replace(labels(marks_of_film.any(axis=1)), experts=experts),
         CODEBOOK,
         "toy",
         "pooled",
@@ -95,20 +95,22 @@ def asked(
     run = evaluate(data, specs, "en_s", experts=experts)
     rows = run.metrics[run.metrics["metric"] == "auc"]
     rows = rows[[name.split("@")[0] == specs[0].name for name in rows["model"]]]
-    outside = {
-        kind: [not low <= 0.5 <= high for low, high in rows[[f"{kind}_low", f"{kind}_high"]].to_numpy()]
-        for kind in ("movie", "method")
-    }
+    outside = {}
+    for kind in ("movie", "method"):
+        ends = rows[[f"{kind}_low", f"{kind}_high"]].to_numpy()
+        outside[kind] = [not low <= 0.5 <= high for low, high in ends]
     tests = {}
     if how == "late":
-        one, other = (side(saved(run), f"{model}:{name}") for name in NAMES)
-        found = compare(one, other).metrics.set_index("metric").loc["auc"]
-        tests = {"compare: sign flip": found["p"] <= 0.05, "corrected t": found["method_p"] <= 0.05}
+        first, second = (side(saved(run), f"{model}:{name}") for name in NAMES)
+        compared = compare(first, second).metrics.set_index("metric").loc["auc"]
+        tests = {"compare: sign flip": compared["p"] <= 0.05, "corrected t": compared["method_p"] <= 0.05}
     return {
         "AUC by film": rows["movie_mean"].to_numpy(),
         "these models' interval without .5": outside["movie"],
         "the method's": outside["method"],
-        "said to be better": ["better than every baseline:" in each for each in run_report(run).answers],
+        "said to be better": [
+            "better than every baseline:" in sentence for sentence in run_report(run).answers
+        ],
         **tests,
     }
 

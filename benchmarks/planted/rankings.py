@@ -44,10 +44,10 @@ class Round:
         """Draw comparisons of items of these strengths [N]: worker, chosen, other."""
         items = [f"{k:03}" for k in range(self.items)]
         names = [f"{k:02}" for k in range(self.workers)]
-        said: list[tuple[str, str, str]] = []
-        while left := self.items * self.each // 2 - len(said):
+        answers: list[tuple[str, str, str]] = []
+        while n_left := self.items * self.each // 2 - len(answers):
             if self.by_quicksort:
-                sides = np.array(next_pairs(items, said)[:left], dtype=np.int64)
+                sides = np.array(next_pairs(items, answers)[:n_left], dtype=np.int64)
             else:
                 permuted = [rng.permutation(self.items).reshape(-1, 2) for _ in range(self.each)]
                 sides = np.concatenate(permuted)
@@ -55,25 +55,25 @@ class Round:
             p = expit(truth[sides[:, 0]] - truth[sides[:, 1]])
             wins = rng.random(len(sides)) < np.where(self.tosses[worker], 0.5, p)
             sides = np.where(wins[:, None], sides, sides[:, ::-1])
-            said += [(names[w], items[a], items[b]) for w, (a, b) in zip(worker, sides, strict=True)]
-        return said
+            answers += [(names[w], items[a], items[b]) for w, (a, b) in zip(worker, sides, strict=True)]
+        return answers
 
 
 def ranked(rng: np.random.Generator, compared: Round, truth: Floats) -> Draw:
     """Rank items of known strengths."""
-    found = rank_items(compared.judge(rng, truth))
+    ranking = rank_items(compared.judge(rng, truth))
     strength = truth - centre(truth)
-    named = found.workers["random"].to_numpy()
+    named = ranking.workers["random"].to_numpy()
     # Items of one strength share the ranks that they have together.
     n_stronger = (truth > truth[:, None]).sum(axis=1)
     n_as_strong = (truth >= truth[:, None]).sum(axis=1)
-    is_given = np.isfinite(found.low) & np.isfinite(found.high)
+    is_given = np.isfinite(ranking.low) & np.isfinite(ranking.high)
     return {
-        "Spearman": spearmanr(found.strength, truth).statistic,
+        "Spearman": spearmanr(ranking.strength, truth).statistic,
         "interval given": is_given,
-        "strength holds": (found.low <= strength) & (strength <= found.high),
-        "rank holds": (found.rank_low <= n_as_strong) & (found.rank_high >= n_stronger + 1),
-        "width, logits": found.high - found.low,
+        "strength holds": (ranking.low <= strength) & (strength <= ranking.high),
+        "rank holds": (ranking.rank_low <= n_as_strong) & (ranking.rank_high >= n_stronger + 1),
+        "width, logits": ranking.high - ranking.low,
         "random workers named": named[compared.tosses] if compared.tosses.any() else np.nan,
         "others named": named[~compared.tosses],
     }

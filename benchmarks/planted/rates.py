@@ -63,7 +63,9 @@ KINDS = {
 def film(rng: np.random.Generator, kind: Kind) -> tuple[Floats, Floats]:
     """Draw labels and scores [n] of a film's windows: both are autoregressions in time."""
     n = int(600 * rng.uniform(0.5, 1.5))
-    share = expit(logit(kind.share) + kind.spread * rng.normal()) * (rng.random() >= kind.none)
+    share = expit(logit(kind.share) + kind.spread * rng.normal())
+    if rng.random() < kind.none:
+        share = 0.0
     y = (smooth(rng, n, RHO)[:, 0] < ndtri(share)).astype(np.float64)
     reach = kind.strength + kind.direction * rng.normal()
     return y, kind.offset * rng.normal() + reach * y + smooth(rng, n, RHO)[:, 0]
@@ -72,10 +74,15 @@ def film(rng: np.random.Generator, kind: Kind) -> tuple[Floats, Floats]:
 def scenes(rng: np.random.Generator, kind: Kind, n_films: int) -> tuple[Floats, Floats, np.ndarray]:
     """Draw labels, scores and films [N] of the training scenes of some films; both labels occur."""
     while True:
-        drawn = [tuple(values[::SCENE] for values in film(rng, kind)) for _ in range(n_films)]
-        y, scores = (np.concatenate(parts) for parts in zip(*drawn, strict=True))
+        labels_of = []
+        scores_of = []
+        for _ in range(n_films):
+            labels, scores = film(rng, kind)
+            labels_of.append(labels[::SCENE])
+            scores_of.append(scores[::SCENE])
+        y = np.concatenate(labels_of)
         if 0 < y.sum() < len(y):
-            return y, scores, np.repeat(np.arange(n_films), [len(labels) for labels, _ in drawn])
+            return y, np.concatenate(scores_of), np.repeat(np.arange(n_films), [*map(len, labels_of)])
 
 
 def expected(rng: np.random.Generator, kind: Kind, n_films: int) -> Draw:
@@ -109,8 +116,8 @@ def by_levels(rng: np.random.Generator, below: float) -> Draw:
     labels, logits = film(rng, kind)
     logits = logits - below * ((labels == 0) & (rng.random(len(labels)) < 0.6))
     shares = {"true share": float(labels.mean())}
-    for name, own in (("expected, calibrated on HN and S", ~easy), ("on all levels", easy | True)):
-        fitted = Calibration.fit(HeldOut(scores[own], y[own], film_of[own]))
+    for name, rows in (("expected, calibrated on HN and S", ~easy), ("on all levels", easy | True)):
+        fitted = Calibration.fit(HeldOut(scores[rows], y[rows], film_of[rows]))
         shares[name] = fitted.expected_share(logits, np.ones(len(logits)))[0]
     return shares
 
@@ -133,7 +140,8 @@ def modelled(rng: np.random.Generator, n: int, share: float, model: str) -> tupl
     if quality in (0.0, np.inf):
         return y, y if quality else np.full(n, y.mean())
     score = quality * (y - 0.5) + rng.normal(size=n)
-    return y, expit(quality * score + logit(y.mean()) + 1.5 * ("too high" in model))
+    shift = 1.5 if "too high" in model else 0.0
+    return y, expit(quality * score + logit(y.mean()) + shift)
 
 
 Lengths = Callable[[np.random.Generator, Floats], Floats]
@@ -161,15 +169,15 @@ def rated(rng: np.random.Generator, size: int, n: int, *, share: float, model: s
     cells = Cells(np.zeros((size, 2)), seconds, seconds, p)
     name = str(rng.integers(2**31))
     drawn = np.array([cells.drawn(name, seed)[:n] for seed in range(20)])
-    found = estimate_rate(cells, drawn, y[drawn])
+    estimate = estimate_rate(cells, drawn, y[drawn])
     truth = float(np.average(y, weights=seconds))
-    width = found.high - found.low
-    alone = found.alone_high - found.alone_low
+    width = estimate.high - estimate.low
+    alone = estimate.alone_high - estimate.alone_low
     return {
-        "holds": (found.low <= truth + 1e-9) & (truth <= found.high + 1e-9),
+        "holds": (estimate.low <= truth + 1e-9) & (truth <= estimate.high + 1e-9),
         "width": width,
         "of that of judgements alone": width.mean() / alone.mean() if alone.mean() > 0 else np.nan,
-        "bias": found.value - truth,
+        "bias": estimate.value - truth,
     }
 
 
@@ -200,11 +208,11 @@ def by_content(rng: np.random.Generator, world: World, part: float) -> Draw:
     name = str(rng.integers(2**31))
     n = max(10, round(part * world.size))
     drawn = np.array([cells.drawn(name, seed)[:n] for seed in range(20)])
-    found = estimate_rate(cells, drawn, y[drawn])
+    estimate = estimate_rate(cells, drawn, y[drawn])
     truth = float(np.average(y, weights=cells.content))
     return {
-        "holds": (found.low <= truth + 1e-9) & (truth <= found.high + 1e-9),
-        "bias": found.value - truth,
+        "holds": (estimate.low <= truth + 1e-9) & (truth <= estimate.high + 1e-9),
+        "bias": estimate.value - truth,
     }
 
 
@@ -214,14 +222,14 @@ def by_count(_: np.random.Generator, size: int, n: int) -> Draw:
     y = (np.arange(n)[None] < counts[:, None]).astype(np.float64)
     alike = np.full(size, WINDOW_S)
     cells = Cells(np.zeros((size, 2)), alike, alike, np.full(size, 0.5))
-    found = estimate_rate(cells, np.tile(np.arange(n), (n + 1, 1)), y)
+    estimate = estimate_rate(cells, np.tile(np.arange(n), (n + 1, 1)), y)
     holds = []
     widths = []
     for positives in range(round(0.05 * size), round(0.5 * size) + 1):
         chances = hypergeom(size, positives, n).pmf(counts)
         share = positives / size
-        holds.append(chances @ ((found.low <= share) & (share <= found.high)))
-        widths.append(chances @ (found.high - found.low))
+        holds.append(chances @ ((estimate.low <= share) & (share <= estimate.high)))
+        widths.append(chances @ (estimate.high - estimate.low))
     return {"holds the worst share": min(holds), "a share": np.mean(holds), "width": np.mean(widths)}
 
 
@@ -252,9 +260,9 @@ def agreed(rng: np.random.Generator, n: int, wrong: float, share: float) -> Draw
     called = share * (1 - wrong) + (1 - share) * wrong
     chance = called**2 + (1 - called) ** 2
     y = rng.random(n) < share
-    found = kappa_interval(*(y ^ (rng.random(n) < wrong) for _ in range(2)))
+    interval = kappa_interval(*(y ^ (rng.random(n) < wrong) for _ in range(2)))
     truth = (alike - chance) / (1 - chance)
-    return {"holds": np.nan if np.isnan(found.low) else found.low <= truth <= found.high}
+    return {"holds": np.nan if np.isnan(interval.low) else interval.low <= truth <= interval.high}
 
 
 def told(rng: np.random.Generator, judges: int, wrong: float, share: float) -> Draw:
@@ -266,16 +274,16 @@ def told(rng: np.random.Generator, judges: int, wrong: float, share: float) -> D
     cells = Cells(np.zeros((size, 2)), seconds, seconds, p)
     drawn = np.array(cells.drawn(str(rng.integers(2**31)), 0)[:n])
     calls = np.mean([np.abs(y - (rng.random(size) < wrong)) for _ in range(judges)], axis=0)
-    known = estimate_rate(cells, drawn[None], calls[drawn][None], judges=judges)
+    estimate = estimate_rate(cells, drawn[None], calls[drawn][None], judges=judges)
     low, high = anytime_interval(cells, drawn, calls[drawn])
-    said = float(np.average(calls, weights=seconds))
-    own = float(np.average(y, weights=seconds))
-    start = known.low[0] - 1e-9
-    end = known.high[0] + 1e-9
+    called = float(np.average(calls, weights=seconds))
+    truth = float(np.average(y, weights=seconds))
+    start = estimate.low[0] - 1e-9
+    end = estimate.high[0] + 1e-9
     return {
-        "what they would say, fixed number": start <= said <= end,
-        "at any time": low - 0.001 <= said <= high + 0.001,
-        "the film's own share, fixed number": start <= own <= end,
+        "what they would say, fixed number": start <= called <= end,
+        "at any time": low - 0.001 <= called <= high + 0.001,
+        "the film's own share, fixed number": start <= truth <= end,
     }
 
 

@@ -128,7 +128,7 @@ class Result:
     @property
     def wrong(self) -> list[str]:
         """Say what is out of bounds: a figure by more than four errors, or more than 1 in 20 by two."""
-        found = [
+        misses = [
             (
                 figure,
                 f"{self.row.name}: {' '.join(cell.name)}, {column}: {figure.mean:.3f} +- {figure.error:.3f}",
@@ -136,9 +136,9 @@ class Result:
             for cell, figures in zip(self.row.cells, self.figures, strict=False)
             for column, figure in figures.items()
         ]
-        beyond_two = [words for figure, words in found if figure.beyond > 2]
-        beyond_four = [words for figure, words in found if figure.beyond > 4]
-        return beyond_two if len(beyond_two) > max(len(found) / 20, 1) else beyond_four
+        beyond_two = [words for figure, words in misses if figure.beyond > 2]
+        beyond_four = [words for figure, words in misses if figure.beyond > 4]
+        return beyond_two if len(beyond_two) > max(len(misses) / 20, 1) else beyond_four
 
     @property
     def table(self) -> str:
@@ -148,10 +148,10 @@ class Result:
             for column, figure in figures.items():
                 lines[cell.name][column].append(figure.mean)
         columns = self.row.columns
-        cells = [
-            [*name, *(spread(values.get(column, []), shown) for column, shown in columns.items())]
-            for name, values in lines.items()
-        ]
+        cells = []
+        for name, values in lines.items():
+            figures_of_line = [spread(values.get(column, []), shown) for column, shown in columns.items()]
+            cells.append([*name, *figures_of_line])
         return tabulate(cells, [*self.row.heads, *columns], tablefmt="github", disable_numparse=True)
 
     @property
@@ -200,11 +200,11 @@ def decimals(value: float, column: Column = Column()) -> str:
 
 def spread(values: Sequence[float], column: Column) -> str:
     """Write a figure, or the range of several."""
-    known = [value for value in values if not np.isnan(value)]
-    if not known:
+    defined_values = [value for value in values if not np.isnan(value)]
+    if not defined_values:
         return ""
-    low = decimals(min(known), column)
-    high = decimals(max(known), column)
+    low = decimals(min(defined_values), column)
+    high = decimals(max(defined_values), column)
     return low if low == high else f"{low} to {high}"
 
 
@@ -214,16 +214,25 @@ def run(row: Row, *, small: bool = False) -> Result:
     for place, cell in enumerate(row.cells[: row.small_cells] if small else row.cells):
         seeds = (row.seed, zlib.crc32((row.corpora or row.name).encode()), place)
         draws = drawn(row.draw, cell.arguments, seeds, result.n)
-        found = (
-            row.pooled(draws)
-            if row.pooled
-            else {name: [draw[name] for draw in draws if name in draw] for name in row.columns}
-        )
         columns = {**row.columns, **cell.bounds}
+        if row.pooled:
+            values = row.pooled(draws)
+        else:
+            values = {}
+            for name in row.columns:
+                values[name] = [draw[name] for draw in draws if name in draw]
         result.figures.append(
-            {name: figure(found[name], column) for name, column in columns.items() if name in found}
+            {name: figure(values[name], column) for name, column in columns.items() if name in values}
         )
     return result
+
+
+def over_corpora(draws: Sequence[Draw]) -> dict[str, Any]:
+    """Put the draws of each name, which all corpora have, into one array [n, ...]."""
+    values: dict[str, Any] = {}
+    for name in draws[0]:
+        values[name] = np.array([draw[name] for draw in draws])
+    return values
 
 
 @lru_cache
@@ -237,12 +246,14 @@ def drawn(
 def figure(values: Iterable[Any], column: Column) -> Figure:
     """Average over corpora, each with its mean of what is defined."""
     with np.errstate(invalid="ignore"):
-        each = np.array([np.mean(known) if len(known := defined(value)) else np.nan for value in values])
-    known = each[~np.isnan(each)]
-    if not len(known):
+        means = np.array(
+            [np.mean(defined_draws) if len(defined_draws := defined(value)) else np.nan for value in values]
+        )
+    defined_draws = means[~np.isnan(means)]
+    if not len(defined_draws):
         return Figure(np.nan, 0.0, 0.0)
-    mean = float(known.mean())
-    error = float(known.std() / np.sqrt(len(known)))
+    mean = float(defined_draws.mean())
+    error = float(defined_draws.std() / np.sqrt(len(defined_draws)))
     out = column.beyond(mean)
     return Figure(mean, error, out / max(error, 1e-9) if out > 1e-9 else 0.0)
 
@@ -257,7 +268,7 @@ def written(text: str, result: Result) -> str:
     """Put a row's block between its marks in a page's text."""
     start = f"<!-- planted: {result.row.name} -->"
     end = "<!-- end -->"
-    before, found, rest = text.partition(start)
-    if not found or end not in rest:
+    before, mark, below = text.partition(start)
+    if not mark or end not in below:
         raise SystemExit(f"{result.row.page}: no {start} with {end} below it")
-    return f"{before}{start}\n{result.block}\n{end}{rest.partition(end)[2]}"
+    return f"{before}{start}\n{result.block}\n{end}{below.partition(end)[2]}"

@@ -74,13 +74,12 @@ def population(draw: Drawn, kind: Kind, rho: float) -> Mapping[str, tuple[float,
     y = rows["label"].to_numpy()
     score = rows["score"].to_numpy()
     members = list(rows.groupby("movie").indices.values())
-    return {
-        name: (
-            metric(y, score, called),
-            float(np.nanmean([metric(y[own], score[own], called[own]) for own in members])),
-        )
-        for name, metric in (LEVEL_METRICS if draw is given_levels else METRICS).items()
-    }
+    metrics = LEVEL_METRICS if draw is given_levels else METRICS
+    truths = {}
+    for name, metric in metrics.items():
+        by_movie = [metric(y[movie], score[movie], called[movie]) for movie in members]
+        truths[name] = (metric(y, score, called), float(np.nanmean(by_movie)))
+    return truths
 
 
 def of_given(rng: np.random.Generator, draw: Drawn, n_movies: int, kind: Kind, rho: float) -> Draw:
@@ -88,16 +87,18 @@ def of_given(rng: np.random.Generator, draw: Drawn, n_movies: int, kind: Kind, r
     levels = draw is given_levels
     truth = population(draw, kind, rho)
     metrics: Mapping[str, Metric] = LEVEL_METRICS if levels else METRICS
-    found = summarise(draw(rng, n_movies, kind, rho), metrics).set_index("metric")
-    return {
-        f"{which}: {column}": [
-            holds(found.loc[name, f"{key}_low"], truth[name][place], found.loc[name, f"{key}_high"])
-            for name in names
-            if name in found.index
-        ]
-        for place, (which, key) in enumerate((("pooled", "pooled"), ("by film", "movie")))
-        for column, names in (LEVEL_GROUPS if levels else GROUPS).items()
-    }
+    summary = summarise(draw(rng, n_movies, kind, rho), metrics).set_index("metric")
+    groups = LEVEL_GROUPS if levels else GROUPS
+    held: dict[str, list[float]] = {}
+    for place, (which, key) in enumerate((("pooled", "pooled"), ("by film", "movie"))):
+        for column, names in groups.items():
+            of_group = held.setdefault(f"{which}: {column}", [])
+            for name in names:
+                if name in summary.index:
+                    low = summary.loc[name, f"{key}_low"]
+                    high = summary.loc[name, f"{key}_high"]
+                    of_group.append(holds(low, truth[name][place], high))
+    return held
 
 
 def by_movie_auc(predicted: pd.DataFrame) -> Floats:
@@ -124,9 +125,9 @@ def of_given_pairs(rng: np.random.Generator, n_movies: int) -> Draw:
     reach = 1 + 0.4 * rng.normal(size=(2, n_movies))
     a, b = (
         by_movie_auc(
-            table(drawn.y, drawn.movies, own[drawn.movies] * drawn.y + rng.normal(size=len(drawn.y)), 0.0)
+            table(drawn.y, drawn.movies, rows[drawn.movies] * drawn.y + rng.normal(size=len(drawn.y)), 0.0)
         )
-        for own in reach
+        for rows in reach
     )
     return findings(a - b)
 
@@ -143,11 +144,11 @@ def of_method(rng: np.random.Generator, draw: Drawn, n_movies: int, kind: Kind) 
 
 def method_held(draws: list[Draw]) -> Draw:
     """Count how often intervals hold what such studies give on average."""
-    found = [one for draw in draws for one in draw["found"]]
+    summaries = [summary for draw in draws for summary in draw["found"]]
     held: dict[str, list[float]] = {}
     for column, names in (GROUPS | LEVEL_GROUPS).items():
-        for name in (name for name in names if name in found[0].index):
-            values = pd.DataFrame([one.loc[name] for one in found])
+        for name in (name for name in names if name in summaries[0].index):
+            values = pd.DataFrame([summary.loc[name] for summary in summaries])
             over_movies = float(np.nanmean(values["movie_mean"]))
             over_all = float(np.nanmean(values["pooled"]))
             for which, key, truth in (
@@ -164,19 +165,21 @@ def method_held(draws: list[Draw]) -> Draw:
 
 def null_of_method(draws: list[Draw]) -> Draw:
     """Say what models that know nothing of clips have, pooled and by movie."""
-    found = [one for draw in draws for one in draw["found"]]
-    pooled = [one.loc["auc"] for one in found]
-    own = [one.loc["within_movie_auc"] for one in found]
-    ap = [one.loc["average_precision"] for one in found]
+    summaries = [summary for draw in draws for summary in draw["found"]]
+    pooled = [summary.loc["auc"] for summary in summaries]
+    within_movies = [summary.loc["within_movie_auc"] for summary in summaries]
+    ap = [summary.loc["average_precision"] for summary in summaries]
     return {
-        "pooled AUC": [one["pooled"] for one in pooled],
-        "its interval wholly below .5": [one["pooled_high"] < 0.5 for one in pooled],
-        "AUC by film": [one["pooled"] for one in own],
-        "its interval holds .5": [holds(one["movie_low"], 0.5, one["movie_high"]) for one in own],
-        "pooled AP": [one["pooled"] for one in ap],
-        "chance": [one["pooled_chance"] for one in ap],
+        "pooled AUC": [summary["pooled"] for summary in pooled],
+        "its interval wholly below .5": [summary["pooled_high"] < 0.5 for summary in pooled],
+        "AUC by film": [summary["pooled"] for summary in within_movies],
+        "its interval holds .5": [
+            holds(summary["movie_low"], 0.5, summary["movie_high"]) for summary in within_movies
+        ],
+        "pooled AP": [summary["pooled"] for summary in ap],
+        "chance": [summary["pooled_chance"] for summary in ap],
         "AP by film holds chance": [
-            holds(one["movie_low"], one["movie_chance"], one["movie_high"]) for one in ap
+            holds(summary["movie_low"], summary["movie_chance"], summary["movie_high"]) for summary in ap
         ],
     }
 
@@ -193,13 +196,13 @@ def of_factors(rng: np.random.Generator, n_movies: int, rho: float) -> Draw:
     lean = -1.0 + 0.5 * rng.normal(size=n_movies)
     chance = expit(lean[movies] + np.sum(slopes[movies] * present, axis=1))
     errors = np.concatenate([smooth(rng, n, rho)[:, 0] for n in sizes]) < ndtri(chance)
-    found = error_factors(present.astype(np.float64), errors, movies.astype(str))
+    fitted = error_factors(present.astype(np.float64), errors, movies.astype(str))
     return {
         "interval holds the effect": [
-            holds(*ends) for ends in zip(found.low, truth, found.high, strict=True)
+            holds(*ends) for ends in zip(fitted.low, truth, fitted.high, strict=True)
         ],
-        "p <= .05 without effect": found.p[2:] <= 0.05,
-        "any of 2 after Holm": (found.p_holm[2:] <= 0.05).any(),
+        "p <= .05 without effect": fitted.p[2:] <= 0.05,
+        "any of 2 after Holm": (fitted.p_holm[2:] <= 0.05).any(),
     }
 
 
@@ -210,11 +213,13 @@ def of_concepts(
     sizes = rng.integers(12, 161, n_movies)
     movies = np.repeat(np.arange(n_movies), sizes)
     through = np.concatenate([np.linspace(-0.5, 0.5, n) for n in sizes])[:, None] * drift
-    X, latent = (
-        np.concatenate([smooth(rng, n, rho, columns) for n in sizes])
-        + rng.choice([-1, 1], (n_movies, columns))[movies] * through
-        for rho, columns in ((smoothness, 12), (presence, 5))
-    )
+
+    def drifting(rho: float, n_columns: int) -> Floats:
+        values = np.concatenate([smooth(rng, n, rho, n_columns) for n in sizes])
+        return values + rng.choice([-1, 1], (n_movies, n_columns))[movies] * through
+
+    X = drifting(smoothness, 12)
+    latent = drifting(presence, 5)
     present = latent < ndtri(0.25)
     X[:, 0] += 0.5 * present[:, 4]
     try:
@@ -236,24 +241,30 @@ def of_learning(rng: np.random.Generator, kind: Kind, is_useless: bool, in_sight
     """
     drawn = corpus(rng, N_LEARNT + N_JUDGED, SERIAL, differ=True, mean=30)
     X = features(rng, drawn, kind, SERIAL)
-    rest = drawn.movies < N_LEARNT
-    given = type(drawn)(drawn.y[rest], drawn.movies[rest])
+    is_corpus = drawn.movies < N_LEARNT
+    labelled = type(drawn)(drawn.y[is_corpus], drawn.movies[is_corpus])
     try:
-        before = left_out(X[rest], given)
-        kept = rest.copy()
+        before = left_out(X[is_corpus], labelled)
+        is_trained_on = is_corpus.copy()
     except ProtocolError:  # positive clips are in too few movies
         return {}
-    known = fit(LINEAR, 0, X[rest], given.y, movies=given.movies.astype(str)) if in_sight else None
+    scorer = (
+        fit(LINEAR, 0, X[is_corpus], labelled.y, movies=labelled.movies.astype(str)) if in_sight else None
+    )
     for movie in range(N_LEARNT, N_LEARNT + N_JUDGED):
-        own = np.flatnonzero(drawn.movies == movie)
+        rows = np.flatnonzero(drawn.movies == movie)
         if is_useless:
-            drawn.y[own] = rng.permutation(drawn.y[own])
-        if known is not None:
-            near = np.abs(known.scores(X[own], drawn.movies[own].astype(str)) - known.threshold)
+            drawn.y[rows] = rng.permutation(drawn.y[rows])
+        if scorer is not None:
+            near = np.abs(scorer.scores(X[rows], drawn.movies[rows].astype(str)) - scorer.threshold)
             order = np.argsort(near)
-            own = own[np.append(order[:8], rng.permutation(order[8:])[:4])]
-        kept[own] = True
-    after = left_out(X[kept], type(drawn)(drawn.y[kept], drawn.movies[kept]), tested=range(N_LEARNT))
+            rows = rows[np.append(order[:8], rng.permutation(order[8:])[:4])]
+        is_trained_on[rows] = True
+    after = left_out(
+        X[is_trained_on],
+        type(drawn)(drawn.y[is_trained_on], drawn.movies[is_trained_on]),
+        tested=range(N_LEARNT),
+    )
     films = pd.DataFrame({"judged": 0, "before": by_movie_auc(before), "after": by_movie_auc(after)})
     change = change_of(films)
     return {"called better": change.low > 0, "called worse": change.high < 0, "AUC gained": change.mean}
@@ -271,7 +282,7 @@ def cells(kinds: Mapping[str, Kind], draw: Drawn, *rhos: float) -> list[Cell]:
 
 def named(which: Iterable[str], groups: Iterable[str], low: float = -np.inf) -> dict[str, Column]:
     """Make a column of each interval and group of metrics."""
-    return {f"{one}: {group}": Column(low, digits=2) for one in which for group in groups}
+    return {f"{measure}: {group}": Column(low, digits=2) for measure in which for group in groups}
 
 
 RETRAINED = [

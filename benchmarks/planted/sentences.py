@@ -49,9 +49,9 @@ def planted_staging(manifest: Manifest, rng: np.random.Generator) -> pd.DataFram
     for clip in manifest:
         marked = manifest.codebook.visual(clip.concepts)
         rows[clip.clip_id] = {
-            "camera": 0.05 * (clip.level == "S") + 0.1 * rng.normal(),
-            "tilt": 0.05 * ("Type of shot" in marked) + 0.1 * rng.normal(),
-            "cuts": 10 + 2.0 * ("Look" in marked) + 4 * rng.normal(),
+            "camera": (0.05 if clip.level == "S" else 0.0) + 0.1 * rng.normal(),
+            "tilt": (0.05 if "Type of shot" in marked else 0.0) + 0.1 * rng.normal(),
+            "cuts": (12.0 if "Look" in marked else 10.0) + 4 * rng.normal(),
         }
     return pd.DataFrame.from_dict(rows, orient="index")
 
@@ -60,27 +60,30 @@ def planted_staging(manifest: Manifest, rng: np.random.Generator) -> pd.DataFram
 def inputs() -> dict[str, Any]:
     """Read what claims are computed from."""
     with tempfile.TemporaryDirectory() as folder:
-        found: dict[str, Any] = {
+        contents: dict[str, Any] = {
             "printed": None,
             "words": read_input(WORDS)[1],
             "predictions": planted_predictions(np.random.default_rng(0)),
             "obygaze12": import_obygaze12(DATA / "obygaze12", Path(folder)).manifest,
             "mobygaze": import_mobygaze(DATA / "mobygaze", Path(folder)).manifest,
         }
-    found["staging"] = found["obygaze12"], planted_staging(found["obygaze12"], np.random.default_rng(0))
-    return found
+    contents["staging"] = (
+        contents["obygaze12"],
+        planted_staging(contents["obygaze12"], np.random.default_rng(0)),
+    )
+    return contents
 
 
 @cache
 def tested() -> Tested:
     """Measure every part that has a null, by claim."""
-    found: Tested = {}
+    verdicts: Tested = {}
     for claim in CLAIMS:
         for part in claim.parts:
             if part.null not in {NONE, CONSTANT}:
                 finding = getattr(measures, part.measure)(inputs()[claim.needs], **part.arguments)
-                found.setdefault(claim.name, []).append((part, finding))
-    return found
+                verdicts.setdefault(claim.name, []).append((part, finding))
+    return verdicts
 
 
 def untrue(rng: np.random.Generator, name: str) -> Draw:
@@ -101,22 +104,22 @@ def held_of_exchanged(rng: np.random.Generator, name: str) -> list[bool]:
     held = []
     for part, finding in tested()[name]:
         null = finding.null
-        again = finding.again
-        if null is None or again is None:
+        measure_again = finding.again
+        if null is None or measure_again is None:
             raise ValueError(f"{name}: a part without a null")
-        exchanged = again(null.exchange(null.data, rng))
+        exchanged = measure_again(null.exchange(null.data, rng))
         held.append(verdict(replace(part, beside=""), exchanged) == HOLDS)
     return held
 
 
 def cells() -> list[Cell]:
     """Make a cell of each sentence, by its null, and one of all."""
-    found = []
+    rows = []
     for claim in CLAIMS:
         kinds = dict.fromkeys(part.null for part in claim.parts if part.null not in {NONE, CONSTANT})
-        found += [Cell((kind, claim.name), (claim.name,)) for kind in kinds]
-    found.sort(key=lambda cell: cell.name[0])
-    return found
+        rows += [Cell((kind, claim.name), (claim.name,)) for kind in kinds]
+    rows.sort(key=lambda cell: cell.name[0])
+    return rows
 
 
 ROWS = [

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.stats import norm
 
 from benchmarks.planted.calibrations import log_loss
-from benchmarks.planted.row import Cell, Column, Draw, Row
+from benchmarks.planted.row import Cell, Column, Draw, Row, over_corpora
 from benchmarks.planted.worlds import NOISE, WIDTH, Noise
 from obygaze_models.models.grouped_selection import mean_score
 from obygaze_models.models.linear import SPECS
@@ -42,7 +42,7 @@ def predicted(rng: np.random.Generator, world: Noise) -> Draw:
 
 def with_worst(draws: list[Draw]) -> Draw:
     """Keep the worst corpus's share of surely wrong clips beside the mean over corpora."""
-    figures = {name: np.array([draw[name] for draw in draws]) for name in draws[0]}
+    figures = over_corpora(draws)
     figures["of the worst corpus"] = figures["of the worst corpus"].max(keepdims=True)
     return figures
 

@@ -60,9 +60,10 @@ def filmed(
     y = (HEIGHT - 1) / 2
     middle = still.shape[1] / 2 + right * scale, still.shape[0] / 2 + down * scale
     matrix = np.array([[cos, -sin, middle[0] - cos * x + sin * y], [sin, cos, middle[1] - sin * x - cos * y]])
-    how = cv2.INTER_AREA | cv2.WARP_INVERSE_MAP
+    flags = cv2.INTER_AREA | cv2.WARP_INVERSE_MAP
     return np.asarray(
-        cv2.warpAffine(still, matrix, (WIDTH, HEIGHT), flags=how, borderMode=cv2.BORDER_REFLECT_101), np.uint8
+        cv2.warpAffine(still, matrix, (WIDTH, HEIGHT), flags=flags, borderMode=cv2.BORDER_REFLECT_101),
+        np.uint8,
     )
 
 
@@ -84,17 +85,17 @@ def moved(rng: np.random.Generator, gap_s: float, foreground: float = 0.0) -> Dr
     A foreground is a disc of another still over a share of the picture, which moves against the camera.
     """
     still = leaves(rng)
-    other = leaves(rng)
-    found: dict[str, list[bool]] = {}
+    second_picture = leaves(rng)
+    answers: dict[str, list[bool]] = {}
     absent = []
     for kind, speeds in SPEEDS.items():
         for speed in speeds[1:2] if foreground else speeds:
             amount = speed**gap_s if kind == "zoom" else speed * gap_s
-            right = WIDTH * amount * (kind == "pan")
-            down = HEIGHT * amount * (kind == "tilt")
+            across = WIDTH * amount if kind == "pan" else 0.0
+            down = HEIGHT * amount if kind == "tilt" else 0.0
             growth = amount if kind == "zoom" else 1.0
-            turn = np.radians(amount) * (kind == "roll")
-            pair = filmed(still, -right / 2, -down / 2), filmed(still, right / 2, down / 2, growth, turn)
+            turn = np.radians(amount) if kind == "roll" else 0.0
+            pair = filmed(still, -across / 2, -down / 2), filmed(still, across / 2, down / 2, growth, turn)
             for side, picture in zip((-12, 12), pair, strict=True):
                 mask = np.zeros((HEIGHT, WIDTH), np.uint8)
                 cv2.circle(
@@ -105,14 +106,16 @@ def moved(rng: np.random.Generator, gap_s: float, foreground: float = 0.0) -> Dr
                     -1,
                 )
                 if foreground:
-                    picture[mask > 0] = filmed(other, -side)[mask > 0]
+                    picture[mask > 0] = filmed(second_picture, -side)[mask > 0]
             values = read(rng, *pair, gap_s)
             true = {"pan": amount, "tilt": -amount * HEIGHT / WIDTH, "zoom": np.log(growth), "roll": amount}[
                 kind
             ]
             absent.append(not values)
-            found.setdefault(kind, []).append(bool(values) and abs(values[kind] * gap_s / true - 1) <= WITHIN)
-    return {**found, "none told": absent} if gap_s <= 1 else {"none told": absent}
+            answers.setdefault(kind, []).append(
+                bool(values) and abs(values[kind] * gap_s / true - 1) <= WITHIN
+            )
+    return {**answers, "none told": absent} if gap_s <= 1 else {"none told": absent}
 
 
 def cut(rng: np.random.Generator, gap_s: float) -> Draw:
@@ -226,14 +229,15 @@ def played(rng: np.random.Generator, kind: str) -> Draw:
 def in_turns(rng: np.random.Generator, below_db: float | None = None) -> Draw:
     """Hear a voice for 5 s in 10; its time is that of chunks with sound of it, and pauses under .2 s."""
     voice = np.resize(spoken(VOICES[int(rng.integers(len(VOICES)))]), 40 * RATE)
-    voice = voice * (np.arange(len(voice)) // (5 * RATE) % 2 == 0)
+    is_on = np.arange(len(voice)) // (5 * RATE) % 2 == 0
+    voice = np.where(is_on, voice, 0.0)
     levels = np.sqrt(np.mean(voice.reshape(-1, CHUNK) ** 2, axis=1))
     true = levels > 0.01 * levels.max()
     for first, after in np.flatnonzero(np.diff(~true, prepend=False, append=False)).reshape(-1, 2).tolist():
         true[first:after] = after - first < 0.2 * RATE / CHUNK
     mixed = voice if below_db is None else voice + music(rng, len(voice), "song") * 10 ** (-below_db / 20)
-    found = speech_chances([mixed.astype(np.float32)]) > SPEECH
-    return {"share of time, off by": abs(found.mean() - true.mean())}
+    is_speech = speech_chances([mixed.astype(np.float32)]) > SPEECH
+    return {"share of time, off by": abs(is_speech.mean() - true.mean())}
 
 
 TOLD = Column(low=0.95, digits=2)

@@ -15,11 +15,11 @@ def attacked(rng: np.random.Generator, n: int, d: int) -> Draw:
     products.
     """
     X = rng.normal(size=(n, d))
-    others = rng.normal(size=(n, d))
+    outsiders = rng.normal(size=(n, d))
     y = (rng.random(n) < 0.4).astype(float)
     mean, products = _moments(np.column_stack([X, y]))
     equations = np.vstack([(X - mean[:d]).T, np.ones(n)])
-    found = lsq_linear(equations, np.append(products[:d, d], n * mean[d]), (0, 1), tol=1e-12).x
+    solution = lsq_linear(equations, np.append(products[:d, d], n * mean[d]), (0, 1), tol=1e-12).x
     sizes, axes = np.linalg.eigh(products[:d, :d])
     span = axes[:, sizes > 1e-9 * sizes[-1]]
 
@@ -27,12 +27,12 @@ def attacked(rng: np.random.Generator, n: int, d: int) -> Draw:
         apart = clips - mean[:d]
         return np.linalg.norm(apart - apart @ span @ span.T, axis=1) / np.linalg.norm(apart, axis=1)
 
-    told = outside(X)[:, None] < outside(others)[None] - 1e-9
-    right = (found > 0.5) == (y == 1)
+    is_nearer = outside(X)[:, None] < outside(outsiders)[None] - 1e-9
+    is_right = (solution > 0.5) == (y == 1)
     return {
-        "labels read rightly": right,
-        "films read whole": right.all(),
-        "clips told from others": told.mean(),
+        "labels read rightly": is_right,
+        "films read whole": is_right.all(),
+        "clips told from others": is_nearer.mean(),
     }
 
 
@@ -66,17 +66,17 @@ def lied_to(rng: np.random.Generator, lie: str) -> Draw:
             **dict.fromkeys(("provenance_sha256", "store"), "0" * 64),
             n_features=FEATURES, concepts=[], movies=[f"{lab}-{film}" for film in range(FILMS)], least=20,
         )  # fmt: skip
-        means, products = (np.stack(each) for each in zip(*parts, strict=True))
+        means, products = (np.stack(parts_of_one) for parts_of_one in zip(*parts, strict=True))
         sums.append(Sums(about, np.full(FILMS, float(CLIPS)), means, products, {}))
     joint = join(sums)
     penalty = float(joint.linear().penalties[0])
-    found = np.array([joint.lab_error(each.about.movies, penalty) for each in sums])
+    errors = np.array([joint.lab_error(parts_of_one.about.movies, penalty) for parts_of_one in sums])
     return {
-        "its error": found[-1, 0],
-        "of the share": found[-1, 1],
-        "others' error": found[:-1, 0].mean(),
-        "it is the worst of five": bool(found[:, 0].argmax() == LABS - 1),
-        "others above their share": found[:-1, 0] > found[:-1, 1],
+        "its error": errors[-1, 0],
+        "of the share": errors[-1, 1],
+        "others' error": errors[:-1, 0].mean(),
+        "it is the worst of five": bool(errors[:, 0].argmax() == LABS - 1),
+        "others above their share": errors[:-1, 0] > errors[:-1, 1],
     }
 
 

@@ -55,13 +55,13 @@ def dictionary_of(tokens: NDArray[np.float32], n_units: int, n_active: int = N_A
 def of_atoms(rng: np.random.Generator, n_units: int, pairs: float, cosine: float) -> Draw:
     """Learn units, and find the nearest of each atom."""
     tokens, atoms = tokens_of(rng, 20_000, pairs, cosine)
-    made = dictionary_of(tokens, n_units)
-    nearest = (atoms @ made.decoder.T).max(axis=1)
+    dictionary = dictionary_of(tokens, n_units)
+    nearest = (atoms @ dictionary.decoder.T).max(axis=1)
     return {
         "mean cosine": nearest,
         "atoms above .9": nearest > 0.9,
-        "unexplained": made.unexplained,
-        "dead": made.n_dead / n_units,
+        "unexplained": dictionary.unexplained,
+        "dead": dictionary.n_dead / n_units,
     }
 
 
@@ -70,7 +70,7 @@ def of_nothing(rng: np.random.Generator, share: float, order: float) -> Draw:
     tokens, _ = tokens_of(rng, N_MOVIES * N_CLIPS * N_TOKENS)
     for column in range(WIDTH):
         tokens[..., column] = tokens[rng.permutation(len(tokens)), :, column]
-    made = learn_dictionary(
+    dictionary = learn_dictionary(
         lambda rows: tokens[rows].reshape(-1, WIDTH),
         len(tokens), n_units=256, n_active=N_AT_ONCE, n_epochs=2, seed=0,
     )  # fmt: skip
@@ -78,7 +78,9 @@ def of_nothing(rng: np.random.Generator, share: float, order: float) -> Draw:
     latent = np.concatenate([smooth(rng, N_CLIPS, order) for _ in range(N_MOVIES)])
     latent = latent[:, 0] + 0.5 * rng.normal(size=N_MOVIES)[movies]
     present = (latent < np.quantile(latent, share))[:, None]
-    _, p = associate(strongest(made, tokens)[0], present, movies.astype(str), seed=int(rng.integers(2**31)))
+    _, p = associate(
+        strongest(dictionary, tokens)[0], present, movies.astype(str), seed=int(rng.integers(2**31))
+    )
     return {"a unit found": (p <= 0.05).any()}
 
 
@@ -91,13 +93,13 @@ def of_cost(rng: np.random.Generator, n_clips: int) -> Draw:
     Path("/proc/self/clear_refs").write_text("5", "ascii")  # the highest use of memory is counted from here
     before = _kilobytes("VmRSS")
     start = cpu_s()
-    made = learn_dictionary(
+    dictionary = learn_dictionary(
         lambda rows: tokens[rows % 64].reshape(-1, 768), n_clips, n_epochs=1, seed=0, **sizes
     )
     ours = cpu_s() - start
     memory = _kilobytes("VmHWM") - before
     start = cpu_s()
-    plain_loop(tokens.reshape(-1, 768), made.step, **sizes)
+    plain_loop(tokens.reshape(-1, 768), dictionary.step, **sizes)
     theirs = cpu_s() - start
     return {"CPU s": ours, "plain loop, CPU s": theirs, "ratio": ours / theirs, "MB": memory / 1000}
 

@@ -120,11 +120,11 @@ def others(rng: np.random.Generator, y: Floats) -> Floats:
 
 def as_many(rng: np.random.Generator, y: Floats) -> Floats:
     """Mark as many, nine in ten of them the same."""
-    other = y.copy()
+    changed = y.copy()
     n = max(1, round(0.1 * y.sum()))
-    other[rng.choice(np.flatnonzero(y == 1), n, replace=False)] = 0
-    other[rng.choice(np.flatnonzero(y == 0), n, replace=False)] = 1
-    return other
+    changed[rng.choice(np.flatnonzero(y == 1), n, replace=False)] = 0
+    changed[rng.choice(np.flatnonzero(y == 0), n, replace=False)] = 1
+    return changed
 
 
 SECONDS: Final[dict[str, Second]] = {

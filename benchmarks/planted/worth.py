@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from benchmarks.planted.in_time import by_film
-from benchmarks.planted.row import Cell, Column, Draw, Floats, Row
+from benchmarks.planted.row import Cell, Column, Draw, Floats, Row, over_corpora
 from obygaze_models.models.registry import BUILTIN_MODELS
 from obygaze_models.models.spec import fit
 
@@ -53,28 +53,28 @@ def corpus(rng: np.random.Generator, by_concepts: float, by_factor: float) -> Co
 def trained(name: str, drawn: Corpus) -> tuple[float, Any]:
     """Train a model of the zoo on most films: its AUC by film on the others, and the estimator."""
     spec = BUILTIN_MODELS[name]
-    known = drawn.movies >= N_TESTED
+    is_training = drawn.movies >= N_TESTED
     X = drawn.present.astype(np.float32) if spec.reads == "present" else drawn.X
-    present = pd.DataFrame(drawn.present[known], columns=[f"c{k}" for k in range(N_CONCEPTS)])
+    present = pd.DataFrame(drawn.present[is_training], columns=[f"c{k}" for k in range(N_CONCEPTS)])
     movies = drawn.movies.astype(str)
-    found = fit(spec, 0, X[known], drawn.y[known], movies=movies[known], present=present)
-    scores = found.scores(X[~known], movies[~known])
-    return by_film(drawn.y[~known], scores, drawn.movies[~known]), found.estimator
+    fitted = fit(spec, 0, X[is_training], drawn.y[is_training], movies=movies[is_training], present=present)
+    scores = fitted.scores(X[~is_training], movies[~is_training])
+    return by_film(drawn.y[~is_training], scores, drawn.movies[~is_training]), fitted.estimator
 
 
 def of_worth(rng: np.random.Generator, by_concepts: float, by_factor: float) -> Draw:
     """Compare annotated concepts, features, and bottlenecks of right and of shuffled concepts."""
     drawn = corpus(rng, by_concepts, by_factor)
     names = {"annotated": "concept_labels", "features": "linear", "bottleneck": "pcbm_lr"}
-    told = {key: trained(name, drawn)[0] for key, name in (names | {"shuffled": "pcbm_lr_shuffled"}).items()}
-    return told | {"beyond labels": told["features"] - told["annotated"]}
+    aucs = {key: trained(name, drawn)[0] for key, name in (names | {"shuffled": "pcbm_lr_shuffled"}).items()}
+    return aucs | {"beyond labels": aucs["features"] - aucs["annotated"]}
 
 
 def completeness(draws: list[Draw]) -> Draw:
     """Divide the mean AUC of annotated concepts above chance by that of features."""
-    told: dict[str, Any] = {name: [draw[name] for draw in draws] for name in draws[0]}
-    above = {name: np.mean(told[name]) - 0.5 for name in ("annotated", "features")}
-    return told | {"completeness": [above["annotated"] / above["features"]]}
+    values = over_corpora(draws)
+    above = {name: np.mean(values[name]) - 0.5 for name in ("annotated", "features")}
+    return values | {"completeness": [above["annotated"] / above["features"]]}
 
 
 def of_correction(rng: np.random.Generator, name: str, by_concepts: float, by_factor: float) -> Draw:
@@ -85,11 +85,11 @@ def of_correction(rng: np.random.Generator, name: str, by_concepts: float, by_fa
     X = drawn.X[tested]
     present = drawn.present[tested]
     order = np.argsort(-np.abs(model.head_.coef_[0]))
-    told = {}
+    results = {}
     for budget in range(N_CONCEPTS + 1):
         scores = corrected(model, X, present, order[:budget])
-        told[f"{budget} corrected"] = by_film(drawn.y[tested], scores, drawn.movies[tested])
-    return told
+        results[f"{budget} corrected"] = by_film(drawn.y[tested], scores, drawn.movies[tested])
+    return results
 
 
 def corrected(model: Any, X: NDArray[Any], present: Floats, which: NDArray[np.intp]) -> Floats:
@@ -99,7 +99,9 @@ def corrected(model: Any, X: NDArray[Any], present: Floats, which: NDArray[np.in
     for number, pattern in enumerate(patterns.astype(int).tolist()):
         rows = pattern_of.ravel() == number
         pairs = zip(which.tolist(), pattern, strict=True)
-        scores[rows] = model.intervene(X[rows], {model.concepts_[k]: ENDS[there] for k, there in pairs})
+        scores[rows] = model.intervene(
+            X[rows], {model.concepts_[k]: ENDS[has_concept] for k, has_concept in pairs}
+        )
     return scores
 
 

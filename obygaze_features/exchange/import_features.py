@@ -251,11 +251,10 @@ def _refuse_other_frames(item: ImportItem, kind: GroupSpec, arrays: Arrays) -> N
 def _is_constant(values: NDArray[Any]) -> bool:
     """Tell whether all of several numbers are one, such as zeros of what was never computed."""
     flat = values.reshape(-1)
-    if (
-        flat.size < 2 or (flat[:64] != flat[0]).any()
-    ):  # the first ones tell it of most arrays, without the rest
+    if flat.size < 2:
         return False
-    return not (flat != flat[0]).any()
+    first = flat[:64]  # which tell it of most arrays, without the others
+    return not (first != flat[0]).any() and not (flat != flat[0]).any()
 
 
 def _has_fractions(values: NDArray[Any]) -> bool:

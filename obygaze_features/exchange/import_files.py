@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import IO, Any
+from typing import IO, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -153,8 +153,9 @@ def map_npy(path: Path) -> NDArray[Any]:
         If it is not such a file.
     """
     with open_regular(path) as file, _naming(str(path), file, NPY):
-        shape, turned, dtype = _header(file, str(path))
-        values = np.memmap(file, dtype, "r", file.tell(), shape, "F" if turned else "C")
+        header = _header(file, str(path))
+        order: Literal["C", "F"] = "F" if header.is_fortran else "C"
+        values = np.memmap(file, header.dtype, "r", file.tell(), header.shape, order)
         if values.offset + values.nbytes < file.seek(0, io.SEEK_END):
             raise StoreError(f"{path}: {MORE}")
         return values
@@ -162,23 +163,33 @@ def map_npy(path: Path) -> NDArray[Any]:
 
 def _read_array(file: IO[bytes], where: str, most: int = MOST_BYTES) -> NDArray[Any]:
     with _naming(where, file, NPY):
-        shape, turned, dtype = _header(file, where)
-        size = math.prod(shape) * dtype.itemsize
+        header = _header(file, where)
+        size = math.prod(header.shape) * header.dtype.itemsize
         refuse_giants(size, where, most)
-        values = np.frombuffer(file.read(max(size, 0)), dtype)
+        values = np.frombuffer(file.read(max(size, 0)), header.dtype)
         if file.read(1):
             raise StoreError(f"{where}: {MORE}")
-        return values.reshape(shape[::-1]).T if turned else values.reshape(shape)
+        if header.is_fortran:
+            return values.reshape(header.shape[::-1]).T
+        return values.reshape(header.shape)
 
 
-def _header(file: IO[bytes], where: str = "") -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Read shape, order and data type of a .npy file; with `where` it lies, refuse Python objects."""
+class _NpyHeader(NamedTuple):
+    """What a .npy file says of its array, in Fortran's order or in C's."""
+
+    shape: tuple[int, ...]
+    is_fortran: bool
+    dtype: np.dtype[Any]
+
+
+def _header(file: IO[bytes], where: str = "") -> _NpyHeader:
+    """Read the header of a .npy file; with `where` it lies, refuse Python objects."""
     version = np.lib.format.read_magic(file)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, turned, dtype = read(file)
-    if where and dtype.hasobject:
+    header = _NpyHeader(*read(file))
+    if where and header.dtype.hasobject:
         raise StoreError(f"{where}: {OBJECTS}")
-    return shape, turned, dtype
+    return header
 
 
 @contextmanager
@@ -222,8 +233,9 @@ def open_npz(
                 raise StoreError(f"{where}, {name}: is in it twice; remove one")
             if info.filename.endswith(".npy"):
                 with archive.open(info) as member:
-                    shape, _, dtype = _header(member)
-                headers[name] = SimpleNamespace(dtype=dtype, ndim=len(shape), shape=shape)
+                    header = _header(member)
+                ndim = len(header.shape)
+                headers[name] = SimpleNamespace(dtype=header.dtype, ndim=ndim, shape=header.shape)
             elif not info.is_dir():
                 headers[name] = None
     with archive:

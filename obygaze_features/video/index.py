@@ -250,7 +250,8 @@ def _table(source: Source, packets: Packets) -> PacketTable:
         and ordered_chapters(source.path, int(packets.pos[0]), int(packets.pos[-1])),
     }
     is_last = line.known and shown[-1] == count - 1
-    last_s = float(packets.duration[-1] * (source.stream.time_base or 0)) if is_last else 0.0
+    tick_s = source.stream.time_base or 0
+    last_s = float(packets.duration[-1] * tick_s) if is_last else 0.0
     key = (packets.key if unsafe else random_access)[shown] if ordered else None
     times = FrameTimes(np.arange(len(shown)), time_s, key, last_s)
     stream, said = describe(source, packets.side_data, len(first))
@@ -272,7 +273,7 @@ def _table(source: Source, packets: Packets) -> PacketTable:
         seekable=labelled and MISSING not in packets.pts and bool(formats & SEEKABLE_FORMATS),
         losses=tuple(_losses(source, packets, line, time_s, wrong)),
         part_first=line.first,
-        part_offset_s=(line.offset * float(source.stream.time_base or 0)).astype(np.float64),
+        part_offset_s=(line.offset * float(tick_s)).astype(np.float64),
         stream=stream,
         notes=(*(remark for remark, holds in remarks.items() if holds), *said, *late_notes(packets.late)),
         besides=tuple(name for name, kind in BESIDES.items() if kind in kinds_beside),
@@ -451,7 +452,8 @@ def _step(source: Source, *, stated: bool = False) -> int:
     """
     header = source.context.framerate if stated or source.codec in MPEG12 else None
     rate = header or source.stream.guessed_rate or USUAL_RATE
-    return int(1 / (rate * (source.stream.time_base or 1)))
+    tick_s = source.stream.time_base or 1
+    return int(1 / (rate * tick_s))
 
 
 def _steady_times(ticks: NDArray[np.int64], decoding: NDArray[np.int64]) -> NDArray[np.int64]:

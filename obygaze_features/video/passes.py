@@ -152,13 +152,16 @@ class WindowReader(Decoder, Generic[T]):
                 return unsafe + windows  # the latter if the decoder returned too few frames
             except NotSafe as reason:
                 hit = [window for window in windows if self._is_in(window, reason.packets)]
-                alone = len(windows) == 1
+                is_alone = len(windows) == 1
                 windows = [window for window in windows if window not in hit]
                 for window in hit:
                     window.begin()
-                    window.why = str(reason) if alone else ""
-                    # As for a window read alone: the rest of the run may not affect it.
-                    unsafe += [window] if alone else (yield from self._sparsely([window]))
+                    if is_alone:
+                        window.why = str(reason)
+                        unsafe.append(window)
+                    else:  # as a window that is read alone: the rest of the run may not affect it
+                        window.why = ""
+                        unsafe += yield from self._sparsely([window])
         return unsafe
 
     def _is_in(self, window: Window[T], packets: tuple[int, int] | None) -> bool:

@@ -141,12 +141,12 @@ class Converter:
             stored = stored[above : max(len(stored) - below, 0), left : max(stored.shape[1] - right, 0)]
             if not stored.size:
                 raise VideoError("the file asks to crop its pictures to nothing")
-        turns, mirrored, oblique, side_data = orientation(frame)
-        upright = np.rot90(stored, -turns) if turns else stored
-        rgb = np.ascontiguousarray(upright[:, ::-1] if mirrored else upright, np.uint8)
+        turn, side_data = orientation(frame)
+        upright = np.rot90(stored, -turn.quarters) if turn.quarters else stored
+        rgb = np.ascontiguousarray(upright[:, ::-1] if turn.mirrored else upright, np.uint8)
         facts = {
             "interlaced": frame.interlaced_frame,
-            "oblique": oblique,
+            "oblique": turn.oblique,
             "transparent": transparent,
             "contrary": tags.matrix in MATRICES.values()
             and (
@@ -155,7 +155,7 @@ class Converter:
             ),
             "untagged": tags.matrix.endswith("(untagged)") and min(rgb.shape[:2]) >= HD_LINES,
         }
-        shown = Shown(90 * turns, mirrored, tags.matrix, tags.full_range)
+        shown = Shown(90 * turn.quarters, turn.mirrored, tags.matrix, tags.full_range)
         remarks = [PICTURES[fact] for fact, holds in facts.items() if holds]
         remarks += filter(None, [PICTURES.get(name, STRANGE) for name in side_data])
         return RgbPicture(rgb, shown, frame.is_corrupt, (*remarks, *tags.said))
@@ -283,11 +283,26 @@ def black_bars(rgb: NDArray[np.uint8]) -> tuple[int, int, int, int] | None:
     return int(rows[0]), int(height - 1 - rows[-1]), int(columns[0]), int(width - 1 - columns[-1])
 
 
-def orientation(frame: VideoFrame) -> tuple[int, bool, bool, tuple[str, ...]]:
-    """Return the clockwise quarter turns and mirroring that make a frame upright; whether it is oblique.
+class Turn(NamedTuple):
+    """What makes a frame upright.
 
-    The names of all side data come last.
+    Parameters
+    ----------
+    quarters
+        Clockwise quarter turns.
+    mirrored
+        Whether it is mirrored after them.
+    oblique
+        Whether another turn is asked for, which is not done.
     """
+
+    quarters: int
+    mirrored: bool
+    oblique: bool
+
+
+def orientation(frame: VideoFrame) -> tuple[Turn, tuple[str, ...]]:
+    """Return what makes a frame upright, and the names of all its side data."""
     # PyAV's frame.rotation reads mirrored pictures as rotated, so the matrix itself is read.
     try:
         # Not frame.side_data: the frame would refer to it and it to the frame, and both stay in memory until
@@ -295,17 +310,18 @@ def orientation(frame: VideoFrame) -> tuple[int, bool, bool, tuple[str, ...]]:
         side_data: Iterable[SideData] = SideDataContainer(frame)  # type: ignore[call-arg]
         data_of = {item.type.name: item for item in side_data}
     except ValueError:  # PyAV 18.1 does not know all kinds of side data (EXIF of MJPEG and TIFF)
-        return round(-frame.rotation / 90) % 4, False, bool(frame.rotation % 90), (UNKNOWN,)
+        quarters = round(-frame.rotation / 90) % 4
+        return Turn(quarters, mirrored=False, oblique=bool(frame.rotation % 90)), (UNKNOWN,)
     names = tuple(data_of)
     if Type.DISPLAYMATRIX.name not in data_of:
-        return 0, False, False, names
+        return Turn(0, mirrored=False, oblique=False), names
     values = np.frombuffer(bytes(data_of[Type.DISPLAYMATRIX.name]), np.int32)[[0, 1, 3, 4]].astype(np.float64)
     signs = np.sign(np.round(values / max(1, *abs(values)), 2))  # a turn by 89.9 degrees is a quarter
-    return *turned(*signs.tolist()), names
+    return turned(*signs.tolist()), names
 
 
-def turned(a: int, b: int, c: int, d: int) -> tuple[int, bool, bool]:
-    """Return clockwise quarter turns, mirroring after them, and whether the turn is oblique and not done.
+def turned(a: int, b: int, c: int, d: int) -> Turn:
+    """Return the turn that a display matrix asks for.
 
     Parameters
     ----------
@@ -313,9 +329,9 @@ def turned(a: int, b: int, c: int, d: int) -> tuple[int, bool, bool]:
         Signs of a display matrix, as in x' = a x + c y, y' = b x + d y.
     """
     if (a, b) not in TURNS or (c, d) not in ((-b, a), (b, -a)):
-        return 0, False, True
+        return Turn(0, mirrored=False, oblique=True)
     mirrored = (c, d) == (b, -a)
-    return TURNS[-a if mirrored else a, b], mirrored, False
+    return Turn(TURNS[-a if mirrored else a, b], mirrored, oblique=False)
 
 
 @dataclass(slots=True)

@@ -320,7 +320,8 @@ def opened_track(source: Source, track: str = "") -> AudioStream:
     elif track.isdecimal() and int(track) < len(every):
         stream = every[int(track)]
     elif track in languages:
-        stream = max(every, key=lambda each: (each.metadata.get("language") == track, each in decodable))
+        of_language = [stream for stream, name in zip(every, languages, strict=True) if name == track]
+        stream = next((stream for stream in of_language if stream in decodable), of_language[0])
     else:
         tracks = ", ".join(f"{number} {language}".strip() for number, language in enumerate(languages))
         raise VideoError(f"no sound track '{track}'; there is {tracks}", source.path)

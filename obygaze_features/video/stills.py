@@ -5,7 +5,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path, PurePath
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,23 +89,23 @@ def read_still(
     if spanned:
         raise VideoError("a still image has no span of time: leave its start and end empty", path)
     chosen = [_chosen(sampling, path) for sampling, _ in wishes]
-    rgb, rotation, mirrored, losses, remarks = load_still(path)
-    if strict and losses:
-        raise VideoError("; ".join(losses), path)
-    height, width, _ = rgb.shape
+    still = load_still(path)
+    if strict and still.losses:
+        raise VideoError("; ".join(still.losses), path)
+    height, width, _ = still.rgb.shape
 
     def frames_of(apply: Callable[[Pixels], T], numbers: NDArray[np.int64]) -> Frames[T]:
         return Frames(
-            images=[apply(rgb) for _ in numbers.tolist()],
+            images=[apply(still.rgb) for _ in numbers.tolist()],
             index=numbers,
             time_s=np.zeros(len(numbers)),
-            status="partial" if losses else "ok",
-            notes=(*losses, *remarks),
+            status="partial" if still.losses else "ok",
+            notes=(*still.losses, *still.remarks),
             method="still",
             width=width,
             height=height,
-            rotation=rotation,
-            mirrored=mirrored,
+            rotation=still.rotation,
+            mirrored=still.mirrored,
             total=1,
             decoded=1,
         )
@@ -121,8 +121,38 @@ def _chosen(sampling: Sampling, path: Path) -> NDArray[np.int64]:
         return choose(sampling, frame)
 
 
-def load_still(path: Path) -> tuple[Pixels, int, bool, list[str], tuple[str, ...]]:
-    """Load a complete still image: upright pixels [H, W, 3], clockwise degrees, mirroring, damage, remarks.
+class StillImage(NamedTuple):
+    """A still image as it is shown.
+
+    Parameters
+    ----------
+    rgb
+        Upright pixels [H, W, 3].
+    rotation, mirrored
+        Clockwise degrees and mirroring that made them upright.
+    losses
+        Damage that Pillow warns of.
+    remarks
+        What the conversion to RGB did, and what was not applied.
+    """
+
+    rgb: Pixels
+    rotation: int
+    mirrored: bool
+    losses: tuple[str, ...]
+    remarks: tuple[str, ...]
+
+
+class _Decoded(NamedTuple):
+    """A picture of Pillow's, upright, and the clockwise degrees and mirroring that made it so."""
+
+    image: Image.Image
+    rotation: int
+    mirrored: bool
+
+
+def load_still(path: Path) -> StillImage:
+    """Load a complete still image.
 
     Transparent pixels are blended with white. Grey is repeated in three channels. Of 16 bits the upper 8 are
     kept, as Pillow does for colours. CMYK is converted without its profile. Animations and multi-page images
@@ -137,7 +167,7 @@ def load_still(path: Path) -> tuple[Pixels, int, bool, list[str], tuple[str, ...
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            image, rotation, mirrored = _load(path)
+            decoded = _load(path)
         except UnidentifiedImageError:
             kind = what(path)
             if kind == UNKNOWN or kind.name.endswith(" picture"):
@@ -160,8 +190,9 @@ def load_still(path: Path) -> tuple[Pixels, int, bool, list[str], tuple[str, ...
         for warning in caught
         if issubclass(warning.category, UserWarning)  # other categories do not concern the file
     )
-    rgb, remarks = _rgb(image, path)
-    return rgb, rotation, mirrored, list(losses), (*remarks, *_unapplied(image, path))
+    rgb, remarks = _rgb(decoded.image, path)
+    remarks = (*remarks, *_unapplied(decoded.image, path))
+    return StillImage(rgb, decoded.rotation, decoded.mirrored, tuple(losses), remarks)
 
 
 def _unapplied(image: Image.Image, path: Path) -> Iterator[str]:
@@ -182,8 +213,8 @@ def _unapplied(image: Image.Image, path: Path) -> Iterator[str]:
         yield "its primaries are not those of an ordinary screen, and are not applied"
 
 
-def _load(path: Path) -> tuple[Image.Image, int, bool]:
-    """Decode a picture upright; return it with the applied clockwise degrees and mirroring."""
+def _load(path: Path) -> _Decoded:
+    """Decode a picture upright."""
     with Image.open(path, formats=FORMATS) as image:
         width, height = image.size
         if width * height > MOST_PIXELS:
@@ -198,7 +229,7 @@ def _load(path: Path) -> tuple[Image.Image, int, bool]:
         orientation = image.getexif().get(Base.Orientation, 1)
         image.load()
         ImageOps.exif_transpose(image, in_place=True)
-        return image, ROTATIONS.get(orientation, 0), orientation in MIRRORED
+        return _Decoded(image, ROTATIONS.get(orientation, 0), orientation in MIRRORED)
 
 
 def _rgb(image: Image.Image, path: Path) -> tuple[Pixels, tuple[str, ...]]:

@@ -94,8 +94,10 @@ def _lines(packet: Any) -> Iterator[Line]:
     tick = math.nan if packet.pts is None else float(packet.time_base or math.nan)
     text = _words(packet.stream.codec_context.name, bytes(packet))
     if text:
-        start = (packet.pts or 0) * tick
-        yield start, start + (packet.duration or 0) * tick, text
+        pts = packet.pts or 0
+        duration = packet.duration or 0
+        start = pts * tick
+        yield start, start + duration * tick, text
 
 
 def _words(codec: str, content: bytes) -> str:

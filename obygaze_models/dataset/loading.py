@@ -2,7 +2,7 @@
 
 from collections.abc import Container, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -359,8 +359,16 @@ def load_bags(store: Store, manifest: Manifest, *, backbone: str | None = None) 
     )
 
 
-def _windows(store: Store, group: Group) -> tuple[NDArray[np.intp], NDArray[np.str_], NDArray[np.float64]]:
-    """List the rows [N] of windows with features by movie and time, their movies and their middles.
+class _Windows(NamedTuple):
+    """The windows with features, by movie and time: rows, movies and middles in seconds [N]."""
+
+    rows: NDArray[np.intp]
+    movies: NDArray[np.str_]
+    middles: NDArray[np.float64]
+
+
+def _windows(store: Store, group: Group) -> _Windows:
+    """List the windows of a store that have features.
 
     Raises
     ------
@@ -376,4 +384,4 @@ def _windows(store: Store, group: Group) -> tuple[NDArray[np.intp], NDArray[np.s
     if not windows:
         raise DatasetError(f"store {store.name} has no clip with features of {group.name}")
     movies, middles, rows = zip(*sorted(windows), strict=True)
-    return np.array(rows, np.intp), np.array(movies, str), np.array(middles)
+    return _Windows(np.array(rows, np.intp), np.array(movies, str), np.array(middles))

@@ -42,7 +42,9 @@ class Endpoint:
         """Wrap a server's WSGI application."""
 
         def answer(environ, start_response):
-            method, path, query = (environ[name] for name in ("REQUEST_METHOD", "PATH_INFO", "QUERY_STRING"))
+            method = environ["REQUEST_METHOD"]
+            path = environ["PATH_INFO"]
+            query = environ["QUERY_STRING"]
             path = path.encode("latin-1").decode()
             with self._lock:
                 self.asked.append(("LIST" if "list-type" in query else method, path))
@@ -90,5 +92,6 @@ def s3_settings(endpoint: Endpoint) -> Iterator[None]:
         for name, value in {**SETTINGS, "AWS_ENDPOINT_URL": endpoint.url}.items():
             patch.setenv(name, value)
         endpoint.asked.clear()
-        endpoint.puts_left, endpoint.sent = -1, 0
+        endpoint.puts_left = -1
+        endpoint.sent = 0
         yield

@@ -14,7 +14,8 @@ from tests.command import obygaze
 
 from .lab_features import imported, row
 
-T, D = 7, 16
+T = 7
+D = 16
 TRUTH = {clip: row(clip, (T, D)) for clip in "abc"}
 SAVED_AS = {
     "TD": [lambda values: values, lambda values: values[np.newaxis]],

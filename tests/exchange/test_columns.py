@@ -15,7 +15,9 @@ from obygaze_features.exchange.import_tables import table_items
 from tests.manifest.spans.files import sheet
 
 TABLE = Path("a.csv")
-NUMBERS, LISTS, TEXTS = "number", "list", "other"
+NUMBERS = "number"
+LISTS = "list"
+TEXTS = "other"
 
 
 def chosen(kinds, *asked, never=()):

@@ -9,7 +9,8 @@ from obygaze_features.exchange.diff import ArrayDiff, diff, in_words, min_cosine
 from obygaze_features.store import open_store
 from obygaze_features.store.testing import seal_arrays, seal_frames
 
-N, D = 70, 4
+N = 70
+D = 4
 CLIPS = [f"c{i:03d}" for i in range(N)]
 
 
@@ -29,11 +30,11 @@ def store(tmp_path, name, pooled=None, frames=None, clips=CLIPS, groups=("toy",)
 
 
 def test_a_store_does_not_differ_from_itself_sealed_again(tmp_path):
-    found = diff(store(tmp_path, "a"), store(tmp_path, "b"))
-    assert found.equal
-    assert in_words(found, "a", "b") == []
-    assert [array.clips for array in found.arrays] == [N] * 4
-    assert found.arrays[0].min_cosine == 1
+    difference = diff(store(tmp_path, "a"), store(tmp_path, "b"))
+    assert difference.equal
+    assert in_words(difference, "a", "b") == []
+    assert [array.clips for array in difference.arrays] == [N] * 4
+    assert difference.arrays[0].min_cosine == 1
 
 
 def test_planted_differences_of_values_are_measured(tmp_path):
@@ -42,8 +43,8 @@ def test_planted_differences_of_values_are_measured(tmp_path):
     there = pooled.copy()
     there[5] = [3, 4, 0, 0]  # the cosine of the two is 3/5
     frames[66, 1] *= np.float16(2)  # as long again, the same direction
-    found = diff(store(tmp_path, "a", pooled), store(tmp_path, "b", there, frames))
-    by_name = {array.array: array for array in found.arrays}
+    difference = diff(store(tmp_path, "a", pooled), store(tmp_path, "b", there, frames))
+    by_name = {array.array: array for array in difference.arrays}
     most = np.abs(frames[66, 1].astype(float)).max() / 2
     for name, changed in (
         ("toy/pooled", (1, 4, "c005", pytest.approx(0.6))),
@@ -51,9 +52,9 @@ def test_planted_differences_of_values_are_measured(tmp_path):
         ("toy/time_s", (0, 0, "", None)),
     ):
         assert by_name[name] == ArrayDiff(name, "", N, changed[0], 0, *changed[1:])
-    assert not found.equal
+    assert not difference.equal
     apart = f"{most:.6g}"
-    assert in_words(found, "a", "b") == [
+    assert in_words(difference, "a", "b") == [
         "values of toy/pooled: 1 of 70 clips differ, by at most 4 (c005), smallest cosine 0.600000000",
         f"values of toy/frames: 1 of 70 clips differ, by at most {apart} (c066), smallest cosine 1.000000000",
     ]
@@ -63,13 +64,13 @@ def test_only_clips_with_features_in_both_are_compared_by_id_not_by_row(tmp_path
     pooled, frames = values()
     mine = store(tmp_path, "a", pooled[1:], frames[1:], CLIPS[1:], failed={"c004": "no such file"})
     theirs = store(tmp_path, "b", pooled[:-1], frames[:-1], CLIPS[:-1], failed={"c007": "empty"})
-    found = diff(mine, theirs)
-    assert found.only_first == ("c069",)
-    assert found.only_second == ("c000",)
-    assert found.statuses == {("failed", "ok"): 1, ("ok", "failed"): 1}
-    assert found.clips["status"] == ("c004", "c007")
-    assert all(array.clips == N - 4 and not array.changed for array in found.arrays)
-    words = in_words(found, "a", "b", most=1)
+    difference = diff(mine, theirs)
+    assert difference.only_first == ("c069",)
+    assert difference.only_second == ("c000",)
+    assert difference.statuses == {("failed", "ok"): 1, ("ok", "failed"): 1}
+    assert difference.clips["status"] == ("c004", "c007")
+    assert all(array.clips == N - 4 and not array.changed for array in difference.arrays)
+    words = in_words(difference, "a", "b", most=1)
     assert "clips: 1 only in a: c069" in words
     assert "clips: 1 failed in a, ok in b" in words
     assert "clips: status differs for 2: c004 and 1 more" in words
@@ -77,12 +78,12 @@ def test_only_clips_with_features_in_both_are_compared_by_id_not_by_row(tmp_path
 
 def test_provenance_that_forbids_mixing_is_marked(tmp_path):
     device = {"dtype": "float32", "autocast": None, "attention": None, "tf32": False, "device": "another"}
-    found = diff(store(tmp_path, "a"), store(tmp_path, "b", compute=device, contact="lab b"))
-    assert in_words(found, "a", "b") == [
+    difference = diff(store(tmp_path, "a"), store(tmp_path, "b", compute=device, contact="lab b"))
+    assert in_words(difference, "a", "b") == [
         'provenance of toy: compute.device is "cpu" in a, "another" in b (so the features must not be mixed)',
         'provenance of toy: contact is "" in a, "lab b" in b',
     ]
-    record = json.loads(json.dumps(found.record(), allow_nan=False))
+    record = json.loads(json.dumps(difference.record(), allow_nan=False))
     assert record["provenance"]["toy"] == [
         {"field": "compute.device", "numerics": True},
         {"field": "contact", "numerics": False},
@@ -109,16 +110,18 @@ def test_clips_whose_number_of_frames_differs_are_counted_and_not_compared(tmp_p
         for name, frames in {"x": mine, "y": theirs, "z": mine}.items()
     ]
     assert diff(stores[0], stores[2]).equal
-    found = diff(stores[0], stores[1])
-    assert found.arrays[0] == ArrayDiff("toy/frames", "", 3, 2, 1, 1.0, "c", pytest.approx(1))
-    assert in_words(found, "x", "y")[0] == (
+    difference = diff(stores[0], stores[1])
+    assert difference.arrays[0] == ArrayDiff("toy/frames", "", 3, 2, 1, 1.0, "c", pytest.approx(1))
+    assert in_words(difference, "x", "y")[0] == (
         "values of toy/frames: 2 of 3 clips differ, 1 of them in their number of frames, by at most 1 (c), "
         "smallest cosine 1.000000000"
     )
 
 
 def test_the_cosine_has_no_accidents():
-    zero, one, big = np.zeros(2, np.float16), np.ones(2, np.float16), np.full(2, 60000, np.float16)
+    zero = np.zeros(2, np.float16)
+    one = np.ones(2, np.float16)
+    big = np.full(2, 60000, np.float16)
     assert min_cosine(zero, zero) == 1
     assert min_cosine(zero, one) == 0
     assert min_cosine(one, big) == pytest.approx(1)  # float16 would have overflowed

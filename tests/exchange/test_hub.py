@@ -131,7 +131,8 @@ def test_a_store_goes_to_the_hub_and_comes_back(tmp_path):
     store = sealed(tmp_path, 20)
     (tmp_path / "hub").mkdir()
     with serving(tmp_path / "hub", HubHandler) as site:
-        site.beaten, site.flips = 2, {CHUNK}
+        site.beaten = 2
+        site.flips = {CHUNK}
         settings = {
             "HF_ENDPOINT": site.url,
             "HF_HOME": str(tmp_path / "home"),

@@ -232,7 +232,8 @@ def link_to_nothing(folder):
 def link_in_a_tar(folder):
     with tarfile.open(folder / "a.tar", "w") as archive:
         member = tarfile.TarInfo("a.npy")
-        member.type, member.linkname = tarfile.LNKTYPE, "b.npy"
+        member.type = tarfile.LNKTYPE
+        member.linkname = "b.npy"
         archive.addfile(member)
 
 
@@ -368,8 +369,11 @@ def test_numbers_of_frames_are_no_features_of_frames(tmp_path):
 
 def test_a_matrix_of_an_anndata_file_is_asked_for_by_its_name(tmp_path):
     with h5py.File(tmp_path / "a.h5ad", "w") as file:
-        file["X"], file["obsm/X_pca"] = np.zeros((2, 9), np.float32), np.ones((2, 4), np.float32)
-        file["obs/_index"], file["obsm/age"], file["obsm/year"] = ["a", "b"], [1.0, 2.0], [3.0, 4.0]
+        file["X"] = np.zeros((2, 9), np.float32)
+        file["obsm/X_pca"] = np.ones((2, 4), np.float32)
+        file["obs/_index"] = ["a", "b"]
+        file["obsm/age"] = [1.0, 2.0]
+        file["obsm/year"] = [3.0, 4.0]
     for asked, size in (((), 9), (("X_pca",), 4), (("age", "year"), 2)):
         with table_items(tmp_path / "a.h5ad", None, columns=asked) as (found, about):
             assert [array.shape for array in found["b"].load().values()] == [(size,)]

@@ -125,6 +125,8 @@ def youtube8m(folder):
 
 
 def times_beside(folder):
+    """Milliseconds of two frames a second, in an array of another name beside the features."""
+
     def save(to, clip, values):
         np.savez(to / f"{clip}.npz", features=values, timestamps_ms=500 * np.arange(len(values)))
 
@@ -193,8 +195,8 @@ def test_what_is_exported_comes_back_with_its_times_and_the_same_values(folder):
     (folder / "lab-1.0.0").rename(folder / "first-1.0.0")
     assert bring(folder, "lab.h5", "hdf5") == 0
     check(folder, HALF)
-    again = open_store(folder / "lab")["lab"]
-    assert again.digests("frames") == open_store(folder / "first")["lab"].digests("frames")
+    group = open_store(folder / "lab")["lab"]
+    assert group.digests("frames") == open_store(folder / "first")["lab"].digests("frames")
 
 
 def test_whole_numbers_become_real_ones_where_that_is_asked_for(folder):

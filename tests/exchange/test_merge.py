@@ -61,7 +61,8 @@ def test_merging_gives_the_bytes_of_sealing_at_once_but_for_the_parents(tmp_path
     store = open_store(path)
     assert store.attributes["parent"] == first.fingerprint
     assert store.attributes["merged_with"] == [second.fingerprint]
-    ours, theirs = tree(path / "data"), tree(whole / "data")
+    ours = tree(path / "data")
+    theirs = tree(whole / "data")
     assert {name for name in ours if ours[name] != theirs[name]} == {"features.zarr/zarr.json"}
     assert ours.keys() == theirs.keys()
     assert verify(path, "full").ok
@@ -74,7 +75,7 @@ def test_merging_gives_the_bytes_of_sealing_at_once_but_for_the_parents(tmp_path
 
 def test_the_order_of_work_and_interruptions_do_not_show(tmp_path, toy):
     stores = [part(tmp_path, name, range(start, N, 3), groups=[toy]) for start, name in enumerate("abc")]
-    whole = merge(stores, tmp_path / "whole")
+    merged = merge(stores, tmp_path / "whole")
     calls = itertools.count()
 
     def stop(_done, _total):
@@ -84,18 +85,18 @@ def test_the_order_of_work_and_interruptions_do_not_show(tmp_path, toy):
     with pytest.raises(KeyboardInterrupt):
         merge(stores, tmp_path / "cut", progress=stop)
     assert not (tmp_path / "cut-1.0.0.merging").exists()
-    assert open_store(merge(stores, tmp_path / "cut")).fingerprint == open_store(whole).fingerprint
+    assert open_store(merge(stores, tmp_path / "cut")).fingerprint == open_store(merged).fingerprint
 
 
 def test_what_a_killed_merge_left_is_not_taken_for_what_is_in_the_stores(tmp_path, toy):
     stores = [part(tmp_path, "a", range(8), groups=[toy]), part(tmp_path, "b", range(8, N), groups=[toy])]
-    whole = merge(stores, tmp_path / "whole")
+    merged = merge(stores, tmp_path / "whole")
     stage = Stage.open(tmp_path / "merged-1.0.0.merging/part/stage", plan(N), [toy], CORPUS)
     other = result(plan(N)[0].clip_id, [toy])
     other.groups["toy"].arrays["pooled"][0] += 1
     with stage.writer() as writer:
         writer.commit([other])
-    assert open_store(merge(stores, tmp_path / "merged")).fingerprint == open_store(whole).fingerprint
+    assert open_store(merge(stores, tmp_path / "merged")).fingerprint == open_store(merged).fingerprint
 
 
 def test_what_does_not_change_numbers_is_joined(tmp_path):
@@ -135,7 +136,8 @@ def test_missing_clips_are_taken_from_whoever_has_them(tmp_path):
     settings = {"licence": "CC-BY-4.0", "citation": "Nobody, 2026"}
     first = open_store(seal(None, tmp_path / "a", allow_missing=True, **settings))
     path = merge([first, part(tmp_path, "b", range(8, N))], tmp_path / "merged")
-    ours, theirs = tree(path / "data"), tree(sealed(tmp_path, N) / "data")
+    ours = tree(path / "data")
+    theirs = tree(sealed(tmp_path, N) / "data")
     assert {name for name in ours if ours[name] != theirs[name]} == {"features.zarr/zarr.json"}
 
 
@@ -155,7 +157,8 @@ def test_licence_citation_and_corpus_are_asked_for_where_they_differ(tmp_path):
 
 
 def test_a_damaged_store_is_not_merged(tmp_path):
-    first, other = part(tmp_path, "a", range(8)), part(tmp_path, "b", range(8, N))
+    first = part(tmp_path, "a", range(8))
+    other = part(tmp_path, "b", range(8, N))
     table = other.path / "data/clips.csv"
     good = next(clip.digests["toy/pooled"] for clip in other.clips if clip.digests)
     table.write_text(table.read_text(encoding="utf-8").replace(good, "0" * 64), encoding="utf-8")

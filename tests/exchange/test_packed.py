@@ -55,7 +55,8 @@ def refused_or_harmless(path, pristine):
 
 
 def test_a_flipped_bit_in_a_zip_is_found_or_changes_nothing(pristine, packed, tmp_path):
-    rng, sound = random.Random(5), packed.read_bytes()
+    rng = random.Random(5)
+    sound = packed.read_bytes()
     for number in range(int(os.environ.get("OBYGAZE_FLIPS", "60"))):
         data = bytearray(sound)
         # Every second one in the directory, which is small.
@@ -121,7 +122,8 @@ def forge(path, packed, change):
 
 def info(name, mode=stat.S_IFREG | 0o644, **changes):
     member = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
-    member.create_system, member.external_attr = 3, mode << 16
+    member.create_system = 3
+    member.external_attr = mode << 16
     for field, value in changes.items():
         setattr(member, field, value)
     return member
@@ -149,10 +151,10 @@ FOREIGN = {
 @pytest.mark.parametrize("what", FOREIGN)
 def test_a_foreign_member_is_refused_in_one_line(packed, tmp_path, what):
     path = forge(tmp_path / "x.zip", packed, FOREIGN[what])
-    with pytest.raises(StoreError) as said:
+    with pytest.raises(StoreError) as error:
         open_store(path)
-    assert str(said.value).startswith(str(path))
-    assert "\n" not in str(said.value)
+    assert str(error.value).startswith(str(path))
+    assert "\n" not in str(error.value)
     with pytest.raises(StoreError):
         download(open_zip(path), tmp_path / "out" / "store")
     assert not (tmp_path / "out").exists()

@@ -38,7 +38,8 @@ def test_a_pushed_store_reads_verifies_and_pulls_as_it_was(store, url, tmp_path)
     assert push(FolderFiles(store), url, lambda *numbers: shown.append(numbers)) == url
     files = tree(store)
     assert shown[-1] == (len(files), len(files), sum(map(len, files.values())))
-    here, there = open_store(store), open_store(url)
+    here = open_store(store)
+    there = open_store(url)
     assert there.fingerprint == here.fingerprint
     assert (there.name, there.version) == ("toy", "1.0.0")
     assert np.array_equal(there["toy"].pooled(), here["toy"].pooled(), equal_nan=True)
@@ -70,9 +71,9 @@ def test_objects_go_first_and_the_digest_manifest_last(bucket, store, url):
 
 def test_a_push_that_was_stopped_goes_on_by_one_list(bucket, store, url):
     bucket.puts_left = 7
-    with pytest.raises(StoreError) as said:
+    with pytest.raises(StoreError) as error:
         push(FolderFiles(store), url)
-    assert "dont-tell" not in str(said.value)
+    assert "dont-tell" not in str(error.value)
     with pytest.raises(StoreError, match=r"manifest-sha256.txt|not a whole store"):
         download(locate(url), store.with_name("copy"))
     bucket.puts_left = -1
@@ -119,7 +120,8 @@ def test_damage_is_found_before_it_is_published(store, url):
 @pytest.mark.usefixtures("bucket")
 def test_of_two_stores_pushed_to_one_place_at_once_the_second_is_refused(store, url, tmp_path, monkeypatch):
     other = sealed(tmp_path / "other", 72, [group(contact="me")])
-    put, begun = obstore.put, []
+    put = obstore.put
+    begun = []
 
     def slow(place, name, data, **how):
         if not begun:  # the other push has listed nothing yet either

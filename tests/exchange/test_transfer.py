@@ -109,7 +109,8 @@ def test_a_server_that_never_gets_past_the_middle_is_given_up(tmp_path, monkeypa
     (tmp_path / "store").mkdir()
     (tmp_path / "store/big").write_bytes(bytes(1_000_000))
     with serving(tmp_path) as site:
-        site.ranges, site.drops = False, {"/big": 100}
+        site.ranges = False
+        site.drops = {"/big": 100}
         with pytest.raises(InterruptedTransferError):
             download_file(locate(f"{site.url}/store"), "big", tmp_path / "big", "0" * 64, lambda *_: None)
         assert site.drops["/big"] > 50
@@ -122,7 +123,8 @@ def test_what_a_stopped_pull_left_is_used(site, whole, begin, tmp_path):
     assert not (tmp_path / "copy").exists()
     with pytest.raises(StoreError, match=r"copy\.pulling"):
         open_store(tmp_path / "copy.pulling")
-    site.lost, site.asked = set(), []
+    site.lost = set()
+    site.asked = []
     begin(whole[CHUNK][:700])
     done = pull(f"{site.url}/toy-1.0.0", tmp_path / "copy")
     assert tree(tmp_path / "copy") == whole
@@ -175,7 +177,8 @@ def test_a_manifest_that_leads_out_of_the_store_is_refused(root, tmp_path, name,
 
 @pytest.mark.usefixtures("client")
 def test_without_ranges_a_whole_store_can_still_be_pulled(site, whole, begin, tmp_path):
-    site.ranges, site.drops = False, {CHUNK: 1}
+    site.ranges = False
+    site.drops = {CHUNK: 1}
     begin(whole[CHUNK][:99])
     pull(f"{site.url}/toy-1.0.0", tmp_path / "copy")
     assert tree(tmp_path / "copy") == whole
@@ -200,12 +203,13 @@ def test_only_the_arrays_asked_for_come_and_the_copy_says_so(site, root, tmp_pat
     copy = tmp_path / "copy"
     done = pull(f"{site.url}/toy-1.0.0", copy, arrays=["pooled"])
     assert not [path for _, path, _ in site.asked if "/frames/c" in path or "/tokens/c" in path]
-    same, found = open_store(root / "toy-1.0.0"), open_store(copy)
-    assert found.fingerprint == same.fingerprint
+    same = open_store(root / "toy-1.0.0")
+    store = open_store(copy)
+    assert store.fingerprint == same.fingerprint
     for name in ("toy", "alone"):
-        assert np.array_equal(found[name].pooled(), same[name].pooled(), equal_nan=True)
-    assert found["toy"].n_frames == same["toy"].n_frames
-    for read in (found["toy"].frames, found["toy"].tokens, lambda: found["toy"].read("tt0000-é", "tokens")):
+        assert np.array_equal(store[name].pooled(), same[name].pooled(), equal_nan=True)
+    assert store["toy"].n_frames == same["toy"].n_frames
+    for read in (store["toy"].frames, store["toy"].tokens, lambda: store["toy"].read("tt0000-é", "tokens")):
         with pytest.raises(StoreError, match=r"fetch.txt"):
             read()
     absent = absent_files(FolderFiles(copy))
@@ -238,25 +242,27 @@ def test_verify_knows_a_partial_copy_and_still_finds_what_is_wrong(site, tmp_pat
 def test_the_frames_of_some_clips_come_with_their_chunks(site, root, tmp_path):
     copy = tmp_path / "copy"
     pull(f"{site.url}/toy-1.0.0", copy, clips=["tt0070-é", "tt0149-é"])
-    same, found = open_store(root / "toy-1.0.0")["toy"], open_store(copy)["toy"]
+    same = open_store(root / "toy-1.0.0")["toy"]
+    group = open_store(copy)["toy"]
     for clip in ("tt0070-é", "tt0149-é"):
         for array in ("pooled", "frames", "tokens"):
-            assert np.array_equal(found.read(clip, array), same.read(clip, array))
-    assert np.array_equal(found.pooled(), same.pooled(), equal_nan=True)
+            assert np.array_equal(group.read(clip, array), same.read(clip, array))
+    assert np.array_equal(group.pooled(), same.pooled(), equal_nan=True)
     with pytest.raises(StoreError):
-        found.read("tt0000-é", "frames")
+        group.read("tt0000-é", "frames")
 
 
 @pytest.mark.parametrize("place", ["ragged-1.0.0", "ragged-1.0.0.zip"])
 def test_frames_of_any_number_come_with_the_chunks_that_they_lie_in(site, root, tmp_path, place):
     same = open_store(root / "ragged-1.0.0")["toy"]
-    copy, wanted = tmp_path / "copy", ["c07", "c31"]
+    copy = tmp_path / "copy"
+    wanted = ["c07", "c31"]
     pull(f"{site.url}/{place}", copy, clips=wanted)
-    found = open_store(copy)["toy"]
-    assert np.array_equal(found.row_size, same.row_size)
-    assert np.array_equal(found.time_s, same.time_s)
+    group = open_store(copy)["toy"]
+    assert np.array_equal(group.row_size, same.row_size)
+    assert np.array_equal(group.time_s, same.time_s)
     for clip in wanted:
-        assert np.array_equal(found.read(clip, "frames"), same.read(clip, "frames"))
+        assert np.array_equal(group.read(clip, "frames"), same.read(clip, "frames"))
     chunks_of = {}
     for clip, end, size in zip(same.clip_ids, same.frame_ends.tolist(), same.row_size.tolist(), strict=True):
         chunks_of[clip] = set(range((end - size) // FRAMES, (end - 1) // FRAMES + 1))
@@ -268,7 +274,7 @@ def test_frames_of_any_number_come_with_the_chunks_that_they_lie_in(site, root, 
     assert lacking
     for clip in lacking[:2]:
         with pytest.raises(StoreError, match=r"fetch\.txt"):
-            found.read(clip, "frames")
+            group.read(clip, "frames")
     report = verify(copy, "full")
     assert report.ok, report.problems
     chunk = copy / f"data/features.zarr/toy/frames/c/{min(here)}/0"
@@ -284,11 +290,11 @@ def test_frames_of_any_number_come_with_the_chunks_that_they_lie_in(site, root, 
 def test_frames_of_any_number_are_read_from_servers_and_zips(site, root, place):
     same = open_store(root / "ragged-1.0.0")["toy"]
     for where in (f"{site.url}/{place}", root / place):
-        found = open_store(where)
-        assert found["toy"].frames().tobytes() == same.frames().tobytes()
-        assert np.array_equal(found["toy"].read("c05", "frames"), same.read("c05", "frames"))
-        assert found.to_zarr()["toy/frames"][:].tobytes() == same.frames().tobytes()
-        assert np.array_equal(found["toy"].to_xarray().frames[5:1500].values, same.frames()[5:1500])
+        store = open_store(where)
+        assert store["toy"].frames().tobytes() == same.frames().tobytes()
+        assert np.array_equal(store["toy"].read("c05", "frames"), same.read("c05", "frames"))
+        assert store.to_zarr()["toy/frames"][:].tobytes() == same.frames().tobytes()
+        assert np.array_equal(store["toy"].to_xarray().frames[5:1500].values, same.frames()[5:1500])
         assert verify(where, "full").ok
 
 

@@ -60,7 +60,8 @@ def test_gamma_is_undefined_where_chance_has_no_disorder(a, b):
 @given(sequences, st.randoms(use_true_random=False))
 def test_the_closed_form_is_the_mean_over_every_order(first, random):
     second = [random.choice(LEVELS) for _ in first]
-    a, b = (np.array([OBYGAZE12.rank(level) for level in levels]) for levels in (first, second))
+    a = np.array([OBYGAZE12.rank(level) for level in first])
+    b = np.array([OBYGAZE12.rank(level) for level in second])
     every = [DISTANCES[a, list(order)].mean() for order in permutations(b)]
     assert expected_disorder(a, b, DISTANCES) == pytest.approx(np.mean(every))
 

@@ -114,16 +114,20 @@ def test_windows_of_16_frames_hold_16_frames_for_two_hours_and_share_none(rate, 
 @pytest.mark.parametrize("suffix", [".mkv", ".mp4"])
 def test_windows_of_a_file_are_counted_by_its_own_times(tmp_path, suffix):
     """A real file of five minutes: one picture, shown at every frame's time."""
-    rate, path = RATES["23.976"], tmp_path / f"film{suffix}"
+    rate = RATES["23.976"]
+    path = tmp_path / f"film{suffix}"
     n_frames = int(300 * rate)
     with av.open(str(path), "w") as made:
         stream = made.add_stream("mjpeg", rate=rate)
-        stream.width, stream.height, stream.pix_fmt = 16, 16, "yuvj420p"
+        stream.width = 16
+        stream.height = 16
+        stream.pix_fmt = "yuvj420p"
         (picture,) = stream.encode(av.VideoFrame(16, 16, "yuvj420p"))
         data = bytes(picture)
         for number in range(n_frames):
             packet = av.Packet(data)
-            packet.stream, packet.time_base = stream, 1 / rate
+            packet.stream = stream
+            packet.time_base = 1 / rate
             packet.pts = packet.dts = number
             packet.is_keyframe = True
             made.mux_one(packet)

@@ -157,13 +157,15 @@ def test_a_wrong_span_is_refused_with_its_line(films, tmp_path, row, what):
         import_spans([spans], tmp_path, videos=films)
 
 
-NFC, NFD = "Am\u00e9lie", "Ame\u0301lie"
+NFC = "Am\u00e9lie"
+NFD = "Ame\u0301lie"
 
 
 @pytest.mark.parametrize(("on_disk", "in_table"), [(NFC, NFD), (NFD, NFC)])
 def test_accents_have_one_form_in_ids_and_a_video_is_found_in_either(tmp_path, on_disk, in_table):
     """Old Macs, and archives made on them, spell an accent as a letter of its own; keyboards do not."""
-    folder, spans = touched(tmp_path / "films", f"{on_disk}/one.mp4"), tmp_path / "spans.csv"
+    folder = touched(tmp_path / "films", f"{on_disk}/one.mp4")
+    spans = tmp_path / "spans.csv"
     spans.write_text(
         f"video,start_s,end_s,clip_id,movie\n{in_table}/one.mp4,0,1,,\n{in_table}/one.mp4,1,2,{NFD},{NFD}\n",
         encoding="utf-8",

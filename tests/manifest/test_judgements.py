@@ -22,7 +22,8 @@ from obygaze_models.protocol import labels_of
 from tests.command import obygaze
 
 BOOK = builtin_codebook("obygaze12")
-WORDS, OTHER_WORDS = "a" * 64, "b" * 64
+WORDS = "a" * 64
+OTHER_WORDS = "b" * 64
 
 
 def clip(who, start, level="S", *, name="", definition=WORDS, seen="0", **more):

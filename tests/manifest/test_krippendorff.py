@@ -65,7 +65,8 @@ def by_pairs(table, metric):
             return float(a != b)
         if metric == "interval":
             return (a - b) ** 2
-        low, high = min(a, b), max(a, b)
+        low = min(a, b)
+        high = max(a, b)
         between = sum(low <= value <= high for value in every)
         return (between - (sum(every == low) + sum(every == high)) / 2) ** 2
 
@@ -134,7 +135,8 @@ def of_pieces(annotations, length):
             pieces.append((annotator, position, segments[inside[0]][2] if inside else GAP, segment))
 
     def disagreement(apart):
-        at_once, by_chance = [], []
+        at_once = []
+        by_chance = []
         for one, other in product(pieces, pieces):
             if one[0] != other[0] and one[1] == other[1]:
                 at_once.append(apart(one[2], other[2]))
@@ -182,8 +184,8 @@ def test_of_segments_that_overlap_the_highest_value_is_left(spans):
     segments = [Segment(start, start + length, value) for start, length, value in spans]
     flat = highest_of(segments)
     for position in range(16):
-        values = [one.value for one in segments if one.start <= position < one.end]
-        left = [one.value for one in flat.segments if one.start <= position < one.end]
+        values = [segment.value for segment in segments if segment.start <= position < segment.end]
+        left = [segment.value for segment in flat.segments if segment.start <= position < segment.end]
         assert left == ([max(values)] if values else [])
 
 

@@ -17,7 +17,8 @@ from obygaze_features.manifest.identity import check_identity
 from obygaze_features.manifest.text_tables import CODEBOOK_COLUMN
 from obygaze_features.text import unsuitable
 
-LEVELS, CONCEPTS = builtin_codebook("obygaze12").level_names, builtin_codebook("obygaze12").concept_names
+LEVELS = builtin_codebook("obygaze12").level_names
+CONCEPTS = builtin_codebook("obygaze12").concept_names
 HEADER = ",".join(FIELDS)
 GOOD = "a-1,a,,0.0,1.5,S,Look;Body,"
 
@@ -30,7 +31,8 @@ def written(folder: Path, *lines: str, header: str = HEADER) -> Path:
 
 @pytest.mark.parametrize("is_on", [True, False])
 def test_reading_leaves_garbage_collection_as_it_was(tmp_path, is_on):
-    path, wrong = written(tmp_path, GOOD), tmp_path / "nothing.csv"
+    path = written(tmp_path, GOOD)
+    wrong = tmp_path / "nothing.csv"
     was_on = gc.isenabled()
     try:
         gc.enable() if is_on else gc.disable()

@@ -96,14 +96,14 @@ some_labels = st.builds(
 @given(st.lists(some_labels, max_size=6), st.randoms(use_true_random=False))
 def test_merging_ignores_order_repeats_and_grouping(given_labels, random):
     clip = mark(0, 0, 1, None, by="")
-    whole = merge(clip, given_labels, OBYGAZE12)
+    merged = merge(clip, given_labels, OBYGAZE12)
     shuffled = random.sample(given_labels, len(given_labels))
-    assert merge(clip, shuffled, OBYGAZE12) == whole
-    assert merge(clip, given_labels + given_labels, OBYGAZE12) == whole
-    assert merge(clip, [whole], OBYGAZE12) == whole
+    assert merge(clip, shuffled, OBYGAZE12) == merged
+    assert merge(clip, given_labels + given_labels, OBYGAZE12) == merged
+    assert merge(clip, [merged], OBYGAZE12) == merged
     if cut := len(given_labels) // 2:
         halves = [merge(clip, part, OBYGAZE12) for part in (given_labels[:cut], given_labels[cut:])]
-        assert merge(clip, halves, OBYGAZE12) == whole
+        assert merge(clip, halves, OBYGAZE12) == merged
 
 
 @st.composite
@@ -112,7 +112,8 @@ def annotations(draw):
     for number in range(draw(st.integers(1, 8))):
         start = draw(st.floats(0, 29))
         end = start + draw(st.floats(0.01, 20))
-        by, label = draw(st.sampled_from(["one", "two"])), draw(some_labels)
+        by = draw(st.sampled_from(["one", "two"]))
+        label = draw(some_labels)
         concepts = label.concepts if label.level != "EN" else ()
         marks.append(mark(number, start, end, label.level, *concepts, by=by))
     return manifest(*marks)

@@ -69,7 +69,9 @@ def zipped(parts, compression=zipfile.ZIP_STORED):
         warnings.simplefilter("ignore")  # of duplicate names, which are the point
         for name, data in parts.items() if isinstance(parts, dict) else parts:
             member = zipfile.ZipInfo(name)
-            member.compress_type, member.create_system, member.external_attr = compression, 3, 0o644 << 16
+            member.compress_type = compression
+            member.create_system = 3
+            member.external_attr = 0o644 << 16
             archive.writestr(member, data)
     return buffer.getvalue()
 

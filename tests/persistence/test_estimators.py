@@ -61,7 +61,8 @@ class Kept(Nearest):
         if arrays["means"].shape[0] != 2:
             raise ValueError("expected two means")
         made = cls()
-        made.means_, made.classes_ = arrays["means"], np.array([0, 1])
+        made.means_ = arrays["means"]
+        made.classes_ = np.array([0, 1])
         return made
 
 
@@ -110,9 +111,11 @@ def test_what_is_read_is_kept_as_it_was(path):
     ],
 )
 def test_what_no_frozen_file_has_is_read_back_as_it_was(kind, estimator, shape):
-    X, y = np.random.default_rng(0).normal(3, 2, shape), np.arange(60) % 2
+    X = np.random.default_rng(0).normal(3, 2, shape)
+    y = np.arange(60) % 2
     X[y == 1] += 0.5
-    state, file = to_state(estimator.fit(X, y)), read_model(FROZEN / f"protocol_4_{kind}.model")
+    state = to_state(estimator.fit(X, y))
+    file = read_model(FROZEN / f"protocol_4_{kind}.model")
     card = structs.replace(file.card, parameters=dict(state.parameters), n_features=shape[-1])
     again = construct(replace(file, card=card, arrays=dict(state.arrays)))
     np.testing.assert_array_equal(again.decision_function(X), estimator.decision_function(X))

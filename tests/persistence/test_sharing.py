@@ -150,7 +150,8 @@ def test_a_pull_that_breaks_off_resumes_where_it_stopped(zoo, tmp_path, monkeypa
 
 def test_another_whole_model_in_the_place_of_the_listed_one_is_refused(zoo, tmp_path):
     """Its own digests hold: that it is another tells the list's alone."""
-    listed, other = find_entry("lab-linear", zoo), find_entry("lab-mlp", zoo)
+    listed = find_entry("lab-linear", zoo)
+    other = find_entry("lab-mlp", zoo)
     shutil.copy(zoo / other.file, zoo / listed.file)
     replaced = msgspec.structs.replace(listed, octets=other.octets)  # so that its size gives nothing away
     (zoo / LIST).write_bytes(write_list([replaced]))
@@ -289,7 +290,9 @@ def test_a_model_without_a_licence_is_not_shared_nor_one_that_cannot_be_made(tmp
 
 
 def test_two_pulls_at_once_are_one_file_and_a_line(zoo, tmp_path, monkeypatch):
-    begun, go_on, real = threading.Event(), threading.Event(), sharing.download_file
+    begun = threading.Event()
+    go_on = threading.Event()
+    real = sharing.download_file
 
     def slow(*arguments):
         begun.set()
@@ -309,7 +312,9 @@ def test_two_pulls_at_once_are_one_file_and_a_line(zoo, tmp_path, monkeypatch):
 
 def test_two_pushes_at_once_are_both_listed_and_a_version_stays_what_it_was(kept, tmp_path, monkeypatch):
     paths, _ = kept
-    begun, go_on, real = threading.Event(), threading.Event(), objects.write_once
+    begun = threading.Event()
+    go_on = threading.Event()
+    real = objects.write_once
     failed = []
 
     def slow(*arguments):
@@ -391,8 +396,10 @@ def test_a_list_on_s3(kept, tmp_path):
 
 @pytest.mark.usefixtures("bucket")
 def test_a_push_to_s3_that_lost_a_race_repeats_or_refuses(kept, monkeypatch):
-    place, read = "s3://bucket/raced", ObstoreFiles.read_tagged
-    paths, waiting = kept[0], [("linear", "b", "1.0.0"), ("linear", "c", "1.0.0")]
+    place = "s3://bucket/raced"
+    read = ObstoreFiles.read_tagged
+    paths = kept[0]
+    waiting = [("linear", "b", "1.0.0"), ("linear", "c", "1.0.0")]
 
     def beaten(files, name, *most, **part):
         try:

@@ -56,7 +56,8 @@ def test_splits_filter_one_table_and_every_testable_clip_is_tested_exactly_once(
     movies = [movie for movie, _, _ in clips]
     if len(set(movies)) < 3:
         return
-    train, test = np.array([t for _, t, _ in clips]), np.array([t for _, _, t in clips])
+    train = np.array([t for _, t, _ in clips])
+    test = np.array([t for _, _, t in clips])
     tested = []
     for split in splits(leave_one_movie_out([str(n) for n in range(len(clips))], movies), train, test):
         assert train[split.train].all()

@@ -34,7 +34,8 @@ def test_every_clip_is_tested_once_and_its_neighbours_are_on_no_side():
 def test_a_task_is_a_filter_on_the_blocks():
     movies = ["a"] * 20
     table = scene_blocks([str(place) for place in range(20)], movies)
-    train, test = np.arange(20) % 2 == 0, np.arange(20) % 3 == 0
+    train = np.arange(20) % 2 == 0
+    test = np.arange(20) % 3 == 0
     for split in splits(table, train, test):
         assert train[split.train].all()
         assert test[split.test].all()

@@ -31,7 +31,8 @@ def test_movies_without_a_positive_clip_are_dealt_evenly(size):
 
 def test_the_order_of_clips_does_not_matter():
     rng = np.random.default_rng(0)
-    movies, y = rng.integers(0, 7, 90), rng.integers(0, 2, 90)
+    movies = rng.integers(0, 7, 90)
+    y = rng.integers(0, 2, 90)
     order = rng.permutation(90)
     assert inner_folds(y[order], movies[order]).tolist() == inner_folds(y, movies)[order].tolist()
 
@@ -55,7 +56,8 @@ def test_positives_in_one_movie_alone_are_refused_by_name():
     ).filter(lambda clips: any(label for label, _ in clips))
 )
 def test_no_threshold_beats_the_tuned_one(clips):
-    y, scores = np.array([label for label, _ in clips], dtype=int), np.array([score for _, score in clips])
+    y = np.array([label for label, _ in clips], dtype=int)
+    scores = np.array([score for _, score in clips])
     tuned = f1_pos(y, scores >= best_threshold(y, scores))
     assert tuned == max(f1_pos(y, scores >= threshold) for threshold in scores)
 

@@ -54,11 +54,12 @@ def test_the_more_models_the_less_one_interval_is_worth():
     """Of many models without knowledge the best is ahead by chance."""
     data = planted(direction=0.0)
     models = {f"copy{i}": linear_probe() for i in range(4)}
-    one, four = (
-        re.search(r"by .* in AUC", short_report(evaluate(data, some, task="hn_s")).answers[0])[0]
-        for some in ({"copy0": linear_probe()}, models)
-    )
-    alone, together = ([float(number) for number in re.findall(r"-?\d\.\d+", text)] for text in (one, four))
+    one = re.search(
+        r"by .* in AUC", short_report(evaluate(data, ({"copy0": linear_probe()}), task="hn_s")).answers[0]
+    )[0]
+    four = re.search(r"by .* in AUC", short_report(evaluate(data, models, task="hn_s")).answers[0])[0]
+    alone = [float(number) for number in re.findall(r"-?\d\.\d+", one)]
+    together = [float(number) for number in re.findall(r"-?\d\.\d+", four)]
     assert alone[0] == together[0]
     assert together[1] < alone[1] < alone[2] < together[2]
 

@@ -9,7 +9,8 @@ from numcodecs.zstd import Zstd
 from obygaze_features.io import file_sha256
 from obygaze_features.store.store_files import digests_bytes, parse_info, tag_files, write_bag
 
-MANIFEST, TAGS = "manifest-sha256.txt", "tagmanifest-sha256.txt"
+MANIFEST = "manifest-sha256.txt"
+TAGS = "tagmanifest-sha256.txt"
 
 
 def retag(store):

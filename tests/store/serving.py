@@ -89,7 +89,8 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def do_GET(self) -> None:
-        site, wanted = self.server, self.headers.get("Range", "")
+        site = self.server
+        wanted = self.headers.get("Range", "")
         path = unquote(urlsplit(self.path).path)
         site.asked.append((self.command, path, wanted))
         file = site.root / path.lstrip("/")
@@ -102,7 +103,9 @@ class Handler(BaseHTTPRequestHandler):
         data = bytearray(file.read_bytes())
         if any(path.endswith(name) for name in site.flips):
             data[len(data) // 2] ^= 1
-        size, first, last = len(data), 0, len(data)
+        size = len(data)
+        first = 0
+        last = len(data)
         if wanted and site.ranges:
             low, _, high = wanted.removeprefix("bytes=").partition("-")
             first = int(low) if low else max(0, size - int(high))

@@ -68,7 +68,8 @@ def test_a_result_says_why_a_group_is_absent_and_has_another():
 
 
 def test_a_group_has_no_features_of_its_absent_clips_and_other_groups_have(store):
-    wave, toy = store["wave"], store["toy"]
+    wave = store["wave"]
+    toy = store["toy"]
     rows = [wave.clip_ids.index(clip) for clip in SILENT]
     assert store.attributes["spec_version"] == "1.2"
     assert wave.status[rows].tolist() == [4, 4, 4]
@@ -158,14 +159,14 @@ def test_what_does_not_fit_is_found(path, forge):
 def test_diff_compares_what_both_have_and_names_clips_absent_in_one(store, tmp_path):
     whole = open_store(sealed(tmp_path, N, KINDS))
     assert diff(store, store).equal
-    found = diff(whole, store)
-    assert found.clips == {"absent": SILENT}
-    assert {array.array: array.clips for array in found.arrays if "pooled" in array.array} == {
+    difference = diff(whole, store)
+    assert difference.clips == {"absent": SILENT}
+    assert {array.array: array.clips for array in difference.arrays if "pooled" in array.array} == {
         "toy/pooled": len(DONE_CLIPS),
         "wave/pooled": len(DONE_CLIPS) - 3,
     }
-    assert not any(array.changed for array in found.arrays)
-    assert any("absent" in line and SILENT[0] in line for line in in_words(found, "a", "b"))
+    assert not any(array.changed for array in difference.arrays)
+    assert any("absent" in line and SILENT[0] in line for line in in_words(difference, "a", "b"))
 
 
 def test_exports_leave_absent_clips_of_their_group_out(store, tmp_path):

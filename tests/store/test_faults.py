@@ -47,7 +47,9 @@ class Failing:
     """A system call that fails from some call on; before a write fails, one is torn."""
 
     def __init__(self, call, after, number):
-        self.call, self.left, self.number = call, after, number
+        self.call = call
+        self.left = after
+        self.number = number
 
     def __call__(self, descriptor, *data):
         self.left -= 1

@@ -76,7 +76,8 @@ def test_the_store_of_format_1_2_reads_as_it_was_written():
 
 def test_the_store_of_format_1_3_reads_as_it_was_written():
     store = open_store(FROZEN / "format-1.3")
-    found, wave = store["toy"], store["wave"]
+    found = store["toy"]
+    wave = store["wave"]
     assert found.row_size.tolist() == [5, 5, 0, 7, 0]
     assert wave.row_size.tolist() == [2, 0, 0, 0, 0]
     for clip in ("a", "b", "d"):

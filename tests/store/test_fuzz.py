@@ -61,7 +61,8 @@ def with_value(document, steps, value):
     for step in steps:
         if not (isinstance(node, dict | list) and node):
             break
-        holder, key = node, (list(node)[step % len(node)] if isinstance(node, dict) else step % len(node))
+        holder = node
+        key = list(node)[step % len(node)] if isinstance(node, dict) else step % len(node)
         node = node[key]
     holder[key] = value
     return document

@@ -115,7 +115,8 @@ class Slow(Handler):
 def test_a_server_that_sends_a_byte_at_a_time_is_given_up(root, tmp_path, monkeypatch):
     monkeypatch.setattr("obygaze_features.store.served.SLOW_S", 0.1)
     with serving(root, Slow) as site:
-        url, digest = f"{site.url}/toy-1.0.0", "0" * 64
+        url = f"{site.url}/toy-1.0.0"
+        digest = "0" * 64
         for use in (
             lambda: open_store(url),
             lambda: verify(url),

@@ -39,7 +39,10 @@ class Node:
     """A machine that extracts a corpus: it fails clips whose video is absent, and the others as bad."""
 
     def __init__(self, name, corpus, store, monkeypatch) -> None:
-        self.name, self.corpus, self.store, self.monkeypatch = name, corpus, store, monkeypatch
+        self.name = name
+        self.corpus = corpus
+        self.store = store
+        self.monkeypatch = monkeypatch
         self.done: list[str] = []
 
     def run(self, shard=(0, 1), during=lambda: None):

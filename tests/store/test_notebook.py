@@ -85,7 +85,8 @@ INDEXES = [np.s_[-1], np.s_[1:3], np.s_[::-2], np.s_[2:2], np.s_[0, ::2, 3], np.
 
 
 def test_what_xarray_reads_is_what_is_stored(store):
-    eager, lazy = store["net"].tokens(), store["net"].to_xarray().tokens
+    eager = store["net"].tokens()
+    lazy = store["net"].to_xarray().tokens
     for index in INDEXES:
         assert np.array_equal(lazy[index].values, eager[index], equal_nan=True)
     each = [1, 0], range(5), [2, 3]  # xarray indexes each dimension by itself

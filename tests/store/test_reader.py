@@ -36,38 +36,38 @@ def shelf(tmp_path_factory):
 
 
 def test_pooled_vectors_come_as_one_contiguous_array_with_a_mask(shelf):
-    found = open_store(shelf / "toy-1.0.0")["toy"]
-    pooled = found.pooled()
+    group = open_store(shelf / "toy-1.0.0")["toy"]
+    pooled = group.pooled()
     assert pooled.dtype == np.float32
     assert pooled.flags.c_contiguous
     assert pooled.shape == (150, 4)
-    assert found.usable.tolist() == [status_of(clip) != "failed" for clip in found.clip_ids]
-    assert np.isnan(pooled[~found.usable]).all()
-    for row in np.flatnonzero(found.usable):
-        assert np.array_equal(pooled[row], features(found.clip_ids[row], TOY).arrays["pooled"])
+    assert group.usable.tolist() == [status_of(clip) != "failed" for clip in group.clip_ids]
+    assert np.isnan(pooled[~group.usable]).all()
+    for row in np.flatnonzero(group.usable):
+        assert np.array_equal(pooled[row], features(group.clip_ids[row], TOY).arrays["pooled"])
 
 
 @pytest.mark.parametrize("array", ["pooled", "frames", "tokens"])
 def test_whole_arrays_single_clips_and_blocks_agree(shelf, array):
-    found = open_store(shelf / "toy")["toy"]
-    whole = {"pooled": found.pooled, "frames": found.frames, "tokens": found.tokens}[array]()
-    blocks = list(found.blocks(array))
+    group = open_store(shelf / "toy")["toy"]
+    whole = {"pooled": group.pooled, "frames": group.frames, "tokens": group.tokens}[array]()
+    blocks = list(group.blocks(array))
     assert [start for start, _ in blocks] == list(
         range(0, 150, {"pooled": 150, "frames": 64, "tokens": 16}[array])
     )
     assert np.array_equal(np.concatenate([block for _, block in blocks]), whole, equal_nan=True)
-    for row in np.flatnonzero(found.usable)[::17]:
-        assert np.array_equal(found.read(found.clip_ids[row], array), whole[row])
-    assert found.shape(array) == whole.shape
-    assert found.dtype(array) == whole.dtype
+    for row in np.flatnonzero(group.usable)[::17]:
+        assert np.array_equal(group.read(group.clip_ids[row], array), whole[row])
+    assert group.shape(array) == whole.shape
+    assert group.dtype(array) == whole.dtype
 
 
 def test_a_clip_without_features_is_never_handed_out(shelf):
-    found = open_store(shelf / "toy")["toy"]
+    group = open_store(shelf / "toy")["toy"]
     with pytest.raises(StoreError, match="clip tt0003-é is failed"):
-        found.read("tt0003-é", "pooled")
+        group.read("tt0003-é", "pooled")
     with pytest.raises(StoreError):
-        found.read("nobody", "pooled")
+        group.read("nobody", "pooled")
 
 
 def test_a_name_without_version_opens_the_highest(tmp_path):

@@ -18,11 +18,13 @@ PLACES = ["{url}/toy-1.0.0", "{url}/toy-1.0.0/", "{url}/toy-1.0.0.zip", "{root}/
 
 @pytest.mark.parametrize("place", PLACES)
 def test_a_store_reads_as_its_folder_does_and_has_its_fingerprint(root, site, place):
-    here, there = open_store(root / "toy-1.0.0"), open_store(place.format(url=site.url, root=root))
-    assert there.fingerprint == here.fingerprint
-    assert (there.name, there.version, there.names) == (here.name, here.version, here.names)
-    assert there.clips == here.clips
-    one, two = here["toy"], there["toy"]
+    store = open_store(root / "toy-1.0.0")
+    there = open_store(place.format(url=site.url, root=root))
+    assert there.fingerprint == store.fingerprint
+    assert (there.name, there.version, there.names) == (store.name, store.version, store.names)
+    assert there.clips == store.clips
+    one = store["toy"]
+    two = there["toy"]
     assert two.clip_ids == one.clip_ids
     for array in ("pooled", "frames", "tokens"):
         assert np.array_equal(getattr(two, array)(), getattr(one, array)(), equal_nan=True)
@@ -31,34 +33,35 @@ def test_a_store_reads_as_its_folder_does_and_has_its_fingerprint(root, site, pl
 
 
 def test_only_what_is_asked_for_is_sent(site):
-    found = open_store(f"{site.url}/toy-1.0.0")["toy"]
+    group = open_store(f"{site.url}/toy-1.0.0")["toy"]
     site.asked.clear()
-    found.pooled()
+    group.pooled()
     assert [path for _, path, _ in site.asked] == ["/toy-1.0.0/data/features.zarr/toy/pooled/c/0/0"]
     site.asked.clear()
     site.sent = 0
-    found.read("tt0008-é", "tokens")
+    group.read("tt0008-é", "tokens")
     assert {path for _, path, _ in site.asked} == {"/toy-1.0.0/data/features.zarr/toy/tokens/c/0/0/0"}
     assert site.sent < (site.root / "toy-1.0.0/data/features.zarr/toy/tokens/c/0/0/0").stat().st_size
 
 
 def test_rows_cost_as_many_requests_as_blocks_however_they_are_read(site):
-    found = open_store(f"{site.url}/toy-1.0.0")["toy"]
-    ids = [clip for clip, usable in zip(found.clip_ids, found.usable, strict=True) if usable]
+    group = open_store(f"{site.url}/toy-1.0.0")["toy"]
+    ids = [clip for clip, usable in zip(group.clip_ids, group.usable, strict=True) if usable]
     site.asked.clear()
-    many = found.read_many(ids[::-1], "pooled")
-    one_by_one = np.stack([found.read(clip, "pooled") for clip in ids[::-1]])
+    many = group.read_many(ids[::-1], "pooled")
+    one_by_one = np.stack([group.read(clip, "pooled") for clip in ids[::-1]])
     assert np.array_equal(many, one_by_one)
     # One for all clips at once, and one for all of them one by one.
     assert len(site.asked) <= 2
     with pytest.raises(StoreError):
-        found.read_many([*ids, "none"], "pooled")
+        group.read_many([*ids, "none"], "pooled")
 
 
 @pytest.mark.parametrize("place", PLACES[1:])
 @pytest.mark.parametrize("depth", ["quick", "digests", "full"])
 def test_a_store_verifies(root, site, place, depth):
-    here, there = verify(root / "toy-1.0.0", depth), verify(place.format(url=site.url, root=root), depth)
+    here = verify(root / "toy-1.0.0", depth)
+    there = verify(place.format(url=site.url, root=root), depth)
     assert there.ok, there.problems
     assert (there.counts, there.fingerprint) == (here.counts, here.fingerprint)
 
@@ -79,10 +82,10 @@ def test_a_chunk_that_the_server_lost_is_an_error_never_nan(site, array):
 
 def test_a_dropped_connection_is_tried_again(root, site):
     site.drops = {"/toy/frames/c/1/0/0": 1, "/toy/pooled/c/0/0": 2}
-    found = open_store(f"{site.url}/toy-1.0.0")["toy"]
+    group = open_store(f"{site.url}/toy-1.0.0")["toy"]
     same = open_store(root / "toy-1.0.0")["toy"]
-    assert np.array_equal(found.frames(), same.frames(), equal_nan=True)
-    assert np.array_equal(found.pooled(), same.pooled(), equal_nan=True)
+    assert np.array_equal(group.frames(), same.frames(), equal_nan=True)
+    assert np.array_equal(group.pooled(), same.pooled(), equal_nan=True)
 
 
 def test_a_place_on_the_hub_has_a_repository_a_revision_and_a_folder():
@@ -106,7 +109,7 @@ def test_what_is_not_there_or_cannot_be_is_one_clear_line(site):
         ("hf://models/a/b", "expected hf://datasets/OWNER/NAME"),
         (f"hf://datasets/a/b@{'/a' * 50_000}!", "expected hf://datasets/OWNER/NAME"),
     ):
-        with pytest.raises((StoreError, OSError), match=message) as said:
+        with pytest.raises((StoreError, OSError), match=message) as error:
             open_store(place)
-        assert "\n" not in str(said.value)
-        assert "secret" not in str(said.value)
+        assert "\n" not in str(error.value)
+        assert "secret" not in str(error.value)

@@ -103,20 +103,20 @@ def test_frames_of_any_number_open_in_xarray_with_the_clip_of_each(tmp_path):
     import xarray
 
     path = sealed(tmp_path, groups=[RAGGED])
-    found = open_store(path)["toy"]
+    group = open_store(path)["toy"]
     flat = xarray.open_zarr(path / "data/features.zarr", group="toy", consolidated=True)
-    ours = found.to_xarray()
+    ours = group.to_xarray()
     try:
         assert flat.frames.dims == ours.frames.dims == ("row", "feature")
-        assert np.array_equal(flat.frames.values, found.frames())
-        assert np.array_equal(flat.row_size.values, found.row_size)
+        assert np.array_equal(flat.frames.values, group.frames())
+        assert np.array_equal(flat.row_size.values, group.row_size)
     finally:
         flat.close()
     assert ours.row_size.attrs == {"sample_dimension": "row"}
     one = ours.frames[(ours.row_clip == "tt0001-é").values]
     assert np.array_equal(one.values, features("tt0001-é", RAGGED).arrays["frames"])
-    assert np.array_equal(ours.frames[3:9].values, found.frames()[3:9])
-    assert ours.groupby("row_clip").mean().sizes["row_clip"] == found.usable.sum()
+    assert np.array_equal(ours.frames[3:9].values, group.frames()[3:9])
+    assert ours.groupby("row_clip").mean().sizes["row_clip"] == group.usable.sum()
 
 
 def test_it_opens_in_xarray_by_name(tmp_path):
@@ -137,9 +137,8 @@ def test_it_opens_in_xarray_by_name(tmp_path):
 def test_zarr_finds_by_the_consolidated_metadata_all_that_lies_in_the_folders(tmp_path):
     path = sealed(tmp_path, 20, [TOY, group("alone", ["pooled"])]) / "data/features.zarr"
     for below in ("", "toy", "alone"):
-        listed, found = (
-            zarr.open_group(path, path=below, mode="r", use_consolidated=how) for how in (True, False)
-        )
+        listed = zarr.open_group(path, path=below, mode="r", use_consolidated=True)
+        found = zarr.open_group(path, path=below, mode="r", use_consolidated=False)
         assert listed.attrs.asdict() == found.attrs.asdict()
         nodes = dict(listed.members(None))
         assert set(nodes) == set(dict(found.members(None)))
@@ -234,12 +233,14 @@ def test_frames_that_changed_since_the_commit_cost_their_clip_alone(tmp_path, ha
     reference = tree(sealed(tmp_path / "reference", groups=[RAGGED]))
     stage = staged(tmp_path, groups=[RAGGED])
     (file,) = (stage.path / "pieces").glob("0.*.toy.ragged")
-    data, (of_toy,) = file.read_bytes(), stage.layout.ragged
-    clip, after = (stage.clips[row].clip_id for row in (1, 2))
+    data = file.read_bytes()
+    (of_toy,) = stage.layout.ragged
+    clip = stage.clips[1].clip_id
+    after = stage.clips[2].clip_id
     places = {name: entry.frames["toy"] for name, entry in stage.status().items() if entry.frames}
-    begin, middle, end = (
-        first * of_toy.frame_bytes for first in (places[clip][0], places[after][0], sum(places[after]))
-    )
+    begin = places[clip][0] * of_toy.frame_bytes
+    middle = places[after][0] * of_toy.frame_bytes
+    end = sum(places[after]) * of_toy.frame_bytes
     rows = HARMS[harm](data[begin:middle], data[middle:end].ljust(middle - begin)[: middle - begin])
     file.write_bytes(data[:begin] + rows + data[middle:])
     with pytest.raises(StoreError, match=f"{clip}"):
@@ -260,15 +261,15 @@ def test_clips_of_hundreds_of_frames_lie_over_the_ends_of_chunks(tmp_path, worke
     }
     times = {clip: np.arange(size) + float(number) for number, (clip, size) in enumerate(sizes.items())}
     path = seal_frames(tmp_path / "toy", dict.fromkeys(sizes, "m"), frames, times=times, workers=workers)
-    found = open_store(path)["toy"]
-    assert found.shape("frames")[0] > FRAMES_AT_ONCE
-    assert np.array_equal(found.frames(), np.concatenate(list(frames.values())))
-    assert np.array_equal(found.time_s, np.concatenate(list(times.values())))
+    group = open_store(path)["toy"]
+    assert group.shape("frames")[0] > FRAMES_AT_ONCE
+    assert np.array_equal(group.frames(), np.concatenate(list(frames.values())))
+    assert np.array_equal(group.time_s, np.concatenate(list(times.values())))
     for clip, values in frames.items():
-        assert np.array_equal(found.read(clip, "frames"), values)
-    assert sum(piece.stop - piece.start for piece in found.pieces("frames")) == len(sizes)
-    parts = [found.rows("frames", piece) for piece in found.pieces("frames")]
-    assert np.array_equal(np.concatenate(parts), found.frames())
+        assert np.array_equal(group.read(clip, "frames"), values)
+    assert sum(piece.stop - piece.start for piece in group.pieces("frames")) == len(sizes)
+    parts = [group.rows("frames", piece) for piece in group.pieces("frames")]
+    assert np.array_equal(np.concatenate(parts), group.frames())
     assert verify(path, "full").ok
 
 

@@ -184,7 +184,8 @@ def test_a_stage_of_no_clips_or_no_groups_is_not_begun(tmp_path, clips, groups):
 # ---------------------------------------------------------------------------
 def test_an_attempt_that_completes_a_piece_takes_the_other_rows_over_and_removes_the_old_files(stage, ids):
     do(stage, ids[:16], lambda clip: "failed" if clip == ids[3] else "ok")
-    before, digests = files(stage), {clip: entry.sha256 for clip, entry in stage.status().items()}
+    before = files(stage)
+    digests = {clip: entry.sha256 for clip, entry in stage.status().items()}
     do(stage, [ids[3]], ok)
     assert not before & files(stage)
     found = stage.status()
@@ -207,7 +208,8 @@ def test_a_row_that_changed_is_not_taken_over_and_its_files_stay(stage, ids):
 
 def test_the_pieces_that_killed_writers_left_open_are_swept_and_no_others(stage, ids):
     do(stage, ids[:16], ok)
-    killed, works = stage.writer(ids[16:20]), stage.writer(ids[32:])
+    killed = stage.writer(ids[16:20])
+    works = stage.writer(ids[32:])
     killed.commit([result(ids[16], [TOY])])
     works.commit([result(ids[32], [TOY])])
     killed._journal.close()  # its lock ends, as with its process

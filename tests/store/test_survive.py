@@ -23,10 +23,10 @@ KINDS = ["seal", "pack", "unpack", "pull", "pull-more", "merge", "merge-ragged",
 
 def survive(*words: str) -> str:
     command = [sys.executable, str(SURVIVE), *words]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=900)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "WRONG" not in done.stdout
-    return done.stdout
+    process = subprocess.run(command, capture_output=True, text=True, check=False, timeout=900)
+    assert process.returncode == 0, process.stdout + process.stderr
+    assert "WRONG" not in process.stdout
+    return process.stdout
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,10 @@ from tests.command import obygaze
 from .hostile_stores import resealed, say_of_itself
 from .toy_stores import CORPUS, group, plan, result, sealed
 
-TITLE, CLEAR, C1, BIDI = "\x1b]0;mine\x07", "\x1b[2J", "\x9b2J", "\u202e"
+TITLE = "\x1b]0;mine\x07"
+CLEAR = "\x1b[2J"
+C1 = "\x9b2J"
+BIDI = "\u202e"
 ALL = [TITLE, CLEAR, C1, BIDI]
 
 

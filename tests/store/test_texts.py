@@ -94,16 +94,16 @@ def test_whatever_signs_a_text_has_its_store_verifies_and_gives_them_back(odd, t
 
 def test_merged_packed_and_grown_stores_keep_their_texts(tmp_path):
     items = list(TEXTS.items())
-    whole = open_store(sealed(tmp_path / "whole"))
+    store = open_store(sealed(tmp_path / "whole"))
     first, second = (
         sealed(tmp_path / name, dict(some)) for name, some in (("1", items[:2]), ("2", items[1:]))
     )
     merged = open_store(merge([open_store(first), open_store(second)], tmp_path / "merged"))
-    assert merged["toy"].text == whole["toy"].text
+    assert merged["toy"].text == store["toy"].text
     assert verify(merged.path, "full").ok
-    packed = open_store(pack(whole.files, tmp_path / "whole.zip"))
-    assert packed["toy"].text == whole["toy"].text
-    assert diff(whole, packed).equal
+    packed = open_store(pack(store.files, tmp_path / "whole.zip"))
+    assert packed["toy"].text == store["toy"].text
+    assert diff(store, packed).equal
     stage = read_stage(staging_path(tmp_path / "whole"))
     growth = plan_growth(open_store(first), "1.1.0", stage.clips, stage.groups, stage.corpus)
     assert tuple(growth[0]) == stage.clips
@@ -113,13 +113,13 @@ def test_merged_packed_and_grown_stores_keep_their_texts(tmp_path):
 
 
 def test_other_texts_are_a_difference_and_forbid_merging(tmp_path):
-    one = open_store(sealed(tmp_path / "1"))
+    store = open_store(sealed(tmp_path / "1"))
     other = open_store(sealed(tmp_path / "2", TEXTS | {"a-01": "a MAN"}))
-    found = diff(one, other)
-    assert found.clips["text"] == ("a-01",)
-    assert "clips: text differs for 1: a-01" in in_words(found, "1", "2")
+    difference = diff(store, other)
+    assert difference.clips["text"] == ("a-01",)
+    assert "clips: text differs for 1: a-01" in in_words(difference, "1", "2")
     with pytest.raises(StoreError, match="clip a-01"):
-        merge([one, other], tmp_path / "merged")
+        merge([store, other], tmp_path / "merged")
 
 
 def test_exports_carry_the_texts(tmp_path):

@@ -95,7 +95,8 @@ def test_a_link_in_place_of_a_file_is_found(store):
 def test_swapped_chunks_are_found_and_the_rows_named(tmp_path):
     path = sealed(tmp_path, 72)
     one, two = (path / f"data/features.zarr/toy/tokens/c/{i}/0/0" for i in (0, 2))
-    first, second = one.read_bytes(), two.read_bytes()
+    first = one.read_bytes()
+    second = two.read_bytes()
     one.write_bytes(second)
     two.write_bytes(first)
     assert verify(path, "quick").ok  # sizes are what they were

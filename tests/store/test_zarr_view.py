@@ -42,7 +42,8 @@ def store(request, folder):
 
 
 def test_zarr_reads_every_array_as_groups_do(store):
-    sealed, net = store.to_zarr(), store["net"]
+    sealed = store.to_zarr()
+    net = store["net"]
     assert isinstance(sealed, zarr.Group)
     assert sorted(sealed.group_keys()) == ["net"]
     for name in ("pooled", "frames", "tokens", "time_s", "status"):

@@ -21,7 +21,10 @@ from obygaze_features.store import (
 )
 from obygaze_features.store.format import ANY_NUMBER
 
-F, D, T, DT = 3, 4, 5, 6
+F = 3
+D = 4
+T = 5
+DT = 6
 WITH = {"licence": "CC-BY-4.0", "citation": "Nobody, 2026"}
 CORPUS = {"name": "Toy films", "manifest_sha256": "ab" * 32}
 
@@ -151,8 +154,8 @@ def sealed(
 
 def read_all(place: Path | str) -> tuple[np.ndarray, ...]:
     """Open a store and read every array of its group toy."""
-    found = open_store(place)["toy"]
-    return found.pooled(), found.frames(), found.tokens(), found.time_s
+    group = open_store(place)["toy"]
+    return group.pooled(), group.frames(), group.tokens(), group.time_s
 
 
 def respecify(path: Path, **changes: object) -> None:

@@ -116,9 +116,8 @@ def test_what_is_no_input_of_a_claim_is_refused(files, tmp_path):
 
 
 def test_a_verdict_is_the_intervals_and_a_test_can_only_withhold_it():
-    above, alike = (
-        Part(statistic="", measure="", null=CONSTANT, least=0.1, alike=alike) for alike in (False, True)
-    )
+    above = Part(statistic="", measure="", null=CONSTANT, least=0.1, alike=False)
+    alike = Part(statistic="", measure="", null=CONSTANT, least=0.1, alike=True)
 
     def of(low, high, p=NAN, claim=above):
         return verdict(claim, Measured((low + high) / 2, low, high, p, p))
@@ -131,7 +130,8 @@ def test_a_verdict_is_the_intervals_and_a_test_can_only_withhold_it():
 
 
 def test_the_least_sure_is_the_one_without_an_interval_whoever_comes_first():
-    one, many = measures.over_units([1.0], "films"), measures.over_units([1.0, 2.0, 3.0, 4.0], "films")
+    one = measures.over_units([1.0], "films")
+    many = measures.over_units([1.0, 2.0, 3.0, 4.0], "films")
     none = measures.over_units([], "films")
     for given in ([one, many], [many, one]):
         assert measures.lowest(given).value == 1
@@ -163,7 +163,8 @@ def annotated(rng, rates, n_movies=12, n_per_movie=60):
 @pytest.mark.long  # simulates
 def test_planted_rates_are_told_from_equal_ones_whatever_films_do():
     rng = np.random.default_rng(0)
-    equal, moved = [0.5, 0.3, 0.2], [0.2, 0.3, 0.5]
+    equal = [0.5, 0.3, 0.2]
+    moved = [0.2, 0.3, 0.5]
     different = measures.same_rate(annotated(rng, {"HN": equal, "NS": equal, "S": moved}), margin=0.05)
     assert different.p == pytest.approx(1 / 2000)
     assert different.low < 0.3 < different.high
@@ -195,9 +196,10 @@ def staging(folder, obygaze12, *, columns="camera,tilt,cuts", tilt=0.1):
     rng = np.random.default_rng(0)
     lines = [f"clip_id,movie,start_s,end_s,{columns}"]
     for clip in obygaze12:
+        is_shot = "Type of shot" in obygaze12.codebook.visual(clip.concepts)
         values = {
-            "camera": 0.05 + 0.05 * (clip.level == "S") + 0.01 * rng.normal(),
-            "tilt": tilt * ("Type of shot" in obygaze12.codebook.visual(clip.concepts)) + 0.01 * rng.normal(),
+            "camera": (0.1 if clip.level == "S" else 0.05) + 0.01 * rng.normal(),
+            "tilt": (tilt if is_shot else 0.0) + 0.01 * rng.normal(),
             "cuts": 10 + rng.normal(),
         }
         cells = ",".join(f"{values[name]:.4f}" for name in columns.split(","))
@@ -299,7 +301,8 @@ def test_a_sentence_holds_where_all_parts_do_and_nothing_of_it_is_unmeasured():
 
 def test_a_number_that_the_sentence_does_not_name_neither_holds_nor_fails():
     part = Part(statistic="", measure="", null=CONSTANT, above=0.0, beside="more of it would be expected")
-    above, below = Measured(0.5, 0.4, 0.6, unit="films"), Measured(-0.5, -0.6, -0.4, unit="films")
+    above = Measured(0.5, 0.4, 0.6, unit="films")
+    below = Measured(-0.5, -0.6, -0.4, unit="films")
     assert verdict(part, above).startswith("in line with the number")
     assert verdict(part, below) == "undecided"
     (claim,) = (one for one in CLAIMS if one.name == "look-cuts")
@@ -319,7 +322,8 @@ def test_claims_seldom_hold_of_released_numbers_that_were_made_untrue(files, nee
         if claim.needs == needs and part.null == null
     }
     rng = np.random.default_rng(0)
-    n_draws, n_held = 200, dict.fromkeys(tested, 0)
+    n_draws = 200
+    n_held = dict.fromkeys(tested, 0)
     for name, (part, finding) in tested.items():
         for _ in range(n_draws):
             untrue = finding.again(finding.null.exchange(finding.null.data, rng))
@@ -384,7 +388,8 @@ def test_claims_seldom_hold_of_exchanged_labels(obygaze12, segments, needs, exch
         if claim.needs == needs and part.null == nulls[needs]
     ]
     rng = np.random.default_rng(0)
-    n_draws, n_held = 30, dict.fromkeys((name for name, _ in tested), 0)
+    n_draws = 30
+    n_held = dict.fromkeys((name for name, _ in tested), 0)
     for _ in range(n_draws):
         exchanged = exchange(inputs[needs], rng)
         for name, part in tested:

@@ -10,7 +10,8 @@ from obygaze_features.store.testing import seal_arrays
 from obygaze_models.report import to_json
 from obygaze_studies.mobygaze import mobygaze_report, tables
 
-FILMS, PER_FILM = [f"f{k}" for k in range(5)], 24
+FILMS = [f"f{k}" for k in range(5)]
+PER_FILM = 24
 
 
 @pytest.fixture(scope="module")
@@ -20,11 +21,15 @@ def corpus(tmp_path_factory):
     generator = np.random.default_rng(0)
     n = len(FILMS) * PER_FILM
     truth = generator.random(n) < 0.4
-    clips, movie_of, spans = [], {}, {}
+    clips = []
+    movie_of = {}
+    spans = {}
     for i in range(n):
-        film, start = FILMS[i // PER_FILM], 30.0 * (i % PER_FILM)
+        film = FILMS[i // PER_FILM]
+        start = 30.0 * (i % PER_FILM)
         clip_id = f"{film}-{i % PER_FILM:02}"
-        movie_of[clip_id], spans[clip_id] = film, (start, start + 30)
+        movie_of[clip_id] = film
+        spans[clip_id] = (start, start + 30)
         for name in ("annotator1", "annotator2"):
             level = "S" if truth[i] ^ (generator.random() < 0.15) else "EN"
             clips.append(of.Clip(clip_id, film, f"{film}.mp4", start, start + 30, level, (), name))
@@ -59,7 +64,9 @@ def test_each_modality_and_all_stand_beside_the_other_expert_for_every_rule(corp
     mean = means(report)
     rules = ("merged", "of annotator1", "of annotator2", "soft")
     for rule in rules:
-        heard, seen, both = (mean["en_s@agreed", name, rule, "linear"] for name in ("audio", "visual", "all"))
+        heard = mean["en_s@agreed", "audio", rule, "linear"]
+        seen = mean["en_s@agreed", "visual", rule, "linear"]
+        both = mean["en_s@agreed", "all", rule, "linear"]
         assert heard > max(0.9, seen + 0.1)
         assert abs(both - heard) < 0.05
     assert 0.6 < mean["en_s@annotator1", "", "", "other_expert"] < 0.85

@@ -64,8 +64,10 @@ def planted(seed=0, n_films=6, n=60):
     for film in range(n_films):
         for place in range(n):
             is_s = rng.random() < 0.1 + 0.1 * film
-            words = [str(word) for word in rng.integers(100, 400, rng.integers(4, 9) + 3 * is_s)]
-            words += ["kiss"] * (is_s and rng.random() < 0.75)
+            n_words = rng.integers(4, 9) + (3 if is_s else 0)
+            words = [str(word) for word in rng.integers(100, 400, n_words)]
+            if is_s and rng.random() < 0.75:
+                words.append("kiss")
             marks = {"S": float(is_s), "EN": 1.0 - is_s, "other S": float(is_s)}
             for expert in ("1", "2"):
                 rows.append({"movie": f"f{film}", "expert": expert, "place": place / n} | marks)
@@ -104,13 +106,15 @@ def test_labels_of_the_film_left_out_change_nothing_that_is_learnt_for_it():
     rows = window_rows(planted(), "S")
     X = np.random.default_rng(0).normal(size=(len(rows), 4))
     other = rows.assign(y=rows["y"].where(rows["movie"] != "f3", 1 - rows["y"]))
-    before, after = learnt(rows, X, ["1"]), learnt(other, X, ["1"])
+    before = learnt(rows, X, ["1"])
+    after = learnt(other, X, ["1"])
     assert after.loc["f3"].to_numpy() == pytest.approx(1 - before.loc["f3"].to_numpy())  # the same scores
 
 
 def test_the_length_of_a_segment_that_was_drawn_around_its_level_tells_it():
     rng = np.random.default_rng(0)
-    clips, said = [], {}
+    clips = []
+    said = {}
     for movie in "klmn":
         for annotator in "ab":
             start = 0.0

@@ -23,7 +23,8 @@ def test_the_models_shipped_are_what_their_list_says():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_needs_no_understanding_stands_first_and_is_what_docs_say(name):
-    page, docs = describe_model(name)[1], (ROOT / "docs" / "models.md").read_text(encoding="utf-8")
+    page = describe_model(name)[1]
+    docs = (ROOT / "docs" / "models.md").read_text(encoding="utf-8")
     first = page.index("**Read this first.**")
     assert first < page.index("## How well")
     assert "may do as well" in page[first : page.index("\n\n", first)]
@@ -69,7 +70,8 @@ def test_the_example_makes_them_and_the_other_one_applies_them(tmp_path, shared_
     ]
     lines = []
     for number, row in enumerate(film.itertuples(), start=1):
-        start, end = (float(frame) / float(row.framerate) for frame in (row.start_frame, row.end_frame))
+        start = float(row.start_frame) / float(row.framerate)
+        end = float(row.end_frame) / float(row.framerate)
         lines.append(f"{number}\n{clock(start)} --> {clock(end)}\n{row.subtitle}\n\n")
     (tmp_path / "film.srt").write_text("".join(lines), encoding="utf-8")
     script = (sys.executable, "-W", "error", ROOT / "examples" / "words_of_a_film.py")

@@ -14,7 +14,9 @@ from obygaze_features.video import Sampling, read_frames, uniform
 from tests.video.encoding import encode
 from tests.video.sounding import RATE, write_film
 
-WIDTH, HEIGHT, BITS = 96, 64, 8
+WIDTH = 96
+HEIGHT = 64
+BITS = 8
 VOP_START = b"\x00\x00\x01\xb6"
 
 
@@ -74,7 +76,8 @@ def packets_of(path: Path) -> list[av.Packet]:
 
 def spoiled(source: Path, target: Path, numbers: Iterable[int], byte: bytes = b"\x00") -> Path:
     """Copy a film with a byte in place of all bytes of some packets."""
-    data, packets = bytearray(source.read_bytes()), packets_of(source)
+    data = bytearray(source.read_bytes())
+    packets = packets_of(source)
     for packet in (packets[number] for number in numbers):
         start = data.index(bytes(packet))
         data[start : start + packet.size] = byte * packet.size
@@ -86,7 +89,8 @@ def cut_first_ten(packets: list[av.Packet]) -> list[av.Packet]:
     """Move everything 10 frames of 1/25 s earlier, before zero: the muxer writes an edit list."""
     shift = int(Fraction(10, 25) / packets[0].time_base)
     for packet in packets:
-        packet.pts, packet.dts = packet.pts - shift, packet.dts - shift
+        packet.pts = packet.pts - shift
+        packet.dts = packet.dts - shift
     return packets
 
 
@@ -98,7 +102,8 @@ def cut_first_group(packets: list[av.Packet]) -> list[av.Packet]:
 
 def pack(packets: list[av.Packet]) -> list[av.Packet]:
     """Pack B-pictures as XviD does: one with the picture before it, an empty picture in its place."""
-    pieces, time_base = [bytes(packet) for packet in packets], packets[0].time_base
+    pieces = [bytes(packet) for packet in packets]
+    time_base = packets[0].time_base
     is_b = [piece[piece.find(VOP_START) + 4] >> 6 == 2 for piece in pieces] + [False]
     packed: list[bytes] = []
     number = 0
@@ -118,7 +123,8 @@ def pack(packets: list[av.Packet]) -> list[av.Packet]:
     for number, data in enumerate(packed):
         packet = av.Packet(data)
         packet.pts = packet.dts = number
-        packet.time_base, packet.is_keyframe = time_base, number == 0
+        packet.time_base = time_base
+        packet.is_keyframe = number == 0
         made.append(packet)
     return made
 

@@ -34,9 +34,11 @@ def encode(
             is_frame = isinstance(picture, av.VideoFrame)
             frame = picture if is_frame else av.VideoFrame.from_ndarray(picture, format="rgb24")
             if not number:
-                stream.width, stream.height = frame.width, frame.height
+                stream.width = frame.width
+                stream.height = frame.height
                 stream.pix_fmt = frame.format.name if is_frame else pix_fmt
-            frame.pts, frame.time_base = number if times is None else times[number], time_base
+            frame.pts = number if times is None else times[number]
+            frame.time_base = time_base
             output.mux(stream.encode(frame))
         output.mux(stream.encode(None))
     return path

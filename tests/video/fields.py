@@ -5,7 +5,8 @@ from pathlib import Path
 
 import av
 
-RATE, SIDE = 25, 16
+RATE = 25
+SIDE = 16
 
 
 def coded(number: int) -> str:
@@ -18,7 +19,9 @@ def unit(head: int, bits: str, samples: bytes = b"") -> bytes:
     """Return a NAL unit of bits and, from the next byte on, samples."""
     bits += "" if samples else "1"
     bits += "0" * (-len(bits) % 8)
-    content = int(bits, 2).to_bytes(len(bits) // 8, "big") + samples + b"\x80" * bool(samples)
+    content = int(bits, 2).to_bytes(len(bits) // 8, "big")
+    if samples:
+        content += samples + b"\x80"
     for number in range(4):
         content = content.replace(b"\0\0" + bytes([number]), b"\0\0\3" + bytes([number]))
     return bytes([head]) + content
@@ -27,7 +30,8 @@ def unit(head: int, bits: str, samples: bytes = b"") -> bytes:
 def sequence(profile: int = 77, chroma: str = "", order: str = coded(2), frames_only: str = "0") -> bytes:
     """Return a sequence parameter set of pictures of 16x32, or of 16x16 if all are frames."""
     bits = f"{profile:08b}{0:08b}{30:08b}" + coded(0) + chroma + coded(3) + order + coded(1) + "0"
-    return unit(0x67, bits + coded(0) * 2 + frames_only + "0" * (frames_only == "0") + "1" + "0" + "0")
+    adaptive = "0" if frames_only == "0" else ""
+    return unit(0x67, bits + coded(0) * 2 + frames_only + adaptive + "1" + "0" + "0")
 
 
 def field(frame: int, bottom: int, value: int) -> bytes:
@@ -41,11 +45,14 @@ def field(frame: int, bottom: int, value: int) -> bytes:
 
 def write_fields(path: Path, greys: list[int]) -> Path:
     """Write pictures whose upper field has a grey and whose lower one has 9 more."""
-    start, pps = b"\0\0\0\1", unit(0x68, coded(0) * 2 + "00" + coded(0) * 3 + "000" + coded(0) * 3 + "000")
+    start = b"\0\0\0\1"
+    pps = unit(0x68, coded(0) * 2 + "00" + coded(0) * 3 + "000" + coded(0) * 3 + "000")
     packets = []
     for number, grey in enumerate(greys):
         for bottom in range(2):
-            units = [b"\x09\xf0", *[sequence(), pps] * (not packets)]
+            units = [b"\x09\xf0"]
+            if not packets:
+                units += [sequence(), pps]
             units.append(field(number, bottom, grey + 9 * bottom))
             packets.append(b"".join(start + each for each in units))
     bare = path.with_suffix(".h264")
@@ -56,6 +63,8 @@ def write_fields(path: Path, greys: list[int]) -> Path:
         stream = copy.add_stream_from_template(film.streams.video[0])
         for number, packet in enumerate(packet for packet in film.demux() if packet.size):
             packet.pts = packet.dts = number
-            packet.time_base, packet.duration, packet.stream = Fraction(1, 2 * RATE), 1, stream
+            packet.time_base = Fraction(1, 2 * RATE)
+            packet.duration = 1
+            packet.stream = stream
             copy.mux(packet)
     return path

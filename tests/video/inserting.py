@@ -146,7 +146,8 @@ def _with_packets(film: bytes, place: float, packets: bytes) -> bytes:
 
 def flash_tags(film: bytes) -> list[bytes]:
     """Part a Flash film, behind its header of 13 bytes, into its tags."""
-    tags, start = [], 13
+    tags = []
+    start = 13
     while start < len(film):
         size = 15 + int.from_bytes(film[start + 1 : start + 4], "big")
         tags.append(film[start : start + size])

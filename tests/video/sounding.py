@@ -53,21 +53,24 @@ def write_film(
     """
     with ordinary_priority(), av.open(str(path), "w") as output:
         video = output.add_stream(PICTURES.get(path.suffix, "libx264"), rate=25)
-        (video.width, video.height), video.pix_fmt = wide_high, "yuv420p"
+        (video.width, video.height) = wide_high
+        video.pix_fmt = "yuv420p"
         video.codec_context.thread_count = 1
         sounds = []
         for language, samples in tracks.items():
             stream = output.add_stream(codec, rate=rate, layout=layout)
             stream.metadata["language"] = language
             sounds.append((stream, samples))
-        done, seen = dict.fromkeys(tracks, 0), iter(pictures or ())
+        done = dict.fromkeys(tracks, 0)
+        seen = iter(pictures or ())
         # Alternately, so that readers find both near each other.
         for number in range(round(25 * seconds) + 1):
             if number < round(25 * seconds):
                 plain = np.full((*wide_high[::-1], 3), grey, np.uint8)
                 picture = plain if pictures is None else next(seen)
                 frame = av.VideoFrame.from_ndarray(picture, format="rgb24")
-                frame.pts, frame.time_base = number, Fraction(1, 25)
+                frame.pts = number
+                frame.time_base = Fraction(1, 25)
                 output.mux(video.encode(frame))
             for (stream, samples), language in zip(sounds, tracks, strict=True):
                 size = stream.codec_context.frame_size or 1024
@@ -82,7 +85,9 @@ def write_film(
                     sound = av.AudioFrame.from_ndarray(
                         np.tile(some, (stream.codec_context.channels, 1)), format="fltp", layout=layout
                     )
-                    sound.sample_rate, sound.pts, sound.time_base = rate, first, Fraction(1, rate)
+                    sound.sample_rate = rate
+                    sound.pts = first
+                    sound.time_base = Fraction(1, rate)
                     output.mux(stream.encode(sound))
         for stream in (video, *(stream for stream, _ in sounds)):
             output.mux(stream.encode(None))
@@ -95,18 +100,23 @@ def write_channels(
     """Write a film with one sound track of n channels without places, each with these samples."""
     with ordinary_priority(), av.open(str(path), "w") as output:
         video = output.add_stream("mpeg4", rate=1)
-        video.width, video.height, video.pix_fmt = 64, 48, "yuv420p"
+        video.width = 64
+        video.height = 48
+        video.pix_fmt = "yuv420p"
         sound = output.add_stream(codec, rate=rate, layout=f"{n} channels")
         sound.format = "s16"
         for number in range(-(-len(samples) // rate)):
             frame = av.VideoFrame.from_ndarray(np.full((48, 64, 3), 90, np.uint8), format="rgb24")
-            frame.pts, frame.time_base = number, Fraction(1, 1)
+            frame.pts = number
+            frame.time_base = Fraction(1, 1)
             output.mux(video.encode(frame))
         size = sound.codec_context.frame_size or rate
         for first in range(0, len(samples), size):
             packed = np.repeat(samples[first : first + size], n)[None]
             heard = av.AudioFrame.from_ndarray(packed, format="s16", layout=f"{n} channels")
-            heard.sample_rate, heard.pts, heard.time_base = rate, first, Fraction(1, rate)
+            heard.sample_rate = rate
+            heard.pts = first
+            heard.time_base = Fraction(1, rate)
             output.mux(sound.encode(heard))
         for stream in (sound, video):
             output.mux(stream.encode(None))

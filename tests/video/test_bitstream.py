@@ -18,9 +18,16 @@ from obygaze_features.video.bitstream import (
 from tests.video.encoding import encode
 from tests.video.fields import coded, sequence, write_fields
 
-h264, read_hevc, mpeg4, mpeg12 = (READERS[codec] for codec in ("h264", "hevc", "mpeg4", "mpeg2video"))
-vp8, vp9, av1 = (READERS[codec] for codec in ("vp8", "vp9", "av1"))
-SLICE, IDR, SPS = b"\x41\x9a\x00", b"\x65\x88\x00", b"\x67\x64\x00\x0c"
+h264 = READERS["h264"]
+read_hevc = READERS["hevc"]
+mpeg4 = READERS["mpeg4"]
+mpeg12 = READERS["mpeg2video"]
+vp8 = READERS["vp8"]
+vp9 = READERS["vp9"]
+av1 = READERS["av1"]
+SLICE = b"\x41\x9a\x00"
+IDR = b"\x65\x88\x00"
+SPS = b"\x67\x64\x00\x0c"
 
 
 def avcc(*units: bytes) -> bytes:
@@ -76,7 +83,8 @@ def test_no_bytes_upset_the_parsers(data, length_size):
 
 
 def test_the_kind_of_an_mpeg4_picture_is_in_two_bits_and_two_pictures_have_none():
-    start, rest = b"\x00\x00\x01\xb6", b"\x55" * 8
+    start = b"\x00\x00\x01\xb6"
+    rest = b"\x55" * 8
     assert [mpeg4(start + bytes([kind << 6]) + rest).kind for kind in range(4)] == ["I", "P", "B", "S"]
     assert mpeg4(b"\x00\x00\x01\xb3" + start + b"\x40" + rest).kind == "P"
     for odd in (start + b"\x40" + start + b"\x80" + rest, rest + start, start + b"\x40\x55"):
@@ -88,7 +96,8 @@ def hevc(kind: int, *, layer: int = 0, temporal_id: int = 0) -> bytes:
 
 
 def test_an_hevc_picture_is_known_by_its_type_and_layer():
-    aud, other_view = hevc(35), hevc(19, layer=1)
+    aud = hevc(35)
+    other_view = hevc(19, layer=1)
     assert read_hevc(avcc(aud, hevc(21), other_view), 4) == picture_header(start=True)
     assert read_hevc(avcc(other_view, hevc(0, temporal_id=2)), 4) == picture_header(
         unreferenced=True, layer=2
@@ -101,7 +110,8 @@ def test_an_hevc_picture_is_known_by_its_type_and_layer():
     assert unreferenced == [0, 2, 4, 6, 8, 10, 12, 14]
 
 
-MPEG_SEQUENCE, MPEG_GROUP = b"\x00\x00\x01\xb3\x01\x02\x03\x04", b"\x00\x00\x01\xb8\x00\x08\x00\x00"
+MPEG_SEQUENCE = b"\x00\x00\x01\xb3\x01\x02\x03\x04"
+MPEG_GROUP = b"\x00\x00\x01\xb8\x00\x08\x00\x00"
 
 
 def mpeg_picture(kind: int, structure: int | None = 3) -> bytes:
@@ -137,8 +147,11 @@ def test_key_frames_of_vp8_vp9_and_av1_say_so_themselves():
     assert [name for name, first in frames.items() if vp9(bytes([first])).hidden] == ["hidden key"]
     assert not vp9(bytes([frames["hidden key"], 0b11000001])).hidden  # a superframe
     assert vp9(bytes([0b10110001])).start  # profile 3 has one bit more
-    sequence, key, inter = b"\x0a\x02\x00\x00", b"\x32\x02\x10\x00", b"\x32\x02\x30\x00"
-    delimiter, still_sequence = b"\x12\x00", b"\x0a\x02\x18\x00"
+    sequence = b"\x0a\x02\x00\x00"
+    key = b"\x32\x02\x10\x00"
+    inter = b"\x32\x02\x30\x00"
+    delimiter = b"\x12\x00"
+    still_sequence = b"\x0a\x02\x18\x00"
     assert av1(delimiter + sequence + key).start
     for unit in (key, sequence + inter, sequence + b"\x32\x02\x00\x00", still_sequence + key, sequence):
         assert not av1(delimiter + unit).start

@@ -23,12 +23,18 @@ LEFT_ALIGNED = ("p0", "p2", "y2")
 def oracle(y: float, u: float, v: float, matrix: int, bits: int, *, full: bool) -> NDArray[np.float64]:
     """Compute R, G, B of 0 to 255 (ITU-T H.273, 8.3), not rounded."""
     red, blue = WEIGHTS[matrix]
-    unit, top = 1 << (bits - 8), (1 << bits) - 1
+    unit = 1 << (bits - 8)
+    top = (1 << bits) - 1
     if full:
-        luma, cb, cr = y / top, (u - 128 * unit) / top, (v - 128 * unit) / top
+        luma = y / top
+        cb = (u - 128 * unit) / top
+        cr = (v - 128 * unit) / top
     else:
-        luma, cb, cr = (y / unit - 16) / 219, (u / unit - 128) / 224, (v / unit - 128) / 224
-    r, b = luma + 2 * (1 - red) * cr, luma + 2 * (1 - blue) * cb
+        luma = (y / unit - 16) / 219
+        cb = (u / unit - 128) / 224
+        cr = (v / unit - 128) / 224
+    r = luma + 2 * (1 - red) * cr
+    b = luma + 2 * (1 - blue) * cb
     return 255 * np.array([r, (luma - red * r - blue * b) / (1 - red - blue), b])
 
 
@@ -63,13 +69,15 @@ def flat(name: str, y: int, u: int, v: int, *, matrix: int, full: bool) -> av.Vi
         for row, plane in zip(rows.get(name, usual), frame.planes, strict=True)
     ]
     made = filled(name, samples, 16, 16)
-    made.colorspace, made.color_range = matrix, 2 if full else 1
+    made.colorspace = matrix
+    made.color_range = 2 if full else 1
     return made
 
 
 def errors(name: str, *, full: bool) -> NDArray[np.float64]:
     """Compute the differences to the oracle for random colours that RGB can show, of all matrices."""
-    rng, convert = np.random.default_rng(0), Converter()
+    rng = np.random.default_rng(0)
+    convert = Converter()
     bits = av.VideoFormat(name, 16, 16).components[0].bits
     found = []
     for matrix in WEIGHTS:
@@ -104,11 +112,14 @@ def test_eight_bits_of_halved_chroma_keep_the_usual_bits(name):
 def test_chroma_of_odd_sizes_is_stretched_over_the_picture(name, width, height):
     """Each pixel takes the sample nearest to its centre: up to half a sample off at the far edge."""
     bits = av.VideoFormat(name, 16, 16).components[0].bits
-    unit, wide, high = 1 << (bits - 8), -(-width // 2), -(-height // 2)
+    unit = 1 << (bits - 8)
+    wide = -(-width // 2)
+    high = -(-height // 2)
     u, v = np.random.default_rng(0).integers(110 * unit, 146 * unit, (2, high, wide))
     chroma = [np.stack([u, v], axis=-1).reshape(high, -1)] if name == "nv12" else [u, v]
     frame = filled(name, [np.full((height, width), 126 * unit), *chroma], width, height)
-    frame.colorspace, frame.color_range = 5, 1
+    frame.colorspace = 5
+    frame.color_range = 1
     rows, columns = (
         ((np.arange(count) + 0.5) * samples / count).astype(int)
         for count, samples in ((height, high), (width, wide))

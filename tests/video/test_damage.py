@@ -72,7 +72,8 @@ DAMAGED += ["mpeg2.mkv", "mpeg2.vob", "mpeg1.mpg", "motion.mkv", "prores.mov", "
 
 
 def test_a_recording_without_the_header_of_its_pictures_is_no_bomb(films, tmp_path):
-    name, data = "headless.ts", films["mpeg2.ts"].read_bytes()
+    name = "headless.ts"
+    data = films["mpeg2.ts"].read_bytes()
     reason = refused(written(tmp_path, name, data.replace(b"\0\0\1\xb3", b"\0\0\1\xb2")))
     assert "header" in reason
     assert "bomb" not in reason
@@ -177,7 +178,8 @@ def test_a_file_with_fewer_bytes_than_it_says_is_partial(tmp_path, name, codec):
 def test_bytes_that_a_broadcast_states_are_not_believed(tmp_path):
     data = bytearray(encode(tmp_path / "a.asf", map(draw, range(60)), codec="wmv2").read_bytes())
     at = data.index(bytes.fromhex("a1dcab8c47a9cf118ee400c00c205365")) + 16 + 8 + 16
-    data[at : at + 8], data[at + 48] = (1 << 40).to_bytes(8, "little"), 1
+    data[at : at + 8] = (1 << 40).to_bytes(8, "little")
+    data[at + 48] = 1
     assert read_frames(written(tmp_path, "live.asf", bytes(data)), uniform(4)).status == "ok"
 
 

@@ -9,7 +9,8 @@ from obygaze_features.video import probe, read_frames, read_windows, uniform
 from tests.video.conftest import remux
 from tests.video.encoding import encode
 
-RATE, N = 24, 240
+RATE = 24
+N = 240
 
 
 def written(path: Path, codec: str, moments: list[int]) -> Path:
@@ -23,7 +24,7 @@ def without(path: Path, source: Path, start_s: float, end_s: float) -> Path:
     """Copy a video without the packets of a time, as a lost block leaves it."""
 
     def cut(packets):
-        return [each for each in packets if not start_s <= each.pts * each.time_base < end_s]
+        return [packet for packet in packets if not start_s <= packet.pts * packet.time_base < end_s]
 
     return remux(source, path, cut)
 

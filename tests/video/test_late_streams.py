@@ -80,7 +80,8 @@ def noisy(number: int) -> np.ndarray:
 @pytest.fixture(scope="module")
 def large(tmp_path_factory):
     """Films of several times the bytes that are read of the beginning and of the end."""
-    folder, made = tmp_path_factory.mktemp("large"), {}
+    folder = tmp_path_factory.mktemp("large")
+    made = {}
 
     def make(name: str) -> Path:
         if name not in made:
@@ -141,7 +142,8 @@ def test_a_film_with_very_many_new_streams_is_read_in_a_word(large, tmp_path):
 
 @pytest.mark.parametrize("service", ["1", "2"])
 def test_pictures_of_another_stream_that_a_new_map_names_are_said_to_be_missing(tmp_path, service):
-    first, second = {"mpegts_start_pid": "256"}, {"mpegts_start_pid": "512", "mpegts_service_id": service}
+    first = {"mpegts_start_pid": "256"}
+    second = {"mpegts_start_pid": "512", "mpegts_service_id": service}
     second |= {"mpegts_pmt_start_pid": "4097"}
     parts = [
         encode(tmp_path / "a.ts", map(draw, range(50)), options=X264, container_options=first),
@@ -200,7 +202,8 @@ def test_sound_that_begins_late_is_heard_where_it_is(flash):
     moved_s = frame_times(film)[0] - frame_times(whole)[0]  # a clock begins with what comes first
     for second in (3, 4, 5):
         inside = slice(second * RATE + RATE // 4, (second + 1) * RATE)
-        click, right_click = np.abs(heard[0, inside]).argmax(), np.abs(right[0, inside]).argmax()
+        click = np.abs(heard[0, inside]).argmax()
+        right_click = np.abs(right[0, inside]).argmax()
         assert (click - right_click) / RATE == pytest.approx(moved_s, abs=0.001)
     with pytest.raises(VideoError):
         SoundTrack(film).parts(0.0, 2.0, [], rate=RATE)
@@ -256,7 +259,8 @@ class Container:
     """A file whose reader fails on the way, for a reason of its own, with packets left or at its end."""
 
     def __init__(self, packets: list[str], fails_after: int) -> None:
-        self.left, self.fails_after = packets, fails_after
+        self.left = packets
+        self.fails_after = fails_after
 
     def demux(self, *_):
         while self.left:

@@ -11,15 +11,18 @@ def shown(picture: np.ndarray, a: int, b: int, c: int, d: int) -> np.ndarray:
     """Move every pixel by x' = a x + c y, y' = b x + d y (ISO/IEC 14496-12), then back into view."""
     height, width = picture.shape
     y, x = np.mgrid[0:height, 0:width]
-    new_x, new_y = a * x + c * y, b * x + d * y
-    new_x, new_y = new_x - new_x.min(), new_y - new_y.min()
+    new_x = a * x + c * y
+    new_y = b * x + d * y
+    new_x = new_x - new_x.min()
+    new_y = new_y - new_y.min()
     moved = np.empty((new_y.max() + 1, new_x.max() + 1), picture.dtype)
     moved[new_y, new_x] = picture
     return moved
 
 
 def test_turns_and_mirrors_do_what_the_matrix_says():
-    picture, found = np.arange(12).reshape(3, 4), set()
+    picture = np.arange(12).reshape(3, 4)
+    found = set()
     for matrix in product((-1, 0, 1), repeat=4):
         turns, mirrored, oblique = turned(*matrix)
         if not oblique:

@@ -49,10 +49,10 @@ def test_files_are_brought_by_git_and_checked(tmp_path):
     words = ("-c", "user.name=a", "-c", "user.email=a@b.example", "-c", "commit.gpgsign=false")
     for command in (("init", "-q"), ("add", "."), (*words, "commit", "-qm", "films")):
         subprocess.run(["git", "-C", origin, *command], check=True)
-    asked = subprocess.run(
+    process = subprocess.run(
         ["git", "-C", origin, "rev-parse", "HEAD"], check=True, capture_output=True, text=True
     )
-    right = PublicFilm("lab/films", asked.stdout.strip(), "a/b [1].mp4", digest(origin / "a/b [1].mp4"))
+    right = PublicFilm("lab/films", process.stdout.strip(), "a/b [1].mp4", digest(origin / "a/b [1].mp4"))
     host = f"file://{tmp_path / 'host'}"
     assert bring([right], tmp_path / "here", host) == []
     assert (tmp_path / "here" / right.name).read_bytes() == b"film"

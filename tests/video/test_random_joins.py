@@ -22,7 +22,8 @@ OFFSET_FORMATS = ("vob", "mpg", ".ts", "mkv")
 @pytest.fixture(scope="module")
 def parts(tmp_path_factory):
     """Encode each part once: kind, length, start in seconds, number of its first picture."""
-    folder, made = tmp_path_factory.mktemp("parts"), dict[tuple[str, int, float, int], Path]()
+    folder = tmp_path_factory.mktemp("parts")
+    made = dict[tuple[str, int, float, int], Path]()
 
     def make(kind: str, count: int, start_s: float, first: int) -> Path:
         key = kind, count, start_s if kind.endswith(OFFSET_FORMATS) else 0.0, first
@@ -73,7 +74,8 @@ def test_a_picture_is_the_one_that_its_time_says_or_it_is_said(parts, tmp_path_f
         if gap_free(starts, lengths) and min(lengths) > 1:  # behind one picture a step of two is no sign
             line = np.arange(len(found)) * STEP_S
             assert np.abs(frames.time_s - frames.time_s[0] - line).max() < 0.002 or said(frames)
-    shown, numbers = np.array(frames.time_s), np.array(found)
+    shown = np.array(frames.time_s)
+    numbers = np.array(found)
     for n in range(len(lengths)):
         own = numbers // 80 == n
         late = shown[own] - numbers[own] * STEP_S

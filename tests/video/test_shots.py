@@ -17,7 +17,9 @@ from obygaze_features.video.cuts import OwnDetector
 from tests.video.encoding import encode
 from tests.video.test_stream import clap, with_box
 
-RATE, WIDTH, HEIGHT = 24, 160, 90
+RATE = 24
+WIDTH = 160
+HEIGHT = 90
 N_CUTS = 58
 
 
@@ -26,14 +28,17 @@ def texture(rng: np.random.Generator) -> np.ndarray:
     coarse = rng.random((10, 52)).repeat(9, axis=0).repeat(10, axis=1)[:HEIGHT, : 3 * WIDTH]
     for axis in (0, 1):
         coarse = np.mean([np.roll(coarse, step, axis) for step in range(9)], axis=0)
-    low, high = rng.uniform(20, 120, 3), rng.uniform(90, 250, 3)
+    low = rng.uniform(20, 120, 3)
+    high = rng.uniform(90, 250, 3)
     return (low + (high - low) * coarse[..., None]).astype(np.uint8)
 
 
 def planted(rng: np.random.Generator) -> Iterator[tuple[bool, np.ndarray]]:
     """Shots of 16 to 40 frames that pan over their textures, and whether each picture begins one."""
     for _ in range(N_CUTS + 1):
-        wide, speed, start = texture(rng), int(rng.integers(0, 5)), int(rng.integers(0, 60))
+        wide = texture(rng)
+        speed = int(rng.integers(0, 5))
+        start = int(rng.integers(0, 60))
         for step in range(int(rng.integers(16, 40))):
             left = start + speed * step
             grain = rng.integers(-4, 5, (HEIGHT, WIDTH, 1))
@@ -64,7 +69,9 @@ def test_every_planted_cut_is_found_on_its_frame_and_nothing_else(film):
 @pytest.mark.long
 def test_cuts_are_found_in_flickering_light_and_among_sparks(tmp_path):
     """At least 80 of 121 cuts in flicker, 205 of 229 others."""
-    rng, pictures, planted_cuts = np.random.default_rng(8), [], {}
+    rng = np.random.default_rng(8)
+    pictures = []
+    planted_cuts = {}
     flicker = "Expression of emotion"
     lights = [flicker, "", "", "Activity", flicker, "", flicker]
     for number, concept in enumerate(lights):
@@ -144,7 +151,8 @@ FADE = RATE // 2
 
 def page(ground: Image.Image, lines: list[str], top: float) -> np.ndarray:
     """Lines of light text, centred on a picture, the first at `top` pixels from above."""
-    picture, font = ground.copy(), ImageFont.load_default(10)
+    picture = ground.copy()
+    font = ImageFont.load_default(10)
     draw = ImageDraw.Draw(picture)
     for number, line in enumerate(lines):
         draw.text((WIDE / 2, top + 15 * number), line, (225, 225, 215), font, "ma")

@@ -128,8 +128,9 @@ def test_the_track_that_players_choose_is_heard_and_played(tmp_path):
     tracks = {"eng": tone(440, 2.0, 0.05), "fra": tone(440, 2.0, 0.2)}
     film = write_film(tmp_path / "first.mkv", tracks, seconds=2.0)
     with av.open(str(film)) as source, av.open(str(tmp_path / "second.mkv"), "w") as made:
-        streams = [made.add_stream_from_template(each) for each in source.streams]
-        streams[1].disposition, streams[2].disposition = Disposition(0), Disposition.default
+        streams = [made.add_stream_from_template(stream) for stream in source.streams]
+        streams[1].disposition = Disposition(0)
+        streams[2].disposition = Disposition.default
         for packet in source.demux():
             if packet.size:
                 packet.stream = streams[packet.stream.index]
@@ -239,8 +240,10 @@ def test_sound_that_cannot_be_sought_in_is_read_from_its_start(tmp_path):
 
     def later(packets):
         for packet in packets:
-            shift = round(0.5 / packet.time_base) * (packet.stream.type == "audio")
-            packet.pts, packet.dts = packet.pts + shift, packet.dts + shift
+            if packet.stream.type == "audio":
+                shift = round(0.5 / packet.time_base)
+                packet.pts = packet.pts + shift
+                packet.dts = packet.dts + shift
         return sorted(packets, key=lambda each: each.dts)
 
     late = remux(early, tmp_path / "late.flv", later, kinds=("video", "audio"))

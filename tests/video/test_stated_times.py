@@ -65,7 +65,8 @@ def test_times_that_are_all_zero_are_by_the_rate_and_said(tmp_path):
 
 def test_times_of_a_transport_stream_that_are_nearly_all_zero_are_by_the_rate(tmp_path):
     path = encode(tmp_path / "a.ts", map(draw, range(30)), "mpeg2video", options=MPEG)
-    data, zero = bytearray(path.read_bytes()), b"\0\x01\0\x01"
+    data = bytearray(path.read_bytes())
+    zero = b"\0\x01\0\x01"
     for start in range(0, len(data), 188):
         head = start + 4 + (data[start + 3] >> 5 & 1) * (data[start + 4] + 1)  # behind the adaptation field
         if data[start + 1] & 0x5F == 0x41 and data[head : head + 3] == b"\0\0\1":
@@ -205,7 +206,7 @@ def test_pictures_without_times_have_those_that_the_others_leave_free(tmp_path, 
 
 
 def test_pictures_without_times_have_none_where_no_steady_rate_leaves_as_many_free(tmp_path):
-    times = [number + 40 * (number > 10) for number in range(24)]
+    times = [*range(11), *range(51, 64)]
     film = without_times(
         encode(tmp_path / "a.ts", map(draw, range(24)), times=times, options=X264 | {"bf": "0"}), [5]
     )

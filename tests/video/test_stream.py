@@ -49,7 +49,9 @@ def test_every_kind_that_pyav_names_has_a_fate_and_what_is_left_out_a_sentence(t
 
 def boxes_to(data: bytes, entry: bytes) -> list[int]:
     """Find the boxes around a track's sample description, and its one entry."""
-    found, start, end = [], 0, len(data)
+    found = []
+    start = 0
+    end = len(data)
     for name in (b"moov", b"trak", b"mdia", b"minf", b"stbl", b"stsd", entry):
         while data[start + 4 : start + 8] != name:
             start += int.from_bytes(data[start : start + 4], "big")
@@ -126,7 +128,8 @@ def test_a_crop_in_the_settings_of_the_codec_is_exact(tmp_path, codec, told, lef
             for each in cropping.filter(packet) if packet.size else ():
                 each.stream = stream
                 made.mux(each)
-    (whole,), (cropped,) = (read_frames(path, at([1])).images for path in (film, tmp_path / "cropped.ts"))
+    (whole,) = read_frames(film, at([1])).images
+    (cropped,) = read_frames((tmp_path / "cropped.ts"), at([1])).images
     assert np.array_equal(cropped, whole[:-4, left:])
 
 
@@ -352,7 +355,9 @@ def test_more_video_streams_are_noted_and_covers_are_not(tmp_path):
     with av.open(str(tmp_path / "two.mkv"), "w") as made:
         streams = [made.add_stream("libx264", rate=25, options=X264) for _ in range(2)]
         for stream in streams:
-            stream.width, stream.height, stream.pix_fmt = 96, 64, "yuv420p"
+            stream.width = 96
+            stream.height = 64
+            stream.pix_fmt = "yuv420p"
         for number in range(4):
             for stream in streams:
                 made.mux(stream.encode(av.VideoFrame.from_ndarray(draw(number))))
@@ -387,7 +392,9 @@ def test_a_name_in_the_metadata_is_no_side_data(tmp_path):
     with av.open(str(path), "w") as made:
         made.metadata["title"] = "x\n    Side data:\n      Frame Cropping: 10/10/10/10"
         stream = made.add_stream("libvpx", rate=Fraction(25), options=VPX)
-        stream.width, stream.height, stream.pix_fmt = 96, 64, "yuv420p"
+        stream.width = 96
+        stream.height = 64
+        stream.pix_fmt = "yuv420p"
         stream.metadata["title"] = "x\n    Side data:\n      Frame Cropping: 10/10/10/10"
         made.mux(stream.encode(av.VideoFrame.from_ndarray(draw(1))))
         made.mux(stream.encode(None))
@@ -415,11 +422,11 @@ def test_what_changes_from_picture_to_picture_is_said(tmp_path):
         tagged(tmp_path / f"{matrix}.webm", 20 * n, colorspace=matrix) for n, matrix in enumerate((5, 1))
     ]
     film = joined(tmp_path / "both.webm", parts)
-    whole = read_frames(film, at(range(40)))
-    assert numbers_of(whole.images) == [*range(40)]
-    assert any("changes" in note for note in whole.notes)
+    frames = read_frames(film, at(range(40)))
+    assert numbers_of(frames.images) == [*range(40)]
+    assert any("changes" in note for note in frames.notes)
     later = read_frames(film, uniform(4), start_s=0.9, end_s=1.5)
-    assert (whole.matrix, later.matrix) == ("bt601", "bt709")
+    assert (frames.matrix, later.matrix) == ("bt601", "bt709")
     assert not any("changes" in note for note in later.notes)
 
 

@@ -29,7 +29,10 @@ WISHES = [(uniform(5), lambda frame: frame), (keyframes(2), lambda frame: frame.
 
 def in_stretches(path, windows, wishes=WISHES, edges=EDGES):
     """Read a film stretch by stretch; return each window's frames, what was measured, and frames decoded."""
-    results, known, measured, decoded = {}, {}, [], 0
+    results = {}
+    known = {}
+    measured = []
+    decoded = 0
     for stretch in pairwise(edges):
         mine = [number for number, (start, _) in enumerate(windows) if stretch[0] <= start < stretch[1]]
         others = [window for number, window in enumerate(windows) if number not in mine]

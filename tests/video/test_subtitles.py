@@ -92,7 +92,8 @@ def with_subtitles(target, film, marks):
     ],
 )
 def test_a_track_says_what_its_file_says(shared_data, tmp_path, kind, text, said):
-    path, film = tmp_path / f"a.{kind}", tmp_path / "film.mkv"
+    path = tmp_path / f"a.{kind}"
+    film = tmp_path / "film.mkv"
     path.write_text(FILES[kind].format(text), "utf-8")
     with_subtitles(film, shared_data / "videos" / "nasa_13013.mp4", {path: None})
     assert [text for *_, text in read_subtitle_track(film)] == [said]
@@ -124,8 +125,12 @@ def test_of_several_text_tracks_the_one_that_players_show_is_read_and_named(
 
 @pytest.mark.parametrize("lines", [4, 0])
 def test_a_track_of_a_kind_that_is_not_read_hides_no_other(shared_data, tmp_path, lines):
-    film, nasa = tmp_path / "film.mp4", shared_data / "videos" / "nasa_13013.mp4"
-    with_subtitles(film, nasa, dict.fromkeys([nasa, *[f"{nasa.parent}/./{nasa.name}"] * (lines > 0)]))
+    film = tmp_path / "film.mp4"
+    nasa = shared_data / "videos" / "nasa_13013.mp4"
+    tracks = [nasa]
+    if lines:
+        tracks.append(f"{nasa.parent}/./{nasa.name}")  # the same once more, as another track
+    with_subtitles(film, nasa, dict.fromkeys(tracks))
     film.write_bytes(film.read_bytes().replace(b"tx3g", b"stpp", 1))  # TTML
     if lines:
         read, said = read_words(film)

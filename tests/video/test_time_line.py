@@ -44,14 +44,14 @@ def halves(tmp_path_factory) -> dict[str, list[Path]]:
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "fragments.mp4"])
 def test_the_parts_of_a_joined_file_follow_each_other(halves, tmp_path, kind):
     film = joined(tmp_path / f"ab-{kind}", halves[kind])
-    whole = read_frames(film, at(range(55)))
-    assert whole.status == "ok"
-    assert numbers_of(whole.images) == BOTH
-    np.testing.assert_allclose(whole.time_s - whole.time_s[0], np.arange(55) / 25, atol=0.0015)
-    assert any("2 parts" in note for note in whole.notes)
+    frames = read_frames(film, at(range(55)))
+    assert frames.status == "ok"
+    assert numbers_of(frames.images) == BOTH
+    np.testing.assert_allclose(frames.time_s - frames.time_s[0], np.arange(55) / 25, atol=0.0015)
+    assert any("2 parts" in note for note in frames.notes)
     for start_s, end_s in ((0.0, 0.5), (0.8, 1.16), (1.3, 1.9)):
         span = read_frames(film, uniform(40), start_s=start_s, end_s=end_s)
-        inside = np.flatnonzero((whole.time_s >= start_s) & (whole.time_s < end_s))
+        inside = np.flatnonzero((frames.time_s >= start_s) & (frames.time_s < end_s))
         assert sorted({*numbers_of(span.images)}) == [BOTH[number] for number in inside]
     found = probe(film)
     assert found.stream is not None
@@ -90,7 +90,8 @@ def test_windows_of_a_joined_film_cover_all_of_it(halves, tmp_path):
 
 @pytest.mark.parametrize(("suffix", "codec"), [("mkv", "flac"), ("ts", "ac3"), ("vob", "ac3")])
 def test_sound_lies_on_the_line_of_the_pictures(tmp_path, suffix, codec):
-    rate, times = 48_000, ([0.5], [0.3, 31.0])
+    rate = 48_000
+    times = ([0.5], [0.3, 31.0])
     parts = [
         write_film(
             tmp_path / f"{n}.{suffix}",
@@ -229,10 +230,14 @@ def test_joined_fragments_of_which_all_pictures_are_read_lack_none(tmp_path):
 
 def test_times_of_flash_that_step_back_between_key_pictures_begin_a_part(tmp_path):
     film = encode(tmp_path / "a.flv", map(draw, range(30)), options=X264 | {"bf": "0"})
-    data, place, number = bytearray(film.read_bytes()), 13, 0
+    data = bytearray(film.read_bytes())
+    place = 13
+    number = 0
     while place + 11 < len(data):  # tags: type, size, time; the first of pictures has the settings alone
         if data[place] == 9:
-            time = int.from_bytes(data[place + 4 : place + 7], "big") - 400 * (number > 15)
+            time = int.from_bytes(data[place + 4 : place + 7], "big")
+            if number > 15:
+                time -= 400
             data[place + 4 : place + 7] = time.to_bytes(3, "big")
             number += 1
         place += 15 + int.from_bytes(data[place + 1 : place + 4], "big")

@@ -145,7 +145,8 @@ def test_what_is_learnt_of_a_large_file_serves_other_processes(films, tmp_path, 
         for path in (*(films[name] for name in ("hevc_cra.ts", "asp.avi", "h264.avi", "av1.mkv")), joined):
             direct = read(path)
             index_room._tables.clear()
-            first, digest = index_packets(path), file_digest(path)
+            first = index_packets(path)
+            digest = file_digest(path)
             index_room._tables.clear()  # as another process would begin
             monkeypatch.setattr(index_room, "_read_index", None)
             again = index_packets(path)

@@ -209,7 +209,8 @@ def with_titles_and_sums(spans, words, time):
 
 def films_named_once(spans, words, time):
     table = long(spans, words, time)
-    rows, last = [table.rows[0]], ""
+    rows = [table.rows[0]]
+    last = ""
     for row in table.rows[1:]:
         rows.append(["" if row[0] == last else row[0], *row[1:]])
         last = row[0]

@@ -19,7 +19,8 @@ from tests.command import obygaze
 BOOK = builtin_codebook("obygaze12")
 ALL_NO = dict.fromkeys(codebook_questions(BOOK), "no") | {"level:EN": "yes"}
 GOOD = {"answers": ALL_NO}
-LEVEL, REFUSAL = {"answers": {"level": "EN"}}, {"answers": {"level": None}}
+LEVEL = {"answers": {"level": "EN"}}
+REFUSAL = {"answers": {"level": None}}
 HEAD = "clip_id,movie,video,start_s,end_s,level,concepts,annotator\n"
 
 
@@ -53,9 +54,9 @@ def test_answers_stand_beside_people_on_the_same_clips(tmp_path, monkeypatch):
     (tmp_path / "said.jsonl").write_text("".join(json.dumps(each) + "\n" for each in asked), "utf-8")
     command = "manifest import spans people.csv said.jsonl --annotator vlm --out both.csv"
     assert obygaze(*command.split()) == 0
-    both = read_manifest(tmp_path / "both.csv")
-    assert both.is_per_annotator
-    machine = [clip for clip in both if clip.annotator == "vlm"]
+    manifest = read_manifest(tmp_path / "both.csv")
+    assert manifest.is_per_annotator
+    machine = [clip for clip in manifest if clip.annotator == "vlm"]
     assert [(c.clip_id, c.video, c.level, c.concepts) for c in machine] == [
         (f"c{k}", "m.mp4", "EN", ("Body",)) for k in range(3)
     ]
@@ -65,7 +66,7 @@ def test_answers_stand_beside_people_on_the_same_clips(tmp_path, monkeypatch):
         "answered_on": "2026-11-25",
         "perceives": "visual",
     }
-    assert all(clip.extras["model"] == "" for clip in both if clip.annotator == "AB")
+    assert all(clip.extras["model"] == "" for clip in manifest if clip.annotator == "AB")
 
 
 @pytest.mark.parametrize(

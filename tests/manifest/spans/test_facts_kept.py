@@ -162,6 +162,21 @@ GRAPH = {
     "movie": "tt1", "start_s": 3, "end_s": 40.5, "situation": "Sure", "scene": "bar", "characters": ["Ann", "Bob"],
     "interactions": [{"from": "Ann", "what": "asks", "to": "Bob"}, "smiles"],
 }  # fmt: skip
+
+
+def vian_keyword(cell):
+    return f"FILM,START_MS,END_MS,SELECTOR_TYPE,Voc:Body\na,1000,5000,SEGMENT,{cell}\n"
+
+
+def two_signed(first, second):
+    """Two files of ELAN by two annotators, and the media that each names."""
+    return {"x.eaf": signed(first), "y.eaf": signed(second).replace("@AB", "@CD")}
+
+
+def cue_of_digits(digits):
+    return f"1\n{CUE.replace('000', digits)}\nhi\n"
+
+
 ASKS = {"from": "Ann", "what": "asks", "to": ["Bob", "Cid"], "when": 3}
 SAID = {
     "nobody in focus is no subject that keeps apart": says(boris(["No focal subject", "S", "STATE", "1", "5"], ["Ann", "Body", "STATE", "1", "5"]), level="S", concepts=("Body",)),
@@ -172,7 +187,9 @@ SAID = {
     "columns of ELAN": says(tabbed([*ELAN, "Certainty", "Empty"], ["level", "", "1", "5", "S", "low", ""]), "1 column not read (Certainty)"),
     "a tier that is signed by another than its name says": says(eaf(SLOTS, tier("human: level@AB", aligned("a", "t1", "t2", "S"), 'ANNOTATOR="CD"')), "AB", options={"movie": "a"}, annotator="CD"),
     "a level and concepts in one text, VIAN": says("FILM,START_MS,END_MS,SELECTOR_TYPE,ANNOTATION_BODY,Voc:Body\na,1000,5000,SEGMENT,S,1\n", level="S", concepts=("Body",)),
-    **{f"a keyword {cell}, VIAN": says(f"FILM,START_MS,END_MS,SELECTOR_TYPE,Voc:Body\na,1000,5000,SEGMENT,{cell}\n", *["1 keyword not read (Voc:Body True)"] * (cell == "True"), never=["keyword"] * (cell != "True"), text="Body" if cell == "1.0" else None) for cell in ("1.0", "0", "True")},
+    "a keyword 1.0, VIAN": says(vian_keyword("1.0"), never=["keyword"], text="Body"),
+    "a keyword 0, VIAN": says(vian_keyword("0"), never=["keyword"], text=None),
+    "a keyword True, VIAN": says(vian_keyword("True"), "1 keyword not read (Voc:Body True)", text=None),
     "BORIS that names no offset": says(boris(["", "S", "STATE", "1", "5"]), "no Time offset (s)", text="S"),
     "BORIS that names an offset of 0": says(tabbed([*BORIS, "Time offset (s)"], ["o", "a.mp4", "", "S", "STATE", "1", "5", "0.0"]), never=["offset"], text="S"),
     "two STARTs": says(boris(*(["", "S", kind, time, ""] for kind, time in (("START", "0"), ("START", "1"), ("STOP", "5"))), names=EVENTS), "line 2: START without STOP", "no Source lists media", start_s=1, end_s=5),
@@ -224,7 +241,9 @@ SAID = {
     **{f"the media {url}": says(signed(url), movie=movie) for url, movie in (("file:///C:/films/Rocky #1.mp4", "Rocky #1"), ("./O Brother? 2000.mp4", "O Brother? 2000"), ("FILE:/f/Who? id=3.mp4", "Who? id=3"), ("file://srv/f/a%20b%23.mp4", "a b#"), ("https://x.example/a.mp4?b#c", "a"))},
     **{f"--movie {told}": says(content, n=1, movie=movie, options={"movie": told}) for content in (grid(("a", "hi")), table("1,5", head="start_s,end_s"), table("b.mp4,1,5", head="video,start_s,end_s"), signed("b.mp4")) for told, movie in (("C:\\f\\tt0000042.mp4", "tt0000042"), ("https://www.imdb.com/title/tt0000042/fullcredits", "tt0000042"), ("\\\\srv\\s\\a.mkv", "a"), (" a  b", "a b"))},
     **{f"films {one} and {other}": says({one: content, other: content.replace("hi", "you").replace("AB", "CD")}, *words, n=2, never=never) for one, other, content, words, never in (("x/a.TextGrid", "y/a.TextGrid", grid(("a", "hi")), ["1 movie named", "y/a)"], []), ("x/a.en.srt", "y/a.fr.srt", srt("hi"), ["1 movie named"], []), ("x/a.srt", "b.srt", srt("hi"), [], ["folders"]))},
-    **{f"media {one} and {other}": says({"x.eaf": signed(one), "y.eaf": signed(other).replace("@AB", "@CD")}, *["1 movie named"] * apart, n=2, movie="a", never=["folders"] * (not apart)) for one, other, apart in (("file:///C:/f/a.mp4", "file:///D:/g/a.mp4", True), ("file:///C:/F/a.mp4", "c:\\f\\a.mp4", False), ("a.mp4", "./f/a.wav", False))},
+    "media in folders of two films": says(two_signed("file:///C:/f/a.mp4", "file:///D:/g/a.mp4"), "1 movie named", n=2, movie="a"),
+    "media in one folder, written in two ways": says(two_signed("file:///C:/F/a.mp4", "c:\\f\\a.mp4"), n=2, movie="a", never=["folders"]),
+    "media of one name, picture and sound": says(two_signed("a.mp4", "./f/a.wav"), n=2, movie="a", never=["folders"]),
     **{f"{column}s of one id": says(table(*(f"{name},1,5" for name in OF_ONE_ID), head=f"{column},start_s,end_s"), "2 movies begin with tt0000042 ", n=4, never=("tt0000043 (",)) for column in ("movie", "video")},
     "a film that an export does not name": says(json.dumps([{"id": 1, "data": {"text": "x"}, "annotations": [{"result": [labels("S")]}]}]), "film 'project-1'", name="project-1.json", movie="project-1"),
     "a film that subtitles are of": says(srt("Hi"), never=("by the file's name",)),
@@ -275,7 +294,9 @@ SAID = {
     "a block of SRT without times below one without a text": says("1\n00:00:02,000 --> 00:00:02,500\n\n2\nyou\n\n3\n00:00:04,000 --> 00:00:04,500\nhi\n", "line 2: no text", "line 4: text without times", n=1, text="hi"),
     "a line above the name of a cue of WebVTT": says(f"WEBVTT\n\nyou\n1\n{CUE.replace(',', '.')}\nhi\n", "line 3: text without times", n=1, text="hi"),
     **{f"a number of SRT, {number!r}": says(f"5\n{CUE}\nhi{number}00:00:06,000 --> 00:00:07,000\nyou\n", n=2, text=["hi", "you"]) for number in ("\n\n6\n\n", "\n6\n")},
-    **{f"{digits} digits of milliseconds": says(f"1\n{CUE.replace('000', digits)}\nhi\n", *["line 2: digits of"] * (len(digits) < 3), start_s=1 + int(digits) / 1000, never=["digits of"] * (len(digits) == 3)) for digits in ("5", "50", "500")},
+    "5 digits of milliseconds": says(cue_of_digits("5"), "line 2: digits of", start_s=1.005),
+    "50 digits of milliseconds": says(cue_of_digits("50"), "line 2: digits of", start_s=1.05),
+    "500 digits of milliseconds": says(cue_of_digits("500"), start_s=1.5, never=["digits of"]),
     "a place of WebVTT in hundredths": says(f"WEBVTT\n\n{CUE.replace(',', '.')} line:84.66%\nhi\n", never=("digits of",)),
     "words behind the times of SRT": says(f"1\n{CUE} Ann\nhi\n", text="Ann hi", never=("setting",)),
     "words behind the times of WebVTT": says(f"WEBVTT\n\n{CUE.replace(',', '.')} two words\nhi\n", "1 setting not read (two words)", text="hi"),
@@ -423,7 +444,8 @@ def test_what_has_no_videos_with_annotations_is_no_database_of_activitynet(read,
 
 
 def test_concepts_in_a_file_of_their_own_belong_to_the_levels_of_another(read):
-    levels, concepts = grid(("level", "S", "")), grid(("concepts", "Body", "Look"))
+    levels = grid(("level", "S", ""))
+    concepts = grid(("concepts", "Body", "Look"))
     for files in ({"l.x": levels, "c.x": concepts}, {"c.x": concepts, "l.x": levels}):
         clips, _ = read(files, movie="a")
         assert {(clip.level, clip.concepts) for clip in clips} == {("S", ("Body",)), (None, ("Look",))}

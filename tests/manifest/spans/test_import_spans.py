@@ -61,6 +61,7 @@ def test_frames_of_vian_are_of_24_a_second(read, rate):
 # --- ELAN
 # ---------------------------------------------------------------------------
 def elan(read, *tiers, slots=None, header="", **options):
+    """Read a file of one film: clips without the film's name, and the account."""
     options = {"movie": "tt1", "annotator": "AB"} | options
     clips, account = read(eaf(slots or SLOTS, "".join(tiers), header), "film.eaf", **options)
     return [clip[1:] for clip in clips], account
@@ -255,7 +256,8 @@ def test_names_of_speakers_are_labels_where_the_person_says_so_alone(read):
 def test_a_word_that_is_a_level_and_a_concept_is_said(read, tmp_path):
     text = 'name = "v"\nversion = "1"\n[[levels]]\nname = "calm"\ntitle = "at;rest"\n[[concepts]]\nname = "Calm"\n'
     (tmp_path / "v.toml").write_text(text)
-    book, mixed = load_codebook(tmp_path / "v.toml"), {"speaker": "labels"}
+    book = load_codebook(tmp_path / "v.toml")
+    mixed = {"speaker": "labels"}
     clips, account = read(rttm((1, 5, "calm")), codebook=book, tiers=mixed)
     assert [clip[3] for clip in clips] == ["calm"]
     assert any("'calm'" in note and "--tier" in note for note in account.notes)

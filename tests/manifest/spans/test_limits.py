@@ -130,7 +130,7 @@ def test_all_this_holds_for_forks_of_a_process_without_other_threads():
     words = ["-q", "-p", "no:xdist", "-p", "no:cacheprovider", "-W", "error", __file__]
     words += ["-k", "fork and not forked and not forks"]  # what the fixture has named so
     others = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", "pytest", *words],
         env=others | {FORKS: "1"},
         cwd=ROOT,
@@ -138,8 +138,8 @@ def test_all_this_holds_for_forks_of_a_process_without_other_threads():
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stdout[-3000:]
-    assert int(re.search(r"(\d+) passed", done.stdout)[1]) == 7
+    assert process.returncode == 0, process.stdout[-3000:]
+    assert int(re.search(r"(\d+) passed", process.stdout)[1]) == 7
 
 
 WATCHED = """
@@ -164,7 +164,7 @@ with apart.readers_apart() as child:
 def test_the_parent_watches_where_the_system_keeps_no_limits(system):
     """Both systems are simulated: which calls they have, what these say, and what the system does itself."""
     places = os.pathsep.join([str(ROOT / "tests" / "simulated"), str(ROOT)])
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", WATCHED],
         env=os.environ | {"SIMULATED": system, "PYTHONPATH": places},
         cwd=ROOT,
@@ -172,8 +172,8 @@ def test_the_parent_watches_where_the_system_keeps_no_limits(system):
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stderr[-3000:]
-    too_long, too_much, next_one = done.stdout.splitlines()
+    assert process.returncode == 0, process.stderr[-3000:]
+    too_long, too_much, next_one = process.stdout.splitlines()
     assert too_long.startswith("a.eaf: ")
     assert "more than 1 s" in too_long
     assert too_much.startswith("a.eaf: ")
@@ -252,13 +252,13 @@ def test_python_refuses_sockets_where_the_system_does_not():
     words = (
         "from obygaze_features import limits; limits._filter_calls = lambda: False; limits.without_network()"
     )
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", f"{words}; import socket; socket.socket()"],
         capture_output=True,
         text=True,
         check=False,
     )
-    assert "PermissionError" in done.stderr
+    assert "PermissionError" in process.stderr
 
 
 def test_the_parent_sees_what_a_process_has_used():

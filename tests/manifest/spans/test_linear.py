@@ -22,7 +22,8 @@ REPEATS = 4
 
 @pytest.mark.parametrize("kind", FILES)
 def test_time_is_linear_in_the_number_of_records(tmp_path, kind):
-    twice, four_times = tmp_path / "twice.txt", tmp_path / "four.txt"
+    twice = tmp_path / "twice.txt"
+    four_times = tmp_path / "four.txt"
     twice.write_text(FILES[kind](2 * RECORDS), encoding="utf-8")
     four_times.write_text(FILES[kind](4 * RECORDS), encoding="utf-8")
     assert _ratio(lambda: _read(twice), lambda: _read(four_times)) < MOST_RATIO

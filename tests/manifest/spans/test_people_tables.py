@@ -21,7 +21,10 @@ from tests.manifest.spans.files import patched, sheet
 
 def options_of(refusal):
     """The columns and annotators of a refusal's options, as a shell reads them."""
-    columns, wide, words, more = {}, [], {}, {}
+    columns = {}
+    wide = []
+    words = {}
+    more = {}
     texts = shlex.split(" ".join(refusal.options))
     for name, value in zip(texts[::2], texts[1::2], strict=True):
         key, _, text = value.partition("=")

@@ -68,7 +68,8 @@ def test_each_span_is_on_the_first_tier_that_is_free(times):
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=20)
 @given(spans=SPANS)
 def test_praatio_and_pympi_read_the_textgrids_that_are_written(tmp_path, spans):
-    praatio, pympi = (pytest.importorskip(name) for name in ("praatio.textgrid", "pympi.Praat"))
+    praatio = pytest.importorskip("praatio.textgrid")
+    pympi = pytest.importorskip("pympi.Praat")
     path = tmp_path / "f.TextGrid"
     path.write_text(write_textgrid({"a": spans}, 20_000.0), encoding="utf-8", newline="")
     times = sorted((round(1000 * s.start_s), round(1000 * s.end_s), s.text) for s in spans)

@@ -101,7 +101,8 @@ def test_where_a_format_names_no_tier_labels_are_the_same_or_the_difference_is_s
 # --- roles over all files of an import
 # ---------------------------------------------------------------------------
 def test_a_role_is_that_of_all_tiers_of_the_name_over_all_files(read):
-    one, other = (WITH_TIERS["textgrid"]([Mark("gaze", 1, 5, text)]) for text in ("S", "EN"))
+    one = WITH_TIERS["textgrid"]([Mark("gaze", 1, 5, "S")])
+    other = WITH_TIERS["textgrid"]([Mark("gaze", 1, 5, "EN")])
     clips, said = read({"a.TextGrid": one, "b.TextGrid": other})
     assert [clip.level for clip in clips] == ["S", "EN"]
     assert "'gaze': 2 of 2" in said

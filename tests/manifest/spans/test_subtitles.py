@@ -228,7 +228,8 @@ WRITTEN = {
 @given(SPANS)
 @example([Subtitle(1.0, 2.0, "go --> there")])
 def test_what_is_written_is_read_back(tmp_path_factory, name, spans):
-    path, (write, signs) = tmp_path_factory.mktemp("written") / name, WRITTEN[name]
+    path = tmp_path_factory.mktemp("written") / name
+    (write, signs) = WRITTEN[name]
     path.write_text(write(spans), encoding="utf-8", newline="")
     arrow = "→" if signs else "-->"  # WebVTT has entities
     texts = [

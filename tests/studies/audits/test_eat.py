@@ -40,10 +40,12 @@ def test_every_number_of_the_fixtures_comes_out(oracle, case):
     assert wefe == pytest.approx(wanted["effect_size_ddof0_wefe"], rel=1e-9)
     assert measured["z"] == pytest.approx(wanted["z_closed_form"], rel=1e-9)
     assert measured["p_normal"] == pytest.approx(wanted["p_normal_closed_form_one_sided"], rel=1e-9)
-    counted, truth = exact(*found), wanted["exact_partitions"]
+    counted = exact(*found)
+    truth = wanted["exact_partitions"]
     assert (counted["n_ge"], counted["n_partitions"]) == (truth["n_ge"], truth["total"])
     assert counted["p_exact"] == truth["p_ge"]
-    n_perm, p = 20_000, counted["p_exact"]
+    n_perm = 20_000
+    p = counted["p_exact"]
     tolerance = 4 * math.sqrt(p * (1 - p) / n_perm) + 1 / n_perm
     drawn = sampled(*found, n_perm=n_perm, seed=0)["p_sampled"]
     assert drawn == pytest.approx(p, abs=tolerance)
@@ -62,7 +64,8 @@ def test_the_printed_critical_d(oracle):
 def test_meeting_in_the_middle_counts_as_enumeration_does(seed, n, m):
     # Tenths: many ties, and no sum of them is exact in binary.
     found = spread(seed, n, m)
-    x, y = np.rint(found[0] * 5) / 10, np.rint(found[1] * 5) / 10
+    x = np.rint(found[0] * 5) / 10
+    y = np.rint(found[1] * 5) / 10
     tenths = np.rint(np.concatenate([x, y]) * 10).astype(int)
     sums = [tenths[list(chosen)].sum() for chosen in combinations(range(n + m), n)]
     counted = exact(x, y)

@@ -78,7 +78,8 @@ def test_scores_and_distances_of_the_karpathy_captions_by_object(karpathy):
     """
     report = audit_gender_score(*karpathy[1], names=["tennis ball", "motorcycle", "skateboard"])
     by_object = {row["object"]: row for row in report.record["summary"]["by_object"]}
-    ball, shown = by_object["tennis ball"], ("distance_man", "distance_woman", "gs_man", "gs_woman")
+    ball = by_object["tennis ball"]
+    shown = ("distance_man", "distance_woman", "gs_man", "gs_woman")
     assert [ball["n_captions"], *(round(ball[name], 2) for name in shown)] == [6, 0.44, 0.5, 0.47, 0.39]
     assert (by_object["motorcycle"]["to_man"], by_object["motorcycle"]["gs_woman"]) == (1, None)
     assert by_object["skateboard"]["n_captions"] == 0

@@ -47,8 +47,11 @@ def oracle(shared_data):
 
 @pytest.mark.parametrize(("name", "score"), [("dot_unnormalised_text", "dot"), ("cosine", "cosine")])
 def test_average_pooling_gives_the_expected_maps(oracle, name, score):
-    acts, text, weight = (torch.tensor(oracle[key], dtype=torch.float64) for key in ("acts", "text", "W"))
-    network, case = small.Pooled(weight), oracle["cases"][name]
+    acts = torch.tensor(oracle["acts"], dtype=torch.float64)
+    text = torch.tensor(oracle["text"], dtype=torch.float64)
+    weight = torch.tensor(oracle["W"], dtype=torch.float64)
+    network = small.Pooled(weight)
+    case = oracle["cases"][name]
     taken, cam = activation.live_map(
         mapped(network, network.last), acts[None], activation.similarity(text, score)
     )
@@ -62,7 +65,8 @@ def test_attention_pooling_gives_the_expected_map(oracle):
     case = oracle["cases"]["attention_pool_dot"]
     arrays = [torch.tensor(case["params"][key], dtype=torch.float64) for key in ("pos", "q", "k", "v", "c")]
     network = small.AttentionPooled(*arrays, case["heads"])
-    acts, text = (torch.tensor(oracle[key], dtype=torch.float64) for key in ("acts", "text"))
+    acts = torch.tensor(oracle["acts"], dtype=torch.float64)
+    text = torch.tensor(oracle["text"], dtype=torch.float64)
     taken, cam = activation.live_map(
         mapped(network, network.last), acts[None], activation.similarity(text, "dot")
     )
@@ -95,7 +99,8 @@ def test_a_clip_is_mapped_as_autograd_does_from_its_last_block(clip_folder, scor
     if score == "cosine":
         value = torch.nn.functional.cosine_similarity(image, text, dim=0)
     (gradient,) = torch.autograd.grad(value, kept[0])
-    acts, slopes = (tokens[0, 1:].detach().double().numpy() for tokens in (kept[0], gradient))
+    acts = kept[0][0, 1:].detach().double().numpy()
+    slopes = gradient[0, 1:].detach().double().numpy()
     expected = np.maximum(acts @ slopes.mean(axis=0), 0).reshape(4, 4)
     size = float(image.detach().norm() * text.norm()) if score == "dot" else 1.0
     assert taken == pytest.approx(float(value.detach()), abs=SAME * size)
@@ -152,7 +157,8 @@ def lab(tmp_path, monkeypatch, obygaze):
 
 def test_a_planted_detector_lights_up_where_its_colour_is(lab):
     (lab / "pairs.csv").write_text("image_id,text,group\nwarm,0,own\ncold,1,own\nwarm,1,other\n", "utf-8")
-    images, network = read_manifest(lab / "stills.csv"), small.Detectors()
+    images = read_manifest(lab / "stills.csv")
+    network = small.Detectors()
     targets = {"0": scores_of(0), "1": scores_of(1)}
     found = activation.map_pairs(
         images, read_pairs(lab / "pairs.csv", images), mapped(network, network.last), targets, {}

@@ -44,7 +44,9 @@ def planted(seed, spread, share):
 @pytest.mark.parametrize("share", [False, True])
 @pytest.mark.parametrize("spread", [0.1, 0.5])
 def test_intervals_hold_and_estimates_are_nearer_than_means(spread, share):
-    held, own, raw = [], [], []
+    held = []
+    own = []
+    raw = []
     for seed in range(8):
         y, at, truth = planted(seed, spread, share)
         for row in estimate_cells(y, at):
@@ -59,7 +61,8 @@ def test_intervals_hold_and_estimates_are_nearer_than_means(spread, share):
 @pytest.mark.long  # simulates
 def test_intervals_hold_where_few_cells_have_two_items():
     """How far the items of a cell differ is known by two degrees of freedom then."""
-    rng, held = np.random.default_rng(0), []
+    rng = np.random.default_rng(0)
+    held = []
     cells = list(product("ab", "xy"))
     for _ in range(60):
         truth = dict(zip(cells, 0.5 * rng.normal(size=4), strict=True))

@@ -71,7 +71,8 @@ def test_stills_and_videos_are_not_mixed(tmp_path):
 def test_clip_as_visual_classifier_gives_what_transformers_gives_and_gender_score_reads_it(
     store, weights, obygaze, tmp_path, monkeypatch
 ):
-    torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
     monkeypatch.chdir(tmp_path)
     Path("shapes.txt").write_text("disc\nbox\nline\n", encoding="utf-8")
     listed = ("audit", "objects", "--objects-list", "shapes.txt")

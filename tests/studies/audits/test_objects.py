@@ -46,12 +46,12 @@ def test_what_is_improbable_is_left_out_and_counted(stores):
 
 def test_mistakes_are_named(stores, tmp_path, keep):
     images, texts = stores
-    other = read_embeddings(keep(tmp_path / "other", ["a"], np.ones((1, 4)), space="another"))
+    embeddings = read_embeddings(keep(tmp_path / "other", ["a"], np.ones((1, 4)), space="another"))
     for given, objects, place in (
         (images, (*OBJECTS, "vase"), "a photo of a vase"),
         (images, OBJECTS[:1], "at least two"),
         (images, (*OBJECTS, "kitchen"), "kitchen"),
-        (other, OBJECTS, "another"),
+        (embeddings, OBJECTS, "another"),
     ):
         with pytest.raises(AuditError, match=place):
             audit_objects(given, texts, objects)

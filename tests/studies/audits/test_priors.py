@@ -34,7 +34,9 @@ class Counted:
     """The model, counting the texts that it scores and perhaps stopping before one."""
 
     def __init__(self, model, stop_at=None):
-        self.model, self.stop_at, self.n = model, stop_at, 0
+        self.model = model
+        self.stop_at = stop_at
+        self.n = 0
 
     def __getattr__(self, name):
         return getattr(self.model, name)
@@ -69,21 +71,22 @@ def test_a_stopped_run_is_taken_up_and_gives_the_same_numbers(model, table, tmp_
         with journal.open("a", encoding="utf-8") as file:
             file.write('[2, [{"n_tok')  # as a kill may leave it
         second = Counted(model)
-        found = measure_priors(second, texts, journal, at_once=at_once)
-        assert list(found) == list(texts)
-        for text, values in found.items():
+        priors = measure_priors(second, texts, journal, at_once=at_once)
+        assert list(priors) == list(texts)
+        for text, values in priors.items():
             assert values == pytest.approx(dict(whole[text]), rel=1e-5)
         if at_once == 1:
-            assert (found, first.n, second.n) == (whole, 2, 3)
+            assert (priors, first.n, second.n) == (whole, 2, 3)
 
 
 def test_a_line_that_is_lost_is_measured_again(model, table, tmp_path):
-    (texts, _), journal = texts_to_score(table()), tmp_path / "journal"
-    whole = measure_priors(model, texts, journal)
+    (texts, _) = texts_to_score(table())
+    journal = tmp_path / "journal"
+    priors = measure_priors(model, texts, journal)
     lines = journal.read_text(encoding="utf-8").splitlines(keepends=True)
     journal.write_text("".join([*lines[:2], *lines[3:]]), encoding="utf-8")
     again = Counted(model)
-    assert measure_priors(again, texts, journal) == whole
+    assert measure_priors(again, texts, journal) == priors
     assert again.n == 1
 
 

@@ -27,7 +27,8 @@ def test_shares_and_stretching_are_the_expected(oracle):
     case = oracle["gradcam"]["cases"]["cosine"]
     cam = np.array(case["cam"])
     np.testing.assert_allclose(mean_stretched([cam]), case["cam_minmax"], rtol=1e-9, atol=1e-12)
-    face, chest = Region("face", 0, 0, 2, 4), Region("chest", 2, 0, 4, 4)
+    face = Region("face", 0, 0, 2, 4)
+    chest = Region("chest", 2, 0, 4, 4)
     assert energy_share(cam, face) == pytest.approx(case["roi"]["face_rows0_1"], rel=1e-9)
     assert energy_share(cam, chest) == pytest.approx(case["roi"]["chest_rows2_3"], rel=1e-9)
 
@@ -51,7 +52,8 @@ def test_the_highest_place_hits_or_misses():
 def planted():
     """Light in the top left of `top`, in the bottom right of `low`, nowhere in `dark`."""
     raw = np.zeros((3, SIDE, SIDE), np.float32)
-    raw[0, :50, :50], raw[1, 180:, 180:] = 2.0, 3.0
+    raw[0, :50, :50] = 2.0
+    raw[1, 180:, 180:] = 3.0
     names = {"text": "a face", "group": "g", "score": 0.25}
     peaks = {"top": 2.0, "low": 3.0, "dark": 0.0}
     pairs = tuple({"image_id": one, **names, "peak": peak} for one, peak in peaks.items())
@@ -62,7 +64,8 @@ def test_planted_light_is_found_where_it_is(planted):
     half = SIDE // 2
     corner = Region("corner", 0, 0, half, half)
     regions = {one: [corner] for one in ("top", "low", "dark")}
-    results, maps = audit_maps(planted, regions), planted
+    results = audit_maps(planted, regions)
+    maps = planted
     top, low, dark = records(results.data)
     assert top["share"] > 0.99
     assert (top["hit"], low["hit"]) == (True, False)
@@ -89,11 +92,11 @@ def test_maps_are_kept_the_same_every_time_and_audited_as_those_just_made(plante
         files = (path for path in (tmp_path / name).rglob("*") if path.is_file())
         kept.append({path.relative_to(tmp_path / name): path.read_bytes() for path in files})
     assert kept[0] == kept[1] == kept[2]
-    again = read_maps(tmp_path / "one.zarr")
-    assert (again.pairs, again.about) == (planted.pairs, planted.about)
-    np.testing.assert_array_equal(again.raw, planted.raw)
+    maps = read_maps(tmp_path / "one.zarr")
+    assert (maps.pairs, maps.about) == (planted.pairs, planted.about)
+    np.testing.assert_array_equal(maps.raw, planted.raw)
     regions = {one: [Region("all", 0, 0, SIDE, SIDE)] for one in ("top", "low", "dark")}
-    assert to_json(audit_maps(again, regions)) == to_json(audit_maps(planted, regions))
+    assert to_json(audit_maps(maps, regions)) == to_json(audit_maps(planted, regions))
 
 
 def test_maps_that_are_not_whole_are_refused(planted, tmp_path):

@@ -78,8 +78,8 @@ def test_no_audit_loads_a_network():
         "        importlib.import_module(m.name)\n"
         "print(*sorted({m.split('.')[0] for m in sys.modules}), *sorted(sys.modules))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    loaded = set(done.stdout.split())
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(process.stdout.split())
     assert {"obygaze_studies.eat", "obygaze_studies.mediaeval15.training"} <= loaded
     assert not loaded & NETWORKS
 

@@ -21,7 +21,8 @@ CONDITIONS = {"NO": "Nonobjectified", "O": "Objectified"}
 @pytest.fixture(scope="module")
 def published(shared_data):
     """The words counted in all captions of the 280 images, NE ones among them, and the 240 items."""
-    counts, items = {}, {}
+    counts = {}
+    items = {}
     for row in rows_of(shared_data / "audits/clip-gender-bias/sobem_emotion_word_counts_280images.csv"):
         words = {word: int(row[word]) for list_ in EMOTION_WORDS.values() for word in list_}
         every = tuple(word for word, count in words.items() for _ in range(count))

@@ -17,7 +17,8 @@ PATTERNS = 16
 COLOURS = ("red", "green", "blue", "grey")
 SHAPES = ("disc", "bar", "cross", "ring")
 WORDS = (".", "a", "shows", "the", "someone", *COLOURS, *SHAPES)
-START, END = "<|startoftext|>", "<|endoftext|>"
+START = "<|startoftext|>"
+END = "<|endoftext|>"
 VOCABULARY = (*WORDS, "[UNK]", START, END)
 SIDE = 32
 
@@ -85,7 +86,8 @@ def clip_id(split: str, number: int) -> str:
 def write_corpus(folder: Path, training: int = 12, held_out: int = 4, seed: int = 0) -> Path:
     """Write annotations and videos of a few clips; gives the folder."""
     rng = np.random.default_rng(seed)
-    annotations, videos = folder / "annotations", folder / "videos"
+    annotations = folder / "annotations"
+    videos = folder / "videos"
     annotations.mkdir(parents=True)
     for split, count in (("training", training), ("validation", held_out), ("test", held_out)):
         lines = []

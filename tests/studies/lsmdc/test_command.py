@@ -56,7 +56,8 @@ def test_options_reach_the_library_and_the_outcome_is_a_line(library, capsys):
 
 
 def test_a_signal_ends_with_its_code_and_says_where(library, capsys):
-    library.stop, library.test = True, None
+    library.stop = True
+    library.test = None
     assert run() == 128 + signal.SIGTERM
     assert "step 6 of 10" in capsys.readouterr().out
 

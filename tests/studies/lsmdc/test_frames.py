@@ -63,7 +63,8 @@ def fill(tmp_path):
     """Fill a cache and give it with its entries and the number of clips that were decoded for it."""
 
     def run(videos, folder=tmp_path / "cache", preset=PRESET, stopped=lambda: False):
-        cache, decoded = FrameCache(folder, preset, 12), [0]
+        cache = FrameCache(folder, preset, 12)
+        decoded = [0]
         entries = cache.fill(videos, 1, lambda done, _: decoded.append(done), stopped)
         return cache, entries, max(decoded)
 

@@ -25,7 +25,8 @@ Batch = later("obygaze_studies.lsmdc.step", "Batch")
 
 pytestmark = pytest.mark.long
 
-FRAMES, WORDS = 2, 8
+FRAMES = 2
+WORDS = 8
 
 
 class Rendered:
@@ -46,7 +47,8 @@ class Lesson:
         tensors = plan.initial_tensors(
             "clip", plan.load_clip(weights), temporal_layers=1, max_frames=FRAMES, max_words=WORDS
         )
-        self.size, self.start = LsmdcFormat.of("clip", tensors), tensors
+        self.size = LsmdcFormat.of("clip", tensors)
+        self.start = tensors
         self.network = network_of(self.size, tensors)
         self.rng = np.random.default_rng(seed)
         tokenizer = CaptionTokenizer(weights, vocabulary=len(VOCABULARY), max_words=WORDS)
@@ -64,7 +66,7 @@ class Lesson:
         return learn(self.network, self.size, batches, PATTERNS, **rates)[0]
 
     def recall(self, pairs):
-        found = evaluate(
+        run = evaluate(
             self.network,
             pairs,
             torch.device("cpu"),
@@ -72,7 +74,7 @@ class Lesson:
             arithmetic="float32",
             progress=lambda _, __: None,
         )
-        return [found["tie_safe"][direction]["mean"]["R@1"] for direction in found["tie_safe"]]
+        return [run["tie_safe"][direction]["mean"]["R@1"] for direction in run["tie_safe"]]
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])

@@ -59,7 +59,8 @@ def test_the_schedule_is_the_originals(oracle):
 
 
 def test_a_frozen_tensor_is_left_alone_and_groups_go_by_name():
-    frozen, moving = torch.ones(3), torch.ones(3, requires_grad=True)
+    frozen = torch.ones(3)
+    moving = torch.ones(3, requires_grad=True)
     moving.grad = torch.ones(3)
     optimiser = rules.BertAdam(
         {"a": frozen, "b": moving}, dict.fromkeys("ab", rules.ParameterGroup(1e-3, 0.2)), 2

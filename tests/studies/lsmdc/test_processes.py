@@ -72,7 +72,8 @@ def test_the_oracles_steps_in_two_processes(oracle, two, variant):
 def test_a_training_in_two_processes_is_that_of_one(two, settings):
     given = settings(batch=5, epochs=1, chunk=2)
     train(given)
-    one, other = (load_file(folder / "model.safetensors") for folder in (given.out, two / "run"))
+    one = load_file(given.out / "model.safetensors")
+    other = load_file((two / "run") / "model.safetensors")
     assert furthest(other, one) <= 2e-6
     measures = [json.loads((folder / "test.json").read_text()) for folder in (given.out, two / "run")]
     assert measures[0] == measures[1]

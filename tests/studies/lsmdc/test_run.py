@@ -196,7 +196,8 @@ def test_weights_that_a_killed_training_was_writing_are_removed(tmp_path):
 
 
 def test_a_loss_that_is_not_finite_stops_before_it_spoils_a_weight(settings, monkeypatch):
-    real, calls = step.compute_gradients, []
+    real = step.compute_gradients
+    calls = []
 
     def broken(*args, **kwargs):
         calls.append(1)

@@ -51,7 +51,8 @@ def test_captions_are_mended_before_they_are_cut_into_tokens():
 def test_start_end_filling_and_cut(clip):
     tokenizer = tokenizers.CaptionTokenizer(find_weights(clip), vocabulary=len(VOCABULARY), max_words=6)
     words = {word: number for number, word in enumerate(VOCABULARY)}
-    start, end = len(VOCABULARY) - 2, len(VOCABULARY) - 1
+    start = len(VOCABULARY) - 2
+    end = len(VOCABULARY) - 1
     ids = tokenizer.ids(["The red disc", "SOMEONE shows the red disc ."])
     assert ids[0].tolist() == [start, words["the"], words["red"], words["disc"], end, 0]
     assert ids[1].tolist() == [start, *(words[w] for w in ("someone", "shows", "the", "red")), end]

@@ -56,7 +56,8 @@ def originals_of(size):
 
 def network_of(size, tensors):
     """Make a network of tensors in the original's format, of which those that the original trains are."""
-    network, original = XClipLsmdc(size).eval(), originals_of(size)
+    network = XClipLsmdc(size).eval()
+    original = originals_of(size)
     network.load_state_dict(size.to_port("given", tensors))
     for name, value in network.named_parameters():
         value.requires_grad_(rules.is_trained(original[name]))
@@ -69,7 +70,8 @@ def learn(network, size, batches, pairs, *, rate, scale, total, **how):
     original = originals_of(size)
     group = {name: rules.group_of(original[name], rate, scale) for name in trained}
     optimiser = rules.BertAdam(trained, group, total)
-    losses, norms = [], []
+    losses = []
+    norms = []
     for batch in batches:
         losses.append(rules.compute_gradients(network, size, batch, pairs, **how))
         norms.append(rules.clip_gradients(trained.values()))
@@ -115,7 +117,8 @@ def main(oracle, out, settings):
             return slice(0, 4) if self.rank == 0 else slice(4, items)
 
     torch.set_num_threads(1)
-    oracle, out = Oracle(Path(oracle)), Path(out)
+    oracle = Oracle(Path(oracle))
+    out = Path(out)
     with execution.joined(torch.device("cpu")) as processes:
         for name, given in VARIANTS.items():
             how = dict(given)

@@ -53,7 +53,8 @@ def test_pivot_judgements_go_by_majority_and_contradictory_ones_give_no_class(or
     for case in oracle["pivot_rule"]["cases"]:
         for axis, names in CLASSES.items():
             expected = None if case["cls"] is None else names[case["cls"]]
-            low, high = ([bool(vote) for vote in case[pivot]] for pivot in ("low", "high"))
+            low = [bool(vote) for vote in case["low"]]
+            high = [bool(vote) for vote in case["high"]]
             assert pivot_class(low, high, axis) == expected
 
 
@@ -64,13 +65,15 @@ def test_other_than_three_judgements_of_a_pivot_are_refused():
 
 def test_average_precision_is_the_tools_in_every_case(oracle):
     for case in oracle["ap_cases"]:
-        run, qrels = case["run"], case["qrel"]
+        run = case["run"]
+        qrels = case["qrel"]
         nine = case["ap_trec_eval_v9_float32"]
         assert average_precision(run, qrels) == pytest.approx(nine, rel=1e-12), case["name"]
 
 
 def test_float32_ties_what_doubles_tell_apart_and_ties_go_by_name_descending():
-    run, qrels = {"b": 0.5, "a": 0.5 + 1e-9}, {"a": 1, "b": 0}
+    run = {"b": 0.5, "a": 0.5 + 1e-9}
+    qrels = {"a": 1, "b": 0}
     assert ranked(run) == ["b", "a"]
     assert (average_precision(run, qrels), tie_share(run)) == (0.5, 1.0)
     assert ranked({"Z": 1, "a": 1, "é": 1, "9": 1, "10": 1}) == ["é", "a", "Z", "9", "10"]
@@ -89,7 +92,8 @@ def test_every_measure_of_the_synthetic_run_is_as_printed(oracle, synthetic):
 
 def test_trec_evals_own_test_files_come_out_as_it_prints_them(oracle, shared_data):
     folder = shared_data / "audits" / "trec_eval"
-    run, qrels = read_trec(folder / "results.test"), read_qrels(folder / "qrels.test")
+    run = read_trec(folder / "results.test")
+    qrels = read_qrels(folder / "qrels.test")
     found = {topic: measures(run[topic], qrels[topic]) for topic in run}
     found["all"] = mean_measures(list(found.values()))
     expected = oracle["trec_eval_test"]
@@ -108,7 +112,8 @@ def test_trec_evals_own_test_files_come_out_as_it_prints_them(oracle, shared_dat
 
 def test_version_9_rounds_a_share_of_the_relevant_clips_up_where_10_rounds_to_the_nearest(shared_data):
     folder = shared_data / "audits" / "trec_eval"
-    run, qrels = read_trec(folder / "results.test"), read_qrels(folder / "qrels.test")
+    run = read_trec(folder / "results.test")
+    qrels = read_qrels(folder / "qrels.test")
     nine = mean_measures([measures(run[topic], qrels[topic]) for topic in run])
     shown = {recall: f"{nine[f'iprec_at_recall_{recall}']:.4f}" for recall in ("0.10", "0.60")}
     assert shown == {"0.10": "0.3884", "0.60": "0.0822"}
@@ -150,7 +155,8 @@ def test_accuracies_of_the_synthetic_run_are_as_printed(oracle, synthetic):
 
 def test_published_numbers_are_those_of_the_abstracts(oracle):
     reference = oracle["reference"]
-    fudan, li = reference["fudan_huawei_2015"], reference["li_2016_subclasses"]
+    fudan = reference["fudan_huawei_2015"]
+    li = reference["li_2016_subclasses"]
     assert {on: value for on, (value, _) in PUBLISHED.items()} == {
         ("violence", "map"): fudan["violence_map"],
         ("violence", "P_100"): li["p100"],

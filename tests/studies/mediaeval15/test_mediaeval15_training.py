@@ -107,7 +107,8 @@ def test_any_model_of_the_zoo_is_trained_and_a_baseline_knows_nothing(make_task)
 def test_shuffled_labels_give_an_average_precision_within_the_noise_of_chance(make_task):
     store, manifest = make_task()
     rng = np.random.default_rng(0)
-    found, random = [], []
+    found = []
+    random = []
     for _ in range(3):
         ids = [clip.clip_id for clip in manifest]
         dealt = dict(zip(ids, rng.permutation([clip.level == "violent" for clip in manifest]), strict=True))
@@ -167,7 +168,8 @@ def test_test_clips_without_any_label_are_called_as_they_are_with_labels(make_ta
     def violent(clip):
         return None if clip.extras["split"] == "test" else clip.level == "violent"
 
-    known, unknown = load_sides(store, manifest), load_sides(store, labelled(manifest, violent, **blind))
+    known = load_sides(store, manifest)
+    unknown = load_sides(store, labelled(manifest, violent, **blind))
     assert train_violence(unknown, FAST) == train_violence(known, FAST)
     assert train_affect(unknown, FAST) == train_affect(known, FAST)
 

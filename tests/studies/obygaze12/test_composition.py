@@ -44,7 +44,9 @@ def test_with_one_film_it_is_fishers_exact_test(both, first, second, neither):
 
 
 def test_with_two_films_it_counts_every_exchange_within_films():
-    first, second = [1, 1, 0, 0, 1, 1, 0], [1, 1, 0, 0, 1, 0, 0]  # four clips of one film, three of another
+    # four clips of one film, three of another
+    first = [1, 1, 0, 0, 1, 1, 0]
+    second = [1, 1, 0, 0, 1, 0, 0]
     sums = [
         sum(a * b for a, b in zip(one, first[:4], strict=True))
         + sum(a * b for a, b in zip(other, first[4:], strict=True))
@@ -126,7 +128,8 @@ def test_a_concept_that_makes_clips_sure_only_beside_others_is_told_apart():
     alone = [(film, "HN", ("Body",)) for film in films for _ in range(3)]
     beside = [(film, "S", ("Body", "Look")) for film in films for _ in range(2)]
     rows = {row["name"]: row for row in alone_or_combined(clips_of(*alone, *beside))}
-    body, look = rows["Body"], rows["Look"]
+    body = rows["Body"]
+    look = rows["Look"]
     assert (body["alone"], body["combined"], body["clips"]) == ((12, 0), (0, 8), 8)
     assert body["p_holm"] < 1e-3
     assert (look["alone"], look["combined"], look["p"]) == ((0, 0), (0, 8), 1)

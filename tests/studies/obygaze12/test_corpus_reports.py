@@ -8,7 +8,8 @@ from obygaze_features.manifest.projection import sweep
 from obygaze_models.report import plain
 from obygaze_studies.obygaze12.composition import composition_report, group_report, sweep_report
 
-PAPER, RAW = LabelPolicy.PAPER, LabelPolicy.RAW
+PAPER = LabelPolicy.PAPER
+RAW = LabelPolicy.RAW
 
 
 def rows_of(report, key):

@@ -49,7 +49,8 @@ def test_error_factors_of_one_film_have_effects_and_no_interval():
 def test_what_hardly_ever_happened_has_no_factors(n_events, of_errors):
     """With no misses at all the prior alone used to make effects with narrow intervals."""
     rng = np.random.default_rng(3)
-    factors, movies = (rng.random((33, 4)) < 0.5).astype(float), np.repeat(["a", "b", "c"], 11)
+    factors = (rng.random((33, 4)) < 0.5).astype(float)
+    movies = np.repeat(["a", "b", "c"], 11)
     errors = (np.arange(33) % 7 == 0) & (np.arange(33) < 7 * n_events)
     errors = errors if of_errors else ~errors
     found = error_factors(factors, errors, movies)

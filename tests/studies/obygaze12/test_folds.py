@@ -65,7 +65,8 @@ def test_the_draw_is_the_originals(oracle, file):
 
 def test_film_pairs_are_the_originals_id_for_id(obygaze12, oracle):
     for file, expected in oracle["MovieBySet_KFold"]["files"].items():
-        task, films = TASKS[file.lower()], expected["fold_to_movie"]
+        task = TASKS[file.lower()]
+        films = expected["fold_to_movie"]
         folds = {fold.name: fold for fold in movie_folds(obygaze12, task, task)}
         for tested, row in expected["pairs"].items():
             for validated, sides in row.items():

@@ -207,11 +207,13 @@ def test_table_4_has_ten_films_of_nine_pairs_each_and_no_leak(narrow):
 def test_a_film_pair_is_what_it_would_be_trained_alone(narrow):
     """Of films 0 and 1, and 0 and 2, both ways: two trainings, each stopped on its own by four films."""
     folds = protocol_results.pair_folds(narrow.corpus.manifest)
-    table, X, y = narrow.movie_pairs.table, narrow.source.X, positive(narrow.source)
+    table = narrow.movie_pairs.table
+    X = narrow.source.X
+    y = positive(narrow.source)
     for place, twin in ((0, 9), (9, 0), (1, 18), (18, 1)):
-        train, validation, test = (
-            narrow.source.rows(getattr(folds[place], side)) for side in ("train", "validation", "test")
-        )
+        train = narrow.source.rows(folds[place].train)
+        validation = narrow.source.rows(folds[place].validation)
+        test = narrow.source.rows(folds[place].test)
         assert set(folds[place].train) == set(folds[twin].train)
         alone = MLPProbe(variant="paper", random_state=seed_of(0, min(place, twin)))
         alone.fit(X[train], y[train], X_val=X[validation], y_val=y[validation])

@@ -18,9 +18,12 @@ def test_seven_of_the_eight_trivial_figures_come_out_as_printed_and_the_eighth_d
 
 @pytest.mark.parametrize(("prevalence", "called"), [(0.3, 1.0), (0.3, 0.5), (0.41, 0.2)])
 def test_the_trivial_formula_is_the_f1_of_expected_counts(prevalence, called):
-    tp, fp = prevalence * called, (1 - prevalence) * called
-    fn, tn = prevalence - tp, (1 - prevalence) - fp
-    positive, negative = 2 * tp / (2 * tp + fp + fn), 2 * tn / (2 * tn + fp + fn)
+    tp = prevalence * called
+    fp = (1 - prevalence) * called
+    fn = prevalence - tp
+    tn = (1 - prevalence) - fp
+    positive = 2 * tp / (2 * tp + fp + fn)
+    negative = 2 * tn / (2 * tn + fp + fn)
     assert trivial_f1(prevalence, called, "f1_pos") == pytest.approx(positive)
     weighted = prevalence * positive + (1 - prevalence) * negative
     assert trivial_f1(prevalence, called, "f1_weighted") == pytest.approx(weighted)

@@ -17,7 +17,8 @@ from tests.studies.obygaze12.test_strict_protocol import planted
 def inputs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tables")
     results = planted(direction=2.0, concept=2.0, size=(4, 20))
-    manifest, data = results.corpus.manifest, results.source
+    manifest = results.corpus.manifest
+    data = results.source
     write_manifest(manifest, folder / "films.csv")
     movie_of = {clip.clip_id: clip.movie for clip in manifest}
     store = seal_arrays(folder / "films", movie_of, {"toy": {"pooled": data.X}})

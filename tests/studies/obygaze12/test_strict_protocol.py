@@ -22,7 +22,9 @@ from obygaze_studies.obygaze12.statistics import figure2
 
 pytestmark = pytest.mark.long  # trains all models
 
-N_MOVIES, N_PER_MOVIE, D = 8, 30, 12
+N_MOVIES = 8
+N_PER_MOVIE = 30
+D = 12
 N_MARKED = 3
 STRICT = (table2, table4, figure3, figure5, figure6)
 
@@ -33,7 +35,8 @@ def planted(*, direction=0.0, film=0.0, concept=0.0, marked=True, size=(N_MOVIES
     Films differ in their share of S clips. Body is marked more often in S clips, the first two concepts in
     HN and S clips at random: they are in no feature. The other concepts are in no clip.
     """
-    rng, n_movies = np.random.default_rng(0), size[0]
+    rng = np.random.default_rng(0)
+    n_movies = size[0]
     movie_of = np.repeat(np.arange(n_movies), size[1])
     y = rng.random(movie_of.size) < np.linspace(0.2, 0.45, n_movies)[movie_of]
     levels = np.where(y, "S", np.where(rng.random(y.size) < 0.5, "EN", "HN"))
