@@ -16,8 +16,8 @@ from obygaze_features.cores import NODE_GPUS, no_gpu_here, usable_cores
 from obygaze_features.errors import StoreError, install_command
 from obygaze_features.extraction.uses import USES, Use
 from obygaze_features.locks import hold
+from obygaze_features.machine import clock_problem, host_name
 from obygaze_features.store.disk_usage import existing_folder, free_space
-from obygaze_features.store.missing_videos import host_name
 
 GB = 1e9
 FEWEST_CORES, MOST_CORES = 88, 380
@@ -343,7 +343,7 @@ def cores() -> Iterator[Diagnosis]:
 def examine_place(path: Path) -> Iterator[Diagnosis]:
     """Test what a stage needs of a file system: writing, fsync, locks, space and inodes."""
     folder = existing_folder(path)
-    kind, options = _mount(folder)
+    kind, options = mount_of(folder)
     try:
         with tempfile.TemporaryDirectory(prefix=".obygaze-doctor-", dir=folder) as trial:
             yield _found("path", f"{folder} can be written to ({kind})")
@@ -351,6 +351,8 @@ def examine_place(path: Path) -> Iterator[Diagnosis]:
                 file.write(b"a clip")
                 os.fsync(file.fileno())
             yield _found("locks", f"on {kind}", fault=_without_locks(Path(trial) / "file", options))
+            if problem := clock_problem(Path(trial)):
+                yield Diagnosis("clock", "note", problem)
     except OSError as error:
         yield _found("path", f"no stage can be kept in {folder}", fault=f": {error.strerror or error}")
         return
@@ -374,7 +376,7 @@ def _without_locks(path: Path, options: str) -> str:
     return ": two processes can both lock a file; choose a place on another file system" if both else ""
 
 
-def _mount(folder: Path) -> tuple[str, str]:
+def mount_of(folder: Path) -> tuple[str, str]:
     """Return the type and the options of a folder's file system; unknown where /proc does not list them."""
     lines = MOUNTS.read_text(encoding="utf-8", errors="replace").splitlines() if MOUNTS.exists() else []
     mounts = {line.split()[1].replace("\\040", " "): line.split()[2:4] for line in lines}

@@ -27,8 +27,9 @@ for word in "$@"; do
 done
 
 last=$(sed -n 's/^#SBATCH --array=0-\([0-9]*\).*/\1/p' "$here/array.sbatch")
+cluster=$(scontrol show config 2>/dev/null | sed -n 's/^ClusterName *= *//p')
 looks() {                           # as task 0 of the array would, on this machine: see obygaze extract --help
-    SLURM_ARRAY_TASK_ID=0 SLURM_ARRAY_TASK_MIN=0 SLURM_ARRAY_TASK_MAX=${last:-0} \
+    SLURM_CLUSTER_NAME=$cluster SLURM_ARRAY_TASK_ID=0 SLURM_ARRAY_TASK_MIN=0 SLURM_ARRAY_TASK_MAX=${last:-0} \
         SLURM_ARRAY_TASK_COUNT=$((${last:-0} + 1)) obygaze extract "$@" "${seal[@]}" --check
 }
 [ "${CHECK:-yes}" = no ] || looks "$@" || {

@@ -118,9 +118,9 @@ def mounted(options):
         ("path", "fault", "os.fsync", failing(errno.EIO)),
         ("locks", "fault", "fcntl.flock", failing(errno.ENOSYS)),
         ("locks", "fault", "fcntl.flock", lambda *_: None),  # granted to everybody
-        ("locks", "fault", "_mount", mounted("rw,localflock")),
-        ("locks", "fault", "_mount", mounted("rw,local_lock=flock")),
-        ("locks", "ok", "_mount", mounted("rw,local_lock=none")),
+        ("locks", "fault", "mount_of", mounted("rw,localflock")),
+        ("locks", "fault", "mount_of", mounted("rw,local_lock=flock")),
+        ("locks", "ok", "mount_of", mounted("rw,local_lock=none")),
         ("space", "note", "free_space", space(5, 10**4)),
         ("inodes", "note", "free_space", space(5, 10**4)),
         ("space", "ok", "free_space", space(100, None)),

@@ -310,6 +310,18 @@ def test_a_store_divided_among_another_number_of_tasks_is_found_before_anything_
     assert site.asked == ""
 
 
+def test_shares_that_another_cluster_does_are_found_before_anything_is_queued(site):
+    shares = site.folder / "films.staging" / "shares"
+    shares.mkdir(parents=True)
+    (shares / "number").write_text("8\n", encoding="utf-8")
+    (shares / "0").write_text('{"cluster": "beta", "host": "n7"}', encoding="utf-8")
+    code, said = submit(site, "films.csv", "films")
+    assert (code, site.asked) == (1, "")
+    assert "beta" in said
+    (shares / "0").write_text('{"cluster": "alpha", "host": "n7"}', encoding="utf-8")
+    assert "cluster" not in submit(site, "films.csv", "films")[1]
+
+
 def test_a_site_whose_login_node_is_unlike_the_others_submits_without_looking(site):
     code, said = submit(site, "absent.csv", "films", CHECK="no")
     assert code == 0, said
