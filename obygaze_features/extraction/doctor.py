@@ -24,6 +24,9 @@ FEWEST_CORES, MOST_CORES = 88, 380
 """Cores that decode minutes of film as fast as an H200 computes three networks of them (docs/gpu.md)."""
 LEAST_GPU_BYTES = 2 * GB  # free memory for the smallest network with one clip
 FEW_BYTES, FEW_INODES = 20 * GB, 100_000
+PAGE = "first-hour.md"
+"""The page that a newcomer reads first."""
+
 LOCAL_LOCKS = re.compile(r"(?:^|,)(localflock|nolock|local_lock=(?:all|flock))(?:,|$)")
 MOUNTS = Path("/proc/self/mounts")  # of Linux
 
@@ -95,11 +98,28 @@ def examine(
     ['host', 'obygaze']
     """
     host = f"{host_name()}, {platform.system()} {platform.release()} {platform.machine()}"
-    findings = [_found("host", host), _found("obygaze", importlib.metadata.version("obygaze"))]
+    pages = docs_folder()
+    where = "" if pages is None else f"; its pages, from first-hour.md on, are in {pages}"
+    version = importlib.metadata.version("obygaze")
+    findings = [_found("host", host), _found("obygaze", f"{version}{where}")]
     if use is None and path is None and not backbones and device is None:
         return [*findings, *extras(None), *cores(), *readiness()]
     findings += _of_use(use or "extract", backbones, device)
     return findings if path is None else [*findings, *examine_place(Path(path))]
+
+
+def docs_folder() -> Path | None:
+    """Return the folder of the pages that messages and helps name, of this install; None if it has none.
+
+    A wheel brings them along, a checkout has them beside the packages.
+    """
+    installed = importlib.metadata.distribution("obygaze").files or []
+    pages = [Path(str(file.locate())) for file in installed if file.name == PAGE]
+    pages.append(Path(__file__).parents[2] / "docs" / PAGE)
+    for page in pages:
+        if page.is_file():
+            return page.resolve().parent
+    return None
 
 
 def readiness() -> Iterator[Diagnosis]:
