@@ -1,5 +1,6 @@
 """`obygaze demo`: run the whole workflow on a synthetic corpus."""
 
+import shutil
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -96,9 +97,12 @@ Everything lies in {out}:
   run/                 predictions, metrics and the record of the run, and the model kept
   predictions.csv      what the model says of every clip, concept by concept
   film/report.html     the seventh film as a whole: open it in a browser
-The two failed clips were planted. Next, your own videos: obygaze manifest import folder --help
-(the command is in .venv/bin after 'make demo'; '. .venv/bin/activate' puts it on your path)"""
+The two failed clips were planted. Next, your own videos: obygaze manifest import folder --help"""
     )
+    if shutil.which("obygaze") is None:
+        click.echo(
+            "(the command is in .venv/bin after 'make demo'; '. .venv/bin/activate' puts it on your path)"
+        )
 
 
 def _run(ctx: click.Context, *words: object, expected: int = 0) -> None:

@@ -1,7 +1,9 @@
 """`obygaze codebook show | check | init | guess | texts | questions | template`."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 import click
@@ -116,10 +118,41 @@ def guess(
     words = {word.name: word.frequency for word in guessed.levels}
     concepts = {word.name: word.frequency for word in guessed.concepts}
     notices = guessed.notices()
-    document = {"file": str(out), "levels": words, "concepts": concepts, "notices": notices}
+    then = _command_that_reads(source, columns, wide, out)
+    document = {"file": str(out), "levels": words, "concepts": concepts, "notices": notices, "then": then}
     counts = ", ".join(f"{name} ({count:,})" for name, count in words.items())
     n_levels, n_concepts = manifests.counted(len(words), "level"), manifests.counted(len(concepts), "concept")
-    return Answer(document, "\n".join([f"{out}: {n_levels} ({counts}), {n_concepts}", *notices]))
+    return Answer(
+        document, "\n".join([f"{out}: {n_levels} ({counts}), {n_concepts}", *notices, f"then: {then}"])
+    )
+
+
+def _command_that_reads(source: Path, columns: Sequence[str], wide: str, codebook: Path) -> str:
+    """Write the command that reads a table with the codebook of its words.
+
+    Parameters
+    ----------
+    columns, wide
+        As they were typed.
+    """
+    headings = headings_of(columns, wide)
+    options = [f"--column {quote(column)}" for column in columns]
+    if wide:
+        options.append(f"--wide {quote(wide)}")
+    try:
+        manifests.import_spans(
+            [source],
+            source.parent,
+            columns=headings.columns,
+            wide=headings.wide,
+            codebook=manifests.load_codebook(codebook),
+        )
+    except manifests.UnreadColumnsError as error:
+        options = list(error.options)
+    except ManifestError:
+        pass  # such as a row that is wrong, which the command itself reports
+    parts = ["obygaze manifest import spans", quote(str(source)), *options]
+    return " ".join([*parts, "--codebook", quote(str(codebook)), "--videos FOLDER --out clips.csv"])
 
 
 @command()

@@ -289,8 +289,9 @@ def extract(
     check: Annotated[
         bool,
         option(
-            "Say what would stop the run, then stop: as before jobs are queued, on a machine that need not "
-            "have a GPU."
+            "Look for what would stop the run, and run nothing: manifest, videos, weights, licence, a stage "
+            "or store that is there, disk space and quota. Needs no GPU: for a login node, before jobs are "
+            "submitted. Exit code 0 if nothing would stop it."
         ),
     ] = False,
     json: Json = False,

@@ -4,6 +4,7 @@ A login node has the disk, the manifest and the cache of the nodes, but often no
 networks are built on its processor, and nothing is decoded.
 """
 
+import errno
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,17 +13,28 @@ from typing import Any, TypeVar
 from obygaze_features.backbones import Backbone, TextBackbone, backbone_options
 from obygaze_features.backbones.weights import HUB, how_to_get, hub_name, is_cached
 from obygaze_features.errors import BackboneError, ObygazeError
-from obygaze_features.extraction.doctor import Diagnosis, Level, examine_place
+from obygaze_features.extraction.doctor import Diagnosis, Level, examine_place, mount_of
 from obygaze_features.extraction.job import Recipe
 from obygaze_features.extraction.prepared import Extraction
 from obygaze_features.extraction.texts import TextJob
 from obygaze_features.io import NO_LICENCE
+from obygaze_features.machine import this_machine
 from obygaze_features.manifest import counted
 from obygaze_features.store import GroupSpec, Stage, open_store, read_stage
-from obygaze_features.store.disk_usage import estimate_disk, existing_folder, free_space, links_work
+from obygaze_features.store.disk_usage import (
+    estimate_disk,
+    existing_folder,
+    free_space,
+    links_work,
+    refused_reservation,
+)
 from obygaze_features.store.format import PIECE_ROWS
 from obygaze_features.store.group import spec_of
 from obygaze_features.store.missing_videos import missing_files
+from obygaze_features.store.shares import another_cluster, shares_elsewhere
+
+IN_MEMORY = ("tmpfs", "ramfs")
+"""Types of file systems that hold files in memory."""
 
 OF_THE_MACHINE = ("device", "clips_at_once")
 """What the record of a network takes from the machine that it runs on."""
@@ -114,6 +126,9 @@ def _stage(work: Extraction) -> Iterator[Diagnosis]:
     except ObygazeError as error:
         yield Diagnosis("stage", "fault", str(error))
         return
+    machine = this_machine()
+    if elsewhere := shares_elsewhere(work.stage_path, machine):
+        yield Diagnosis("shares", "fault", another_cluster(work.stage_path, elsewhere, machine))
     for renamed in work.renamed_stages():
         yield Diagnosis("stage", "note", renamed)
     if stage is None:
@@ -181,8 +196,18 @@ def _room(work: Extraction) -> Iterator[Diagnosis]:
     text = f"{needed / 1e9:.3g} GB and {room.files:,} files needed, {free.bytes / 1e9:.3g} GB free"
     fits = needed <= free.bytes and (free.files is None or room.files <= free.files)
     if not fits:
-        text += ": choose another place for STORE, or make room"
-    yield Diagnosis("room", "ok" if fits else "fault", f"{text} (a quota of yours may be less)")
+        yield Diagnosis("room", "fault", f"{text}: choose another place for STORE, or make room")
+        return
+    folder = existing_folder(work.stage_path)
+    # What is reserved in memory is taken from this process.
+    refusal = None if mount_of(folder)[0] in IN_MEMORY else refused_reservation(folder, needed)
+    if refusal is None:
+        yield Diagnosis("room", "ok", text)
+    elif refusal.errno == errno.EDQUOT:
+        yield Diagnosis("room", "fault", f"{text}, and your quota allows less: make room, or have it raised")
+    else:
+        unclear = f"that much could not be reserved ({refusal.strerror}): a quota may be less"
+        yield Diagnosis("room", "note", f"{text}; {unclear}")
 
 
 def _bytes_in(folder: Path) -> int:

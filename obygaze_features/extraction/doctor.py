@@ -16,14 +16,17 @@ from obygaze_features.cores import NODE_GPUS, no_gpu_here, usable_cores
 from obygaze_features.errors import StoreError, install_command
 from obygaze_features.extraction.uses import USES, Use
 from obygaze_features.locks import hold
+from obygaze_features.machine import clock_problem, host_name
 from obygaze_features.store.disk_usage import existing_folder, free_space
-from obygaze_features.store.missing_videos import host_name
 
 GB = 1e9
 FEWEST_CORES, MOST_CORES = 88, 380
 """Cores that decode minutes of film as fast as an H200 computes three networks of them (docs/gpu.md)."""
 LEAST_GPU_BYTES = 2 * GB  # free memory for the smallest network with one clip
 FEW_BYTES, FEW_INODES = 20 * GB, 100_000
+PAGE = "first-hour.md"
+"""The page that a newcomer reads first."""
+
 LOCAL_LOCKS = re.compile(r"(?:^|,)(localflock|nolock|local_lock=(?:all|flock))(?:,|$)")
 MOUNTS = Path("/proc/self/mounts")  # of Linux
 
@@ -95,11 +98,28 @@ def examine(
     ['host', 'obygaze']
     """
     host = f"{host_name()}, {platform.system()} {platform.release()} {platform.machine()}"
-    findings = [_found("host", host), _found("obygaze", importlib.metadata.version("obygaze"))]
+    pages = docs_folder()
+    where = "" if pages is None else f"; its pages, from first-hour.md on, are in {pages}"
+    version = importlib.metadata.version("obygaze")
+    findings = [_found("host", host), _found("obygaze", f"{version}{where}")]
     if use is None and path is None and not backbones and device is None:
         return [*findings, *extras(None), *cores(), *readiness()]
     findings += _of_use(use or "extract", backbones, device)
     return findings if path is None else [*findings, *examine_place(Path(path))]
+
+
+def docs_folder() -> Path | None:
+    """Return the folder of the pages that messages and helps name, of this install; None if it has none.
+
+    A wheel brings them along, a checkout has them beside the packages.
+    """
+    installed = importlib.metadata.distribution("obygaze").files or []
+    pages = [Path(str(file.locate())) for file in installed if file.name == PAGE]
+    pages.append(Path(__file__).parents[2] / "docs" / PAGE)
+    for page in pages:
+        if page.is_file():
+            return page.resolve().parent
+    return None
 
 
 def readiness() -> Iterator[Diagnosis]:
@@ -343,7 +363,7 @@ def cores() -> Iterator[Diagnosis]:
 def examine_place(path: Path) -> Iterator[Diagnosis]:
     """Test what a stage needs of a file system: writing, fsync, locks, space and inodes."""
     folder = existing_folder(path)
-    kind, options = _mount(folder)
+    kind, options = mount_of(folder)
     try:
         with tempfile.TemporaryDirectory(prefix=".obygaze-doctor-", dir=folder) as trial:
             yield _found("path", f"{folder} can be written to ({kind})")
@@ -351,6 +371,8 @@ def examine_place(path: Path) -> Iterator[Diagnosis]:
                 file.write(b"a clip")
                 os.fsync(file.fileno())
             yield _found("locks", f"on {kind}", fault=_without_locks(Path(trial) / "file", options))
+            if problem := clock_problem(Path(trial)):
+                yield Diagnosis("clock", "note", problem)
     except OSError as error:
         yield _found("path", f"no stage can be kept in {folder}", fault=f": {error.strerror or error}")
         return
@@ -374,7 +396,7 @@ def _without_locks(path: Path, options: str) -> str:
     return ": two processes can both lock a file; choose a place on another file system" if both else ""
 
 
-def _mount(folder: Path) -> tuple[str, str]:
+def mount_of(folder: Path) -> tuple[str, str]:
     """Return the type and the options of a folder's file system; unknown where /proc does not list them."""
     lines = MOUNTS.read_text(encoding="utf-8", errors="replace").splitlines() if MOUNTS.exists() else []
     mounts = {line.split()[1].replace("\\040", " "): line.split()[2:4] for line in lines}

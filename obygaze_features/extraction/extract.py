@@ -25,6 +25,7 @@ from obygaze_features.extraction.prepared import Extraction, OnNote
 from obygaze_features.extraction.ray_leader import run_ray
 from obygaze_features.extraction.texts import TextEstimate, TextJob, estimate_texts, run_texts
 from obygaze_features.io import NO_LICENCE, local_path, store_path
+from obygaze_features.machine import this_machine
 from obygaze_features.manifest import (
     Codebook,
     Manifest,
@@ -103,7 +104,7 @@ def prepare(
     """
     validate_licence(licence)
     out = store_path(out)
-    check_shares(staging_path(out), shard)
+    check_shares(staging_path(out), shard, this_machine())
     versioned(out, version)
     others = {
         "--engine ray": engine == "ray",

@@ -16,6 +16,7 @@ from obygaze_features.extraction.report import Run, RunReport, write_report
 from obygaze_features.extraction.texts import TextEstimate, TextJob
 from obygaze_features.io import NO_LICENCE
 from obygaze_features.locks import locked
+from obygaze_features.machine import clock_problem, this_machine
 from obygaze_features.screen import Progress, shown_progress
 from obygaze_features.store import Stage, open_store, read_stage, seal, staging_path
 from obygaze_features.store.disk_usage import estimate_disk, existing_folder, free_space, links_work
@@ -24,7 +25,12 @@ from obygaze_features.store.growth import Plan, discard, is_outlived, plan_growt
 from obygaze_features.store.journal import JournalEntry
 from obygaze_features.store.missing_videos import MissingVideoCheck, tried_again
 from obygaze_features.store.sealing import versioned
-from obygaze_features.store.shares import begin_share
+from obygaze_features.store.shares import (
+    begin_share,
+    finish_share,
+    number_of_shares,
+    shares_elsewhere,
+)
 from obygaze_features.store.stage import shard_rows
 from obygaze_features.store.store import sealed_versions
 from obygaze_features.video import why_not_in_stretches
@@ -207,17 +213,24 @@ class Extraction:
             self.note(twin)
         stage = self.open_stage()
         with _there_to_the_end(stage.path):
-            return stage, self._extract(stage, stopped)
+            if self.shard[1] == 1:
+                return stage, self._extract(stage, stopped)
+            machine = this_machine()
+            begin_share(stage.path, self.shard, machine)
+            if problem := clock_problem(stage.path):
+                self.note(problem)
+            report = self._extract(stage, stopped)
+            if not stage.missing(self.shard):
+                finish_share(stage.path, self.shard, machine)
+            return stage, report
 
     def _extract(self, stage: Stage, stopped: Callable[[], bool]) -> RunReport:
         """Extract the missing rows into the open stage."""
         folder, sealed = self.stage_path, self.sealed_path
         films = self._films()
-        if self.shard[1] > 1:
-            begin_share(stage.path, self.shard)
         for damage in stage.damage():
             self.note(damage)
-        if lost := stage.sweep():
+        if lost := stage.sweep(_pieces_elsewhere(stage)):
             self.note(f"a run was killed: up to {lost} {self.unit}s that it had begun are done again")
         videos = self._videos()
         again = set() if sealed.exists() else tried_again(stage, videos)  # their video was absent
@@ -317,6 +330,14 @@ class Extraction:
                     f"the weights of {group.name} are under {of_weights}, the features will be sealed as "
                     f"{licence}: look what it says of a network's outputs before you share them"
                 )
+
+
+def _pieces_elsewhere(stage: Stage) -> set[int]:
+    """List the pieces that tasks of another cluster do, whose locks this machine may not see."""
+    number, elsewhere = number_of_shares(stage.path), shares_elsewhere(stage.path, this_machine())
+    if number is None:
+        return set()
+    return {piece for piece in range(stage.layout.n_pieces) if piece % number in elsewhere}
 
 
 @contextmanager

@@ -14,8 +14,9 @@ from obygaze_features.extraction.pool import POLL_S, DecodePool
 from obygaze_features.extraction.ray_cluster import ray
 from obygaze_features.extraction.report import RunReport
 from obygaze_features.extraction.schedule import LoopWorker, worded_contrast
+from obygaze_features.machine import host_name
 from obygaze_features.store import ClipResult
-from obygaze_features.store.missing_videos import LOST, host_name, missing_files
+from obygaze_features.store.missing_videos import LOST, missing_files
 
 KEPT_CLIPS = 2
 """Clips of a decode task that wait to be taken; it then decodes no further."""

@@ -27,9 +27,12 @@ for word in "$@"; do
 done
 
 last=$(sed -n 's/^#SBATCH --array=0-\([0-9]*\).*/\1/p' "$here/array.sbatch")
+cluster=$(scontrol show config 2>/dev/null | sed -n 's/^ClusterName *= *//p')
 looks() {                           # as task 0 of the array would, on this machine: see obygaze extract --help
-    SLURM_ARRAY_TASK_ID=0 SLURM_ARRAY_TASK_MIN=0 SLURM_ARRAY_TASK_MAX=${last:-0} \
-        SLURM_ARRAY_TASK_COUNT=$((${last:-0} + 1)) obygaze extract "$@" "${seal[@]}" --check
+    SLURM_CLUSTER_NAME=$cluster SLURM_ARRAY_TASK_ID=0 SLURM_ARRAY_TASK_MIN=0 SLURM_ARRAY_TASK_MAX=${last:-0} \
+        SLURM_ARRAY_TASK_COUNT=$((${last:-0} + 1)) obygaze extract "$@" "${seal[@]}" --check || return
+    # What Slurm itself refuses, such as memory, a partition or an account, it says of both before one is queued.
+    sbatch --test-only "$here/array.sbatch" "$@" && sbatch --test-only "$here/seal.sbatch" "$2" "${seal[@]}"
 }
 [ "${CHECK:-yes}" = no ] || looks "$@" || {
     echo "$0: nothing was submitted. Mend what is said above; CHECK=no $0 ... submits without looking" >&2
@@ -40,7 +43,9 @@ array=$(sbatch --parsable "$here/array.sbatch" "$@")
 array=${array%%;*}                  # on several clusters the name of the cluster follows
 echo "Job array $array: a task writes extract-${array}_TASK.log into $PWD"
 ARRAY=$array sbatch --dependency=afterany:"$array" "$here/seal.sbatch" "$2" "${seal[@]}" || {
-    echo "$here/seal.sbatch was not submitted; the job array was: once it has ended, obygaze store seal $2" >&2
+    printf '%s was not submitted; the job array was: once it has ended, obygaze store seal' "$here/seal.sbatch" >&2
+    printf ' %q' "$2" "${seal[@]}" >&2
+    echo >&2
     exit 1
 }
 echo "The job after it seals the store, and writes seal-JOB.log"

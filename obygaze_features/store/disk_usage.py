@@ -1,7 +1,11 @@
 """Estimate the disk space of a stage and its store."""
 
+import ctypes
+import errno
 import os
 import shutil
+import sys
+import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,6 +24,9 @@ _METADATA = 4200
 """Bytes of an array's metadata in a store, which has three copies of it, and in its list of digests."""
 _CLIP = 300
 """Bytes of a clip in the plan and in a line of the journal; half as many in the table of a store."""
+
+_NOT_OFFERED = (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINTR)
+"""Errors of a file system that cannot reserve space."""
 
 
 @dataclass(frozen=True)
@@ -145,3 +152,34 @@ def links_work(folder: Path) -> bool:
             probe.unlink(missing_ok=True)
             linked.unlink(missing_ok=True)
     return True
+
+
+def refused_reservation(folder: Path, size: int) -> OSError | None:
+    """Try to reserve space as a quota would count it; return why the system refused, None if it did not.
+
+    The file has no name, nothing is written to it, and it is gone at once. None also where space cannot be
+    reserved without writing it: outside of Linux, and on file systems such as ZFS.
+
+    Parameters
+    ----------
+    folder
+        Folder of the disk.
+    size
+        In bytes.
+
+    Raises
+    ------
+    OSError
+        If no file can be made there.
+    """
+    if sys.platform != "linux" or size < 1:
+        return None
+    fallocate = ctypes.CDLL(None, use_errno=True).fallocate  # Python's writes where it cannot reserve
+    fallocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
+    with tempfile.TemporaryFile(dir=folder) as file:
+        if fallocate(file.fileno(), 0, 0, size) == 0:
+            return None
+        number = ctypes.get_errno()
+    if number in _NOT_OFFERED:
+        return None
+    return OSError(number, os.strerror(number), str(folder))

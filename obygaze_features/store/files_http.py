@@ -80,4 +80,12 @@ class HttpFiles(ServedFiles):
         except TimeoutError:
             raise slow(self.where, name) from None
         except (URLError, HTTPException, ConnectionError) as error:
-            raise InterruptedTransferError(f"{self.where}/{name}: {line_of(error)}") from None
+            raise InterruptedTransferError(f"{self.where}/{name}: {_network_line(error)}") from None
+
+
+def _network_line(error: URLError | HTTPException | ConnectionError) -> str:
+    """Say in one line why no answer came, without the library's words about itself."""
+    reason = error.reason if isinstance(error, URLError) else error
+    if isinstance(reason, OSError) and reason.strerror:
+        return f"the server does not answer: {reason.strerror}"
+    return line_of(reason if isinstance(reason, Exception) else error)

@@ -9,7 +9,6 @@ import errno
 import json
 import os
 import re
-import socket
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,15 +17,10 @@ from typing import Final
 from obygaze_features.door import parse_json, read_bytes
 from obygaze_features.errors import StoreError
 from obygaze_features.io import NO_SUCH_FILE, write_whole
+from obygaze_features.machine import host_name
 from obygaze_features.store.journal import JournalEntry
 from obygaze_features.store.records import ClipResult
 from obygaze_features.store.stage import Stage
-
-
-def host_name() -> str:
-    """Return the name of this machine; under Slurm the node name, as used by `scontrol show node`."""
-    return os.environ.get("SLURMD_NODENAME") or socket.gethostname()
-
 
 LOST: Final = (
     NO_SUCH_FILE,

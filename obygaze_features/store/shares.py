@@ -1,21 +1,43 @@
-"""Remember in a stage into how many shares jobs divide its clips, and which shares have begun.
+"""Remember in a stage into how many shares jobs divide its clips, which have begun, and where.
 
-Every task of a job array does one share. That all tasks mean the same division, and that no share is
-forgotten, is known nowhere else: the first task writes the number, and every other one reads it.
+Every task of a job array does one share. That all tasks mean the same division, that no share is forgotten
+and that two clusters do not do the same one, is known nowhere else: the first task writes the number, every
+other one reads it, and each leaves a note of its share.
 """
 
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from obygaze_features.door import read_bytes
 from obygaze_features.errors import StoreError
-from obygaze_features.io import write_once
+from obygaze_features.io import write_once, write_whole
+from obygaze_features.lines import json_bytes
+from obygaze_features.machine import Machine
 
 SHARES: Final = "shares"
 """Folder of a stage: the file NUMBER, and a file for every share that has begun, called by its number."""
 
 NUMBER: Final = "number"
+
+
+class ShareNote(msgspec.Struct, frozen=True):
+    """What the last task of a share left in the stage.
+
+    Attributes
+    ----------
+    cluster, host
+        Where it ran.
+    done
+        Whether nothing of the share is left to do.
+    """
+
+    cluster: str
+    host: str
+    done: bool = False
 
 
 def number_of_shares(stage: Path) -> int | None:
@@ -35,38 +57,108 @@ def number_of_shares(stage: Path) -> int | None:
     return int(text)
 
 
-def check_shares(stage: Path, shard: tuple[int, int]) -> None:
-    """Refuse a share (i, n) of another division than the stage has; anything goes where none has begun.
+def check_shares(stage: Path, shard: tuple[int, int], machine: Machine) -> None:
+    """Refuse a share (i, n) of another division than the stage has, or that another cluster has begun.
+
+    Anything goes where none has begun.
+
+    Parameters
+    ----------
+    machine
+        Where the share is to be done.
 
     Raises
     ------
     StoreError
-        If the stage is divided into another number of shares.
+        If the stage is divided into another number of shares, or a task of another cluster has begun this
+        one and not finished it.
     """
     n_shares = number_of_shares(stage)
     n_here = shard[1]
-    if n_shares is not None and n_here not in (1, n_shares):  # all clips at once is no division
+    if n_shares is None or n_here == 1:  # all clips at once is no division
+        return
+    if n_here != n_shares:
         raise StoreError(
             f"{stage}: its clips are divided into {n_shares} shares, 0 to {n_shares - 1}, and this is share "
             f"{shard[0]} of {n_here}: clips would be done twice or never. Give --shard i/{n_shares}, or "
             f"number the job array 0 to {n_shares - 1}; to divide what is left anew, delete "
             f"{stage / SHARES} when no task runs"
         )
+    elsewhere = shares_elsewhere(stage, machine)
+    if shard[0] in elsewhere:
+        raise StoreError(another_cluster(stage, elsewhere, machine))
 
 
-def begin_share(stage: Path, shard: tuple[int, int]) -> None:
+def another_cluster(stage: Path, elsewhere: dict[int, ShareNote], machine: Machine) -> str:
+    """Say which shares another cluster does, and what this one can do.
+
+    Parameters
+    ----------
+    elsewhere
+        As `shares_elsewhere` returns them; at least one.
+    """
+    number = number_of_shares(stage) or 0
+    here = [share for share in range(number) if share not in elsewhere]
+    first, note = next(iter(elsewhere.items()))
+    free = f"submit the others here, --array={shown_shares(here)}" if here else "leave it to that cluster"
+    return (
+        f"{stage}: shares {shown_shares(list(elsewhere))} of {number} were begun on cluster {note.cluster} "
+        f"(node {note.host}) and are not finished, and this is cluster {machine.cluster}: they would be done "
+        f"twice; {free}. If no task does them there any more, delete the files of these numbers in "
+        f"{stage / SHARES}, such as {first}"
+    )
+
+
+def begin_share(stage: Path, shard: tuple[int, int], machine: Machine) -> None:
     """Note that a share (i, n) has begun; the first one decides into how many shares the stage is divided.
 
     Raises
     ------
     StoreError
-        If the stage is divided into another number of shares.
+        As `check_shares` does.
     """
     (stage / SHARES).mkdir(exist_ok=True)
     with suppress(FileExistsError):
         write_once(stage / SHARES / NUMBER, f"{shard[1]}\n".encode())
-    check_shares(stage, shard)
-    (stage / SHARES / str(shard[0])).touch()
+    check_shares(stage, shard, machine)
+    file, note = stage / SHARES / str(shard[0]), _note_bytes(machine)
+    try:
+        write_once(file, note)
+    except FileExistsError:
+        check_shares(stage, shard, machine)  # another cluster may have been faster
+        write_whole(file, note)
+
+
+def finish_share(stage: Path, shard: tuple[int, int], machine: Machine) -> None:
+    """Note that nothing of a share (i, n) is left to do."""
+    write_whole(stage / SHARES / str(shard[0]), _note_bytes(machine, done=True))
+
+
+def _note_bytes(machine: Machine, *, done: bool = False) -> bytes:
+    return json_bytes(msgspec.to_builtins(ShareNote(machine.cluster, machine.host, done)))
+
+
+def shares_elsewhere(stage: Path, machine: Machine) -> dict[int, ShareNote]:
+    """Read which shares tasks of another cluster have begun and not finished, by their numbers.
+
+    Clusters without a name, as outside of Slurm, are not told apart.
+    """
+    if not machine.cluster:
+        return {}
+    ours = {"", machine.cluster}
+    return {share: note for share, note in _notes(stage) if note.cluster not in ours and not note.done}
+
+
+def _notes(stage: Path) -> Iterator[tuple[int, ShareNote]]:
+    """Yield the shares that have begun, in order, each with its note."""
+    for share in range(number_of_shares(stage) or 0):
+        file = stage / SHARES / str(share)
+        if not file.exists():
+            continue
+        try:
+            yield share, msgspec.json.decode(read_bytes(file), type=ShareNote)
+        except msgspec.DecodeError as error:
+            raise StoreError(f"{file}: expected the note of a share; delete it ({error})") from None
 
 
 def shares_not_begun(stage: Path) -> list[int]:

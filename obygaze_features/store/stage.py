@@ -6,7 +6,7 @@ Its plan is fixed when it is made: the clips in the order of the store's rows.
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
@@ -367,10 +367,15 @@ class Stage:
         options: dict[str, Any] = {"best": best, "attempts": self._attempts, "digest_later": digest_later}
         return StageWriter(self.reader(), self.groups, self.rows, to_do=to_do, **options)
 
-    def sweep(self) -> int:
+    def sweep(self, keep: Collection[int] = ()) -> int:
         """Remove the pieces that killed writers left open; return how many clips they lost.
 
         At most: how many rows of a piece without a line were written is not known.
+
+        Parameters
+        ----------
+        keep
+            Numbers of pieces that stay: others do them, whose locks cannot be seen from here.
         """
         files = defaultdict(list)
         for path in (self.path / PIECES).iterdir():
@@ -381,7 +386,8 @@ class Stage:
         to_do = {self.rows[clip] for clip in self.missing()}  # reads the last lines of those that have ended
         lost: set[int] = set()
         for attempt, paths in files.items():
-            if attempt not in self._attempts and attempt.writer in ended:
+            left_open = attempt not in self._attempts and attempt.writer in ended
+            if left_open and attempt.piece not in keep:
                 for path in paths:
                     path.unlink(missing_ok=True)  # another run may sweep too
                 lost |= to_do.intersection(self.layout.rows(attempt.piece))

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
+from shlex import quote
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 import numpy as np
@@ -379,6 +380,14 @@ def choose_targets(
         names = ", ".join([*(choice.name for choice in codebook.tasks), "concept:NAME", "levels"])
         raise ProtocolError(
             f"no task is given (--task): expected one of {names} (codebook {codebook.name!r}), or two sides "
-            "of levels with --negative LEVEL --positive LEVEL"
+            f"of levels{_example_of_sides(codebook)}"
         )
     return train, train if test is None else find_target(test, codebook)
+
+
+def _example_of_sides(codebook: Codebook) -> str:
+    """Write the options that make a task of a codebook's lowest and highest level; empty for a single one."""
+    if len(codebook.levels) < 2:
+        return ""
+    lowest, *_, highest = codebook.level_names
+    return f", such as --negative {quote(lowest)} --positive {quote(highest)}"

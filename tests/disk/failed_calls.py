@@ -8,7 +8,7 @@ from pathlib import Path
 from shutil import disk_usage, rmtree
 from typing import Any
 
-from .harness import ERRORS, Runner, Tree, Work, begin, grown, not_found, tree
+from .harness import ERRORS, USED_UP, Runner, Tree, Work, begin, grown, not_found, tree
 
 KINDS = ("write", "fsync", "close", "rename", "open", "unlink")
 SPACE = "space"
@@ -62,10 +62,10 @@ class Trials:
     def cases(self, stride: int = 1, errors: tuple[str, ...] = ("EIO",)) -> Iterator[Case]:
         """List every `stride`-th call of each kind, first and last among them."""
         for error in errors:
-            for kind in ("write", "open") if error == "ENOSPC" else KINDS:
+            for kind in ("write", "open") if error in USED_UP else KINDS:
                 n = self.truth.counts[kind]
                 for number in sorted({*range(1, n + 1, stride), *([n] if n else [])}):
-                    yield Case(kind, number, error, lasting=error == "ENOSPC")
+                    yield Case(kind, number, error, lasting=error in USED_UP)
 
     def spaces(self, parts: int) -> Iterator[Case]:
         """List disks that have 0 to `parts` - 1 parts of the space that the work takes."""

@@ -197,5 +197,7 @@ def begin(work: Work, inputs: Path, trial: Path) -> None:
         (trial / name).write_bytes(data)
 
 
-ERRORS = {"EIO": errno.EIO, "ENOSPC": errno.ENOSPC, "KILL": 0}
+ERRORS = {"EIO": errno.EIO, "ENOSPC": errno.ENOSPC, "EDQUOT": errno.EDQUOT, "KILL": 0}
 """What a call is made to fail with; KILL ends the process in its place."""
+USED_UP = ("ENOSPC", "EDQUOT")
+"""What every later call that writes fails with too."""

@@ -129,7 +129,7 @@ static int opening(int folder, const char *path, int flags, mode_t mode) {
     int counted = counts_at(folder, path, full);
     if (!counted) return (int)syscall(SYS_openat, folder, path, flags, mode);
     int creates = (flags & O_CREAT) != 0, writes = (flags & O_ACCMODE) != O_RDONLY;
-    if ((creates || number != ENOSPC) && failing(OPEN, full, writes)) return refuse();
+    if ((creates || (number != ENOSPC && number != EDQUOT)) && failing(OPEN, full, writes)) return refuse();
     pthread_mutex_lock(&lock);
     int there = !creates || !syscall(SYS_faccessat, AT_FDCWD, full, F_OK);
     int descriptor = (int)syscall(SYS_openat, folder, path, flags, mode);

@@ -28,6 +28,14 @@ def test_work_survives_the_first_and_the_last_call_of_each_kind_failing(name, ru
     assert [problem for case in ends for problem in trials.problems(case)] == []
 
 
+@pytest.mark.parametrize("name", ["stage", "seal"])
+def test_work_goes_on_where_it_was_when_a_quota_that_was_used_up_is_raised(name, runner, inputs, tmp_path):
+    trials = Trials(runner, WORKS[name], inputs, tmp_path.resolve() / name)
+    cases = list(trials.cases(1, ("EDQUOT",)))
+    chosen = [cases[len(cases) // 5], cases[len(cases) // 2], cases[-1]]
+    assert [problem for case in chosen for problem in trials.problems(case)] == []
+
+
 @pytest.mark.long
 @pytest.mark.usefixtures("films_too")
 @pytest.mark.parametrize(

@@ -3,8 +3,11 @@
 import errno
 import os
 import shutil
+import sys
+import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,11 +15,12 @@ import pytest
 import obygaze_features as of
 from obygaze.demo_corpus import write_video
 from obygaze_features import cores
+from obygaze_features import machine as machine_module
 from obygaze_features.backbones.registry import BACKBONES, TEXT_BACKBONES, is_known_network
 from obygaze_features.errors import BackboneError, ExtractError, StoreError, system_error_line
 from obygaze_features.extraction import Recipe, before_queue, prepare
 from obygaze_features.extraction.before_queue import examine_run, for_a_look
-from obygaze_features.store.disk_usage import FreeSpace
+from obygaze_features.store.disk_usage import FreeSpace, free_space, refused_reservation
 from tests.process import python
 
 
@@ -58,6 +62,98 @@ def test_nothing_is_in_the_way_and_nothing_is_written(films):
 def test_a_disk_that_is_too_small_is_a_fault(films, monkeypatch, room):
     monkeypatch.setattr(before_queue, "free_space", lambda _: room)
     assert levels(work(films))["room"] == "fault"
+
+
+@pytest.mark.parametrize(
+    ("number", "level"),
+    [(errno.EDQUOT, "fault"), (errno.ENOSPC, "note"), (errno.EFBIG, "note"), (None, "ok")],
+)
+def test_a_quota_is_asked_by_reserving_what_is_needed(films, monkeypatch, number, level):
+    asked = []
+
+    def reserve(folder, size):
+        asked.append((folder, size))
+        return None if number is None else OSError(number, os.strerror(number), str(folder))
+
+    monkeypatch.setattr(before_queue, "refused_reservation", reserve)
+    monkeypatch.setattr(before_queue, "mount_of", lambda _: ("nfs4", ""))
+    assert levels(work(films))["room"] == level
+    [(folder, size)] = asked
+    assert folder == films
+    assert size > 1000
+
+
+def test_nothing_is_reserved_in_memory(films, monkeypatch):
+    monkeypatch.setattr(before_queue, "mount_of", lambda _: ("tmpfs", ""))
+    monkeypatch.setattr(before_queue, "refused_reservation", lambda *_: pytest.fail("it takes memory"))
+    assert levels(work(films))["room"] == "ok"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="space is reserved on Linux alone")
+def test_a_reservation_leaves_nothing_and_tells_what_is_too_much(tmp_path):
+    free = free_space(tmp_path).bytes
+    assert refused_reservation(tmp_path, 1 << 20) is None
+    assert refused_reservation(tmp_path, 0) is None
+    too_much = refused_reservation(tmp_path, free + (1 << 30))
+    assert too_much is None or too_much.errno in {errno.ENOSPC, errno.EFBIG}  # None: ZFS, and others
+    assert list(tmp_path.iterdir()) == []
+    assert free_space(tmp_path).bytes > 0.9 * free
+
+
+# --- two clusters, and clocks
+# ---------------------------------------------------------------------------
+def of_cluster(monkeypatch, cluster: str, node: str = "n1"):
+    monkeypatch.setenv("SLURM_CLUSTER_NAME", cluster)
+    monkeypatch.setenv("SLURMD_NODENAME", node)
+
+
+@pytest.fixture
+def two_pieces(films):
+    """A list of two pieces of clips, all of one video."""
+    clips = tuple(of.Clip(f"tt1-{i:02}", "tt1", "0.mp4") for i in range(20))
+    of.write_manifest(of.Manifest(clips, films), films / "many.csv")
+    return films
+
+
+def test_two_clusters_do_shares_of_one_stage_and_never_the_same(two_pieces, monkeypatch):
+    of_cluster(monkeypatch, "alpha")
+    work(two_pieces, "many", shard=(0, 2), limit=1).run()
+    of_cluster(monkeypatch, "beta")
+    with pytest.raises(StoreError, match="alpha"):
+        work(two_pieces, "many", shard=(0, 2))
+    assert levels(work(two_pieces, "many", shard=(1, 2)))["shares"] == "fault"
+    work(two_pieces, "many", shard=(1, 2)).run()
+    of_cluster(monkeypatch, "alpha", "n2")
+    work(two_pieces, "many", shard=(0, 2)).run()
+    of_cluster(monkeypatch, "beta")
+    stage, report = work(two_pieces, "many", shard=(0, 2)).run()  # done there: nothing is done again
+    assert (report.clips, stage.missing()) == (0, [])
+
+
+def test_what_another_cluster_has_open_is_not_swept_where_its_locks_are_not_seen(two_pieces, monkeypatch):
+    of_cluster(monkeypatch, "alpha")
+    stage, _ = work(two_pieces, "many", shard=(0, 2), limit=1).run()
+    left_open = stage.path / "pieces" / "0.9999.1.rows"
+    left_open.touch()
+    (stage.path / "journal" / "9999.jsonl").touch()  # its lock is not seen: it looks ended
+    of_cluster(monkeypatch, "beta")
+    work(two_pieces, "many", shard=(1, 2)).run()
+    assert left_open.exists()
+    of_cluster(monkeypatch, "alpha")
+    work(two_pieces, "many", shard=(0, 2)).run()
+    assert not left_open.exists()
+
+
+@pytest.mark.parametrize("ahead_s", [-3600.0, 0.0, 3600.0])
+def test_a_clock_that_is_not_the_disks_is_told(two_pieces, monkeypatch, ahead_s):
+    real = time.time
+    monkeypatch.setattr(machine_module, "time", SimpleNamespace(time=lambda: real() + ahead_s))
+    notes: list[str] = []
+    work(two_pieces, "many", shard=(0, 2), note=notes.append).run()
+    told = [note for note in notes if "clock" in note]
+    assert len(told) == (ahead_s != 0)
+    assert all(("ahead of" if ahead_s > 0 else "behind") in note for note in told)
+    assert ("clock" in levels(work(two_pieces, "many", shard=(1, 2)))) == (ahead_s != 0)
 
 
 @pytest.mark.parametrize(("gone", "level"), [([0], "note"), ([0, 1, 2], "fault")])

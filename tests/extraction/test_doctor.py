@@ -3,6 +3,9 @@
 import errno
 import importlib.metadata
 import os
+import re
+import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +15,7 @@ from obygaze_features.extraction.uses import USES
 from obygaze_features.store.disk_usage import FreeSpace
 
 GB = 10**9
+ROOT = Path(__file__).parents[2]
 
 
 def only(found: list[Diagnosis], about: str) -> Diagnosis:
@@ -118,9 +122,9 @@ def mounted(options):
         ("path", "fault", "os.fsync", failing(errno.EIO)),
         ("locks", "fault", "fcntl.flock", failing(errno.ENOSYS)),
         ("locks", "fault", "fcntl.flock", lambda *_: None),  # granted to everybody
-        ("locks", "fault", "_mount", mounted("rw,localflock")),
-        ("locks", "fault", "_mount", mounted("rw,local_lock=flock")),
-        ("locks", "ok", "_mount", mounted("rw,local_lock=none")),
+        ("locks", "fault", "mount_of", mounted("rw,localflock")),
+        ("locks", "fault", "mount_of", mounted("rw,local_lock=flock")),
+        ("locks", "ok", "mount_of", mounted("rw,local_lock=none")),
         ("space", "note", "free_space", space(5, 10**4)),
         ("inodes", "note", "free_space", space(5, 10**4)),
         ("space", "ok", "free_space", space(100, None)),
@@ -144,3 +148,22 @@ def test_cores_too_few_to_decode_for_the_cards_are_said(monkeypatch, cores, leve
     found = only(list(doctor.devices()), "decoding")
     assert found.level == level
     assert f"{cores / 2:.3g} cores a card" in found.text
+
+
+# --- the pages
+# ---------------------------------------------------------------------------
+def test_an_install_says_where_its_pages_are():
+    folder = doctor.docs_folder()
+    assert (folder / "first-hour.md").is_file()
+    assert str(folder) in only(doctor.examine(), "obygaze").text
+
+
+def test_a_wheel_brings_along_the_pages_that_messages_name():
+    """Messages say `docs/predict.md`; whoever installed a wheel has no checkout."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    brought = project["tool"]["hatch"]["build"]["targets"]["wheel"]["shared-data"]
+    folders = {name: Path(place) for name, place in brought.items()}
+    assert folders["docs"].parent == folders["README.md"].parent  # so that links of README lead to pages
+    for path in ROOT.glob("obygaze*/**/*.py"):
+        for page in re.findall(r"docs/[a-z/-]+\.md", path.read_text(encoding="utf-8")):
+            assert (ROOT / page).is_file(), (path, page)

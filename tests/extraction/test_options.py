@@ -20,6 +20,7 @@ from obygaze_features.commands.extract_command import (
 )
 from obygaze_features.errors import ExtractError
 from obygaze_features.extraction.prepared import what_forbids_writing
+from obygaze_features.machine import Machine
 from obygaze_features.store import open_store, verify
 from obygaze_features.store.shares import begin_share
 from tests.later import later
@@ -102,7 +103,7 @@ def test_a_first_array_has_as_many_tasks_as_shares_and_a_later_one_any_of_them(t
     monkeypatch.setenv("SLURM_ARRAY_TASK_COUNT", "2")
     with pytest.raises(ExtractError, match="job array of 2 tasks"):
         choose_shard((0, 3), tmp_path)
-    begin_share(tmp_path, (0, 3))
+    begin_share(tmp_path, (0, 3), Machine("", "n1"))
     assert choose_shard((1, 3), tmp_path) == (1, 3)
     assert choose_shard(None, tmp_path) == (1, 3)
 

@@ -250,6 +250,16 @@ def test_an_error_of_the_first_minute_gets_one_more_turn(tmp_path):
     assert site.asked == "requeue 9_2"
 
 
+SBATCH = """#!/bin/bash
+case "$*" in
+    --test-only*) [[ -n "${REFUSED:-}" && "$2" = *"$REFUSED"* ]] && exit 1; exit 0 ;;
+esac
+echo "$ARRAY $@" >> asked
+echo 17
+"""
+"""A stand-in that notes what it is asked for, but for trials; of these it refuses the script REFUSED."""
+
+
 @pytest.fixture
 def site(tmp_path):
     """A site's scripts, and a manifest of one clip; sbatch notes what it is asked for."""
@@ -257,7 +267,7 @@ def site(tmp_path):
     (tmp_path / "clip.mp4").write_bytes(b"no video is opened")
     write_manifest(Manifest((Clip("a-0", "a", "clip.mp4"),), tmp_path), tmp_path / "films.csv")
     site = Folder(tmp_path, "exit 0", name="sbatch")
-    (tmp_path / "sbatch").write_text('#!/bin/bash\necho "$ARRAY $@" >> asked\necho 17\n', encoding="utf-8")
+    (tmp_path / "sbatch").write_text(SBATCH, encoding="utf-8")
     return site
 
 
@@ -308,6 +318,25 @@ def test_a_store_divided_among_another_number_of_tasks_is_found_before_anything_
     (shares / "number").write_text("4\n", encoding="utf-8")
     assert submit(site, "films.csv", "films")[0] == 1
     assert site.asked == ""
+
+
+@pytest.mark.parametrize("script", ["array.sbatch", "seal.sbatch"])
+def test_a_script_that_slurm_refuses_is_found_before_the_other_is_queued(site, script):
+    code, said = submit(site, "films.csv", "films", REFUSED=script)
+    assert (code, site.asked) == (1, "")
+    assert "nothing was submitted" in said
+
+
+def test_shares_that_another_cluster_does_are_found_before_anything_is_queued(site):
+    shares = site.folder / "films.staging" / "shares"
+    shares.mkdir(parents=True)
+    (shares / "number").write_text("8\n", encoding="utf-8")
+    (shares / "0").write_text('{"cluster": "beta", "host": "n7"}', encoding="utf-8")
+    code, said = submit(site, "films.csv", "films")
+    assert (code, site.asked) == (1, "")
+    assert "beta" in said
+    (shares / "0").write_text('{"cluster": "alpha", "host": "n7"}', encoding="utf-8")
+    assert "cluster" not in submit(site, "films.csv", "films")[1]
 
 
 def test_a_site_whose_login_node_is_unlike_the_others_submits_without_looking(site):

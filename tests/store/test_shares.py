@@ -5,35 +5,41 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from obygaze_features.errors import StoreError
+from obygaze_features.machine import Machine
 from obygaze_features.store.shares import (
     begin_share,
     check_shares,
+    finish_share,
     number_of_shares,
+    shares_elsewhere,
     shares_not_begun,
     shown_shares,
 )
 
+HERE, SAME, BETA = Machine("alpha", "n1"), Machine("alpha", "n2"), Machine("beta", "n1")
+UNNAMED = Machine("", "desk")
+
 
 def test_the_first_share_decides_the_number_and_the_others_keep_it(tmp_path):
     assert number_of_shares(tmp_path) is None
-    begin_share(tmp_path, (3, 8))
-    begin_share(tmp_path, (3, 8))
+    begin_share(tmp_path, (3, 8), HERE)
+    begin_share(tmp_path, (3, 8), HERE)
     assert number_of_shares(tmp_path) == 8
     for refuse in (check_shares, begin_share):
         with pytest.raises(StoreError, match="8 shares"):
-            refuse(tmp_path, (3, 16))
+            refuse(tmp_path, (3, 16), HERE)
     assert shares_not_begun(tmp_path) == [0, 1, 2, 4, 5, 6, 7]
 
 
 def test_one_process_that_does_everything_is_no_division(tmp_path):
-    begin_share(tmp_path, (0, 2))
-    check_shares(tmp_path, (0, 1))
+    begin_share(tmp_path, (0, 2), HERE)
+    check_shares(tmp_path, (0, 1), HERE)
 
 
 def test_of_two_divisions_at_once_one_is_refused(tmp_path):
     def begin(shard):
         try:
-            begin_share(tmp_path, shard)
+            begin_share(tmp_path, shard, HERE)
         except StoreError:
             return False
         return True
@@ -53,7 +59,56 @@ def test_shares_are_written_as_slurm_reads_them(shares, shown):
 
 
 def test_a_damaged_number_is_named(tmp_path):
-    begin_share(tmp_path, (0, 2))
+    begin_share(tmp_path, (0, 2), HERE)
     (tmp_path / "shares" / "number").write_bytes(b"two")
     with pytest.raises(StoreError, match="number"):
-        check_shares(tmp_path, (1, 2))
+        check_shares(tmp_path, (1, 2), HERE)
+
+
+def test_a_share_that_another_cluster_has_begun_is_refused_until_it_is_done(tmp_path):
+    begin_share(tmp_path, (0, 4), HERE)
+    begin_share(tmp_path, (2, 4), HERE)
+    begin_share(tmp_path, (1, 4), BETA)
+    for machine in (SAME, UNNAMED):
+        begin_share(tmp_path, (0, 4), machine)
+        begin_share(tmp_path, (0, 4), HERE)
+    with pytest.raises(StoreError, match=r"shares 0,2 of 4 .* cluster alpha .* cluster beta"):
+        begin_share(tmp_path, (2, 4), BETA)
+    with pytest.raises(StoreError, match="--array=0,2-3"):
+        check_shares(tmp_path, (1, 4), HERE)
+    assert list(shares_elsewhere(tmp_path, BETA)) == [0, 2]
+    assert shares_elsewhere(tmp_path, UNNAMED) == {}
+    finish_share(tmp_path, (2, 4), HERE)
+    begin_share(tmp_path, (2, 4), BETA)
+
+
+def test_a_share_is_taken_over_when_its_note_is_deleted_as_the_refusal_says(tmp_path):
+    begin_share(tmp_path, (1, 2), HERE)
+    with pytest.raises(StoreError) as refused:
+        begin_share(tmp_path, (1, 2), BETA)
+    folder = tmp_path / "shares"
+    assert str(folder) in str(refused.value)
+    (folder / "1").unlink()
+    begin_share(tmp_path, (1, 2), BETA)
+
+
+def test_of_two_clusters_that_begin_a_share_at_once_one_is_refused(tmp_path):
+    begin_share(tmp_path, (0, 4), UNNAMED)
+
+    def begin(machine):
+        try:
+            begin_share(tmp_path, (3, 4), machine)
+        except StoreError:
+            return None
+        return machine.cluster
+
+    with ThreadPoolExecutor(8) as pool:
+        begun = {cluster for cluster in pool.map(begin, [HERE, BETA] * 8) if cluster}
+    assert len(begun) == 1
+
+
+def test_a_damaged_note_of_a_share_is_named(tmp_path):
+    begin_share(tmp_path, (0, 2), HERE)
+    (tmp_path / "shares" / "0").write_bytes(b"{")
+    with pytest.raises(StoreError, match="shares/0"):
+        check_shares(tmp_path, (1, 2), BETA)

@@ -14,8 +14,10 @@ from obygaze_features.manifest import (
     guess_codebook,
     import_spans,
     load_codebook,
+    read_manifest,
 )
 from obygaze_features.manifest.spans.headings import Headings
+from tests.command import obygaze
 from tests.manifest.spans.files import patched, sheet
 
 
@@ -447,3 +449,38 @@ def test_a_table_without_a_column_of_levels_is_told_what_to_type(tmp_path):
         guess_codebook(tmp_path / "t.csv")
     guessed = guess_codebook(tmp_path / "t.csv", Headings({"level": ["x"]}))
     assert [word.name for word in guessed.levels] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("table", "typed", "movies", "levels"),
+    [
+        (
+            "Datei;Film;Objektifizierung;Konzepte\na/1.mp4;Küste;keine;\na/2.mp4;Küste;stark;Blick, Haut\n",
+            [],
+            {"Küste"},
+            ["keine", "stark"],
+        ),
+        ("video,AB,CD\nf/1.mp4,low,high\ng/2.mp4,high,high\n", ["--wide", "AB,CD"], {"f", "g"}, None),
+        (
+            "clip,Stufe,Note\na.mp4,1,x\nb.mp4,2,y\nc.mp4,1,x\n",
+            ["--column", "level=Stufe"],
+            None,
+            ["1", "2", "1"],
+        ),
+    ],
+    ids=["in German", "a column an annotator", "a heading that is typed"],
+)
+def test_the_command_that_a_guess_ends_with_reads_the_table(
+    table, typed, movies, levels, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own.csv").write_text(table, encoding="utf-8")
+    (tmp_path / "films").mkdir()
+    assert obygaze("codebook", "guess", "own.csv", *typed, "--out", "mine.toml") == 0
+    words = shlex.split(
+        re.search("obygaze manifest .*", capsys.readouterr().out)[0].replace("FOLDER", "films")
+    )
+    assert obygaze(*words[1:]) == 0
+    manifest = read_manifest("clips.csv")
+    assert movies is None or {clip.movie for clip in manifest} == movies
+    assert levels is None or [clip.level for clip in manifest] == levels

@@ -1,0 +1,67 @@
+"""Tell machines apart: by their host, the cluster that it belongs to, and their clock."""
+
+import os
+import socket
+import tempfile
+import time
+from pathlib import Path
+from typing import Final, NamedTuple
+
+MOST_GAP_S: Final = 60.0
+"""Clocks that differ by less are not spoken of: a file system may be some seconds late."""
+
+
+class Machine(NamedTuple):
+    """A host and its cluster.
+
+    Attributes
+    ----------
+    cluster
+        Name of the Slurm cluster; empty outside of one.
+    host
+        Name of the host.
+    """
+
+    cluster: str
+    host: str
+
+
+def host_name() -> str:
+    """Return the name of this machine; under Slurm the node name, as used by `scontrol show node`."""
+    return os.environ.get("SLURMD_NODENAME") or socket.gethostname()
+
+
+def this_machine() -> Machine:
+    """Return this machine, whose cluster is what Slurm calls it."""
+    return Machine(os.environ.get("SLURM_CLUSTER_NAME", ""), host_name())
+
+
+def clock_problem(folder: Path) -> str:
+    """Say that the clock of the server of a disk is another than this machine's; empty if it is not.
+
+    Where a machine itself says when a file was written, as on its own disk, no difference is seen.
+
+    Parameters
+    ----------
+    folder
+        Folder of the disk. A file is written there that has no name and is gone at once.
+
+    Raises
+    ------
+    OSError
+        If nothing can be written there.
+    """
+    before = time.time()
+    with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
+        file.write(b"now")
+        os.fsync(file.fileno())
+        written = os.fstat(file.fileno()).st_mtime
+    after = time.time()
+    ahead_s, behind_s = before - written, written - after
+    if max(ahead_s, behind_s) < MOST_GAP_S:
+        return ""
+    difference = f"{ahead_s:.0f} s ahead of" if ahead_s > 0 else f"{behind_s:.0f} s behind"
+    return (
+        f"the clock of {host_name()} is {difference} that of the disk of {folder}: nothing is decided by "
+        "clocks, but the times of logs and files do not agree, and servers may refuse what it sends"
+    )
