@@ -5,6 +5,7 @@ from .concepts import fused_by_concepts as fused_by_concepts
 from .dataset import Dataset as Dataset
 from .dataset import load_dataset as load_dataset
 from .dataset.loading import load_bags as load_bags
+from .dataset.loading import load_layers as load_layers
 from .errors import ObygazeError as ObygazeError
 from .evaluation.compare import compare as compare
 from .evaluation.compare import side as side
@@ -29,6 +30,7 @@ from .models import MLPProbe as MLPProbe
 from .models import ModelSpec as ModelSpec
 from .models import MoviePrior as MoviePrior
 from .models import fused as fused
+from .models import layered as layered
 from .models import linear_probe as linear_probe
 from .persistence.sharing import pull_model as pull_model
 from .persistence.sharing import push_model as push_model

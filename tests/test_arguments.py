@@ -118,8 +118,10 @@ TAKES = {
     "join": {"several": ("several sums",)},
     "leave_one_movie_out": {"clip_ids": ("texts", "array of texts"), "movies": ("texts", "array of texts")},
     "linear_probe": {},
+    "layered": {"models": ("texts", "array of texts", "specs"), "data": ("dataset",), "how": ()},
     "load_bags": {"store": ("store",), "manifest": ("manifest",)},
     "load_dataset": {"store": ("store", "stores"), "manifest": ("manifest",)},
+    "load_layers": {"store": ("store",), "manifest": ("manifest",)},
     "load_model": {"place": PLACE},
     "localise": {"frames": ("table",), "segments": ("dict of spans",)},
     "newton_step": {"joint": ("joint",)},
@@ -164,7 +166,7 @@ TAKES = {
 }
 """Public function -> what each parameter that it needs may be; arrays are sequences of what they hold."""
 
-HOW = {"fused": {"how": "late"}}
+HOW = {"fused": {"how": "late"}, "layered": {"how": "each"}}
 """What is right and no kind of thing: one of a few texts."""
 
 

@@ -14,6 +14,7 @@ from benchmarks.planted import (
     in_time,
     judges,
     known_films,
+    layers,
     motif,
     nulls,
     rankings,
@@ -31,7 +32,7 @@ from obygaze_models.blas import one_blas_thread
 
 ROOMS = (
     *(annotators, audits, calibrations, films, rates, scores, nulls, frames, in_time, sums, staging, units),
-    *(motif, worth, known_films, judges, skill, rankings, sentences),
+    *(motif, worth, known_films, judges, skill, rankings, sentences, layers),
 )
 ROWS: dict[str, Row] = {row.name: row for room in ROOMS for row in room.ROWS}
 

@@ -1,5 +1,6 @@
 """`obygaze evaluate` and `compare`: evaluate models by leave-one-movie-out, and compare two of them."""
 
+import re
 from collections import Counter
 from contextlib import contextmanager
 from pathlib import Path
@@ -42,6 +43,12 @@ MOST_NAMED = 5
 MOST_MOVED_S = 1.0
 """Seconds by which times of a store and a manifest may differ unsaid: some round to whole seconds."""
 
+Fuse = Literal["concat", "late", "max", "mean", "concepts"]
+Layer = Literal["each", "chosen"]
+
+SEVERAL_LAYERS = ("each", "chosen")
+"""What `--layer` says in place of the number of one."""
+
 IN_TIME = "pcbm_time"
 """The model whose bottleneck fuses modalities by concepts of their frames."""
 
@@ -52,7 +59,7 @@ FUSED_BY_CONCEPTS = ("concepts", "concepts_in_time")
 @command(
     groups={
         "Options that most people need": "task test model negative positive out save seed html json",
-        "What is read": "fuse reduce policy texts variables answers",
+        "What is read": "layer fuse reduce policy texts variables answers",
         "How models are trained and tested": "experts seeds seen test-seen-scores imbalance refits",
     }
 )
@@ -92,13 +99,23 @@ def evaluate(
         ),
     ] = None,
     fuse: Annotated[
-        Literal["concat", "late", "max", "mean", "concepts"] | None,
+        Fuse | None,
         option(
             "How features of several stores or backbones become one model. concat: joined, with a penalty "
             "each. late: a model each, their logits weighed by what held-out films tell. max, mean: the "
             "largest or mean logit. concepts: each concept learnt from what conveys it (visual=STORE "
             "heard=STORE), and a linear model of them; with --model pcbm_time, of frames. Each alone, and "
             "all but each, stand beside it."
+        ),
+    ] = None,
+    layer: Annotated[
+        str | None,
+        option(
+            "Layer of the network, of those that 'extract --layers' stored: its number. each: a model of "
+            "each, beside what the best of so many reaches by chance. chosen: inner folds of movies choose "
+            "one.",
+            type=click.STRING,
+            metavar="N|each|chosen",
         ),
     ] = None,
     reduce: Annotated[
@@ -220,6 +237,7 @@ def evaluate(
       obygaze evaluate films.csv stores/films --task hn_s --test enhn_s \\
           --save pcbm_lr --out run
       obygaze evaluate films.csv stores/films:xclip stores/films:sound --fuse late
+      obygaze evaluate films.csv stores/films --task hn_s --layer each
     """
     from obygaze_models.commands.inputs import read_modalities, under_policy
     from obygaze_models.evaluation.refits import with_refits
@@ -239,20 +257,20 @@ def evaluate(
         f"--model other than {IN_TIME}": fuse == "concepts" and models not in ((), (IN_TIME,)),
         "--reduce": reduce,
     }
+    several = _check_layer(layer, {"--fuse": fuse, "--reduce": reduce, "--texts": texts})
     inputs = read_modalities(manifest, stores, fuse, for_one_store)
     labelled, notices = under_policy(inputs.clips, policy)
     train, tested = choose_targets(inputs.clips.codebook, task, test, sides=(negative, positive))
-    named = models or (("linear",) if fuse else None)
+    named = models or (("linear",) if fuse or several else None)
     specs = models_for(train.kind, named, imbalance=imbalance)
     named_specs = specs[: len(set(models)) or 1]
     _check_models(specs, save, reduce)
 
     # --- what is read, and the models of it
-    data = _load(inputs, labelled, fuse, reduce)
-    if fuse == "concepts":
-        specs = om.fused_by_concepts(data, in_time=bool(models))
-    elif fuse is not None:
-        specs = om.fused(specs, data, fuse)
+    data = _load(inputs, labelled, fuse, reduce, layer)
+    specs = _of_parts(specs, data, fuse, several, in_time=bool(models))
+    if several:
+        named_specs = [spec for spec in specs if spec.looks_at_features]
     beside = _with_tables(data, labelled, variables, answers, train)
     data = beside.data
     _announce_hours(data, {spec.reads for spec in specs})
@@ -266,7 +284,7 @@ def evaluate(
     origin = {"manifest_sha256": inputs.clips.digest(), "label_policy": policy, **beside.digests}
     run = om.evaluate(
         data,
-        specs if fuse or texts is not None else models or None,
+        specs if fuse or several or texts is not None else models or None,
         train,
         tested,
         seed=seed,
@@ -313,14 +331,42 @@ def evaluate(
     click.echo("\n".join(lines), err=True)
 
 
-def _load(inputs: "Modalities", labelled: "of.Manifest", fuse: str | None, reduce: str | None) -> "Dataset":
-    """Load the features of one store, or of all modalities that are fused."""
+def _load(
+    inputs: "Modalities", labelled: "of.Manifest", fuse: str | None, reduce: str | None, layer: str | None
+) -> "Dataset":
+    """Load the features of one store or layer, of all layers, or of all modalities that are fused."""
     if fuse is not None:
         data = om.load_dataset(inputs.stores, labelled, backbone=inputs.backbones, progress=True)
         return data.named(inputs.names)
     (store,) = inputs.stores
     (backbone,) = inputs.backbones
+    from obygaze_models.dataset.features import layer_groups
+
+    if layer in SEVERAL_LAYERS:
+        return om.load_layers(store, labelled, backbone=backbone)
+    if layer is not None:
+        groups = layer_groups(store, backbone)
+        if int(layer) not in groups:
+            known = ", ".join(map(str, groups))
+            raise click.UsageError(f"--layer {layer}: the store has layers {known}")
+        backbone = groups[int(layer)]
     return om.load_dataset(store, labelled, backbone=backbone, reduce=reduce, progress=True)
+
+
+def _of_parts(
+    specs: "Sequence[ModelSpec]",
+    data: "Dataset",
+    fuse: "Fuse | None",
+    layers: "Layer | None",
+    *,
+    in_time: bool,
+) -> "list[ModelSpec]":
+    """Make models of all modalities, or layers, of models of one; as they are where there is one."""
+    if layers is not None:
+        return om.layered(specs, data, layers)
+    if fuse == "concepts":
+        return om.fused_by_concepts(data, in_time=in_time)
+    return list(specs) if fuse is None else om.fused(specs, data, fuse)
 
 
 def _keep(
@@ -402,6 +448,22 @@ def _check_output(
         check_free(out, force=force)
     refuse_existing(out, force=True)
     refuse_existing(html, force=force)
+
+
+def _check_layer(layer: str | None, others: "Mapping[str, object]") -> "Layer | None":
+    """Return how several layers are asked, None where they are not; refuse what is no layer."""
+    if layer is None:
+        return None
+    unfit = [name for name, value in others.items() if value]
+    if unfit:
+        raise click.UsageError(f"{', '.join(unfit)}: not with --layer {layer}")
+    if layer == "each":
+        return "each"
+    if layer == "chosen":
+        return "chosen"
+    if not re.fullmatch("[1-9][0-9]{0,3}", layer, re.ASCII):
+        raise click.UsageError(f"--layer {layer}: expected the number of a layer, each or chosen")
+    return None
 
 
 def _check_models(specs: "Sequence[ModelSpec]", save: "Sequence[str]", reduce: str | None) -> None:

@@ -1,5 +1,6 @@
 """Find and read the features of one backbone in a store."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
@@ -49,6 +50,41 @@ def find_group(store: Store, backbone: str | None) -> Group:
     if backbone not in store.names:
         raise DatasetError(f"store {store.name} has no backbone {backbone!r}: it has {names}")
     return store[backbone]
+
+
+@checked
+def layer_groups(store: Store, backbone: str | None) -> dict[int, str]:
+    """List the layers of a network that a store has: number -> group, in the order of the network.
+
+    Parameters
+    ----------
+    backbone : str, optional
+        The network's own group; may be left out where the store has one network with layers.
+
+    Raises
+    ------
+    DatasetError
+        There are none, or those of several networks.
+    """
+    by_owner: dict[str, dict[int, str]] = {}
+    for name in store.names:
+        provenance = store[name].provenance
+        owner, layer = provenance.get("beside"), provenance.get("layer")
+        if not isinstance(owner, str) or not isinstance(layer, str):
+            continue
+        if re.fullmatch("[1-9][0-9]{0,3}", layer, re.ASCII):
+            by_owner.setdefault(owner, {})[int(layer)] = name
+    owners = [backbone] if backbone is not None else list(by_owner)
+    if len(owners) > 1:
+        raise DatasetError(
+            f"store {store.name} has layers of several backbones ({', '.join(owners)}): name one, "
+            "STORE:BACKBONE"
+        )
+    found = by_owner.get(owners[0], {}) if owners else {}
+    if not found:
+        of = f"of {backbone}" if backbone is not None else "of any backbone"
+        raise DatasetError(f"store {store.name} has no layers {of}: extract with --layers")
+    return dict(sorted(found.items()))
 
 
 def unusable(store: Store, group: Group, row: int) -> str | None:

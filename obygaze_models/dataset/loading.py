@@ -20,6 +20,7 @@ from obygaze_models.dataset.features import (
     Pool,
     find_array,
     find_group,
+    layer_groups,
     lengths_of,
     read_features,
     unusable,
@@ -135,6 +136,60 @@ def load_dataset(
         reduction=None if reduce is None else reduce_tokens(store, group.name, reduce, progress=progress),
         clip_s=None if lengths is None else round(float(np.median(lengths)), 3),
         seconds=lengths,
+    )
+
+
+@checked
+def load_layers(store: Store, manifest: Manifest, *, backbone: str | None = None) -> Dataset:
+    """Load all layers of a network that a store has, side by side, with the labels of a manifest.
+
+    Parameters
+    ----------
+    store : Store
+        With groups of layers, such as ``xclip.8``: extracted with ``--layers``.
+    manifest : Manifest
+    backbone : str, optional
+        The network's own group; may be left out when the store has one network.
+
+    Returns
+    -------
+    Dataset
+        Every layer is a modality, whose name is its number; its dataset is in ``parts``.
+
+    Raises
+    ------
+    DatasetError
+        The store has no layers of the network, or of several networks and none is named.
+
+    Examples
+    --------
+    >>> import obygaze_features as of
+    >>> import obygaze_models as om
+    >>> try:
+    ...     om.load_layers(of.open_store("stores/films"), of.read_manifest("films.csv"))
+    ... except om.ObygazeError as error:
+    ...     print(error)
+    store films has no layers of any backbone: extract with --layers
+    """
+    groups = layer_groups(store, backbone)
+    parts = [load_dataset(store, manifest, backbone=name) for name in groups.values()]
+    modalities = []
+    start = 0
+    for number, part in zip(groups, parts, strict=True):
+        made = {} if part.group is None else part.group.provenance
+        stop = start + part.X.shape[1]
+        own = (part.store, part.backbone, part.features, part.pool)
+        modalities.append(Modality(str(number), *own, start, stop, 0, made))
+        start = stop
+    owner = str(modalities[0].provenance["beside"])
+    return replace(
+        parts[0],
+        X=np.concatenate([part.X for part in parts], axis=1),
+        backbone=owner,
+        label=f"layers of {owner}",
+        group=None,
+        modalities=tuple(modalities),
+        parts=tuple(parts),
     )
 
 

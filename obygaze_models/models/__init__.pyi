@@ -11,6 +11,8 @@ from .choices import Threshold as Threshold
 from .fusion import FusedClassifier as FusedClassifier
 from .fusion import fused as fused
 from .grouped_selection import GroupedSelection as GroupedSelection
+from .layers import LayerClassifier as LayerClassifier
+from .layers import layered as layered
 from .linear import linear_probe as linear_probe
 from .mlp import MLPProbe as MLPProbe
 from .mlp import fit_many as fit_many

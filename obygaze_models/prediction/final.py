@@ -26,6 +26,7 @@ from obygaze_models.evaluation.predictions import records
 from obygaze_models.evaluation.run import Run
 from obygaze_models.models.fusion import FusedClassifier
 from obygaze_models.models.grouped_selection import GroupedSelection
+from obygaze_models.models.layers import LayerClassifier
 from obygaze_models.models.registry import BUILTIN_MODELS, models_for
 from obygaze_models.models.spec import Fitted, ModelSpec, fit
 from obygaze_models.persistence.card import Card, CardTarget, Input, Population, family
@@ -148,6 +149,11 @@ def check_can_be_saved(
                 f"model {spec.name} of ordered levels is several binary models, which can't be kept in a "
                 "file: evaluate a task of two classes, and keep that"
             )
+        if data.modalities and ":" in spec.name:
+            raise ModelError(
+                f"model {spec.name} is one of several: to keep it, evaluate its part alone (--layer N, "
+                "STORE:BACKBONE)"
+            )
         if data.modalities and spec.name != "linear":
             raise ModelError(
                 f"model {spec.name}: of models of several modalities linear alone can be kept in a file; "
@@ -209,6 +215,11 @@ def train_final(data: Dataset, spec: ModelSpec, run: Run, **terms: str) -> Model
         given["present"] = data.present.loc[rows, concepts]
     # A fold's seed depends on the film that it leaves out; here none is left out.
     fitted = fit(spec, seed_of(_seed(run), ""), X, y, **given)
+    if isinstance(fitted.estimator, LayerClassifier):
+        # A file keeps a model of the layer that was chosen, which reads no other.
+        data = data.parts[fitted.estimator.layer_]
+        fitted = Fitted(spec, fitted.estimator.model_, fitted.threshold)
+        X = data.read("pooled")[rows]
     zero = fitted.mean_score(X, np.flatnonzero(y != NOT_ASKED), movies)
     standing = _calibrated(run, data, target, fitted, zero)
     calibration = standing.calibration

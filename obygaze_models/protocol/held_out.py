@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import expit
+from scipy.stats import rankdata
 
 from obygaze_models.protocol.selection import best_threshold
 
@@ -93,6 +94,23 @@ class HeldOut:
         spread = np.sqrt(np.mean(z * z, axis=0))
         spread[spread <= 1e-12 * np.abs(scores).max(axis=0)] = np.inf
         return z / spread, spread
+
+    def ordered_pairs(self) -> float:
+        """Compute the share of pairs that scores [N] order rightly, a tie counting half; .5 without any.
+
+        A pair is a positive and a negative clip of one movie that one model scored. Every pair counts alike.
+        """
+        right, n_pairs = 0.0, 0
+        order = np.argsort(self.cells(), kind="stable")
+        starts = np.flatnonzero(np.diff(self.cells()[order])) + 1
+        for rows in np.split(order, starts):
+            positive = self.y[rows] == 1
+            n_positive, n_negative = int(positive.sum()), int((~positive).sum())
+            if n_positive and n_negative:
+                ranks = rankdata(self.scores[rows])
+                right += ranks[positive].sum() - n_positive * (n_positive + 1) / 2
+                n_pairs += n_positive * n_negative
+        return float(right / n_pairs) if n_pairs else 0.5
 
     def threshold(self) -> float:
         """Find the score [N] from which on to call clips positive, by `best_threshold`.

@@ -9,10 +9,12 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from obygaze_features.text import visible
+from obygaze_models.evaluation.best_layer import best_layer
 from obygaze_models.evaluation.intervals import Interval, difference_bounds, ratio_interval, t_interval
 from obygaze_models.evaluation.metrics import Metric, metrics_of
 from obygaze_models.evaluation.run import Run
 from obygaze_models.evaluation.summary import UNVARYING_AUC, by_movie, constant_models
+from obygaze_models.models.layers import LAYER
 from obygaze_models.models.names import BASELINES, HOMES, LENGTH, OTHER, STAGING
 from obygaze_models.models.registry import BUILTIN_MODELS
 from obygaze_models.report.blocks import interval, number, p_value
@@ -39,9 +41,12 @@ def answers(run: Run) -> tuple[str, ...]:
     metric = next(metric for metric in metrics.values() if metric.answers)
     on_models: list[str] = []
     on_concepts: list[str] = []
+    layers = models_of_layers(run)
     for task in _tasks(run, metric):
         standing = _compared(task, metric)
-        if standing is not None:
+        if layers:
+            on_models += _on_layers(run, task, layers)
+        elif standing is not None:
             on_models += _on_models(task.before, standing, metric)
         completeness = _completeness(task)
         if completeness is not None and metric.name == "auc":
@@ -74,6 +79,7 @@ class _Task(NamedTuple):
     ----------
     before : str
         How its sentences begin.
+    name : str
     values : mapping
         Its models' values of a metric by movie.
     constant : list of str
@@ -81,6 +87,7 @@ class _Task(NamedTuple):
     """
 
     before: str
+    name: str
     values: "dict[str, pd.Series[float]]"
     constant: list[str]
 
@@ -90,7 +97,7 @@ def _tasks(run: Run, metric: Metric) -> Iterator[_Task]:
         values = {}
         for model, of_model in of_task.groupby("model", sort=False):
             values[str(model)] = of_model.set_index("movie")["value"]
-        yield _Task(title_prefix(run, task), values, constant_models(run.predictions, str(task)))
+        yield _Task(title_prefix(run, task), str(task), values, constant_models(run.predictions, str(task)))
 
 
 # --- which models beat the baselines
@@ -201,6 +208,48 @@ def _lead(standing: _Standing) -> str:
         lead = interval(mean, low, high, signed=True)
         return f"ahead of the nearest, {standing.nearest}, by {lead}"
     return f"behind the nearest, {standing.nearest}, by {interval(-mean, -high, -low)}"
+
+
+# --- which layer
+# ---------------------------------------------------------------------------
+def models_of_layers(run: Run) -> dict[str, dict[str, str]]:
+    """List the models of which there is one for each layer: model -> layer -> its name in the run."""
+    found: dict[str, dict[str, str]] = {}
+    for name, settings in run.record["models"].items():
+        model, _, layer = name.rpartition(":")
+        if model and settings.get("estimator") == "LayerClassifier":
+            found.setdefault(model, {})[layer] = name
+    return found
+
+
+def chosen_layers(run: Run) -> list[str]:
+    """Say which layers inner folds chose, and in how many folds, of each model."""
+    table = run.selection[run.selection["chosen"] == 1]
+    layers = table["candidate"].astype(str).str.extract(rf"{LAYER}(\d+)$", expand=False)
+    lines = []
+    for model, of_model in layers.dropna().groupby(table["model"], sort=False):
+        counts = of_model.value_counts()
+        counted = ", ".join(f"{layer} in {n}" for layer, n in counts.items())
+        lines.append(f"{model}: layer chosen by inner folds: {counted} of {len(of_model)} folds")
+    return lines
+
+
+def _on_layers(run: Run, task: _Task, layers: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """Say of each model which layer is best, beside what the best of so many reaches by chance."""
+    lines = []
+    for model, names in layers.items():
+        best = best_layer(run.predictions, task.name, model, names)
+        if best is None:
+            lines.append(
+                f"{task.before}{model}: no movie has clips of both classes, by which layers are ranked"
+            )
+            continue
+        lines.append(
+            f"{task.before}{model}: of {best.n_layers} layers {best.layer} is best, AUC by movie "
+            f"{number(best.auc)}; the best of {best.n_layers} reaches {number(best.chance)} by chance, and "
+            f"{number(best.high)} in 1 of 20 (labels exchanged within films): p {p_value(best.p)}"
+        )
+    return lines
 
 
 # --- what concepts hold

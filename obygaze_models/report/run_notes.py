@@ -9,6 +9,7 @@ from obygaze_models.evaluation.intervals import CAPTIONS
 from obygaze_models.evaluation.run import SEEN, Run
 from obygaze_models.models.fusion import ALONE
 from obygaze_models.models.training import N_TRIAL_EPOCHS
+from obygaze_models.report.run_answers import chosen_layers
 
 
 def notes(run: Run) -> tuple[str, ...]:
@@ -53,6 +54,7 @@ def _limits(run: Run) -> Iterator[str]:
             f"{model}: one modality has all the weight in {n} of {len(record['folds'])} folds, and decides "
             "alone"
         )
+    yield from chosen_layers(run)
     for model, reason in record["models_left_out"].items():
         yield f"{model} left out: {reason}"
 

@@ -19,6 +19,7 @@ from obygaze_models.report.blocks import (
     interval,
     number,
 )
+from obygaze_models.report.layer_figure import layer_pictures
 from obygaze_models.report.run_answers import MEANING, answers, constant_controls, is_yardstick, title_prefix
 from obygaze_models.report.run_notes import limits, notes
 
@@ -59,6 +60,7 @@ def run_report(run: Run) -> Report:
         blocks=tuple(map(_with_yardsticks, blocks)),
         data=run.metrics,
         record=record,
+        pictures=layer_pictures(run),
         titles=run.titles,
         answers=answers(run),
     )

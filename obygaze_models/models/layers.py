@@ -1,0 +1,182 @@
+"""Ask each layer of a network, or let inner folds of movies choose the one that knows.
+
+The features of a clip are one row of X [N, D] in which every layer has its columns (`load_layers`). What is
+chosen is chosen on training clips alone, in each fold anew: the clips that are tested have no part in it, so
+that the test of a chosen layer is as fair as that of any.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import MetaEstimatorMixin, clone
+from sklearn.utils.validation import check_is_fitted
+
+from obygaze_features.arguments import checked
+from obygaze_models.dataset.dataset import Dataset
+from obygaze_models.errors import ModelError
+from obygaze_models.models.binary import LogitClassifier, encode_labels
+from obygaze_models.models.choices import Candidate
+from obygaze_models.models.grouped_selection import scores_of
+from obygaze_models.models.registry import find_model
+from obygaze_models.models.spec import ModelSpec
+
+How = Literal["each", "chosen"]
+
+LAYER = "layer "
+"""Begins the candidate that a layer is, in what inner folds tried."""
+
+
+@checked
+def layered(models: Sequence[str | ModelSpec], data: Dataset, how: How) -> list[ModelSpec]:
+    """Make models of the layers of a network.
+
+    Parameters
+    ----------
+    models : sequence of str or ModelSpec
+        Of vectors.
+    data : Dataset
+        Of layers, as `load_layers` gives it.
+    how : {"each", "chosen"}
+        A model of each layer (``NAME:LAYER``), or one of the layer that inner folds choose (``NAME``).
+
+    Returns
+    -------
+    list of ModelSpec
+        Baselines, which look at no features, as they are.
+
+    Raises
+    ------
+    ModelError
+        A model reads no vectors, or the dataset has no layers.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> import obygaze_features as of
+    >>> import obygaze_models as om
+    >>> from obygaze_models.dataset import Modality
+    >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
+    >>> halves = (("4", 0, 4), ("8", 4, 8))  # as load_layers gives them
+    >>> layers = [Modality(name, data.store, name, "pooled", "as stored", *own, 0) for name, *own in halves]
+    >>> data = replace(data, modalities=tuple(layers))
+    >>> [spec.name for spec in om.layered(["linear"], data, "each")]
+    ['linear:4', 'linear:8']
+    >>> [spec.name for spec in om.layered(["linear"], data, "chosen")]
+    ['linear']
+    """
+    if not data.modalities:
+        raise ModelError("these features are of one layer: load those of several by load_layers")
+    names = tuple(modality.name for modality in data.modalities)
+    columns = tuple(slice(modality.start, modality.stop) for modality in data.modalities)
+    made = []
+    for model in models:
+        spec = model if isinstance(model, ModelSpec) else find_model(model)
+        if not spec.looks_at_features:
+            made.append(spec)
+            continue
+        if spec.reads != "pooled":
+            raise ModelError(f"model {spec.name} reads {spec.reads}: layers are asked by models of vectors")
+        if how == "chosen":
+            title = f"{spec.title}, layer chosen of {len(names)}"
+            made.append(_of_layers(spec, spec.name, title, names, columns))
+        else:
+            for name, own in zip(names, columns, strict=True):
+                title = f"{spec.title}, layer {name}"
+                made.append(_of_layers(spec, f"{spec.name}:{name}", title, (name,), (own,)))
+    return made
+
+
+def _of_layers(
+    spec: ModelSpec, name: str, title: str, layers: tuple[str, ...], columns: tuple[slice, ...]
+) -> ModelSpec:
+    """Make the model of some layers of a model of vectors."""
+    uses = tuple(sorted({*spec.requests(), "groups"}))
+    make = partial(_make, spec, layers, columns)
+    return replace(spec, name=name, title=title, make=make, choose=None, uses=uses, beside=())
+
+
+def _make(
+    spec: ModelSpec, layers: tuple[str, ...], columns: tuple[slice, ...], seed: int
+) -> "LayerClassifier":
+    return LayerClassifier(spec.estimator(seed), columns, layers)
+
+
+@dataclass(eq=False, repr=False)
+class LayerClassifier(MetaEstimatorMixin, LogitClassifier):
+    """Classify clips by one of several layers: the one whose held-out scores order most pairs rightly.
+
+    A pair is a positive and a negative clip of one movie, scored by a model that saw neither. Of equal layers
+    the first is taken.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Of one layer; it has ``held_out_`` when it was fitted with movies.
+    columns : tuple of slice
+        The layers' columns in X.
+    layers : tuple of str
+        Their names.
+
+    Attributes
+    ----------
+    classes_ : ndarray, shape [2]
+    layer_ : int
+        Place of the layer that was chosen.
+    model_ : estimator
+        Fitted on that layer.
+    threshold_ : float
+        The score from which on a clip is called positive.
+    held_out_ : HeldOut
+        The scores of training clips by models that did not see their movie; those of the chosen layer are
+        slightly optimistic, which may move the threshold, never a number of the test fold.
+    candidates_ : tuple of Candidate
+        The layers, each with the share of pairs that it orders wrongly.
+    """
+
+    estimator: Any
+    columns: tuple[slice, ...]
+    layers: tuple[str, ...]
+
+    def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike, **params: Any) -> Self:
+        """Fit a model on each layer of X [N, D], and keep the best.
+
+        Raises
+        ------
+        ValueError
+            The estimator keeps no scores of clips held out.
+        """
+        features = np.asarray(X)
+        self.classes_, _ = encode_labels(np.asarray(y), type(self).__name__)
+        models = [
+            clone(self.estimator).fit(features[:, own], y, groups=groups, **params) for own in self.columns
+        ]
+        wrong = np.zeros(len(models))
+        if len(models) > 1:
+            wrong = np.array([_wrong_pairs(model) for model in models])
+        self.layer_ = int(np.argmin(wrong))
+        self.model_ = models[self.layer_]
+        self.threshold_ = float(self.model_.threshold_)
+        self.n_features_in_ = features.shape[1]
+        if hasattr(self.model_, "held_out_"):
+            self.held_out_ = self.model_.held_out_
+        tried = []
+        for place, name in enumerate(self.layers):
+            tried.append(Candidate(f"{LAYER}{name}", float(wrong[place]), chosen=place == self.layer_))
+        self.candidates_ = tuple(tried) if len(models) > 1 else getattr(self.model_, "candidates_", ())
+        return self
+
+    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Score each clip [N] by the chosen layer."""
+        check_is_fitted(self)
+        return scores_of(self.model_, np.asarray(X)[:, self.columns[self.layer_]])
+
+
+def _wrong_pairs(model: Any) -> float:
+    """Return the share of pairs that the held-out scores of a fitted model order wrongly."""
+    if not hasattr(model, "held_out_"):
+        raise ValueError(f"{type(model).__name__} keeps no out-of-fold scores, by which layers are chosen")
+    return 1.0 - float(model.held_out_.ordered_pairs())
