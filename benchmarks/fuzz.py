@@ -30,7 +30,7 @@ from pathlib import Path
 from types import FrameType
 
 from fuzz_mutations import mutate
-from fuzz_readers import LOST
+from fuzz_readers import LOST, SPAN_READER
 from fuzz_targets import targets
 from measure import arguments, cpu_s
 
@@ -126,6 +126,7 @@ def fuzz(name: str, seconds: float, seed: int, most: int) -> None:
             runs += 1
             slowest = max(slowest, cpu_s() - begin)
         import_items.end_reader()
+        SPAN_READER.end()
         processes = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
         peak = max(resource.getrusage(process).ru_maxrss for process in processes) // 1024
         print(

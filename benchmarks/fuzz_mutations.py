@@ -2,8 +2,10 @@
 
 import contextlib
 import copy
+import io
 import json
 import random
+import zipfile
 
 from obygaze_features.lines import encode_line
 
@@ -23,6 +25,8 @@ def mutate(data: bytes, rng: random.Random) -> bytes:
     if data.startswith(b"{") and rng.random() < 0.7:
         with contextlib.suppress(ValueError, IndexError, KeyError):  # too damaged to be taken apart
             return mutate_json(data, rng)
+    if data.startswith(b"PK") and rng.random() < 0.7:
+        return mutate_member(data, rng)
     changed = bytearray(data)
     for _ in range(rng.randint(1, 6)):
         at = rng.randrange(len(changed) + 1)
@@ -41,6 +45,18 @@ def mutate(data: bytes, rng: random.Random) -> bytes:
             case _:
                 changed[at : at + 4] = rng.randbytes(4)
     return bytes(changed)
+
+
+def mutate_member(data: bytes, rng: random.Random) -> bytes:
+    """Change one file of a zip, which stays whole: a damaged one is hardly ever read."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as before, zipfile.ZipFile(made, "w") as after:
+        names = before.namelist()
+        chosen = rng.choice(names)
+        for name in names:
+            content = before.read(name)
+            after.writestr(name, mutate(content, rng) if name == chosen else content)
+    return made.getvalue()
 
 
 def mutate_json(data: bytes, rng: random.Random) -> bytes:

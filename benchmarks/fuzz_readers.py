@@ -3,7 +3,8 @@
 import io
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -25,6 +26,7 @@ from obygaze_features.exchange.import_items import ImportItem
 from obygaze_features.exchange.import_tables import table_items
 from obygaze_features.exchange.row_ids import read_ids
 from obygaze_features.manifest import import_spans, load_codebook
+from obygaze_features.manifest.importers import spans
 from obygaze_features.manifest.importers.film_windows import read_parts
 from obygaze_features.video import (
     SoundTrack,
@@ -172,9 +174,34 @@ def media() -> dict[str, tuple[str, bytes, Callable[[Path], object]]]:
     }
 
 
+class KeptReader:
+    """A process that reads spans for all inputs: to fork this large one for each takes most of the time."""
+
+    def __init__(self) -> None:
+        self._open = ExitStack()
+        self._child: apart.Child | None = None
+
+    @contextmanager
+    def reader(self) -> Iterator[apart.Child]:
+        """Give the process, and start it first where there is none."""
+        if self._child is None:
+            self._child = self._open.enter_context(apart.readers_apart())
+        yield self._child
+
+    def end(self) -> None:
+        """End the process."""
+        self._child = None
+        self._open.close()
+
+
+SPAN_READER = KeptReader()
+
+
 def foreign_spans() -> dict[str, tuple[str, bytes, Callable[[Path], object]]]:
     """Give a file of each kind that `import_spans` reads, told by its content and read as that kind."""
     from tests.manifest.spans.files import EXAMPLES, sheet
+
+    spans.readers_apart = SPAN_READER.reader
 
     def read(kind: str, path: Path) -> None:
         for kind_given in (kind, ""):
