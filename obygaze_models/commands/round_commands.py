@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 COLUMNS = ("worker", "left", "right", "chosen")
 
+LONG_S = 10.0
+"""CPU seconds of a ranking from which on they are said before it begins."""
+
 
 # --- progress
 # ---------------------------------------------------------------------------
@@ -174,7 +177,7 @@ def rank(
           --out ranked.csv
       obygaze evaluate ranked.csv stores/clips --task scale:valence
     """
-    from obygaze_models.evaluation.ranking import next_pairs, rank_items
+    from obygaze_models.evaluation.ranking import expected_s, next_pairs, rank_items
 
     if ask and masters:
         raise click.UsageError("--master is of a ranking: --ask takes all workers alike")
@@ -195,6 +198,9 @@ def rank(
         return Answer({"pairs": str(out), "asked": len(pairs)}, f"{out}: {len(pairs):,} pairs to judge")
     if not judged:
         raise ProtocolError("there is no comparison to rank by: give their tables, or --ask")
+    cpu_s = expected_s(len(judged))
+    if cpu_s >= LONG_S:
+        click.echo(f"note: {len(judged):,} comparisons take about {cpu_s:.0f} s of CPU", err=True)
     ranking = rank_items(judged, masters=[name.strip() for name in masters])
     n_in_one_level = _write_strengths(clips, ranking, scale, out)
     document = {

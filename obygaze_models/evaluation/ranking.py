@@ -20,7 +20,7 @@ from scipy.special import expit
 
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.errors import ProtocolError
-from obygaze_models.evaluation.strengths import Comparisons, draw_posterior
+from obygaze_models.evaluation.strengths import Comparisons, draw_posterior, n_first_draws
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -32,8 +32,11 @@ SURE: Final = 0.9
 DRAWS: Final = 1000
 HALVINGS: Final = 40
 """Of the span of strengths, until their centre is found."""
-MOST: Final = 2000
-"""Items: a draw takes time with their number cubed."""
+MOST: Final = 10_000
+"""Items: draws of their strengths and ranks take some 40 kB of memory each."""
+
+DRAW_S, COMPARISON_S = 0.8e-3, 0.9e-6
+"""CPU seconds of a draw, and of each comparison in it (AMD EPYC, one core)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,12 +93,13 @@ def rank_items(
     >>> [ranking.items[place] for place in ranking.strength.argsort()]
     ['a', 'b', 'c']
     """
-    comparisons = sorted(comparisons)  # so that draws do not depend on the order of rows
-    workers, worker = np.unique([who for who, *_ in comparisons], return_inverse=True)
-    items, sides = np.unique([[chosen, other] for _, chosen, other in comparisons], return_inverse=True)
+    in_order = sorted(comparisons)  # so that draws do not depend on the order of rows
+    workers, worker = np.unique([name for name, *_ in in_order], return_inverse=True)
+    items, sides = np.unique([[chosen, other] for _, chosen, other in in_order], return_inverse=True)
     pairs = sides.reshape(-1, 2)
     _refuse_many(items)
-    if unknown := [name for name in masters if name not in workers]:
+    unknown = [name for name in masters if name not in workers]
+    if unknown:
         raise ProtocolError(f"no worker {unknown[0]!r}: there are {', '.join(workers.tolist())}")
     _refuse_parts(items, pairs)
     compared = Comparisons(pairs[:, 0], pairs[:, 1], worker, np.isin(workers, masters), len(items))
@@ -121,6 +125,12 @@ def rank_items(
         rank_high=rank_high,
         workers=people,
     )
+
+
+def expected_s(n_comparisons: int, draws: int = DRAWS) -> float:
+    """Estimate the CPU seconds of `rank_items`, before it begins."""
+    n_draws = draws + n_first_draws(draws)
+    return n_draws * (DRAW_S + COMPARISON_S * n_comparisons)
 
 
 def centre(strengths: Floats) -> Floats:

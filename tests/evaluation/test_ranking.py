@@ -8,8 +8,8 @@ from scipy.stats import spearmanr
 
 from obygaze_features.manifest import Clip, Codebook, Level, Manifest, Scale, write_manifest
 from obygaze_models.errors import ProtocolError
-from obygaze_models.evaluation.ranking import centre, next_pairs, rank_items
-from obygaze_models.evaluation.strengths import polya_gamma
+from obygaze_models.evaluation.ranking import centre, expected_s, next_pairs, rank_items
+from obygaze_models.evaluation.strengths import Links, polya_gamma
 from tests.command import obygaze
 
 
@@ -44,7 +44,7 @@ def test_the_order_of_items_and_the_workers_who_toss_coins_are_found():
 @pytest.mark.long  # simulates
 def test_intervals_of_few_items_hold_strengths_and_ranks():
     strength_holds, rank_holds = [], []
-    for seed in range(12):
+    for seed in range(24):
         said, truth = comparisons(seed, n=6, per_item=6, tosses=0)
         found = rank_items(said, draws=200)
         assert np.all((found.low <= found.strength) & (found.strength <= found.high))
@@ -85,6 +85,28 @@ def test_of_two_who_contradict_each_other_the_master_is_taken_at_their_word():
         assert found.workers.set_index("worker")["reliability"][master] == 1
     with pytest.raises(ProtocolError, match="nobody"):
         rank_items(both, masters=["nobody"])
+
+
+def test_numbers_that_are_linked_are_drawn_with_the_mean_and_covariance_of_their_links():
+    rng = np.random.default_rng(0)
+    first, second = np.array([0, 0, 1, 2, 3, 3]), np.array([1, 2, 3, 4, 4, 0])
+    weights, held = np.array([2.0, 0.0, 0.5, 1.0, 0.1, 3.0]), np.array([0.0, 0.0, 0.0, 0.0, 0.5])
+    precision = np.diag(held)
+    for a, b, weight in zip(first, second, weights, strict=True):
+        apart = np.eye(5)[a] - np.eye(5)[b]
+        precision += weight * np.outer(apart, apart)
+    towards = np.array([1.0, -2.0, 0.5, 0.0, 0.3])
+    links = Links(first, second, weights, 5)
+    drawn = np.array([links.draw(held, towards, np.zeros(5), rng) for _ in range(4000)])
+    covariance = np.linalg.inv(precision)
+    apart = (drawn.mean(axis=0) - covariance @ towards) / np.sqrt(np.diag(covariance) / len(drawn))
+    assert np.abs(apart).max() < 4
+    assert np.cov(drawn.T) == pytest.approx(covariance, rel=0.12)
+
+
+def test_what_a_ranking_takes_grows_with_the_comparisons_and_is_known_before():
+    assert expected_s(100_000) < 12 * expected_s(10_000)
+    assert expected_s(10_000) > 5 * expected_s(1_000)
 
 
 def test_polya_gamma_variables_have_their_moments():
@@ -145,5 +167,5 @@ def test_a_pair_that_as_many_say_one_as_the_other_is_asked_again():
     assert next_pairs("ab", [("v", "a", "b")]) == []
     ((left, right),) = next_pairs("ab", [("v", "a", "b"), ("w", "b", "a")])
     assert {left, right} == {"a", "b"}
-    with pytest.raises(ProtocolError, match="2,001"):
-        next_pairs([f"{k}" for k in range(2001)])
+    with pytest.raises(ProtocolError, match="10,001"):
+        next_pairs([f"{k}" for k in range(10_001)])
