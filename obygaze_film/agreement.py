@@ -1,14 +1,20 @@
 """Measure the agreement of spans in time: seconds, segments, boundaries, ranked lists."""
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import linear_sum_assignment
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import maximum_bipartite_matching
 
+from obygaze_features.manifest import Pairs, overlapping
 from obygaze_film.schema import Spans
 
 Floats = NDArray[np.float64]
+
+ROUNDING = 1e-9
+"""By how much further onsets are looked for than may match."""
 
 OFFSET_SHARE = 0.2
 """Tolerance of offsets as a share of the reference's length (sed_eval's default is 0.5)."""
@@ -58,70 +64,99 @@ def kappa_of(first: Floats, second: Floats, alike: Floats) -> Floats:
     return np.asarray((alike - chance) / (1 - chance))
 
 
-def overlap_matrix(reference: Spans, estimated: Spans) -> NDArray[np.float64]:
-    """Compute the tIoU of each pair of spans [R, E]."""
-    common = _common_s(reference, estimated)
-    lengths = (reference[:, 1] - reference[:, 0])[:, None] + (estimated[:, 1] - estimated[:, 0])[None]
-    return np.asarray(common / (lengths - common))
+class Overlaps(NamedTuple):
+    """Pairs of spans that have time in common.
+
+    Attributes
+    ----------
+    pairs : Pairs
+        P of them.
+    shares : ndarray, shape [P]
+        The tIoU of each.
+    """
+
+    pairs: Pairs
+    shares: Floats
+
+    def reaching(self, threshold: float) -> "Overlaps":
+        """Keep the pairs whose tIoU reaches a threshold."""
+        enough = self.shares >= threshold
+        return Overlaps(Pairs(self.pairs.first[enough], self.pairs.second[enough]), self.shares[enough])
 
 
-def _common_s(reference: Spans, estimated: Spans) -> NDArray[np.float64]:
-    """Compute how many seconds each pair of spans [R, E] has in common."""
-    common = np.minimum(reference[:, None, 1], estimated[None, :, 1])
-    return np.asarray((common - np.maximum(reference[:, None, 0], estimated[None, :, 0])).clip(0))
+def find_overlaps(reference: Spans, estimated: Spans) -> Overlaps:
+    """Find the pairs of spans that have time in common."""
+    near = overlapping(reference, estimated)
+    one, other = reference[near.first], estimated[near.second]
+    common = np.minimum(one[:, 1], other[:, 1]) - np.maximum(one[:, 0], other[:, 0])
+    lengths = (one[:, 1] - one[:, 0]) + (other[:, 1] - other[:, 0])
+    shared = common > 0
+    shares = common[shared] / (lengths - common)[shared]
+    return Overlaps(Pairs(near.first[shared], near.second[shared]), shares)
 
 
-def boundaries_match(reference: Spans, estimated: Spans, collar_s: float) -> NDArray[np.bool_]:
-    """Mark the pairs [R, E] whose onsets and offsets agree by sed_eval's rule (Mesaros et al. 2016).
+def boundaries_match(reference: Spans, estimated: Spans, collar_s: float) -> Pairs:
+    """Find the pairs whose onsets and offsets agree by sed_eval's rule (Mesaros et al. 2016).
 
     Onsets are at most the collar apart, offsets at most the larger of the collar and 20 % of the reference's
     length.
     """
-    onsets = np.abs(reference[:, None, 0] - estimated[None, :, 0]) <= collar_s
-    allowed = np.maximum(collar_s, OFFSET_SHARE * (reference[:, 1] - reference[:, 0]))[:, None]
-    return np.asarray(onsets & (np.abs(reference[:, None, 1] - estimated[None, :, 1]) <= allowed))
+    reach = collar_s * (1 + ROUNDING) + ROUNDING
+    onsets = np.column_stack([reference[:, 0] - reach, reference[:, 0] + reach])
+    near = overlapping(onsets, estimated[:, [0, 0]])
+    one, other = reference[near.first], estimated[near.second]
+    allowed = np.maximum(collar_s, OFFSET_SHARE * (one[:, 1] - one[:, 0]))
+    agree = (np.abs(one[:, 0] - other[:, 0]) <= collar_s) & (np.abs(one[:, 1] - other[:, 1]) <= allowed)
+    return Pairs(near.first[agree], near.second[agree])
 
 
-def n_matched(pairs: NDArray[np.bool_]) -> int:
-    """Compute the size of the largest one-to-one matching of pairs [R, E]."""
-    if not pairs.any():
+def n_matched(pairs: Pairs, n_reference: int, n_estimated: int) -> int:
+    """Compute the size of the largest one-to-one matching of pairs."""
+    if not len(pairs.first):
         return 0
-    rows, columns = linear_sum_assignment(pairs, maximize=True)
-    return int(pairs[rows, columns].sum())
+    links = csr_array((np.ones(len(pairs.first), np.int8), pairs), shape=(n_reference, n_estimated))
+    return int((maximum_bipartite_matching(links) >= 0).sum())
 
 
 def segment_f1(reference: Spans, estimated: Spans, threshold: float) -> float:
-    """Compute the F1 of segments, matched one to one if their tIoU reaches the threshold."""
-    pairs = overlap_matrix(reference, estimated) >= threshold
-    return f1(n_matched(pairs), len(estimated), len(reference))
+    """Compute the F1 of segments, matched one to one if their tIoU reaches the threshold, above 0."""
+    pairs = find_overlaps(reference, estimated).reaching(threshold).pairs
+    matched = n_matched(pairs, len(reference), len(estimated))
+    return f1(matched, len(estimated), len(reference))
 
 
 def boundary_f1(reference: Spans, estimated: Spans, collar_s: float) -> float:
     """Compute the F1 of segments whose boundaries agree (`boundaries_match`)."""
-    return f1(n_matched(boundaries_match(reference, estimated, collar_s)), len(estimated), len(reference))
+    pairs = boundaries_match(reference, estimated, collar_s)
+    return f1(n_matched(pairs, len(reference), len(estimated)), len(estimated), len(reference))
 
 
 def segment_ap(reference: Spans, estimated: Spans, scores: ArrayLike, threshold: float) -> float:
     """Compute the average precision of a ranked list of segments, as ActivityNet does (Heilbron et al. 2015).
 
     From the highest score on, a segment is right if its tIoU with a reference that is still free reaches the
-    threshold; it takes the one that it overlaps most. Precision is interpolated: at each recall, the best at
-    that or a higher recall. NaN without a reference.
+    threshold, which is above 0; it takes the one that it overlaps most. Precision is interpolated: at each
+    recall, the best at that or a higher recall. NaN without a reference.
     """
     if not len(reference):
         return np.nan
     order = np.argsort(-np.asarray(scores, dtype=np.float64), kind="stable")
-    overlaps = overlap_matrix(reference, estimated[order])
-    is_hit = np.zeros(len(order), dtype=np.bool_)
-    for rank in range(len(order)):
-        best = int(np.argmax(overlaps[:, rank]))
-        if overlaps[best, rank] >= threshold:
-            is_hit[rank] = True
-            overlaps[best] = -1.0
-    n_right = np.cumsum(is_hit)
+    pairs, shares = find_overlaps(reference, estimated[order]).reaching(threshold)
+    candidates: list[list[tuple[float, int]]] = [[] for _ in order]
+    for place, rank, share in zip(pairs.first.tolist(), pairs.second.tolist(), shares.tolist(), strict=True):
+        candidates[rank].append((-share, place))
+    free = np.ones(len(reference), dtype=np.bool_)
+    right = np.zeros(len(order), dtype=np.bool_)
+    for rank, of_segment in enumerate(candidates):
+        for _, place in sorted(of_segment):
+            if free[place]:
+                right[rank] = True
+                free[place] = False
+                break
+    n_right = np.cumsum(right)
     precision = n_right / np.arange(1, len(order) + 1)
     best_after = np.maximum.accumulate(precision[::-1])[::-1]
-    return float((best_after * is_hit).sum() / len(reference))
+    return float((best_after * right).sum() / len(reference))
 
 
 def top_precision(references: Sequence[Spans], estimated: Spans, k: int) -> float:
@@ -132,8 +167,16 @@ def top_precision(references: Sequence[Spans], estimated: Spans, k: int) -> floa
     listed = estimated[:k]
     if not len(listed):
         return np.nan
-    common = _common_s(listed, _marked_by_any(references)).sum(axis=1)
+    common = _seconds_marked(listed, _marked_by_any(references))
     return float((common >= 0.5 * (listed[:, 1] - listed[:, 0])).mean())
+
+
+def _seconds_marked(listed: Spans, marked: Spans) -> Floats:
+    """Compute how many seconds of each span lie in marked ones, which don't overlap."""
+    pairs = overlapping(listed, marked)
+    one, other = listed[pairs.first], marked[pairs.second]
+    common = np.minimum(one[:, 1], other[:, 1]) - np.maximum(one[:, 0], other[:, 0])
+    return np.asarray(np.bincount(pairs.first, common, len(listed)), np.float64)
 
 
 def best_top_precision(references: Sequence[Spans], estimated: Spans, k: int) -> float:

@@ -20,6 +20,7 @@ from obygaze_features.manifest import (
     Subtitle,
     counted,
     find_film,
+    overlapping,
     read_parts,
     read_subtitles,
     read_table,
@@ -322,28 +323,14 @@ def _filled(spans: Spans, end_s: float) -> Spans:
 
 def overlaps(rows: Spans, windows: Spans) -> csr_array:
     """Compute how many seconds of each row each window covers, [R, N]."""
-    order = np.argsort(windows[:, 0], kind="stable")
-    ordered = windows[order]
-    # Of windows in the order of their starts those that a row may meet: up to its end, and from the first on
-    # with which any has reached its start.
-    first = np.searchsorted(np.fmax.accumulate(ordered[:, 1]), rows[:, 0], "right")
-    n_near = np.maximum(np.searchsorted(ordered[:, 0], rows[:, 1]) - first, 0)
-    places: list[NDArray[np.intp]] = []
-    columns: list[NDArray[np.intp]] = []
-    seconds: list[Spans] = []
-    for start in range(0, len(rows), 256):  # in parts, so that memory stays small for a day of film
-        n = n_near[start : start + 256]
-        row = np.repeat(np.arange(start, start + len(n)), n)
-        near = np.arange(len(row)) + np.repeat(first[start : start + 256] - np.cumsum(n) + n, n)
-        common = np.minimum(rows[row, 1], ordered[near, 1]) - np.maximum(rows[row, 0], ordered[near, 0])
-        is_overlap = common > 1e-9
-        places.append(row[is_overlap])
-        columns.append(order[near[is_overlap]])
-        seconds.append(common[is_overlap])
-    index = np.concatenate(places), np.concatenate(columns)
-    matrix = csr_array((np.concatenate(seconds), index), shape=(len(rows), len(windows)))
-    matrix.sort_indices()
-    return matrix
+    pairs = overlapping(rows, windows)
+    row, window = rows[pairs.first], windows[pairs.second]
+    common = np.minimum(row[:, 1], window[:, 1]) - np.maximum(row[:, 0], window[:, 0])
+    kept = common > 1e-9
+    places = pairs.first[kept], pairs.second[kept]
+    covered = csr_array((common[kept], places), shape=(len(rows), len(windows)))
+    covered.sort_indices()
+    return covered
 
 
 def read_shots(path: Path, movies: Sequence[str], flags: Path | None = None) -> dict[str, pd.DataFrame]:

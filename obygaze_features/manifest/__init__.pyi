@@ -71,6 +71,8 @@ from .manifest import default_codebook as default_codebook
 from .manifest import holds_codebook as holds_codebook
 from .manifest import read_manifest as read_manifest
 from .manifest import write_manifest as write_manifest
+from .near import Pairs as Pairs
+from .near import overlapping as overlapping
 from .perception import MODALITIES as MODALITIES
 from .perception import OF_VARIABLES as OF_VARIABLES
 from .perception import PERCEIVED_BY as PERCEIVED_BY

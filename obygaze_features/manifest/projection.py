@@ -13,6 +13,7 @@ from obygaze_features.manifest.clip import Clip, grouped, numbered_ids
 from obygaze_features.manifest.codebook import Codebook
 from obygaze_features.manifest.judgements import judgements_of
 from obygaze_features.manifest.manifest import Manifest
+from obygaze_features.manifest.near import overlapping
 
 Merge = Literal["highest", "any", "both", "expert"]
 
@@ -61,21 +62,6 @@ def merge(
     join = set.intersection if how == "both" else set.union
     concepts = join(*concepts_given)
     return replace(clip, level=level, concepts=codebook.in_order(concepts), annotator=annotator)
-
-
-def overlaps(clips: Sequence[Clip], annotations: Sequence[Clip]) -> NDArray[np.float64]:
-    """Measure how much of each clip each annotation shares.
-
-    Returns
-    -------
-    Seconds shared, [n_clips, n_annotations].
-    """
-    clip = _spans(clips)
-    annotation = _spans(annotations)
-    start = np.maximum(clip[:, None, 0], annotation[None, :, 0])
-    end = np.minimum(clip[:, None, 1], annotation[None, :, 1])
-    shared: NDArray[np.float64] = np.maximum(end - start, 0.0)
-    return shared
 
 
 @checked
@@ -216,23 +202,32 @@ def _label(
     """Label the clips of one movie: for each clip, its rows."""
     if not marks:
         return [[replace(clip, level=None, concepts=(), annotator="")] for clip in clips]
-    shared = overlaps(clips, marks)
-    spans = _spans(clips)
-    needed = threshold * (spans[:, 1] - spans[:, 0])
-    counts = (shared + SLACK_S >= needed[:, None]) & (shared > 0)
+    touching = _touching(clips, marks, threshold)
     people = list(dict.fromkeys(mark.annotator for mark in marks))
-    rows = []
-    for clip, is_counted in zip(clips, counts, strict=True):
-        counting = [marks[index] for index in np.flatnonzero(is_counted).tolist()]
+    rows: list[list[Clip]] = []
+    for clip, own in zip(clips, touching, strict=True):
         if not per_annotator:
-            rows.append([merge(clip, counting, codebook)])
+            rows.append([merge(clip, own, codebook)])
             continue
-        rows_of_clip = []
-        for name in people:
-            marks_of_one = [mark for mark in counting if mark.annotator == name]
-            rows_of_clip.append(merge(clip, marks_of_one, codebook, annotator=name))
-        rows.append(rows_of_clip)
+        by_annotator: dict[str, list[Clip]] = {name: [] for name in people}
+        for mark in own:
+            by_annotator[mark.annotator].append(mark)
+        rows.append([merge(clip, own, codebook, annotator=name) for name, own in by_annotator.items()])
     return rows
+
+
+def _touching(clips: Sequence[Clip], marks: Sequence[Clip], threshold: float) -> list[list[Clip]]:
+    """List of each clip the annotations that share enough of it, in their order."""
+    clip_spans, mark_spans = _spans(clips), _spans(marks)
+    pairs = overlapping(clip_spans, mark_spans)
+    clip, mark = clip_spans[pairs.first], mark_spans[pairs.second]
+    shared = np.minimum(clip[:, 1], mark[:, 1]) - np.maximum(clip[:, 0], mark[:, 0])
+    needed = threshold * (clip[:, 1] - clip[:, 0])
+    counts = (shared + SLACK_S >= needed) & (shared > 0)
+    own: list[list[int]] = [[] for _ in clips]
+    for row, column in zip(pairs.first[counts].tolist(), pairs.second[counts].tolist(), strict=True):
+        own[row].append(column)
+    return [[marks[column] for column in sorted(columns)] for columns in own]
 
 
 def _spans(clips: Sequence[Clip]) -> NDArray[np.float64]:

@@ -262,8 +262,8 @@ class Links(NamedTuple):
         """
         precision, diagonal = self._precision(held)
         by_link = np.sqrt(self.weights) * rng.normal(size=len(self.weights))
-        noise = np.bincount(self.first, by_link, self.n) - np.bincount(self.second, by_link, self.n)
-        noise += np.sqrt(held) * rng.normal(size=self.n)
+        noise = np.sqrt(held) * rng.normal(size=self.n)
+        noise = noise + np.bincount(self.first, by_link, self.n) - np.bincount(self.second, by_link, self.n)
         scaled = LinearOperator(precision.shape, matvec=lambda values: values / diagonal)
         drawn, n_missed = cg(precision, towards + noise, x0=start, rtol=TOLERANCE, M=scaled)
         if n_missed:  # rounding keeps it from the tolerance

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import Clip, Manifest, PairAgreement
 from obygaze_features.manifest.agreement import distances
-from obygaze_models.evaluation.near import Pairs, best_matching, overlapping
+from obygaze_features.manifest.near import Pairs, overlapping
+from obygaze_models.evaluation.near import best_matching
 
 Floats = NDArray[np.float64]
 

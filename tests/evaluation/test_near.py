@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
-from obygaze_models.evaluation.near import Pairs, best_matching, overlapping
+from obygaze_features.manifest.near import Pairs, overlapping
+from obygaze_models.evaluation.near import best_matching
 
 INTERVALS = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 12)), max_size=12)
 

@@ -8,14 +8,17 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import linear_sum_assignment
 from sklearn.metrics import cohen_kappa_score
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import Clip, Manifest
 from obygaze_film.agreement import (
     boundary_f1,
+    find_overlaps,
     kappa,
-    overlap_matrix,
     second_f1,
     seconds_in,
     segment_ap,
@@ -44,6 +47,11 @@ ORACLE = json.loads((Path(__file__).parent / "oracles" / "sed_eval.json").read_t
 
 def spans(pairs):
     return np.array(pairs, dtype=np.float64).reshape(-1, 2)
+
+
+SPANS = st.lists(st.tuples(st.integers(0, 30), st.integers(1, 9)), min_size=1, max_size=10).map(
+    lambda rows: [(start, start + length) for start, length in rows]
+)
 
 
 @pytest.mark.parametrize("case", ORACLE["cases"])
@@ -153,11 +161,42 @@ def test_kappa_is_scikit_learns():
 def test_segments_are_matched_one_to_one():
     reference, estimated = spans([(0, 10), (20, 30)]), spans([(0, 10), (1, 9), (21, 29)])
     assert segment_f1(reference, estimated, 0.5) == pytest.approx(2 * 2 / 5)
-    assert overlap_matrix(reference, estimated)[0].tolist() == [1, 0.8, 0]
+    found = find_overlaps(reference[:1], estimated)
+    assert (found.pairs.second.tolist(), found.shares.tolist()) == ([0, 1], [1, 0.8])
     assert segment_f1(reference, reference, 0.99) == 1
     assert segment_f1(reference[:1], spans([(0, 5)]), 0.5) == 1  # what reaches the threshold matches
     assert np.isnan(segment_f1(spans([]), spans([]), 0.5))
     assert segment_f1(reference, spans([]), 0.5) == 0
+
+
+@given(SPANS, SPANS, st.sampled_from([0.1, 0.3, 0.5, 0.9]))
+def test_segments_are_matched_as_if_all_were_compared_with_all(first, second, threshold):
+    reference, estimated = spans(first), spans(second)
+    common = np.minimum(reference[:, None, 1], estimated[None, :, 1])
+    common = np.maximum(common - np.maximum(reference[:, None, 0], estimated[None, :, 0]), 0)
+    lengths = np.diff(reference)[:, None, 0] + np.diff(estimated)[None, :, 0]
+    enough = common / (lengths - common) >= threshold
+    onsets = np.abs(reference[:, None, 0] - estimated[None, :, 0]) <= 2
+    allowed = np.maximum(2, 0.2 * np.diff(reference))
+    agree = onsets & (np.abs(reference[:, None, 1] - estimated[None, :, 1]) <= allowed)
+    for found, pairs in (
+        (segment_f1(reference, estimated, threshold), enough),
+        (boundary_f1(reference, estimated, 2.0), agree),
+    ):
+        rows, columns = linear_sum_assignment(pairs, maximize=True)
+        expected = 2 * pairs[rows, columns].sum() / (len(reference) + len(estimated))
+        assert found == pytest.approx(expected)
+    scores = np.arange(len(estimated))[::-1]
+    free, n_right, gains = common / (lengths - common), 0, []
+    for rank in range(len(estimated)):
+        best = free[:, rank].argmax()
+        if free[best, rank] >= threshold:
+            n_right += 1
+            gains.append(n_right / (rank + 1))
+            free[best] = -1
+    interpolated = [max(gains[place:]) for place in range(len(gains))]
+    expected = sum(interpolated) / len(reference)
+    assert segment_ap(reference, estimated, scores, threshold) == pytest.approx(expected)
 
 
 def test_average_precision_of_segments_by_hand():
