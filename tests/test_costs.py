@@ -9,12 +9,18 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+import obygaze_film
 import obygaze_models as om
-from obygaze_features.manifest import Clip, Manifest
+from obygaze_features.manifest import Clip, Manifest, builtin_codebook, project
 from obygaze_features.store import open_store
 from obygaze_features.store.store import open_files
 from obygaze_features.store.store_files import FolderFiles
 from obygaze_features.store.testing import seal_arrays
+from obygaze_film.agreement import boundary_f1, segment_ap, segment_f1
+from obygaze_models.evaluation.unitising import Units, best_alignment
+from obygaze_models.models import scaling
+from obygaze_models.prediction import out_of_distribution
+from obygaze_models.prediction.out_of_distribution import OutOfDistribution
 
 WIDTH = 512
 N_CLIPS = 20_000
@@ -55,7 +61,8 @@ def films(tmp_path_factory):
     rng = np.random.default_rng(0)
     movie_of = {f"tt{place // 40:07d}-{place % 40:03d}": f"tt{place // 40:07d}" for place in range(N_CLIPS)}
     vectors = rng.standard_normal((N_CLIPS, WIDTH), np.float32)
-    path = seal_arrays(folder / "films", movie_of, {"xclip": {"pooled": vectors}})
+    spans = {clip_id: (4.0 * int(clip_id[-3:]), 4.0 * int(clip_id[-3:]) + 8) for clip_id in movie_of}
+    path = seal_arrays(folder / "films", movie_of, {"xclip": {"pooled": vectors}}, spans=spans)
     few = dict(list(movie_of.items())[:160])
     known = open_store(seal_arrays(folder / "known", few, {"xclip": {"pooled": vectors[:160]}}))
     levels = rng.choice(["EN", "S"], 160)
@@ -73,15 +80,82 @@ def counted(path):
     return open_files(CountedFiles(path))
 
 
+def blocks_read(store):
+    """List how often each block of vectors was read that was."""
+    return [n for name, n in store.files.n_reads.items() if "/pooled/c/" in name]
+
+
 def test_predict_holds_a_block_and_its_table_and_reads_each_block_once(films):
     store = counted(films.path)
     with memory() as during:
         predicted = om.predict(films.model, store)
         predicted.write(films.path.parent / "predicted.csv")
-    blocks = {name: n for name, n in store.files.n_reads.items() if "/pooled/c/" in name}
     assert during.peak < 30, "the vectors are 41 MB, in float64 82"
-    assert (len(blocks), set(blocks.values())) == (20, {1})
+    assert blocks_read(store) == [1] * 20
+    assert store.files.n_reads["data/clips.csv"] == 1
     assert len(predicted.table) == N_CLIPS
     some = [0, 1023, 1024, N_CLIPS - 1]
     np.testing.assert_allclose(predicted.table["logit"].iloc[some], films.model.logits(films.vectors[some]))
     assert (films.path.parent / "predicted.csv").read_text("utf-8") == predicted.to_csv()
+
+
+def test_one_film_is_scored_from_the_blocks_that_it_lies_in(films):
+    store = counted(films.path)
+    timeline = obygaze_film.score_film(store, [films.model], movie="tt0000300")
+    assert blocks_read(store) == [1], "clips 12,000 to 12,039 of blocks of 1,024"
+    assert store.files.n_reads["data/clips.csv"] == 1
+    assert len(timeline.table) == 41
+
+
+def test_clips_of_one_film_cost_one_block_however_they_are_asked_for(films):
+    store = counted(films.path)
+    group = store["xclip"]
+    clip_ids = [f"tt0000300-{place:03d}" for place in range(40)]
+    one_by_one = np.stack([group.read(clip_id, "pooled") for clip_id in clip_ids])
+    assert np.array_equal(group.read_many(clip_ids[::-1], "pooled"), one_by_one[::-1])
+    assert blocks_read(store) == [1]
+
+
+def test_each_training_clip_is_measured_once_whatever_the_number_of_films(monkeypatch):
+    rng = np.random.default_rng(0)
+    X, movies = rng.standard_normal((4000, 64), np.float32), np.repeat(np.arange(200), 20).astype(str)
+    measured = []
+
+    def count(features, *rest, **more):
+        measured.append(len(features))
+        return scaling.standardise(features, *rest, **more)
+
+    monkeypatch.setattr(out_of_distribution, "standardise", count)
+    with memory() as during:
+        OutOfDistribution.fit(X, movies)
+    assert sum(measured) == len(X)
+    assert during.peak < 4 * X.nbytes / MB
+
+
+@pytest.mark.parametrize("n", [2000])
+def test_segments_are_compared_with_near_ones_alone(n):
+    """All pairs in float64 would be 32 MB."""
+    rng = np.random.default_rng(0)
+    starts = np.sort(rng.random(n)) * 10 * n
+    first = np.column_stack([starts, starts + 5])
+    second = first + rng.normal(size=(n, 1))
+    ranks = np.zeros(n, np.int64)
+    with memory() as during:
+        segment_f1(first, second, 0.5)
+        boundary_f1(first, second, 2.0)
+        segment_ap(first, second, rng.random(n), 0.5)
+        best_alignment(Units(first, ranks), Units(second, ranks), np.zeros((1, 1)))
+    assert during.peak < 4
+
+
+def test_annotations_are_projected_onto_the_clips_that_they_touch():
+    book = builtin_codebook("obygaze12")
+    clips = [Clip(f"c{place:04d}", "m", "", 3.0 * place, 3.0 * place + 5) for place in range(1500)]
+    marks = [
+        Clip(f"m{place:04d}", "m", "", 6.0 * place, 6.0 * place + 2, "S", annotator="AB")
+        for place in range(700)
+    ]
+    with memory() as during:
+        found = project(Manifest(tuple(marks), None, book), Manifest(tuple(clips), None, book))
+    assert during.peak < 6, "all pairs in float64 would be 8 MB, and three times that on the way"
+    assert sum(clip.level == "S" for clip in found.manifest) > 700
