@@ -33,7 +33,7 @@ DRAWS: Final = 1000
 HALVINGS: Final = 40
 """Of the span of strengths, until their centre is found."""
 MOST: Final = 10_000
-"""Items: draws of their strengths and ranks take some 40 kB of memory each."""
+"""Items: a thousand draws of their strengths and ranks are held."""
 
 DRAW_S, COMPARISON_S = 0.8e-3, 0.9e-6
 """CPU seconds of a draw, and of each comparison in it (AMD EPYC, one core)."""
