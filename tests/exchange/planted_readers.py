@@ -27,8 +27,8 @@ def planted(path, *_):
         return {"": np.full(4, ord(clip), np.float32)}
 
     happens("opening")
-    found = {clip: ImportItem(f"{path}, clip {clip}", partial(load, clip)) for clip in "abcd"}
-    yield found, {"backbone": "lab"}
+    items = {clip: ImportItem(f"{path}, clip {clip}", partial(load, clip)) for clip in "abcd"}
+    yield items, {"backbone": "lab"}
 
 
 def die(_, number):

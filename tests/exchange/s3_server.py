@@ -75,9 +75,9 @@ def s3_server() -> Iterator[Endpoint]:
     endpoint = Endpoint(f"http://{host}:{port}")
     server._server.app = endpoint.watching(server._server.app)
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    with closing(http.client.HTTPConnection(host, port)) as made:
-        made.request("PUT", "/bucket")
-        assert made.getresponse().status == 200
+    with closing(http.client.HTTPConnection(host, port)) as connection:
+        connection.request("PUT", "/bucket")
+        assert connection.getresponse().status == 200
     try:
         yield endpoint
     finally:

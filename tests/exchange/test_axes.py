@@ -45,21 +45,23 @@ def lab(tmp_path):
     return save
 
 
-def bring(folder, *more):
+def bring(folder, *options):
     settings = ("--from", "npy", "--array", "frames", "--backbone", "lab", "--licence", "MIT")
-    return obygaze("store", "import", folder / "films.csv", folder / "npy", folder / "lab", *settings, *more)
+    return obygaze(
+        "store", "import", folder / "films.csv", folder / "npy", folder / "lab", *settings, *options
+    )
 
 
 @pytest.mark.parametrize(("axes", "saved"), ALL_FORMS)
 def test_frames_come_in_bit_for_bit_from_the_axes_that_were_said(lab, capfd, axes, saved):
     folder = lab(saved)
     assert bring(folder, "--axes", axes) == 0
-    said = capfd.readouterr()
+    output = capfd.readouterr()
     store = open_store(folder / "lab")
     for clip, values in TRUTH.items():
         assert store["lab"].read(clip, "frames").tobytes() == values.tobytes()
-    assert "7 frames of 16 numbers" in said.out
-    assert "--axes" not in said.err
+    assert "7 frames of 16 numbers" in output.out
+    assert "--axes" not in output.err
     assert verify(store, "full").ok
 
 
@@ -75,9 +77,9 @@ def test_axes_of_length_one_are_left_out_where_it_is_clear_which_they_are(lab, f
 def test_more_frames_than_numbers_are_doubted_until_the_axes_are_said(lab, capfd):
     folder = lab(lambda values: values.T)
     assert bring(folder) == 0
-    said = capfd.readouterr()
-    assert "16 frames of 7 numbers" in said.out
-    assert "--axes DT" in said.err
+    output = capfd.readouterr()
+    assert "16 frames of 7 numbers" in output.out
+    assert "--axes DT" in output.err
     assert bring(folder, "--axes", "TD", "--store-version", "1.0.1") == 0
     assert "--axes" not in capfd.readouterr().err
 
@@ -128,8 +130,8 @@ def named_for(refusal, reading):
 
 def test_a_vector_of_each_clip_that_was_called_frames_is_told_as_one(lab, capfd):
     folder = lab(lambda values: values[0])
-    for more in ((), ("--array", "tokens"), ("--axes", "TD")):
-        assert bring(folder, *more) == 1
+    for options in ((), ("--array", "tokens"), ("--axes", "TD")):
+        assert bring(folder, *options) == 1
         assert "--array pooled" in capfd.readouterr().err
     assert bring(folder, "--array", "pooled") == 0
 
@@ -189,6 +191,6 @@ def test_a_rate_that_is_none_is_refused(lab, rate):
 
 def test_two_sources_of_times_are_refused(tmp_path):
     times = {"frames": TRUTH["a"], "time_s": np.arange(float(T))}
-    found = {"a": ImportItem("a.npz", lambda: times)}
+    items = {"a": ImportItem("a.npz", lambda: times)}
     with pytest.raises(StoreError, match=r"a\.npz.*--rate"):
-        imported(tmp_path, found, "frames", clips=[PlannedClip("a", "m")], per_second=8)
+        imported(tmp_path, items, "frames", clips=[PlannedClip("a", "m")], per_second=8)

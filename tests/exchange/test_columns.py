@@ -20,8 +20,8 @@ LISTS = "list"
 TEXTS = "other"
 
 
-def chosen(kinds, *asked, never=()):
-    return choose_columns(TABLE, list(kinds), kinds.__getitem__, asked, never)
+def chosen(kinds, *patterns, never=()):
+    return choose_columns(TABLE, list(kinds), kinds.__getitem__, patterns, never)
 
 
 def series(prefix, n, first=0):
@@ -157,11 +157,11 @@ def test_no_number_of_an_experiment_becomes_a_feature_whatever_the_form(tmp_path
         FORMS[form](frame, path)
         with pytest.raises(StoreError, match=rf"\b{name}\b.*--columns"), table_items(path, None):
             pass
-        with table_items(path, None, columns=[f"!{name}"]) as (found, about):
-            assert found["a"].load()[""].tolist() == [0.5, 2]
+        with table_items(path, None, columns=[f"!{name}"]) as (items, about):
+            assert items["a"].load()[""].tolist() == [0.5, 2]
             assert name in about["left_out"]
-    with table_items(path, None, columns=["f?", name]) as (found, _):
-        assert found["b"].load()[""].tolist() == [1, 0, 3]
+    with table_items(path, None, columns=["f?", name]) as (items, _):
+        assert items["b"].load()[""].tolist() == [1, 0, 3]
 
 
 def test_a_matrix_without_names_has_no_columns_to_ask_for(tmp_path):

@@ -120,10 +120,10 @@ def test_clips_whose_number_of_frames_differs_are_counted_and_not_compared(tmp_p
 
 def test_the_cosine_has_no_accidents():
     zero = np.zeros(2, np.float16)
-    one = np.ones(2, np.float16)
+    ones = np.ones(2, np.float16)
     big = np.full(2, 60000, np.float16)
     assert min_cosine(zero, zero) == 1
-    assert min_cosine(zero, one) == 0
-    assert min_cosine(one, big) == pytest.approx(1)  # float16 would have overflowed
-    assert min_cosine(one, -one) == pytest.approx(-1)
-    assert min_cosine(np.stack([one, one]), np.stack([one, zero])) == 0
+    assert min_cosine(zero, ones) == 0
+    assert min_cosine(ones, big) == pytest.approx(1)  # float16 would have overflowed
+    assert min_cosine(ones, -ones) == pytest.approx(-1)
+    assert min_cosine(np.stack([ones, ones]), np.stack([ones, zero])) == 0

@@ -50,10 +50,10 @@ def test_ids_that_mean_something_to_hdf5_survive(tmp_path):
     )
     export_hdf5(open_store(path), "toy", tmp_path / "x.h5")
     with h5py.File(tmp_path / "x.h5") as file:
-        found = {node.attrs["clip"]: node["pooled"][()] for node in file.values()}
-    assert found.keys() == set(ids)
+        pooled_of = {node.attrs["clip"]: node["pooled"][()] for node in file.values()}
+    assert pooled_of.keys() == set(ids)
     for position, clip in enumerate(ids):
-        assert found[clip][position] == 1
+        assert pooled_of[clip][position] == 1
 
 
 def test_anndata_has_the_encodings_of_its_format(store, tmp_path):

@@ -140,17 +140,17 @@ def test_a_store_goes_to_the_hub_and_comes_back(tmp_path):
             "HF_HUB_DISABLE_PROGRESS_BARS": "1",
             "HF_HUB_DISABLE_TELEMETRY": "1",
         }
-        done = python("-c", CLIENT, store, tmp_path / "copy", env={**os.environ, **settings})
-        asked = site.asked
-    lost, mixed, place, fingerprint, missing = done.stdout.splitlines()
+        process = python("-c", CLIENT, store, tmp_path / "copy", env={**os.environ, **settings})
+        requests = site.asked
+    lost, mixed, place, fingerprint, missing = process.stdout.splitlines()
     assert lost.endswith("push again, which goes on")
     assert f"{CHUNK}: another push" in mixed
     assert place == f"hf://datasets/lab/films@{COMMIT}"
     assert fingerprint == open_store(store).fingerprint
     assert "nothing/data/features.zarr/zarr.json: missing" in missing
     assert tree(tmp_path / "hub") == tree(tmp_path / "copy") == tree(store)
-    files = [path for method, path, _ in asked if method == "FILE"]
+    files = [path for method, path, _ in requests if method == "FILE"]
     assert set(files[-2:]) == {"manifest-sha256.txt", "tagmanifest-sha256.txt"}
-    read = [path for method, path, _ in asked if "/resolve/" in path]
+    read = [path for method, path, _ in requests if "/resolve/" in path]
     assert all(f"/resolve/{COMMIT}/" in path for path in read)
-    assert "hf_dont_tell" not in done.stdout + done.stderr
+    assert "hf_dont_tell" not in process.stdout + process.stderr

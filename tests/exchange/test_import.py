@@ -50,11 +50,11 @@ def test_every_shape_that_the_original_code_wrote_comes_in_bit_for_bit(
 
 def test_what_is_not_declared_is_said_to_be_unknown(tmp_path):
     store = imported(tmp_path, items(a=row("a"), b=row("b"), c=row("c")))
-    found = store["lab"].provenance
-    assert found["imported"] is True
-    assert found["compute"] == dict.fromkeys(("dtype", "autocast", "attention", "tf32", "device"))
-    assert found["decoder"] == dict.fromkeys(("av", "ffmpeg", "on_damage"))
-    assert found["software"] is None
+    stored = store["lab"].provenance
+    assert stored["imported"] is True
+    assert stored["compute"] == dict.fromkeys(("dtype", "autocast", "attention", "tf32", "device"))
+    assert stored["decoder"] == dict.fromkeys(("av", "ffmpeg", "on_damage"))
+    assert stored["software"] is None
     assert np.isnan(store["lab"].time_s).all()
     assert (store["lab"].frame_index == -1).all()
     assert "IMPORTED" in (store.path / "README.md").read_text(encoding="utf-8")
@@ -63,13 +63,13 @@ def test_what_is_not_declared_is_said_to_be_unknown(tmp_path):
 
 def test_what_is_declared_is_kept_and_imported_cannot_be_declared_away(tmp_path):
     sampling = {"policy": "uniform", "n": 6}
-    known = {"sampling": sampling, "compute": {"dtype": "float32"}, "note": "from a disk"}
-    store = imported(tmp_path, items(a=row("a"), b=row("b"), c=row("c")), known=known)
-    found = store["lab"].provenance
-    assert (found["sampling"], store["lab"].n_frames) == (sampling, 6)
-    assert (found["compute"]["dtype"], found["compute"]["device"]) == ("float32", None)
-    whole = provenance("lab")
-    assert same_numerics(declaration(whole, "lab"), whole) == ["imported"]
+    declared = {"sampling": sampling, "compute": {"dtype": "float32"}, "note": "from a disk"}
+    store = imported(tmp_path, items(a=row("a"), b=row("b"), c=row("c")), known=declared)
+    stored = store["lab"].provenance
+    assert (stored["sampling"], store["lab"].n_frames) == (sampling, 6)
+    assert (stored["compute"]["dtype"], stored["compute"]["device"]) == ("float32", None)
+    complete = provenance("lab")
+    assert same_numerics(declaration(complete, "lab"), complete) == ["imported"]
     with pytest.raises(StoreError):
         declaration({"imported": False}, "lab")
     with pytest.raises(StoreError, match="'storage'"):
@@ -102,8 +102,8 @@ def test_times_of_frames_are_seconds_of_any_kind_not_behind_their_clip(tmp_path)
 
     def timed(times, numbers=np.int32):
         arrays = {"frames": row("a", (3, D)), "time_s": times, "frame_index": np.arange(3).astype(numbers)}
-        found = {clip: ImportItem(clip, lambda: arrays) for clip in "abc"}
-        return imported(tmp_path, found, clips=clips)["lab"].read("a", "time_s")
+        items = {clip: ImportItem(clip, lambda: arrays) for clip in "abc"}
+        return imported(tmp_path, items, clips=clips)["lab"].read("a", "time_s")
 
     assert timed(np.arange(100, 103, dtype=np.float32)).tolist() == [100, 101, 102]
     shutil.rmtree(tmp_path / "films-1.0.0")
@@ -153,34 +153,34 @@ def test_clips_without_features_are_counted_and_must_be_allowed(tmp_path):
 
 
 def test_clips_whose_features_are_one_number_are_said(tmp_path):
-    said = []
+    notes = []
     values = {"a": np.zeros(D, np.float32), "b": row("b"), "c": np.full(D, 7, np.float32)}
-    imported(tmp_path / "some", items(**values), note=said.append)
-    (told,) = said
-    assert told.endswith(": a, c")
-    imported(tmp_path / "none", items(**values | {"a": row("a"), "c": row("c")}), note=said.append)
-    assert said == [told]
+    imported(tmp_path / "some", items(**values), note=notes.append)
+    (note,) = notes
+    assert note.endswith(": a, c")
+    imported(tmp_path / "none", items(**values | {"a": row("a"), "c": row("c")}), note=notes.append)
+    assert notes == [note]
 
 
 def test_files_are_given_to_clips_by_name_and_collisions_are_refused():
-    found = {path: ImportItem(f"{path}.npy", dict) for path in ("m1/x", "m1/y", "m2/x", "z")}
-    deep, unknown = match(found, {"a": "m1/x", "b": "m2/x", "c": "m3/x"})
+    items = {path: ImportItem(f"{path}.npy", dict) for path in ("m1/x", "m1/y", "m2/x", "z")}
+    deep, unknown = match(items, {"a": "m1/x", "b": "m2/x", "c": "m3/x"})
     assert {clip: item.where for clip, item in deep.items()} == {"a": "m1/x.npy", "b": "m2/x.npy"}
     assert unknown == ("m1/y", "z")
-    assert match(found, {"a": "y"})[0]["a"].where == "m1/y.npy"
+    assert match(items, {"a": "y"})[0]["a"].where == "m1/y.npy"
     with pytest.raises(StoreError, match=r"m2/x\.npy and m1/x\.npy"):
-        match(found, {"a": "x"})
+        match(items, {"a": "x"})
     with pytest.raises(StoreError, match="clips a and b"):
-        match(found, {"a": "x", "b": "x"})
+        match(items, {"a": "x", "b": "x"})
 
 
 def test_npy_files_are_found_and_never_unpickled(tmp_path):
     (tmp_path / "m1").mkdir()
     np.save(tmp_path / "m1/x.npy", row("x"))
     (tmp_path / "m1/notes.txt").touch()
-    found = array_files(tmp_path, ArrayChoice())
-    assert list(found) == ["m1/x"]
-    assert np.array_equal(found["m1/x"].load()[""], row("x"))
+    items = array_files(tmp_path, ArrayChoice())
+    assert list(items) == ["m1/x"]
+    assert np.array_equal(items["m1/x"].load()[""], row("x"))
     np.save(tmp_path / "evil.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
     with pytest.raises(StoreError, match=r"evil\.npy"):
         array_files(tmp_path, ArrayChoice())["evil"].load()

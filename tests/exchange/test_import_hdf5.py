@@ -33,29 +33,31 @@ def test_an_exported_store_comes_back_bit_for_bit_but_marked(tmp_path, name, exp
     source = open_store(sealed(tmp_path, 9, name="source"))
     export(source, "toy", tmp_path / name)
     clips = [PlannedClip(clip.clip_id, clip.movie, clip.start_s, clip.end_s) for clip in source.clips]
-    with read(tmp_path / name) as (found, said):
-        matched, _ = match(found, {clip.clip_id: clip.clip_id for clip in clips})
-        known = json.loads(said["provenance"])
-        store = imported(tmp_path, matched, known=known, clips=clips, allow_missing=True)
-    assert said["backbone"] == "toy"
+    with read(tmp_path / name) as (items, texts):
+        matched, _ = match(items, {clip.clip_id: clip.clip_id for clip in clips})
+        declared = json.loads(texts["provenance"])
+        store = imported(tmp_path, matched, known=declared, clips=clips, allow_missing=True)
+    assert texts["backbone"] == "toy"
     assert 0 < len(matched) == sum(clip.status != "failed" for clip in source.clips)
     for ours, theirs in zip(store.clips, source.clips, strict=True):
         for array in kept:
             assert ours.digests.get(f"lab/{array}") == theirs.digests.get(f"toy/{array}")
         if theirs.digests:
             assert (ours.status, ours.reason) == (theirs.status, theirs.reason)
-    both = store["lab"].provenance, {**source["toy"].provenance, "name": "lab"}
-    assert [field for field in same_numerics(*both) if not field.startswith("storage.")] == ["imported"]
+    provenances = store["lab"].provenance, {**source["toy"].provenance, "name": "lab"}
+    assert [field for field in same_numerics(*provenances) if not field.startswith("storage.")] == [
+        "imported"
+    ]
 
 
 def test_hdf5_with_one_dataset_a_clip_of_any_name(tmp_path):
     with h5py.File(tmp_path / "x.h5", "w") as file:
         for clip in "abc":
             file[f"m/{clip}/whatever"] = row(clip)
-    with hdf5_items(tmp_path / "x.h5") as (found, said):
-        assert list(found) == ["m/a", "m/b", "m/c"]
-        assert said == {"provenance": "", "backbone": ""}
-        store = imported(tmp_path, match(found, {clip: clip for clip in "abc"})[0])
+    with hdf5_items(tmp_path / "x.h5") as (items, texts):
+        assert list(items) == ["m/a", "m/b", "m/c"]
+        assert texts == {"provenance": "", "backbone": ""}
+        store = imported(tmp_path, match(items, {clip: clip for clip in "abc"})[0])
     assert np.array_equal(store["lab"].read("b", "pooled"), row("b"))
 
 
@@ -247,8 +249,8 @@ def test_every_reader_of_hdf5_refuses_links_cycles_and_giants_in_little_memory(t
             paths.append(tmp_path / f"{make.__name__}.{suffix}")
             with h5py.File(paths[-1], "w") as file:
                 make(file)
-    done = python("-c", READERS, *paths)
-    *lines, peaks = map(json.loads, done.stdout.splitlines())
+    process = python("-c", READERS, *paths)
+    *lines, peaks = map(json.loads, process.stdout.splitlines())
     assert len(lines) == 2 * len(paths)
     for name, reader, text in lines:
         assert text.startswith("StoreError: "), (name, reader)
@@ -259,5 +261,5 @@ def test_every_reader_of_hdf5_refuses_links_cycles_and_giants_in_little_memory(t
 def test_categorical_ids_come_in_and_a_missing_one_is_empty(tmp_path):
     with h5py.File(tmp_path / "x.h5ad", "w") as file:
         categories(anndata(file, ids=()), (1, -1))
-    with table_items(tmp_path / "x.h5ad", None) as (found, _):
-        assert list(found) == ["b", ""]
+    with table_items(tmp_path / "x.h5ad", None) as (items, _):
+        assert list(items) == ["b", ""]

@@ -72,8 +72,8 @@ def one_h5(*names, **beside):
     """Make what makes a file whose datasets have these names, with the clip in them."""
 
     def make(path):
-        own = {name.format(clip): features(clip) for name in names for clip in CLIPS}
-        save_h5(path, own | {f"{clip}/{name}": value for clip in CLIPS for name, value in beside.items()})
+        arrays = {name.format(clip): features(clip) for name in names for clip in CLIPS}
+        save_h5(path, arrays | {f"{clip}/{name}": value for clip in CLIPS for name, value in beside.items()})
 
     return make
 
@@ -168,27 +168,27 @@ def test_a_layout_of_the_field_comes_in_bit_for_bit_and_says_what_it_leaves_out(
     make, source, kind, words, left_out = LAYOUTS[name]
     make(tmp_path / source)
     assert imported(films, tmp_path / source, (kind,), "--array", "frames", *words)
-    said = capfd.readouterr().err
+    notices = capfd.readouterr().err
     store = open_store(tmp_path / f"store-{source}-1.0.0")
     for clip in CLIPS:
         assert store["lab"].read(clip, "frames").tobytes() == features(clip).tobytes()
-    assert ("left out" in said) == bool(left_out)
-    assert left_out in said
+    assert ("left out" in notices) == bool(left_out)
+    assert left_out in notices
 
 
 @pytest.mark.parametrize("name", ["vsumm", "pt of dicts"])
 def test_features_are_never_guessed_among_arrays_of_real_numbers(tmp_path, name):
-    make, source, kind, _, other = LAYOUTS[name]
+    make, source, kind, _, key = LAYOUTS[name]
     make(tmp_path / source)
-    with pytest.raises(StoreError, match=other):
+    with pytest.raises(StoreError, match=key):
         load(kind, tmp_path / source)
 
 
 def load(kind, source):
     """Read clip a of a source."""
     if kind in {"hdf5", "table"}:
-        with hdf5_items(source) if kind == "hdf5" else table_items(source, None) as (found, _):
-            found["a"].load()
+        with hdf5_items(source) if kind == "hdf5" else table_items(source, None) as (items, _):
+            items["a"].load()
     else:
         (array_files if kind == "npy" else torch_files)(source, ArrayChoice())["a"].load()
 
@@ -327,33 +327,37 @@ def test_a_table_in_parts_is_one_table_and_an_id_in_two_parts_is_refused(tmp_pat
     for part, clips in enumerate(("ab", "c")):
         lines = "".join(f"{clip},{ord(clip)},1\n" for clip in clips)
         (tmp_path / f"part-{part}.csv").write_text(f"clip_id,f0,f1\n{lines}")
-    with table_items(tmp_path, None) as (found, _):
-        assert {clip: item.load()[""].tolist() for clip, item in found.items()} == {
+    with table_items(tmp_path, None) as (items, _):
+        assert {clip: item.load()[""].tolist() for clip, item in items.items()} == {
             clip: [ord(clip), 1] for clip in CLIPS
         }
-    for other in ("clip_id,f0,f1\na,1,1\n", "clip_id,y0,y1\nd,1,1\n", "clip_id,f1,f0\nd,1,1\n"):
-        (tmp_path / "part-2.csv").write_text(other)
+    for second_part in ("clip_id,f0,f1\na,1,1\n", "clip_id,y0,y1\nd,1,1\n", "clip_id,f1,f0\nd,1,1\n"):
+        (tmp_path / "part-2.csv").write_text(second_part)
         with pytest.raises(StoreError, match="part-2"), table_items(tmp_path, None, columns=["*"]):
             pass
 
 
 def test_a_key_that_no_array_has_is_refused(films, tmp_path):
     torch = pytest.importorskip("torch")
-    for source, how, make in (
-        ("npy", "npy", folder_of("npy", lambda path, own: np.save(path, own["features"]))),
-        ("pt", "pth", folder_of("pt", lambda path, own: torch.save(torch.tensor(own["features"]), path))),
+    for source, kind, make in (
+        ("npy", "npy", folder_of("npy", lambda path, arrays: np.save(path, arrays["features"]))),
+        (
+            "pt",
+            "pth",
+            folder_of("pt", lambda path, arrays: torch.save(torch.tensor(arrays["features"]), path)),
+        ),
         ("a.npz", "npy", one_npz),
     ):
         make(tmp_path / source)
-        assert not imported(films, tmp_path / source, (how,), "--array", "frames", "--key", "layer4")
+        assert not imported(films, tmp_path / source, (kind,), "--array", "frames", "--key", "layer4")
 
 
 @pytest.mark.parametrize("asked", [(), ("f*",)])
 def test_columns_saved_as_arrays_are_columns(tmp_path, asked):
     columns = {f"f{n}": np.full(3, n, np.float32) for n in range(D)}
     np.savez(tmp_path / "a.npz", clip_id=np.array(CLIPS), **columns)
-    with table_items(tmp_path / "a.npz", None, columns=asked) as (found, _):
-        assert found["b"].load()[""].tolist() == list(range(D))
+    with table_items(tmp_path / "a.npz", None, columns=asked) as (items, _):
+        assert items["b"].load()[""].tolist() == list(range(D))
     np.savez(tmp_path / "a.npz", clip_id=np.array(CLIPS), label=np.zeros(3), **columns)
     if not asked:
         with pytest.raises(StoreError, match="label"), table_items(tmp_path / "a.npz", None):
@@ -363,8 +367,8 @@ def test_columns_saved_as_arrays_are_columns(tmp_path, asked):
 def test_numbers_of_frames_are_no_features_of_frames(tmp_path):
     matrix = np.stack([row(clip) for clip in CLIPS])
     np.savez(tmp_path / "a.npz", ids=np.array(CLIPS), x=matrix, frames=np.float32([7, 8, 9]))
-    with table_items(tmp_path / "a.npz", None) as (found, _):
-        assert found["b"].load()["x"].tolist() == row("b").tolist()
+    with table_items(tmp_path / "a.npz", None) as (items, _):
+        assert items["b"].load()["x"].tolist() == row("b").tolist()
 
 
 def test_a_matrix_of_an_anndata_file_is_asked_for_by_its_name(tmp_path):
@@ -374,9 +378,9 @@ def test_a_matrix_of_an_anndata_file_is_asked_for_by_its_name(tmp_path):
         file["obs/_index"] = ["a", "b"]
         file["obsm/age"] = [1.0, 2.0]
         file["obsm/year"] = [3.0, 4.0]
-    for asked, size in (((), 9), (("X_pca",), 4), (("age", "year"), 2)):
-        with table_items(tmp_path / "a.h5ad", None, columns=asked) as (found, about):
-            assert [array.shape for array in found["b"].load().values()] == [(size,)]
+    for columns, size in (((), 9), (("X_pca",), 4), (("age", "year"), 2)):
+        with table_items(tmp_path / "a.h5ad", None, columns=columns) as (items, about):
+            assert [array.shape for array in items["b"].load().values()] == [(size,)]
             assert about["left_out"]
 
 
@@ -448,7 +452,7 @@ def one_hot(folder):
     np.savez(folder / "a.npz", ids=np.array(CLIPS), label=labels)
     np.save(folder / "b.npy", labels)
     (folder / "ids.txt").write_text("\n".join(CLIPS))
-    lines = (f"{clip},{one:g},{other:g}" for clip, (one, other) in zip(CLIPS, labels, strict=True))
+    lines = (f"{clip},{first:g},{second:g}" for clip, (first, second) in zip(CLIPS, labels, strict=True))
     (folder / "c.csv").write_text("\n".join(["clip_id,y_0,y_1", *lines]))
     with h5py.File(folder / "d.h5", "w") as file:
         for clip, label in zip(CLIPS, labels, strict=True):
@@ -472,20 +476,20 @@ def films(tmp_path):
     return tmp_path / "films.csv"
 
 
-def imported(films, source, how, *more):
+def imported(films, source, kind, *options):
     """Import into a store beside the manifest, and say whether one was made."""
-    settings = ("--backbone", "lab", "--licence", "MIT", "--from", *how, *more)
+    settings = ("--backbone", "lab", "--licence", "MIT", "--from", *kind, *options)
     code = obygaze("store", "import", films, source, films.parent / f"store-{source.name}", *settings)
     assert (code == 0) == bool([*films.parent.glob(f"store-{source.name}-*")])
     return code == 0
 
 
 def test_arrays_named_otherwise_are_no_features_as_whole_numbers_until_they_are_asked_for(films, tmp_path):
-    for name, how in one_hot(tmp_path).items():
+    for name, kind in one_hot(tmp_path).items():
         nameless = name == "b.npy"  # a matrix
-        assert imported(films, tmp_path / name, how) == nameless, name
+        assert imported(films, tmp_path / name, kind) == nameless, name
         if not nameless:
-            assert imported(films, tmp_path / name, how, "--columns", "*"), name
+            assert imported(films, tmp_path / name, kind, "--columns", "*"), name
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no pipes in folders there")

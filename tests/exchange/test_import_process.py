@@ -66,8 +66,8 @@ def import_what_is_whole(here):
 
 @pytest.mark.parametrize(("moment", "where"), [("opening", "x.h5"), ("clip c", "x.h5, clip c")])
 def test_a_crash_is_one_line_that_leaves_nothing_and_the_next_import_succeeds(here, run, moment, where):
-    code, said = run(f"{moment}:die:{int(signal.SIGSEGV)}")
-    assert (code, said) == (
+    code, line = run(f"{moment}:die:{int(signal.SIGSEGV)}")
+    assert (code, line) == (
         1,
         f"obygaze: error: {where}: HDF5 crashed while reading it (signal 11): {DAMAGED}",
     )
@@ -75,12 +75,12 @@ def test_a_crash_is_one_line_that_leaves_nothing_and_the_next_import_succeeds(he
 
 
 def test_too_little_memory_is_one_line(run):
-    code, said = run("clip c:flood")
+    code, line = run("clip c:flood")
     assert code == 1
-    assert said.endswith("x.h5, clip c: HDF5 needs more memory to read it than this process may use")
-    code, said = run(f"opening:die:{int(signal.SIGKILL)}")
+    assert line.endswith("x.h5, clip c: HDF5 needs more memory to read it than this process may use")
+    code, line = run(f"opening:die:{int(signal.SIGKILL)}")
     assert code == 1
-    assert said.endswith(
+    assert line.endswith(
         f"x.h5: HDF5 crashed while reading it (signal 9): there is too little memory, or {DAMAGED}"
     )
 

@@ -29,9 +29,11 @@ def folder(tmp_path):
     return tmp_path
 
 
-def bring(folder, source, kind, *more):
+def bring(folder, source, kind, *options):
     settings = ("--from", kind, "--array", "frames", "--backbone", "lab", "--licence", "MIT")
-    return obygaze("store", "import", folder / "films.csv", folder / source, folder / "lab", *settings, *more)
+    return obygaze(
+        "store", "import", folder / "films.csv", folder / source, folder / "lab", *settings, *options
+    )
 
 
 def check(folder, times, truth=TRUTH):
@@ -183,10 +185,10 @@ LAYOUTS = [
 def test_a_layout_of_the_field_comes_in_with_the_times_that_it_has(folder, capfd, layout):
     words, times = layout(folder)
     assert bring(folder, *words) == 0
-    said = capfd.readouterr()
+    output = capfd.readouterr()
     check(folder, times)
-    assert "5 to 9 frames of 16 numbers" in said.out
-    assert "--axes" not in said.err
+    assert "5 to 9 frames of 16 numbers" in output.out
+    assert "--axes" not in output.err
 
 
 def test_what_is_exported_comes_back_with_its_times_and_the_same_values(folder):
@@ -255,9 +257,9 @@ def save_odd(change):
 def test_what_has_no_place_is_refused_with_its_file_and_leaves_nothing(folder, capfd, save, more, message):
     save(folder)
     assert bring(folder, "npy", "npy", *more) == 1
-    said = capfd.readouterr().err
-    assert message in said
-    assert ".npy" in said
+    refusal = capfd.readouterr().err
+    assert message in refusal
+    assert ".npy" in refusal
     assert not list(folder.glob("lab*"))
 
 

@@ -81,8 +81,8 @@ def test_ids_in_a_file_are_those_of_its_column_or_its_lines(tmp_path, header):
 def test_a_table_of_every_kind_comes_in_bit_for_bit(tmp_path, name):
     write, ids = TABLES[name]
     write(tmp_path / name)
-    with table_items(tmp_path / name, ids) as (found, _):
-        store = imported(tmp_path, match(found, {clip: clip for clip in "abc"})[0])
+    with table_items(tmp_path / name, ids) as (items, _):
+        store = imported(tmp_path, match(items, {clip: clip for clip in "abc"})[0])
     for clip in "abc":
         assert store["lab"].read(clip, "pooled").tobytes() == row(clip).tobytes()
 
@@ -99,8 +99,8 @@ def test_labels_and_the_numbers_of_rows_are_no_features(tmp_path, form):
     else:
         pytest.importorskip("pyarrow")
         table.reset_index().to_parquet(path)
-    with table_items(path, None, {"Weapon"}) as (found, about):
-        store = imported(tmp_path, match(found, {clip: clip for clip in "abc"})[0])
+    with table_items(path, None, {"Weapon"}) as (items, about):
+        store = imported(tmp_path, match(items, {clip: clip for clip in "abc"})[0])
     assert store["lab"].shape("pooled") == (3, D)
     assert "Weapon" in about["left_out"]
 
@@ -116,8 +116,8 @@ def test_a_matrix_needs_the_ids_of_its_rows(tmp_path, form):
     else:
         lines = [f"{clip};m" for clip in ("clip_id", *IDS)] if form == "column" else IDS
         ids.write_text("\n".join(lines), encoding="utf-8")
-    with table_items(tmp_path / "all.npy", str(ids)) as (found, _):
-        assert {clip: item.load()[""].tobytes() for clip, item in found.items()} == {
+    with table_items(tmp_path / "all.npy", str(ids)) as (items, _):
+        assert {clip: item.load()[""].tobytes() for clip, item in items.items()} == {
             clip: row(clip).tobytes() for clip in "abc"
         }
 
@@ -167,7 +167,7 @@ def test_an_index_of_a_data_frame_holds_the_ids_only_where_no_column_does(tmp_pa
     import pandas as pd
 
     frame = pd.DataFrame({"clip_id": ["a", "b"], "f0": [1.0, 2.0], "f1": [0.0, 0.0]}, index=["x", "y"])
-    for given, ids in ((frame, ["a", "b"]), (frame.drop(columns="clip_id"), ["x", "y"])):
-        given.to_parquet(tmp_path / "a.parquet")
-        with table_items(tmp_path / "a.parquet", None) as (found, _):
-            assert sorted(found) == ids
+    for table, ids in ((frame, ["a", "b"]), (frame.drop(columns="clip_id"), ["x", "y"])):
+        table.to_parquet(tmp_path / "a.parquet")
+        with table_items(tmp_path / "a.parquet", None) as (items, _):
+            assert sorted(items) == ids

@@ -23,8 +23,8 @@ def part(tmp_path, name, rows, *, change=None, corpus=CORPUS, groups=None, **set
     stage = Stage.open(staging_path(tmp_path / name), clips, kinds, corpus)
     with stage.writer() as writer:
         for clip in clips:
-            made = result(clip.clip_id, kinds, status_of(clip.clip_id))
-            writer.commit([change(made) if change else made])
+            features = result(clip.clip_id, kinds, status_of(clip.clip_id))
+            writer.commit([change(features) if change else features])
     about = {"licence": "CC-BY-4.0", "citation": "Nobody, 2026"} | settings
     return open_store(seal(None, tmp_path / name, **about))
 
@@ -47,14 +47,14 @@ def test_films_whose_names_are_one_do_not_become_two_films(tmp_path):
             "d": "Psycho",
         }.items()
     ]
-    for other in stores[1:3]:
-        refused([stores[0], other], tmp_path, "are one name")
+    for second in stores[1:3]:
+        refused([stores[0], second], tmp_path, "are one name")
     assert len(open_store(merge([stores[0], stores[3]], tmp_path / "both")).clips) == 2
 
 
 @pytest.mark.parametrize("overlap", [0, 3])
 def test_merging_gives_the_bytes_of_sealing_at_once_but_for_the_parents(tmp_path, toy, overlap):
-    whole = sealed(tmp_path, N, [toy])
+    at_once = sealed(tmp_path, N, [toy])
     first = part(tmp_path, "a", range(8 + overlap), groups=[toy])
     second = part(tmp_path, "b", range(8, N), groups=[toy])
     path = merge([first, second], tmp_path / "merged")
@@ -62,7 +62,7 @@ def test_merging_gives_the_bytes_of_sealing_at_once_but_for_the_parents(tmp_path
     assert store.attributes["parent"] == first.fingerprint
     assert store.attributes["merged_with"] == [second.fingerprint]
     ours = tree(path / "data")
-    theirs = tree(whole / "data")
+    theirs = tree(at_once / "data")
     assert {name for name in ours if ours[name] != theirs[name]} == {"features.zarr/zarr.json"}
     assert ours.keys() == theirs.keys()
     assert verify(path, "full").ok
@@ -70,7 +70,7 @@ def test_merging_gives_the_bytes_of_sealing_at_once_but_for_the_parents(tmp_path
     card = (path / "README.md").read_text(encoding="utf-8")
     assert first.fingerprint in card
     assert second.fingerprint in card
-    assert (path / CROISSANT).read_bytes() == (whole / CROISSANT).read_bytes()
+    assert (path / CROISSANT).read_bytes() == (at_once / CROISSANT).read_bytes()
 
 
 def test_the_order_of_work_and_interruptions_do_not_show(tmp_path, toy):
@@ -92,19 +92,19 @@ def test_what_a_killed_merge_left_is_not_taken_for_what_is_in_the_stores(tmp_pat
     stores = [part(tmp_path, "a", range(8), groups=[toy]), part(tmp_path, "b", range(8, N), groups=[toy])]
     merged = merge(stores, tmp_path / "whole")
     stage = Stage.open(tmp_path / "merged-1.0.0.merging/part/stage", plan(N), [toy], CORPUS)
-    other = result(plan(N)[0].clip_id, [toy])
-    other.groups["toy"].arrays["pooled"][0] += 1
+    left_behind = result(plan(N)[0].clip_id, [toy])
+    left_behind.groups["toy"].arrays["pooled"][0] += 1
     with stage.writer() as writer:
-        writer.commit([other])
+        writer.commit([left_behind])
     assert open_store(merge(stores, tmp_path / "merged")).fingerprint == open_store(merged).fingerprint
 
 
 def test_what_does_not_change_numbers_is_joined(tmp_path):
     first = part(tmp_path, "a", range(8), groups=[group(contact="b@b", licence="MIT", commit="1" * 40)])
-    other = part(tmp_path, "b", range(8, N), groups=[group(contact="a@a", licence="CC0-1.0", commit=None)])
-    found = open_store(merge([first, other], tmp_path / "merged"))["toy"].provenance
-    assert (found["contact"], found["licence"], found["commit"]) == ("a@a; b@b", "CC0-1.0 AND MIT", None)
-    assert found["hub"] == first["toy"].provenance["hub"]
+    second = part(tmp_path, "b", range(8, N), groups=[group(contact="a@a", licence="CC0-1.0", commit=None)])
+    joined = open_store(merge([first, second], tmp_path / "merged"))["toy"].provenance
+    assert (joined["contact"], joined["licence"], joined["commit"]) == ("a@a; b@b", "CC0-1.0 AND MIT", None)
+    assert joined["hub"] == first["toy"].provenance["hub"]
 
 
 def bend(made):
@@ -143,23 +143,23 @@ def test_missing_clips_are_taken_from_whoever_has_them(tmp_path):
 
 def test_licence_citation_and_corpus_are_asked_for_where_they_differ(tmp_path):
     first = part(tmp_path, "a", range(8))
-    other = part(
+    second = part(
         tmp_path, "b", range(8, N), licence="MIT", corpus={"name": "More", "manifest_sha256": "cd" * 32}
     )
-    refused([first, other], tmp_path, r"licence differs \(CC-BY-4.0; MIT\).*--licence")
-    refused([first, other], tmp_path, r"corpus differs \(More; Toy films\).*--corpus", licence="MIT")
-    path = merge([first, other], tmp_path / "merged", licence="MIT", corpus="Both")
+    refused([first, second], tmp_path, r"licence differs \(CC-BY-4.0; MIT\).*--licence")
+    refused([first, second], tmp_path, r"corpus differs \(More; Toy films\).*--corpus", licence="MIT")
+    path = merge([first, second], tmp_path / "merged", licence="MIT", corpus="Both")
     assert open_store(path).attributes["corpus"] == {"name": "Both"}
     with pytest.raises(StoreError, match="exists"):
-        merge([first, other], tmp_path / "merged", licence="MIT", corpus="Both")
+        merge([first, second], tmp_path / "merged", licence="MIT", corpus="Both")
     with pytest.raises(StoreError):
         merge([first], tmp_path / "alone")
 
 
 def test_a_damaged_store_is_not_merged(tmp_path):
     first = part(tmp_path, "a", range(8))
-    other = part(tmp_path, "b", range(8, N))
-    table = other.path / "data/clips.csv"
-    good = next(clip.digests["toy/pooled"] for clip in other.clips if clip.digests)
+    second = part(tmp_path, "b", range(8, N))
+    table = second.path / "data/clips.csv"
+    good = next(clip.digests["toy/pooled"] for clip in second.clips if clip.digests)
     table.write_text(table.read_text(encoding="utf-8").replace(good, "0" * 64), encoding="utf-8")
-    refused([first, open_store(other.path)], tmp_path, "toy/pooled: not what data/clips.csv has a digest of")
+    refused([first, open_store(second.path)], tmp_path, "toy/pooled: not what data/clips.csv has a digest of")

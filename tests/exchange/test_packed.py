@@ -30,21 +30,23 @@ def packed(pristine):
     return pack(FolderFiles(pristine), pristine.with_name("toy-1.0.0.zip"))
 
 
-def same_values(one, two):
-    for name in one:
-        for array in (*one[name].arrays, "time_s", "frame_index", "clip", "status"):
+def same_values(first, two):
+    for name in first:
+        for array in (*first[name].arrays, "time_s", "frame_index", "clip", "status"):
             if not np.array_equal(
-                one[name].raw(array), two[name].raw(array), equal_nan=one[name].raw(array).dtype.kind == "f"
+                first[name].raw(array),
+                two[name].raw(array),
+                equal_nan=first[name].raw(array).dtype.kind == "f",
             ):
                 return False
-    return tuple(one) == tuple(two)
+    return tuple(first) == tuple(two)
 
 
 def test_the_same_store_packs_to_the_same_bytes_wherever_it_lies(pristine, packed, tmp_path):
-    again = shutil.copytree(pristine, tmp_path / pristine.name)
-    (again / "data/clips.csv").chmod(0o600)
-    os.utime(again / "README.md", (1, 1))
-    assert pack(FolderFiles(again), tmp_path / "again.zip").read_bytes() == packed.read_bytes()
+    copied = shutil.copytree(pristine, tmp_path / pristine.name)
+    (copied / "data/clips.csv").chmod(0o600)
+    os.utime(copied / "README.md", (1, 1))
+    assert pack(FolderFiles(copied), tmp_path / "again.zip").read_bytes() == packed.read_bytes()
 
 
 def refused_or_harmless(path, pristine):
@@ -68,9 +70,9 @@ def test_a_flipped_bit_in_a_zip_is_found_or_changes_nothing(pristine, packed, tm
 
 
 def test_unpacking_gives_the_folder_back(pristine, packed, tmp_path):
-    done = download(open_zip(packed), tmp_path / "out")
+    downloaded = download(open_zip(packed), tmp_path / "out")
     assert tree(tmp_path / "out") == tree(pristine)
-    assert (done.files, done.kept, done.left) == (len(tree(pristine)) - 1, 0, 0)
+    assert (downloaded.files, downloaded.kept, downloaded.left) == (len(tree(pristine)) - 1, 0, 0)
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 

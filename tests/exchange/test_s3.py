@@ -38,12 +38,12 @@ def test_a_pushed_store_reads_verifies_and_pulls_as_it_was(store, url, tmp_path)
     assert push(FolderFiles(store), url, lambda *numbers: shown.append(numbers)) == url
     files = tree(store)
     assert shown[-1] == (len(files), len(files), sum(map(len, files.values())))
-    here = open_store(store)
-    there = open_store(url)
-    assert there.fingerprint == here.fingerprint
-    assert (there.name, there.version) == ("toy", "1.0.0")
-    assert np.array_equal(there["toy"].pooled(), here["toy"].pooled(), equal_nan=True)
-    assert np.array_equal(there["toy"].read("tt0001-é", "tokens"), here["toy"].read("tt0001-é", "tokens"))
+    local = open_store(store)
+    remote = open_store(url)
+    assert remote.fingerprint == local.fingerprint
+    assert (remote.name, remote.version) == ("toy", "1.0.0")
+    assert np.array_equal(remote["toy"].pooled(), local["toy"].pooled(), equal_nan=True)
+    assert np.array_equal(remote["toy"].read("tt0001-é", "tokens"), local["toy"].read("tt0001-é", "tokens"))
     assert verify(url).ok
     download(locate(url), tmp_path / "copy")
     assert tree(tmp_path / "copy") == tree(store)
@@ -79,9 +79,9 @@ def test_a_push_that_was_stopped_goes_on_by_one_list(bucket, store, url):
     bucket.puts_left = -1
     bucket.asked.clear()
     push(FolderFiles(store), url)
-    asked = [method for method, _ in bucket.asked]
-    assert asked.count("LIST") == 1
-    assert asked.count("PUT") == len(tree(store)) - 7
+    methods = [method for method, _ in bucket.asked]
+    assert methods.count("LIST") == 1
+    assert methods.count("PUT") == len(tree(store)) - 7
     assert verify(url).ok
 
 
@@ -102,9 +102,9 @@ def test_a_store_that_is_there_is_not_overwritten_by_another(bucket, store, url,
     with suppress(StoreError):
         push(FolderFiles(store), url)
     bucket.puts_left = -1
-    other = sealed(tmp_path / "other", 72, [group(contact="me")])
+    second = sealed(tmp_path / "other", 72, [group(contact="me")])
     with pytest.raises(StoreError):
-        push(FolderFiles(other), url)
+        push(FolderFiles(second), url)
     push(FolderFiles(store), url)
     assert verify(url, "full").ok
 
@@ -119,18 +119,18 @@ def test_damage_is_found_before_it_is_published(store, url):
 
 @pytest.mark.usefixtures("bucket")
 def test_of_two_stores_pushed_to_one_place_at_once_the_second_is_refused(store, url, tmp_path, monkeypatch):
-    other = sealed(tmp_path / "other", 72, [group(contact="me")])
+    second = sealed(tmp_path / "other", 72, [group(contact="me")])
     put = obstore.put
     begun = []
 
-    def slow(place, name, data, **how):
+    def slow(place, name, data, **options):
         if not begun:  # the other push has listed nothing yet either
             begun.append(name)
-            push(FolderFiles(other), url)
-        return put(place, name, data, **how)
+            push(FolderFiles(second), url)
+        return put(place, name, data, **options)
 
     monkeypatch.setattr(obstore, "put", slow)
     with pytest.raises(StoreError):
         push(FolderFiles(store), url)
-    assert open_store(url).fingerprint == open_store(other).fingerprint
+    assert open_store(url).fingerprint == open_store(second).fingerprint
     assert verify(url, "digests").ok

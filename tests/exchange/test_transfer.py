@@ -58,9 +58,9 @@ def pull(url, destination, **settings):
 @pytest.mark.usefixtures("client")
 @pytest.mark.parametrize("place", ["toy-1.0.0", "toy-1.0.0.zip"])
 def test_what_is_pulled_is_the_store_byte_for_byte(site, whole, tmp_path, place):
-    done = pull(f"{site.url}/{place}", tmp_path / "copy-1.0.0")
+    pulled = pull(f"{site.url}/{place}", tmp_path / "copy-1.0.0")
     assert tree(tmp_path / "copy-1.0.0") == whole
-    assert (done.files, done.kept, done.left) == (len(whole) - 1, 0, 0)
+    assert (pulled.files, pulled.kept, pulled.left) == (len(whole) - 1, 0, 0)
     assert [path.name for path in tmp_path.iterdir()] == ["copy-1.0.0"]
 
 
@@ -71,10 +71,10 @@ def test_pulling_again_asks_for_the_manifests_alone_and_mends_what_was_damaged(s
     (copy / "README.md").unlink()
     (copy / "README.md").symlink_to(root / "toy-1.0.0" / "README.md")  # as git-annex does
     site.asked.clear()
-    done = pull(f"{site.url}/toy-1.0.0", copy)
+    pulled = pull(f"{site.url}/toy-1.0.0", copy)
     assert tree(copy) == whole
     assert not (copy / "README.md").is_symlink()
-    assert done.files == 2
+    assert pulled.files == 2
     assert len([path for _, path, _ in site.asked if "/c/" in path]) == 1
 
 
@@ -86,13 +86,17 @@ def test_a_broken_off_file_is_continued_not_sent_again(tmp_path):
     with serving(tmp_path) as site:
         site.drops = {"/big": 6}  # more often than the client itself tries again
         count = []
-        said = hashlib.sha256(data).hexdigest()
+        digest = hashlib.sha256(data).hexdigest()
         download_file(
-            locate(f"{site.url}/store"), "big", tmp_path / "big", said, lambda *more: count.append(more)
+            locate(f"{site.url}/store"),
+            "big",
+            tmp_path / "big",
+            digest,
+            lambda *progress: count.append(progress),
         )
     assert (tmp_path / "big").read_bytes() == data
     assert site.sent < 1.1 * len(data)
-    assert sum(more for _, _, more in count) == len(data)
+    assert sum(progress for _, _, progress in count) == len(data)
 
 
 @pytest.mark.usefixtures("client")
@@ -126,9 +130,9 @@ def test_what_a_stopped_pull_left_is_used(site, whole, begin, tmp_path):
     site.lost = set()
     site.asked = []
     begin(whole[CHUNK][:700])
-    done = pull(f"{site.url}/toy-1.0.0", tmp_path / "copy")
+    pulled = pull(f"{site.url}/toy-1.0.0", tmp_path / "copy")
     assert tree(tmp_path / "copy") == whole
-    assert done.kept > 20
+    assert pulled.kept > 20
     assert [span for _, path, span in site.asked if path.endswith(CHUNK)] == ["bytes=700-"]
 
 
@@ -189,11 +193,11 @@ def test_something_else_at_the_destination_is_never_touched(site, tmp_path):
     (tmp_path / "mine/notes.txt").write_text("mine", encoding="utf-8")
     with pytest.raises(StoreError):
         pull(f"{site.url}/toy-1.0.0", tmp_path / "mine")
-    other = sealed(tmp_path, 8, name="other")
-    before = tree(other)
+    second = sealed(tmp_path, 8, name="other")
+    before = tree(second)
     with pytest.raises(StoreError):
-        pull(f"{site.url}/toy-1.0.0", other)
-    assert tree(other) == before
+        pull(f"{site.url}/toy-1.0.0", second)
+    assert tree(second) == before
 
 
 # --- partial copies
@@ -201,7 +205,7 @@ def test_something_else_at_the_destination_is_never_touched(site, tmp_path):
 
 def test_only_the_arrays_asked_for_come_and_the_copy_says_so(site, root, tmp_path):
     copy = tmp_path / "copy"
-    done = pull(f"{site.url}/toy-1.0.0", copy, arrays=["pooled"])
+    pulled = pull(f"{site.url}/toy-1.0.0", copy, arrays=["pooled"])
     assert not [path for _, path, _ in site.asked if "/frames/c" in path or "/tokens/c" in path]
     same = open_store(root / "toy-1.0.0")
     store = open_store(copy)
@@ -213,7 +217,7 @@ def test_only_the_arrays_asked_for_come_and_the_copy_says_so(site, root, tmp_pat
         with pytest.raises(StoreError, match=r"fetch.txt"):
             read()
     absent = absent_files(FolderFiles(copy))
-    assert len(absent) == done.left == 3 + 10
+    assert len(absent) == pulled.left == 3 + 10
     name = "data/features.zarr/toy/frames/c/2/0/0"
     assert absent[name] == f"{site.url}/toy-1.0.0/{name}"
 

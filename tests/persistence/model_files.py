@@ -28,14 +28,14 @@ def fitted(variant="strict", dtype=np.float32, n_features=3, n_hidden=2):
 
 
 def card_of(probe, **changed):
-    own = {
+    fields = {
         "parameters": to_state(probe).parameters,
         "threshold": 0.125,
         "n_features": probe.n_features_in_,
         "provenance": PROVENANCE,
         "provenance_sha256": family(PROVENANCE),
     }
-    return replace(FROZEN, **own | changed)
+    return replace(FROZEN, **fields | changed)
 
 
 def about_of(probe):

@@ -60,10 +60,10 @@ class Kept(Nearest):
     def from_arrays(cls, arrays):
         if arrays["means"].shape[0] != 2:
             raise ValueError("expected two means")
-        made = cls()
-        made.means_ = arrays["means"]
-        made.classes_ = np.array([0, 1])
-        return made
+        estimator = cls()
+        estimator.means_ = arrays["means"]
+        estimator.classes_ = np.array([0, 1])
+        return estimator
 
 
 class Renamed(Kept):
@@ -117,8 +117,8 @@ def test_what_no_frozen_file_has_is_read_back_as_it_was(kind, estimator, shape):
     state = to_state(estimator.fit(X, y))
     file = read_model(FROZEN / f"protocol_4_{kind}.model")
     card = structs.replace(file.card, parameters=dict(state.parameters), n_features=shape[-1])
-    again = construct(replace(file, card=card, arrays=dict(state.arrays)))
-    np.testing.assert_array_equal(again.decision_function(X), estimator.decision_function(X))
+    read_again = construct(replace(file, card=card, arrays=dict(state.arrays)))
+    np.testing.assert_array_equal(read_again.decision_function(X), estimator.decision_function(X))
 
 
 @pytest.mark.parametrize(
@@ -150,9 +150,9 @@ def test_an_estimator_that_gives_its_arrays_is_kept_and_found_again_where_it_is_
     # No module is imported because a file names it.
     with pytest.raises(ModelError, match="'lab:kept', which no installed package offers"):
         load_model(paths["lab:kept"])
-    for other in (Nearest(), Renamed()):
+    for offered in (Nearest(), Renamed()):
         with pytest.raises(ModelError, match="'lab:kept'"):
-            load_model(paths["lab:kept"], offered={"lab:kept": other})
+            load_model(paths["lab:kept"], offered={"lab:kept": offered})
 
 
 def test_a_run_keeps_its_own_models_by_their_names(own, tmp_path):
@@ -170,9 +170,9 @@ def test_a_run_that_comes_from_another_process_keeps_what_can_be_sent_there(own,
     run = evaluate(data, models)
     there = pickle.loads(pickle.dumps(run))  # noqa: S301 - made here
     assert there.predictions.table.equals(run.predictions.table)
-    here = run.save(data, ["sent", "stays"], tmp_path / "here")
+    kept_here = run.save(data, ["sent", "stays"], tmp_path / "here")
     sent = there.save(data, ["sent"], tmp_path / "there")["sent"]
-    assert sent.read_bytes() == here["sent"].read_bytes()
+    assert sent.read_bytes() == kept_here["sent"].read_bytes()
     with pytest.raises(ModelError, match="models="):
         there.save(data, ["stays"], tmp_path / "there")
 
@@ -180,10 +180,10 @@ def test_a_run_that_comes_from_another_process_keeps_what_can_be_sent_there(own,
 def test_an_estimator_of_scikit_learns_parts_is_kept_by_skops_the_same_bytes_every_time(own, tmp_path):
     pytest.importorskip("skops")
     data, run = own
-    one, two = (
+    first, second = (
         save_models(run, data, ["svm"], tmp_path / n, models=MODELS)["svm"].read_bytes() for n in "ab"
     )
-    assert one == two
+    assert first == second
     model = load_model(tmp_path / "a" / "svm.model")
     assert model.card.kind == "skops"
     assert (model.logits(data.X[:9]) == model.estimator.decision_function(data.X[:9])).all()
@@ -206,15 +206,15 @@ def test_a_skops_archive_with_foreign_code_or_damage_is_refused(own, tmp_path):
     path = save_models(run, data, ["svm"], tmp_path, models=MODELS)["svm"]
     file = read_model(path)
     foreign = np.frombuffer(skops.dumps(Nearest().fit(data.X, data.levels == "calm")), dtype=np.uint8)
-    whole = file.arrays["skops"]
-    padded = whole.tobytes() + bytes(-len(whole) % 8)
+    archive = file.arrays["skops"]
+    padded = archive.tobytes() + bytes(-len(archive) % 8)
     for arrays, message in (
         ({"skops": foreign}, "is not trusted in a file: nothing was made of it"),
-        ({"skops": whole[: len(whole) // 2]}, "its skops archive is damaged"),
-        ({"skops": np.frombuffer(zipped(members(whole), zipfile.ZIP_DEFLATED), np.uint8)}, "compressed"),
+        ({"skops": archive[: len(archive) // 2]}, "its skops archive is damaged"),
+        ({"skops": np.frombuffer(zipped(members(archive), zipfile.ZIP_DEFLATED), np.uint8)}, "compressed"),
         ({"skops": np.frombuffer(padded, "<i8")}, "the array skops, of bytes"),
-        ({"skops": whole, "more": whole[:1]}, "the array skops, of bytes"),
-        ({"more": whole}, "the array skops, of bytes"),
+        ({"skops": archive, "more": archive[:1]}, "the array skops, of bytes"),
+        ({"more": archive}, "the array skops, of bytes"),
     ):
         path.write_bytes(pack(file.card, arrays, file.about))
         with pytest.raises(ModelError, match=message):
@@ -292,14 +292,14 @@ def test_any_changed_bytes_of_a_concept_model_give_a_model_or_one_clear_error(tm
     try:
         model = load_model(path)
     except ModelError as error:
-        said = str(error)
+        outcome = str(error)
     else:
-        said = "read"
+        outcome = "read"
         X = np.zeros((2, 8), dtype=np.float32)
         with np.errstate(all="ignore"):
             model.contributions(X)
             assert len(model.intervene(X, {model.concepts[0]: 0.5})) == 2
-    assert len(said.splitlines()) == 1
+    assert len(outcome.splitlines()) == 1
 
 
 # On servers.
@@ -308,10 +308,10 @@ def test_any_changed_bytes_of_a_concept_model_give_a_model_or_one_clear_error(tm
 def test_a_model_is_read_from_a_server_as_from_a_folder():
     pytest.importorskip("obstore")
     with serving(FROZEN) as site:
-        there = read_model(f"{site.url}/{TREE.name}")
-        assert there.where == f"{site.url}/{TREE.name}"
-        assert there.card == read_model(TREE).card
-        assert construct(there).concepts_ == ("Gun", "Dim light")
+        remote = read_model(f"{site.url}/{TREE.name}")
+        assert remote.where == f"{site.url}/{TREE.name}"
+        assert remote.card == read_model(TREE).card
+        assert construct(remote).concepts_ == ("Gun", "Dim light")
         with pytest.raises(FileNotFoundError):
             read_model(f"{site.url}/nothing.model")
 

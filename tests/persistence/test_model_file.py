@@ -28,11 +28,13 @@ def test_a_model_comes_back_to_the_bit(tmp_path, variant, dtype):
     probe.threshold_ = 0.125
     write_model(tmp_path / "new" / "a.model", card_of(probe), to_state(probe).arrays, about_of(probe))
     model = read_model(tmp_path / "new" / "a.model")
-    again = construct(model)
-    assert again.decision_function(rows).tobytes() == probe.decision_function(rows).tobytes()
-    assert np.array_equal(again.predict(rows), probe.predict(rows))
-    assert again.get_params() == probe.get_params()
-    assert len(again.curve_.train_loss) == len(again.curve_.validation_loss) == 0  # which are not kept
+    read_again = construct(model)
+    assert read_again.decision_function(rows).tobytes() == probe.decision_function(rows).tobytes()
+    assert np.array_equal(read_again.predict(rows), probe.predict(rows))
+    assert read_again.get_params() == probe.get_params()
+    assert (
+        len(read_again.curve_.train_loss) == len(read_again.curve_.validation_loss) == 0
+    )  # which are not kept
     assert model.card == card_of(probe)
     assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ["a.model"]
 
@@ -71,9 +73,9 @@ def test_a_family_is_what_makes_numbers_differ():
 
 def test_frozen_files_of_every_kind_are_read_as_they_were():
     """Frozen files are never made anew: a change that needs that needs a new number and new files."""
-    found = sorted(path.name for path in FROZEN.glob("*.model"))
-    assert {name.split("_")[1] for name in found} == {str(PROTOCOL)}
-    for name in found:
+    names = sorted(path.name for path in FROZEN.glob("*.model"))
+    assert {name.split("_")[1] for name in names} == {str(PROTOCOL)}
+    for name in names:
         model = load_model(FROZEN / name)
         expected = json.loads((FROZEN / name).with_suffix(".json").read_text("utf-8"))
         rows = np.array(expected["X"], dtype=np.float32)
@@ -96,8 +98,8 @@ def test_a_card_says_which_levels_its_calibration_has_not_seen():
     assert (card.population, card.levels_left_out) == (None, ("HN",))
     assert structs.replace(card, codebook={"name": "of a lab"}).levels_left_out is None
     assert structs.replace(card, target=card.target | {"name": "scale:calm"}).levels_left_out == ()
-    known = {"levels_left_out": ["S"]}
-    assert structs.replace(card, population=known).levels_left_out == ("S",)
+    population = {"levels_left_out": ["S"]}
+    assert structs.replace(card, population=population).levels_left_out == ("S",)
 
 
 def test_a_card_tells_whether_films_left_out_show_skill():

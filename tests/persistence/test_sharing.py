@@ -106,7 +106,7 @@ def test_a_page_says_how_well_on_whom_it_fails_and_what_it_is_not_for(kept, zoo)
         )
     ]  # fmt: skip
     assert places == sorted(places)
-    score = next(each for each in read_zoo(zoo)[0].scores if each.metric == "within_movie_auc")
+    score = next(entry for entry in read_zoo(zoo)[0].scores if entry.metric == "within_movie_auc")
     assert f"| {score.value:.3f} | {score.low:.3f} to {score.high:.3f} |" in page
     assert "must not be used" in describe_model(str(kept[0]["mlp"]))[1]
 
@@ -127,33 +127,33 @@ def test_a_byte_that_was_flipped_is_refused(zoo, tmp_path):
 @pytest.mark.long
 def test_a_pull_that_breaks_off_resumes_where_it_stopped(zoo, tmp_path, monkeypatch):
     monkeypatch.setattr(objects, "FIRST_WAIT_S", 0.001)
-    whole = (zoo / "lab-linear-1.0.0.model").read_bytes()
+    content = (zoo / "lab-linear-1.0.0.model").read_bytes()
     with serving(zoo) as site:
         site.drops[".model"] = 100
         with pytest.raises(ModelError):
             pull_model("lab-linear", tmp_path / "theirs", zoo=site.url)
         (partial,) = (path for path in (tmp_path / "theirs").rglob("*") if path.is_file())
-        there = partial.stat().st_size
-        assert 0 < there < len(whole)
+        n_bytes = partial.stat().st_size
+        assert 0 < n_bytes < len(content)
         site.drops.clear()
         site.sent = 0
-        seen = []
+        progress = []
         pulled = pull_model(
-            "lab-linear", tmp_path / "theirs", zoo=site.url, progress=lambda *done: seen.append(done)
+            "lab-linear", tmp_path / "theirs", zoo=site.url, progress=lambda *done: progress.append(done)
         )
         asked = [ranges for _, path, ranges in site.asked if path.endswith(".model")]
-    assert pulled.read_bytes() == whole
-    assert asked[-1].startswith(f"bytes={there}-")
-    assert seen[-1] == (len(whole), len(whole))
+    assert pulled.read_bytes() == content
+    assert asked[-1].startswith(f"bytes={n_bytes}-")
+    assert progress[-1] == (len(content), len(content))
     assert [path.name for path in (tmp_path / "theirs").iterdir()] == ["lab-linear-1.0.0.model"]
 
 
 def test_another_whole_model_in_the_place_of_the_listed_one_is_refused(zoo, tmp_path):
     """Its own digests hold: that it is another tells the list's alone."""
     listed = find_entry("lab-linear", zoo)
-    other = find_entry("lab-mlp", zoo)
-    shutil.copy(zoo / other.file, zoo / listed.file)
-    replaced = msgspec.structs.replace(listed, octets=other.octets)  # so that its size gives nothing away
+    mlp = find_entry("lab-mlp", zoo)
+    shutil.copy(zoo / mlp.file, zoo / listed.file)
+    replaced = msgspec.structs.replace(listed, octets=mlp.octets)  # so that its size gives nothing away
     (zoo / LIST).write_bytes(write_list([replaced]))
     with pytest.raises(ModelError, match="digest"):
         om.load_model("lab-linear", zoo=zoo)
@@ -179,8 +179,10 @@ def test_a_version_is_never_replaced_and_pushing_it_again_changes_nothing(kept, 
     before = {path.name: path.read_bytes() for path in zoo.iterdir()}
     with pytest.raises(ModelError):
         push_model(paths["mlp"], zoo, "lab-linear", "1.0.0")
-    again = push_model(paths["linear"], zoo, "lab-linear", "1.0.0", notes="**Length alone does as well.**")
-    assert again.label == "lab-linear@1.0.0"
+    pushed_again = push_model(
+        paths["linear"], zoo, "lab-linear", "1.0.0", notes="**Length alone does as well.**"
+    )
+    assert pushed_again.label == "lab-linear@1.0.0"
     for name, version in (("Lab Linear", "1.0.0"), ("lab-linear", "one")):
         with pytest.raises(ModelError):
             push_model(paths["linear"], zoo, name, version)
@@ -189,9 +191,9 @@ def test_a_version_is_never_replaced_and_pushing_it_again_changes_nothing(kept, 
 
 def test_pulling_again_keeps_the_file_and_another_of_its_name_is_refused(zoo, tmp_path):
     path = pull_model("lab-linear", tmp_path / "copies", zoo=zoo)
-    (left := path.with_name(f"{path.name}{PARTIAL_SUFFIX}")).mkdir()  # as by a pull that was killed
+    (unfinished := path.with_name(f"{path.name}{PARTIAL_SUFFIX}")).mkdir()  # as by a pull that was killed
     assert pull_model("lab-linear", tmp_path / "copies", zoo=zoo) == path
-    assert not left.exists()
+    assert not unfinished.exists()
     path.write_bytes(b"mine")
     with pytest.raises(ModelError):
         pull_model("lab-linear", tmp_path / "copies", zoo=zoo)
@@ -239,8 +241,8 @@ def test_a_listed_model_that_cannot_be_made_is_found(zoo):
     (zoo / entry.file).write_bytes(data)
     (zoo / entry.page).write_bytes(b"")
     (zoo / LIST).write_bytes(write_list([entry]))
-    ((_, found),) = verify_models(zoo)
-    assert "n_epochs" in found
+    ((_, problem),) = verify_models(zoo)
+    assert "n_epochs" in problem
 
 
 def test_a_list_that_lies_about_a_card_is_found(zoo):
@@ -329,30 +331,30 @@ def test_two_pushes_at_once_are_both_listed_and_a_version_stays_what_it_was(kept
             failed.append(str(error))
 
     monkeypatch.setattr(objects, "write_once", slow)
-    others = [
+    contenders = [
         threading.Thread(target=push, args=words) for words in (("linear", "a"), ("mlp", "b"), ("mlp", "a"))
     ]
-    others[0].start()
+    contenders[0].start()
     begun.wait(60)
-    for other in others[1:]:
-        other.start()
+    for contender in contenders[1:]:
+        contender.start()
     go_on.set()
-    for other in others:
-        other.join()
+    for contender in contenders:
+        contender.join()
     assert [entry.label for entry in read_zoo(tmp_path / "zoo")] == ["a@1.0.0", "b@1.0.0"]
     assert (tmp_path / "zoo" / "a-1.0.0.model").read_bytes() == paths["linear"].read_bytes()
     assert len(failed) == 1
 
 
 def test_what_is_listed_and_is_no_model_gets_no_name(zoo, tmp_path):
-    other = b"import os" * 99
+    no_model = b"import os" * 99
     text = (zoo / LIST).read_text("utf-8")
     entry = find_entry("lab-linear", zoo)
-    text = text.replace(entry.sha256, sha256_of(other)).replace(
-        f"bytes = {entry.octets}", f"bytes = {len(other)}"
+    text = text.replace(entry.sha256, sha256_of(no_model)).replace(
+        f"bytes = {entry.octets}", f"bytes = {len(no_model)}"
     )
     (zoo / LIST).write_text(text, "utf-8")
-    (zoo / entry.file).write_bytes(other)
+    (zoo / entry.file).write_bytes(no_model)
     with pytest.raises(ModelError, match=entry.file):
         pull_model("lab-linear", tmp_path / "theirs", zoo=zoo)
     assert list((tmp_path / "theirs").iterdir()) == []
@@ -375,10 +377,10 @@ def test_a_page_is_the_one_that_was_listed(zoo, kept):
 
 
 def test_a_version_whose_file_is_there_unlisted_is_not_replaced(zoo, kept):
-    (other := zoo / "new-1.0.0.model").write_bytes(b"of a push that was killed, or of another tool")
-    with pytest.raises(ModelError, match=other.name):
+    (unlisted := zoo / "new-1.0.0.model").write_bytes(b"of a push that was killed, or of another tool")
+    with pytest.raises(ModelError, match=unlisted.name):
         push_model(kept[0]["linear"], zoo, "new")
-    assert b"killed" in other.read_bytes()
+    assert b"killed" in unlisted.read_bytes()
     assert "new" not in (zoo / LIST).read_text("utf-8")
 
 
@@ -435,10 +437,10 @@ def test_a_list_on_the_hub(kept, tmp_path):
     with serving(tmp_path / "hub", HubHandler) as site:
         site.beaten = 2
         settings = {"HF_ENDPOINT": site.url, "HF_HOME": str(tmp_path / "home"), "HF_TOKEN": "hf_dont_tell"}
-        done = python("-c", CLIENT, kept[0]["linear"], env={**os.environ, **settings})
-        parents = {place for what, place, _ in site.asked if what == "PARENT"}
+        process = python("-c", CLIENT, kept[0]["linear"], env={**os.environ, **settings})
+        parents = {place for kind, place, _ in site.asked if kind == "PARENT"}
     assert (site.beaten, parents) == (0, {COMMIT})
-    assert done.stdout.split() == ["linear@1.0.0", "linear"]
+    assert process.stdout.split() == ["linear@1.0.0", "linear"]
     assert sorted(path.name for path in (tmp_path / "hub").iterdir()) == [
         "linear-1.0.0.md", "linear-1.0.0.model", LIST
     ]  # fmt: skip

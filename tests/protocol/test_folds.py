@@ -47,8 +47,8 @@ def test_movies_are_dealt_whole_into_twenty_folds_of_about_as_many_clips_in_any_
     assert clips.max() - clips.min() <= max(sizes)
     assert len({(movie, fold) for movie, fold in zip(movies, table.folds, strict=True)}) == len(sizes)
     order = random.sample(range(len(movies)), len(movies))
-    again = leave_movies_out([ids[row] for row in order], [movies[row] for row in order], N_GROUPED)
-    assert again.folds.tolist() == table.folds[order].tolist()
+    reordered = leave_movies_out([ids[row] for row in order], [movies[row] for row in order], N_GROUPED)
+    assert reordered.folds.tolist() == table.folds[order].tolist()
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcdef"), st.booleans(), st.booleans()), min_size=3, max_size=40))

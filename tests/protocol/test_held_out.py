@@ -36,8 +36,8 @@ def test_shifts_of_movies_change_no_slope_and_zeros_that_follow_them_no_sigmoid(
     np.testing.assert_allclose(moved.weights()[0], weights, rtol=1e-4)
     assert moved.weights()[1] == pytest.approx(intercept, abs=1e-3)
     one = HeldOut(scores[:, 0], y, movies, zeros=np.zeros(len(y)))
-    other = HeldOut(scores[:, 0] + shift, y, movies, zeros=shift)
-    np.testing.assert_allclose(draws(other), draws(one), atol=1e-5)
+    shifted = HeldOut(scores[:, 0] + shift, y, movies, zeros=shift)
+    np.testing.assert_allclose(draws(shifted), draws(one), atol=1e-5)
 
 
 @pytest.mark.parametrize("unit", [2.0**-80, 2.0**80])
@@ -46,8 +46,8 @@ def test_the_unit_of_scores_changes_no_probability(unit):
     weights, intercept = HeldOut(scores, y, movies).weights()
     assert HeldOut(unit * scores, y, movies).weights()[0] * unit == pytest.approx(weights)
     assert HeldOut(unit * scores, y, movies).weights()[1] == pytest.approx(intercept)
-    found = draws(HeldOut(unit * scores[:, 0], y, movies))
-    np.testing.assert_allclose(found * [unit, 1], draws(HeldOut(scores[:, 0], y, movies)))
+    drawn = draws(HeldOut(unit * scores[:, 0], y, movies))
+    np.testing.assert_allclose(drawn * [unit, 1], draws(HeldOut(scores[:, 0], y, movies)))
 
 
 def test_a_movie_that_several_models_tested_is_centred_in_each_fold():

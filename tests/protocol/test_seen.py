@@ -19,15 +19,15 @@ def test_every_clip_is_tested_once_and_its_neighbours_are_on_no_side():
     for split in splits(table, every, every):
         tested += split.test.tolist()
         for movie in "abc":
-            own = np.flatnonzero(movies == movie)
+            rows = np.flatnonzero(movies == movie)
             block = split.test[movies[split.test] == movie]
             if not block.size:
                 continue
             assert np.array_equal(block, np.arange(block[0], block[-1] + 1))
             near = {*range(block[0] - GAP, block[0]), *range(block[-1] + 1, block[-1] + 1 + GAP)}
-            around = near & set(own)
-            left = set(own) - set(block) - around
-            assert set(split.train[movies[split.train] == movie]) == left
+            around = near & set(rows)
+            far = set(rows) - set(block) - around
+            assert set(split.train[movies[split.train] == movie]) == far
     assert sorted(tested) == list(range(75))
 
 

@@ -25,9 +25,9 @@ def test_a_films_likelihood_is_that_of_its_labels_given_how_many_are_positive(se
     rng = np.random.default_rng(seed)
     scores = rng.normal(size=n)
     labels = (np.arange(n) < rng.integers(1, n)).astype(float)
-    found = conditional_log_likelihood(scores, labels)
+    likelihood = conditional_log_likelihood(scores, labels)
     expected = [by_enumeration(scores, labels, slope) for slope in KNOTS]
-    np.testing.assert_allclose(found, np.array(expected) - expected[0], atol=1e-6)
+    np.testing.assert_allclose(likelihood, np.array(expected) - expected[0], atol=1e-6)
 
 
 def test_a_long_film_has_the_likelihood_of_the_sum_of_many_clips():
@@ -35,8 +35,8 @@ def test_a_long_film_has_the_likelihood_of_the_sum_of_many_clips():
     rng = np.random.default_rng(0)
     scores = rng.normal(size=5000)
     labels = (rng.random(5000) < expit(scores - 1)).astype(float)
-    found = conditional_log_likelihood(scores, labels)
-    assert KNOTS[np.argmax(found)] == pytest.approx(1.0, abs=0.15)
+    likelihood = conditional_log_likelihood(scores, labels)
+    assert KNOTS[np.argmax(likelihood)] == pytest.approx(1.0, abs=0.15)
 
 
 def planted(slope, n_films, n_clips, seed=0):
@@ -90,10 +90,10 @@ def test_films_that_disagree_count_for_less_than_films_that_agree():
 def test_without_a_film_is_the_posterior_of_the_others():
     held_out = planted(1.0, 5, 30)
     likelihood = SlopeLikelihood.of_scores(held_out)
-    kept = SlopeLikelihood(
+    others_alone = SlopeLikelihood(
         likelihood.movies[likelihood.movies != 2], likelihood.logs[[0, 1, 3, 4]], likelihood.unit
     )
     levels = [0.1, 0.5, 0.9]
     np.testing.assert_allclose(
-        likelihood.posterior(without=2).quantiles(levels), kept.posterior().quantiles(levels)
+        likelihood.posterior(without=2).quantiles(levels), others_alone.posterior().quantiles(levels)
     )

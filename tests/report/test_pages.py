@@ -88,11 +88,11 @@ def test_chance_is_named_and_yardsticks_have_less_ink():
 
 
 def test_the_answer_comes_first_and_a_table_once():
-    made = replace(report(), answers=("A is better",), blocks=(charted(), charted()))
-    page = to_html([made, made])
+    answered = replace(report(), answers=("A is better",), blocks=(charted(), charted()))
+    page = to_html([answered, answered])
     assert page.count("<table>") == 1
     assert page.count('href="#report-1-1"') == 3
-    alone = to_html(made)
+    alone = to_html(answered)
     places = [alone.index(part) for part in ("A is better", "<table>", html.escape("notes </script>"))]
     assert places == sorted(places)
 

@@ -23,15 +23,15 @@ def test_a_sentence_says_which_models_beat_the_baselines_and_on_how_many_films(d
     assert ("better than every baseline: linear;" in sentence) == beats
     assert ("no model is shown" in sentence) != beats
     # The same by `compare`, against the baseline that the sentence names.
-    other = re.search(r"nearest, (\w+),", sentence)[1]
-    by_film = compare(side(saved(run), "linear"), side(saved(run), other)).movies.query("metric == 'auc'")
+    nearest = re.search(r"nearest, (\w+),", sentence)[1]
+    by_film = compare(side(saved(run), "linear"), side(saved(run), nearest)).movies.query("metric == 'auc'")
     above = t_interval(by_film["difference"], covers="method")
-    assert not other.startswith("random_")  # one draw's luck
+    assert not nearest.startswith("random_")  # one draw's luck
     if beats:
-        assert f"ahead of the nearest, {other}, by {above.mean:+.3f} [{above.low:+.3f}, " in sentence
+        assert f"ahead of the nearest, {nearest}, by {above.mean:+.3f} [{above.low:+.3f}, " in sentence
     else:  # the difference the other way round
         assert above.mean < 0
-        assert f"behind the nearest, {other}, by {-above.mean:.3f} [{-above.high:.3f}, " in sentence
+        assert f"behind the nearest, {nearest}, by {-above.mean:.3f} [{-above.high:.3f}, " in sentence
     assert f"on {(by_film['difference'] > 0).sum()} of 6 movies" in sentence
     answer, meaning = run_report(run).answers
     assert answer == sentence
@@ -54,11 +54,11 @@ def test_the_more_models_the_less_one_interval_is_worth():
     """Of many models without knowledge the best is ahead by chance."""
     data = planted(direction=0.0)
     models = {f"copy{i}": linear_probe() for i in range(4)}
-    one = re.search(
+    sentence = re.search(
         r"by .* in AUC", short_report(evaluate(data, ({"copy0": linear_probe()}), task="hn_s")).answers[0]
     )[0]
     four = re.search(r"by .* in AUC", short_report(evaluate(data, models, task="hn_s")).answers[0])[0]
-    alone = [float(number) for number in re.findall(r"-?\d\.\d+", one)]
+    alone = [float(number) for number in re.findall(r"-?\d\.\d+", sentence)]
     together = [float(number) for number in re.findall(r"-?\d\.\d+", four)]
     assert alone[0] == together[0]
     assert together[1] < alone[1] < alone[2] < together[2]

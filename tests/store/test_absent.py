@@ -47,9 +47,9 @@ def store(pristine):
 
 
 def run(*words):
-    done = CliRunner().invoke(table_of_contents(), [str(word) for word in words])
-    assert done.exit_code == 0, done.output
-    return done.stdout
+    result = CliRunner().invoke(table_of_contents(), [str(word) for word in words])
+    assert result.exit_code == 0, result.output
+    return result.stdout
 
 
 def test_a_result_says_why_a_group_is_absent_and_has_another():
@@ -157,9 +157,9 @@ def test_what_does_not_fit_is_found(path, forge):
 
 
 def test_diff_compares_what_both_have_and_names_clips_absent_in_one(store, tmp_path):
-    whole = open_store(sealed(tmp_path, N, KINDS))
+    complete = open_store(sealed(tmp_path, N, KINDS))
     assert diff(store, store).equal
-    difference = diff(whole, store)
+    difference = diff(complete, store)
     assert difference.clips == {"absent": SILENT}
     assert {array.array: array.clips for array in difference.arrays if "pooled" in array.array} == {
         "toy/pooled": len(DONE_CLIPS),
@@ -178,16 +178,16 @@ def test_exports_leave_absent_clips_of_their_group_out(store, tmp_path):
 
 
 def test_stores_that_differ_in_what_is_absent_are_not_merged(store, tmp_path):
-    whole = open_store(sealed(tmp_path, N, KINDS))
+    complete = open_store(sealed(tmp_path, N, KINDS))
     with pytest.raises(StoreError, match=rf"{SILENT[0]}"):
-        merge([store, whole], tmp_path / "merged")
+        merge([store, complete], tmp_path / "merged")
 
 
 def test_merging_carries_what_is_absent(store, tmp_path):
     stage = Stage.open(staging_path(tmp_path / "other"), [PlannedClip("zz", "tt1")], KINDS, CORPUS)
     do(stage, ["zz"], lambda _: "ok")
-    other = open_store(seal(None, tmp_path / "other", **WITH))
-    merged = open_store(merge([store, other], tmp_path / "merged"))
+    second = open_store(seal(None, tmp_path / "other", **WITH))
+    merged = open_store(merge([store, second], tmp_path / "merged"))
     assert merged.attributes["spec_version"] == "1.2"
     assert merged.clips[:N] == store.clips
     assert verify(merged.path, "full").ok

@@ -34,17 +34,17 @@ def path(tmp_path_factory):
 
 
 def test_the_front_matter_is_what_the_hub_reads(path):
-    found = front_matter((path / "README.md").read_text(encoding="utf-8"))
-    assert found["license"] == "cc-by-4.0"
-    assert json.loads(found["pretty_name"]) == "Features of Toy films"
-    assert json.loads(found["size_categories"]) == ["n<1K"]
-    assert {"toy", "video-features"} <= {*json.loads(found["tags"])}
+    front = front_matter((path / "README.md").read_text(encoding="utf-8"))
+    assert front["license"] == "cc-by-4.0"
+    assert json.loads(front["pretty_name"]) == "Features of Toy films"
+    assert json.loads(front["size_categories"]) == ["n<1K"]
+    assert {"toy", "video-features"} <= {*json.loads(front["tags"])}
 
 
 def test_the_card_and_croissant_are_the_same_bytes_every_time(path, tmp_path):
-    again = sealed(tmp_path, 20)
+    second = sealed(tmp_path, 20)
     for name in ("README.md", "croissant.json"):
-        assert (again / name).read_bytes() == (path / name).read_bytes()
+        assert (second / name).read_bytes() == (path / name).read_bytes()
     regenerated = card_files(open_store(path))
     assert regenerated["croissant.json"] == (path / "croissant.json").read_bytes()
     assert uncited(regenerated["README.md"]) == (path / "README.md").read_bytes()
@@ -61,32 +61,32 @@ def test_a_regenerated_card_says_how_to_cite_this_very_content(path):
 
 
 def test_croissant_gives_the_real_digest_of_the_table(path):
-    found = json.loads((path / "croissant.json").read_bytes())
+    croissant = json.loads((path / "croissant.json").read_bytes())
     table = (path / "data/clips.csv").read_bytes()
-    (file,) = found["distribution"]
+    (file,) = croissant["distribution"]
     assert file["sha256"] == sha256_of(table)
     assert file["contentSize"] == f"{len(table)} B"
-    assert found["license"] == "https://spdx.org/licenses/CC-BY-4.0.html"
-    columns = [field["source"]["extract"]["column"] for field in found["recordSet"][0]["field"]]
+    assert croissant["license"] == "https://spdx.org/licenses/CC-BY-4.0.html"
+    columns = [field["source"]["extract"]["column"] for field in croissant["recordSet"][0]["field"]]
     assert table.decode().splitlines()[0].startswith(",".join(columns))
 
 
 def test_croissant_says_in_the_terms_of_responsible_use_what_the_card_says(path):
-    found = json.loads((path / "croissant.json").read_bytes())
+    croissant = json.loads((path / "croissant.json").read_bytes())
     without = sum(clip.status in {"failed", "missing"} for clip in open_store(path).clips)
-    assert found["rai:dataLimitations"].startswith(f"{without} of 20 clips have no features")
-    assert found["rai:dataPreprocessingProtocol"].startswith("toy: ")
-    assert "no frames" in found["rai:personalSensitiveInformation"]
-    assert [each.partition("croissant/")[2] for each in found["conformsTo"]] == ["1.1", "RAI/1.0"]
+    assert croissant["rai:dataLimitations"].startswith(f"{without} of 20 clips have no features")
+    assert croissant["rai:dataPreprocessingProtocol"].startswith("toy: ")
+    assert "no frames" in croissant["rai:personalSensitiveInformation"]
+    assert [address.partition("croissant/")[2] for address in croissant["conformsTo"]] == ["1.1", "RAI/1.0"]
 
 
 @pytest.mark.skipif(not find_spec("mlcroissant"), reason="mlcroissant is not installed")
 def test_mlcroissant_accepts_it(path):
     command = [sys.executable, "-m", "mlcroissant.scripts.validate", "--jsonld", "croissant.json"]
-    done = execute(*command, cwd=path)
-    assert "Done." in done.stderr
-    assert "error(s)" not in done.stderr
-    assert "not standard" not in done.stderr
+    process = execute(*command, cwd=path)
+    assert "Done." in process.stderr
+    assert "error(s)" not in process.stderr
+    assert "not standard" not in process.stderr
 
 
 def test_untrained_and_imported_features_say_so_first(tmp_path):

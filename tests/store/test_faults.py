@@ -36,11 +36,11 @@ print([os.waitpid(child, 0)[1] for child in children])
 @pytest.mark.parametrize("kind", KINDS)
 def test_four_processes_that_start_at_once_share_one_job_without_a_coordinator(tmp_path, kind):
     path = staging_path(tmp_path / "shared" / "toy")
-    done = python("-c", SHARDS, Path(__file__).with_name("toy_stores.py"), path, kind)
-    assert done.stdout == "[0, 0, 0, 0]\n"
+    process = python("-c", SHARDS, Path(__file__).with_name("toy_stores.py"), path, kind)
+    assert process.stdout == "[0, 0, 0, 0]\n"
     assert sorted(node.name for node in path.parent.iterdir()) == ["toy.staging"]
-    one = seal(path, tmp_path / "shared" / "toy", **WITH)
-    assert tree(one) == tree(sealed(tmp_path / "alone", 60, [KINDS[kind]()]))
+    sealed_together = seal(path, tmp_path / "shared" / "toy", **WITH)
+    assert tree(sealed_together) == tree(sealed(tmp_path / "alone", 60, [KINDS[kind]()]))
 
 
 class Failing:
@@ -78,11 +78,11 @@ def test_what_was_done_before_a_disk_fails_is_there_or_missing_and_never_torn(
             do(stage, stage.missing(retry_failed=True))
     assert failing.left <= 0
     assert str(stage.path) in caught.value.filename
-    again = Stage.open(stage.path, plan(20), [toy], CORPUS)
-    assert again.damage() == ()
-    assert {clip for clip in first if status_of(clip) != "failed"}.isdisjoint(again.missing())
-    again.sweep()
-    do(again, again.missing(retry_failed=True))
+    reopened = Stage.open(stage.path, plan(20), [toy], CORPUS)
+    assert reopened.damage() == ()
+    assert {clip for clip in first if status_of(clip) != "failed"}.isdisjoint(reopened.missing())
+    reopened.sweep()
+    do(reopened, reopened.missing(retry_failed=True))
     assert tree(seal(None, tmp_path / "toy", **WITH)) == reference
 
 
@@ -124,5 +124,5 @@ def test_a_disk_that_fills_while_a_stage_is_made_or_sealed_leaves_nothing_half(t
             seal(None, tmp_path / "toy", licence="MIT")
     assert "toy.building" in caught.value.filename
     assert [node.name for node in tmp_path.iterdir()] == ["toy.staging"]
-    again = seal(None, tmp_path / "toy", **WITH)
-    assert tree(again) == tree(sealed(tmp_path / "other"))
+    sealed_later = seal(None, tmp_path / "toy", **WITH)
+    assert tree(sealed_later) == tree(sealed(tmp_path / "other"))

@@ -45,21 +45,24 @@ def test_the_store_of_format_1_0_reads_as_it_was_written():
     store = open_store(FROZEN / "format-1.0")
     assert store.attributes["corpus"] == CORPUS
     assert store.clips[2].reason == "the file is failed"
-    found = store["toy"]
-    assert found.clip_ids == ("a", "b", "c", "ä")
-    assert found.usable.tolist() == [True, True, False, False]
-    assert same_numerics(found.provenance, {**provenance(), "storage": found.provenance["storage"]}) == []
+    toy_group = store["toy"]
+    assert toy_group.clip_ids == ("a", "b", "c", "ä")
+    assert toy_group.usable.tolist() == [True, True, False, False]
+    assert (
+        same_numerics(toy_group.provenance, {**provenance(), "storage": toy_group.provenance["storage"]})
+        == []
+    )
     for clip in ("a", "b"):
         for array, values in features(clip, group()).arrays.items():
-            assert np.array_equal(found.read(clip, array), values)
+            assert np.array_equal(toy_group.read(clip, array), values)
 
 
 def test_the_store_of_format_1_1_reads_as_it_was_written():
     store = open_store(FROZEN / "format-1.1")
-    found = store["toy"]
-    assert found.clip_ids == ("a", "b", "c", "ä")
-    assert found.text == ("a man,\nriding", "a photo of a man", "a photo of a man", "ein Mädchen")
-    assert found.pooled()[:2].tolist() == [[1, ord("a")], [1, ord("b")]]
+    toy_group = store["toy"]
+    assert toy_group.clip_ids == ("a", "b", "c", "ä")
+    assert toy_group.text == ("a man,\nriding", "a photo of a man", "a photo of a man", "ein Mädchen")
+    assert toy_group.pooled()[:2].tolist() == [[1, ord("a")], [1, ord("b")]]
 
 
 def test_the_store_of_format_1_2_reads_as_it_was_written():
@@ -76,16 +79,16 @@ def test_the_store_of_format_1_2_reads_as_it_was_written():
 
 def test_the_store_of_format_1_3_reads_as_it_was_written():
     store = open_store(FROZEN / "format-1.3")
-    found = store["toy"]
+    toy_group = store["toy"]
     wave = store["wave"]
-    assert found.row_size.tolist() == [5, 5, 0, 7, 0]
+    assert toy_group.row_size.tolist() == [5, 5, 0, 7, 0]
     assert wave.row_size.tolist() == [2, 0, 0, 0, 0]
     for clip in ("a", "b", "d"):
         truth = features(clip, ragged())
         for array, values in truth.arrays.items():
-            assert np.array_equal(found.read(clip, array), values)
-        assert np.array_equal(found.read(clip, "time_s"), truth.time_s)
-        assert np.array_equal(found.read(clip, "frame_index"), truth.frame_index)
+            assert np.array_equal(toy_group.read(clip, array), values)
+        assert np.array_equal(toy_group.read(clip, "time_s"), truth.time_s)
+        assert np.array_equal(toy_group.read(clip, "frame_index"), truth.frame_index)
     assert np.array_equal(wave.frames(), features("a", ragged("wave")).arrays["frames"])
 
 
@@ -109,8 +112,8 @@ def stage_frozen_clips(path, kind):
 
 def content(root):
     """Every file but croissant.json, which says more today, and the list that has its digest."""
-    said = {"croissant.json", "tagmanifest-sha256.txt"}
-    return {name: octets for name, octets in tree(root).items() if name not in said}
+    by_version = {"croissant.json", "tagmanifest-sha256.txt"}
+    return {name: octets for name, octets in tree(root).items() if name not in by_version}
 
 
 LATEST = [("1.2", 3, group), ("1.3", 4, ragged)]

@@ -172,5 +172,5 @@ def test_hostile_files_do_no_harm():
     fuzz = Path(__file__).parents[2] / "benchmarks" / "fuzz.py"
     # So many, and not for so long: a fast machine must not try what no other one has tried.
     command = [sys.executable, str(fuzz), "manifest", "npy", "hdf5", "zip", "model", "names"]
-    done = execute(*command, "--inputs", "120", code=None)
-    assert done.stdout.count(" 0 findings") == 6, done.stdout + done.stderr
+    process = execute(*command, "--inputs", "120", code=None)
+    assert process.stdout.count(" 0 findings") == 6, process.stdout + process.stderr

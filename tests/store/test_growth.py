@@ -47,30 +47,30 @@ def test_only_new_clips_are_to_do_and_the_store_is_that_of_all_clips_at_once(tmp
     path = sealed(tmp_path, OLD, toy)
     stage = growing(tmp_path, path, [*OLD, *NEW], toy)
     assert stage.missing() == [clip.clip_id for clip in NEW]
-    made = grown(tmp_path, path, [*OLD, *NEW], toy)
-    assert verify(made, "full").ok
-    whole = sealed(tmp_path / "whole", [*OLD, *NEW], toy)
-    assert payload(made) == payload(whole)
-    assert open_store(made).attributes["parent"] == open_store(path).fingerprint
-    assert open_store(made).attributes["corpus"] == CORPUS
-    assert (made / "data/clips.csv").read_bytes() == (whole / "data/clips.csv").read_bytes()
+    grown_store = grown(tmp_path, path, [*OLD, *NEW], toy)
+    assert verify(grown_store, "full").ok
+    at_once = sealed(tmp_path / "whole", [*OLD, *NEW], toy)
+    assert payload(grown_store) == payload(at_once)
+    assert open_store(grown_store).attributes["parent"] == open_store(path).fingerprint
+    assert open_store(grown_store).attributes["corpus"] == CORPUS
+    assert (grown_store / "data/clips.csv").read_bytes() == (at_once / "data/clips.csv").read_bytes()
 
 
 def test_files_whose_rows_do_not_change_are_linked_and_the_old_store_stays(tmp_path, toy):
     path = sealed(tmp_path, OLD, toy)
     before = tree(path)
-    made = grown(tmp_path, path, [*OLD, *NEW], toy)
+    grown_store = grown(tmp_path, path, [*OLD, *NEW], toy)
     assert tree(path) == before
     zarr = "data/features.zarr/toy"
-    same = {name for name in payload(path) if (path / name).samefile(made / name)}
+    same = {name for name in payload(path) if (path / name).samefile(grown_store / name)}
     assert same == {f"{zarr}/tokens/c/{shard}/0/0" for shard in range(5)}  # of 80 clips; 16 in each
 
 
 def test_new_clips_that_sort_between_the_old_ones_move_their_rows(tmp_path, toy):
     path = sealed(tmp_path, [*OLD[::2], *NEW], toy)
-    made = grown(tmp_path, path, [*OLD, *NEW], toy)
-    assert verify(made, "full").ok
-    assert payload(made) == payload(sealed(tmp_path / "whole", [*OLD, *NEW], toy))
+    grown_store = grown(tmp_path, path, [*OLD, *NEW], toy)
+    assert verify(grown_store, "full").ok
+    assert payload(grown_store) == payload(sealed(tmp_path / "whole", [*OLD, *NEW], toy))
 
 
 def test_clips_that_failed_are_done_unless_they_are_tried_again(tmp_path, toy):
@@ -78,17 +78,17 @@ def test_clips_that_failed_are_done_unless_they_are_tried_again(tmp_path, toy):
     stage = growing(tmp_path, path, [*OLD, *NEW], toy)
     assert stage.missing(retry_failed=True) == ["a0007", *(clip.clip_id for clip in NEW)]
     do(stage, stage.missing(retry_failed=True), lambda _: "ok")
-    made = seal(None, tmp_path / "toy", version="1.1.0", **WITH)
-    assert payload(made) == payload(sealed(tmp_path / "whole", [*OLD, *NEW], toy))
+    grown_store = seal(None, tmp_path / "toy", version="1.1.0", **WITH)
+    assert payload(grown_store) == payload(sealed(tmp_path / "whole", [*OLD, *NEW], toy))
 
 
 def test_a_stage_resumes_with_the_store_it_grows_and_no_other(tmp_path, toy):
     path = sealed(tmp_path, OLD, toy)
-    other = sealed(tmp_path, OLD[:70], toy, name="other")
+    second = sealed(tmp_path, OLD[:70], toy, name="other")
     stage = growing(tmp_path, path, [*OLD, *NEW], toy)
     assert growing(tmp_path, path, [*OLD, *NEW], toy).missing() == stage.missing()
     with pytest.raises(StoreError, match="--append"):
-        growing(tmp_path, other, [*OLD, *NEW], toy)
+        growing(tmp_path, second, [*OLD, *NEW], toy)
     with pytest.raises(StoreError, match="--append"):
         Stage.open(stage.path, stage.clips, stage.groups, stage.corpus)
     path.rename(tmp_path / "away")

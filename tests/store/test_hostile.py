@@ -142,12 +142,12 @@ def test_every_reader_refuses_a_bomb_in_little_memory(tmp_path):
         (store / "data/features.zarr/toy/clip/c/0").write_bytes(bomb)
     for store in stores:
         resealed(store)
-    done = python("-c", READERS, CPU_S, *stores)
-    found = [json.loads(line) for line in done.stdout.splitlines() if line.startswith('[{"open"')]
-    for store, (codes, said, peak_mb) in zip(stores, found, strict=True):
-        what = "codecs: not as the format demands" if store == stores[0] else "clip/c/0: this chunk"
+    process = python("-c", READERS, CPU_S, *stores)
+    outcomes = [json.loads(line) for line in process.stdout.splitlines() if line.startswith('[{"open"')]
+    for store, (codes, refusals, peak_mb) in zip(stores, outcomes, strict=True):
+        reason = "codecs: not as the format demands" if store == stores[0] else "clip/c/0: this chunk"
         assert codes == {"open": 1, "verify": 3, "inspect": 1, "pull": 1}, store
-        assert what in said
+        assert reason in refusals
         assert peak_mb < MOST_MB
         assert not store.with_name(f"{store.name}-copy").exists()
-    assert done.stderr.count("clip/c/0: this chunk") == 2 * len(STRING_BOMBS)
+    assert process.stderr.count("clip/c/0: this chunk") == 2 * len(STRING_BOMBS)

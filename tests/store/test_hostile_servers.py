@@ -23,22 +23,22 @@ TOKENS = {"AWS_SESSION_TOKEN": "mark-session", "HF_TOKEN": "hf_mark", "AWS_SECRE
 
 def everything(url, tmp_path):
     """Open, verify and pull; return what was raised or found wrong, and check that no wrong byte was kept."""
-    said = []
+    refusals = []
     for use in (
         lambda: open_store(url)["toy"].pooled(),  # noqa: PLW0108 - opened when it is called
         partial(verify, url),
         lambda: download(locate(url), tmp_path / "copy-1.0.0"),
     ):
         try:
-            found = use()
+            values = use()
         except (StoreError, OSError) as error:
-            said.append(str(error))
+            refusals.append(str(error))
         else:
-            said += [problem.what for problem in getattr(found, "problems", ())]
+            refusals += [problem.what for problem in getattr(values, "problems", ())]
     copy = tmp_path / "copy-1.0.0"
     assert not copy.exists() or verify(copy, "full").ok
-    assert all("\n" not in text for text in said)
-    return said
+    assert all("\n" not in text for text in refusals)
+    return refusals
 
 
 class Flood(Handler):
@@ -69,8 +69,8 @@ class Lies(Handler):
 @pytest.mark.parametrize("claims", [-7, 7, 1 << 50], ids=["too short", "too long", "2^50 bytes too long"])
 def test_a_wrong_length_gives_no_wrong_bytes(root, tmp_path, claims):
     with serving(root, type("Lies", (Lies,), {"claims": claims})) as site:
-        said = everything(f"{site.url}/toy-1.0.0", tmp_path)
-    assert said
+        refusals = everything(f"{site.url}/toy-1.0.0", tmp_path)
+    assert refusals
 
 
 # --- bodies
@@ -199,33 +199,35 @@ class Notes(Handler):
 )
 def test_a_redirection_to_a_file_or_with_a_password_gives_nothing_and_shows_nothing(root, tmp_path, to):
     with serving(root, type("Elsewhere", (Elsewhere,), {"to": to})) as site:
-        said = everything(f"{site.url}/toy-1.0.0", tmp_path)
+        refusals = everything(f"{site.url}/toy-1.0.0", tmp_path)
         assert len(site.asked) < 40
-    assert len(said) == 3
-    assert "hunter2" not in " ".join(said)
-    assert "root:" not in " ".join(said)
+    assert len(refusals) == 3
+    assert "hunter2" not in " ".join(refusals)
+    assert "root:" not in " ".join(refusals)
 
 
 @pytest.mark.parametrize("place", ["http", "s3"])
 def test_credentials_do_not_follow_a_redirection_to_another_host(root, tmp_path, monkeypatch, place):
     for name, secret in TOKENS.items():
         monkeypatch.setenv(name, secret)
-    with serving(root, Notes) as other:
-        to = f"http://localhost:{other.server_address[1]}/x"
+    with serving(root, Notes) as other_site:
+        to = f"http://localhost:{other_site.server_address[1]}/x"
         with serving(root, type("Elsewhere", (Elsewhere,), {"to": to})) as site:
             monkeypatch.setenv("AWS_ACCESS_KEY_ID", "mark-key")
             monkeypatch.setenv("AWS_REGION", "us-east-1")
             monkeypatch.setenv("AWS_ENDPOINT_URL", site.url)
-            said = everything("s3://bucket/toy-1.0.0" if place == "s3" else f"{site.url}/toy-1.0.0", tmp_path)
+            refusals = everything(
+                "s3://bucket/toy-1.0.0" if place == "s3" else f"{site.url}/toy-1.0.0", tmp_path
+            )
             first = "".join(headers for _, _, headers in site.asked)
-        second = "".join(headers for _, _, headers in other.asked)
-    assert len(said) == 3
+        second = "".join(headers for _, _, headers in other_site.asked)
+    assert len(refusals) == 3
     assert ("authorization" in first.lower()) == ("mark-session" in first) == (place == "s3")
     assert bool(second) == (place == "http")
     assert not [secret for secret in (*TOKENS.values(), "mark-key", "uthorization") if secret in second]
-    assert not [secret for secret in (*TOKENS.values(), "mark-key") if secret in " ".join(said)]
+    assert not [secret for secret in (*TOKENS.values(), "mark-key") if secret in " ".join(refusals)]
     if place == "s3":
-        assert all("the server redirects to another host, and credentials" in text for text in said)
+        assert all("the server redirects to another host, and credentials" in text for text in refusals)
 
 
 def test_a_proxy_of_the_environment_stays(monkeypatch):

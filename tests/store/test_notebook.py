@@ -89,8 +89,8 @@ def test_what_xarray_reads_is_what_is_stored(store):
     lazy = store["net"].to_xarray().tokens
     for index in INDEXES:
         assert np.array_equal(lazy[index].values, eager[index], equal_nan=True)
-    each = [1, 0], range(5), [2, 3]  # xarray indexes each dimension by itself
-    assert np.array_equal(lazy[each[0], :, each[2]].values, eager[np.ix_(*each)], equal_nan=True)
+    indexers = [1, 0], range(5), [2, 3]  # xarray indexes each dimension by itself
+    assert np.array_equal(lazy[indexers[0], :, indexers[2]].values, eager[np.ix_(*indexers)], equal_nan=True)
 
 
 def test_html_names_what_there_is_and_is_escaped(tmp_path):

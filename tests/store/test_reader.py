@@ -50,16 +50,16 @@ def test_pooled_vectors_come_as_one_contiguous_array_with_a_mask(shelf):
 @pytest.mark.parametrize("array", ["pooled", "frames", "tokens"])
 def test_whole_arrays_single_clips_and_blocks_agree(shelf, array):
     group = open_store(shelf / "toy")["toy"]
-    whole = {"pooled": group.pooled, "frames": group.frames, "tokens": group.tokens}[array]()
+    every_row = {"pooled": group.pooled, "frames": group.frames, "tokens": group.tokens}[array]()
     blocks = list(group.blocks(array))
     assert [start for start, _ in blocks] == list(
         range(0, 150, {"pooled": 150, "frames": 64, "tokens": 16}[array])
     )
-    assert np.array_equal(np.concatenate([block for _, block in blocks]), whole, equal_nan=True)
+    assert np.array_equal(np.concatenate([block for _, block in blocks]), every_row, equal_nan=True)
     for row in np.flatnonzero(group.usable)[::17]:
-        assert np.array_equal(group.read(group.clip_ids[row], array), whole[row])
-    assert group.shape(array) == whole.shape
-    assert group.dtype(array) == whole.dtype
+        assert np.array_equal(group.read(group.clip_ids[row], array), every_row[row])
+    assert group.shape(array) == every_row.shape
+    assert group.dtype(array) == every_row.dtype
 
 
 def test_a_clip_without_features_is_never_handed_out(shelf):
@@ -145,8 +145,8 @@ def test_sealing_and_opening_load_nothing_heavy(tmp_path):
         "heavy = 'torch transformers av sklearn pandas xarray zarr obstore huggingface_hub'.split()\n"
         "print([m for m in heavy if m in sys.modules])"
     )
-    done = python("-c", code)
-    assert done.stdout.strip() == "[]"
+    process = python("-c", code)
+    assert process.stdout.strip() == "[]"
 
 
 STREAMING = """
@@ -175,7 +175,7 @@ def test_tokens_are_streamed_in_memory_that_does_not_grow_with_the_store(tmp_pat
     stage = Stage.open(staging_path(tmp_path / "big"), plan(160), [kind], CORPUS)
     do(stage, stage.missing(), lambda _: "ok")
     path = seal(None, tmp_path / "big", licence="MIT")
-    for how, most in (("blocks", 20), ("read", 8)):
-        n, grown = map(int, python("-c", STREAMING, path, how).stdout.split())
+    for method, most in (("blocks", 20), ("read", 8)):
+        n, grown = map(int, python("-c", STREAMING, path, method).stdout.split())
         assert n == 160
         assert grown < most  # of 32 MB of tokens, in shards of 3.2 MB

@@ -19,17 +19,17 @@ PLACES = ["{url}/toy-1.0.0", "{url}/toy-1.0.0/", "{url}/toy-1.0.0.zip", "{root}/
 @pytest.mark.parametrize("place", PLACES)
 def test_a_store_reads_as_its_folder_does_and_has_its_fingerprint(root, site, place):
     store = open_store(root / "toy-1.0.0")
-    there = open_store(place.format(url=site.url, root=root))
-    assert there.fingerprint == store.fingerprint
-    assert (there.name, there.version, there.names) == (store.name, store.version, store.names)
-    assert there.clips == store.clips
-    one = store["toy"]
-    two = there["toy"]
-    assert two.clip_ids == one.clip_ids
+    remote = open_store(place.format(url=site.url, root=root))
+    assert remote.fingerprint == store.fingerprint
+    assert (remote.name, remote.version, remote.names) == (store.name, store.version, store.names)
+    assert remote.clips == store.clips
+    group = store["toy"]
+    two = remote["toy"]
+    assert two.clip_ids == group.clip_ids
     for array in ("pooled", "frames", "tokens"):
-        assert np.array_equal(getattr(two, array)(), getattr(one, array)(), equal_nan=True)
-        assert np.array_equal(two.read("tt0140-é", array), one.read("tt0140-é", array))
-    assert np.array_equal(two.time_s, one.time_s, equal_nan=True)
+        assert np.array_equal(getattr(two, array)(), getattr(group, array)(), equal_nan=True)
+        assert np.array_equal(two.read("tt0140-é", array), group.read("tt0140-é", array))
+    assert np.array_equal(two.time_s, group.time_s, equal_nan=True)
 
 
 def test_only_what_is_asked_for_is_sent(site):
@@ -60,10 +60,10 @@ def test_rows_cost_as_many_requests_as_blocks_however_they_are_read(site):
 @pytest.mark.parametrize("place", PLACES[1:])
 @pytest.mark.parametrize("depth", ["quick", "digests", "full"])
 def test_a_store_verifies(root, site, place, depth):
-    here = verify(root / "toy-1.0.0", depth)
-    there = verify(place.format(url=site.url, root=root), depth)
-    assert there.ok, there.problems
-    assert (there.counts, there.fingerprint) == (here.counts, here.fingerprint)
+    local = verify(root / "toy-1.0.0", depth)
+    remote = verify(place.format(url=site.url, root=root), depth)
+    assert remote.ok, remote.problems
+    assert (remote.counts, remote.fingerprint) == (local.counts, local.fingerprint)
 
 
 @pytest.mark.parametrize("array", ["pooled", "frames", "tokens", "status", "clip", "time_s"])
@@ -75,9 +75,9 @@ def test_a_chunk_that_the_server_lost_is_an_error_never_nan(site, array):
     with pytest.raises(StoreError, match=f"toy/{array}/c/0"):
         read_all(f"{site.url}/toy-1.0.0")
     for depth in ("quick", "digests"):
-        found = verify(f"{site.url}/toy-1.0.0", depth).problems
-        assert any(f"toy/{array}/c/0" in problem.file for problem in found) or depth == "quick"
-        assert found
+        problems = verify(f"{site.url}/toy-1.0.0", depth).problems
+        assert any(f"toy/{array}/c/0" in problem.file for problem in problems) or depth == "quick"
+        assert problems
 
 
 def test_a_dropped_connection_is_tried_again(root, site):

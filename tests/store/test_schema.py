@@ -143,19 +143,19 @@ def test_the_schema_and_the_code_agree_on_every_field(imported):
 
 
 def check_array(text):
-    found = json.loads(text)
-    layout = array_layout("frames", tuple(found["shape"]), found["data_type"], ARRAYS["frames"].dims)
-    assert found == lean(layout)
+    document = json.loads(text)
+    layout = array_layout("frames", tuple(document["shape"]), document["data_type"], ARRAYS["frames"].dims)
+    assert document == lean(layout)
 
 
 def check_attributes(text, tmp_path):
-    found = json.loads(text)
+    document = json.loads(text)
     node = tmp_path / "data/features.zarr"
     node.mkdir(parents=True)
-    (node / "zarr.json").write_text(json.dumps({"attributes": {ATTRIBUTE: found}}), encoding="utf-8")
-    assert check_version(tmp_path) == found
-    validate_corpus(found["corpus"])
-    validate_licence(found["licence"])
+    (node / "zarr.json").write_text(json.dumps({"attributes": {ATTRIBUTE: document}}), encoding="utf-8")
+    assert check_version(tmp_path) == document
+    validate_corpus(document["corpus"])
+    validate_licence(document["licence"])
 
 
 @pytest.mark.parametrize(("kind", "text"), BLOCKS, ids=[kind for kind, _ in BLOCKS])

@@ -126,10 +126,10 @@ def test_it_opens_in_xarray_by_name(tmp_path):
     data = xarray.open_zarr(path / "data/features.zarr", group="toy", consolidated=True)
     try:
         assert data.sizes == {"clip": 20, "frame": 3, "feature": 4, "token": 5, "token_feature": 6}
-        one = data.sel(clip="tt0001-é")
-        assert one.frames.dims == ("frame", "feature")
-        assert np.array_equal(one.frames.values, features("tt0001-é", TOY).arrays["frames"])
-        assert int(one.status) == 1
+        clip = data.sel(clip="tt0001-é")
+        assert clip.frames.dims == ("frame", "feature")
+        assert np.array_equal(clip.frames.values, features("tt0001-é", TOY).arrays["frames"])
+        assert int(clip.status) == 1
     finally:
         data.close()
 
@@ -138,10 +138,10 @@ def test_zarr_finds_by_the_consolidated_metadata_all_that_lies_in_the_folders(tm
     path = sealed(tmp_path, 20, [TOY, group("alone", ["pooled"])]) / "data/features.zarr"
     for below in ("", "toy", "alone"):
         listed = zarr.open_group(path, path=below, mode="r", use_consolidated=True)
-        found = zarr.open_group(path, path=below, mode="r", use_consolidated=False)
-        assert listed.attrs.asdict() == found.attrs.asdict()
+        opened = zarr.open_group(path, path=below, mode="r", use_consolidated=False)
+        assert listed.attrs.asdict() == opened.attrs.asdict()
         nodes = dict(listed.members(None))
-        assert set(nodes) == set(dict(found.members(None)))
+        assert set(nodes) == set(dict(opened.members(None)))
         assert {"clip", "status", "pooled"} <= {name.rpartition("/")[2] for name in nodes}
         for name, node in nodes.items():
             if isinstance(node, zarr.Array):
@@ -298,9 +298,13 @@ def test_a_file_that_is_gone_costs_the_clips_of_its_piece(tmp_path, toy, referen
 def test_of_two_writers_on_one_shard_the_bytes_decide(tmp_path, toy, reference):
     stage = Stage.open(staging_path(tmp_path / "toy"), plan(20), [toy], CORPUS)
     todo = stage.missing()
-    with stage.writer() as one, stage.writer() as two:  # by mistake: neither knows of the other
-        one.commit([result(clip, [toy], "failed" if clip in todo[:5] else status_of(clip)) for clip in todo])
-        two.commit([result(clip, [toy], "failed" if clip in todo[9:] else status_of(clip)) for clip in todo])
+    with stage.writer() as first, stage.writer() as second:  # by mistake: neither knows of the other
+        first.commit(
+            [result(clip, [toy], "failed" if clip in todo[:5] else status_of(clip)) for clip in todo]
+        )
+        second.commit(
+            [result(clip, [toy], "failed" if clip in todo[9:] else status_of(clip)) for clip in todo]
+        )
     assert {clip: entry.status for clip, entry in stage.status().items()} == {c: status_of(c) for c in todo}
     assert tree(seal(None, tmp_path / "toy", **WITH)) == reference
 
@@ -311,20 +315,20 @@ def test_two_runs_that_try_failed_clips_again_lose_nothing(tmp_path, toy, refere
     stage = Stage.open(staging_path(tmp_path / "toy"), plan(20), [toy], CORPUS)
     one_more = {stage.clips[0].clip_id, stage.clips[1].clip_id}
     do(stage, stage.missing(), lambda clip: "failed" if clip in one_more else status_of(clip))
-    with stage.writer(one_more) as one, stage.writer(one_more) as two:
+    with stage.writer(one_more) as first, stage.writer(one_more) as second:
         results = [result(clip, [toy], status_of(clip)) for clip in sorted(one_more)]
-        for writer in (one, two):
+        for writer in (first, second):
             writer.commit(results[:1])
 
-        def record(*piece, record=two._record, **whole):
-            one.commit(results[1:])
+        def record(*piece, record=second._record, **whole):
+            first.commit(results[1:])
             record(*piece, **whole)
 
         if copied:
-            monkeypatch.setattr(two, "_record", record)
+            monkeypatch.setattr(second, "_record", record)
         else:
-            one.commit(results[1:])
-        two.commit(results[1:])
+            first.commit(results[1:])
+        second.commit(results[1:])
     assert tree(seal(None, tmp_path / "toy", **WITH)) == reference
 
 

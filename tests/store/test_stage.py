@@ -41,20 +41,20 @@ def files(stage):
 def test_a_new_stage_has_everything_to_do_sorted_by_id(stage, ids):
     assert stage.missing() == ids == sorted(clip.clip_id for clip in plan(40))
     assert stage.status() == {}
-    again = Stage.open(stage.path, plan(40)[::-1], [TOY], {**CORPUS, "manifest_sha256": "cd" * 32})
-    assert again.clips == stage.clips
+    reopened = Stage.open(stage.path, plan(40)[::-1], [TOY], {**CORPUS, "manifest_sha256": "cd" * 32})
+    assert reopened.clips == stage.clips
     assert read_stage(stage.path).corpus["manifest_sha256"] == "cd" * 32
 
 
 def test_a_committed_clip_is_done_and_says_so_to_everybody(stage, ids):
     do(stage, ids[:3], dict(zip(ids, ["ok", "partial", "failed"], strict=False)).get)
-    again = Stage.open(stage.path, plan(40), [TOY], CORPUS)
-    assert again.missing() == ids[3:]
-    assert again.missing(retry_failed=True) == ids[2:]
-    found = again.status()
-    assert [found[clip].status for clip in ids[:3]] == ["ok", "partial", "failed"]
-    assert found[ids[2]].reason == "the file is failed"
-    assert found[ids[0]].source["duration_s"] == 5.25
+    reopened = Stage.open(stage.path, plan(40), [TOY], CORPUS)
+    assert reopened.missing() == ids[3:]
+    assert reopened.missing(retry_failed=True) == ids[2:]
+    status = reopened.status()
+    assert [status[clip].status for clip in ids[:3]] == ["ok", "partial", "failed"]
+    assert status[ids[2]].reason == "the file is failed"
+    assert status[ids[0]].source["duration_s"] == 5.25
 
 
 def test_shards_share_the_pieces_out_without_overlap(stage, ids):
@@ -66,9 +66,9 @@ def test_shards_share_the_pieces_out_without_overlap(stage, ids):
 
 def test_a_piece_is_finished_with_the_last_clip_that_its_writer_will_do_or_when_it_is_closed(stage, ids):
     with stage.writer([ids[7], ids[2], ids[20], ids[21]]) as writer:
-        for clip, done in ((ids[7], []), (ids[20], []), (ids[2], [ids[2], ids[7]])):
+        for clip, finished in ((ids[7], []), (ids[20], []), (ids[2], [ids[2], ids[7]])):
             writer.commit([result(clip, [TOY])])
-            assert list(stage.status()) == done
+            assert list(stage.status()) == finished
     assert list(stage.status()) == [ids[2], ids[7], ids[20]]
 
 
@@ -80,11 +80,11 @@ def test_a_failed_clip_counts_its_attempts_and_may_succeed_later(stage, ids):
 
 def test_writers_never_share_a_journal_and_are_counted_until_they_end(stage):
     assert stage.n_writers() == 0
-    with stage.writer() as one, stage.writer() as two:
+    with stage.writer() as first, stage.writer() as second:
         assert stage.n_writers() == 2
     assert stage.n_writers() == 0
     with stage.writer() as three:
-        assert len({one.name, two.name, three.name}) == 3
+        assert len({first.name, second.name, three.name}) == 3
 
 
 def broken(clip, **arrays):
@@ -122,9 +122,9 @@ def test_a_bad_array_is_refused_by_name_and_nothing_of_the_commit_is_written(sta
 
 
 def test_what_another_process_did_since_a_run_looked_is_done_again(stage, ids, tmp_path):
-    asked = stage.missing()
+    missing = stage.missing()
     do(Stage.open(stage.path, plan(40), [TOY], CORPUS), ids[:20], ok)
-    with stage.writer(asked) as writer:
+    with stage.writer(missing) as writer:
         writer.commit([result(clip, [TOY]) for clip in ids[:3]])
         with pytest.raises(StoreError, match="already done"):
             writer.commit([result(ids[2], [TOY])])
@@ -188,11 +188,11 @@ def test_an_attempt_that_completes_a_piece_takes_the_other_rows_over_and_removes
     digests = {clip: entry.sha256 for clip, entry in stage.status().items()}
     do(stage, [ids[3]], ok)
     assert not before & files(stage)
-    found = stage.status()
-    assert {found[clip].attempt for clip in ids[:16]} == {2}
-    assert all(found[clip].sha256 == digests[clip] for clip in ids[:16] if clip != ids[3])
+    status = stage.status()
+    assert {status[clip].attempt for clip in ids[:16]} == {2}
+    assert all(status[clip].sha256 == digests[clip] for clip in ids[:16] if clip != ids[3])
     reader = stage.reader()
-    assert all(reader.record(found[clip]) is not None for clip in ids[:16])
+    assert all(reader.record(status[clip]) is not None for clip in ids[:16])
 
 
 def test_a_row_that_changed_is_not_taken_over_and_its_files_stay(stage, ids):
@@ -231,17 +231,17 @@ def journal(stage, ids):
 
 
 def test_a_torn_last_line_is_as_if_it_were_never_written(stage, ids, journal):
-    whole = journal.read_bytes()
-    for cut in range(1, len(whole.splitlines(keepends=True)[-1]), 99):
-        journal.write_bytes(whole[:-cut])
+    complete = journal.read_bytes()
+    for cut in range(1, len(complete.splitlines(keepends=True)[-1]), 99):
+        journal.write_bytes(complete[:-cut])
         assert stage.missing() == (ids[32:] if cut == 1 else ids[16:])  # the line break alone may be missing
         assert stage.damage() == ()
 
 
 def test_a_damaged_line_in_the_middle_is_reported_and_its_clips_done_again(stage, ids, journal):
-    whole = bytearray(journal.read_bytes())
-    whole[60] ^= 1
-    journal.write_bytes(whole)
+    damaged = bytearray(journal.read_bytes())
+    damaged[60] ^= 1
+    journal.write_bytes(damaged)
     assert stage.missing() == ids[:16] + ids[32:]
     assert len(stage.damage()) == 1
     assert f"{journal}, line 1: damaged" in stage.damage()[0]

@@ -114,12 +114,12 @@ def test_merged_packed_and_grown_stores_keep_their_texts(tmp_path):
 
 def test_other_texts_are_a_difference_and_forbid_merging(tmp_path):
     store = open_store(sealed(tmp_path / "1"))
-    other = open_store(sealed(tmp_path / "2", TEXTS | {"a-01": "a MAN"}))
-    difference = diff(store, other)
+    second = open_store(sealed(tmp_path / "2", TEXTS | {"a-01": "a MAN"}))
+    difference = diff(store, second)
     assert difference.clips["text"] == ("a-01",)
     assert "clips: text differs for 1: a-01" in in_words(difference, "1", "2")
     with pytest.raises(StoreError, match="clip a-01"):
-        merge([store, other], tmp_path / "merged")
+        merge([store, second], tmp_path / "merged")
 
 
 def test_exports_carry_the_texts(tmp_path):

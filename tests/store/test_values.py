@@ -38,20 +38,24 @@ def test_what_no_store_may_hold_of_an_architecture_is_named(change, message):
 
 
 def test_numpy_scalars_and_tuples_become_plain_json_and_unknown_fields_are_kept():
-    found = validate_provenance(provenance(extra={"a": np.float64(0.5), "b": (np.int64(1), np.bool_(True))}))
-    assert found["extra"] == {"a": 0.5, "b": [1, True]}
-    assert [type(value) for value in found["extra"]["b"]] == [int, bool]
+    validated = validate_provenance(
+        provenance(extra={"a": np.float64(0.5), "b": (np.int64(1), np.bool_(True))})
+    )
+    assert validated["extra"] == {"a": 0.5, "b": [1, True]}
+    assert [type(value) for value in validated["extra"]["b"]] == [int, bool]
 
 
 def test_two_groups_mix_only_if_every_field_that_matters_for_numbers_is_equal():
-    one = provenance()
+    first = provenance()
     assert (
-        same_numerics(one, provenance(contact="me", licence="0BSD", commit="a" * 40, hub=None, citation="x"))
+        same_numerics(
+            first, provenance(contact="me", licence="0BSD", commit="a" * 40, hub=None, citation="x")
+        )
         == []
     )
-    other = provenance(compute={**one["compute"], "dtype": "bfloat16"}, new_field=1, untrained=True)
-    assert same_numerics(one, other) == ["compute.dtype", "new_field", "untrained"]
-    assert same_numerics(one, provenance(architecture={"width": 4.0})) == ["architecture.width"]
+    second = provenance(compute={**first["compute"], "dtype": "bfloat16"}, new_field=1, untrained=True)
+    assert same_numerics(first, second) == ["compute.dtype", "new_field", "untrained"]
+    assert same_numerics(first, provenance(architecture={"width": 4.0})) == ["architecture.width"]
 
 
 @pytest.mark.parametrize(

@@ -79,8 +79,8 @@ def test_a_file_missing_or_too_many_is_found_by_every_depth(store, depth, name):
         (store / name).write_text("hello", encoding="utf-8")
     report = verify(store, depth)
     assert not report.ok
-    said = [problem.what for problem in report.problems if problem.file == name]
-    assert depth == "quick" or any(name in MISSING or what.startswith("extra") for what in said)
+    problems = [problem.what for problem in report.problems if problem.file == name]
+    assert depth == "quick" or any(name in MISSING or what.startswith("extra") for what in problems)
 
 
 def test_a_link_in_place_of_a_file_is_found(store):
@@ -88,8 +88,8 @@ def test_a_link_in_place_of_a_file_is_found(store):
     file.rename(store.parent / "clips.csv")
     file.symlink_to(store.parent / "clips.csv")
     (store / "data/folder").symlink_to(store.parent)
-    found = {problem.file for problem in verify(store).problems if "plain file" in problem.what}
-    assert found == {"data/clips.csv", "data/folder"}
+    files = {problem.file for problem in verify(store).problems if "plain file" in problem.what}
+    assert files == {"data/clips.csv", "data/folder"}
 
 
 def test_swapped_chunks_are_found_and_the_rows_named(tmp_path):
@@ -100,9 +100,9 @@ def test_swapped_chunks_are_found_and_the_rows_named(tmp_path):
     one.write_bytes(second)
     two.write_bytes(first)
     assert verify(path, "quick").ok  # sizes are what they were
-    found = verify(path).problems
-    assert [problem.file.split("/")[-3] for problem in found] == ["0", "2"]
-    assert "rows from 32 on of toy/tokens" in found[1].what
+    problems = verify(path).problems
+    assert [problem.file.split("/")[-3] for problem in problems] == ["0", "2"]
+    assert "rows from 32 on of toy/tokens" in problems[1].what
 
 
 def rewrite(store, group, array, change):
@@ -188,8 +188,8 @@ def test_a_clip_whose_frames_lie_in_two_chunks_is_named_once(tmp_path):
     for chunk in (0, 1):
         copy = shutil.copytree(path, tmp_path / f"flipped-{chunk}")
         edit(copy, f"data/features.zarr/toy/frames/c/{chunk}/0", lambda data: data[:40] + b"!!" + data[42:])
-        said = [problem.what for problem in verify(copy).problems]
-        assert any(f"frames from {8192 * chunk} on of toy/frames" in what for what in said)
+        problems = [problem.what for problem in verify(copy).problems]
+        assert any(f"frames from {8192 * chunk} on of toy/frames" in what for what in problems)
 
 
 @pytest.mark.parametrize(
@@ -220,5 +220,5 @@ def test_forged_metadata_with_fitting_manifests_are_found_by_full_alone(store, f
 
 def test_sha256sum_agrees_with_the_manifest_depth(store):
     edit(store, "data/features.zarr/alone/pooled/c/0/0", lambda data: data[:-1] + b"x")
-    done = execute("sha256sum", "-c", "--quiet", "manifest-sha256.txt", code=1, cwd=store)
-    assert done.stdout.startswith(verify(store).problems[0].file)
+    process = execute("sha256sum", "-c", "--quiet", "manifest-sha256.txt", code=1, cwd=store)
+    assert process.stdout.startswith(verify(store).problems[0].file)

@@ -68,8 +68,8 @@ def test_dask_reads_it_in_blocks(folder):
 
 def test_it_pickles_as_the_store_does(folder):
     store = open_store(folder)
-    again = pickle.loads(pickle.dumps(store.to_zarr()["net/pooled"]))  # noqa: S301 - made here
-    assert np.array_equal(again[:], store["net"].pooled(), equal_nan=True)
+    unpickled = pickle.loads(pickle.dumps(store.to_zarr()["net/pooled"]))  # noqa: S301 - made here
+    assert np.array_equal(unpickled[:], store["net"].pooled(), equal_nan=True)
 
 
 def test_nothing_can_be_written(folder):

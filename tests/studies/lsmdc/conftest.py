@@ -42,7 +42,7 @@ def settings(clip, corpus, tmp_path):
     """Give the settings of a small training: 3 steps an epoch, 2 epochs."""
 
     def make(**changed):
-        given = {
+        fields = {
             "clip": str(clip),
             "annotations": corpus / "annotations",
             "videos": corpus / "videos",
@@ -55,6 +55,6 @@ def settings(clip, corpus, tmp_path):
             "workers": 1,
             "device": "cpu",
         }
-        return LsmdcSettings(**(given | changed))
+        return LsmdcSettings(**(fields | changed))
 
     return make

@@ -93,8 +93,8 @@ def test_films_are_matched_between_number_and_time_stamps_however_spelt():
 
 def test_excluded_films_leave_training_and_validation_and_the_rest_is_said(tmp_path):
     (tmp_path / "films.txt").write_text("# ObyGaze12\n\nMarley and Me\nJuno\nThe Help\n")
-    left, excluded = exclude(SPLITS, read_titles(tmp_path / "films.txt"))
-    assert [len(left[split]) for split in SPLITS] == [1, 0, 1]
+    captions, excluded = exclude(SPLITS, read_titles(tmp_path / "films.txt"))
+    assert [len(captions[split]) for split in SPLITS] == [1, 0, 1]
     assert excluded == {"training": {"Marley and Me": 1}, "validation": {"Juno": 1}}
     (tmp_path / "none.txt").write_text("# nothing\n")
     with pytest.raises(TrainError, match=r"none\.txt"):

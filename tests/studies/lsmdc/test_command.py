@@ -22,20 +22,20 @@ REQUIRED = ["train", "xclip-lsmdc", "--clip", "clip", "--annotations", "a", "--v
 @pytest.fixture
 def library(monkeypatch):
     """Stand in for the library; what it was called with is kept."""
-    seen = SimpleNamespace(settings=None, stop=False, test=MEASURES)
+    calls = SimpleNamespace(settings=None, stop=False, test=MEASURES)
 
     def train(settings, *, watch, stopped):
-        seen.settings = settings
+        calls.settings = settings
         watch.say("ObyGaze12 films in the training data: Pulp Fiction")
         for step in (5, 6):
             watch.progress(step, 10, what="training", unit="step", note="loss 2.5")
-        if seen.stop:
+        if calls.stop:
             signal.raise_signal(signal.SIGTERM)
             assert stopped()
-        return lsmdc.Outcome(6, 10, left_out={}, epochs=(), best_epoch=3, test=seen.test)
+        return lsmdc.Outcome(6, 10, left_out={}, epochs=(), best_epoch=3, test=calls.test)
 
     monkeypatch.setattr("obygaze_studies.lsmdc.run.train", train)
-    return seen
+    return calls
 
 
 def run(*arguments):
@@ -44,9 +44,14 @@ def run(*arguments):
 
 def test_options_reach_the_library_and_the_outcome_is_a_line(library, capsys):
     assert run("--gather-share", "1/2", "--arithmetic", "published", "--chunk", "20", "--resume") == 0
-    given = library.settings
-    assert (given.gather_share, given.arithmetic, given.chunk, given.resume) == (0.5, "published", 20, True)
-    assert (given.batch, given.epochs, given.lr, given.clip_lr_scale) == (None, 5, 1e-4, 1e-3)
+    settings = library.settings
+    assert (settings.gather_share, settings.arithmetic, settings.chunk, settings.resume) == (
+        0.5,
+        "published",
+        20,
+        True,
+    )
+    assert (settings.batch, settings.epochs, settings.lr, settings.clip_lr_scale) == (None, 5, 1e-4, 1e-3)
     shown = capsys.readouterr()
     assert shown.out.startswith("run: epoch 3")
     assert "25.0 (tie-safe 20.0)" in shown.out
@@ -84,8 +89,8 @@ def test_the_slurm_script_asks_for_another_turn_after_a_time_limit_alone(
     site = Folder(tmp_path, command, name="torchrun")
     assert site.run("train.sbatch", "--out", "my run", signals=signals)[0] == code
     assert site.asked == asked
-    given = (tmp_path / "arguments").read_text()
-    assert given == "--standalone --nproc-per-node 4 -m obygaze train xclip-lsmdc --out my run --resume\n"
+    words = (tmp_path / "arguments").read_text()
+    assert words == "--standalone --nproc-per-node 4 -m obygaze train xclip-lsmdc --out my run --resume\n"
 
 
 def test_missing_inputs_are_one_line(tmp_path, monkeypatch, capsys):

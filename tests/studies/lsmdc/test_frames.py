@@ -19,43 +19,45 @@ ALL = 10**6
 
 
 def test_frames_of_real_videos_are_those_that_the_original_takes(oracle, shared_data):
-    said = json.loads((oracle.folder / "frames_of_videos.json").read_text())["videos"]
+    original = json.loads((oracle.folder / "frames_of_videos.json").read_text())["videos"]
     # nasa_13013.mp4 has two video streams: ours takes the one that players take, OpenCV the other.
     # corrupted.mp4: OpenCV delivers frames that a decoding in order does not have.
-    for name in sorted(said.keys() - {"nasa_13013.mp4", "corrupted.mp4"}):
+    for name in sorted(original.keys() - {"nasa_13013.mp4", "corrupted.mp4"}):
         path = shared_data / "videos" / name
-        assert frame_rate(path) == pytest.approx(said[name]["fps"]), name
-        found = sample_frames(path, PRESET.geometry, ALL)
-        assert len(found.index) == said[name]["taken"], name
-        assert found.index.tolist() == [int(said[name]["fps"]) * s for s in range(said[name]["taken"])]
-        assert found.status == "ok"
+        assert frame_rate(path) == pytest.approx(original[name]["fps"]), name
+        frames = sample_frames(path, PRESET.geometry, ALL)
+        assert len(frames.index) == original[name]["taken"], name
+        assert frames.index.tolist() == [
+            int(original[name]["fps"]) * s for s in range(original[name]["taken"])
+        ]
+        assert frames.status == "ok"
 
 
 def test_pixels_are_the_presets_and_no_more_than_asked_for(shared_data):
     path = shared_data / "videos" / "v_GGSY1Qvo990.mp4"
-    found = sample_frames(path, PRESET.geometry, 12)
-    assert found.index.tolist() == [19 * s for s in np.linspace(0, 18, 12, dtype=int)]
+    frames = sample_frames(path, PRESET.geometry, 12)
+    assert frames.index.tolist() == [19 * s for s in np.linspace(0, 18, 12, dtype=int)]
     plain = read_frames(path, at([19]), each=PRESET.geometry).images[0]
-    assert np.stack(found.images).shape == (12, 32, 32, 3)
-    assert np.array_equal(found.images[1], plain)
+    assert np.stack(frames.images).shape == (12, 32, 32, 3)
+    assert np.array_equal(frames.images[1], plain)
 
 
 def test_a_damaged_video_gives_what_can_be_decoded_and_says_so(shared_data):
-    found = sample_frames(shared_data / "videos" / "corrupted.mp4", PRESET.geometry, 12)
-    assert len(found.images)
-    assert (found.status, bool(found.notes)) == ("partial", True)
+    frames = sample_frames(shared_data / "videos" / "corrupted.mp4", PRESET.geometry, 12)
+    assert len(frames.images)
+    assert (frames.status, bool(frames.notes)) == ("partial", True)
 
 
 @pytest.fixture(scope="module")
 def videos(tmp_path_factory):
     folder = tmp_path_factory.mktemp("videos")
     rng = np.random.default_rng(0)
-    found = {
+    paths = {
         name: write_video(folder / f"{name}.avi", [picture(0, rng)] * n) for name, n in (("a", 4), ("b", 7))
     }
-    found["broken"] = folder / "broken.avi"
-    found["broken"].write_bytes(b"RIFF and nothing else")
-    return found
+    paths["broken"] = folder / "broken.avi"
+    paths["broken"].write_bytes(b"RIFF and nothing else")
+    return paths
 
 
 @pytest.fixture
@@ -78,14 +80,14 @@ def test_clips_are_decoded_once_and_the_unreadable_are_named(fill, videos, tmp_p
     assert decoded == 3
     assert {name: entry.frames for name, entry in entries.items()} == {"a": 2, "b": 4, "broken": 0}
     assert entries["broken"].note
-    wanted = sample_frames(videos["b"], PRESET.geometry, 12).images
-    assert np.array_equal(cache.read("b"), wanted)
+    expected = sample_frames(videos["b"], PRESET.geometry, 12).images
+    assert np.array_equal(cache.read("b"), expected)
     assert fill(videos)[2] == 0
 
     index = tmp_path / "cache" / INDEX
     lines = index.read_bytes().splitlines(keepends=True)
     index.write_bytes(b"".join(lines[:1]) + lines[1][:20])  # killed while writing the second line
-    again, entries_again, decoded = fill(videos)
+    reopened, entries_again, decoded = fill(videos)
     assert decoded == 2, "the clips whose lines were lost"
     assert digest_of(entries_again.values()) == digest_of(entries.values())
     assert fill(videos)[2] == 0
@@ -93,7 +95,7 @@ def test_clips_are_decoded_once_and_the_unreadable_are_named(fill, videos, tmp_p
     (path,) = (tmp_path / "cache" / "frames").rglob("a.npy")
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(TrainError, match=r"a\.npy"):
-        again.read("a")
+        reopened.read("a")
     path.unlink()
     assert fill(videos)[2] == 1, "what the message says to do"
 
@@ -103,9 +105,9 @@ def test_a_stopped_cache_keeps_what_it_has_and_other_recipes_are_refused(fill, v
     (tmp_path / "cache" / f".{RECIPE}.0123456789ab.partial").touch()  # killed at its first write
     _, entries, _ = fill(videos, stopped=lambda: True)
     assert not entries
-    other = choose_preset("clip", ("clip",), size=64)
+    second_preset = choose_preset("clip", ("clip",), size=64)
     with pytest.raises(TrainError, match="cache"):
-        fill(videos, preset=other)
+        fill(videos, preset=second_preset)
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.tex").touch()
     with pytest.raises(TrainError, match="full"):

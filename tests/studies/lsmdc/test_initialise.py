@@ -32,25 +32,25 @@ def tensors(oracle):
 def test_every_tensor_comes_from_where_the_original_takes_it(oracle, tensors):
     clip = oracle.load("clip")
     assert tensors.keys() == oracle.tensors.keys()
-    for name, said in oracle.tensors.items():
-        source = said["initial"].removeprefix("clip: ")
-        wanted = torch.eye(said["shape"][0]) if source == "identity" else clip[source].float()
-        assert torch.equal(tensors[name], wanted), name
+    for name, facts in oracle.tensors.items():
+        source = facts["initial"].removeprefix("clip: ")
+        expected = torch.eye(facts["shape"][0]) if source == "identity" else clip[source].float()
+        assert torch.equal(tensors[name], expected), name
 
 
 def test_groups_frozen_tensors_and_data_types_are_the_originals(oracle):
-    for name, said in oracle.tensors.items():
-        assert rules.group_of(name, 1.0, 0.5) == GROUPS[said["group"]], name
-        assert rules.is_trained(name) == said["trained"], name
-        assert is_half(name) == (said["dtype_original"] == "float16"), name
+    for name, facts in oracle.tensors.items():
+        assert rules.group_of(name, 1.0, 0.5) == GROUPS[facts["group"]], name
+        assert rules.is_trained(name) == facts["trained"], name
+        assert is_half(name) == (facts["dtype_original"] == "float16"), name
 
 
 def test_a_clip_of_the_hub_gives_the_same_as_its_openai_names(clip, tmp_path):
     hub = plan.load_clip(find_weights(clip))
     path = openai_names(hub, tmp_path / "clip.safetensors")
-    again = plan.load_clip(find_weights(path))
-    assert hub.keys() == again.keys()
-    assert all(torch.equal(hub[name], again[name]) for name in hub)
+    of_the_hub = plan.load_clip(find_weights(path))
+    assert hub.keys() == of_the_hub.keys()
+    assert all(torch.equal(hub[name], of_the_hub[name]) for name in hub)
     stored = load_file(clip / "model.safetensors")
     assert torch.equal(hub["visual.proj"], stored["visual_projection.weight"].T)
     query = "vision_model.encoder.layers.1.self_attn.q_proj.weight"

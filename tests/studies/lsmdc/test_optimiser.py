@@ -36,26 +36,28 @@ def run(given, case, dtype):
 @pytest.mark.parametrize("case", ["large", "small"])
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_thirty_steps_are_the_originals(given, case, dtype):
-    for step, found, optimiser in run(given, case, dtype):
+    for step, tensors, optimiser in run(given, case, dtype):
         at = f"{case}.{dtype}.{step}"
         if f"{at}.m" not in given:
             continue
         assert np.array_equal(optimiser.m["weight"].numpy(), given[f"{at}.m"])
         assert np.array_equal(optimiser.v["weight"].numpy(), given[f"{at}.v"])
         for name in DECAYS:
-            wanted = given[f"{at}.{name}"]
+            expected = given[f"{at}.{name}"]
             # PyTorch's root of float32 is MKL's, which refines an approximation that differs between AMD's
             # and Intel's processors (AVX-512's apart): large steps in float32 show it in the last place.
-            most = np.spacing(np.abs(wanted).max()) if (case, dtype) == ("large", "float32") else 0
-            assert np.abs(found[name] - wanted).max() <= most, (step, name)
+            most = np.spacing(np.abs(expected).max()) if (case, dtype) == ("large", "float32") else 0
+            assert np.abs(tensors[name] - expected).max() <= most, (step, name)
 
 
 def test_the_schedule_is_the_originals(oracle):
-    wanted = json.loads((oracle.folder / "data_order.json").read_text())["schedule"]
-    total = wanted["total"]
-    for step, factor in wanted["factors"].items():
+    expected = json.loads((oracle.folder / "data_order.json").read_text())["schedule"]
+    total = expected["total"]
+    for step, factor in expected["factors"].items():
         assert rules.schedule(int(step), total) == factor
-    assert sum(rules.schedule(step, total) for step in range(total)) == pytest.approx(wanted["sum"], abs=1e-9)
+    assert sum(rules.schedule(step, total) for step in range(total)) == pytest.approx(
+        expected["sum"], abs=1e-9
+    )
 
 
 def test_a_frozen_tensor_is_left_alone_and_groups_go_by_name():
@@ -69,5 +71,5 @@ def test_a_frozen_tensor_is_left_alone_and_groups_go_by_name():
     assert torch.equal(frozen, torch.ones(3))
     assert torch.equal(moving, torch.ones(3)), "the first step has rate 0"
     assert optimiser.m["b"].any()
-    found = [rules.group_of(name, 1.0, 0.5) for name in ("clip.a.weight", "transformerClip.b.bias")]
-    assert found == [(0.5, 0.2), (1.0, 0.0)]
+    groups = [rules.group_of(name, 1.0, 0.5) for name in ("clip.a.weight", "transformerClip.b.bias")]
+    assert groups == [(0.5, 0.2), (1.0, 0.0)]

@@ -60,22 +60,22 @@ def test_the_oracles_steps_in_two_processes(oracle, two, variant):
     name = variant.replace("/", " of ")
     first, second = (two / f"{name}.{rank}" for rank in range(2))
     assert first.read_bytes() == second.read_bytes()
-    found = load_file(first)
+    tensors = load_file(first)
     share = VARIANTS[variant].get("gather_share", 1)
     if share == 0.25:
-        wanted = three_steps(oracle, gather_share=0.25)[0]
+        expected = three_steps(oracle, gather_share=0.25)[0]
     else:
-        wanted = oracle.load("after_3_steps" if share == 1 else "after_3_steps_two_processes")
-    assert furthest(found, wanted) <= 2e-6
+        expected = oracle.load("after_3_steps" if share == 1 else "after_3_steps_two_processes")
+    assert furthest(tensors, expected) <= 2e-6
 
 
 def test_a_training_in_two_processes_is_that_of_one(two, settings):
-    given = settings(batch=5, epochs=1, chunk=2)
-    train(given)
-    one = load_file(given.out / "model.safetensors")
-    other = load_file((two / "run") / "model.safetensors")
-    assert furthest(other, one) <= 2e-6
-    measures = [json.loads((folder / "test.json").read_text()) for folder in (given.out, two / "run")]
+    of_one = settings(batch=5, epochs=1, chunk=2)
+    train(of_one)
+    first = load_file(of_one.out / "model.safetensors")
+    second = load_file((two / "run") / "model.safetensors")
+    assert furthest(second, first) <= 2e-6
+    measures = [json.loads((folder / "test.json").read_text()) for folder in (of_one.out, two / "run")]
     assert measures[0] == measures[1]
     assert json.loads((two / "run" / "run.json").read_text())["processes"] == 2
 

@@ -20,17 +20,17 @@ def scores(oracle):
 
 @pytest.mark.parametrize("case", CASES)
 def test_published_ranks_and_measures_are_the_originals(oracle, scores, case):
-    wanted = json.loads((oracle.folder / "evaluation.json").read_text())[case]
+    expected = json.loads((oracle.folder / "evaluation.json").read_text())[case]
     for direction, matrix in (("text_to_video", scores[case]), ("video_to_text", scores[case].T)):
         ranks = retrieval.published_ranks(matrix)
-        said = wanted[direction]
-        assert ranks.tolist() == said["cols"]
+        direction_measures = expected[direction]
+        assert ranks.tolist() == direction_measures["cols"]
         assert retrieval.summarise(ranks) == {
-            "R@1": said["R1"],
-            "R@5": said["R5"],
-            "R@10": said["R10"],
-            "median_rank": said["MedianR"],
-            "mean_rank": said["MeanR"],
+            "R@1": direction_measures["R1"],
+            "R@5": direction_measures["R5"],
+            "R@10": direction_measures["R10"],
+            "median_rank": direction_measures["MedianR"],
+            "mean_rank": direction_measures["MeanR"],
         }
 
 
@@ -50,10 +50,10 @@ def test_a_repeated_clip_is_one_column_and_no_tie(scores):
 
 
 def test_equal_scores_are_chance_in_the_mean_and_extremes_beside_it(scores):
-    found = retrieval.measures(scores["all_equal"], np.arange(12))["tie_safe"]["text_to_video"]
-    assert [found[how]["mean_rank"] for how in ("optimistic", "mean", "pessimistic")] == [1, 6.5, 12]
-    assert found["optimistic"]["R@1"] == 100
-    assert found["pessimistic"]["R@1"] == 0
+    measured = retrieval.measures(scores["all_equal"], np.arange(12))["tie_safe"]["text_to_video"]
+    assert [measured[order]["mean_rank"] for order in ("optimistic", "mean", "pessimistic")] == [1, 6.5, 12]
+    assert measured["optimistic"]["R@1"] == 100
+    assert measured["pessimistic"]["R@1"] == 0
 
 
 def test_a_clip_with_two_sentences_is_found_by_its_better_one():

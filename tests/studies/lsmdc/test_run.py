@@ -55,10 +55,10 @@ def module_tmp(tmp_path_factory):
 def whole(settings, module_tmp):
     """Give a run that nothing interrupted, and what came of it; made once."""
     out = module_tmp / "whole"
-    given = settings(out=out)
+    of_a_run = settings(out=out)
     if not out.exists():
-        train(given)
-    return given
+        train(of_a_run)
+    return of_a_run
 
 
 def test_a_run_leaves_weights_measures_log_and_card(whole):
@@ -72,8 +72,8 @@ def test_a_run_leaves_weights_measures_log_and_card(whole):
     assert tuple(rows[0]) == state.LOG_COLUMNS
     assert float(rows[0]["rate_factor"]) == 0
     epochs = json.loads((out / "epochs.json").read_text())
-    assert [found["sentences"] for found in epochs] == [4, 4]
-    recall = [found["published"]["text_to_video"]["R@1"] for found in epochs]
+    assert [measures["sentences"] for measures in epochs] == [4, 4]
+    recall = [measures["published"]["text_to_video"]["R@1"] for measures in epochs]
     best = max(range(2), key=lambda epoch: (recall[epoch], epoch))  # of equals the later
     assert (out / "model.safetensors").read_bytes() == (out / f"epoch-{best}.safetensors").read_bytes()
     assert {value.dtype for value in load_file(out / "model.safetensors").values()} == {torch.float32}
@@ -122,41 +122,41 @@ def kill_after(monkeypatch):
 
 @pytest.mark.long  # trains, is stopped, trains again
 def test_killed_again_and_again_it_ends_with_the_same_bytes(whole, settings, kill_after):
-    given = settings(resume=True)
+    resumed = settings(resume=True)
     for _ in range(30):
         kill_after(9)
         try:
-            outcome = train(given)
+            outcome = train(resumed)
             break
         except Killed:
             continue
     assert outcome.complete
-    found = {name: data for name, data in files_of(given.out).items() if not name.endswith(".partial")}
-    wanted = files_of(whole.out)
-    assert found.keys() == wanted.keys()
-    assert [name for name in wanted if found[name] != wanted[name]] == []
+    files = {name: data for name, data in files_of(resumed.out).items() if not name.endswith(".partial")}
+    expected = files_of(whole.out)
+    assert files.keys() == expected.keys()
+    assert [name for name in expected if files[name] != expected[name]] == []
 
 
 @pytest.mark.long  # trains, is stopped, trains again
 def test_stopped_on_request_it_saves_and_resumes_to_the_same_bytes(whole, settings):
-    given = settings(resume=True)
-    asked = iter([False, False, False, False, True])  # after 3 steps, an epoch, step 4 of 6
-    outcome = train(given, stopped=lambda: next(asked, True))
+    resumed = settings(resume=True)
+    answers = iter([False, False, False, False, True])  # after 3 steps, an epoch, step 4 of 6
+    outcome = train(resumed, stopped=lambda: next(answers, True))
     assert (outcome.steps, outcome.complete, len(outcome.epochs)) == (4, False, 1)
     listener = Listener()
-    assert train(given, watch=listener).complete
+    assert train(resumed, watch=listener).complete
     assert any("step 4 of 6" in text for text in listener.said)
-    assert files_of(given.out) == files_of(whole.out)
-    again = train(given)
-    assert again.complete
-    assert files_of(given.out) == files_of(whole.out), "a complete run is left as it is"
+    assert files_of(resumed.out) == files_of(whole.out)
+    ended = train(resumed)
+    assert ended.complete
+    assert files_of(resumed.out) == files_of(whole.out), "a complete run is left as it is"
 
 
 def test_stopped_while_decoding_it_begins_no_run(settings, tmp_path):
-    given = settings(cache=tmp_path / "cache")
-    outcome = train(given, stopped=lambda: True)
+    of_a_run = settings(cache=tmp_path / "cache")
+    outcome = train(of_a_run, stopped=lambda: True)
     assert (outcome.steps, outcome.total, outcome.complete) == (0, 0, False)
-    assert not given.out.exists()
+    assert not of_a_run.out.exists()
 
 
 def test_a_run_is_neither_overwritten_nor_mixed_with_another(whole, settings):
@@ -170,13 +170,13 @@ def test_a_run_is_neither_overwritten_nor_mixed_with_another(whole, settings):
 
 @pytest.mark.usefixtures("whole")  # which has filled the cache: decoding asks whether to stop, too
 def test_a_damaged_state_is_named(settings):
-    given = settings(epochs=1, resume=True)
-    asked = iter([False, True])
-    train(given, stopped=lambda: next(asked, True))
-    state = given.out / "state.safetensors"
+    resumed = settings(epochs=1, resume=True)
+    answers = iter([False, True])
+    train(resumed, stopped=lambda: next(answers, True))
+    state = resumed.out / "state.safetensors"
     state.write_bytes(state.read_bytes()[:1000])
     with pytest.raises(TrainError, match=r"state\.safetensors"):
-        train(given)
+        train(resumed)
 
 
 def test_a_full_disk_is_an_error_in_words(tmp_path, monkeypatch):
@@ -204,10 +204,10 @@ def test_a_loss_that_is_not_finite_stops_before_it_spoils_a_weight(settings, mon
         return float("nan") if len(calls) == 3 else real(*args, **kwargs)
 
     monkeypatch.setattr(step, "compute_gradients", broken)
-    given = settings()
+    of_a_run = settings()
     with pytest.raises(TrainError, match=r"step 3 \(epoch 0, batch 2\)"):
-        train(given)
-    with safe_open(given.out / "state.safetensors", framework="pt") as file:
+        train(of_a_run)
+    with safe_open(of_a_run.out / "state.safetensors", framework="pt") as file:
         assert json.loads(file.metadata()["position"])["step"] == 2
         assert all(torch.isfinite(file.get_tensor(name)).all() for name in file.keys())  # noqa: SIM118 - not a mapping
 
@@ -248,12 +248,12 @@ def test_missing_and_unreadable_clips_are_left_out_counted_and_named(settings, s
     unreadable.unlink()
     unreadable.write_bytes(b"RIFF and nothing else")
     listener = Listener()
-    given = settings(
+    of_a_run = settings(
         annotations=spoilt / "annotations", videos=spoilt / "videos", cache=tmp_path / "cache", epochs=1
     )
-    outcome = train(given, watch=listener)
+    outcome = train(of_a_run, watch=listener)
     assert outcome.left_out == {"training": 2, "validation": 0, "test": 0}
-    rows = rows_of(given.out / "left_out.csv")
+    rows = rows_of(of_a_run.out / "left_out.csv")
     assert [(row["line"], row["clip_id"]) for row in rows] == [
         ("4", clip_id("training", 3)),
         ("6", clip_id("training", 5)),
@@ -281,10 +281,10 @@ def test_what_cannot_be_is_refused_before_anything_is_decoded(settings):
 
 def test_extract_reads_a_run_and_says_in_the_store_how_it_was_trained(whole, corpus, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    one = tmp_path / "films"
-    one.mkdir()
+    films = tmp_path / "films"
+    films.mkdir()
     (video,) = (corpus / "videos").rglob(f"{clip_id('test', 3)}.avi")
-    os.link(video, one / "film.avi")
+    os.link(video, films / "film.avi")
     for command in (
         "manifest import folder films --out films.csv",
         f"extract films.csv store --backbone xclip-lsmdc --weights {whole.out} --workers 1 --device cpu",
@@ -300,9 +300,9 @@ def test_extract_reads_a_run_and_says_in_the_store_how_it_was_trained(whole, cor
 
     network, size = load(find_weights(whole.out))
     written = load_file(whole.out / "model.safetensors")
-    again = size.from_port(network.state_dict())
-    assert {name: value.dtype for name, value in written.items()} == dict.fromkeys(again, torch.float32)
-    assert all(torch.equal(written[name], value) for name, value in again.items())
+    port = size.from_port(network.state_dict())
+    assert {name: value.dtype for name, value in written.items()} == dict.fromkeys(port, torch.float32)
+    assert all(torch.equal(written[name], value) for name, value in port.items())
 
     texts = load_text_backbone("xclip-lsmdc-text", weights=str(whole.out))
     assert texts.provenance["training"] == training

@@ -33,14 +33,14 @@ def test_global_batches_are_the_originals_whatever_the_number_of_processes(said)
             theirs = [indices[place] for place in range(case["batch_per_process"]) for indices in by_process]
             # Beyond the samples the original repeats the first ones; such a batch is left out here.
             assert ours == theirs[: len(ours)]
-            whole = len(ours) == batch
-            assert whole or step == case["steps"] - 1
-            assert whole == (step < samples.steps_of_an_epoch(case["samples"], batch))
+            is_full = len(ours) == batch
+            assert is_full or step == case["steps"] - 1
+            assert is_full == (step < samples.steps_of_an_epoch(case["samples"], batch))
 
 
 def test_frames_kept_are_the_originals(said):
-    for sampled, kept in said["frames_of_n"].items():
-        assert kept_frames(int(sampled), 12).tolist() == kept
+    for sampled, expected in said["frames_of_n"].items():
+        assert kept_frames(int(sampled), 12).tolist() == expected
 
 
 def test_captions_are_mended_before_they_are_cut_into_tokens():
@@ -88,5 +88,5 @@ def real_tokenizer(tmp_path_factory):
 def test_tokens_are_the_originals(said, real_tokenizer):
     captions = said["tokens"]
     assert len(captions) == 12
-    found = real_tokenizer.ids([caption["text"] for caption in captions])
-    assert np.array_equal(found, [caption["ids"] for caption in captions])
+    ids = real_tokenizer.ids([caption["text"] for caption in captions])
+    assert np.array_equal(ids, [caption["ids"] for caption in captions])

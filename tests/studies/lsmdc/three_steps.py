@@ -94,9 +94,9 @@ def three_steps(oracle, *, processes=None, arithmetic="float32", lr=None, scale=
     return originals, losses, norms, optimiser
 
 
-def furthest(found, wanted):
-    assert found.keys() == wanted.keys()
-    return max(float((found[name] - wanted[name]).abs().max()) for name in wanted)
+def furthest(tensors, expected):
+    assert tensors.keys() == expected.keys()
+    return max(float((tensors[name] - expected[name]).abs().max()) for name in expected)
 
 
 VARIANTS = {
@@ -120,14 +120,16 @@ def main(oracle, out, settings):
     oracle = Oracle(Path(oracle))
     out = Path(out)
     with execution.joined(torch.device("cpu")) as processes:
-        for name, given in VARIANTS.items():
-            how = dict(given)
-            kind = Uneven if how.pop("uneven", False) else execution.Processes
-            found, *_ = three_steps(oracle, processes=kind(processes.rank, processes.count), **how)
-            save_file(found, out / f"{name.replace('/', ' of ')}.{processes.rank}")
-    given = json.loads(settings)
-    paths = {name: Path(given.pop(name)) for name in ("annotations", "videos", "out", "cache")}
-    train(LsmdcSettings(**given, **paths))
+        for name, options in VARIANTS.items():
+            settings_of_steps = dict(options)
+            kind = Uneven if settings_of_steps.pop("uneven", False) else execution.Processes
+            tensors, *_ = three_steps(
+                oracle, processes=kind(processes.rank, processes.count), **settings_of_steps
+            )
+            save_file(tensors, out / f"{name.replace('/', ' of ')}.{processes.rank}")
+    options = json.loads(settings)
+    paths = {name: Path(options.pop(name)) for name in ("annotations", "videos", "out", "cache")}
+    train(LsmdcSettings(**options, **paths))
 
 
 if __name__ == "__main__":
