@@ -209,7 +209,7 @@ def test_a_preempted_task_goes_on_in_another_turn(slurm, films, local, tmp_path,
 
 
 @pytest.fixture
-def written(tmp_path, slurm) -> Path:
+def written(tmp_path) -> Path:
     """The scripts that a site of small nodes gets."""
     small = {"gres": "none", "mem": "500M", "cpus-per-task": "1"}
     write_job_scripts(tmp_path / "jobs", Site(licence="CC0-1.0", tasks=SHARDS, sbatch=small))
