@@ -1,7 +1,10 @@
 """What users hold can be pickled: stores and what is read from them by their place and fingerprint."""
 
+import inspect
+import multiprocessing
 import pickle
 import shutil
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -101,8 +104,9 @@ def test_what_xarray_reads_later_pickles_too(store):
         assert np.array_equal(tree["net"].pooled, store["net"].pooled())
 
 
-def test_everything_that_the_packages_hand_out_pickles(prepared, tmp_path, monkeypatch):
-    """Of each kind of thing that a public function gives; `prepared` holds films, a store, a run, models."""
+@pytest.fixture
+def things(prepared, tmp_path, monkeypatch):
+    """Each kind of thing that a public function gives; `prepared` holds films, a store, a run, models."""
     monkeypatch.chdir(prepared)
     store, manifest = of.open_store("stores/films"), of.read_manifest("films.csv")
     data = om.load_dataset(store, manifest)
@@ -112,7 +116,7 @@ def test_everything_that_the_packages_hand_out_pickles(prepared, tmp_path, monke
     saved = om.saved(run)
     side = om.side(saved, "linear")
     sums = om.gram(data, "hn_s", least=1)
-    things = {
+    return {
         "store": store,
         "group": store["toy"],
         "pieces": of.Pieces(store["toy"], "frames", [0] * len(store["toy"])),
@@ -139,9 +143,68 @@ def test_everything_that_the_packages_hand_out_pickles(prepared, tmp_path, monke
         "probe": om.linear_probe().fit(data.X, data.levels == "S"),
         "timeline": obygaze_film.score_films(store, [model])[0],
     }
+
+
+def test_everything_that_the_packages_hand_out_pickles(things):
     for name, thing in things.items():
         for copy in again(thing):
             assert type(copy) is type(thing), name
+    data = things["dataset"]
     (copied,) = again(data)[-1:]
     assert np.array_equal(copied.X, data.X)
     assert copied.read("frames").shape == data.read("frames").shape
+
+
+@pytest.mark.parametrize(
+    "start_method",
+    ["fork", *(pytest.param(name, marks=pytest.mark.long) for name in ("spawn", "forkserver"))],
+)
+@pytest.mark.filterwarnings("ignore:.*fork")  # beside threads, from Python 3.12 on
+def test_it_arrives_whole_in_another_process_however_that_was_started(things, start_method):
+    if start_method not in multiprocessing.get_all_start_methods():
+        pytest.skip(f"{start_method} is not of this system")
+    with ProcessPoolExecutor(1, multiprocessing.get_context(start_method)) as pool:
+        assert pool.submit(kinds_of, things).result() == kinds_of(things)
+
+
+def kinds_of(things):
+    """Name the class of each thing."""
+    return {name: f"{type(thing).__module__}.{type(thing).__name__}" for name, thing in things.items()}
+
+
+def test_every_public_class_is_tried(things):
+    """Estimators are tried as they are made, errors below, everything else as it is handed out."""
+    tried = {type(thing) for thing in things.values()}
+    for package in (of, om, obygaze_film):
+        for name in package.__all__:
+            kind = getattr(package, name)
+            if not inspect.isclass(kind) or kind in tried or issubclass(kind, of.ObygazeError):
+                continue
+            example = kind(om.linear_probe()) if kind is om.GroupedSelection else EXAMPLES.get(kind, kind)()
+            for copy in again(example):
+                assert type(copy) is kind, name
+
+
+EXAMPLES = {om.ModelSpec: lambda: om.ModelSpec("mine", sorted, "frames")}
+"""Classes whose objects need something to be made, and no public function hands out."""
+
+
+def errors(kind):
+    """Yield the errors of users, each class once."""
+    for derived in kind.__subclasses__():
+        yield derived
+        yield from errors(derived)
+
+
+@pytest.mark.parametrize(
+    "kind", sorted({of.ObygazeError, *errors(of.ObygazeError)}, key=lambda kind: kind.__name__)
+)
+def test_an_error_comes_back_whole_from_a_pool(kind):
+    words = ["a.csv: what went wrong"]
+    if kind is of.manifest.UnreadColumnsError:
+        words = ["it holds levels", ("--column level=Stufe",), ("which is it?",)]
+    error = kind(*words)
+    for copy in again(error):
+        assert type(copy) is kind
+        assert str(copy) == str(error)
+        assert vars(copy) == vars(error)

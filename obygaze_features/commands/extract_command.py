@@ -15,11 +15,12 @@ from obygaze_features import backbones, extraction
 from obygaze_features import store as stores
 from obygaze_features.commands.extract_output import NOTE, diagnosed, estimated, logs_as_notes, note, outcome
 from obygaze_features.cores import no_gpu_here
-from obygaze_features.errors import ExtractError
+from obygaze_features.errors import ExtractError, StoreError
 from obygaze_features.io import NO_LICENCE
+from obygaze_features.machine import this_machine
 from obygaze_features.options import LOCAL, PROBLEMS_FOUND, Answer, Number, completed
 from obygaze_features.signatures import Json, argument, command, option
-from obygaze_features.store.shares import number_of_shares, shares_not_begun, shown_shares
+from obygaze_features.store.shares import check_shares, number_of_shares, shares_not_begun, shown_shares
 
 Precision = Literal["fp32", "bf16", "fp16", "bf16-weights"]
 PRECISIONS: Mapping[Precision, Literal["float32", "bfloat16", "float16", "bfloat16-weights"]] = {
@@ -338,7 +339,7 @@ def extract(
     from obygaze_features.extraction.trial_weights import with_untrained_networks
 
     ctx = click.get_current_context()
-    own_shard = choose_shard(None if shard is None else _shard(shard), stores.staging_path(store))
+    own_shard = _own_shard(None if shard is None else _shard(shard), store)
     gpu_indices = _gpu_indices(gpus)
     if store.is_file():
         raise click.UsageError(f"the order is MANIFEST STORE: {store} is a file, and a store is a new folder")
@@ -456,6 +457,17 @@ def _shard(text: str) -> tuple[int, int]:
     return int(part), int(parts)
 
 
+def _own_shard(typed: tuple[int, int] | None, store: Path) -> tuple[int, int]:
+    """Return the shard to do; one that is not to be had is an error of what was typed.
+
+    So a job script asks for no other turn, in which it would type the same.
+    """
+    try:
+        return choose_shard(typed, stores.staging_path(store))
+    except (ExtractError, StoreError) as error:
+        raise click.UsageError(str(error)) from None
+
+
 def choose_shard(typed: tuple[int, int] | None, stage: Path) -> tuple[int, int]:
     """Return the shard that was typed, else that of the Slurm array task, else everything.
 
@@ -469,16 +481,19 @@ def choose_shard(typed: tuple[int, int] | None, stage: Path) -> tuple[int, int]:
     Raises
     ------
     ExtractError, StoreError
-        If the tasks of the job array are not the shares that the stage, or this first array, has.
+        If the tasks of the job array are not the shares that the stage, or this first array, has; or another
+        cluster does the share.
     """
     n_shares = number_of_shares(stage)
     if typed is not None:
         if n_shares is None:
             extraction.check_first_array(os.environ, typed)
+        check_shares(stage, typed, this_machine())
         return typed
     shard = extraction.array_shard(os.environ, n_shares)
     if shard is None:
         return 0, 1
+    check_shares(stage, shard, this_machine())
     note(f"--shard {shard[0]}/{shard[1]}, as this is a task of a Slurm job array")
     return shard
 

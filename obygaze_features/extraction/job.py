@@ -292,7 +292,7 @@ def array_shard(environment: Mapping[str, str], n_shares: int | None = None) -> 
                 f"--array=0-{n_shares - 1}"
             )
         return task.number, n_shares
-    if (task.first, task.last) != (0, task.n_tasks - 1):
+    if (task.first, task.last) != (0, task.n_tasks - 1) or task.number > task.last:
         raise ExtractError(
             f"task {task.number} of a job array with {task.n_tasks} tasks from {task.first} to {task.last} "
             "cannot tell its share, since the first array of a store divides it: number it from 0 without "

@@ -52,10 +52,13 @@ SchedulerParameters=sched_interval=2,bf_interval=2,batch_sched_delay=1
 ReturnToService=2
 KillWait=300
 SlurmdTimeout=30
-NodeName=n1 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[1]} CPUs=4 RealMemory=8000
-NodeName=n2 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[2]} CPUs=4 RealMemory=8000
-NodeName=n3 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[3]} CPUs=4 RealMemory=8000
-PartitionName=all Nodes=ALL Default=YES State=UP MaxTime=INFINITE
+NodeName=n1 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[1]} CPUs=4 RealMemory=9000
+NodeName=n2 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[2]} CPUs=4 RealMemory=9000
+NodeName=n3 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[3]} CPUs=4 RealMemory=9000
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
+PartitionName=all Nodes=ALL Default=YES State=UP MaxTime=INFINITE PriorityTier=1
+PartitionName=urgent Nodes=ALL State=UP MaxTime=INFINITE PriorityTier=10
 """
 
 

@@ -182,3 +182,12 @@ def test_new_clips_alone_are_added_to_a_store_of_which_a_clip_had_no_video(here,
     assert done.returncode in {0, 3}, done.stderr
     status = {clip.clip_id: clip.status for clip in open_store(here / "stores/s-1.1.0").clips}
     assert status == {"c0": "ok", "c1": "ok", "c2": "ok", "c3": "ok", "c4": "ok", "gone": "failed"}
+
+
+def test_a_share_that_is_not_to_be_had_is_an_error_of_what_was_typed(here, obygaze, monkeypatch):
+    """The job scripts ask for another turn after an error, and for none after one of what was typed."""
+    monkeypatch.setenv("SLURM_ARRAY_TASK_ID", "3")
+    monkeypatch.setenv("SLURM_ARRAY_TASK_COUNT", "1")
+    refused = obygaze(here, "extract", "new.csv", "s", "--workers", 1)
+    assert refused.returncode == 2
+    assert "--array=0-7" in refused.stderr

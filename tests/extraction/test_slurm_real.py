@@ -16,7 +16,9 @@ from pathlib import Path
 import pytest
 
 from obygaze_features.errors import StoreError
+from obygaze_features.extraction import Site, write_job_scripts
 from obygaze_features.store import JournalEntry, read_stage
+from tests.process import execute
 
 from .clusters import run_locally, until, with_backbone, write_films
 from .slurm_cluster import ABSENT, SHARDS, Jobs, Slurm
@@ -178,6 +180,59 @@ def test_a_node_without_the_videos_leaves_no_hole(slurm, films, local, tmp_path,
     assert states(slurm.wait(again)) == {"3": ("COMPLETED", "0")}, logs(tmp_path)
     assert seal(slurm, tmp_path)["JobState"] == "COMPLETED", logs(tmp_path)
     assert tree(tmp_path / "films-1.0.0") == tree(local)
+
+
+def test_a_preempted_task_goes_on_in_another_turn(slurm, films, local, tmp_path, tree, hold):
+    spread = ["--array=0-3", "--cpus-per-task=2"]
+    array = slurm.submit(tmp_path, "array.sbatch", *arguments(films), options=spread, **hold.at(1))
+    hold.wait(SHARDS)
+    node = slurm.jobs(array)["0"]["NodeList"]
+    urgent = (
+        "sbatch",
+        "-p",
+        "urgent",
+        "-w",
+        node,
+        "--exclusive",
+        "-o",
+        tmp_path / "urgent",
+        "--wrap",
+        "true",
+    )
+    slurm.ask(*map(str, urgent))
+    until(lambda: int(slurm.jobs(array)["0"]["Restarts"]))
+    hold.release()
+    ended = slurm.wait(array)
+    assert states(ended) == {str(task): ("COMPLETED", "0") for task in range(SHARDS)}, logs(tmp_path)
+    assert seal(slurm, tmp_path)["JobState"] == "COMPLETED", logs(tmp_path)
+    assert tree(tmp_path / "films-1.0.0") == tree(local)
+
+
+@pytest.fixture
+def written(tmp_path) -> Path:
+    """The scripts that a site of small nodes gets."""
+    small = {"gres": "none", "mem": "500M", "cpus-per-task": "1"}
+    write_job_scripts(tmp_path / "jobs", Site(licence="CC0-1.0", tasks=SHARDS, sbatch=small))
+    return tmp_path / "jobs" / "submit.sh"
+
+
+def test_the_scripts_that_a_site_gets_make_the_store_in_one_command(
+    slurm, films, local, tmp_path, tree, written
+):
+    said = execute(written, *work(films)[1:], cwd=tmp_path, env=slurm.environment).stdout
+    array, sealing = re.findall(r"[Jj]ob (?:array )?(\d+)", said)[:2]
+    assert states(slurm.wait(array)) == {str(task): ("COMPLETED", "0") for task in range(SHARDS)}
+    assert slurm.wait(sealing)[""]["JobState"] == "COMPLETED", logs(tmp_path)
+    assert tree(tmp_path / "films-1.0.0") == tree(local)
+
+
+def test_nothing_is_queued_where_slurm_would_refuse_the_job_that_seals(slurm, films, tmp_path, written):
+    sealing = written.with_name("seal.sbatch")
+    script = sealing.read_text(encoding="utf-8")
+    sealing.write_text(script.replace("--mem=8G", "--mem=9999G"), encoding="utf-8")
+    done = execute(written, *work(films)[1:], cwd=tmp_path, env=slurm.environment, code=1)
+    assert "nothing was submitted" in done.stderr
+    assert slurm.ask("squeue", "-h").split() == []
 
 
 @pytest.mark.nightly

@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Self
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.lines import csv_line
@@ -40,6 +40,10 @@ class UnreadColumnsError(ManifestError):
         self.reason, self.options, self.doubts = reason, tuple(options), tuple(doubts)
         more = "".join(f"; {doubt}" for doubt in doubts)
         self.args = (f"{reason}: give {' '.join(options)}{more}" if options else f"{reason}{more}",)
+
+    def __reduce__(self) -> tuple[type[Self], tuple[str, tuple[str, ...], tuple[str, ...]]]:
+        """Pickle what it was made of, not the sentence: whoever reads tables in a pool gets it whole."""
+        return type(self), (self.reason, self.options, self.doubts)
 
 
 @dataclass
