@@ -6,8 +6,12 @@ The folder is that of the released annotations, whose folds `obygaze paper all` 
 out. CPU seconds of all threads, which a busy machine distorts little; the ratios mean something elsewhere.
 """
 
+import pstats
+import subprocess
+import sys
 import tempfile
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -166,8 +170,45 @@ def whole_paper(manifest: Manifest, X: NDArray[np.float32], folder: Path) -> Non
     movie_of = {clip.clip_id: clip.movie for clip in manifest}
     store = seal_arrays(folder / "whole", movie_of, {"planted": {"pooled": X}})
     words = ["paper", "all", folder / "obygaze12.csv", store, "--out", folder / "paper"]
-    took = obygaze(*words)
+    profile_of_paper([*words, "--force"], folder / "profile")
+    took = obygaze(*words, "--force")
     print(f"obygaze paper all, both protocols: {took.cpu_s:.0f} s of CPU, {took.wall_s:.0f} s wall")
+
+
+KINDS = {
+    "perceptrons": ("mlp.py", "training.py"),
+    "probes of all folds": ("ridge_folds.py", "probe_search.py"),
+    "other logistic regressions": ("ridge_logistic.py", "ridge_path.py", "_logistic.py", "_newton_solver.py"),
+    "CAVs": ("cav_fitting.py", "ridge_tuning.py", "bank.py"),
+    "heads and calibration": ("heads.py", "calibration.py", "slope.py"),
+    "figures": ("figures.py", "backend_agg.py", "figure.py"),
+}
+"""Files whose functions take the time of each kind of work; what they call is theirs."""
+
+
+def profile_of_paper(words: Sequence[object], file: Path) -> None:
+    """Print where `obygaze paper all` spends its time: seconds of each kind, with what it calls."""
+    runner = [sys.executable, "-m", "cProfile", "-o", str(file), "-m", "obygaze", *map(str, words)]
+    subprocess.run(runner, stdout=subprocess.DEVNULL, check=True)
+    stats = pstats.Stats(str(file))
+    total = stats.total_tt
+    rows = []
+    for kind, names in KINDS.items():
+        seconds = sum(_seconds_below(stats, name) for name in names)
+        rows.append({"kind": kind, "s": seconds, "share": seconds / total})
+    show(rows, title=f"paper all by a profile, {total:.0f} s with the profiler's own")
+
+
+def _seconds_below(stats: pstats.Stats, name: str) -> float:
+    """Add up what is spent in a file's functions and in what they call, called from elsewhere alone."""
+    seconds = 0.0
+    for (path, _, _), (_, _, _, _, callers) in stats.stats.items():
+        if Path(path).name != name:
+            continue
+        for (caller, _, _), (_, _, _, cumulative) in callers.items():
+            if Path(caller).name != name:
+                seconds += cumulative
+    return seconds
 
 
 def main() -> None:
