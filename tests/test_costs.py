@@ -1,5 +1,6 @@
 """What reading costs, of each door: files, bytes, memory; docs/large.md has the same numbers."""
 
+import threading
 import tracemalloc
 from collections import Counter
 from contextlib import contextmanager
@@ -40,6 +41,22 @@ class CountedFiles(FolderFiles):
     def stream(self, name, start=0):
         self.n_reads[name] += 1
         return super().stream(name, start)
+
+
+@dataclass(frozen=True)
+class ServedFiles(CountedFiles):
+    """The same as if it lay on a server, of which several files are asked at once."""
+
+    asked_by: set[int] = field(default_factory=set)
+
+    @property
+    def where(self):
+        return f"https://lab.example/{self.path.name}"
+
+    def read(self, name, start=0, stop=None):
+        if "/pooled/c/" in name:
+            self.asked_by.add(threading.get_ident())
+        return super().read(name, start, stop)
 
 
 @contextmanager
@@ -97,6 +114,14 @@ def test_predict_holds_a_block_and_its_table_and_reads_each_block_once(films):
     some = [0, 1023, 1024, N_CLIPS - 1]
     np.testing.assert_allclose(predicted.table["logit"].iloc[some], films.model.logits(films.vectors[some]))
     assert (films.path.parent / "predicted.csv").read_text("utf-8") == predicted.to_csv()
+
+
+def test_blocks_on_a_server_are_asked_for_several_at_once_and_predict_the_same(films):
+    there, here = open_files(ServedFiles(films.path, readers=8)), counted(films.path)
+    predicted = om.predict(films.model, there)
+    assert blocks_read(there) == [1] * 20
+    assert len(there.files.asked_by) > 1
+    assert predicted.table.equals(om.predict(films.model, here).table)
 
 
 def test_one_film_is_scored_from_the_blocks_that_it_lies_in(films):

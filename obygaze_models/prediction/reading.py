@@ -27,6 +27,9 @@ from obygaze_models.reduction import TokenRule, reduce_tokens
 PART = 1 << 26
 """Bytes of tokens that are read at a time."""
 
+AT_ONCE = 8
+"""Blocks of vectors that are asked of a server at once."""
+
 CLIPS = 1024
 """Clips of several modalities that are read at a time."""
 
@@ -110,9 +113,15 @@ class ReadableClips:
         for source in sources:
             own = np.flatnonzero(source.rows != NO_ROW)
             longest = _longest_of(self.card, source.store, source.rows[own])
-            for part in _parts(self.card, source.store, source.rows[own]):
-                X = _read_rows(self.card, source.store, source.rows[own[part]], longest, progress)
-                yield ClipBlock(self.clips.take(own[part]), X)
+            parts = list(_parts(self.card, source.store, source.rows[own]))
+            n_at_once = _parts_at_once(self.card, source.store)
+            for first in range(0, len(parts), n_at_once):
+                together = parts[first : first + n_at_once]
+                places = own[np.concatenate(together)]
+                X = _read_rows(self.card, source.store, source.rows[places], longest, progress)
+                ends = np.cumsum([len(part) for part in together])[:-1]
+                for part, of_part in zip(together, np.split(X, ends), strict=True):
+                    yield ClipBlock(self.clips.take(own[part]), of_part)
 
     def _read_modalities(self, places: NDArray[np.intp]) -> NDArray[np.float32]:
         """Read all modalities of some clips, side by side [n, D]."""
@@ -270,6 +279,12 @@ def _parts(card: Card, store: Store, rows: NDArray[np.intp]) -> Iterator[NDArray
         part_of = np.searchsorted(starts, rows, side="right")
     if len(rows):
         yield from np.split(np.arange(len(rows)), np.flatnonzero(np.diff(part_of)) + 1)
+
+
+def _parts_at_once(card: Card, store: Store) -> int:
+    """Count the parts to read together: of vectors on a server several, which then cost one wait."""
+    is_on_server = "://" in store.where
+    return AT_ONCE if is_on_server and card.features == "pooled" and not card.reduced_by else 1
 
 
 def _reads_tokens(card: Card) -> bool:
