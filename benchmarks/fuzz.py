@@ -6,7 +6,8 @@ bytes, and for JSON also single values replaced. Every target runs in a process 
 more than it begins with, 20 s of CPU an input, and an audit of every file that is opened for writing. HDF5 is
 read by a process of obygaze's own, with as much memory: its crashes and hangs are counted, but are errors as
 they should be; whatever else is raised there is a finding. Files of spans are read by a process of obygaze's
-own too, here with 5 s of CPU and 128 MB above idle: as they are small, one that needs more is a finding.
+own too, one for all inputs of a target, here with 5 s of CPU and 128 MB above idle: as they are small, one
+that needs more is a finding.
 
     python benchmarks/fuzz.py [targets...] [--seconds 300] [--seed 0]
     python benchmarks/fuzz.py [targets...] --inputs 500   so many of each target, the same on every machine

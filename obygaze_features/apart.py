@@ -239,7 +239,8 @@ def _serve(requests: int, answers: int) -> None:
         end_with_parent()
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to both; the parent ends this one
         _state["is child"] = True
-        gc.disable()  # as the parent reads: many records, and no circles of them
+        gc.disable()  # as the parent reads: many records, and hardly circles of them
+        gc.freeze()  # what the parent has made is not looked at again
         requests, answers = _alone_with(requests, answers)
         without_network()
         with os.fdopen(requests, "rb") as source, os.fdopen(answers, "wb") as sink:
@@ -247,6 +248,8 @@ def _serve(requests: int, answers: int) -> None:
                 _, pickled = _receive(source)
                 kind, answer = _answer(pickle.loads(pickled))  # noqa: S301 - from our own process
                 _send(sink, kind, answer)
+                del pickled, answer
+                gc.collect()
     except BaseException:  # noqa: BLE001 - a fork never goes on as this process does
         os._exit(1)
 
@@ -329,11 +332,14 @@ def _work(request: Request, parent: Parent) -> None:
     if not is_child():
         _state["is child"] = True
         gc.disable()
+        gc.freeze()
         without_network()
     if not IS_KEPT:
         parent.send(json.dumps(used_by(os.getpid())).encode())
     kind, answer = _answer(request)
     parent.send(kind + answer)
+    del answer
+    gc.collect()
 
 
 @atexit.register

@@ -174,7 +174,7 @@ def _of_facts() -> Iterator[Use]:
             yield Use(f"kinds.{name}.holds", re.compile(holds, re.MULTILINE | re.IGNORECASE), FIRST)
         if "anywhere" in facts:
             yield Use(f"kinds.{name}.anywhere", re.compile(facts["anywhere"].encode()), FIRST)
-        for key in {"cell", "read"} & facts.keys():
+        for key in {"cell", "own", "read"} & facts.keys():
             yield Use(f"kinds.{name}.{key}", re.compile(facts[key], re.IGNORECASE), WHOLE)
     for number, near in enumerate(kinds["not_read"]):
         yield Use(f"kinds.not_read.{number}", re.compile(near["holds"]), FIRST)

@@ -4,10 +4,12 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import NamedTuple
+
+import msgspec
 
 from obygaze_features.apart import readers_apart
 from obygaze_features.arguments import checked
@@ -33,6 +35,9 @@ MOST_LEVELS = 12
 
 NEAR = 0.75
 """Likeness (difflib) from which on two words may be one that was mistyped."""
+
+MOST_COMPARED = 500
+"""Words, the most frequent ones, that are compared with each other: the time grows with their square."""
 
 SHOWN = 4
 
@@ -138,9 +143,17 @@ def guess_codebook(path: Path | str, headings: Headings | None = None) -> Guesse
     headings = headings or Headings()
     with readers_apart() as child:
         content = read_apart(child, local_path(path), Reading(headings=headings), _content)
-    file = content.file
-    table = content.table
-    assert table is not None  # noqa: S101 - `_content` has one
+    return msgspec.convert(json.loads(content.more), GuessedCodebook)
+
+
+def _content(file: SpanFile) -> FileContent[RawSpan]:
+    """Guess a codebook in the child that reads the table."""
+    guessed = _guessed(file, _table(file), file.reading.headings)
+    return FileContent(file, more=json.dumps(asdict(guessed)).encode())
+
+
+def _guessed(file: SpanFile, table: Table, headings: Headings) -> GuessedCodebook:
+    """Collect the words of a table."""
     levels = _columns(table, headings, "level")
     concepts = _columns(table, headings, "concepts")
     if not levels:
@@ -156,10 +169,6 @@ def guess_codebook(path: Path | str, headings: Headings | None = None) -> Guesse
     with placed(f"{file.path}: the words of {', '.join(map(repr, guessed.columns))} make no codebook"):
         Codebook(**parts_of(guessed.to_toml()))
     return guessed
-
-
-def _content(file: SpanFile) -> FileContent[RawSpan]:
-    return FileContent(file, table=_table(file))
 
 
 def _table(file: SpanFile) -> Table:
@@ -235,12 +244,13 @@ def _words(cells: Iterable[str]) -> list[Word]:
     for spelling, _ in counts.most_common():
         spellings.setdefault(plain(spelling), []).append(spelling)
     words: list[Word] = []
+    more_frequent: dict[str, str] = {}
     for key, forms in spellings.items():
-        more_frequent = {plain(word.name): word.name for word in words}
-        is_number = not math.isnan(number_of(forms[0]))
-        near = [] if is_number else get_close_matches(key, more_frequent, n=1, cutoff=NEAR)
+        is_compared = len(words) < MOST_COMPARED and math.isnan(number_of(forms[0]))
+        near = get_close_matches(key, more_frequent, n=1, cutoff=NEAR) if is_compared else []
         twin = more_frequent[near[0]] if near else ""
         words.append(Word(forms[0], tuple(forms[1:]), sum(counts[spelling] for spelling in forms), twin))
+        more_frequent[key] = forms[0]
     return words
 
 

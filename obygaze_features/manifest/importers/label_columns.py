@@ -32,6 +32,9 @@ OF_ALL: Final = {
 }  # fmt: skip
 """Headings of columns beside those of annotators, which are computed of them."""
 
+MOST_SHOWN: Final = 12
+"""Columns that a sentence names."""
+
 VAGUE: Final = {
     "note", "code", "value", "wert", "valeur", "valor", "valore", "annotation", "category", "kategorie",
     "catégorie", "categorie", "categoría", "categoria", "class", "klasse", "classe", "score", "scale",
@@ -171,7 +174,7 @@ class LabelColumns:
         self._unread.rest = [column for column in self._unread.rest if column not in {*own, *levels}]
         self._unread.marks = [column for column in self._unread.marks if column not in own]
         self._proposal.wide = annotators
-        self._proposal.held.append(f"levels of {len(annotators)} annotators ({', '.join(map(repr, levels))})")
+        self._proposal.held.append(f"levels of {len(annotators)} annotators ({_shown(levels)})")
 
     def _take_marks(self, name: str) -> None:
         """Find the columns that are headed by levels, or by concepts, and hold marks."""
@@ -184,7 +187,7 @@ class LabelColumns:
         ]
         if not own:
             return
-        shown = ", ".join(map(repr, own))
+        shown = _shown(own)
         if self._given.has_none_of(name):
             return
         if (
@@ -213,12 +216,12 @@ class LabelColumns:
         lists = [column for column in lists if are_lists(self._cells[column], self._words)]
         if has_other and (headed or lists):
             typed = " ".join(option("concepts", column) for column in (*headed, *lists))
-            shown = ", ".join(map(repr, (*headed, *lists)))
+            shown = _shown([*headed, *lists])
             self._proposal.also.append(f"columns that may be of concepts are not read ({shown}): {typed}")
         elif headed or lists:
             columns = headed or lists[:1]
             self._unread.take("concepts", columns)
-            self._proposal.held.append(f"concepts in other words ({', '.join(map(repr, columns))})")
+            self._proposal.held.append(f"concepts in other words ({_shown(columns)})")
 
     def _can_be_concepts(self, column: str) -> bool:
         """Return whether a column has texts of a few short words, in several rows."""
@@ -258,10 +261,10 @@ class LabelColumns:
         taken = [column for column in taken if bare_heading(column).rstrip("?") not in {*OF_ALL, *SUMS}]
         if taken:
             self._unread.take("concepts", taken)
-            self._proposal.held.append(f"marks under other words ({', '.join(map(repr, taken))})")
+            self._proposal.held.append(f"marks under other words ({_shown(taken)})")
         rest = [column for column in columns if column not in taken]
         if rest:
-            shown = ", ".join(map(repr, rest))
+            shown = _shown(rest)
             typed = " ".join(option("concepts", column) for column in rest)
             self._proposal.also.append(
                 f"columns of marks are not read ({shown}): {typed}, if they are of concepts"
@@ -295,15 +298,14 @@ class LabelColumns:
         columns = [
             column for column in self._unread.rest if not names_of_heading(column) and self._has_few(column)
         ]
-        alike = [column for column in columns if any(self._are_alike(column, other) for other in columns)]
+        words = {column: set(map(plain, self._cells[column])) for column in columns}
+        alike = [
+            column
+            for column in columns
+            if any(_are_alike(words[column], words[other]) for other in columns if other != column)
+        ]
         if len(alike) > 1:
             self._take_annotators(alike)
-
-    def _are_alike(self, column: str, other: str) -> bool:
-        """Return whether most words of a column are those of another."""
-        words = set(map(plain, self._cells[column]))
-        shared = words & set(map(plain, self._cells[other]))
-        return column != other and 2 * len(shared) > len(words)
 
     def _has_few(self, column: str) -> bool:
         """Return whether the cells of a column are few words, or few numbers that can be levels."""
@@ -331,6 +333,16 @@ class LabelColumns:
         return name == "level" and bool(self._proposal.wide or self._given.wide)
 
 
+def _shown(columns: Sequence[str]) -> str:
+    """Write the first of some columns, and how many there are besides."""
+    return first_few([f"{column!r:.60}" for column in columns], MOST_SHOWN)
+
+
+def _are_alike(words: set[str], others: set[str]) -> bool:
+    """Return whether most words of a column are those of another."""
+    return 2 * len(words & others) > len(words)
+
+
 def annotators_of(levels: Sequence[str], columns: Sequence[str]) -> list[str]:
     """Name the annotators who have a column of levels each: by its heading without a word for levels.
 
@@ -347,7 +359,7 @@ def annotators_of(levels: Sequence[str], columns: Sequence[str]) -> list[str]:
                 break
         names.append(name)
     for name, heading in zip(names, levels, strict=True):
-        if [column for column in levels if column in columns_headed_by(name, columns)] != [heading]:
+        if set(columns_headed_by(name, columns)) & set(levels) != {heading}:
             return list(levels)
     if len(set(map(plain, names))) < len(names):
         return list(levels)

@@ -1,7 +1,7 @@
 """Read tables with the columns of a manifest, and judgements of scored films."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -21,7 +21,7 @@ from obygaze_features.manifest.importers.table_layout import Layout, read_layout
 from obygaze_features.manifest.importers.table_rows import clip_rows, with_films_of_blocks, with_whole_names
 from obygaze_features.manifest.spans.headings import LABEL_COLUMNS, NAMED_COLUMNS, Headings
 from obygaze_features.manifest.spans.label_words import LabelWords
-from obygaze_features.manifest.spans.names import film_named, is_place
+from obygaze_features.manifest.spans.names import film_named, is_place, plain
 from obygaze_features.manifest.spans.span_file import SpanFile
 from obygaze_features.manifest.spans.tier_names import is_of_a_model
 from obygaze_features.manifest.text_tables import (
@@ -90,7 +90,7 @@ class OwnTables:
         read = [*OUR_COLUMNS, *scales, *labels.columns]
         if not is_judged:
             _note_whole_films(file, table)
-        labelled_rows = list(_rows(file, table, labels))
+        labelled_rows = _with_known_times(file, list(_rows(file, table, labels)))
         clips = list(self._clips_of_rows(file, table, labelled_rows, words.codebook))
         table.problems.refuse()
         yield from clips
@@ -272,8 +272,13 @@ def is_table(file: SpanFile, words: LabelWords) -> bool:
     return bool(proposal.columns or proposal.wide)
 
 
-def refuse_unread(tables: Sequence[tuple[SpanFile, Layout]], words: LabelWords, annotator: str) -> None:
+def refuse_unread(tables: Sequence[tuple[SpanFile, Proposal]]) -> None:
     """Refuse tables that hold times, labels or films that nothing reads; note what else is not read.
+
+    Parameters
+    ----------
+    tables
+        Each with what is proposed of it.
 
     Raises
     ------
@@ -281,8 +286,7 @@ def refuse_unread(tables: Sequence[tuple[SpanFile, Layout]], words: LabelWords, 
         With all options that read the first of them, and those others whose columns are headed as its are.
     """
     refused: list[tuple[SpanFile, Proposal]] = []
-    for file, layout in tables:
-        proposal = _proposal(file, layout, words, annotator)
+    for file, proposal in tables:
         if proposal.held:
             refused.append((file, proposal))
         elif proposal.also:
@@ -301,11 +305,11 @@ def refuse_unread(tables: Sequence[tuple[SpanFile, Layout]], words: LabelWords, 
     raise UnreadColumnsError(
         f"{file.path}: it holds {', '.join(proposal.held)}, which no heading of a manifest names",
         proposal.options(file.reading.headings),
-        [*proposal.doubts, *proposal.also],
+        [*proposal.untyped_words(file.path, file.reading.headings), *proposal.doubts, *proposal.also],
     )
 
 
-def _proposal(file: SpanFile, layout: Layout, words: LabelWords, annotator: str) -> Proposal:
+def proposal_for(file: SpanFile, layout: Layout, words: LabelWords, annotator: str) -> Proposal:
     """Say what the columns of a table are that its reader does not read."""
     headings = file.reading.headings
     table = without_explained(layout.table, words)
@@ -350,6 +354,42 @@ def _rows(file: SpanFile, table: Table, labels: LabelReader) -> Iterator[Row]:
     if labels.has_single_labels or _are_of_one_concept(rows):
         rows = _joined(file, rows)
     yield from rows
+
+
+def _with_known_times(file: SpanFile, rows: list[Row]) -> list[Row]:
+    """Leave out the rows whose times are missing where others have theirs; refuse where most are missing.
+
+    A row without times is of a whole file where it names one: a video of which no row has times, or where
+    there is none its own id. One that says a film alone, beside rows of spans, lacks its times.
+    """
+    timed = [row for row in rows if _has_times(row)]
+    if not timed or len(timed) == len(rows):
+        return rows
+    videos = {plain(row.cells.get("video", "")) for row in timed}
+    lacking = [row for row in rows if not _has_times(row) and not _is_of_a_file(row, videos)]
+    if len(lacking) > len(timed):
+        n_spans = len(timed) + len(lacking)
+        raise file.error(
+            f"{len(lacking)} of {n_spans} rows of spans have no times ({_places(lacking)}): fill them in, or "
+            "leave out the columns of times where each row is of a whole film"
+        )
+    for row in lacking:
+        file.account.seen += 1
+        file.account.leave(f"line {row.line}", "no times, which other rows have")
+    gone = set(map(id, lacking))
+    return [row for row in rows if id(row) not in gone]
+
+
+def _has_times(row: Row) -> bool:
+    return any(row.cells.get(name, "").strip() for name in TIMES)
+
+
+def _is_of_a_file(row: Row, videos_of_spans: Container[str]) -> bool:
+    """Return whether a row without times names a file that it is of as a whole."""
+    video = row.cells.get("video", "").strip()
+    if video:
+        return plain(video) not in videos_of_spans
+    return bool(row.cells.get("clip_id", "").strip())
 
 
 def _labelled(row: Row, shared: Mapping[str, str], labels: LabelReader) -> list[Row]:

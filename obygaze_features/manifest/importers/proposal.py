@@ -1,9 +1,13 @@
 """Keep what the columns of a table seem to be, and write it as options of `manifest import spans`."""
 
+import json
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Final, Self
+
+import msgspec
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.lines import csv_line
@@ -12,6 +16,11 @@ from obygaze_features.manifest.text_tables import TIMES
 
 SHOWN = 4
 """Examples that a sentence names."""
+
+MOST_TYPED: Final = 40
+"""Words of a table that options say one by one; of more they say `FIRST_TYPED`, and how to give the rest."""
+
+FIRST_TYPED: Final = 8
 
 UNKNOWN_HEADING: Final = "HEADING"
 """What stands in a command where only a person can say which column is meant."""
@@ -78,6 +87,10 @@ class Proposal:
     also: list[str] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
 
+    def packed(self) -> bytes:
+        """Write it for another process; as JSON, which can hold halves of letters that no UTF-8 has."""
+        return json.dumps(asdict(self)).encode()
+
     def add(self, other: "Proposal") -> bool:
         """Add what another table needs besides; return False where its headings or film say otherwise."""
         for name, headings in other.columns.items():
@@ -97,17 +110,10 @@ class Proposal:
 
     def options(self, given: Headings) -> list[str]:
         """Write the options, with those that a person gave."""
-        columns = {name: list(headings) for name, headings in given.columns.items()}
-        for name, headings in self.columns.items():
-            known = columns.setdefault(name, [])
-            known += [heading for heading in headings if heading not in known]
-        if DURATION in columns and END not in self.columns:
-            columns.pop(END, None)
+        columns = self._columns(given)
         options = [option(name, heading) for name, headings in columns.items() for heading in headings]
-        annotators = [*given.wide, *(name for name in self.wide if name not in given.wide)]
-        if annotators:
-            options.append(wide_option(annotators))
-        options += [f"--word {shlex.quote(f'{text}={label}')}" for text, label in self.words.items()]
+        options += self._of_annotators(given)
+        options += [f"--word {shlex.quote(f'{text}={label}')}" for text, label in self._typed_words()]
         if self.movie:
             options.append(f"--movie {shlex.quote(self.movie)}")
         if self.rate:
@@ -115,6 +121,51 @@ class Proposal:
         if self.annotator:
             options.append(f"--annotator {shlex.quote(self.annotator)}")
         return options
+
+    def _columns(self, given: Headings) -> dict[str, list[str]]:
+        """Return column of ours -> headings that stand for it, with those that a person gave."""
+        columns = {name: list(headings) for name, headings in given.columns.items()}
+        for name, headings in self.columns.items():
+            known = columns.setdefault(name, [])
+            known += [heading for heading in headings if heading not in known]
+        if DURATION in columns and END not in self.columns:
+            columns.pop(END, None)
+        return columns
+
+    def _of_annotators(self, given: Headings) -> list[str]:
+        """Write the option that names annotators who have columns of their own, if any do."""
+        annotators = [*given.wide, *(name for name in self.wide if name not in given.wide)]
+        return [wide_option(annotators)] if annotators else []
+
+    def _typed_words(self) -> list[tuple[str, str]]:
+        """Return the words that options say, with their labels: all, or the first of very many."""
+        words = list(self.words.items())
+        return words if len(words) <= MOST_TYPED else words[:FIRST_TYPED]
+
+    def untyped_words(self, path: Path, given: Headings) -> list[str]:
+        """Say how many words the options do not say, and how to give them; nothing where they say all."""
+        n_untyped = len(self.words) - len(self._typed_words())
+        if not n_untyped:
+            return []
+        columns = self._columns(given)
+        labels = [
+            option(name, heading) for name in LABEL_COLUMNS for heading in columns.get(name, ()) if heading
+        ]
+        typed = " ".join([shlex.quote(str(path)), *labels, *self._of_annotators(given)])
+        drafted = f"`obygaze codebook guess {typed} --out FILE` drafts one"
+        what = f"{n_untyped:,} more words are not shown: if they are labels, put them into a codebook"
+        return [f"{what} ({drafted}), and give it by --codebook"]
+
+
+def unpacked(message: bytes) -> Proposal:
+    """Read what `Proposal.packed` wrote; of no bytes, a proposal of nothing.
+
+    Examples
+    --------
+    >>> unpacked(Proposal(movie="Vertigo").packed()).movie
+    'Vertigo'
+    """
+    return msgspec.convert(json.loads(message), Proposal) if message else Proposal()
 
 
 def option(name: str, heading: str) -> str:

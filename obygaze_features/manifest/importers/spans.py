@@ -23,12 +23,13 @@ from obygaze_features.manifest.importers.own_tables import (
     JUDGEMENTS,
     OwnTables,
     is_table,
+    proposal_for,
     read_own_table,
     refuse_unread,
 )
+from obygaze_features.manifest.importers.proposal import unpacked
 from obygaze_features.manifest.importers.repeated import repeated_concepts
 from obygaze_features.manifest.importers.span_films import OWN_TABLES, FilmNames
-from obygaze_features.manifest.importers.table_layout import Layout
 from obygaze_features.manifest.importers.tool_spans import ToolSpans, span_of
 from obygaze_features.manifest.manifest import Manifest, default_codebook
 from obygaze_features.manifest.spans.account import Account
@@ -144,15 +145,16 @@ def import_spans(
             Clip("film", movie)
     reading = Reading(rate, encoding, movie, tiers or {}, Headings(columns or {}, wide))
     chosen = _ChosenCodebook(codebook)
+    contents = []
     with readers_apart() as child:
-        contents = [
-            read_apart(child, path, reading, _read, kind, codebook) for path in map(local_path, files)
-        ]
-    for content in contents:
-        chosen.choose(content.file, _codebook_names(content))
+        for path in map(local_path, files):
+            asked = _Asked(kind, chosen.known, dict(words or {}), annotator)
+            content = read_apart(child, path, reading, _read, asked)
+            chosen.choose(content.file, _codebook_names(content))
+            contents.append(content)
     _refuse_absent_headings(reading.headings, contents)
     label_words = LabelWords(chosen.codebook, words)
-    _refuse_unread_tables(contents, label_words, annotator)
+    refuse_unread([(content.file, unpacked(content.more)) for content in contents])
     labelled = _Labelled(
         FilmNames(FilmFiles(videos, root)),
         label_words,
@@ -162,14 +164,21 @@ def import_spans(
     return labelled.imported(contents, reading, root)
 
 
-def _refuse_unread_tables(contents: Sequence["Content"], words: LabelWords, annotator: str) -> None:
-    """Refuse tables that hold what nothing reads."""
-    tables = []
-    for content in contents:
-        layout = _layout(content)
-        if layout is not None and content.file.account.kind != JUDGEMENTS:
-            tables.append((content.file, layout))
-    refuse_unread(tables, words, annotator)
+class _Asked(NamedTuple):
+    """What the person says of the labels of a file that is read in a child.
+
+    Attributes
+    ----------
+    codebook
+        The person's, or that of the files before; None where this is the first.
+    words
+        Words of the file -> what they stand for.
+    """
+
+    kind: str
+    codebook: Codebook | None
+    words: Mapping[str, str]
+    annotator: str
 
 
 def _kind_of(file: SpanFile, codebook: Codebook | None) -> str:
@@ -194,22 +203,20 @@ def _codebook_names(content: Content) -> list[str]:
     return list(dict.fromkeys(name.strip() for name in names if name.strip()))
 
 
-def _read(file: SpanFile, kind: str, codebook: Codebook | None) -> Content:
+def _read(file: SpanFile, asked: _Asked) -> Content:
     """Read a file of a kind, or of the one that its content tells."""
-    file.account.kind = kind or _kind_of(file, codebook)
-    if file.account.kind in OWN_TABLES:
-        headings = file.reading.headings
-        layout = read_own_table(file)
-        present = [heading for heading in headings.named() if headings.is_in(heading, layout.headings)]
-        return FileContent(
-            file, table=layout.table, headings=present, titles=layout.titles, header=layout.headings
-        )
-    return FileContent(file, records=list(SOURCES[file.account.kind].read(file)))
-
-
-def _layout(content: Content) -> Layout | None:
-    """Return a table of a person with what stands above it; None for the file of a tool."""
-    return None if content.table is None else Layout(content.table, content.titles, content.header)
+    file.account.kind = asked.kind or _kind_of(file, asked.codebook)
+    if file.account.kind not in OWN_TABLES:
+        file.words = LabelWords(asked.codebook or default_codebook(), asked.words)
+        return FileContent(file, records=list(SOURCES[file.account.kind].read(file)))
+    headings = file.reading.headings
+    layout = read_own_table(file)
+    present = [heading for heading in headings.named() if headings.is_in(heading, layout.headings)]
+    content: Content = FileContent(file, table=layout.table, headings=present, header=layout.headings)
+    if file.account.kind == JUDGEMENTS:
+        return content
+    words = LabelWords(asked.codebook or _codebook_of(_codebook_names(content)), asked.words)
+    return replace(content, more=proposal_for(file, layout, words, asked.annotator).packed())
 
 
 def _refuse_absent_headings(headings: Headings, contents: Sequence[Content]) -> None:
@@ -226,11 +233,22 @@ def _refuse_absent_headings(headings: Headings, contents: Sequence[Content]) -> 
     raise ManifestError(f"no table has a column {absent[0]!r}: no file is a table of yours")
 
 
+def _codebook_of(named: Sequence[str]) -> Codebook:
+    """Return the codebook of a file that the person says no other of: the first that it names."""
+    is_builtin = bool(named) and named[0] in BUILTIN
+    return builtin_codebook(named[0]) if is_builtin else default_codebook()
+
+
 class _ChosenCodebook:
     """The codebook of an import: the person's, or the one that its files name."""
 
     def __init__(self, codebook: Codebook | None) -> None:
         self._codebook, self._is_given = codebook, codebook is not None
+
+    @property
+    def known(self) -> Codebook | None:
+        """The codebook that is chosen so far; None where no file was read."""
+        return self._codebook
 
     @property
     def codebook(self) -> Codebook:
@@ -240,8 +258,7 @@ class _ChosenCodebook:
     def choose(self, file: SpanFile, named: Sequence[str]) -> None:
         """Take the first that a file names, where the person names none; refuse or note another."""
         if self._codebook is None:
-            is_builtin = bool(named) and named[0] in BUILTIN
-            self._codebook = builtin_codebook(named[0]) if is_builtin else default_codebook()
+            self._codebook = _codebook_of(named)
         other = next((name for name in named if name != self._codebook.name), "")
         if other:
             what = f"of codebook {other!r}, and the import uses {self._codebook.name!r}"

@@ -110,17 +110,24 @@ def _rows_of_other_kinds(table: Table, words: LabelWords) -> list[LeftOut]:
     Such a table has a column of kinds, some called as people head columns of levels or concepts, and a column
     of what is said: labels in all rows of some kinds, and in no row of others.
     """
-    for kinds in table.columns:
-        named = set(readable_cells(table, kinds))
-        is_of_kinds = any({"level", "concepts"} & set(names_of_heading(kind)) for kind in named)
-        if not is_of_kinds or len(named) > MOST_KINDS:
-            continue
-        for column in table.columns:
-            others = _kinds_without_labels(table, kinds, column, words)
-            if others:
-                rows = [row for row in table.rows if row.cells[kinds].strip() in others]
-                return [LeftOut(row, f"of {row.cells[kinds].strip()!r}, not a label") for row in rows]
+    kinds = next((column for column in table.columns if _is_of_kinds(table, column)), "")
+    for column in table.columns if kinds else ():
+        others = _kinds_without_labels(table, kinds, column, words)
+        if others:
+            rows = [row for row in table.rows if row.cells[kinds].strip() in others]
+            return [LeftOut(row, f"of {row.cells[kinds].strip()!r}, not a label") for row in rows]
     return []
+
+
+def _is_of_kinds(table: Table, column: str) -> bool:
+    """Return whether a column says of each row of what kind it is: of labels, or of something else."""
+    kinds = set(readable_cells(table, column))
+    return 1 < len(kinds) <= MOST_KINDS and any(map(_is_of_labels, kinds))
+
+
+def _is_of_labels(kind: str) -> bool:
+    """Return whether a kind is called as people head columns of levels or concepts."""
+    return not {"level", "concepts"}.isdisjoint(names_of_heading(kind))
 
 
 def _kinds_without_labels(table: Table, kinds: str, column: str, words: LabelWords) -> set[str]:

@@ -16,13 +16,16 @@ from obygaze_features.manifest.importers.column_contents import (
 )
 from obygaze_features.manifest.importers.proposal import END, START, UNKNOWN_HEADING
 from obygaze_features.manifest.importers.unread_columns import UnreadColumns
-from obygaze_features.manifest.spans.headings import DURATION, seconds_of_unit
+from obygaze_features.manifest.spans.headings import DURATION, names_of_heading, seconds_of_unit
 from obygaze_features.manifest.spans.instant import FRAME_CODE
 
 _RATE = re.compile(
     r"(\d{2,3}(?:[.,]\d+)?)\s*(?:fps|f/s|b/s|i/s|im/s|img/s|bilder|images|fotogr|hz)", re.IGNORECASE
 )
 """A rate of frames that a heading or a title says."""
+
+MOST_PAIRED: Final = 20
+"""Columns of times without known headings of which each two are tried as starts and ends."""
 
 COMMON_RATES: Final = (25, 30, 50, 60)
 
@@ -72,6 +75,7 @@ class TimeColumns:
     def _columns_of_times(self) -> dict[str, str]:
         """Return the columns that hold times, by what they are; none where they cannot be told."""
         timed = [column for column in self._unread.rest if self._is_timed(column)]
+        timed += [column for column in self._headed_times() if column not in timed]
         start = START if self._unread.has(START) else self._unread.meant(START, timed.__contains__)
         others = [column for column in timed if column != start]
         end = self._unread.meant(END, others.__contains__)
@@ -89,6 +93,22 @@ class TimeColumns:
             behind = self._end_behind(start, others)
             return {START: start, END: behind} if behind else {}
         return self._pair_of(timed)
+
+    def _headed_times(self) -> list[str]:
+        """Return the columns that are headed as starts and as ends or durations, whose few cells are times.
+
+        In a table of which most rows lack their times; of one alone another meaning is likelier.
+        """
+        headed = {
+            name: [
+                column
+                for column in self._unread.rest
+                if name in names_of_heading(column)[:1] and are_times(self._cells[column])
+            ]
+            for name in (START, END, DURATION)
+        }
+        ends = [*headed[END], *headed[DURATION]]
+        return [*headed[START], *ends] if headed[START] and ends else []
 
     def _is_timed(self, column: str) -> bool:
         """Return whether a column can be of times: one of marks, or that a label heads, is none."""
@@ -108,7 +128,8 @@ class TimeColumns:
         """Return two columns as starts and ends, by their cells alone: clocks first, the nearest two."""
         clocks = [column for column in columns if are_clocks(self._cells[column])]
         pairs = []
-        for start, end in combinations(clocks if len(clocks) > 1 else columns, 2):
+        timed = clocks if len(clocks) > 1 else columns
+        for start, end in combinations(timed[:MOST_PAIRED], 2):
             lengths = self._lengths(start, end)
             if lengths and min(lengths) > 0 and not self._are_few(end):
                 pairs.append((median(lengths), start, end))

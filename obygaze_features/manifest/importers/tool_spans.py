@@ -113,7 +113,7 @@ class ToolSpans:
         source = SOURCES[file.account.kind]
         file.account.note(*_absent_tiers(file, records))
         if not source.leaves_texts:
-            return records
+            return self._without_columns_of_texts(file, records)
         read = []
         n_left: Counter[str] = Counter()
         for record in records:
@@ -127,6 +127,14 @@ class ToolSpans:
             read.append(record)
         file.account.note(*_left_tiers(n_left))
         return read
+
+    def _without_columns_of_texts(self, file: SpanFile, records: list[RawSpan]) -> list[RawSpan]:
+        """Leave out the columns beside those of a tool that are not of labels, and name them."""
+        source = SOURCES[file.account.kind]
+        beside = [record for record in records if record.is_beside]
+        left = {record.tier for record in beside if self._role(source, record) in {TEXT, LEFT}}
+        file.account.unread("column", sorted(left))
+        return [record for record in records if not (record.is_beside and record.tier in left)]
 
     def _perceivable(self, file: SpanFile, spans: Sequence[RawSpan]) -> list[RawSpan]:
         """Take out the concepts that a machine cannot perceive, and say how many answers they had."""

@@ -123,7 +123,8 @@ def listed_parts(cells: Sequence[str], words: LabelWords) -> list[list[str]]:
     Signs besides semicolons and commas divide where that gives words that the column has elsewhere too; and
     a comma is part of a word, where semicolons divide and none of the words around it is known.
     """
-    first = [_first_parts(cell, cells, words) for cell in cells]
+    has_semicolons = sum(";" in cell for cell in cells) > 1
+    first = [_first_parts(cell, words, has_semicolons=has_semicolons) for cell in cells]
     counts = Counter(plain(piece) for parts in first for part in parts for piece in further_parts(part))
     listed = []
     for parts in first:
@@ -136,13 +137,12 @@ def listed_parts(cells: Sequence[str], words: LabelWords) -> list[list[str]]:
     return listed
 
 
-def _first_parts(cell: str, cells: Sequence[str], words: LabelWords) -> list[str]:
-    """Divide a cell at semicolons, line breaks and commas."""
+def _first_parts(cell: str, words: LabelWords, *, has_semicolons: bool) -> list[str]:
+    """Divide a cell at semicolons, line breaks and commas; `has_semicolons` is of several cells."""
     if words.is_no_concept(cell):
         return []
     if cell.startswith("[") and cell.endswith("]"):
         return texts_of_list(cell)
-    has_semicolons = sum(";" in other for other in cells) > 1
     parts: list[str] = []
     for piece in cell.split(";"):
         inside = words.parts_of(piece)

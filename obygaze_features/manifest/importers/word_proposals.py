@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from obygaze_features.cells import is_unreadable
 from obygaze_features.manifest.importers.column_contents import (
@@ -19,6 +20,9 @@ from obygaze_features.manifest.spans.headings import LABEL_COLUMNS, columns_head
 from obygaze_features.manifest.spans.names import plain, without_zeros
 from obygaze_features.manifest.text_tables import SHOWN_PROBLEMS
 from obygaze_features.text import first_few
+
+MOST_COMPARED: Final = 200
+"""Words, the most frequent ones, that are looked for among mistyped labels: each takes a millisecond."""
 
 
 class WordProposals:
@@ -141,7 +145,9 @@ class WordProposals:
         is_left = not is_proposed and not self._proposal.held and not any(known.values())
         if not texts or (is_left and words.total() <= SHOWN_PROBLEMS):
             return
-        near = {text: label_near(text, self._words) for text in texts if not known[text]}
+        unknown = [text for text in texts if not known[text]]
+        near = dict.fromkeys(unknown, "")
+        near |= {text: label_near(text, self._words) for text in unknown[:MOST_COMPARED]}
         for text in texts:
             self._proposal.words[text] = known[text] or near[text] or UNKNOWN_LABEL
         translated = [f"{text!r} as {label}" for text, label in known.items() if label]
@@ -151,7 +157,8 @@ class WordProposals:
             shown = first_few(translated, SHOWN)
             self._proposal.doubts.append(f"translated, or explained by the table: {shown}")
         if mistyped:
-            self._proposal.doubts.append(f"mistyped, it seems: {', '.join(mistyped)}; else change --word")
+            shown = first_few(mistyped, SHOWN)
+            self._proposal.doubts.append(f"mistyped, it seems: {shown}; else change --word")
         if asked:
             self._ask_for_words(words, asked)
         elif not self._proposal.held:

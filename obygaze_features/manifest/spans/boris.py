@@ -17,7 +17,15 @@ from obygaze_features.manifest.spans.names import plain, stem_of
 from obygaze_features.manifest.spans.one_line import one_line
 from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.span_file import KINDS, SpanFile
-from obygaze_features.manifest.spans.tool_tables import TimedRow, decimal_sign, first_of, timed, tool_table
+from obygaze_features.manifest.spans.tool_tables import (
+    TimedRow,
+    columns_beside,
+    decimal_sign,
+    first_of,
+    timed,
+    tool_table,
+    with_labels_beside,
+)
 from obygaze_features.manifest.text_tables import Row, Table
 from obygaze_features.workbook import Records
 
@@ -47,6 +55,13 @@ class Medium(NamedTuple):
     end_s: float
 
 
+class Event(NamedTuple):
+    """An event, and the rows that say it: one, or a START and a STOP."""
+
+    span: RawSpan
+    rows: tuple[Row, ...]
+
+
 @dataclass
 class Observation:
     """What the rows of an observation say of its media.
@@ -74,9 +89,11 @@ def read_boris(file: SpanFile) -> Iterator[RawSpan]:
     status = next((name for name in (TYPE, STATUS) if name in events.columns), "")
     if not status and not is_aggregated:
         raise file.error(f"no column {TYPE} or {STATUS} says which events start and stop")
-    spans = _aggregated(file, rows, events) if is_aggregated else _paired(file, rows, events, status)
-    for span in spans:
-        yield from _in_media(span, media[span.cells["observation"]])
+    beside = columns_beside(file, events)
+    found = _aggregated(file, rows, events) if is_aggregated else _paired(file, rows, events, status)
+    for event in found:
+        for span in _in_media(event.span, media[event.span.cells["observation"]]):
+            yield from with_labels_beside(span, event.rows, beside)
 
 
 def _above_the_table(records: Records) -> dict[str, str]:
@@ -104,16 +121,16 @@ def _with_places(file: SpanFile, row: Row, above: Mapping[str, str]) -> Row:
     return Row(row.line, cells)
 
 
-def _aggregated(file: SpanFile, rows: Sequence[Row], events: Table) -> Iterator[RawSpan]:
+def _aggregated(file: SpanFile, rows: Sequence[Row], events: Table) -> Iterator[Event]:
     decimal = decimal_sign(events.delimiter)
     for timed_row in timed(file, rows, "Start (s)", "Stop (s)", decimal=decimal):
         is_point = timed_row.row.cells.get(TYPE, "").strip().upper() == "POINT"
         yield _behaviour(timed_row, POINT if is_point else timed_row.reason)
 
 
-def _paired(file: SpanFile, rows: Sequence[Row], events: Table, status: str) -> Iterator[RawSpan]:
+def _paired(file: SpanFile, rows: Sequence[Row], events: Table, status: str) -> Iterator[Event]:
     """Pair each START with the next STOP of the same observation, subject, behaviour and modifiers."""
-    started: dict[tuple[str, ...], RawSpan] = {}
+    started: dict[tuple[str, ...], Event] = {}
     for timed_row in timed(file, rows, "Time", "Time", decimal=decimal_sign(events.delimiter)):
         kind = timed_row.row.cells[status].strip().upper()
         key = _pairing_key(timed_row.row)
@@ -140,14 +157,16 @@ def _pairing_key(row: Row) -> tuple[str, ...]:
     return (*(row.cells.get(name, "") for name in (OBSERVATION, "Subject", "Behavior")), *modifiers)
 
 
-def _joined(first: RawSpan, last: RawSpan) -> RawSpan:
-    """Make one span of a START and its STOP, with the comments of both."""
-    comment = _distinct([first.cells["comment"], last.cells["comment"]])
-    return replace(first, end_s=last.end_s, reason="", cells={**first.cells, "comment": comment})
+def _joined(first: Event, last: Event) -> Event:
+    """Make one event of a START and its STOP, with the comments of both."""
+    comment = _distinct([first.span.cells["comment"], last.span.cells["comment"]])
+    cells = {**first.span.cells, "comment": comment}
+    span = replace(first.span, end_s=last.span.end_s, reason="", cells=cells)
+    return Event(span, (*first.rows, *last.rows))
 
 
-def _behaviour(timed_row: TimedRow, reason: str) -> RawSpan:
-    """Make a span of a row."""
+def _behaviour(timed_row: TimedRow, reason: str) -> Event:
+    """Make an event of a row."""
     row = timed_row.row
     cells = {
         "media": first_of(row.cells, *MEDIA_COLUMNS),
@@ -156,7 +175,7 @@ def _behaviour(timed_row: TimedRow, reason: str) -> RawSpan:
         "modifiers": _texts_of_columns(row, "modifier"),
         "comment": _texts_of_columns(row, "comment"),
     }
-    return RawSpan(
+    span = RawSpan(
         timed_row.where,
         timed_row.start_s,
         timed_row.end_s,
@@ -165,6 +184,7 @@ def _behaviour(timed_row: TimedRow, reason: str) -> RawSpan:
         cells,
         reason=reason,
     )
+    return Event(span, (row,))
 
 
 def _texts_of_columns(row: Row, begins: str) -> str:

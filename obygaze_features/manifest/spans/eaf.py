@@ -41,6 +41,8 @@ MOST_STEPS: Final = 50
 """How often each time slot is looked at on average to give times to those that have none."""
 ANNOTATIONS = ("ALIGNABLE_ANNOTATION", "REF_ANNOTATION")
 REFERENCES = ("ANNOTATION_REF", "PREVIOUS_ANNOTATION")
+_MILLISECONDS = re.compile(r"([0-9]{1,15})(?:\.0+)?")
+"""Of a time slot; tools that count in fractions write 5.0."""
 MEDIA_ATTRIBUTES = ("MEDIA_URL", "RELATIVE_MEDIA_URL", "MEDIA_FILE")
 
 
@@ -60,6 +62,13 @@ class Annotation(NamedTuple):
     parent_ids: tuple[str, ...]
     annotator: str
     refusal: str
+    signature: str
+
+
+class Owner(NamedTuple):
+    """Whose an annotation is, and who else signed its tier; "" if nobody did."""
+
+    annotator: str
     signature: str
 
 
@@ -102,6 +111,7 @@ def _tier(
     seen_score = seen_score_of(name)
     if seen_score:
         cells = {**cells, "seen_score": seen_score}
+    place = f"of tier {name!r:.60}"
     for child in tier:
         for node in child if child.tag == "ANNOTATION" else [child]:
             if node.tag not in ANNOTATIONS:
@@ -115,7 +125,7 @@ def _tier(
             start_s = annotation.start_ms / 1000
             end_s = annotation.end_ms / 1000
             yield RawSpan(
-                f"annotation {span_id:.60} of tier {name!r:.60} (from {start_s:g} s)",
+                f"annotation {span_id:.60} {place} (from {start_s:g} s)",
                 start_s,
                 end_s,
                 text,
@@ -221,6 +231,7 @@ class _Times:
         self._nodes = {node.get("ANNOTATION_ID", ""): (node, tier) for node, tier in every}
         self._nodes.pop("", None)
         self._tiers = {tier.get("TIER_ID", ""): tier for tier in tiers}
+        self._owners: dict[tuple[Element, Element], Owner] = {}
         self._followed = {node.get("PREVIOUS_ANNOTATION", "") for node, _ in every} - {""}
         for name in self._followed:
             self._slots[f"after {name}"] = ""
@@ -234,9 +245,7 @@ class _Times:
         """
         line = self._line(node)
         parent_ids = tuple(parent.get("ANNOTATION_ID", "") for parent in line[1:])
-        owner = self._nodes[parent_ids[-1]][1] if parent_ids else tier
-        above = self._tiers.get(owner.get("PARENT_REF", ""), owner)
-        annotator = _first_annotator(owner, above, tier)
+        owner = self._owner(self._nodes[parent_ids[-1]][1] if parent_ids else tier, tier)
         first_slot, last_slot = self._ends(line)
         problem = self._problem(first_slot) or self._problem(last_slot)
         refusal = ""
@@ -247,10 +256,18 @@ class _Times:
             self._time_ms(first_slot),
             self._time_ms(last_slot),
             parent_ids,
-            annotator,
+            owner.annotator,
             refusal,
-            _other_signature(tier, annotator),
+            owner.signature,
         )
+
+    def _owner(self, timed: Element, tier: Element) -> Owner:
+        """Return whose the annotations of a tier are whose times are those of another."""
+        if (timed, tier) not in self._owners:
+            above = self._tiers.get(timed.get("PARENT_REF", ""), timed)
+            annotator = _first_annotator(timed, above, tier)
+            self._owners[timed, tier] = Owner(annotator, _other_signature(tier, annotator))
+        return self._owners[timed, tier]
 
     def _time_ms(self, slot: str) -> float:
         """Return the time of a slot, 0 where it has none: its problem is told."""
@@ -365,7 +382,7 @@ def _time_slots(file: SpanFile, root: Element) -> dict[str, int | str]:
         value = node.get("TIME_VALUE", "").strip()
         if name in slots:
             raise file.error(f"time slot {name!r} is there twice: which is right cannot be known")
-        match = re.fullmatch(r"([0-9]{1,15})(?:\.0+)?", value)  # tools that count in fractions write 5.0
+        match = _MILLISECONDS.fullmatch(value)
         slots[name] = int(match[1]) if match else value
     return slots
 

@@ -18,7 +18,14 @@ from obygaze_features.manifest.spans.names import plain
 from obygaze_features.manifest.spans.one_line import one_line
 from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.span_file import KINDS, SpanFile
-from obygaze_features.manifest.spans.tool_tables import decimal_sign, first_of, timed, tool_table
+from obygaze_features.manifest.spans.tool_tables import (
+    columns_beside,
+    decimal_sign,
+    first_of,
+    timed,
+    tool_table,
+    with_labels_beside,
+)
 from obygaze_features.manifest.text_tables import Row, counted
 from obygaze_features.text_records import header_row, split_records
 from obygaze_features.workbook import Records
@@ -111,8 +118,9 @@ def _with_header(file: SpanFile, rows: Rows) -> Iterator[RawSpan]:
     end = headings[END, form]
     # Else there is a column for each tier.
     has_tier_column = {"tier", "annotation"} <= set(map(plain, header))
-    table = tool_table(file, (begin, end), (even, "\t"), "" if has_tier_column else ".*")
+    table = tool_table(file, (begin, end), (even, "\t"))
     values = ["Annotation"]
+    beside = columns_beside(file, table) if has_tier_column else []
     if not has_tier_column:
         values = [name for name in table.columns if name == "Annotation" or not _READ.fullmatch(name)]
     timed_rows = timed(
@@ -136,7 +144,8 @@ def _with_header(file: SpanFile, rows: Rows) -> Iterator[RawSpan]:
             yield RawSpan(where, start_s, end_s, "", row.cells.get("Tier", ""), facts, reason=reason)
         for name, text in texts.items():
             tier = row.cells.get("Tier", "") or name
-            yield RawSpan(where, start_s, end_s, text, tier, facts, reason=no_time)
+            span = RawSpan(where, start_s, end_s, text, tier, facts, reason=no_time)
+            yield from with_labels_beside(span, [row], beside)
 
 
 def _texts(row: Row, columns: Sequence[str]) -> dict[str, str]:

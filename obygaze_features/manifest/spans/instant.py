@@ -286,7 +286,7 @@ def instants(
         try:
             values.append(time_in(text, rate))
         except ManifestError as error:
-            values.append(error)
+            values.append(error.with_traceback(None))  # which would keep this list, in a circle
     if _FINE.search("\n".join(texts)):
         _refuse_shares_of_a_day(texts, values, len(texts) // n_columns)
     return values

@@ -30,18 +30,18 @@ class FileContent(Generic[R]):
     ----------
     headings
         Those of the headings that the person names which the table has.
-    titles
-        Rows above the table's header.
     header
         The headings that the table has, as they are written.
+    more
+        What else its reader found, as that writes it.
     """
 
     file: SpanFile
     records: Sequence[R] = ()
     table: Table | None = None
     headings: Sequence[str] = ()
-    titles: tuple[Sequence[str], ...] = ()
     header: tuple[str, ...] = ()
+    more: bytes = b""
 
 
 @dataclass(frozen=True)
@@ -94,8 +94,8 @@ class _Message(msgspec.Struct, array_like=True):
     account: _AccountMessage
     table: _TableMessage | None
     headings: list[str]
-    titles: tuple[list[str], ...]
     header: tuple[str, ...]
+    more: bytes
     record_class: str
     records: Any
 
@@ -127,10 +127,15 @@ def read_apart(
     file.account = Account(path, **{name: getattr(account, name) for name in account.__struct_fields__})
     table = message.table
     if table is None:
-        return FileContent(file, message.records, headings=message.headings)
+        return FileContent(file, message.records, headings=message.headings, more=message.more)
     parts = {name: getattr(table, name) for name in table.__struct_fields__}
     return FileContent(
-        file, message.records, Table(path, **parts), message.headings, message.titles, message.header
+        file,
+        message.records,
+        Table(path, **parts),
+        message.headings,
+        message.header,
+        message.more,
     )
 
 
@@ -151,8 +156,8 @@ def content_bytes(task: Task) -> bytes:
         if table is None
         else _TableMessage(*(getattr(table, name) for name in _TableMessage.__struct_fields__)),
         list(content.headings),
-        tuple(map(list, content.titles)),
         tuple(content.header),
+        content.more,
         name,
         records,
     )

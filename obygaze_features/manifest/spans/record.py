@@ -35,6 +35,9 @@ class RawSpan:
         Why the file is refused if the tier of this record is read; "" where nothing is wrong.
     note
         What is to be said of the file if the tier of this record is read.
+    is_beside
+        Whether it is of a column that a person added beside those of a tool: it is read where it is of
+        labels, and else no span of its own.
     """
 
     where: str
@@ -51,6 +54,7 @@ class RawSpan:
     role: str = ""
     refusal: str = ""
     note: str = ""
+    is_beside: bool = False
 
     def fault(self) -> str:
         """Say why it can be no span; "" if it is one."""

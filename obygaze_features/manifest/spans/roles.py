@@ -61,6 +61,8 @@ class Tier:
         Levels and concepts that are used, with their counts.
     n_with_level
         How many of its texts are, or hold, a level.
+    is_beside
+        Whether it is a column beside those of a tool, which is read as labels or not at all.
     """
 
     name: str
@@ -69,6 +71,7 @@ class Tier:
     n_labels: int = 0
     n_with_level: int = 0
     words: Counter[str] = field(default_factory=Counter)
+    is_beside: bool = False
 
     @property
     def is_all_labels(self) -> bool:
@@ -113,6 +116,7 @@ class TierRoles:
             name = record.tier or nameless
             key = tier_key(without_annotator(name)), is_said
             tier = self._tiers.setdefault(key, Tier(without_annotator(name), is_said))
+            tier.is_beside = tier.is_beside or record.is_beside
             tier.n_texts += 1
             labels = self._words.labels_of(record.text)
             if labels is not None:
@@ -155,8 +159,10 @@ class TierRoles:
             and not key_among(tier.name, self._named)
             and not key_among(tier.name, self._reserved)
         ]
-        texts = [tier for tier in undeclared if not tier.is_said]
-        all_of_it = [tier for tier in texts if tier.is_all_labels and len(tier.words) > 1]
+        every = [tier for tier in undeclared if not tier.is_said]
+        all_of_it = [tier for tier in every if tier.is_all_labels and len(tier.words) > 1]
+        texts = [tier for tier in every if not tier.is_beside]
+        columns = [tier for tier in every if tier.is_beside and tier not in all_of_it]
         one_word = [tier for tier in texts if tier.is_all_labels and len(tier.words) == 1]
         partly_labels = [tier for tier in texts if not tier.is_all_labels]
         mostly_labels = [tier for tier in undeclared if tier.is_said and 2 * tier.n_labels >= tier.n_texts]
@@ -165,6 +171,7 @@ class TierRoles:
             *_notice(all_of_it, f"all texts are of {book}, read as labels"),
             *_notice(one_word, f"all texts are one word of {book}, read as text", ask="are labels"),
             *_notice(partly_labels, f"some texts are of {book}, all are read as text", ask="are labels"),
+            *_notice(columns, f"words of {book} in columns that are not read", ask="are labels"),
             *_notice(
                 mostly_labels, f"words of {book} are what is said, or who speaks: no labels", ask="are labels"
             ),

@@ -17,6 +17,7 @@ from obygaze_features.manifest.spans.account import Account
 from obygaze_features.manifest.spans.encodings import decoded
 from obygaze_features.manifest.spans.headings import Headings, columns_meant
 from obygaze_features.manifest.spans.json_values import json_of
+from obygaze_features.manifest.spans.label_words import LabelWords
 from obygaze_features.manifest.spans.names import plain
 from obygaze_features.manifest.text_tables import content_of, naming, placed
 from obygaze_features.templates import packaged
@@ -90,6 +91,8 @@ class SpanFile:
 
     path: Path
     reading: Reading = field(default_factory=Reading)
+    words: LabelWords | None = None
+    """Of the codebook, by which a column that a person added to a tool's is told to be of labels."""
 
     @cached_property
     def account(self) -> Account:

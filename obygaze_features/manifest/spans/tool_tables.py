@@ -2,7 +2,8 @@
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -10,7 +11,9 @@ from obygaze_features.cells import is_unreadable
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.spans.instant import instants, is_clock
 from obygaze_features.manifest.spans.one_line import one_line
+from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.span_file import KINDS, SpanFile
+from obygaze_features.manifest.spans.tier_names import NAMED, key_among, tier_key
 from obygaze_features.manifest.text_tables import Row, Table, placed, table_of
 from obygaze_features.workbook import Records
 
@@ -25,27 +28,55 @@ class TimedRow(NamedTuple):
     reason: str
 
 
-def tool_table(
-    file: SpanFile, needed: Sequence[str], records: tuple[Records, str] | None = None, read: str = ""
-) -> Table:
+def tool_table(file: SpanFile, needed: Sequence[str], records: tuple[Records, str] | None = None) -> Table:
     """Read a table with these columns, and those that are known of its kind.
 
-    Rows of nothing do not count. What stands above its header is noted, and which columns hold something
-    and are none that are `read`.
+    Rows of nothing do not count. What stands above its header is noted.
     """
     facts = KINDS[file.account.kind]
     split, delimiter = records or file.records(needed)
     filled = [(line, cells) for line, cells in split if any(cells)]
     table = table_of(file.path, filled, delimiter, needed, known=facts["known"], named=False)
     file.account.note(*table.notes)
-    are_read = re.compile(read or facts["read"], re.IGNORECASE)
-    unread = [name for name in table.columns if name and not are_read.fullmatch(name)]
-    file.account.unread("column", (name for name in unread if _holds_something(table, name)))
     return table
 
 
-def _holds_something(table: Table, column: str) -> bool:
-    return any(row.cells[column].strip() for row in table.rows)
+def columns_beside(file: SpanFile, table: Table) -> list[str]:
+    """Return the columns that a person added to a tool's and that may hold labels; note the others.
+
+    These are called level or concepts, are named as tiers, or have a word of the codebook in a cell.
+    """
+    facts = KINDS[file.account.kind]
+    are_read = re.compile(facts["read"], re.IGNORECASE)
+    are_of_the_tool = re.compile(facts.get("own", ""), re.IGNORECASE)
+    beside: list[str] = []
+    unread: list[str] = []
+    for name in table.columns:
+        cells = {row.cells[name].strip() for row in table.rows} - {""}
+        if not name or not cells or are_read.fullmatch(name):
+            continue
+        can_be_labels = not are_of_the_tool.fullmatch(name) and _may_hold_labels(file, name, cells)
+        (beside if can_be_labels else unread).append(name)
+    file.account.unread("column", unread)
+    return beside
+
+
+def _may_hold_labels(file: SpanFile, name: str, cells: Iterable[str]) -> bool:
+    """Return whether a column is called as tiers of labels are, or has a word of the codebook in a cell."""
+    declared = {tier_key(tier) for tier in (*NAMED, *file.reading.tiers)}
+    has_words = file.words is not None and any(map(file.words.labels_of, cells))
+    return bool(key_among(name, declared)) or has_words
+
+
+def with_labels_beside(span: RawSpan, rows: Sequence[Row], columns: Sequence[str]) -> Iterator[RawSpan]:
+    """Yield a span of a tool, and of its time what columns beside those of the tool say of it."""
+    yield span
+    if span.fault():
+        return
+    for name in columns:
+        texts = [one_line(row.cells[name]) for row in rows]
+        for text in dict.fromkeys(filter(None, texts)):
+            yield replace(span, text=text, tier=name, span_id="", parent_ids=(), is_beside=True)
 
 
 def decimal_sign(delimiter: str) -> str:

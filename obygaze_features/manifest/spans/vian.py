@@ -11,7 +11,14 @@ from obygaze_features.manifest.spans.json_values import number
 from obygaze_features.manifest.spans.one_line import one_line
 from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.span_file import KINDS, SpanFile
-from obygaze_features.manifest.spans.tool_tables import decimal_sign, first_of, timed, tool_table
+from obygaze_features.manifest.spans.tool_tables import (
+    columns_beside,
+    decimal_sign,
+    first_of,
+    timed,
+    tool_table,
+    with_labels_beside,
+)
 from obygaze_features.manifest.text_tables import Row
 
 FACTS = KINDS["vian"]
@@ -30,6 +37,7 @@ def read_vian(file: SpanFile) -> Iterator[RawSpan]:
     bodies = [name for name in table.columns if name.lower().startswith("annotation_")]
     keywords = [name for name in table.columns if ":" in name]
     file.account.unread("keyword", _odd_keywords(table.rows, keywords))
+    beside = columns_beside(file, table)
     is_clock = start == "start_ts"
     rows = [_with_points(row, (start, end)) for row in table.rows] if is_clock else table.rows
     timed_rows = timed(
@@ -48,7 +56,8 @@ def read_vian(file: SpanFile) -> Iterator[RawSpan]:
         tier = one_line(row.cells.get("segmentation_name", ""))
         cells = {"movie": first_of(row.cells, *FACTS["film"])}
         reason = no_time or _no_segment(row)
-        yield RawSpan(where, start_s, end_s, text, tier, cells, reason=reason)
+        span = RawSpan(where, start_s, end_s, text, tier, cells, reason=reason)
+        yield from with_labels_beside(span, [row], beside)
 
 
 def _odd_keywords(rows: Sequence[Row], keywords: Sequence[str]) -> Iterator[str]:

@@ -18,12 +18,20 @@ from obygaze_features import apart, limits
 from obygaze_features.apart import Child, readers_apart
 from obygaze_features.errors import InputError, ManifestError
 from obygaze_features.limits import Limits, limits_of
-from obygaze_features.manifest import Account, import_spans, read_subtitles
-from obygaze_features.manifest.spans import read_apart
+from obygaze_features.manifest import (
+    Account,
+    UnreadColumnsError,
+    guess_codebook,
+    import_spans,
+    read_subtitles,
+)
+from obygaze_features.manifest.importers import own_tables
+from obygaze_features.manifest.spans import read_apart, span_file
 from obygaze_features.manifest.spans.read_apart import FileContent
 from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.span_file import Reading, SpanFile
 from obygaze_features.manifest.text_tables import Table
+from tests.manifest.spans.files import sheet
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the parent watches there")
 
@@ -230,6 +238,23 @@ def test_a_file_reads_the_same_whether_this_process_may_be_forked(tmp_path, n_th
     assert (account.kind, account.seen, account.used) == ("srt", 1, 1)
 
 
+def test_what_is_proposed_of_a_table_is_found_in_the_child(tmp_path, monkeypatch):
+    """Its legend, on another sheet, is read there too: here nothing of the file is opened."""
+    path = tmp_path / "t.xlsx"
+    path.write_bytes(sheet([["film", "from", "to", "rating"], ["m", 1, 2, "S"], ["m", 3, 4, "EN"]]))
+    monkeypatch.setattr(own_tables, "propose", lambda *_: pytest.fail("proposed here"))
+    monkeypatch.setattr(span_file, "read_workbook", lambda *_: pytest.fail("read here"))
+    with pytest.raises(UnreadColumnsError, match="level=rating"):
+        import_spans([path], tmp_path)
+
+
+def test_a_codebook_of_many_words_is_guessed_in_time_in_proportion(tmp_path, monkeypatch):
+    monkeypatch.setattr(apart, "limits_of", lambda size: limits_of(size)._replace(cpu_s=5))
+    path = tmp_path / "t.csv"
+    path.write_text(rows("film,level,concepts", 20_000, "a,S,{0} words {0}"))
+    assert len(guess_codebook(path).concepts) == 20_000
+
+
 def half_a_letter(file: SpanFile) -> FileContent[RawSpan]:
     """Find a text that no UTF-8 has."""
     return FileContent(file, [RawSpan("line 1", 1.0, float("nan"), "\ud83d")])
@@ -268,6 +293,11 @@ def test_the_parent_sees_what_a_process_has_used():
     assert limits.excess(os.getpid(), Limits(60, 1 << 40), limits.Used(-61.0, 0)) == "time"
 
 
+def rows(head: str, n: int, row: str) -> str:
+    """Write a table of rows by their numbers."""
+    return "\n".join([head, *(row.format(at) for at in range(n))]) + "\n"
+
+
 TEXTGRID = (
     'File type = "ooTextFile"\nObject class = "TextGrid"\n0\n1\n<exists>\n1\n"IntervalTier" "x" 0 1 1 0 1\n'
 )
@@ -285,6 +315,12 @@ HOSTILE = {
     ),
     "offsets": ("a.txt", lambda n: "#" * n + "\nt\tp\t1.0\t2.0\tw\n"),
     "carriage returns": ("a.srt", lambda n: "\r" * n + "1\n00:00:01,000 --> 00:00:02,000\nHello\n"),
+    "words": ("a.csv", lambda n: rows("movie,start_s,end_s,level", n // 20, "m,{0},{0}.5,w{0}")),
+    "lists": ("a.csv", lambda n: rows("movie,start_s,end_s,concepts", n // 20, "m,{0},{0}.5,a{0};b")),
+    "texts of no known column": ("a.csv", lambda n: rows("film,from,to,x", n // 20, "m,{0},{0}.5,w{0}")),
+    "columns of labels": ("a.csv", lambda n: rows("film" + ",c" * (n // 400), 4, "m" + ",S" * (n // 400))),
+    "columns of clocks": ("a.csv", lambda n: rows("film" + ",c" * 200, n // 4000, "m" + ",00:0{0}" * 200)),
+    "columns of kinds": ("a.csv", lambda n: rows("film" + ",c" * 200, n // 2000, "m,note" + ",level" * 199)),
     "a name of languages": ("a.csv", lambda n: f"movie,start_s,end_s\n{'.en_us' * (n // 10)}.srt,1,2\n"),
 }
 

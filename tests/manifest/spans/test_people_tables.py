@@ -262,6 +262,20 @@ def test_rows_without_times_that_have_some_elsewhere_are_of_no_whole_films(read)
         read({"t.csv": "video,level,take\na.mp4,S,one\na.mp4,EN,two\n"})
 
 
+def test_of_thousands_of_words_the_first_are_proposed_and_their_number_and_a_way_for_all(read):
+    rows = "".join(f"a,{n},{n + 1},word {n}\n" for n in range(3000))
+    with pytest.raises(UnreadColumnsError, match=r"2,9\d\d more words .*codebook guess") as refusal:
+        read({"t.csv": f"movie,start_s,end_s,rating\n{rows}"}, columns={"level": ["rating"]})
+    assert len(str(refusal.value)) < 2000
+    assert options_of(refusal.value)["columns"] == {"level": ["rating"]}
+
+
+def test_words_that_a_person_can_type_are_all_proposed(read):
+    rows = "".join(f"a,{n},{n + 1},word {n % 12}\n" for n in range(60))
+    options = proposed(read, f"movie,start_s,end_s,rating\n{rows}", columns={"level": ["rating"]})
+    assert len(options["words"]) == 12
+
+
 # --- cells and rows
 # ---------------------------------------------------------------------------
 @pytest.mark.parametrize("error", ["#N/A", "#WERT!", "#DIV/0!", "#¡REF!", "#NOM?", "Err:502"])
@@ -286,6 +300,56 @@ def test_a_row_below_the_table_that_is_unlike_all_others_is_named(read, footer):
 def test_films_of_rows_without_times_alone_are_said(read):
     _, said = read({"t.csv": "movie,start_s,end_s,level\na,,,S\nb,,,EN\n"})
     assert "without times taken as whole films" in said
+
+
+ROW_AND_ROWS_WITHOUT_TIMES = {
+    "of the same film": ("movie,start_s,end_s,level", "a,1,2,S", "a,,,EN"),
+    "of other films": ("movie,start_s,end_s,level", "a,1,2,S", "b{},,,EN"),
+    "of the same video": ("video,start_s,end_s,level", "a.mp4,1,2,S", "a.mp4,,,EN"),
+    "of the same video, each a clip": (
+        "clip_id,video,start_s,end_s,level",
+        "x,a.mp4,1,2,S",
+        "y{},a.mp4,,,EN",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ROW_AND_ROWS_WITHOUT_TIMES)
+def test_rows_that_lack_times_which_others_have_are_no_whole_films(read, name):
+    head, timed, untimed = ROW_AND_ROWS_WITHOUT_TIMES[name]
+    more = [timed.replace("1,2", f"{n},{n + 1}").replace("x", f"x{n}") for n in range(3, 6)]
+    clips, said = read({"t.csv": "\n".join([head, timed, *more, untimed.format(0)]) + "\n"})
+    assert [clip.start_s for clip in clips] == [1, 3, 4, 5]
+    assert "4 of 5 spans" in said
+    assert "line 6: no times" in said
+    most = [untimed.format(n) for n in range(6)]
+    with pytest.raises(ManifestError, match=r"6 of 7 rows .* no times .*line 3"):
+        read({"t.csv": "\n".join([head, timed, *most]) + "\n"})
+
+
+@pytest.mark.parametrize(
+    ("head", "timed", "untimed"),
+    [
+        ("video,start_s,end_s,level", "a.mp4,1,2,S", "b{}.mp4,,,EN"),
+        ("clip_id,movie,start_s,end_s,level", "x,a,1,2,S", "y{},a,,,EN"),
+    ],
+)
+def test_rows_without_times_that_name_files_of_their_own_are_of_whole_files_beside_spans(
+    read, head, timed, untimed
+):
+    rows = [untimed.format(n) for n in range(6)]
+    clips, said = read({"t.csv": "\n".join([head, timed, *rows]) + "\n"})
+    assert len(clips) == 7
+    assert "6 rows without times" in said
+
+
+@pytest.mark.parametrize("heads", ["Film;Stufe;Anfang;Ende", "Film;Stufe;Start (s);Dauer (s)"])
+def test_columns_of_times_that_most_rows_leave_empty_are_times(read, heads):
+    table = "\n".join([heads, "a;S;1,0;5,0", *(f"b{n};EN;;" for n in range(6))]) + "\n"
+    options = proposed(read, table)
+    assert options["columns"]["start_s"]
+    with pytest.raises(ManifestError, match="6 of 7 rows"):
+        read({"t.csv": table}, **options)
 
 
 @pytest.mark.parametrize("names", [("Işıl", "Isil"), ("ISIL", "ısıl"), ("İpek", "ipek")])

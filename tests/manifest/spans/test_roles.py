@@ -44,6 +44,77 @@ def written(read):
 
 # --- one annotation in every format
 # ---------------------------------------------------------------------------
+BESIDE = {
+    "boris": (
+        "Observation id,Media file,Subject,Behavior,Behavior type,Start (s),Stop (s),FPS",
+        "o,f.mp4,,gaze,STATE,{},{},25",
+    ),
+    "vian": ("FILM,START_MS,END_MS,SELECTOR_TYPE,Voc:gaze", "f,{}000,{}000,SEGMENT,1"),
+    "elan-text": (
+        "Tier\tBegin Time - ss.msec\tEnd Time - ss.msec\tDuration - ss.msec\tAnnotation",
+        "x\t{}.0\t{}.0\t4.0\tgaze",
+    ),
+}
+
+
+def with_columns(kind, heads, *rows):
+    """Write spans of 1 to 5 s, 11 to 15 s and so on as a tool does, with cells beside its own."""
+    head, row = BESIDE[kind]
+    sign = "\t" if "\t" in head else ","
+    lines = [sign.join([head, *heads])]
+    lines += [sign.join([row.format(10 * at + 1, 10 * at + 5), *cells]) for at, cells in enumerate(rows)]
+    return {f"f.{'txt' if kind == 'elan-text' else 'csv'}": "\n".join(lines) + "\n"}
+
+
+@pytest.mark.parametrize("kind", BESIDE)
+@pytest.mark.parametrize("heads", [("level", "concepts"), ("rating", "Konzepte")])
+def test_columns_of_labels_beside_those_of_a_tool_are_labels(read, kind, heads):
+    rows = (("S", "Body; Look"), ("EN", "Clothing"), ("", ""))
+    clips, said = read(with_columns(kind, heads, *rows))
+    assert labels_of(clips) == {(1.0, 5.0, "S", ("Look", "Body")), (11.0, 15.0, "EN", ("Clothing",))}
+    assert texts_of(clips) == ["gaze"] * 3
+    assert "columns not read (level" not in said
+
+
+@pytest.mark.parametrize("kind", BESIDE)
+@pytest.mark.parametrize(
+    ("cells", "role"),
+    [(("S", "sad", ""), "labels"), (("S", "S", "S"), "levels"), (("Body",) * 3, "concepts")],
+)
+def test_a_column_beside_those_of_a_tool_that_may_be_of_labels_is_named_with_what_reads_it(
+    read, kind, cells, role
+):
+    files = with_columns(kind, ["mood"], *((cell,) for cell in cells))
+    clips, said = read(files)
+    assert not labels_of(clips)
+    assert len(clips) == 3
+    assert "1 column not read (mood)" in said
+    assert options_in(said)["mood"] == role
+
+
+@pytest.mark.parametrize("kind", BESIDE)
+def test_a_column_beside_those_of_a_tool_without_labels_is_no_span(read, kind):
+    clips, said = read(with_columns(kind, ["weather"], ("sun",), ("rain",)))
+    assert texts_of(clips) == ["gaze"] * 2
+    assert "weather" in said
+
+
+@pytest.mark.parametrize("kind", BESIDE)
+def test_a_word_of_no_codebook_in_a_column_called_level_is_refused(read, kind):
+    with pytest.raises(ManifestError, match="'Sx'"):
+        read(with_columns(kind, ["level"], ("S",), ("Sx",)))
+
+
+def test_a_label_at_the_start_and_at_the_stop_of_an_event_is_one(read):
+    head = "Observation id\tTime\tMedia file path\tBehavior\tStatus\tlevel"
+    rows = ["o\t1\tf.mp4\tgaze\tSTART\tS", "o\t5\tf.mp4\tgaze\tSTOP\t{}"]
+    for stop in ("S", ""):
+        clips, _ = read({"b.tsv": "\n".join([head, *rows]).format(stop) + "\n"})
+        assert labels_of(clips) == {(1.0, 5.0, "S", ())}
+    with pytest.raises(ManifestError, match="EN"):
+        read({"b.tsv": "\n".join([head, *rows]).format("EN") + "\n"})
+
+
 DECLARED = (Mark("level", 1, 5, "S"), Mark("concepts", 1, 5, "Body; Look"), Mark("level", 6, 9, "EN"))
 SAME = {(1.0, 5.0, "S", ("Look", "Body")), (6.0, 9.0, "EN", ())}
 
