@@ -91,6 +91,6 @@ from obygaze_features.screen import progress_bar
 with progress_bar("training", "model") as show:
     show(1, 2)
 """
-    said = python("-W", "error", "-c", script).stderr
+    said = python("-W", "default", "-c", script).stderr
     assert "training" in said
     assert "Warning" not in said
