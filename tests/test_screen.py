@@ -86,6 +86,7 @@ import sys
 from types import SimpleNamespace
 shell = SimpleNamespace(config={"IPKernelApp": {}})
 sys.modules["IPython"] = SimpleNamespace(get_ipython=lambda: shell)
+sys.modules["ipykernel.zmqshell"] = sys
 sys.modules["ipywidgets"] = None
 from obygaze_features.screen import progress_bar
 with progress_bar("training", "model") as show:
