@@ -104,8 +104,8 @@ def another_cluster(stage: Path, elsewhere: dict[int, ShareNote], machine: Machi
     shares = f"{'share' if len(elsewhere) == 1 else 'shares'} {shown_shares(list(elsewhere))} of {number}"
     return (
         f"{stage}: cluster {note.cluster} (node {note.host}) has begun {shares}, and not finished; cluster "
-        f"{machine.cluster} would do the same again: {free}. If no task runs there any more, delete the files "
-        f"with these numbers in {stage / SHARES}, such as {first}"
+        f"{machine.cluster} would do the same again: {free}. If no task runs there any more, delete the "
+        f"files with these numbers in {stage / SHARES}, such as {first}"
     )
 
 
