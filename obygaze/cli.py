@@ -50,7 +50,7 @@ Examples:
   obygaze manifest import folder films --out films.csv
   obygaze extract films.csv stores/films          resumes where it was stopped
   obygaze evaluate films.csv stores/films --task hn_s --test enhn_s
-  obygaze doctor                    what this machine is ready for
+  obygaze doctor      what this machine is ready for, and where the pages are
 """
 
 

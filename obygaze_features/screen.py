@@ -146,10 +146,11 @@ def progress_bar(what: str, unit: str = "it", *, scaled: bool = False) -> Iterat
         return
     # Slow, and most processes need none.
     from tqdm import TqdmWarning  # noqa: PLC0415
-    from tqdm.auto import tqdm  # noqa: PLC0415
 
     file = None if notebook else unescaped(sys.stderr)
     with warnings.catch_warnings(action="ignore", category=TqdmWarning):  # of a notebook without ipywidgets
+        from tqdm.auto import tqdm  # noqa: PLC0415
+
         bar = tqdm(desc=what, unit=unit, unit_scale=scaled, leave=False, file=file)
     with bar:
 

@@ -97,7 +97,6 @@ def runner(capsys):
 
 
 def test_the_twelve_lines_of_the_readme_run_on_a_store_at_a_url(notebook):
-    pytest.importorskip("obstore")
     pytest.importorskip("matplotlib")
     (code,) = blocks("README.md")
     assert len([line for line in code.splitlines() if line]) == 12

@@ -11,6 +11,7 @@ from obygaze_features.screen import progress_bar
 from obygaze_models.evaluation.evaluate import evaluate
 from obygaze_models.models import linear_probe
 from tests.conftest import planted
+from tests.process import python
 
 
 def test_on_a_terminal_progress_is_a_bar_that_goes_away(capsys, monkeypatch):
@@ -77,3 +78,20 @@ def test_every_long_call_takes_progress():
         parameter = inspect.signature(call).parameters["progress"]
         assert parameter.default is None
         assert "bool" in str(parameter.annotation)
+
+
+def test_a_notebook_without_widgets_shows_its_bar_and_no_warning_of_a_library():
+    script = """
+import sys
+from types import SimpleNamespace
+shell = SimpleNamespace(config={"IPKernelApp": {}})
+sys.modules["IPython"] = SimpleNamespace(get_ipython=lambda: shell)
+sys.modules["ipykernel.zmqshell"] = sys
+sys.modules["ipywidgets"] = None
+from obygaze_features.screen import progress_bar
+with progress_bar("training", "model") as show:
+    show(1, 2)
+"""
+    said = python("-W", "default", "-c", script).stderr
+    assert "training" in said
+    assert "Warning" not in said

@@ -100,12 +100,12 @@ def another_cluster(stage: Path, elsewhere: dict[int, ShareNote], machine: Machi
     number = number_of_shares(stage) or 0
     here = [share for share in range(number) if share not in elsewhere]
     first, note = next(iter(elsewhere.items()))
-    free = f"submit the others here, --array={shown_shares(here)}" if here else "leave it to that cluster"
+    free = f"submit the others here, --array={shown_shares(here)}" if here else "leave them to that cluster"
+    shares = f"{'share' if len(elsewhere) == 1 else 'shares'} {shown_shares(list(elsewhere))} of {number}"
     return (
-        f"{stage}: shares {shown_shares(list(elsewhere))} of {number} were begun on cluster {note.cluster} "
-        f"(node {note.host}) and are not finished, and this is cluster {machine.cluster}: they would be done "
-        f"twice; {free}. If no task does them there any more, delete the files of these numbers in "
-        f"{stage / SHARES}, such as {first}"
+        f"{stage}: cluster {note.cluster} (node {note.host}) has begun {shares}, and not finished; cluster "
+        f"{machine.cluster} would do the same again: {free}. If no task runs there any more, delete the "
+        f"files with these numbers in {stage / SHARES}, such as {first}"
     )
 
 

@@ -356,7 +356,7 @@ def open_store(path: Path | str) -> Store:
     ----------
     path
         Its folder `NAME-VERSION`, or `NAME` for the highest version there is; a zip that `obygaze store pack`
-        made; or the URL of a folder or zip: http://, https:// or s3:// (these need `obygaze[remote]`).
+        made; or the URL of a folder or zip: http:// or https://; s3:// or hf:// with `obygaze[remote]`.
 
     Raises
     ------
