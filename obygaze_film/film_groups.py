@@ -74,7 +74,8 @@ Facts = Mapping[str, Mapping[str, str]]
 class ComparedFilm:
     """A film with its facts (title and year among them), its group, the number of its trend, and its rate.
 
-    `expected` is the rate by the model alone; NaN where the model has none.
+    `expected` is the rate by the model alone; NaN where the model has none. `n_unsure` counts the
+    windows that were left out as nobody who judged them was sure.
     """
 
     timeline: Timeline
@@ -84,6 +85,7 @@ class ComparedFilm:
     sample: FilmSample
     rate: CorrectedRate | None
     expected: float
+    n_unsure: int = 0
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -95,12 +97,13 @@ class FilmComparison:
     films : tuple of ComparedFilm
         By year and title, never by rate.
     groups : DataFrame
-        A row for each group: `group`, `n_films`, `n_judged` (films), `judges`, `n_windows` (judged), `value`,
-        `low`, `high`, `worth` (judged windows that would be needed without the model; NaN where it does not
-        help), `expected` (by the model alone, mean of the `n_expected` films of which it has a share) and
-        `reason`: why there is no value.
+        A row for each group: `group`, `n_films`, `n_judged` (films), `judges`, `n_windows` (judged),
+        `n_unsure` (judged and left out, as nobody was sure), `value`, `low`, `high`, `worth` (judged windows
+        that would be needed without the model; NaN where it does not help), `expected` (by the model alone,
+        mean of the `n_expected` films of which it has a share) and `reason`: why there is no value.
     changes : DataFrame
-        A row for every two groups with a value, and for the trend, by ten years or by 1 of another column:
+        A row for every two groups with a value, and for the trend, by ten years or by 1 of another column
+        (or .1, .01, where films lie nearer together):
         `change`, `n_films`, `n_judged`, `judges`, `value`, `low`, `high`, `reason` and `note`: on how few
         films it rests, if there are fewer than three that have any positive window, or lack any.
     notes : tuple of str
@@ -326,18 +329,19 @@ def compare_films(
         cells = every[film.movie]
         group = _group_of(film.movie, cells, by, staged)
         x = _number(cells, trend, film.movie) if trend else np.nan
-        if trend and np.isnan(x):
-            left_out.setdefault(said("films_no_trend", column=trend), []).append(film.movie)
         if film.model(key).is_trained_on and labels is None:
             left_out.setdefault(said("films_trained"), []).append(film.movie)
         elif not group:
             left_out.setdefault(said("films_no_group", column=by), []).append(film.movie)
         else:
+            if trend and np.isnan(x):
+                left_out.setdefault(said("films_no_trend", column=trend), []).append(film.movie)
             judged = _judged(film, judgements, key, labels)
             notes += [said("note_of", movie=film.movie, notice=notice) for notice in judged.notices]
             has_rate = labels is not None or film.model(key).rate.value is not None
             expected = judged.sample.expected if has_rate else np.nan
-            compared.append(ComparedFilm(film, cells, group, x, judged.sample, judged.rate, expected))
+            one = ComparedFilm(film, cells, group, x, judged.sample, judged.rate, expected, judged.n_unsure)
+            compared.append(one)
     for what, movies in left_out.items():
         notes += _note(what, movies)
     notes += _names_apart(films, judgements, compared)
@@ -483,6 +487,7 @@ class _Judged(NamedTuple):
 
     sample: FilmSample
     rate: CorrectedRate | None
+    n_unsure: int
     notices: list[str]
 
 
@@ -499,10 +504,11 @@ def _judged(film: Timeline, judgements: Manifest, key: str | None, labels: Manif
         if n_windows >= least:
             sure_cells = replace(windows.sure_cells, p=cells.p)
             sample = sample_of(sure_cells, *votes(windows.by_cell), law=windows.law)
-            return _Judged(sample, _film_rate(film, own, key, labels), notices)
+            rate = _film_rate(film, own, key, labels)
+            return _Judged(sample, rate, len(windows.unsure), notices)
         notices.append(said("note_few", n=n_windows, least=least))
     nothing = sample_of(cells, np.empty(0, np.int64), np.empty(0))
-    return _Judged(nothing, None, notices)
+    return _Judged(nothing, None, 0, notices)
 
 
 def _film_rate(
@@ -541,11 +547,13 @@ def _group_row(name: str, counts: Row, films: Sequence[ComparedFilm], estimate: 
     """Make the row of a group."""
     n_windows = sum(film.sample.n for film in films)
     known = [film.expected for film in films if not np.isnan(film.expected)]
+    worth = n_windows * estimate.worth if estimate.worth > 1 else n_windows
     return {
         "group": name,
         **counts,
         "n_windows": n_windows,
-        "worth": n_windows * estimate.worth if estimate.worth > 1 else np.nan,
+        "n_unsure": sum(film.n_unsure for film in films),
+        "worth": worth if round(worth) > n_windows else np.nan,
         **_values(estimate),
         "expected": float(np.mean(known)) if known else np.nan,
         "n_expected": len(known),
@@ -553,14 +561,23 @@ def _group_row(name: str, counts: Row, films: Sequence[ComparedFilm], estimate: 
 
 
 def _trend(films: Sequence[ComparedFilm], column: str) -> Row:
-    """Estimate the change by ten years, or by 1 of another column."""
-    step = 10 if column == "year" else 1
-    change = LATER if step == 10 else f"{column} + 1"
+    """Estimate the change by ten years, or by 1 of another column; by less where films differ by less."""
+    step = 10.0 if column == "year" else _step([film.x for film in films])
+    change = LATER if column == "year" else f"{column} + {step:g}"
     row: Row = {"change": change, **_counts(films, LEAST_OF_TREND)}
     values = {film.x for film in films if film.sample.n}
     if not row["reason"] and len(values) < LEAST_VALUES:
         row["reason"] = said("reason_values", n=len(values), column=column, least=LEAST_VALUES)
     return _contrasted(row, films, np.array([film.x for film in films]) / step)
+
+
+def _step(values: Sequence[float]) -> float:
+    """Choose the step of a trend: 1, or the power of ten that lies within the range of the films' values.
+
+    A share of time cannot change by 7 by one of a variable whose films lie .02 apart.
+    """
+    extent = float(np.ptp(values)) if values else 0.0
+    return 1.0 if extent <= 0 else min(1.0, 10.0 ** math.floor(math.log10(extent)))
 
 
 def _counts(films: Sequence[ComparedFilm], least: int) -> Row:

@@ -8,11 +8,12 @@ import pandas as pd
 from obygaze_features.manifest import counted
 from obygaze_film.claims import Words, document, group_claims
 from obygaze_film.claims.phrases import groups_sentence
+from obygaze_film.comparison import judge_name
 from obygaze_film.film_groups import ALL, FilmComparison
 from obygaze_film.notes import said
 from obygaze_models.report import NOTHING, Block, Column, Report, block, interval, number, signed
 
-NOTES: Final = (said("note_share"), said("note_worth"))
+NOTES: Final = (said("note_share"), said("note_worth"), said("note_alone"))
 
 SHARE: Final[Column] = ("share of time [95 %]", ("value", "low", "high"), interval)
 CHANGE: Final[Column] = ("share of time [95 %]", ("value", "low", "high"), signed)
@@ -50,6 +51,7 @@ def comparison_report(compared: FilmComparison) -> Report:
         ("year", "year", str),
         ("film", "title", str),
         group,
+        ("by", "judges", str),
         WINDOWS,
         FILM_SHARE,
         EXPECTED,
@@ -99,6 +101,7 @@ def _films(compared: FilmComparison) -> pd.DataFrame:
             "year": film.facts["year"],
             "title": film.facts["title"],
             "group": film.group,
+            "judges": "",
             "n_windows": film.sample.n,
             "expected": film.expected,
             "value": float("nan"),
@@ -107,6 +110,7 @@ def _films(compared: FilmComparison) -> pd.DataFrame:
         }
         if film.rate is not None:
             row["value"] = film.rate.value
+            row["judges"] = ", ".join(map(judge_name, film.rate.annotators))
             if not film.rate.is_census:
                 row |= {"low": film.rate.low, "high": film.rate.high}
         rows.append(row)

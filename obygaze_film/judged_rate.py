@@ -1,7 +1,7 @@
 """Estimate a film's rate from blind judgements; a model, right or wrong, narrows the interval."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, Literal
 
@@ -15,7 +15,7 @@ from obygaze_features.io import write_whole
 from obygaze_features.lines import json_bytes
 from obygaze_features.manifest import DEFINITION, Manifest, judgements_of, krippendorff_alpha
 from obygaze_film.agreement import kappa, kappa_of
-from obygaze_film.cells import Cells, Floats, cells_by
+from obygaze_film.cells import Cells, Floats, cells_by, cells_of
 from obygaze_film.draws import SUCCESSIVE, Law
 from obygaze_film.errors import FilmError
 from obygaze_film.judged_windows import (
@@ -31,6 +31,8 @@ from obygaze_film.schema import (
     UNREADABLE,
     CorrectedRate,
     JudgesAgreement,
+    JudgesAlpha,
+    TooFewJudged,
     refuse_texts,
 )
 from obygaze_film.scored_files import RATES, bytes_of
@@ -42,27 +44,12 @@ MOST_PAIRS: Final = 100
 
 KAPPA_DRAWS: Final = 10_000
 
-
-@dataclass(frozen=True, slots=True)
-class JudgesAlpha:
-    """Krippendorff's alpha of three judges or more, nominal, also of windows that not all of them judged.
-
-    Attributes
-    ----------
-    n_judges : int
-    n_windows : int
-        Windows that two judges or more called positive or negative.
-    value : float
-    """
-
-    n_judges: int
-    n_windows: int
-    value: float
+MOST_ADVISED: Final = 30
+"""Windows that a film without a rate is advised to have judged, if it has so many."""
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class FilmRates:
-    """What the blind judgements of a film say of its rate, each number with its target.
+class FilmRates(Struct, frozen=True):
+    """What the blind judgements of a film say of its rate by one model, each number with its target.
 
     Attributes
     ----------
@@ -72,17 +59,17 @@ class FilmRates:
         Of every two judges.
     alpha : JudgesAlpha or None
         Of all judges together; None of fewer than three, or where it is undefined.
-    no_panel : str
-        Why several judges have no number together; empty if they have one, or there is one judge.
+    too_few : tuple of TooFewJudged
+        Judges without a number of their own, and several who have none together.
     notices : tuple of str
         What was left out, and why.
     """
 
     rates: tuple[CorrectedRate, ...]
-    agreement: tuple[JudgesAgreement, ...]
-    alpha: JudgesAlpha | None
-    no_panel: str
-    notices: tuple[str, ...]
+    agreement: tuple[JudgesAgreement, ...] = ()
+    alpha: JudgesAlpha | None = None
+    too_few: tuple[TooFewJudged, ...] = ()
+    notices: tuple[str, ...] = ()
 
 
 def correct_rates(
@@ -120,23 +107,20 @@ def correct_rates(
     if len(agreement) < n_pairs:
         notices.append(said("note_pairs", n=len(agreement), pairs=f"{n_pairs:,}"))
     estimator = _Estimator(timeline, key, labels)
-    rates = []
-    for judge, windows in own.items():
-        if len(windows.by_cell) >= least_judged(film.cells):
-            rates.append(estimator.rate(windows, [judge]))
-        else:
-            known = {"n": len(windows.by_cell), "least": least_judged(film.cells)}
-            notices.append(said("note_judge_few", judge=judge or said("unnamed_judge"), **known))
-    no_panel = ""
+    least = least_judged(film.cells)
+    targets = [([judge], windows) for judge, windows in own.items()]
     if len(film.judges) > 1:
-        common = film.panel()
-        if len(common.by_cell) >= least_judged(film.cells):
-            rates.append(estimator.rate(common, film.judges))
+        targets.append(([*film.judges], film.panel()))
+    rates = []
+    too_few = []
+    for judges, windows in targets:
+        n = len(windows.by_cell)
+        if n >= least:
+            rate = estimator.rate(windows, judges)
+            rates.append(structs.replace(rate, agreement=_of_judges(agreement, judges)))
         else:
-            n, least = len(common.by_cell), least_judged(film.cells)
-            no_panel = said("rate_no_panel", n=n, least=least, judges=len(film.judges))
-    paired = [structs.replace(rate, agreement=_of_judges(agreement, rate.annotators)) for rate in rates]
-    return FilmRates(tuple(paired), tuple(agreement), _alpha(film), no_panel, tuple(notices))
+            too_few.append(TooFewJudged(judges=judges, n=n, least=least))
+    return FilmRates(tuple(rates), tuple(agreement), _alpha(film), tuple(too_few), tuple(notices))
 
 
 def rates_by_definition(
@@ -159,9 +143,9 @@ def rates_by_definition(
     definitions = [*judgements_of(own).definitions]
     if len(definitions) < 2:
         found = correct_rates(timeline, judgements, key, labels=labels)
-        rates = [structs.replace(rate, definition="".join(definitions)) for rate in found.rates]
-        return replace(found, rates=tuple(rates))
-    rates = []
+        return _under("".join(definitions), found)
+    rates: list[CorrectedRate] = []
+    too_few: list[TooFewJudged] = []
     agreement: list[JudgesAgreement] = []
     notices: list[str] = []
     for definition in definitions:
@@ -171,10 +155,12 @@ def rates_by_definition(
         except FilmError as error:
             notices.append(said("note_definition", definition=definition[:12], notice=error.args[0]))
             continue
-        rates += [structs.replace(rate, definition=definition) for rate in found.rates]
+        found = _under(definition, found)
+        rates += found.rates
+        too_few += found.too_few
         agreement += found.agreement
-        told = [*found.notices, found.no_panel] if found.no_panel else found.notices
-        notices += [said("note_definition", definition=definition[:12], notice=notice) for notice in told]
+        known = {"definition": definition[:12]}
+        notices += [said("note_definition", **known, notice=notice) for notice in found.notices]
     n_unknown = sum(not clip.extras.get(DEFINITION) and clip.level is not None for clip in own)
     if n_unknown:
         s = "" if n_unknown == 1 else "s"
@@ -182,7 +168,14 @@ def rates_by_definition(
     if not rates:
         raise FilmError(said("rate_definitions", movie=timeline.movie, notices="; ".join(notices)))
     alpha = None  # of what was judged under several definitions there is none
-    return FilmRates(tuple(rates), tuple(agreement), alpha, "", tuple(notices))
+    return FilmRates(tuple(rates), tuple(agreement), alpha, tuple(too_few), tuple(notices))
+
+
+def _under(definition: str, found: FilmRates) -> FilmRates:
+    """Note under which definition judges have numbers, or too few windows for one."""
+    rates = tuple(structs.replace(rate, definition=definition) for rate in found.rates)
+    too_few = tuple(structs.replace(few, definition=definition) for few in found.too_few)
+    return structs.replace(found, rates=rates, too_few=too_few)
 
 
 def correct_rate(
@@ -249,7 +242,9 @@ def main_rate(rates: Sequence[CorrectedRate]) -> CorrectedRate:
 
 def _too_few(film: JudgedFilm, n: int, notices: Sequence[str]) -> FilmError:
     told = "; ".join(notices) or said("rate_none_out")
-    return FilmError(said("rate_few", movie=film.movie, n=n, least=least_judged(film.cells), notices=told))
+    n_windows = int((film.cells.content > 0).sum())
+    known = {"n": n, "least": least_judged(film.cells), "more": min(MOST_ADVISED, n_windows)}
+    return FilmError(said("rate_few", movie=film.movie, notices=told, **known))
 
 
 def estimate_windows(windows: JudgedWindows) -> Estimates:
@@ -265,11 +260,13 @@ class _Estimator:
     def __init__(self, timeline: Timeline, key: str | None, labels: Manifest | None) -> None:
         model = timeline.model(key)
         self.name, self.expected = model.key, model.rate.value
+        cells = cells_of(timeline, key)
         self.machine: Cells | None = None
         if labels is not None:
-            self.machine = cells_by(labels, timeline, key)
+            cells = self.machine = cells_by(labels, timeline, key)
             self.name = labels.clips[0].annotator or "labels"
             self.expected = float(np.average(self.machine.p, weights=self.machine.content))
+        self.expected_s = float(cells.counted.sum())
 
     def rate(self, windows: JudgedWindows, judges: Sequence[str]) -> CorrectedRate:
         """Estimate the mean share of some judges from windows that all of them judged."""
@@ -278,11 +275,10 @@ class _Estimator:
             windows = replace(windows, cells=cells)
         order, y, _ = votes(windows.by_cell)
         found = estimate_windows(windows)
-        width = float(found.high[0] - found.low[0])
-        alone = float(found.alone_high[0] - found.alone_low[0])
         calls = windows.by_cell.values()
         content = windows.sure_cells.content
-        is_census = len(order) == int((content > 0).sum())
+        n_windows = int((content > 0).sum())
+        is_census = len(order) == n_windows
         return CorrectedRate(
             model=self.name,
             value=float(found.value[0]),
@@ -293,13 +289,29 @@ class _Estimator:
             n=len(order),
             n_positive=int((y == 1).sum()),
             n_rows=int((windows.cells.content > 0).sum()),
-            # The width of an interval falls with the square root of the number of judgements.
-            worth=round(len(order) * (alone / width) ** 2, 1) if width > 1e-9 else None,
+            worth=_worth(found, len(order), n_windows),
             expected=self.expected,
+            expected_s=self.expected_s,
             annotators=[*judges],
             positives=[sum(own[judge] for own in calls) for judge in judges],
             content_s=float(content.sum()),
+            n_unsure=len(windows.unsure),
+            unsure_s=float(windows.cells.content[[*windows.unsure]].sum()),
         )
+
+
+def _worth(found: Estimates, n: int, n_windows: int) -> float | None:
+    """Compute how many windows, judged without the model, would give as narrow an interval; None if no more.
+
+    The squared width of the interval of n of N windows goes with 1 / n - 1 / N: no number of windows that a
+    film does not have could be needed.
+    """
+    width = float(found.high[0] - found.low[0])
+    alone = float(found.alone_high[0] - found.alone_low[0])
+    if n == n_windows or width >= alone:
+        return None
+    worth = 1 / (1 / n_windows + (1 / n - 1 / n_windows) * (width / alone) ** 2)
+    return round(worth, 1) if round(worth) > n else None
 
 
 def _of_judges(agreement: Sequence[JudgesAgreement], judges: Sequence[str]) -> list[JudgesAgreement]:
@@ -372,17 +384,19 @@ def kappa_interval(a: NDArray[np.bool_], b: NDArray[np.bool_]) -> Interval:
 class _Rates(Struct, kw_only=True):
     format: Literal["obygaze film rate"]
     number: int
-    rates: list[CorrectedRate]
+    models: list[FilmRates]
 
 
-def write_rates(folder: Path, rates: list[CorrectedRate]) -> None:
-    """Write corrected rates beside a timeline, for the page."""
-    document = _Rates(format="obygaze film rate", number=2, rates=rates)
-    write_whole(folder / RATES, json_bytes(msgspec.to_builtins(document)), links=False)  # a stranger's folder
+def write_rates(folder: Path, rates: Sequence[FilmRates]) -> None:
+    """Write corrected rates beside a timeline, those of each model, for the page."""
+    document = _Rates(format="obygaze film rate", number=3, models=[*rates])
+    write_whole(
+        folder / RATES, json_bytes(msgspec.to_builtins(document, enc_hook=str)), links=False
+    )  # a stranger's folder
 
 
-def read_rates(folder: Path) -> list[CorrectedRate]:
-    """Read the corrected rates of a scored film; empty without judgements.
+def read_rates(folder: Path) -> list[FilmRates]:
+    """Read the corrected rates of a scored film, those of each model; empty without judgements.
 
     Raises
     ------
@@ -397,4 +411,4 @@ def read_rates(folder: Path) -> list[CorrectedRate]:
         refuse_texts(rates)
     except (*UNREADABLE, FilmError) as error:
         raise FilmError(f"{path}: {error}: run 'obygaze film rate' again") from error
-    return rates.rates
+    return rates.models

@@ -40,14 +40,15 @@ class Estimates:
     value, low, high : ndarray, shape [B]
     gain : ndarray, shape [B]
         Weight of the model's probabilities, 0 (unused) to 1.
-    alone_low, alone_high : ndarray, shape [B]
-        Interval from the judgements alone.
+    alone_value, alone_low, alone_high : ndarray, shape [B]
+        Rate and interval from the judgements alone.
     """
 
     value: Floats
     low: Floats
     high: Floats
     gain: Floats
+    alone_value: Floats
     alone_low: Floats
     alone_high: Floats
 
@@ -65,9 +66,13 @@ def estimate_rate(
     - A judge calls a cell as a whole. Where the cells that are not judged have few different contents, the
       share can only be one of few, and the ends of an interval are moved to the nearest of these.
     - Where none of the judged cells is positive, or all are, the interval is exact (`most_unseen`).
+    - What is counted stays: a share is at least that of the judged positives, and at most that with all which
+      is not judged. As long as a cell is not judged, the interval leaves open that the longest such cell is
+      called otherwise than expected, whatever the model says of it (`PossibleShares.interval`).
 
-    Cells drawn by sequential Poisson sampling are estimated as they always were: those so large that they are
-    certain to be drawn count by their content, the others' share is the plain mean of those drawn.
+    Cells drawn by sequential Poisson sampling are estimated as they always were, within what is counted:
+    those so large that they are certain to be drawn count by their content, the others' share is the plain
+    mean of those drawn.
 
     Parameters
     ----------
@@ -83,7 +88,7 @@ def estimate_rate(
         The judgements are multiples of 1 / judges.
     """
     if law == SEQUENTIAL_POISSON:
-        return _estimate_sequential_poisson(cells, judged, y)
+        return _within_the_possible(_estimate_sequential_poisson(cells, judged, y), cells, judged, y)
     chances = inclusion_chances(cells.content, judged.shape[1])
     weights = np.divide(cells.content, chances, out=np.zeros_like(chances), where=chances > 0)
     film_p = float(np.average(cells.p, weights=cells.content))
@@ -92,16 +97,32 @@ def estimate_rate(
         y, cells.p[judged], weights[judged], chances[judged], film_p=film_p, film_variance=variance
     )
     estimates = moved_out(by_score, y, weights[judged], chances[judged])
+    return _within_the_possible(estimates, cells, judged, y, judges=judges)
+
+
+def _within_the_possible(
+    estimates: Estimates, cells: Cells, judged: NDArray[np.int64], y: Floats, *, judges: int | None = None
+) -> Estimates:
+    """Move estimates and the ends of their intervals to what the judged cells leave possible.
+
+    Without a number of `judges`, as for a draw by the earlier law, whole cells play no part.
+    """
+    value, alone_value = estimates.value.copy(), estimates.alone_value.copy()
     low, high = estimates.low.copy(), estimates.high.copy()
     alone_low, alone_high = estimates.alone_low.copy(), estimates.alone_high.copy()
     for draw, (order, labels) in enumerate(zip(judged, y, strict=True)):
         possible = PossibleShares(cells.content, order, labels, judges)
-        low[draw], high[draw] = possible.interval(low[draw], high[draw])
-        alone_low[draw], alone_high[draw] = possible.interval(alone_low[draw], alone_high[draw])
+        value[draw] = possible.within(value[draw])
+        alone_value[draw] = possible.within(alone_value[draw])
+        low[draw], high[draw] = possible.interval(value[draw], low[draw], high[draw])
+        ends = possible.interval(alone_value[draw], alone_low[draw], alone_high[draw])
+        alone_low[draw], alone_high[draw] = ends
     return replace(
         estimates,
-        low=np.minimum(low, estimates.value),
-        high=np.maximum(high, estimates.value),
+        value=value,
+        low=np.minimum(low, value),
+        high=np.maximum(high, value),
+        alone_value=alone_value,
         alone_low=alone_low,
         alone_high=alone_high,
     )
@@ -178,27 +199,44 @@ class PossibleShares:
         Judged cells, in the order of their draw.
     labels : ndarray, shape [n]
         Their judgements, multiples of 1 / `judges`.
-    judges : int
+    judges : int or None
+        None where ends are moved to no multiples: then a share may be anything that is not refuted.
     """
 
-    def __init__(self, content: Floats, order: NDArray[np.int64], labels: Floats, judges: int) -> None:
+    def __init__(
+        self, content: Floats, order: NDArray[np.int64], labels: Floats, judges: int | None = 1
+    ) -> None:
         self._order, self._labels, self._content = order, labels, content
         self._whole_s = float(content.sum())
         self._positive_s = float(content[order] @ labels)
         is_open = np.ones(len(content), dtype=np.bool_)
         is_open[order] = False
-        self._open_s = float(content[is_open].sum())
-        self._sums = sums_of_whole(content[is_open & (content > 0)], judges)
+        open_cells = content[is_open & (content > 0)]
+        self._open_s = float(open_cells.sum())
+        self._longest_s = float(open_cells.max(initial=0.0))
+        self._is_by_whole_cells = judges is not None
+        self._sums = None if judges is None else sums_of_whole(open_cells, judges)
 
-    def interval(self, low: float, high: float) -> tuple[float, float]:
-        """Move the ends of an interval to the nearest possible shares; of 0 or n of n, give the exact one."""
-        low_s, high_s = (self._nearest(end * self._whole_s - self._positive_s) for end in (low, high))
-        if not self._labels.any():
-            low_s, high_s = 0.0, self._unseen_s()
-        elif (self._labels == 1).all():
-            low_s, high_s = self._open_s - self._unseen_s(), self._open_s
+    def within(self, share: float) -> float:
+        """Move a share to the nearest that is possible at all: no less than what is counted already."""
+        return min(max(share, self._share_of(0.0)), self._share_of(self._open_s))
+
+    def interval(self, value: float, low: float, high: float) -> tuple[float, float]:
+        """Move the ends of an interval to the nearest possible shares; of 0 or n of n, give the exact one.
+
+        It holds the shares of a film whose longest cell that is not judged is called otherwise than the
+        estimate (`value`) has it: no model knows what the last of 13 windows will be called.
+        """
         if self._open_s == 0:
             return self._share_of(0.0), self._share_of(0.0)
+        value_s = value * self._whole_s - self._positive_s
+        low_s, high_s = low * self._whole_s - self._positive_s, high * self._whole_s - self._positive_s
+        if self._is_by_whole_cells and not self._labels.any():
+            low_s, high_s = 0.0, self._unseen_s()
+        elif self._is_by_whole_cells and (self._labels == 1).all():
+            low_s, high_s = self._open_s - self._unseen_s(), self._open_s
+        low_s = self._nearest(min(low_s, value_s - self._longest_s))
+        high_s = self._nearest(max(high_s, value_s + self._longest_s))
         return max(0.0, self._share_of(low_s) - ROUNDING), min(1.0, self._share_of(high_s) + ROUNDING)
 
     def _share_of(self, seconds: float) -> float:
@@ -284,7 +322,7 @@ def _estimate_sequential_poisson(cells: Cells, judged: NDArray[np.int64], y: Flo
     rest = 1 - certain_share.sum(axis=1)
     if not cells.content[is_open].any():
         known /= 1 - rest  # exactly 1 where all are positive
-        return Estimates(known, known, known, np.zeros(len(y)), known, known)
+        return Estimates(known, known, known, np.zeros(len(y)), known, known, known)
     open_p, seconds = cells.p[is_open], cells.content[is_open]
     mean = float(np.average(open_p, weights=seconds))
     of_open = difference_estimate(
@@ -292,7 +330,7 @@ def _estimate_sequential_poisson(cells: Cells, judged: NDArray[np.int64], y: Flo
         film_p=mean, film_variance=float(np.average((open_p - mean) ** 2, weights=seconds)),
         is_chance_by_label=False,
     )  # fmt: skip
-    names = ("value", "low", "high", "alone_low", "alone_high")
+    names = ("value", "low", "high", "alone_value", "alone_low", "alone_high")
     if y.shape[1] < LEAST:  # of so few there was no number
         of_open = moved_out(of_open, y, np.where(is_open[judged], 1.0, 0.0), chances[judged])
     return replace(of_open, **{name: known + rest * getattr(of_open, name) for name in names})
@@ -380,8 +418,8 @@ def difference_estimate(
         return value, low, high
 
     value, low, high = interval(best_gain)
-    _, alone_low, alone_high = interval(no_gain)
-    return Estimates(value, low, high, best_gain(value), alone_low, alone_high)
+    alone_value, alone_low, alone_high = interval(no_gain)
+    return Estimates(value, low, high, best_gain(value), alone_value, alone_low, alone_high)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -421,7 +421,7 @@ def refuse_texts(record: Struct) -> None:
         value = waiting.pop()
         if isinstance(value, dict):
             waiting += [*value, *value.values()]
-        elif isinstance(value, list):
+        elif isinstance(value, list | tuple):
             waiting += value
         elif isinstance(value, str) and (wrong := unsuitable(value, lines=True)):
             raise FilmError(f"{value!r:.80} {wrong}")
@@ -465,6 +465,41 @@ class JudgesAgreement(Struct, frozen=True):
     high: float | None
 
 
+class JudgesAlpha(Struct, frozen=True):
+    """Krippendorff's alpha of three judges or more, nominal, also of windows that not all of them judged.
+
+    Attributes
+    ----------
+    n_judges : int
+    n_windows : int
+        Windows that two judges or more called positive or negative.
+    value : float
+    """
+
+    n_judges: int
+    n_windows: int
+    value: float
+
+
+class TooFewJudged(Struct, frozen=True, kw_only=True):
+    """A judge, or a panel, of whose windows there are too few for a number.
+
+    Attributes
+    ----------
+    judges : list of str
+        One, or the panel.
+    n, least : int
+        Windows that the judge, or each of the panel, judged blindly and was sure of, and how many are needed.
+    definition : str
+        Digest of the definitions that they judged under; empty where nothing says.
+    """
+
+    judges: list[str]
+    n: Count
+    least: Count
+    definition: str = ""
+
+
 class CorrectedRate(Struct, frozen=True, kw_only=True):
     """The share of a film's time that its target would call positive, estimated from blind judgements.
 
@@ -487,9 +522,12 @@ class CorrectedRate(Struct, frozen=True, kw_only=True):
     n_rows : int
         Number of windows of the film that could be drawn: those with content.
     worth : float or None
-        Number of judgements that alone would give the same width; None if the width is 0.
+        Number of windows that would have to be judged without the model for the same width, at most all; None
+        where the model saves none.
     expected : float or None
         The rate that the model expects.
+    expected_s : float or None
+        Seconds of which that is a rate: those that the model can judge.
     annotators : list of str
         The target: a judge, or the judges of a panel. A judge without a name has an empty one.
     positives : list of int
@@ -499,6 +537,9 @@ class CorrectedRate(Struct, frozen=True, kw_only=True):
     content_s : float or None
         Seconds of the film that the share is of: without black and credits, and windows that nobody was
         sure of.
+    n_unsure, unsure_s : int, float
+        Windows that were judged, and left out as their judge (of a panel: one of them) was not sure, and
+        their seconds without black and credits.
     agreement : list of JudgesAgreement
         Of every two judges of a panel who judged the same windows, or of a judge with every other.
     """
@@ -518,6 +559,9 @@ class CorrectedRate(Struct, frozen=True, kw_only=True):
     positives: list[Count]
     definition: str = ""
     content_s: Annotated[float, Meta(ge=0)] | None = None
+    n_unsure: Count = 0
+    unsure_s: Annotated[float, Meta(ge=0)] = 0.0
+    expected_s: Annotated[float, Meta(ge=0)] | None = None
     agreement: list[JudgesAgreement] = msgspec.field(default_factory=list)
 
     @property

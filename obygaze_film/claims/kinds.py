@@ -18,6 +18,9 @@ UNDEFINED: Final = "undefined"
 NEAR_CHANCE: Final = "not shown to be found better than chance"
 AGREE_BY_CHANCE: Final = "may agree no better than chance"
 AGREE_LESS: Final = "agree less than by chance"
+SOME_UNDEFINED: Final = "undefined of some"
+SOME_BY_CHANCE: Final = "some may agree no better than chance"
+SOME_LESS: Final = "some agree less than by chance"
 BELOW_THRESHOLD: Final = "below the threshold"
 DECIDES_NOTHING: Final = "finds concepts alone"
 UNCALIBRATED: Final = "no calibration"
@@ -25,8 +28,11 @@ LEVELS_LEFT_OUT: Final = "calibrated without levels of the codebook"
 REFUSED: Final = "refused"
 BLIND: Final = "blind"
 IN_SIGHT: Final = "in sight of the score"
+NO_SCORE: Final = "not blind, where there is no score"
 AGREED: Final = "agreed"
 ALL_JUDGED: Final = "all windows judged"
+NOT_SURE: Final = "without windows of which they were not sure"
+TOO_FEW: Final = "too few windows judged"
 NO_INTERVAL: Final = "without an interval"
 SEVERAL_DEFINITIONS: Final = "judged under several definitions"
 EARLIER_LAW: Final = "drawn by an earlier law"
@@ -39,8 +45,8 @@ class ClaimTime:
     Attributes
     ----------
     part : str
-        ``film``; ``judged``, the part with a probability; ``content``, without black and credits; ``span``;
-        or ``other films``.
+        ``film``; ``judged``, the part with a probability; ``content``, without black and credits; ``sure``,
+        of that what was not left out as judges were not sure; ``span``; or ``other films``.
     seconds : float or None
         Length; None of other films.
     start_s, end_s : float or None
@@ -454,13 +460,15 @@ class JudgedShare(FilmClaim):
     model : str
         Key of the model whose probabilities narrow the interval.
     n, n_windows : int
-        Windows judged, and of the film.
+        Windows judged, and those that the share is of.
     positives : tuple of int
         Windows that each judge calls positive.
     worth : float or None
-        Judgements that alone would give this width.
-    expected : float or None
-        Share that the model alone expects.
+        Windows that would have to be judged without the model for this width; None where it saves none.
+    n_unsure, unsure_s : int, float
+        Windows left out as a judge was not sure of them, and their seconds without black and credits.
+    expected, expected_s : float or None
+        Share that the model alone expects, and the seconds that it can judge: those of that share.
     definition : str
         Digest of the definitions that they judged under; empty where nothing says.
     agreement : tuple of PairKappa
@@ -474,7 +482,10 @@ class JudgedShare(FilmClaim):
     n_windows: int
     positives: tuple[int, ...]
     worth: float | None
+    n_unsure: int
+    unsure_s: float
     expected: float | None
+    expected_s: float | None
     definition: str = ""
     agreement: tuple[PairKappa, ...] = ()
 
@@ -485,23 +496,46 @@ class JudgedShare(FilmClaim):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NoJudgedShare(FilmClaim):
+    """A judge, or several together, have no share: too few windows were judged (by each of them).
+
+    Attributes
+    ----------
+    n, least : int
+        Windows judged blindly, and how many are needed.
+    definition : str
+        Digest of the definitions that they judged under; empty where a sentence need not name it.
+    """
+
+    KIND: ClassVar[str] = "no judged share"
+
+    n: int
+    least: int
+    definition: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ShareSoFar(FilmClaim):
     """What a film's share lies between, whenever its judge stops; `number` is the width of the interval.
 
     Attributes
     ----------
+    n_unsure, unsure_s : int, float
+        Windows left out as the judge was not sure of them, and their seconds without black and credits.
     fixed : float
         Width of the interval if the number of windows had been fixed before.
     """
 
     KIND: ClassVar[str] = "share so far"
 
+    n_unsure: int
+    unsure_s: float
     fixed: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecidedSpan(FilmClaim):
-    """What people decided of a span (`what`, a level's title), and whether in sight of the score."""
+    """What people decided of a span (`what`, a level's title), blindly, or in sight of the score if any."""
 
     KIND: ClassVar[str] = "decision"
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from obygaze_features.arguments import checked
 from obygaze_film.claims.kinds import (
+    NOT_SURE,
     REFUSED,
     Bounds,
     ClaimTime,
@@ -50,13 +51,17 @@ def _rows(table: "pd.DataFrame") -> list[dict[Any, Any]]:
 def group_share(row: Mapping[Any, Any], positive: str) -> GroupShare:
     """Make a claim of a row of `FilmComparison.groups`."""
     number = _known(row["value"])
+    conditions = (REFUSED,) if number is None else ()
+    time = CONTENT
+    if row["n_unsure"]:
+        conditions, time = (*conditions, NOT_SURE), ClaimTime("sure")
     return GroupShare(
         who=_judges(row),
         what=positive,
-        time=CONTENT,
+        time=time,
         number=number,
         interval=_interval(row),
-        conditions=(REFUSED,) if number is None else (),
+        conditions=conditions,
         group=row["group"],
         n_films=int(row["n_films"]),
         n_judged=int(row["n_judged"]),

@@ -14,7 +14,13 @@ from obygaze_film.claims.kinds import (
     EARLIER_LAW,
     IN_SIGHT,
     NO_INTERVAL,
+    NO_SCORE,
+    NOT_SURE,
     SEVERAL_DEFINITIONS,
+    SOME_BY_CHANCE,
+    SOME_LESS,
+    SOME_UNDEFINED,
+    TOO_FEW,
     UNDEFINED,
     Bounds,
     ClaimTime,
@@ -22,20 +28,21 @@ from obygaze_film.claims.kinds import (
     FilmClaim,
     JudgedShare,
     ManyPairs,
+    NoJudgedShare,
     PairKappa,
     PanelAgreement,
     ShareSoFar,
 )
 from obygaze_film.claims.of_film import LEVEL
-from obygaze_film.schema import CorrectedRate, JudgesAgreement
+from obygaze_film.schema import CorrectedRate, JudgesAgreement, JudgesAlpha, TooFewJudged
 
 if TYPE_CHECKING:
-    from obygaze_film.judged_rate import FilmRates, JudgesAlpha
+    from obygaze_film.judged_rate import FilmRates
 
 CONTENT = ClaimTime("content")
 
-DOUBTS: Final = (AGREE_LESS, AGREE_BY_CHANCE, UNDEFINED)
-"""Conditions of two judges' agreement, the gravest first."""
+DOUBTS: Final = {AGREE_LESS: SOME_LESS, AGREE_BY_CHANCE: SOME_BY_CHANCE, UNDEFINED: SOME_UNDEFINED}
+"""Condition of two judges' agreement -> that of a panel of which it holds for some; the gravest first."""
 
 
 @checked
@@ -51,12 +58,47 @@ def rate_claims(found: "FilmRates") -> list[FilmClaim]:
     list of Claim
         Each judge's share, that of all together if there is one, and how far they agree.
     """
-    are_several = len({rate.definition for rate in found.rates}) > 1
+    definitions = {rate.definition for rate in found.rates} | {few.definition for few in found.too_few}
+    are_several = len(definitions) > 1
     claims: list[FilmClaim] = [judged_share(rate, is_one_of_definitions=are_several) for rate in found.rates]
-    claims += [pair_agreement(pair) for pair in found.agreement]
+    claims += [no_judged_share(few, is_one_of_definitions=are_several) for few in found.too_few]
+    return [*claims, *agreement_claims(found)]
+
+
+def agreement_claims(found: "FilmRates") -> list[FilmClaim]:
+    """Claim how far every two judges agree, and three or more together."""
+    claims: list[FilmClaim] = [pair_agreement(pair) for pair in found.agreement]
     if found.alpha is not None:
         claims.append(panel_agreement(found.alpha))
     return claims
+
+
+def no_judged_share(few: TooFewJudged, *, is_one_of_definitions: bool = False) -> NoJudgedShare:
+    """Say that a judge, or several together, have no share, as too few windows were judged."""
+    return NoJudgedShare(
+        who=tuple(few.judges),
+        what="share",
+        time=CONTENT,
+        conditions=(BLIND, TOO_FEW),
+        n=few.n,
+        least=few.least,
+        definition=few.definition if is_one_of_definitions else "",
+    )
+
+
+def _time_of(rate: CorrectedRate) -> ClaimTime:
+    """Return the time that a share is of: without windows of which its judges were not sure."""
+    return ClaimTime("sure" if rate.n_unsure else "content", rate.content_s)
+
+
+def _panel_doubts(pairs: Sequence[PairKappa]) -> list[str]:
+    """Tell what makes the agreement of a panel doubtful: of all of its pairs, or of some."""
+    doubts = []
+    for doubt, of_some in DOUBTS.items():
+        n_pairs = sum(pair.has(doubt) for pair in pairs)
+        if n_pairs:
+            doubts.append(doubt if n_pairs == len(pairs) else of_some)
+    return doubts
 
 
 def judged_share(rate: CorrectedRate, *, is_one_of_definitions: bool = False) -> JudgedShare:
@@ -72,23 +114,28 @@ def judged_share(rate: CorrectedRate, *, is_one_of_definitions: bool = False) ->
     conditions = [BLIND]
     if rate.is_census:
         conditions.append(ALL_JUDGED)
+    if rate.n_unsure:
+        conditions.append(NOT_SURE)
     if is_one_of_definitions:
         conditions.append(SEVERAL_DEFINITIONS)
     if rate.is_of_panel:
-        conditions += [doubt for doubt in DOUBTS if any(pair.has(doubt) for pair in agreement)]
+        conditions += _panel_doubts(agreement)
     return JudgedShare(
         who=tuple(rate.annotators),
         what="share",
-        time=ClaimTime("content", rate.content_s),
+        time=_time_of(rate),
         number=rate.value,
         interval=None if rate.is_census else Bounds(rate.low, rate.high, rate.level),
         conditions=tuple(conditions),
         model=rate.model,
         n=rate.n,
-        n_windows=rate.n_rows,
+        n_windows=rate.n_rows - rate.n_unsure,
         positives=tuple(rate.positives),
         worth=rate.worth,
+        n_unsure=rate.n_unsure,
+        unsure_s=rate.unsure_s,
         expected=rate.expected,
+        expected_s=rate.expected_s,
         definition=rate.definition,
         agreement=agreement,
     )
@@ -136,7 +183,7 @@ def pairs_agreement(pairs: Sequence[JudgesAgreement]) -> ManyPairs | None:
     )
 
 
-def panel_agreement(alpha: "JudgesAlpha") -> PanelAgreement:
+def panel_agreement(alpha: JudgesAlpha) -> PanelAgreement:
     """Take how far three judges or more agree."""
     return PanelAgreement(
         who=(),
@@ -166,21 +213,42 @@ def share_so_far(
         Whether the windows were drawn before windows named a law.
     """
     low, high = ends
+    conditions = [BLIND]
+    if rate.n_unsure:
+        conditions.append(NOT_SURE)
+    if is_of_earlier_law:
+        conditions.append(EARLIER_LAW)
     return ShareSoFar(
         who=(who,),
         what=positive,
-        time=CONTENT,
+        time=_time_of(rate),
         number=high - low,
         interval=Bounds(low, high, LEVEL),
-        conditions=(BLIND, EARLIER_LAW) if is_of_earlier_law else (BLIND,),
+        conditions=tuple(conditions),
+        n_unsure=rate.n_unsure,
+        unsure_s=rate.unsure_s,
         fixed=rate.high - rate.low,
     )
 
 
 def decision(
-    judges: Sequence[str], title: str, time: ClaimTime, *, is_blind: bool, is_agreed: bool
+    judges: Sequence[str], title: str, time: ClaimTime, *, is_blind: bool, is_agreed: bool, has_score: bool
 ) -> DecidedSpan:
-    """Tell what was decided of a span, and whether in sight of the model's score."""
+    """Tell what was decided of a span, and whether blindly, in sight of the model's score, or where is none.
+
+    Parameters
+    ----------
+    judges : sequence of str
+    title : str
+        The level's.
+    time : ClaimTime
+    is_blind, is_agreed : bool
+    has_score : bool
+        Whether the model has a probability there.
+    """
     conditions = [AGREED] if is_agreed else []
-    conditions.append(BLIND if is_blind else IN_SIGHT)
+    if is_blind:
+        conditions.append(BLIND)
+    else:
+        conditions.append(IN_SIGHT if has_score else NO_SCORE)
     return DecidedSpan(who=tuple(judges), what=title, time=time, conditions=tuple(conditions))

@@ -12,11 +12,16 @@ from obygaze_film.claims.kinds import (
     BELOW_THRESHOLD,
     BLIND,
     EARLIER_LAW,
+    IN_SIGHT,
     LEVELS_LEFT_OUT,
     LITTLE_JUDGED,
     NEAR_CHANCE,
     NO_SKILL,
+    NOT_SURE,
     SEVERAL_DEFINITIONS,
+    SOME_BY_CHANCE,
+    SOME_LESS,
+    SOME_UNDEFINED,
     TRAINED_ON,
     UNCALIBRATED,
     UNDEFINED,
@@ -40,6 +45,7 @@ from obygaze_film.claims.kinds import (
     MarkedPassages,
     ModelEvidence,
     Moved,
+    NoJudgedShare,
     NoPassage,
     OtherWindows,
     PairKappa,
@@ -69,15 +75,27 @@ NO_SHARE: Final = {
 
 PANEL_DOUBTS: Final = {
     AGREE_LESS: "rate_less",
+    SOME_LESS: "rate_some_less",
     AGREE_BY_CHANCE: "rate_chance",
+    SOME_BY_CHANCE: "rate_some_chance",
     UNDEFINED: "rate_undefined",
+    SOME_UNDEFINED: "rate_some_undefined",
 }
-"""Condition of a panel's share -> the text that says how its judges agree."""
+"""Condition of a panel's share -> the text that says how its judges agree, or which of them."""
+
+OF_SOME: Final = {SOME_LESS: AGREE_LESS, SOME_BY_CHANCE: AGREE_BY_CHANCE, SOME_UNDEFINED: UNDEFINED}
+"""Condition of a panel of which something holds for some pairs -> that of these pairs."""
 
 PAIR_DOUBTS: Final = {AGREE_LESS: "pair_less", AGREE_BY_CHANCE: "pair_chance", UNDEFINED: "pair_undefined"}
 """Condition of two judges' kappa -> the text beside it."""
 
 NO_NUMBER: Final = "–"
+
+MOST_PAIRS: Final = 6
+"""Pairs of judges whose kappas stand beside a share: all of four judges."""
+
+MOST_SIDE_BY_SIDE: Final = 4
+"""Judges whose shares a figure shows beside each other."""
 
 LEAST_OF_INTERVAL: Final = 3
 """Films from which on what learning changed has an interval."""
@@ -516,59 +534,146 @@ def judged_share_sentence(claim: JudgedShare, words: Words) -> str:
         f"rate_{who}" if interval else f"rate_{who}_all",
         who=words.listed([words.judge(name) for name in claim.who]),
         share=words.share(claim.number or 0.0),
+        time=judged_time_phrase(claim, words),
         ends=words.shares(interval) if interval else "",
         level=words.share(interval.level) if interval else "",
         positives=words.listed([str(n) for n in claim.positives]),
         n=claim.n,
         all=claim.n_windows,
     )
-    doubts = [words[text_of] for doubt, text_of in PANEL_DOUBTS.items() if claim.has(doubt)]
-    return "; ".join([text, *doubts])
+    text = "; ".join([text, *_panel_doubts(claim, words)])
+    if claim.has(SEVERAL_DEFINITIONS):
+        return words.say("rate_under", definition=claim.definition[:12], rate=text)
+    return text
+
+
+def judged_time_phrase(claim: JudgedShare | ShareSoFar, words: Words) -> str:
+    """Write of which time a share by judges is: without black, credits and windows they were not sure of."""
+    if not claim.has(NOT_SURE):
+        return words["of_content"]
+    windows = words.say(
+        "unsure_one" if claim.n_unsure == 1 else "unsure_many",
+        n=claim.n_unsure,
+        time=words.duration(claim.unsure_s),
+    )
+    who = words.say("unsure_judge", who=words.judge(claim.who[0]))
+    if len(claim.who) > 1:
+        who = words["unsure_panel"]
+    return words.say("of_sure", windows=windows, who=who)
+
+
+def _panel_doubts(claim: JudgedShare, words: Words) -> list[str]:
+    """Say how far the judges of a panel agree, or which of them do not, where that is doubtful."""
+    doubts = []
+    for doubt, text_of in PANEL_DOUBTS.items():
+        if claim.has(doubt):
+            pairs = [pair for pair in claim.agreement if pair.has(OF_SOME.get(doubt, doubt))]
+            doubts.append(words.say(text_of, pairs=_pair_names(pairs, words)))
+    return doubts
+
+
+def _pair_names(pairs: Sequence[PairKappa], words: Words) -> str:
+    """Name some pairs of judges, and say how many more there are."""
+    names = ["–".join(words.judge(name) for name in pair.who) for pair in pairs[:MOST_NAMES]]
+    if len(pairs) > MOST_NAMES:
+        names.append(words.say("more_pairs", n=len(pairs) - MOST_NAMES))
+    return words.listed(names)
 
 
 def judged_share_line(claim: JudgedShare, words: Words) -> str:
     """Say whose share it is, what a model's probabilities were worth to it, and what it alone expected."""
     parts = [judged_share_sentence(claim, words)]
-    if claim.interval is not None and claim.worth is not None and claim.worth > claim.n:
+    if claim.interval is not None and claim.worth is not None:
         parts.append(words.say("rate_worth", model=claim.model, worth=round(claim.worth)))
-    if claim.expected is not None:
-        share = words.share(claim.expected)
-        parts.append(words.say("rate_expected", model=claim.model, share=share))
-    line = "; ".join(parts)
-    if claim.has(SEVERAL_DEFINITIONS):
-        return words.say("rate_under", definition=claim.definition[:12], rate=line)
-    return line
+    if claim.expected is not None and claim.expected_s is not None:
+        known = {"share": words.share(claim.expected), "time": words.duration(claim.expected_s)}
+        parts.append(words.say("rate_expected", model=claim.model, **known))
+    return "; ".join(parts)
 
 
-def judged_share_note(claim: JudgedShare, others: Sequence[JudgedShare], words: Words) -> str:
-    """Say whose judgements a share is of, how far they agree, what a model was worth, and what others say.
+def judged_share_what(claim: JudgedShare, positive: str, words: Words) -> str:
+    """Say what the share of a figure is: of which time, of one judge or a mean, and from how many windows."""
+    known = {"time": judged_time_phrase(claim, words), "positive": positive, "n": claim.n}
+    if claim.is_of_panel:
+        return words.say("corrected_panel", judges=len(claim.who), **known)
+    return words.say("corrected", **known)
+
+
+def judged_share_note(claim: JudgedShare, others: Sequence[FilmClaim], words: Words) -> str:
+    """Say whose judgements a share is of, what a model was worth, how far they agree, and what others say.
 
     Parameters
     ----------
     claim : JudgedShare
-    others : sequence of JudgedShare
-        The film's other shares, as each judge's own beside a panel's.
+    others : sequence of FilmClaim
+        What else is claimed of the film's judges: each one's own share beside a panel's, how far they agree.
     words : Words
     """
+    who = "panel" if claim.is_of_panel else "judge"
     annotators = words.listed([words.judge(name) for name in claim.who])
-    parts = [words.say("judged_by", annotators=annotators)]
+    parts = [words.say(f"judged_by_{who}", annotators=annotators)]
     if claim.interval is None:
-        parts.append(words["judged_all"])
+        parts.append(words[f"judged_all_{who}"])
     else:
         parts.append(words.say("interval_of", level=words.share(claim.interval.level)))
-        if claim.worth is not None and claim.worth > claim.n:
+        if claim.worth is not None:
             parts.append(words.say("worth", worth=round(claim.worth)))
-    if claim.expected is not None:
-        parts.append(words.say("alone_expected", expected=words.share(claim.expected)))
-    parts += [pair_sentence(pair, words) for pair in claim.agreement[:MOST_NAMES]]
-    for doubt, text_of in PANEL_DOUBTS.items():
-        if claim.has(doubt):
-            text = words[text_of]
-            parts.append(f"{text[:1].upper()}{text[1:]}.")
-    parts += [f"{judged_share_sentence(other, words)}." for other in others[:MOST_NAMES]]
-    if len(others) > MOST_NAMES:
-        parts.append(words.say("other_judges", n=len(others) - MOST_NAMES))
-    return " ".join(parts)
+    parts += alone_expected_sentences(claim, words)
+    parts += [f"{text[:1].upper()}{text[1:]}." for text in _panel_doubts(claim, words)]
+    return " ".join([*parts, *judges_sentences(others, words)])
+
+
+def alone_expected_sentences(claim: JudgedShare, words: Words) -> list[str]:
+    """Say which share the model alone expected, and of which time; nothing where it has none."""
+    if claim.expected is None or claim.expected_s is None:
+        return []
+    known = {"expected": words.share(claim.expected), "time": words.duration(claim.expected_s)}
+    return [words.say("alone_expected", **known)]
+
+
+def judges_sentences(claims: Sequence[FilmClaim], words: Words) -> list[str]:
+    """Say what is claimed of a film's judges beside a share: a few of each kind, and how many more."""
+    shares = [claim for claim in claims if isinstance(claim, JudgedShare)]
+    pairs = [claim for claim in claims if isinstance(claim, PairKappa)]
+    rest = [claim for claim in claims if not isinstance(claim, JudgedShare | PairKappa)]
+    parts = [f"{judged_share_sentence(claim, words)}." for claim in shares[:MOST_NAMES]]
+    if len(shares) > MOST_NAMES:
+        parts.append(words.say("other_judges", n=len(shares) - MOST_NAMES))
+    told = [sentence(claim, words) for claim in [*rest, *pairs[:MOST_PAIRS]]]
+    parts += [f"{text.removesuffix('.')}." for text in told]
+    if len(pairs) > MOST_PAIRS:
+        parts.append(words.say("other_pairs", n=len(pairs) - MOST_PAIRS))
+    return parts
+
+
+def shares_side_by_side(claims: Sequence[JudgedShare], words: Words) -> str:
+    """Write the shares of judges who have none together beside each other; of many, their range."""
+    if len(claims) > MOST_SIDE_BY_SIDE:
+        numbers = [claim.number or 0.0 for claim in claims]
+        return f"{words.share(min(numbers))}–{words.share(max(numbers))}"
+    return " · ".join(f"{words.judge(claim.who[0])} {share_value(claim, words)}" for claim in claims)
+
+
+def side_by_side_what(claims: Sequence[JudgedShare], positive: str, words: Words) -> str:
+    """Say that these are the shares of single judges, or the least and the most of many."""
+    key = "corrected_range" if len(claims) > MOST_SIDE_BY_SIDE else "corrected_each"
+    return words.say(key, positive=positive, n=len(claims))
+
+
+def side_by_side_note(claims: Sequence[JudgedShare], others: Sequence[FilmClaim], words: Words) -> str:
+    """Say that each share is a judge's own, with its interval, and why there is none together."""
+    parts = [words["each_own"], *judges_sentences([*claims, *others], words)]
+    return " ".join([*parts, *alone_expected_sentences(claims[0], words)])
+
+
+def no_judged_share_sentence(claim: NoJudgedShare, words: Words) -> str:
+    """Say why a judge, or several together, have no share."""
+    who = "panel" if len(claim.who) > 1 else "judge"
+    names = words.listed([words.judge(name) for name in claim.who])
+    text = words.say(f"no_share_{who}", who=names, n=claim.n, least=claim.least)
+    if claim.definition:
+        return words.say("rate_under", definition=claim.definition[:12], rate=text)
+    return text
 
 
 def so_far_sentence(claim: ShareSoFar, words: Words) -> str:
@@ -578,6 +683,7 @@ def so_far_sentence(claim: ShareSoFar, words: Words) -> str:
     text = words.say(
         "so_far",
         positive=claim.what,
+        time=judged_time_phrase(claim, words),
         low=words.share(claim.interval.low),
         high=words.share(claim.interval.high),
         level=words.share(claim.interval.level),
@@ -591,7 +697,8 @@ def pair_sentence(claim: PairKappa, words: Words) -> str:
     """Say on how many windows two people agree, and their kappa, and where it may be that of chance."""
     kappa = words["undefined"] if claim.number is None else words.number(claim.number)
     if claim.interval is not None:
-        kappa += f" [{words.numbers(claim.interval)}]"
+        level = words.share(claim.interval.level)
+        kappa = words.say("kappa_ends", kappa=kappa, ends=words.numbers(claim.interval), level=level)
     for doubt, text_of in PAIR_DOUBTS.items():
         if claim.has(doubt):
             kappa = f"{kappa} ({words[text_of]})"
@@ -617,7 +724,11 @@ def panel_sentence(claim: PanelAgreement, words: Words) -> str:
 def decision_sentence(claim: DecidedSpan, words: Words) -> str:
     """Say who marked a span as what, and whether in sight of the model's score."""
     key = "decided_agreed" if claim.has(AGREED) else "decided"
-    how = words["decided_blind" if claim.has(BLIND) else "decided_in_sight"]
+    how = words["decided_not_blind"]
+    if claim.has(BLIND):
+        how = words["decided_blind"]
+    elif claim.has(IN_SIGHT):
+        how = words["decided_in_sight"]
     who = words.listed([words.judge(name) for name in claim.who])
     return words.say(key, title=claim.what, who=who, how=how)
 
@@ -645,8 +756,10 @@ def groups_sentence(claims: Sequence[FilmClaim], words: Words) -> str:
     trends = [claim for claim in claims if isinstance(claim, GroupChange) and claim.is_by_decade]
     parts += [later_phrase(claim, words) for claim in trends if claim.number is not None]
     who = words.listed(shares[0].who) if have_same_judges else words["judges"]
+    unsure = words["unsure_left_out"] if any(claim.has(NOT_SURE) for claim in shares) else ""
     level = words.share(shares[0].interval.level) if shares[0].interval else ""
-    return words.say("would_mark", who=who, positive=shares[0].what, level=level, rates="; ".join(parts))
+    known = {"who": who, "positive": shares[0].what, "unsure": unsure, "level": level}
+    return words.say("would_mark", **known, rates="; ".join(parts))
 
 
 def group_value(claim: GroupShare, words: Words) -> str:
@@ -678,9 +791,10 @@ def film_share_value(claim: JudgedShare | ExpectedShare, words: Words) -> str:
 
 
 def film_share_note(claim: JudgedShare | ExpectedShare, words: Words) -> str:
-    """Say from how many windows the share of one film among others is, or that it is the model's alone."""
+    """Say from how many windows, and whose, the share of one film is, or that it is the model's alone."""
     if isinstance(claim, JudgedShare):
-        return words.say("windows_judged", n=claim.n)
+        who = words.listed([words.judge(name) for name in claim.who])
+        return words.say("windows_judged", n=claim.n, who=who)
     return words["model_only"]
 
 
@@ -759,6 +873,7 @@ SENTENCES: Final[Mapping[type[FilmClaim], Callable[[Any, Words], str]]] = {
     ManyPairs: pairs_sentence,
     PanelAgreement: panel_sentence,
     JudgedShare: judged_share_line,
+    NoJudgedShare: no_judged_share_sentence,
     ShareSoFar: so_far_sentence,
     DecidedSpan: decision_sentence,
     TimelineAgreement: timeline_sentence,

@@ -82,8 +82,8 @@ class Words:
     # --- numbers
     # -----------------------------------------------------------------------
     def number(self, value: float, digits: int = 2) -> str:
-        """Write a number with two decimals."""
-        return rounded(value, digits).replace(".", self._texts["decimal"])
+        """Write a number with two decimals, and a true minus."""
+        return rounded(value, digits).replace(".", self._texts["decimal"]).replace("-", "−")
 
     def signed(self, value: float) -> str:
         """Write a number with its sign (a true minus); a number that rounds to 0 has no sign."""
@@ -139,7 +139,7 @@ class Words:
         written = []
         for each in numbers:
             text = self.number(100 * each, 1)
-            written.append(text.replace("-", "−") if text.startswith("-") else f"+{text}")
+            written.append(text if text.startswith("−") else f"+{text}")
         if interval is None:
             return written[0]
         return f"{written[0]} [{written[1]}{self['between']}{written[2]}]"

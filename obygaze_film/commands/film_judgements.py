@@ -103,10 +103,10 @@ def rate(
     The model's probabilities make the interval narrower, and need not be right (difference estimate with the
     finite-population correction, 95 %). Judgements made with the score in sight do not count. Each judge has
     a number of their own; all together have one, the mean of their shares, from windows that each of them
-    judged, if these are 10 or more, with their agreement. What was judged under two definitions has a number
-    for each. JUDGEMENTS may be saved by a spreadsheet: commas, semicolons or tabs, and levels in any case.
-    The result is printed and kept in FOLDER/rate.json, where the film's page finds it; with --labels, which
-    narrow the interval in the model's place, it is printed alone.
+    judged and was sure of, if these are 10 or more, with their agreement. What was judged under two
+    definitions has a number for each. JUDGEMENTS may be saved by a spreadsheet: commas, semicolons or tabs,
+    and levels in any case. The result is printed and kept in FOLDER/rate.json, where the film's page finds
+    it; with --labels, which narrow the interval in the model's place, it is printed alone.
     Films of FOLDER that have no rate yet are named.
 
     \b
@@ -151,15 +151,13 @@ def rate(
             continue
         rates = [rate for found in estimates for rate in found.rates]
         if labels is None:
-            write_rates(scored_folder, rates)
+            write_rates(scored_folder, estimates)
         documents += [{"movie": timeline.movie, **msgspec.to_builtins(rate)} for rate in rates]
         lines.append(sentence(film_title(timeline.record), words))
         for found in estimates:
             own = rate_claims(found)
             claims += [{"movie": timeline.movie, **document(claim)} for claim in own]
             lines += [f"  {sentence(claim, words)}" for claim in own]
-            if found.no_panel:
-                lines.append(f"  {found.no_panel}")
         if estimates:  # the notices of all models are the same
             notes += [f"{timeline.movie}: {notice}" for notice in estimates[-1].notices]
     if not documents:

@@ -9,9 +9,9 @@ from obygaze_features.arguments import checked
 from obygaze_features.io import local_path, refuse_existing, write_whole
 from obygaze_film.claims import phrases
 from obygaze_film.claims.words import Words, clock
+from obygaze_film.judged_rate import FilmRates
 from obygaze_film.page import charts
 from obygaze_film.page.view import FilmView
-from obygaze_film.schema import CorrectedRate
 from obygaze_models.report import asset, json_data, page
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 SCRIPT: Final = ("decimal", "hundredth", "probability_low", "probability_band")
 """Texts that the page's script shows."""
 
-Rates = Mapping[str, Sequence[CorrectedRate]]
+Rates = Mapping[str, Sequence[FilmRates]]
 """Rates corrected by judgements, by movie."""
 
 

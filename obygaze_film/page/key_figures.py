@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, NamedTuple
 
 from obygaze_film.claims import phrases
-from obygaze_film.claims.kinds import FilmClaim
+from obygaze_film.claims.kinds import FilmClaim, JudgedShare
 from obygaze_film.page import charts
 
 if TYPE_CHECKING:
@@ -33,18 +33,39 @@ def _bar(claim: FilmClaim) -> dict[str, str] | None:
 
 def _share(view: "FilmView") -> KeyFigure:
     """Show the share that people's judgements give; without them, the one that the model expects."""
-    words, judged, expected = view.words, view.judged_share, view.expected
-    if judged is not None:
-        what = words.say("corrected", positive=view.positive, n=judged.n)
-        note = phrases.judged_share_note(judged, view.other_shares, words)
-        return KeyFigure(
-            phrases.share_value(judged, words), phrases.share_ends(judged, words), _bar(judged), what, note
-        )
+    words, expected = view.words, view.expected
+    if view.judges:
+        return _judged_share(view)
     what = words.say("expected", positive=view.positive)
     value, ends = phrases.share_value(expected, words), phrases.share_ends(expected, words)
     if expected.number is None:
         return KeyFigure(value, "", None, what, phrases.no_share_sentence(expected, words))
     return KeyFigure(value, ends, _bar(expected), what, phrases.expected_note(expected, words))
+
+
+def _judged_share(view: "FilmView") -> KeyFigure:
+    """Show the share of all judges together, or the only one; else each judge's own beside the others'."""
+    words = view.words
+    shares = [claim for claim in view.judges if isinstance(claim, JudgedShare)]
+    together = [claim for claim in shares if claim.is_of_panel]
+    if len(shares) > 1 and not together:
+        rest = [claim for claim in view.judges if claim not in shares]
+        return KeyFigure(
+            phrases.shares_side_by_side(shares, words),
+            "",
+            None,
+            phrases.side_by_side_what(shares, view.positive, words),
+            phrases.side_by_side_note(shares, rest, words),
+        )
+    main = (together or shares)[0]
+    rest = [claim for claim in view.judges if claim is not main]
+    return KeyFigure(
+        phrases.share_value(main, words),
+        phrases.share_ends(main, words),
+        _bar(main),
+        phrases.judged_share_what(main, view.positive, words),
+        phrases.judged_share_note(main, rest, words),
+    )
 
 
 def _passages(view: "FilmView") -> KeyFigure:

@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 
 from obygaze_features.manifest import BUILTIN, builtin_codebook
 from obygaze_film.claims import of_film, phrases
-from obygaze_film.claims.kinds import JudgedShare, MarkedPassages, Moved
-from obygaze_film.claims.of_judgements import judged_share
+from obygaze_film.claims.kinds import FilmClaim, MarkedPassages, Moved
+from obygaze_film.claims.of_judgements import rate_claims
 from obygaze_film.claims.words import Words
 from obygaze_film.film_time import NOTHING, UNLIKE, parts_of
-from obygaze_film.judged_rate import main_rate
 from obygaze_film.page import charts
 from obygaze_film.page.cards import cards
 from obygaze_film.page.key_figures import KeyFigure, key_figures
@@ -24,13 +23,13 @@ from obygaze_film.schema import (
     FORMER,
     NO_CONTENT,
     ConceptRecord,
-    CorrectedRate,
     ModelRecord,
     runs,
 )
 from obygaze_models.report import json_data
 
 if TYPE_CHECKING:
+    from obygaze_film.judged_rate import FilmRates
     from obygaze_film.timeline import Timeline
 
 Floats = NDArray[np.float64]
@@ -106,7 +105,7 @@ class FilmView:
     words : Words
     top : int
         Minimum number of segments to list.
-    rates : sequence of CorrectedRate
+    rates : sequence of FilmRates
         The film's rates by blind judgements; those of the model shown count.
     """
 
@@ -117,7 +116,7 @@ class FilmView:
         words: Words,
         *,
         top: int,
-        rates: Sequence[CorrectedRate] = (),
+        rates: "Sequence[FilmRates]" = (),
     ) -> None:
         self.film, self.words, self.anchor = film, words, anchor
         self.model = film.model()
@@ -135,10 +134,14 @@ class FilmView:
         self.model_evidence = of_film.model_evidence(self.model)
         self.expected = of_film.expected_share(self.model, self.rows)
         self.experts = of_film.corpus_experts(film.record.human)
-        own = [rate for rate in rates if rate.model == self.model.key]
-        main = main_rate(own) if own else None
-        self.judged_share: JudgedShare | None = None if main is None else judged_share(main)
-        self.other_shares = [judged_share(rate) for rate in own if rate is not main]
+        self.judges = self._judges(rates)
+
+    def _judges(self, rates: "Sequence[FilmRates]") -> list[FilmClaim]:
+        """Claim what the film's judges say, by the model shown."""
+        for found in rates:
+            if any(rate.model == self.model.key for rate in found.rates):
+                return rate_claims(found)
+        return []
 
     # --- sentences
     # -----------------------------------------------------------------------

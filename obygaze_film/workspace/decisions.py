@@ -178,18 +178,18 @@ class Decisions:
         return judged
 
     def fixed_by(self, who: str) -> int:
-        """Return how many windows somebody had decided to judge, before the first."""
+        """Return how many windows somebody had decided to judge, before the first; at most all there are."""
         judged = self.blind().get(who, {}).values()
         numbers = [clip.extras.get(FIXED, "") for clip in judged]
-        return max([int(text) for text in numbers if text.isdecimal()], default=TO_JUDGE)
+        fixed = max([int(text) for text in numbers if text.isdecimal()], default=TO_JUDGE)
+        return min(fixed, len(self.windows))
 
     def hides(self, who: str) -> bool:
         """Whether others' blind judgements are hidden from somebody: until their own are finished."""
         others = self.blind(any_definition=True)
         others.pop(who, None)
         n_own = len(self.blind().get(who, ()))
-        n_asked = min(self.fixed_by(who), len(self.windows))
-        return bool(others) and (n_own == 0 or n_own < n_asked)
+        return bool(others) and (n_own == 0 or n_own < self.fixed_by(who))
 
     def conflicts(self) -> set[str]:
         """Find decisions of one person in one place, beside each other: nobody chose between them."""

@@ -24,6 +24,7 @@ from obygaze_film.claims.kinds import ClaimTime
 from obygaze_film.claims.of_judgements import (
     decision,
     judged_share,
+    no_judged_share,
     pair_agreement,
     pairs_agreement,
     panel_agreement,
@@ -286,7 +287,9 @@ def cited_decision(one: Mapping[str, Any], words: Words) -> str:
     is_agreed = one["kind"] == "agreed"
     judges = [one["judges"] if is_agreed else one["who"]]
     time = ClaimTime("span", one["end"] - one["start"], one["start"], one["end"])
-    claim = decision(judges, one["title"], time, is_blind=one["blind"], is_agreed=is_agreed)
+    claim = decision(
+        judges, one["title"], time, is_blind=one["blind"], is_agreed=is_agreed, has_score=one["p"] is not None
+    )
     return sentence(claim, words)
 
 
@@ -312,10 +315,11 @@ def shown_decisions(
                 now: dict[str, Any] = {
                     "beside": clip.clip_id in conflicts,
                     "otherwise": not decisions.is_current(clip.clip_id),
-                    "cited": cited_decision(film.described[clip.clip_id], words),
                 }
+                p = film.probability_of(clip.start_s or 0.0, clip.end_s or 0.0)
+                now["cited"] = cited_decision(film.described[clip.clip_id] | {"p": p}, words)
                 if not blind:
-                    now["p"] = film.probability_of(clip.start_s or 0.0, clip.end_s or 0.0)
+                    now["p"] = p
                 shown.append(film.described[clip.clip_id] | now)
     return sorted(shown, key=lambda one: float(one["start"]))
 
@@ -372,7 +376,7 @@ def next_window(
         start, end = decisions.windows[left - 1]
         answer["window"] = {"start": start, "end": end, "place": left}
     if tell or "window" not in answer:
-        answer |= _estimates(film, name, words or Words("en"), whole=len(judged) >= n)
+        answer |= _estimates(film, name, words or Words("en"), whole="window" not in answer)
     return answer
 
 
@@ -386,14 +390,16 @@ def _estimates(film: OpenFilm, who: str, words: Words, *, whole: bool) -> dict[s
         return {}
     positive = f" {words['or']} ".join(film.timeline.model().positive)
     order, y, _ = votes(windows.by_cell)
-    ends = anytime_interval(windows.cells.without(windows.unsure), order, y)
     rate, _ = correct_rate(film.timeline, own)
-    is_of_earlier_law = windows.law == SEQUENTIAL_POISSON
-    claim = share_so_far(who, positive, ends, rate, is_of_earlier_law=is_of_earlier_law)
-    so_far = {"sofar": sentence(claim, words)}
-    if not whole:
-        return so_far
-    return {**so_far, "share": f"{positive}: {_shares(film, who, words)}"}
+    estimates = {}
+    if not rate.is_census:  # else the share is counted
+        ends = anytime_interval(windows.cells.without(windows.unsure), order, y)
+        is_of_earlier_law = windows.law == SEQUENTIAL_POISSON
+        claim = share_so_far(who, positive, ends, rate, is_of_earlier_law=is_of_earlier_law)
+        estimates["sofar"] = sentence(claim, words)
+    if whole:
+        estimates["share"] = f"{positive}: {_shares(film, who, words)}"
+    return estimates
 
 
 def _shares(film: OpenFilm, who: str, words: Words) -> str:
@@ -406,8 +412,7 @@ def _shares(film: OpenFilm, who: str, words: Words) -> str:
     left_out = others[MOST_NAMED - 1 :]
     named = [judged_share(rate) for rate in found.rates if rate not in left_out]
     told = [f"{judged_share_sentence(claim, words)}." for claim in named]
-    if found.no_panel:
-        told.append(f"{words.again(found.no_panel)}.")
+    told += [f"{sentence(no_judged_share(few), words)}." for few in found.too_few]
     told += [sentence(claim, words) for claim in _agreements(found)]
     told += [f"{words.again(notice)}." for notice in found.notices if "pairs" in notice]
     return " ".join(told)

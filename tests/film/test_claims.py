@@ -316,10 +316,10 @@ def test_what_is_said_of_judges_are_the_numbers_of_their_calls(calls, language):
     value, low, high = float((one.mean() + other.mean()) / 2), 0.1, 0.9
     panel = CorrectedRate(
         model="m", value=value, low=min(low, value), high=max(high, value), level=0.95, method="wilson",
-        n=len(one), n_positive=int((one & other).sum()), n_rows=99, worth=None, expected=None,
+        n=len(one), n_positive=int((one & other).sum()), n_rows=99, worth=None, expected=None, content_s=99.0,
         annotators=["AB", "CD"], positives=[int(one.sum()), int(other.sum())], agreement=[pair],
     )  # fmt: skip
-    found = FilmRates((panel,), (pair,), None, "", ())
+    found = FilmRates((panel,), (pair,))
     share, agreed = rate_claims(found)
     words = Words(language)
     line, told = phrases.sentence(share, words), phrases.sentence(agreed, words)
@@ -343,8 +343,8 @@ def test_what_is_said_of_judges_are_the_numbers_of_their_calls(calls, language):
             == (words[phrases.PAIR_DOUBTS[doubt]] in told)
             == holds
         )
-    # The page's note carries the kappa too, and what it is worth.
-    note = phrases.judged_share_note(share, [], words)
+    # The page's note carries the kappa too.
+    note = phrases.judged_share_note(share, [agreed], words)
     assert told in note
 
 
@@ -419,6 +419,7 @@ def test_groups_say_the_numbers_of_their_table():
             "n_judged": [6, 5, 1],
             "judges": ["AB", "AB", "AB"],
             "n_windows": [60, 50, 10],
+            "n_unsure": [0, 2, 0],
             "value": [0.304, 0.995, np.nan],
             "low": [0.201, 0.9, np.nan],
             "high": [0.418, 0.9999, np.nan],
@@ -432,5 +433,7 @@ def test_groups_say_the_numbers_of_their_table():
     claims = group_claims(compared)
     said = phrases.groups_sentence(claims, Words("en"))
     assert [place in said for place in ("30% [20%, 42%]", ">99% [90%, >99%]", "70s")] == [True, True, False]
+    assert [claim.has(kinds.NOT_SURE) for claim in claims] == [False, True, False]
+    assert Words("en")["unsure_left_out"] in said
     assert claims[2].number is None
     assert phrases.sentence(claims[2], Words("en")) == "1970s: 1 of 3 films judged"

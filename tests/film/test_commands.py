@@ -256,7 +256,7 @@ def test_judgements_that_a_spreadsheet_saved_in_its_own_way_give_the_same_rate(
     assert expected["rates"][0]["agreement"][0]["alike"] == 29
     assert expected["rates"][0]["low"] < sum(b - a for a, b in PLANTED) / 600 < expected["rates"][0]["high"]
     assert rate(sheet) == expected
-    kept = read_rates(films / "a")
+    kept = [rate for found in read_rates(films / "a") for rate in found.rates]
     assert [rate.annotators for rate in kept] == [["AB"], ["CD"], ["AB", "CD"]]
     assert [rate.value for rate in kept] == [rate["value"] for rate in expected["rates"]]
     seen = judged.head(1).assign(clip_id="seen", annotator="EF", seen_score=1)

@@ -20,7 +20,7 @@ from obygaze_features.manifest import Clip, Manifest, builtin_codebook, write_ma
 from obygaze_film import evaluation
 from obygaze_film.claims import words as texts
 from obygaze_film.exchange import export
-from obygaze_film.judged_rate import correct_rate
+from obygaze_film.judged_rate import FilmRates, correct_rate
 from obygaze_film.page import film_page
 from obygaze_film.score import score_film
 from obygaze_film.windows_to_judge import choose_next
@@ -104,7 +104,9 @@ def test_a_page(films, judged, monkeypatch, request, first):
     texts.texts_of.cache_clear()
     request.addfinalizer(texts.texts_of.cache_clear)
     rate = changed(correct_rate(films[0], judged)[0], high=0.6)  # the end of a scale
-    rates = {"tt01": [rate], "b": [changed(rate, worth=None)]} if first > 1 else {}
+    rates = {}
+    if first > 1:
+        rates = {"tt01": [FilmRates((rate,))], "b": [FilmRates((changed(rate, worth=None),))]}
     page = film_page(films[:first], top=6, rates=rates)
     page = re.sub(
         r"<meta[^>]*>|<style.*?</style>|<script( type=.module.)?>.*?</script>", "", page, flags=re.DOTALL

@@ -48,8 +48,10 @@ def test_with_few_windows_a_judge_has_no_number_and_both_together_have_none(time
     found = correct_rates(timeline, judged(tmp_path, drawn, AB=[YES] * 40, CD=[NO] * k))
     assert [(rate.annotators, rate.n, rate.positives) for rate in found.rates] == [(["AB"], 40, [40])]
     assert found.rates[0].low > 0.8
-    assert any("CD" in notice and f"{k} windows" in notice for notice in found.notices)
-    assert f"{k} windows" in found.no_panel
+    assert [(few.judges, few.n, few.least) for few in found.too_few] == [
+        (["CD"], k, 10),
+        (["AB", "CD"], k, 10),
+    ]
 
 
 @pytest.mark.parametrize("k", [10, 20, 40])
@@ -57,7 +59,7 @@ def test_from_ten_windows_in_common_the_panel_has_the_mean_of_its_judges_shares(
     found = correct_rates(timeline, judged(tmp_path, drawn, AB=[YES] * 40, CD=[NO] * k))
     assert [rate.annotators for rate in found.rates] == [["AB"], ["CD"], ["AB", "CD"]]
     panel = found.rates[-1]
-    assert (panel.n, panel.positives, found.no_panel) == (k, [k, 0], "")
+    assert (panel.n, panel.positives, found.too_few) == (k, [k, 0], ())
     assert panel.low < 0.5 < panel.high
     assert panel.value == pytest.approx(0.5, abs=0.05)
     assert main_rate(found.rates) == panel
@@ -144,6 +146,7 @@ def test_what_was_judged_under_two_definitions_has_a_number_under_each(timeline,
         (before, ["AB"], 20),
         (after, ["CD"], 12),
     ]
+    assert not found.too_few
     assert any("15 judgements" in notice for notice in found.notices)
     alone = rates_by_definition(timeline, every.with_clips([*first, *unknown]))
     assert [rate.definition for rate in alone.rates] == [before] * 3

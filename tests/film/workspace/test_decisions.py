@@ -12,6 +12,7 @@ from obygaze_features.errors import ObygazeError
 from obygaze_features.lines import encode_line
 from obygaze_features.manifest import Level, builtin_codebook, import_spans
 from obygaze_film import Timeline
+from obygaze_film.cells import cells_of
 from obygaze_film.errors import FilmError
 from obygaze_film.judged_windows import judged_film
 from obygaze_film.windows_to_judge import choose_next
@@ -363,16 +364,33 @@ def test_the_interval_at_any_time_takes_windows_in_the_order_of_the_draw(place, 
 def test_windows_of_which_nobody_was_sure_are_no_part_of_the_share_at_any_time(place, monkeypatch):
     film, taken = OpenFilm(0, place[1], Decisions(*place)), []
     n = len(film.decisions.windows)
-    judge_blindly(film.decisions, "violent", "unsure", *["calm"] * (n - 2), n=n)
+    judge_blindly(film.decisions, "violent", "unsure", *["calm"] * (n - 3), n=n)
+    cells = cells_of(place[1])
+    unsure_s, left_s = (cells.content[cells.at(*film.decisions.windows[index])] for index in (1, -1))
 
     def kept(cells, judged, y):
         taken.append((cells.content.sum(), cells.content[judged].sum(), len(y)))
         return 0.0, 1.0
 
     monkeypatch.setattr(pages, "anytime_interval", kept)
-    next_window(film, "AB", n, tell=True)
+    so_far = next_window(film, "AB", n, tell=True)["sofar"]
     ((whole, of_judged, number),) = taken
-    assert (whole, number) == (pytest.approx(of_judged), n - 1)
+    assert whole == pytest.approx(cells.content.sum() - unsure_s)
+    assert (of_judged, number) == (pytest.approx(whole - left_s), n - 2)
+    assert "1 window (" in so_far
+
+
+def test_of_windows_that_are_all_judged_the_share_is_counted_and_no_more_are_asked_for(place):
+    """A table that another program filled in fixes no number: no more are asked for than there are."""
+    film = OpenFilm(0, place[1], Decisions(*place))
+    n = len(film.decisions.windows)
+    judge_blindly(film.decisions, *["violent", "calm"] * (n // 2), *["calm"] * (n % 2), n=10 * n)
+    assert film.decisions.fixed_by("AB") == film.decisions.fixed_by("somebody else") == n
+    for asked in (n, 10 * n):
+        answer = next_window(film, "AB", asked, tell=True)
+        assert (answer["done"], answer["fixed"], "window" in answer) == (n, n, False)
+        assert "sofar" not in answer
+        assert "no window is left" in answer["share"]
 
 
 def test_windows_are_judged_in_the_order_of_the_draw(place):

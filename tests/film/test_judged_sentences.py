@@ -1,0 +1,266 @@
+"""What is said of judges' shares holds of their judgements, in each language and on the page."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from obygaze_features.manifest import Manifest
+from obygaze_film.cells import cells_of
+from obygaze_film.claims import (
+    LANGUAGES,
+    Words,
+    document,
+    group_claims,
+    kinds,
+    phrases,
+    rate_claims,
+    sentences,
+)
+from obygaze_film.claims.of_judgements import decision
+from obygaze_film.film_groups import compare_films
+from obygaze_film.judged_rate import correct_rates
+from obygaze_film.page.side_by_side import comparison_page
+from obygaze_film.page.view import FilmView
+from obygaze_film.windows_to_judge import choose_next
+from tests.film.page.invented import invented_film
+
+FILM = invented_film(n_rows=60, duration_s=900.0)
+WINDOWS = choose_next([FILM], 10**6, blind=True)
+N = len(WINDOWS)
+POSITIVE, NEGATIVE, NOT_SURE = "S", "HN", "NS"
+
+
+def judged(film=FILM, windows=WINDOWS, **judges):
+    """Judgements of the first windows of a draw, by name of judge."""
+    clips = []
+    for judge, levels in judges.items():
+        for clip, level in zip(windows, levels, strict=False):
+            clips.append(replace(clip, clip_id=f"{judge}-{clip.clip_id}", level=level, annotator=judge))
+    return correct_rates(film, Manifest(tuple(clips), Path()))
+
+
+def shares_in(found):
+    return [claim for claim in rate_claims(found) if isinstance(claim, kinds.JudgedShare)]
+
+
+def figure_of(found, language="en"):
+    """The texts of the page's first figure."""
+    figure = FilmView(FILM, "f1", Words(language), top=1, rates=[found]).figures[0]
+    return f"{figure.value} {figure.interval} {figure.what} {figure.note}"
+
+
+@st.composite
+def levels(draw, least=10):
+    """Levels of the first windows of a draw, of some of which the judge is not sure."""
+    n = draw(st.integers(least, N))
+    rng = np.random.default_rng(draw(st.integers(0, 10**6)))
+    share = draw(st.floats(0, 1))
+    given_levels = np.where(rng.random(n) < share, POSITIVE, NEGATIVE)
+    n_unsure = draw(st.integers(0, n - least))
+    given_levels[rng.permutation(n)[:n_unsure]] = NOT_SURE
+    return given_levels.tolist()
+
+
+@settings(max_examples=60, deadline=None)
+@given(levels())
+def test_of_a_share_the_interval_is_open_as_long_as_a_window_is_and_worth_no_more_windows_than_there_are(own):
+    found = judged(AB=own)
+    (rate,) = found.rates
+    content = cells_of(FILM).content
+    whole_s = content.sum()
+    seconds = dict.fromkeys((POSITIVE, NEGATIVE, NOT_SURE), 0.0)
+    for clip, level in zip(WINDOWS, own, strict=False):
+        seconds[level] += content[cells_of(FILM).at(clip.start_s, clip.end_s)]
+    sure_s = whole_s - seconds[NOT_SURE]
+    least, most = seconds[POSITIVE] / sure_s, 1 - seconds[NEGATIVE] / sure_s
+    assert least - 1e-6 <= rate.low <= rate.value <= rate.high <= most + 1e-6
+    n_left = N - len(own)
+    if n_left == 0:
+        assert (rate.low, rate.high) == pytest.approx((least, least), abs=1e-6)
+    elif n_left == 1:
+        assert (rate.low, rate.high) == pytest.approx((least, most), abs=1e-6)
+    else:
+        longest = max(content[cells_of(FILM).at(clip.start_s, clip.end_s)] for clip in WINDOWS[len(own) :])
+        assert rate.high - rate.low >= longest / sure_s - 1e-6
+    if rate.worth is not None:
+        assert rate.n < round(rate.worth) <= N - own.count(NOT_SURE)
+
+
+@settings(max_examples=40, deadline=None)
+@given(levels(), st.sampled_from(LANGUAGES))
+def test_windows_of_which_a_judge_was_not_sure_are_said_wherever_the_share_is(own, language):
+    found, words = judged(AB=own), Words(language)
+    (claim,) = shares_in(found)
+    content = cells_of(FILM).content
+    unsure_s = 0.0
+    for clip, level in zip(WINDOWS, own, strict=False):
+        if level == NOT_SURE:
+            unsure_s += content[cells_of(FILM).at(clip.start_s, clip.end_s)]
+    n_unsure = own.count(NOT_SURE)
+    kept = document(claim)
+    assert (claim.n_unsure, claim.unsure_s) == (n_unsure, pytest.approx(unsure_s))
+    assert (claim.n, claim.n_windows) == (len(own) - n_unsure, N - n_unsure)
+    assert kept["time"]["seconds"] == pytest.approx(content.sum() - unsure_s)
+    is_left_out = n_unsure > 0
+    assert (kinds.NOT_SURE in kept["conditions"]) == (kept["time"]["part"] == "sure") == is_left_out
+    for text in (phrases.sentence(claim, words), figure_of(found, language)):
+        assert (words.duration(unsure_s) in text and "AB" in text) or not is_left_out
+        assert (words["unsure_judge"].format(who="AB") in text) == is_left_out
+    assert rate_claims(found)[0].has(kinds.ALL_JUDGED) == (len(own) == N)
+
+
+def test_a_panels_share_is_of_the_windows_that_each_was_sure_of():
+    """Planted: AB is not sure of one window, CD of another; each has more than both have."""
+    one = [NOT_SURE, NEGATIVE, *[POSITIVE, NEGATIVE] * 6]
+    other = [NEGATIVE, NOT_SURE, *[POSITIVE, NEGATIVE] * 6]
+    of_one, of_other, of_both = shares_in(judged(AB=one, CD=other))
+    assert [claim.n_unsure for claim in (of_one, of_other, of_both)] == [1, 1, 2]
+    assert [claim.n for claim in (of_one, of_other, of_both)] == [13, 13, 12]
+    assert of_both.time.seconds < of_one.time.seconds
+    for language in LANGUAGES:
+        words = Words(language)
+        assert words["unsure_panel"] in phrases.sentence(of_both, words)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from(LANGUAGES))
+def test_it_is_said_which_judges_of_a_panel_agree_no_better_than_chance(seed, language):
+    """Two agree, or not; the third says the same, the opposite, one thing, or what a coin says."""
+    rng, words = np.random.default_rng(seed), Words(language)
+    first = rng.random(14) < 0.5
+    second = np.where(rng.random(14) < rng.choice([0.02, 0.5]), ~first, first)
+    third = [first, ~first, np.ones(14, bool), rng.random(14) < 0.5][rng.integers(4)]
+    calls = dict(zip(("AB", "CD", "EF"), (first, second, third), strict=True))
+    found = judged(**{name: np.where(own, POSITIVE, NEGATIVE) for name, own in calls.items()})
+    panel = shares_in(found)[-1]
+    said = phrases.judged_share_sentence(panel, words)
+    pairs = [claim for claim in rate_claims(found) if isinstance(claim, kinds.PairKappa)]
+    for doubt, of_some in (
+        (kinds.AGREE_LESS, kinds.SOME_LESS),
+        (kinds.AGREE_BY_CHANCE, kinds.SOME_BY_CHANCE),
+        (kinds.UNDEFINED, kinds.SOME_UNDEFINED),
+    ):
+        doubtful = ["–".join(pair.who) for pair in pairs if pair.has(doubt)]
+        assert panel.has(doubt) == (len(doubtful) == 3)
+        assert panel.has(of_some) == (0 < len(doubtful) < 3)
+        if panel.has(of_some):
+            text = words.say(phrases.PANEL_DOUBTS[of_some], pairs=words.listed(doubtful))
+            assert text in said
+        assert (words[phrases.PANEL_DOUBTS[doubt]] in said) == (len(doubtful) == 3)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_alpha_has_no_verdict_and_kappa_says_its_level(language):
+    alike = [POSITIVE, NEGATIVE] * 7
+    found = judged(AB=alike, CD=alike, EF=alike)
+    *_, pair, alpha = sentences(rate_claims(found), language)
+    assert found.alpha.value == 1
+    assert re.search("chance|hasard", alpha) is None
+    assert Words(language).share(0.95) in pair
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_page_shows_all_judges_where_they_have_no_share_together(language):
+    """Planted: three judges of 14 windows, and a fourth of 3."""
+    judges = {
+        "AB": [POSITIVE, NEGATIVE] * 7,
+        "CD": [POSITIVE] * 6 + [NEGATIVE] * 8,
+        "EF": [POSITIVE] * 10 + [NEGATIVE] * 4,
+        "GH": [NEGATIVE] * 3,
+    }
+    found, words = judged(**judges), Words(language)
+    figure = figure_of(found, language)
+    for claim in rate_claims(found):
+        told = phrases.sentence(claim, words)
+        if isinstance(claim, kinds.JudgedShare):
+            told = phrases.judged_share_sentence(claim, words)
+            assert f"{claim.who[0]} {words.share(claim.number)}" in figure
+        assert told.removesuffix(".") in figure
+    assert [few.judges for few in found.too_few] == [["GH"], ["AB", "CD", "EF", "GH"]]
+    assert words["each_own"] in figure
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_page_calls_the_mean_of_a_panel_a_mean(language):
+    found = judged(AB=[POSITIVE, NEGATIVE] * N, CD=[NEGATIVE] * N)
+    figure, words = figure_of(found, language), Words(language)
+    assert words.say("judged_by_panel", annotators=words.listed(["AB", "CD"])) in figure
+    assert words["judged_all_panel"] in figure
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_what_a_model_alone_expected_is_of_the_time_that_it_can_judge(language):
+    film = invented_film(n_rows=60, duration_s=900.0, unlike=((0.0, 0.15),))
+    found, words = (
+        judged(film, choose_next([film], 12, blind=True), AB=[POSITIVE, NEGATIVE] * 6),
+        Words(language),
+    )
+    rows = film.rows()
+    is_judged = rows["p"].notna() & ~rows["flags"].str.contains("black|credits")
+    seconds = (rows["end_s"] - rows["start_s"])[is_judged].sum()
+    (claim,) = shares_in(found)
+    assert claim.expected_s == pytest.approx(seconds)
+    assert words.duration(seconds) in phrases.sentence(claim, words).rsplit(";", 1)[1]
+
+
+def test_what_was_decided_where_the_model_has_no_score_was_decided_in_sight_of_none():
+    time = kinds.ClaimTime("span", 10.0, 0.0, 10.0)
+    known = {"is_agreed": False}
+    blind = decision(["AB"], "Sure", time, is_blind=True, has_score=False, **known)
+    in_sight = decision(["AB"], "Sure", time, is_blind=False, has_score=True, **known)
+    neither = decision(["AB"], "Sure", time, is_blind=False, has_score=False, **known)
+    assert [claim.conditions for claim in (blind, in_sight, neither)] == [
+        (kinds.BLIND,),
+        (kinds.IN_SIGHT,),
+        (kinds.NO_SCORE,),
+    ]
+    for language in LANGUAGES:
+        said = sentences([blind, in_sight, neither], language)
+        assert len(set(said)) == 3
+        assert "score" not in said[2]
+
+
+# --- of several films
+# ---------------------------------------------------------------------------
+@pytest.fixture(scope="module")
+def judged_films():
+    """Ten films whose judge is not sure of a window each, and their blind judgements."""
+    films = [
+        invented_film(f"m{year}", year=year, n_rows=60, duration_s=900.0, seed=year)
+        for year in range(1980, 1990)
+    ]
+    rng = np.random.default_rng(0)
+    clips = []
+    for film in films:
+        for place, clip in enumerate(choose_next([film], 14, blind=True)):
+            level = NOT_SURE if place == 4 else str(rng.choice([POSITIVE, NEGATIVE]))
+            clips.append(replace(clip, level=level, annotator="AB"))
+    return films, Manifest(tuple(clips), Path())
+
+
+def test_groups_say_that_windows_were_left_out_and_what_is_worth_is_more_than_was_judged(judged_films):
+    compared = compare_films(*judged_films)
+    (claim,) = group_claims(compared)
+    assert (claim.n_windows, claim.has(kinds.NOT_SURE), claim.time.part) == (130, True, "sure")
+    assert claim.worth is None or round(claim.worth) > claim.n_windows
+    for language in LANGUAGES:
+        words = Words(language)
+        assert words["unsure_left_out"] in phrases.groups_sentence([claim], words)
+        page = comparison_page(compared, language=language)
+        assert words.say("windows_judged", n=13, who="AB") in page
+        assert words["years_blocks"] not in page  # a decade has too few films here, or none is asked for
+
+
+@pytest.mark.parametrize(("extent", "step"), [(0.0227, "0.01"), (0.4, "0.1"), (3.0, "1"), (40.0, "1")])
+def test_a_trend_is_by_no_more_than_the_films_lie_apart(judged_films, extent, step):
+    films, judgements = judged_films
+    facts = {film.movie: {"weight": str(place * extent / 9)} for place, film in enumerate(films)}
+    compared = compare_films(films, judgements, facts, trend="weight")
+    (change,) = compared.changes.to_dict("records")
+    assert change["change"] == f"weight + {step}"
+    assert abs(change["value"]) <= 1
