@@ -37,6 +37,7 @@ from obygaze_film.comparison import (
     sample_of,
 )
 from obygaze_film.errors import FilmError
+from obygaze_film.film_time import NOTHING
 from obygaze_film.judged_rate import correct_rates, main_rate
 from obygaze_film.judged_windows import judged_film, least_judged, votes
 from obygaze_film.notes import LATER, said
@@ -331,6 +332,8 @@ def compare_films(
         x = _number(cells, trend, film.movie) if trend else np.nan
         if film.model(key).is_trained_on and labels is None:
             left_out.setdefault(said("films_trained"), []).append(film.movie)
+        elif film.time(key).why_nothing == NOTHING:
+            left_out.setdefault(said("films_nothing"), []).append(film.movie)
         elif not group:
             left_out.setdefault(said("films_no_group", column=by), []).append(film.movie)
         else:

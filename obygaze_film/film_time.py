@@ -7,13 +7,22 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from obygaze_film.schema import MOST_UNRELIABLE, NO_CONTENT, durations, has_flag, is_counted
+from obygaze_film import schema
+from obygaze_film.schema import (
+    MOST_UNRELIABLE,
+    NO_CONTENT,
+    UNRELIABLE,
+    durations,
+    has_flag,
+    is_counted,
+)
 
 JUDGED: Final = "judged"
 UNLIKE: Final = "unlike"
 NOTHING: Final = "nothing"
-"""Parts of a film's time: with a probability; unlike everything a model was trained on, or not read; black
-pictures or credits, whatever else they are."""
+UNREAD: Final = "unread"
+"""Parts of a film's time: with a probability; unlike what a model was trained on, or not read; black
+pictures or credits, whatever else they are. Of what is not judged a part may be unread."""
 
 SLACK_S: Final = 0.5
 """Seconds that a part must have to be said."""
@@ -31,11 +40,14 @@ class FilmTime:
         Of content that the model cannot judge.
     nothing_s : float
         Black pictures and credits.
+    unread_s : float
+        Of `unlike_s`, what no window with features covers.
     """
 
     judged_s: float
     unlike_s: float
     nothing_s: float
+    unread_s: float = 0.0
 
     @property
     def whole_s(self) -> float:
@@ -46,6 +58,15 @@ class FilmTime:
     def is_whole(self) -> bool:
         """Whether all of the film is judged."""
         return self.unlike_s + self.nothing_s < SLACK_S
+
+    @property
+    def why_nothing(self) -> str:
+        """Why nothing is judged: `NOTHING` to see, all of it `UNREAD`, or `UNLIKE`; empty if something is."""
+        if self.judged_s:
+            return ""
+        if not self.unlike_s:
+            return NOTHING
+        return UNREAD if self.unread_s >= self.unlike_s else UNLIKE
 
     @property
     def is_mostly_judged(self) -> bool:
@@ -73,11 +94,35 @@ def film_time(rows: pd.DataFrame) -> FilmTime:
     >>> times = {"start_s": [0.0, 6.0, 8.0], "end_s": [6.0, 8.0, 10.0]}
     >>> rows = pd.DataFrame({**times, "p": [0.2, None, None], "flags": ["", "unlike", "unlike;credits"]})
     >>> film_time(rows)
-    FilmTime(judged_s=6.0, unlike_s=2.0, nothing_s=2.0)
+    FilmTime(judged_s=6.0, unlike_s=2.0, nothing_s=2.0, unread_s=0.0)
     """
     seconds = durations(rows)
     parts = parts_of(rows)
     judged = float(seconds[parts == JUDGED].sum())
     unlike = float(seconds[parts == UNLIKE].sum())
     nothing = float(seconds[parts == NOTHING].sum())
-    return FilmTime(judged, unlike, nothing)
+    is_unread = (parts == UNLIKE) & has_flag(rows, schema.MISSING) & ~has_flag(rows, schema.UNLIKE)
+    return FilmTime(judged, unlike, nothing, float(seconds[is_unread].sum()))
+
+
+def told_flags_in(rows: pd.DataFrame) -> list[str]:
+    """List the flags that are told of any of the rows, in the order of their first row."""
+    flags: dict[str, None] = {}
+    for cell in rows["flags"]:
+        flags |= dict.fromkeys(told_flags(cell).split(";"))
+    return [flag for flag in flags if flag]
+
+
+def told_flags(cell: str) -> str:
+    """Keep the flags of a row that are told: black or credits are unlike all content.
+
+    Examples
+    --------
+    >>> from obygaze_film.film_time import told_flags
+    >>> told_flags("unlike;black"), told_flags("unlike;bars")
+    ('black', 'unlike;bars')
+    """
+    every = cell.split(";")
+    if not set(every) & set(NO_CONTENT):
+        return cell
+    return ";".join(flag for flag in every if flag not in UNRELIABLE)

@@ -376,8 +376,8 @@ def expected_rate(rows: pd.DataFrame, model: Model, *, is_trained_on: bool) -> R
 
     It is refused if the model was trained on the film, has no calibration, was calibrated without a level of
     its codebook, or more than 20 % of the film's time (without black pictures and credits) is unlike any
-    training clip or missing. The calibration's band holds 80 % of the rates under sigmoids drawn from
-    their posterior.
+    training clip or missing, and of a film that is black pictures or credits alone. The calibration's band
+    holds 80 % of the rates under sigmoids drawn from their posterior.
 
     Parameters
     ----------
@@ -390,12 +390,13 @@ def expected_rate(rows: pd.DataFrame, model: Model, *, is_trained_on: bool) -> R
     content = ~has_flag(rows, *NO_CONTENT)
     unreliable = has_flag(rows, UNLIKE, MISSING)
     whole = float(seconds[content].sum())
-    share = float(seconds[content & unreliable].sum()) / whole if whole else 1.0
+    share = float(seconds[content & unreliable].sum()) / whole if whole else 0.0
     counted_s = float(seconds[counted].sum())
     left_out, again = model.card.levels_left_out, "save it again by evaluate with a --test of all levels"
     why = (
         (not model.decides, "the model finds concepts and decides nothing"),
         (is_trained_on, "the model was trained on this film"),
+        (not whole, "the film is black pictures or credits alone"),
         (share > MOST_UNRELIABLE,
          "more than a fifth of what the film shows is unlike any clip of the training, or missing"),
         (model.calibration is None, "the model has no calibration"),

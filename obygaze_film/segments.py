@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from obygaze_film.schema import ModelRecord, Run, durations, flags_in, is_counted, runs
-from obygaze_models.prediction import mean_probability
+from obygaze_models.prediction import mean_and_band, mean_probability
 
 SEGMENT_COLUMNS = (
     "movie", "model", "number", "rank", "start_s", "end_s", "p", "p_low", "p_high", "peak_s", "judged_s",
@@ -275,8 +275,11 @@ def means_of(rows: pd.DataFrame, weights: NDArray[np.float64], model: ModelRecor
     present = [reason for reason in every if reason.is_present][:N_CONCEPTS]
     weighing = [reason for reason in every[:N_CONCEPTS] if reason.contribution]
     named = [reason for reason in every if reason in present or reason in weighing]
+    low, high = band_of_mean(rows, weights, model)
     return {
-        **{name: mean(name) for name in ("p", "p_low", "p_high")},
+        "p": mean("p"),
+        "p_low": low,
+        "p_high": high,
         "present": ";".join(reason.concept for reason in present),
         "concepts": ";".join(reason.concept for reason in named),
         "concepts_p": ";".join(f"{reason.p:.4f}" for reason in named),
@@ -287,15 +290,35 @@ def means_of(rows: pd.DataFrame, weights: NDArray[np.float64], model: ModelRecor
     }
 
 
+def band_of_mean(rows: pd.DataFrame, weights: NDArray[np.float64], model: ModelRecord) -> tuple[float, float]:
+    """Compute the ends of the 80 % band of the mean probability of rows that are counted, by weights [N].
+
+    Without a calibration, the means of the rows' own bands.
+    """
+    p = float(np.average(rows["p"], weights=weights))
+    if model.calibration is None:
+        low, high = (float(np.average(rows[name], weights=weights)) for name in ("p_low", "p_high"))
+        return low, high
+    logits = rows["logit"].to_numpy(dtype=np.float64)
+    _, low, high = mean_and_band(np.array(model.calibration.draws), logits, weights)
+    return min(low, p), max(high, p)
+
+
 def _cell(value: float | None) -> str:
     return "" if value is None else f"{value:.4f}"
 
 
 def _changes(rows: pd.DataFrame, weights: NDArray[np.float64], model: ModelRecord) -> dict[str, float]:
-    """Compute how much of the probability of rows [N], by weights [N], is due to each concept.
+    """Average how much of the probability of rows [N] is due to each concept, by weights [N]."""
+    changes = changes_of_rows(rows, model)
+    return {name: float(np.average(change, weights=weights)) for name, change in changes.items()}
 
-    It is the mean probability less that with the concept at its usual value, where it adds nothing to the
-    logit. Concepts without a usual value are left out.
+
+def changes_of_rows(rows: pd.DataFrame, model: ModelRecord) -> dict[str, NDArray[np.float64]]:
+    """Compute how much of the probability of each row [N] is due to each concept.
+
+    It is the probability less that with the concept at its usual value. Concepts without a usual value are
+    left out.
     """
     names = [concept.name for concept in model.concepts if concept.usual is not None]
     if not (names and model.by_concepts and model.calibration):
@@ -304,5 +327,4 @@ def _changes(rows: pd.DataFrame, weights: NDArray[np.float64], model: ModelRecor
     added = rows[[f"{name}_contribution" for name in names]].to_numpy(dtype=np.float64).T
     every = np.concatenate([logits[None], logits - added])
     p = mean_probability(np.array(model.calibration.draws), every.ravel()).reshape(every.shape)
-    averages = np.average(p, axis=1, weights=weights)
-    return dict(zip(names, (averages[0] - averages[1:]).tolist(), strict=True))
+    return dict(zip(names, p[0] - p[1:], strict=True))

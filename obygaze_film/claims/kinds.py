@@ -10,6 +10,8 @@ from obygaze_features.arguments import checked
 # --- conditions: what must be known to read a number
 # ---------------------------------------------------------------------------
 TRAINED_ON: Final = "trained on this film"
+ALL_NOTHING: Final = "all of it is black or credits"
+ALL_UNREAD: Final = "nothing of it could be read"
 ALL_UNLIKE: Final = "unlike every film of the training"
 LITTLE_JUDGED: Final = "little can be judged"
 NO_SKILL: Final = "may be no better than chance"
@@ -156,7 +158,10 @@ class JudgedTime(FilmClaim):
 
 @dataclass(frozen=True, slots=True)
 class FrequentConcept:
-    """A concept that is seen, and speaks for it, in half of the time of the passages or more."""
+    """A concept that is seen, and speaks for it, in half of the time of the passages or more.
+
+    Time is counted row by row of the timeline, not by the means of whole passages.
+    """
 
     name: str
     is_near_chance: bool
@@ -180,6 +185,8 @@ class MarkedPassages(FilmClaim):
         Whether `what` is the codebook's own wording; else it is a level's name.
     marked_s : float
         Seconds of the passages that have a probability.
+    called_s : float
+        Of these, seconds at the threshold or above: passages go on over short falls.
     concepts : tuple of FrequentConcept
         Those that add most to the probability, over the time of the passages, first; of equal ones, in the
         codebook's order.
@@ -195,6 +202,7 @@ class MarkedPassages(FilmClaim):
     at_high_edge: int
     is_meaning: bool
     marked_s: float
+    called_s: float
     concepts: tuple[FrequentConcept, ...]
     n_listed: int
 
@@ -243,8 +251,8 @@ class Passage(FilmClaim):
     ----------
     name : str
         Its number by time; empty of a span that somebody marked.
-    judged_s : float or None
-        Seconds of it that have a probability; None of a span that somebody marked.
+    judged_s : float
+        Seconds of it that have a probability: what its numbers are of.
     reasons : tuple of Reason
         The heaviest first.
     present : tuple of str
@@ -256,10 +264,17 @@ class Passage(FilmClaim):
     KIND: ClassVar[str] = "passage"
 
     name: str
-    judged_s: float | None = None
+    judged_s: float
     reasons: tuple[ConceptReason, ...] = ()
     present: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnjudgedSpan(FilmClaim):
+    """A span of a film of which a model says nothing: its condition says why."""
+
+    KIND: ClassVar[str] = "span without a probability"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -338,7 +353,7 @@ class FlaggedTime(FilmClaim):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherWindows(FilmClaim):
-    """The windows that were scored are of another length (`number`) than the clips of the training.
+    """The windows that were scored are of another length (`number`, the median) than the training's clips.
 
     Attributes
     ----------

@@ -1,14 +1,16 @@
 """Compute what may be said of a scored film: what a model can judge, which passages it marks, and why."""
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 import pandas as pd
 
 from obygaze_features.arguments import checked
 from obygaze_film.claims.kinds import (
+    ALL_NOTHING,
     ALL_UNLIKE,
+    ALL_UNREAD,
     BELOW_THRESHOLD,
     DECIDES_NOTHING,
     LEVELS_LEFT_OUT,
@@ -39,11 +41,19 @@ from obygaze_film.claims.kinds import (
     Passage,
     StagingMean,
     Title,
+    UnjudgedSpan,
 )
-from obygaze_film.film_time import FilmTime, film_time
-from obygaze_film.schema import ConceptRecord, FilmRecord, HumanRecord, ModelRecord, WindowsRecord
+from obygaze_film.film_time import NOTHING, UNLIKE, UNREAD, FilmTime, film_time
+from obygaze_film.schema import (
+    ConceptRecord,
+    HumanRecord,
+    ModelRecord,
+    WindowsRecord,
+    durations,
+    is_counted,
+)
+from obygaze_film.segments import LEAST_CHANGE, LEAST_CONTRIBUTION, changes_of_rows, n_reaching, reasons
 from obygaze_film.segments import Reason as SegmentReason
-from obygaze_film.segments import n_reaching, reasons
 
 if TYPE_CHECKING:
     from obygaze_film.timeline import Timeline
@@ -61,6 +71,15 @@ OTHER_LENGTH: Final = 0.1
 
 TOLD_OTHERWISE: Final = ("unlike", "missing", "black", "credits", "trained_on", "no_skill")
 """Flags whose time, or meaning, other claims tell."""
+
+ALL_OF_IT: Final = {NOTHING: ALL_NOTHING, UNREAD: ALL_UNREAD, UNLIKE: ALL_UNLIKE}
+"""Why nothing of a film is judged -> the condition of what is said of it."""
+
+NOTHING_JUDGED: Final = (ALL_NOTHING, ALL_UNREAD, ALL_UNLIKE)
+"""Reasons for no prediction that are of the film, not of the model."""
+
+TOLD_BESIDE_THE_TITLE: Final = (TRAINED_ON, *NOTHING_JUDGED)
+"""Reasons for no prediction that stand beside a film's title."""
 
 
 @checked
@@ -88,7 +107,7 @@ def film_claims(film: "Timeline", key: str | None = None) -> list[FilmClaim]:
     model = film.model(key)
     segments = film.segments(model.key)
     judged = judged_time(model, film.time(model.key))
-    claims: list[FilmClaim] = [film_title(film.record), model_evidence(model), judged]
+    claims: list[FilmClaim] = [film_title(film), model_evidence(model), judged]
     marked = marked_passages(film, model, segments)
     if marked is not None:
         claims.append(marked)
@@ -104,14 +123,38 @@ def film_claims(film: "Timeline", key: str | None = None) -> list[FilmClaim]:
     return claims
 
 
-def film_title(record: FilmRecord) -> Title:
+def why_no_prediction(model: ModelRecord, time: FilmTime) -> str:
+    """Tell why a model predicts nothing of a film, the gravest reason first; empty where it does.
+
+    Every place that says so asks here: title, page, desk, exports and terminal.
+
+    Parameters
+    ----------
+    model : ModelRecord
+    time : FilmTime
+        How it parts the film.
+    """
+    if model.decides and model.is_trained_on:
+        return TRAINED_ON
+    return _why_unjudged(model, time)
+
+
+def _why_unjudged(model: ModelRecord, time: FilmTime) -> str:
+    """Tell why a film, or a span of it, has no probability; empty where it has one."""
+    if not model.decides:
+        return DECIDES_NOTHING
+    if model.calibration is None or model.threshold_p is None:
+        return UNCALIBRATED
+    return ALL_OF_IT.get(time.why_nothing, "")
+
+
+def film_title(film: "Timeline") -> Title:
     """Take a film's title, and of each model the gravest warning."""
-    warnings = []
+    warnings, record = [], film.record
     for model in record.models:
-        if model.is_trained_on:
-            warnings.append(TRAINED_ON)
-        elif model.rate.unreliable >= 1:
-            warnings.append(ALL_UNLIKE)
+        reason = why_no_prediction(model, film.time(model.key))
+        if reason in TOLD_BESIDE_THE_TITLE:
+            warnings.append(reason)
         elif model.no_skill:
             warnings.append(NO_SKILL)
     return Title(
@@ -162,12 +205,18 @@ def judged_time(model: ModelRecord, time: FilmTime) -> JudgedTime:
         what="judged",
         time=ClaimTime("film", time.whole_s),
         number=time.share(time.judged_s),
-        conditions=() if time.is_mostly_judged else (LITTLE_JUDGED,),
+        conditions=_limits_of_judged(model, time),
         judged_s=time.judged_s,
         unlike_s=time.unlike_s,
         nothing_s=time.nothing_s,
         is_whole=time.is_whole,
     )
+
+
+def _limits_of_judged(model: ModelRecord, time: FilmTime) -> tuple[str, ...]:
+    if model.calibration is None:
+        return (UNCALIBRATED,)
+    return () if time.is_mostly_judged else (LITTLE_JUDGED,)
 
 
 def marked_passages(film: "Timeline", model: ModelRecord, segments: pd.DataFrame) -> MarkedPassages | None:
@@ -196,6 +245,7 @@ def counted_passages(film: "Timeline", model: ModelRecord, segments: pd.DataFram
     if model.calibration is None or model.threshold_p is None or not judged.judged_s:
         return None
     marked = segments[segments["reaches"] == 1]
+    inside = _rows_in(rows[is_counted(rows)], marked)
     return MarkedPassages(
         who=(model.key,),
         what=model.means or _positive(model),
@@ -207,29 +257,49 @@ def counted_passages(film: "Timeline", model: ModelRecord, segments: pd.DataFram
         at_low_edge=n_reaching(rows, model, "p_low"),
         at_high_edge=n_reaching(rows, model, "p_high"),
         is_meaning=bool(model.means),
-        marked_s=float(marked["judged_s"].sum()),
-        concepts=_frequent_concepts(model, marked),
+        marked_s=float(durations(inside).sum()),
+        called_s=float(durations(inside[inside["p"] >= model.threshold_p]).sum()),
+        concepts=_frequent_concepts(model, inside),
         n_listed=len(segments),
     )
 
 
-def _frequent_concepts(model: ModelRecord, marked: pd.DataFrame) -> tuple[FrequentConcept, ...]:
-    """Find the concepts that are seen, and speak for it, in half of the passages' time or more."""
-    seconds: defaultdict[str, float] = defaultdict(float)
-    effects: defaultdict[str, float] = defaultdict(float)
-    for row in marked.to_dict(orient="records"):
-        for reason in reasons(row):
-            if reason.is_present and reason.moves and reason.is_for:
-                effect = reason.contribution if reason.change is None else reason.change
-                seconds[reason.concept] += row["judged_s"]
-                effects[reason.concept] += effect * row["judged_s"]
+def _rows_in(rows: pd.DataFrame, marked: pd.DataFrame) -> pd.DataFrame:
+    """Keep the rows that lie in passages."""
+    is_inside = np.zeros(len(rows), dtype=bool)
+    starts, ends = rows["start_s"].to_numpy(), rows["end_s"].to_numpy()
+    for start_s, end_s in marked[["start_s", "end_s"]].to_numpy(dtype=np.float64):
+        is_inside |= (starts >= start_s) & (ends <= end_s)
+    return rows[is_inside]
+
+
+def _frequent_concepts(model: ModelRecord, inside: pd.DataFrame) -> tuple[FrequentConcept, ...]:
+    """Find the concepts that are seen, and speak for it, in half of the time of the rows or more.
+
+    Parameters
+    ----------
+    model : ModelRecord
+    inside : DataFrame
+        The rows of the passages that have a probability.
+    """
+    seconds, found = durations(inside), []
+    changes = changes_of_rows(inside, model)
     near_chance = concepts_near_chance(model)
-    half_s = float(marked["judged_s"].sum()) / 2
-    in_order = [concept.name for concept in model.concepts]
-    names = [name for name in in_order if name in seconds and seconds[name] >= half_s]
+    for concept in model.concepts if model.by_concepts else ():
+        effect = changes.get(concept.name)
+        if effect is None:  # without a usual value, as of a tree
+            effect = inside[f"{concept.name}_contribution"].to_numpy(dtype=np.float64)
+            is_for = effect >= LEAST_CONTRIBUTION
+        else:
+            is_for = effect >= LEAST_CHANGE
+        is_seen = inside[f"{concept.name}_p"].to_numpy(dtype=np.float64) >= concept.threshold_p
+        time_s = float(seconds[is_seen & is_for].sum())
+        if time_s and time_s >= seconds.sum() / 2:
+            added = float((effect * seconds)[is_seen & is_for].sum())
+            found.append((added, FrequentConcept(concept.name, concept.name in near_chance)))
     # Sums of decimals differ in their last digits: equal ones keep the codebook's order.
-    names.sort(key=lambda name: -round(effects[name], 6))
-    return tuple(FrequentConcept(name, name in near_chance) for name in names)
+    found.sort(key=lambda one: -round(one[0], 6))
+    return tuple(concept for _, concept in found)
 
 
 def concepts_near_chance(model: ModelRecord) -> set[str]:
@@ -252,13 +322,29 @@ def passage(model: ModelRecord, row: Mapping[Any, Any]) -> Passage:
         time=time,
         number=row["p"],
         interval=Bounds(row["p_low"], row["p_high"], BAND),
-        conditions=() if row["reaches"] else (BELOW_THRESHOLD,),
+        conditions=_limits_of_passage(model, reaches=bool(row["reaches"])),
         name=str(row["number"]),
         judged_s=row["judged_s"],
         reasons=passage_reasons(model, found, time),
         present=tuple(reason.concept for reason in found if reason.is_present),
         flags=tuple(flag for flag in str(row["flags"]).split(";") if flag),
     )
+
+
+def _limits_of_passage(model: ModelRecord, *, reaches: bool) -> tuple[str, ...]:
+    """Tell what must be known to read a passage's probability."""
+    limits = [] if reaches else [BELOW_THRESHOLD]
+    if model.is_trained_on:
+        limits.append(TRAINED_ON)
+    elif model.no_skill:
+        limits.append(NO_SKILL)
+    return tuple(limits)
+
+
+def unjudged_span(model: ModelRecord, rows: pd.DataFrame, time: ClaimTime) -> UnjudgedSpan:
+    """Tell why a model says nothing of a span, by the rows in it, of which none is judged."""
+    reason = _why_unjudged(model, film_time(rows))
+    return UnjudgedSpan(who=(model.key,), what=_positive(model), time=time, conditions=(reason,))
 
 
 def passage_reasons(
@@ -302,7 +388,7 @@ def expected_share(model: ModelRecord, rows: pd.DataFrame) -> ExpectedShare:
         time=ClaimTime("judged", rate.counted_s),
         number=rate.value,
         interval=_interval(rate.bracket_low, rate.bracket_high, BAND),
-        conditions=_why_no_share(model),
+        conditions=_why_no_share(model, time),
         error=calibration.film_error if calibration else None,
         worst_error=calibration.worst_film_error if calibration else None,
         clips=calibration.clips if calibration else {},
@@ -312,14 +398,14 @@ def expected_share(model: ModelRecord, rows: pd.DataFrame) -> ExpectedShare:
     )
 
 
-def _why_no_share(model: ModelRecord) -> tuple[str, ...]:
+def _why_no_share(model: ModelRecord, time: FilmTime) -> tuple[str, ...]:
     """Tell why a model has no share of a film, the gravest reason first; empty where it has one."""
     if model.rate.value is not None:
         return ()
+    reason = why_no_prediction(model, time)
+    if reason:
+        return (REFUSED, reason)
     by_weight = {
-        DECIDES_NOTHING: not model.decides,
-        TRAINED_ON: model.is_trained_on,
-        UNCALIBRATED: model.calibration is None,
         LITTLE_JUDGED: model.rate.is_unreliable,
         LEVELS_LEFT_OUT: model.calibration is not None and bool(model.calibration.levels_left_out),
     }

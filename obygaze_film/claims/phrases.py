@@ -8,9 +8,12 @@ from obygaze_film.claims.kinds import (
     AGREE_BY_CHANCE,
     AGREE_LESS,
     AGREED,
+    ALL_NOTHING,
     ALL_UNLIKE,
+    ALL_UNREAD,
     BELOW_THRESHOLD,
     BLIND,
+    DECIDES_NOTHING,
     EARLIER_LAW,
     IN_SIGHT,
     LEVELS_LEFT_OUT,
@@ -55,17 +58,38 @@ from obygaze_film.claims.kinds import (
     StagingMean,
     TimelineAgreement,
     Title,
+    UnjudgedSpan,
 )
 from obygaze_film.claims.words import Words, clock, whole_seconds
 from obygaze_film.film_time import SLACK_S
+from obygaze_film.segments import MIN_S
 
 MOST_NAMES: Final = 3
 """Concepts that the sentence on passages names at most."""
 
-WARNINGS: Final = {TRAINED_ON: "verdict_trained", ALL_UNLIKE: "verdict_unlike", NO_SKILL: "verdict_no_skill"}
+WARNINGS: Final = {
+    TRAINED_ON: "verdict_trained",
+    ALL_NOTHING: "verdict_nothing",
+    ALL_UNREAD: "verdict_unread",
+    ALL_UNLIKE: "verdict_unlike",
+    NO_SKILL: "verdict_no_skill",
+}
 """Condition of a film -> its text beside the title."""
 
+NO_PREDICTION: Final = {
+    DECIDES_NOTHING: "no_probability_decides",
+    TRAINED_ON: "no_probability_trained",
+    UNCALIBRATED: "no_probability_uncalibrated",
+    ALL_NOTHING: "no_probability_nothing",
+    ALL_UNREAD: "no_probability_unread",
+    ALL_UNLIKE: "no_probability_unlike",
+}
+"""Condition of a film, or of a span of it -> why it has no prediction, in a clause."""
+
 NO_SHARE: Final = {
+    ALL_NOTHING: "no_rate_nothing",
+    ALL_UNREAD: "no_rate_unread",
+    ALL_UNLIKE: "no_rate_unlike",
     UNCALIBRATED: "uncalibrated",
     LITTLE_JUDGED: "flagged",
     LEVELS_LEFT_OUT: "levels_left_out",
@@ -163,18 +187,21 @@ def evidence_sentence(claim: ModelEvidence, words: Words) -> str:
     else:
         auc = words.number(claim.number)
         if claim.interval is not None:
-            auc = f"{auc} [{words.numbers(claim.interval)}]"
+            ends, level = words.numbers(claim.interval), words.share(claim.interval.level)
+            auc = words.say("evidence_interval", auc=auc, ends=ends, level=level)
         measured = words.say("evidence", auc=auc, tested=tested)
     doubt = words["evidence_chance"] if claim.has(NO_SKILL) else ""
     return f"{measured}{doubt}."
 
 
 def evidence_note(claim: ModelEvidence, words: Words) -> str:
-    """Say of how many films the interval of an AUC is."""
+    """Say of how many films the interval of an AUC is, and of which models."""
     if claim.number is None:
         return words["no_figure"]
-    key = "auc_plain" if claim.interval is None else "auc_note"
-    return words.say(key, n=claim.n_films, chance=words.number(0.5))
+    known = {"n": claim.n_films, "chance": words.number(0.5)}
+    if claim.interval is None:
+        return words.say("auc_plain", **known)
+    return words.say("auc_note", level=words.share(claim.interval.level), **known)
 
 
 def judged_sentence(claim: JudgedTime, words: Words) -> str:
@@ -197,7 +224,7 @@ def unjudged_sentence(claim: JudgedTime, words: Words) -> str:
     whole_s = claim.judged_s + claim.unlike_s + claim.nothing_s or 1.0
     unlike, nothing = words.durations(claim.unlike_s, claim.nothing_s)
     parts = []
-    if claim.unlike_s:
+    if claim.unlike_s and not claim.has(UNCALIBRATED):
         share = words.share(claim.unlike_s / whole_s)
         parts.append(words.say("sure_unjudged", time=unlike, share=share))
     if claim.nothing_s:
@@ -212,13 +239,27 @@ def unlike_caveat(claim: JudgedTime, words: Words) -> str:
     return words.say("caveat_unlike", share=words.share(claim.unlike_s / whole_s))
 
 
+def nothing_caveat(claim: JudgedTime, words: Words) -> str:
+    """Say which share of the film has no score since it is black or credits."""
+    whole_s = claim.judged_s + claim.unlike_s + claim.nothing_s
+    return words.say("caveat_nothing", share=words.share(claim.nothing_s / whole_s))
+
+
+def near_chance_caveat(names: Sequence[str], words: Words) -> str:
+    """Name the concepts that films left out do not show to be found better than chance."""
+    return words.say("caveat_near_chance", names=words.listed(names))
+
+
 def marked_sentence(claim: MarkedPassages, words: Words) -> str:
     """Say of what part of a film a model speaks, and which passages it marks there.
 
     Of a film of which it can judge little that is said first. The concepts are those seen, and speaking for
-    it, in at least half of the passages' time.
+    it, in at least half of the passages' time, row by row. Where passages go on over places below the
+    threshold, the time that reaches it is said too.
     """
-    judged, marked, nothing = words.durations(claim.judged.judged_s, claim.marked_s, claim.judged.nothing_s)
+    judged, marked, nothing, called = words.durations(
+        claim.judged.judged_s, claim.marked_s, claim.judged.nothing_s, claim.called_s
+    )
     before = _of_the_judged(claim, judged, nothing, words)
     means = words.say("meaning" if claim.is_meaning else "quoted", text=claim.what)
     if not claim.number:
@@ -235,6 +276,7 @@ def marked_sentence(claim: MarkedPassages, words: Words) -> str:
         before=before,
         n=round(claim.number),
         time=marked,
+        called="" if called == marked else words.say("sentence_called", called=called),
         means=means,
         mostly=mostly,
     )
@@ -301,10 +343,27 @@ def passage_length(claim: Passage, words: Words) -> str:
     The length is that of the ends as they are written beside it.
     """
     written_s = float(whole_seconds(claim.time.end_s or 0.0) - whole_seconds(claim.time.start_s or 0.0))
-    if claim.judged_s is None or (claim.time.seconds or 0.0) - claim.judged_s < SLACK_S:
+    if not _is_judged_in_part(claim):
         return words.duration(written_s)
     length, judged = words.durations(written_s, claim.judged_s)
     return words.say("length_judged", length=length, judged=judged)
+
+
+def _is_judged_in_part(claim: Passage) -> bool:
+    return (claim.time.seconds or 0.0) - claim.judged_s >= SLACK_S
+
+
+def span_judged_note(claim: Passage, words: Words) -> str:
+    """Say of how much of a span its numbers are; empty where all of it is judged."""
+    if not _is_judged_in_part(claim):
+        return ""
+    length, judged = words.durations(claim.time.seconds or 0.0, claim.judged_s)
+    return words.say("span_judged", length=length, judged=judged)
+
+
+def unjudged_span_sentence(claim: UnjudgedSpan, words: Words) -> str:
+    """Say that a span has no probability, and why."""
+    return words.say("span_unjudged", why=no_prediction_phrase(claim.conditions[0], words))
 
 
 def passage_value(claim: Passage, words: Words, least: str = "hundredth") -> str:
@@ -338,9 +397,36 @@ def passage_label(claim: Passage, words: Words) -> str:
     return "; ".join(parts)
 
 
-def citation_sentence(claim: Passage, positive: str, model: str, words: Words) -> str:
-    """Cite the probability of a level (`positive`, with its meaning) in a span by a model, with its band."""
-    return words.say("cited", positive=positive, p=passage_p(claim, words), model=model)
+def citation_sentence(
+    claim: Passage | UnjudgedSpan, positive: str, model: str, windows: OtherWindows | None, words: Words
+) -> str:
+    """Cite the probability of a level in a span by a model, with its band, or why there is none.
+
+    What must be known to read it goes with it: of how much of the span it is, whether the model was trained
+    on the film or may be no better than chance, and windows of another length than the training's clips.
+
+    Parameters
+    ----------
+    claim : Passage or UnjudgedSpan
+    positive : str
+        The level, with its meaning.
+    model : str
+        Its title and digest.
+    windows : OtherWindows or None
+    words : Words
+    """
+    if isinstance(claim, UnjudgedSpan):
+        why = no_prediction_phrase(claim.conditions[0], words)
+        return words.say("cited_none", positive=positive, why=why, model=model)
+    cited = words.say("cited", positive=positive, p=passage_p(claim, words), model=model)
+    parts = [cited]
+    if _is_judged_in_part(claim):
+        length, judged = words.durations(claim.time.seconds or 0.0, claim.judged_s)
+        parts.append(words.say("cited_judged", length=length, judged=judged))
+    parts += [words[key] for condition, key in WARNINGS.items() if claim.has(condition)]
+    if windows is not None:
+        parts.append(words.say("cited_windows", **_lengths(windows, words)))
+    return words["semicolon"].join(parts)
 
 
 def moved_sentence(claim: Moved, words: Words) -> str:
@@ -367,8 +453,12 @@ def flagged_sentence(claim: FlaggedTime, words: Words) -> str:
 
 def windows_sentence(claim: OtherWindows, words: Words) -> str:
     """Say that the windows are of another length than the clips of the training."""
-    lengths = {"window": words.seconds(claim.number or 0.0), "clip": words.seconds(claim.trained_s)}
-    return words.say("another_window", **lengths)
+    return words.say("another_window", **_lengths(claim, words))
+
+
+def _lengths(claim: OtherWindows, words: Words) -> dict[str, str]:
+    """Write the median lengths of windows and of the training's clips."""
+    return {"window": words.seconds(claim.number or 0.0), "clip": words.seconds(claim.trained_s)}
 
 
 def concept_label(claim: ConceptFound, words: Words) -> str:
@@ -393,6 +483,14 @@ def staging_sentence(claim: StagingMean, words: Words) -> str:
     return words.say(f"{claim.what}_mean", value=words.number(claim.number or 0.0, claim.digits))
 
 
+def figure_note(positive: str, model: str, threshold_p: float | None, words: Words) -> str:
+    """Say what a figure's curve is, by whom, what its band is, and from where on passages are marked."""
+    note = words.say("figure_note", positive=positive, model=model)
+    if threshold_p is None:
+        return note
+    return f"{note} {words.say('figure_threshold', value=words.number(threshold_p))}"
+
+
 def threshold_label(p: float, words: Words) -> str:
     """Write the threshold of a model beside its line."""
     return words.say("threshold", value=words.number(p))
@@ -412,7 +510,7 @@ def reasons_sentence(reasons: Sequence[ConceptReason], words: Words) -> str:
     for key, is_for in (("why_for", True), ("why_against", False)):
         own = [reason for reason in reasons if reason.moves and reason.is_for == is_for]
         if own:
-            phrases = "; ".join(reason_phrase(reason, words) for reason in own)
+            phrases = words["semicolon"].join(reason_phrase(reason, words) for reason in own)
             parts.append(words.say(key, reasons=phrases))
     return " ".join(parts) if parts else words.say("why_nothing", least=words.number(0.01))
 
@@ -440,9 +538,9 @@ def reason_phrase(claim: ConceptReason, words: Words) -> str:
 
 
 def reason_p(claim: ConceptReason, words: Words) -> str:
-    """Write the probability of a concept in a passage, and whether it is absent there."""
+    """Write the probability of a concept in a passage, and that it is not seen there if it is not."""
     p = words.probability(claim.p)
-    return p if claim.is_present else words.say("absent", p=p)
+    return p if claim.is_present else words.say("not_seen", p=p)
 
 
 def reason_p_alone(claim: ConceptReason, words: Words) -> str:
@@ -453,6 +551,20 @@ def reason_p_alone(claim: ConceptReason, words: Words) -> str:
 def reason_weight(claim: ConceptReason, words: Words) -> str:
     """Write what a concept adds to the logit, with its sign."""
     return words.signed(claim.contribution)
+
+
+# --- why there is no prediction
+# ---------------------------------------------------------------------------
+def no_prediction_phrase(reason: str, words: Words) -> str:
+    """Say in a clause why a film, or a span of it, has no prediction: `reason` is its condition."""
+    return words[NO_PREDICTION[reason]]
+
+
+def no_place_phrase(reason: str, words: Words) -> str:
+    """Say in a clause why no place of a film is listed: it has no prediction, or all places are short."""
+    if reason:
+        return no_prediction_phrase(reason, words)
+    return words.say("no_probability_short", n=words.seconds(MIN_S))
 
 
 # --- shares that a model expects
@@ -466,7 +578,7 @@ def expected_sentence(claim: ExpectedShare, words: Words) -> str:
         parts.append(words.say("expects_bracket", ends=words.shares(claim.interval)))
     if claim.error is not None:
         parts.append(words.say("expects_error", error=words.apart(claim.error)))
-    return "; ".join(parts)
+    return words["semicolon"].join(parts)
 
 
 def no_share_sentence(claim: ExpectedShare, words: Words) -> str:
@@ -501,10 +613,11 @@ def error_sentence(claim: ExpectedShare, words: Words) -> str:
 # ---------------------------------------------------------------------------
 def experts_sentence(claim: Experts, words: Words) -> str:
     """Say how far two experts agree on whole films: second by second, and on a film's share."""
-    kappa, rank = words.number(claim.number or 0.0), words.number(claim.rank)
+    kappa, rank, level = words.number(claim.number or 0.0), words.number(claim.rank), ""
     if claim.rank_interval is not None:
         rank = f"{rank} [{words.numbers(claim.rank_interval)}]"
-    return words.say("human", corpus=claim.who[0], kappa=kappa, rank=rank)
+        level = f" ({words.share(claim.rank_interval.level)})"
+    return words.say("human", corpus=claim.who[0], kappa=kappa, rank=rank, level=level)
 
 
 def experts_note(claim: Experts, words: Words) -> str:
@@ -860,6 +973,7 @@ SENTENCES: Final[Mapping[type[FilmClaim], Callable[[Any, Words], str]]] = {
     MarkedPassages: marked_sentence,
     ConceptReason: reason_sentence,
     Passage: passage_sentence,
+    UnjudgedSpan: unjudged_span_sentence,
     ExpectedShare: expected_sentence,
     Moved: moved_sentence,
     NoPassage: no_passage_sentence,

@@ -153,7 +153,7 @@ def rate(
         if labels is None:
             write_rates(scored_folder, estimates)
         documents += [{"movie": timeline.movie, **msgspec.to_builtins(rate)} for rate in rates]
-        lines.append(sentence(film_title(timeline.record), words))
+        lines.append(sentence(film_title(timeline), words))
         for found in estimates:
             own = rate_claims(found)
             claims += [{"movie": timeline.movie, **document(claim)} for claim in own]

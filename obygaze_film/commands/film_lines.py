@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def first_lines(film: "Timeline", words: Words) -> list[str]:
     """Write a film's title, and which passages its first model marks."""
-    lines = [phrases.title_sentence(film_title(film.record), words)]
+    lines = [phrases.title_sentence(film_title(film), words)]
     model = film.model()
     marked = marked_passages(film, model, film.segments(model.key))
     if marked is not None:

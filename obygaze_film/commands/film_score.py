@@ -64,8 +64,9 @@ def score(
     pictures and credits get no probability either.
 
     \b
-    Exit codes: 0 done, 1 error, 2 usage, 3 done, but a film is unlike
-    every film that a model was trained on: nothing is said about it.
+    Exit codes: 0 done, 1 error, 2 usage, 3 done, but of a film nothing can
+    be judged: it is unlike every film that a model was trained on, could
+    not be read, or is black or credits alone.
 
     \b
     Examples:
@@ -121,8 +122,17 @@ def score(
     lines: list[str] = []
     for timeline, folder in zip(scored, folders, strict=True):
         lines += [*lines_of_film(timeline, words), f"  in {folder}"]
-    is_unlike = any(model.rate.unreliable >= 1 for timeline in scored for model in timeline.record.models)
-    return Answer(document, "\n".join(lines), code=PROBLEMS_FOUND if is_unlike else 0)
+    is_silent = any(_says_nothing(timeline) for timeline in scored)
+    return Answer(document, "\n".join(lines), code=PROBLEMS_FOUND if is_silent else 0)
+
+
+def _says_nothing(film: "Timeline") -> bool:
+    """Whether a model that could predict can judge nothing of a film."""
+    from obygaze_film.claims.of_film import NOTHING_JUDGED, why_no_prediction
+
+    return any(
+        why_no_prediction(model, film.time(model.key)) in NOTHING_JUDGED for model in film.record.models
+    )
 
 
 def _claims(film: "Timeline") -> "list[dict[str, Any]]":

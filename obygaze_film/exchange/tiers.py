@@ -12,7 +12,16 @@ from obygaze_features.io import NO_LICENCE
 from obygaze_features.manifest import AGREED, BLIND, BUILTIN, IN_SIGHT, PeopleTier, builtin_codebook
 from obygaze_film.claims import Words, phrases
 from obygaze_film.claims.kinds import ConceptReason, Passage
-from obygaze_film.claims.of_film import corpus_experts, film_title, judged_time, no_passage, passage
+from obygaze_film.claims.of_film import (
+    corpus_experts,
+    film_title,
+    judged_time,
+    model_evidence,
+    no_passage,
+    other_windows,
+    passage,
+    why_no_prediction,
+)
 from obygaze_film.notes import said
 from obygaze_film.schema import ModelRecord, durations
 
@@ -188,7 +197,7 @@ class Exported:
     @property
     def heading(self) -> str:
         """The film's title with its gravest warnings."""
-        return phrases.title_sentence(film_title(self.film.record), ENGLISH)
+        return phrases.title_sentence(film_title(self.film), ENGLISH)
 
     @property
     def positive(self) -> str:
@@ -206,7 +215,7 @@ class Exported:
         notice = [self.notice] if self.notice else []
         decided = self._caveat_of_people()
         if not self.has_model:
-            return (*decided, said("caveat_span", positive=self.positive), *notice)
+            return (*decided, said("caveat_span_people", positive=self.positive), *notice)
         return (*self._caveats_of_scores(has_people=bool(decided)), *decided, *notice)
 
     def _caveat_of_people(self) -> list[str]:
@@ -222,14 +231,31 @@ class Exported:
         ending = "." if has_people else said("caveat_people")
         lines: list[str] = [said("caveat_scores", **about, film=self.heading, rest=ending)]
         lines += [said("caveat_span", positive=self.positive), said("caveat_faces"), said("caveat_p")]
+        lines += self._caveats_of_reading()
         experts = corpus_experts(self.film.record.human)
         if experts is not None:
             lines.append(phrases.experts_caveat(experts, ENGLISH))
         judged = judged_time(model, self.film.time(model.key))
-        if judged.unlike_s > 0:
+        if judged.unlike_s > 0 and model.calibration is not None:
             lines.append(phrases.unlike_caveat(judged, ENGLISH))
+        if judged.nothing_s > 0:
+            lines.append(phrases.nothing_caveat(judged, ENGLISH))
         if self.licence:
             lines.append(said("caveat_licence", licence=self.licence))
+        return lines
+
+    def _caveats_of_reading(self) -> list[str]:
+        """Say what the page says too of how to read the scores: what was tested, and on what."""
+        model, lines = self.model, []
+        if model.is_trained_on:
+            lines.append(ENGLISH["trained_on"])
+        lines.append(phrases.evidence_sentence(model_evidence(model), ENGLISH))
+        windows = other_windows(model, self.film.record.windows)
+        if windows is not None:
+            lines.append(phrases.windows_sentence(windows, ENGLISH))
+        near_chance = [concept.name for concept in model.concepts if concept.is_near_chance]
+        if near_chance:
+            lines.append(phrases.near_chance_caveat(near_chance, ENGLISH))
         return lines
 
 
@@ -267,8 +293,10 @@ def _records(table: pd.DataFrame) -> list[dict[Any, Any]]:
 def notice_of(film: "Timeline", model: ModelRecord, tiers: Sequence[Tier], kinds: Sequence[str]) -> str:
     """Say in one line why there are no passages, or nothing at all."""
     if any(tier.kind == "segments" for tier in tiers):
-        if model.threshold_p is None or not film.rows(model.key)["p"].notna().any():
-            return said("export_no_p")
+        judged = film.time(model.key)
+        if model.threshold_p is None or not judged.judged_s:
+            reason = why_no_prediction(model, judged)
+            return said("export_no_p", why=phrases.no_place_phrase(reason, ENGLISH))
         if film.segments(model.key, top=0).empty:
             return phrases.no_passage_sentence(no_passage(model), ENGLISH)
     elif not any(tier.spans for tier in tiers):

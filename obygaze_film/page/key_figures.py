@@ -71,10 +71,10 @@ def _judged_share(view: "FilmView") -> KeyFigure:
 def _passages(view: "FilmView") -> KeyFigure:
     """Show how many passages reach the threshold, and how many at the edges of their bands."""
     words, marked = view.words, view.marked_count
-    what = words["segments_number"]
+    is_one = marked is not None and marked.number == 1
+    what = words["segments_number_one" if is_one else "segments_number"]
     if marked is None:
-        has_threshold = view.model.calibration is not None and view.model.threshold_p is not None
-        why = words["export_no_p"] if has_threshold else words["uncalibrated"]
+        why = words.say("export_no_p", why=view.why_no_cards)
         return KeyFigure("–", "", None, what, why)
     return KeyFigure(str(round(marked.number or 0)), "", None, what, phrases.marked_note(marked, words))
 

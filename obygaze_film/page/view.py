@@ -14,18 +14,19 @@ from obygaze_film.claims import of_film, phrases
 from obygaze_film.claims.kinds import FilmClaim, MarkedPassages, Moved
 from obygaze_film.claims.of_judgements import rate_claims
 from obygaze_film.claims.words import Words
-from obygaze_film.film_time import NOTHING, UNLIKE, parts_of
+from obygaze_film.film_time import NOTHING, UNLIKE, parts_of, told_flags, told_flags_in
 from obygaze_film.page import charts
 from obygaze_film.page.cards import cards
 from obygaze_film.page.key_figures import KeyFigure, key_figures
 from obygaze_film.schema import (
     FLAGS,
     FORMER,
-    NO_CONTENT,
     ConceptRecord,
     ModelRecord,
+    is_counted,
     runs,
 )
+from obygaze_film.segments import band_of_mean
 from obygaze_models.report import json_data
 
 if TYPE_CHECKING:
@@ -35,6 +36,12 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 MINUTE: Final = 60.0
+
+LEAST_OF_MINUTE_S: Final = 10.0
+"""Seconds with a probability from which on a minute has means; of a shorter last one, all of it."""
+
+SLACK_S: Final = 1e-6
+"""By which sums of decimals may miss a number."""
 
 LEAST_MOVED: Final = 0.1
 """Change of a passage's probability that is told."""
@@ -69,9 +76,13 @@ class Strip(NamedTuple):
 
 
 class Minute(NamedTuple):
-    """Means of a minute: the model's probability and band, the concepts' probabilities, and flags."""
+    """Means of a minute: seconds judged, the model's probability and band, concepts' probabilities, flags.
+
+    A mean of too little time is NaN.
+    """
 
     start_s: float
+    judged_s: float
     p: float
     p_low: float
     p_high: float
@@ -128,6 +139,7 @@ class FilmView:
         self.concepts = self._concepts()
         self.doubtful = {shown.concept.name for shown in self.concepts if not shown.concept.is_found}
         self.time = film.time(self.model.key)
+        self.why_nothing = of_film.why_no_prediction(self.model, self.time)
         # What is claimed of the film.
         self.judged = of_film.judged_time(self.model, self.time)
         self.marked = of_film.marked_passages(film, self.model, self.segments)
@@ -148,7 +160,7 @@ class FilmView:
     @property
     def heading(self) -> str:
         """The film's title with its gravest warnings."""
-        return phrases.title_sentence(of_film.film_title(self.film.record), self.words)
+        return phrases.title_sentence(of_film.film_title(self.film), self.words)
 
     @property
     def evidence(self) -> str:
@@ -177,12 +189,18 @@ class FilmView:
             warnings.append(self.words["trained_on"])
         if self.model.calibration is None:
             warnings.append(self.words["uncalibrated"])
-        elif self.model.rate.unreliable >= 1:
-            warnings.append(self.words["none_reliable"])
+        elif self.why_nothing in of_film.NOTHING_JUDGED:
+            why = phrases.no_prediction_phrase(self.why_nothing, self.words)
+            warnings.append(self.words.say("nothing_printed", why=why))
         windows = of_film.other_windows(self.model, self.film.record.windows)
         if windows is not None:
             warnings.append(phrases.windows_sentence(windows, self.words))
         return warnings
+
+    @property
+    def why_no_cards(self) -> str:
+        """Why no place is listed, in a clause."""
+        return phrases.no_place_phrase(self.why_nothing, self.words)
 
     @property
     def caveat(self) -> str:
@@ -334,24 +352,32 @@ class FilmView:
     # --- minutes, and the numbers of the script
     # -----------------------------------------------------------------------
     @property
+    def minutes_caption(self) -> str:
+        """What the means of minutes are of."""
+        return self.words.say("minutes_caption", n=self.words.seconds(LEAST_OF_MINUTE_S))
+
+    @property
     def minutes(self) -> list[Minute]:
         """Average by minute, weighted by duration, over rows that have a probability."""
-        starts, ends = self.rows["start_s"].to_numpy(), self.rows["end_s"].to_numpy()
-        begins = np.arange(0.0, self.whole_s, MINUTE)
-        overlap = np.minimum(ends, begins[:, None] + MINUTE) - np.maximum(starts, begins[:, None])
-        overlap = np.maximum(overlap, 0.0)
-        shown = [self.rows[name].to_numpy(dtype=np.float64) for name in ("p", "p_low", "p_high")]
-        columns = np.column_stack([*shown, *(concept.p for concept in self.concepts)])
-        with np.errstate(invalid="ignore"):
-            means = (overlap @ np.nan_to_num(columns)) / (overlap @ ~np.isnan(columns))
-        minutes = []
-        for begin, own, row in zip(begins.tolist(), overlap, means.tolist(), strict=True):
-            there = self.rows[own > 0]
-            told = ";".join(_told(flags) for flags in there["flags"]).split(";")
-            flags = [flag for flag in FLAGS if flag in told]
-            p, p_low, p_high, *concepts = row
-            minutes.append(Minute(begin, p, p_low, p_high, concepts, ";".join(flags)))
-        return minutes
+        return [self._minute(begin) for begin in np.arange(0.0, self.whole_s, MINUTE).tolist()]
+
+    def _minute(self, start_s: float) -> Minute:
+        end_s = min(start_s + MINUTE, self.whole_s)
+        least_s = min(LEAST_OF_MINUTE_S, end_s - start_s) - SLACK_S
+        inside = self.between(start_s, end_s)
+        seconds = _seconds_inside(inside, start_s, end_s)
+        counted = is_counted(inside)
+        judged_s = float(seconds[counted].sum())
+        p = p_low = p_high = np.nan
+        if judged_s >= least_s:
+            rows, weights = inside[counted], seconds[counted]
+            p = float(np.average(rows["p"], weights=weights))
+            p_low, p_high = band_of_mean(rows, weights, self.model)
+        places = inside.index.to_numpy()
+        concepts = [_mean_of_known(shown.p[places], seconds, least_s) for shown in self.concepts]
+        told = told_flags_in(inside)
+        flags = ";".join(flag for flag in FLAGS if flag in told)
+        return Minute(start_s, judged_s, p, p_low, p_high, concepts, flags)
 
     @property
     def data(self) -> Markup:
@@ -370,19 +396,25 @@ class FilmView:
             "m": [int(np.ceil(100 * shown.concept.threshold_p + 0.5)) for shown in self.concepts],
             "g": sum(shown.concept.is_found for shown in self.concepts),
             "f": [number_of[flags] for flags in self.rows["flags"]],
-            "fl": [self.words.flags(_told(flags)) for flags in kinds],
+            "fl": [self.words.flags(told_flags(flags)) for flags in kinds],
             "s": self.segments[["start_s", "end_s"]].to_numpy(dtype=np.float64).tolist(),
             "k": charts.TICKS_S,
         }
         return json_data(numbers)
 
 
-def _told(flags: str) -> str:
-    """Keep the flags of a row that are told: black or credits are unlike all content."""
-    every = flags.split(";")
-    if not set(every) & set(NO_CONTENT):
-        return flags
-    return ";".join(flag for flag in every if flag not in {"unlike", "missing"})
+def _seconds_inside(rows: pd.DataFrame, start_s: float, end_s: float) -> Floats:
+    """Compute how many seconds of each row [N] lie in a span."""
+    starts, ends = (rows[name].to_numpy(dtype=np.float64) for name in ("start_s", "end_s"))
+    return np.asarray((np.minimum(ends, end_s) - np.maximum(starts, start_s)).clip(0))
+
+
+def _mean_of_known(p: Floats, seconds: Floats, least_s: float) -> float:
+    """Average the probabilities [N] that are known by seconds [N]; NaN where they are of too little time."""
+    known = ~np.isnan(p) & (seconds > 0)
+    if not known.any() or seconds[known].sum() < least_s:
+        return float(np.nan)
+    return float(np.average(p[known], weights=seconds[known]))
 
 
 def _model_strip(model: ModelRecord, rows: pd.DataFrame, words: Words) -> Strip:

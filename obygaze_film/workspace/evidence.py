@@ -12,12 +12,13 @@ import obygaze_features as of
 from obygaze_features.errors import ObygazeError
 from obygaze_film.claims import Words, phrases
 from obygaze_film.claims.kinds import BELOW_THRESHOLD, ClaimTime, Passage
-from obygaze_film.claims.of_film import at_usual, passage
+from obygaze_film.claims.of_film import at_usual, other_windows, passage, unjudged_span
 from obygaze_film.claims.words import clock
+from obygaze_film.film_time import told_flags_in
 from obygaze_film.page.cards import concept_bar, largest_contribution
 from obygaze_film.page.view import FilmView
 from obygaze_film.rows import windows_of
-from obygaze_film.schema import ModelRecord, flags_in, is_counted
+from obygaze_film.schema import ModelRecord, is_counted
 from obygaze_film.segments import means_of
 
 if TYPE_CHECKING:
@@ -41,8 +42,8 @@ def span_evidence(
     -------
     dict
         `p`, `band` and `reaches` (of the rows inside, weighted by how long they lie in it; empty where none
-        is counted, and `flags` says why), `sentence`, `cited` (the probability as a citation), `note`,
-        `parts` of concepts, `cuts`, `said`, `like`.
+        is counted, and `note` says why), `sentence`, `cited` (the probability as a citation, or why there is
+        none), `note` (of how much of the span the numbers are), `parts` of concepts, `cuts`, `said`, `like`.
     """
     view = film.view(words.language)
     rows = view.rows
@@ -58,15 +59,15 @@ def span_evidence(
         "cited": "",
         "note": "",
         "parts": [],
-        "flags": words.flags(";".join(flags_in(rows[overlap > 0]))),
+        "flags": words.flags(";".join(told_flags_in(rows[overlap > 0]))),
         "cuts": int(((cuts > start_s) & (cuts < end_s)).sum()),
         "said": _spoken(film, start_s, end_s),
         "like": list(_like(film, films, start_s, end_s)),
     }
+    time = ClaimTime("span", end_s - start_s, start_s, end_s)
     if counted.any() and view.model.threshold_p is not None:
-        time = ClaimTime("span", end_s - start_s, start_s, end_s)
-        found |= _seen(view, rows[counted], overlap[counted], time)
-    return found
+        return found | _seen(view, rows[counted], overlap[counted], time)
+    return found | _unseen(view, rows[overlap > 0], time)
 
 
 def _spoken(film: "OpenFilm", start_s: float, end_s: float) -> list[dict[str, Any]]:
@@ -85,8 +86,19 @@ def span_claim(view: FilmView, rows: pd.DataFrame, weights: Floats, time: ClaimT
     reaches = means["p"] >= (view.model.threshold_p or 0.0)
     ends = {"start_s": time.start_s, "end_s": time.end_s}
     return passage(
-        view.model, {**means, **ends, "reaches": reaches, "number": "", "flags": "", "judged_s": None}
+        view.model,
+        {**means, **ends, "reaches": reaches, "number": "", "flags": "", "judged_s": float(weights.sum())},
     )
+
+
+def _unseen(view: FilmView, rows: pd.DataFrame, time: ClaimTime) -> dict[str, Any]:
+    """Say why the model says nothing of a span."""
+    words, model = view.words, view.model
+    claim = unjudged_span(model, rows, time)
+    return {
+        "cited": phrases.citation_sentence(claim, view.positive, model_name(model), None, words),
+        "note": phrases.unjudged_span_sentence(claim, words),
+    }
 
 
 def _seen(view: FilmView, rows: pd.DataFrame, weights: Floats, time: ClaimTime) -> dict[str, Any]:
@@ -105,13 +117,17 @@ def _seen(view: FilmView, rows: pd.DataFrame, weights: Floats, time: ClaimTime) 
             "usual": "" if usual is None else phrases.at_usual_sentence(usual, words),
         }
         parts.append(part)
+    notes = [phrases.span_judged_note(claim, words)]
+    if parts and model.by_concepts and is_unknown:
+        notes.append(words["desk_no_usual"])
+    windows = other_windows(model, view.film.record.windows)
     return {
         "p": phrases.passage_value(claim, words),
         "band": phrases.passage_band(claim, words, "–"),
         "reaches": not claim.has(BELOW_THRESHOLD),
         "sentence": phrases.reasons_sentence(claim.reasons, words),
-        "cited": phrases.citation_sentence(claim, view.positive, model_name(model), words),
-        "note": words["desk_no_usual"] if parts and model.by_concepts and is_unknown else "",
+        "cited": phrases.citation_sentence(claim, view.positive, model_name(model), windows, words),
+        "note": " ".join(note for note in notes if note),
         "parts": parts,
     }
 

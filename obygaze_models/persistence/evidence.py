@@ -20,9 +20,9 @@ class Evidence(TypedDict):
     """How well a model trained as this one tells apart clips of films that were left out.
 
     `n_clips` of `n_movies` were tested. `auc` is the mean over the films with clips of both classes,
-    `auc_low` to `auc_high` its 95 % interval, of such trained models on movies like these; null where it is
-    undefined. `p_skilled` is the posterior probability that scores rise with the label within films; null of
-    a model without calibration.
+    `auc_low` to `auc_high` its 95 % interval, of the models that were tested on movies like these; null where
+    it is undefined. The model of the file is another one, trained on all of them. `p_skilled` is the
+    posterior probability that scores rise with the label within films; null of a model without calibration.
     """
 
     n_clips: Count
@@ -65,9 +65,9 @@ def describe_evidence(evidence: Evidence) -> str:
     Examples
     --------
     >>> describe_evidence(
-    ...     Evidence(n_clips=7, n_movies=4, auc=0.67, auc_low=0.002, auc_high=0.9996, p_skilled=0.4)
+    ...     Evidence(n_clips=7, n_movies=4, auc=0.67, auc_low=0.002, auc_high=0.9996, p_skilled=0.95)
     ... )
-    'AUC on films left out .67 [.00, 1.00], 7 clips of 4 films: may be no better than chance'
+    'AUC on films left out .67 [.00, 1.00] (95 %, of the models tested there), 7 clips of 4 films'
     """
     value = evidence["auc"]
     measured = "no film left out has clips of both classes"
@@ -76,7 +76,7 @@ def describe_evidence(evidence: Evidence) -> str:
         low = evidence["auc_low"]
         high = evidence["auc_high"]
         if low is not None and high is not None:
-            measured += f" [{_hundredths(low)}, {_hundredths(high)}]"
+            measured += f" [{_hundredths(low)}, {_hundredths(high)}] (95 %, of the models tested there)"
     tested = f"{evidence['n_clips']:,} clips of {evidence['n_movies']:,} films"
     doubt = ": may be no better than chance" if may_be_chance(evidence) else ""
     return f"{measured}, {tested}{doubt}"

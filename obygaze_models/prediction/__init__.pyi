@@ -1,3 +1,4 @@
+from .calibration import mean_and_band as mean_and_band
 from .calibration import mean_probability as mean_probability
 from .frames import frames_of as frames_of
 from .frames import reads_frames as reads_frames

@@ -120,12 +120,7 @@ class Calibration:
         scores, seconds : array-like, shape [N]
             Score and length of each part of a film; N is above 0.
         """
-        logits = np.asarray(scores, dtype=np.float64)
-        weights = np.asarray(seconds, dtype=np.float64) / np.sum(seconds)
-        drawn = expit(logits[:, None] * self.draws[:, 0] + self.draws[:, 1]).T @ weights
-        value = float(drawn.mean())
-        low, high = np.quantile(drawn, CALIBRATION_BAND)
-        return value, min(float(low), value), max(float(high), value)
+        return mean_and_band(self.draws, np.asarray(scores, np.float64), np.asarray(seconds, np.float64))
 
     def bracket(self, share: float) -> tuple[float, float]:
         """Compute the ends of the 80 % bracket of a new film's true share.
@@ -148,6 +143,25 @@ def mean_probability(draws: Floats, scores: Floats) -> Floats:
     for slope, intercept in draws.tolist():
         total += expit(slope * scores + intercept)
     return np.asarray(total / len(draws))
+
+
+@checked
+def mean_and_band(draws: Floats, scores: Floats, weights: Floats) -> tuple[float, float, float]:
+    """Average the probabilities of scores [N] by weights [N]: the mean, and the ends of its 80 % band.
+
+    The band is that of the mean over draws of slope and intercept [B, 2], which is no mean of bands: draws
+    that raise one score may lower another.
+
+    Examples
+    --------
+    >>> draws = np.array([[1.0, 0.0], [3.0, 0.0]])
+    >>> mean_and_band(draws, np.array([-1.0, 1.0]), np.array([1.0, 1.0]))
+    (0.5, 0.5, 0.5)
+    """
+    drawn = expit(scores[:, None] * draws[:, 0] + draws[:, 1]).T @ (weights / weights.sum())
+    value = float(drawn.mean())
+    low, high = np.quantile(drawn, CALIBRATION_BAND)
+    return value, min(float(low), value), max(float(high), value)
 
 
 def draw_sigmoids(

@@ -41,13 +41,13 @@ LEAST_CHANGE = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A logit and the decision from it; None if the model gives none."""
+    """A logit and the decision from it; None if the model gives none, as of a clip out of distribution."""
 
     logit: float
     p: float | None
     p_low: float | None
     p_high: float | None
-    called: bool
+    called: bool | None
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -375,4 +375,5 @@ def _decide(model: Model, logits: Any, *, known: bool = True) -> Decision:
     if model.calibration is not None and known:
         every = (model.calibration.probability(logits), *model.calibration.band(logits))
         p = [float(each[0]) for each in every]
-    return Decision(logit, p[0], p[1], p[2], logit >= model.card.threshold)
+    called = bool(logit >= model.card.threshold) if known else None
+    return Decision(logit, p[0], p[1], p[2], called)

@@ -10,7 +10,8 @@ by its interval, beside a planted difference of twice the margin. A number count
 clip of a corpus, every model of a printed table) has no interval and no null, and is exact of what was
 counted.
 
-A sentence holds where all of its parts do, and says nothing that is not measured.
+A sentence holds where all of its parts do, and says nothing that is not measured. Where it can be read in
+several ways each part names its reading, and the verdict what each reading decides, if they differ.
 """
 
 import math
@@ -30,11 +31,11 @@ from msgspec import Struct
 from obygaze_features.io import file_sha256
 from obygaze_features.manifest import read_manifest, read_table
 from obygaze_features.templates import packaged
-from obygaze_models.evaluation import holm
+from obygaze_models.evaluation import Interval, holm
 from obygaze_models.report import NOTHING, Column, Report, block, interval, p_value
 from obygaze_studies.claims import measures
 from obygaze_studies.claims.measures import Measured
-from obygaze_studies.claims.nulls import SIDE
+from obygaze_studies.claims.nulls import SIDE, Null
 from obygaze_studies.errors import AuditError
 from obygaze_studies.obygaze12.import_annotations import is_obygaze12
 
@@ -57,6 +58,7 @@ UNDECIDED = "undecided"
 IN_LINE = "in line with the number"
 IN_PART = "in part"
 HOLDS = "holds"
+BY_READING = "depends on how it is read"
 """Beginnings of verdicts; of a sentence's parts an earlier one decides before a later one."""
 
 
@@ -77,6 +79,8 @@ class Part(Struct, frozen=True, kw_only=True, rename={"least": "from", "most": "
         Why a constant is what chance gives.
     alike : bool
         Whether the part says that things do not differ.
+    reading : str
+        Which reading of a sentence it takes that can be read in several ways: "... as <reading>".
     beside : str
         Why a number that the sentence does not name bears on it: then it can be in line with the number, and
         can neither hold nor fail by it.
@@ -92,6 +96,7 @@ class Part(Struct, frozen=True, kw_only=True, rename={"least": "from", "most": "
     null: str
     argued: str = ""
     alike: bool = False
+    reading: str = ""
     beside: str = ""
 
     @property
@@ -113,6 +118,8 @@ class Claim(Struct, frozen=True, kw_only=True, rename={"parts": "part"}):
     parts : tuple of Part
     unmeasured : tuple of str
         What else the sentence says, of which nothing is measured.
+    is_printed : bool
+        Whether it is a sentence of a paper; else it is one of ours, on what a paper leaves open.
     """
 
     name: str
@@ -122,6 +129,7 @@ class Claim(Struct, frozen=True, kw_only=True, rename={"parts": "part"}):
     needs: str = "printed"
     parts: tuple[Part, ...]
     unmeasured: tuple[str, ...] = ()
+    is_printed: bool = True
 
 
 CLAIMS = msgspec.convert(_LISTED["claim"], tuple[Claim, ...])
@@ -156,11 +164,26 @@ def _verdict_of_number(part: Part, finding: Measured) -> str:
         return HOLDS
     if finding.null.p(least, most) < SIDE:
         return HOLDS
-    return f"{IN_LINE}; chance gives {finding.null.mean:.3g}"
+    return f"{IN_LINE}; {finding.null.says}"
 
 
 def verdict_of(claim: Claim, verdicts: Sequence[str]) -> str:
-    """Join the verdicts of a sentence's parts: it holds where all do, and nothing of it is unmeasured."""
+    """Join the verdicts of a sentence's parts: it holds where all do, and nothing of it is unmeasured.
+
+    Where a sentence can be read in several ways, each part is of one of them; readings that decide alike
+    decide the sentence, others are named with what each decides.
+    """
+    of_reading: dict[str, list[str]] = {}
+    for part, part_verdict in zip(claim.parts, verdicts, strict=True):
+        of_reading.setdefault(part.reading, []).append(part_verdict)
+    joined = {reading: _joined(claim, own) for reading, own in of_reading.items()}
+    if len(set(joined.values())) == 1:
+        return next(iter(joined.values()))
+    return f"{BY_READING}: " + "; ".join(f"{kind} as {reading}" for reading, kind in joined.items())
+
+
+def _joined(claim: Claim, verdicts: Sequence[str]) -> str:
+    """Join the verdicts of the parts of one reading."""
     for kind in (FAILS, UNDECIDED, IN_LINE):
         for part_verdict in verdicts:
             if part_verdict.startswith(kind):
@@ -261,7 +284,6 @@ def claims(files: Sequence[Path]) -> Report:
     for paper, title in PAPERS.items():
         own = [row for row in part_rows if row["paper"] == paper]
         blocks.append(block(title, COLUMNS, own, _notes(paper, own)))
-    decided = Counter(re.split("[:;]", str(row["verdict"]))[0] for row in rows)
     return Report(
         name="claims",
         title="Sentences of the papers, tested on released data",
@@ -273,10 +295,20 @@ def claims(files: Sequence[Path]) -> Report:
             ),
         ),
         blocks=tuple(blocks),
-        answers=(f"of {len(rows)} sentences: {', '.join(f'{n} {answer}' for answer, n in decided.items())}",),
+        answers=_answers(rows),
         data=pd.DataFrame(rows),
         record={"inputs": dict(sorted(digests.items()))},
     )
+
+
+def _answers(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Count the verdicts on sentences of the papers, and give those on ours beside them."""
+    kind_of = {row["claim"]: re.split("[:;]", str(row["verdict"]))[0] for row in rows}
+    decided = Counter(kind_of[claim.name] for claim in CLAIMS if claim.is_printed)
+    counts = ", ".join(f"{n} {kind}" for kind, n in decided.items())
+    printed = f"of {decided.total()} sentences of the papers: {counts}"
+    ours = [f"of ours, {claim.name}: {kind_of[claim.name]}" for claim in CLAIMS if not claim.is_printed]
+    return (printed, *ours)
 
 
 def _findings(tested: Sequence[Claim], content: Any) -> dict[str, list[Measured]]:
@@ -297,8 +329,7 @@ def _part_rows(claim: Claim, findings: Sequence[Measured] | None) -> list[dict[s
     for index, part in enumerate(claim.parts):
         finding = findings[index] if findings else Measured()
         null = finding.null
-        draws = null.draws[np.isfinite(null.draws)] if null else np.empty(0)
-        chance_low, chance_high = np.quantile(draws, [SIDE, 1 - SIDE]) if draws.size else (math.nan, math.nan)
+        chance = _what_chance_gives(null)
         least, most = part.true_in
         decided = verdict(part, finding) if findings else f"not computed: needs {NEEDS[claim.needs]}"
         rows.append(
@@ -308,7 +339,7 @@ def _part_rows(claim: Claim, findings: Sequence[Measured] | None) -> list[dict[s
                 "paper": claim.paper,
                 "place": claim.place,
                 "sentence": claim.sentence,
-                "statistic": f"{part.statistic} ({part.beside})" if part.beside else part.statistic,
+                "statistic": _statistic(part),
                 "true_from": least,
                 "true_to": most,
                 "value": finding.value,
@@ -319,14 +350,34 @@ def _part_rows(claim: Claim, findings: Sequence[Measured] | None) -> list[dict[s
                 "n": finding.n,
                 "unit": finding.unit,
                 "null": f"{part.null}: {part.argued}" if part.argued else part.null,
-                "chance": null.mean if null else math.nan,
-                "chance_low": float(chance_low),
-                "chance_high": float(chance_high),
+                "chance": chance.mean,
+                "chance_low": chance.low,
+                "chance_high": chance.high,
+                "planted": null.planted_text if null else "",
                 "verdict": decided,
                 "note": finding.note,
             }
         )
     return rows
+
+
+def _statistic(part: Part) -> str:
+    """Write what the number of a part is, in which reading of the sentence, and why it stands there."""
+    notes = [f"read as {part.reading}"] if part.reading else []
+    if part.beside:
+        notes.append(part.beside)
+    return f"{part.statistic} ({'; '.join(notes)})" if notes else part.statistic
+
+
+def _what_chance_gives(null: Null | None) -> Interval:
+    """Take the median of a null's draws and 95 % of them; nothing where several numbers are planted."""
+    draws = np.empty(0)
+    if null is not None and len(null.planted) < 2:
+        draws = null.draws[np.isfinite(null.draws)]
+    if not draws.size:
+        return Interval(math.nan, math.nan, math.nan, 0, 0)
+    low, middle, high = np.quantile(draws, [SIDE, 0.5, 1 - SIDE]).tolist()
+    return Interval(middle, low, high, len(draws), 0)
 
 
 def _claim_row(claim: Claim, parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -371,11 +422,11 @@ def _p(value: float) -> str:
     return NOTHING if math.isnan(value) else p_value(value)
 
 
-def _chance(mean: float, low: float, high: float, null: str) -> str:
-    """Write what chance gives, with 95 % of its draws, and what was exchanged."""
-    if math.isnan(mean):
-        return null
-    return f"{interval(mean, low, high)}, {null}"
+def _chance(middle: float, low: float, high: float, planted: str, null: str) -> str:
+    """Write what chance gives, the median with 95 % of its draws, or what was planted; and what was done."""
+    if math.isnan(middle):
+        return f"{planted}, {null}" if planted else null
+    return f"{interval(middle, low, high)}, {null}"
 
 
 COLUMNS: Sequence[Column] = (
@@ -383,7 +434,7 @@ COLUMNS: Sequence[Column] = (
     ("place", "place", str),
     ("number [95 %]", ("value", "low", "high", "unit"), _number),
     ("units", ("n", "unit"), lambda n, unit: f"{n:,} {unit}" if unit else NOTHING),
-    ("chance [95 %]", ("chance", "chance_low", "chance_high", "null"), _chance),
+    ("chance, median [95 %]", ("chance", "chance_low", "chance_high", "planted", "null"), _chance),
     ("p", "p", _p),
     ("p (Holm)", "p_holm", _p),
     ("verdict", "verdict", str),

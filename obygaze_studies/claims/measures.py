@@ -24,7 +24,7 @@ from obygaze_studies.claims.nulls import (
     planted_beside,
     signs_by_film,
 )
-from obygaze_studies.eat_stimuli import EFFECTS
+from obygaze_studies.eat_stimuli import EFFECTS, PrintedEffect
 from obygaze_studies.gender_score.published_values import TOTALS
 from obygaze_studies.obygaze12.corpus import TASKS
 from obygaze_studies.obygaze12.paper_folds import classifier_folds
@@ -38,7 +38,7 @@ MIN_TOTAL = 100
 INTENDED = {"AN": "anger", "SA": "sadness", "HA": "happiness"}
 """Emotion of the first two letters of a picture's `emotion` in the released counts of words."""
 
-COUNTED = ("clips", "models")
+COUNTED = ("clips", "segments", "models")
 """Units of numbers that are of all there are; what is of others was sampled."""
 
 Numbers = NDArray[np.float64]
@@ -247,7 +247,7 @@ def _chi_squared(ranks: NDArray[np.intp], marks: Numbers, n_levels: int) -> Numb
     return np.asarray(terms.sum(axis=(1, 2)))
 
 
-def rising(manifest: manifests.Manifest) -> Measured:
+def rising(manifest: manifests.Manifest, unit: str = "clips") -> Measured:
     """Measure how many more visual concepts S clips have than HN clips; levels are exchanged within films."""
     low = manifest.codebook.level_names[1]
     high = manifest.codebook.level_names[-1]
@@ -264,7 +264,7 @@ def rising(manifest: manifests.Manifest) -> Measured:
         null = levels_within_films(own, films, lambda drawn: _mean_defined(gaps(drawn)))
         return replace(over_units(gaps(own), "films"), null=null)
 
-    return replace(with_null(measure, levels), note=_means_by_level(manifest, table))
+    return replace(with_null(measure, levels), note=_means_by_level(manifest, table, unit))
 
 
 def _sides(levels: NDArray[np.str_], low: str, high: str) -> NDArray[np.int64]:
@@ -272,25 +272,34 @@ def _sides(levels: NDArray[np.str_], low: str, high: str) -> NDArray[np.int64]:
     return np.where(levels == low, 1, np.where(levels == high, 0, -1))
 
 
-def _means_by_level(manifest: manifests.Manifest, table: pd.DataFrame) -> str:
+def _means_by_level(manifest: manifests.Manifest, table: pd.DataFrame, unit: str) -> str:
     means = table.groupby("level")["n"].mean()
-    return "visual concepts per clip: " + ", ".join(
+    return f"visual concepts per {unit.removesuffix('s')}, films pooled: " + ", ".join(
         f"{level} {means.get(level, stats.NAN):.2f}" for level in manifest.codebook.level_names[1:]
     )
 
 
-def smallest_rise(manifest: manifests.Manifest) -> Measured:
-    """Count how many more visual concepts the mean clip has than that of the level below: the least."""
+def smallest_rise(manifest: manifests.Manifest, unit: str = "clips") -> Measured:
+    """Count how many more visual concepts the mean clip has than that of the level below: the least.
+
+    It is counted over the clips, or segments, of its two levels.
+    """
     table = _paper_clips(manifest)
-    means = table.groupby("level")["n"].mean().reindex(list(manifest.codebook.level_names[1:]))
-    rises = [high - low for low, high in pairwise(means)]
-    least = float(min(rises)) if rises else stats.NAN
-    return Measured(least, n=len(table), unit="clips", note=_means_by_level(manifest, table))
+    levels = list(manifest.codebook.level_names[1:])
+    means = table.groupby("level")["n"].mean().reindex(levels)
+    note = _means_by_level(manifest, table, unit)
+    rise_of = {(low, high): float(means[high] - means[low]) for low, high in pairwise(levels)}
+    if not rise_of:
+        return Measured(unit=unit, note=note)
+    of_two = min(rise_of, key=lambda pair: np.nan_to_num(rise_of[pair], nan=-math.inf))
+    return Measured(rise_of[of_two], n=int(table["level"].isin(of_two).sum()), unit=unit, note=note)
 
 
 def rising_by_annotator(segments: manifests.Manifest) -> Measured:
     """Measure the same for each annotator of free segments, and choose the least sure of them."""
-    findings = {name: rising(of_annotator) for name, of_annotator in grouped(segments, "annotator").items()}
+    findings = {}
+    for name, of_annotator in grouped(segments, "annotator").items():
+        findings[name] = rising(of_annotator, "segments")
     note = "; ".join(f"{name}: {finding.note}" for name, finding in findings.items())
     nulls = [finding.null for finding in findings.values() if finding.null]
     measures_of = [finding.again for finding in findings.values() if finding.again]
@@ -311,7 +320,7 @@ def rising_by_annotator(segments: manifests.Manifest) -> Measured:
 
 def smallest_rise_by_annotator(segments: manifests.Manifest) -> Measured:
     """Count the smallest rise of all annotators."""
-    rises = {name: smallest_rise(own) for name, own in grouped(segments, "annotator").items()}
+    rises = {name: smallest_rise(own, "segments") for name, own in grouped(segments, "annotator").items()}
     name = min(rises, key=lambda annotator: np.nan_to_num(rises[annotator].value, nan=-math.inf))
     return replace(rises[name], note=f"the least, of {name}: {rises[name].note}")
 
@@ -322,8 +331,9 @@ def compositional(manifest: manifests.Manifest) -> Measured:
     sides: NDArray[np.int64] = (table["n"] > 1).to_numpy().astype(np.int64)
     high = table["high"].to_numpy(dtype=np.float64)
     films = film_indices(table)
-    shares = table.groupby("n")["high"].mean()
-    note = "S: " + ", ".join(f"{share:.0%} with {n}" for n, share in shares.items())
+    shares = table.groupby("n")["high"].agg(["mean", "size"])
+    counted = [f"{share:.0%} with {n} ({size:.0f} clips)" for n, share, size in shares.itertuples()]
+    note = f"S, films pooled: {', '.join(counted)}"
 
     def measure(values: Numbers) -> Measured:
         null = levels_within_films(values, films, lambda drawn: _mean_defined(film_gaps(drawn, sides, films)))
@@ -534,7 +544,7 @@ def thresholds(segments: manifests.Manifest, *, level: str, sign: int) -> Measur
         counts.append(table.groupby("movie").size().reindex(list(segments.movies), fill_value=0))
     change = (counts[1] - counts[0]).to_numpy()
     values = np.asarray(sign * change, dtype=np.float64)
-    return replace(with_null(_over_films, values), note=f"{level} {change.sum():+,} clips")
+    return replace(with_null(_over_films, values), note=f"{level} {change.sum():+,} windows")
 
 
 def without_unsure(segments: manifests.Manifest) -> Measured:
@@ -612,23 +622,25 @@ def balanced_object(_: None, *, margin: float) -> Measured:
 
 
 def models_with(_: None, *, tests: Sequence[str], least: float, starred: bool) -> Measured:
-    """Count the models of the printed tables whose effect on a test is above `least`.
+    """Count the models of the printed tables whose effect is above `least` on each of some tests."""
+    meeting = []
+    for model, effects in EFFECTS.items():
+        if all(_is_above(effects[name], least, starred=starred) for name in tests):
+            meeting.append(model)
+    shown = " and ".join(name.rpartition("_")[2] for name in tests)
+    return Measured(len(meeting), n=len(EFFECTS), unit="models", note=f"{shown}: {len(meeting)}")
 
-    On several tests, those of the test with the fewest such models.
-    """
-    meeting = {}
-    for name in tests:
-        effects = [effects_of_model[name] for effects_of_model in EFFECTS.values()]
-        meeting[name] = sum(effect.d > least and (effect.star or not starred) for effect in effects)
-    note = ", ".join(f"{name.rpartition('_')[2]}: {n}" for name, n in meeting.items())
-    return Measured(min(meeting.values()), n=len(EFFECTS), unit="models", note=note)
+
+def _is_above(effect: PrintedEffect, least: float, *, starred: bool) -> bool:
+    return effect.d > least and (effect.star or not starred)
 
 
 def words_ratio(table: pd.DataFrame, *, emotion: str) -> Measured:
     """Divide the rate of an emotion's words for partially clothed subjects by that for clothed ones."""
     rates = _rates(table, emotion)[["O", "NO"]].to_numpy(dtype=np.float64)
     shown, clothed = rates.mean(axis=0)
-    note = f"per 1,000 captions: {shown:.2f} partially clothed, {clothed:.2f} clothed"
+    words = ", ".join(_words_counted(table, emotion))
+    note = f"per 1,000 captions: {shown:.2f} partially clothed, {clothed:.2f} clothed ({words})"
     return replace(with_null(_ratio_of, rates), note=note)
 
 
@@ -659,15 +671,23 @@ def words_rate(table: pd.DataFrame, *, emotion: str) -> Measured:
         if level:
             rates = _rates(rows, emotion, table)["O"].to_numpy()
             mean = stats.t_interval(rates, bounds=(0, math.inf))
-            findings.append(found(mean, "people pictured", f"level {level}", p=stats.sign_flip(rates - 1).p))
+            note = f"level {level}: {mean.mean:.2f}"
+            findings.append(found(mean, "people pictured", note, p=stats.sign_flip(rates - 1).p))
     most = max(findings, key=lambda finding: np.nan_to_num(finding.high, nan=math.inf))
-    return replace(most, p=float(np.minimum(1.0, most.p * len(findings))))
+    words = ", ".join(_words_counted(table, emotion))
+    note = f"{', '.join(finding.note for finding in findings)} ({words})"
+    return replace(most, note=note, p=float(np.minimum(1.0, most.p * len(findings))))
+
+
+def _words_counted(table: pd.DataFrame, emotion: str) -> list[str]:
+    """List an emotion's words that occur often enough in all captions."""
+    totals = table.sum(numeric_only=True)
+    return [word for word in EMOTION_WORDS[emotion] if totals.get(word, 0) >= MIN_TOTAL]
 
 
 def _rates(table: pd.DataFrame, emotion: str, all_rows: pd.DataFrame | None = None) -> pd.DataFrame:
     """Count an emotion's words per 1,000 captions, person by condition."""
-    totals = (table if all_rows is None else all_rows).sum(numeric_only=True)
-    words = [word for word in EMOTION_WORDS[emotion] if totals.get(word, 0) >= MIN_TOTAL]
+    words = _words_counted(table if all_rows is None else all_rows, emotion)
     rows = table[table["emotion"].str[:2].map(INTENDED.get) == emotion]
     rows = rows.assign(words=rows[words].sum(axis=1))
     totals_of = {

@@ -38,12 +38,16 @@ class Null:
         From data to the number.
     exchange : callable
         From data and a random generator to data under which the sentence is untrue.
+    planted : tuple of float
+        The numbers that are planted, where it plants some. Draws of several lie in as many heaps: what is
+        between these no draw gives.
     """
 
     kind: str
     data: Any
     number: Callable[[Any], float]
     exchange: Callable[[Any, np.random.Generator], Any]
+    planted: tuple[float, ...] = ()
 
     @cached_property
     def draws(self) -> Numbers:
@@ -52,10 +56,22 @@ class Null:
         return np.array([self.number(self.exchange(self.data, rng)) for _ in range(N_DRAWS)])
 
     @property
-    def mean(self) -> float:
-        """What chance gives, on average; NaN where it gives no number."""
+    def middle(self) -> float:
+        """What chance gives, the median of the draws; NaN where it gives no number."""
         defined = self.draws[np.isfinite(self.draws)]
-        return float(defined.mean()) if defined.size else math.nan
+        return float(np.median(defined)) if defined.size else math.nan
+
+    @property
+    def says(self) -> str:
+        """What chance gives, in words: the median, or the numbers that are planted."""
+        if self.planted:
+            return f"{self.planted_text} planted gives as much"
+        return f"chance gives {self.middle:.3g}"
+
+    @property
+    def planted_text(self) -> str:
+        """The numbers that are planted; empty where none is."""
+        return " or ".join(f"{number:.3g}" for number in self.planted)
 
     def p(self, least: float, most: float) -> float:
         """Return how often chance gives a number that is as far on the sentence's side, or farther.
@@ -116,7 +132,8 @@ def planted_beside(
         side = rng.choice(sides)
         return np.asarray(centre + side * 2 * margin + _flipped(own - _mean(own), rng))
 
-    return Null("a planted difference of twice the margin", defined, _mean, planted)
+    places = tuple(centre + side * 2 * margin for side in sides)
+    return Null("a planted difference of twice the margin", defined, _mean, planted, places)
 
 
 def _defined(values: Numbers) -> Numbers:

@@ -7,7 +7,7 @@ from obygaze_film.claims.phrases import evidence_sentence, groups_sentence, mark
 
 def heading_of(film, language="en"):
     """Return the film's title with its warnings."""
-    return title_sentence(film_title(film.record), Words(language))
+    return title_sentence(film_title(film), Words(language))
 
 
 def first_sentence(film, key=None, language="en"):

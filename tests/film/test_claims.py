@@ -24,14 +24,25 @@ from obygaze_film.claims import (
     phrases,
     rate_claims,
 )
-from obygaze_film.claims.kinds import AGREE_BY_CHANCE, AGREE_LESS, ALL_JUDGED, NEAR_CHANCE, UNDEFINED
+from obygaze_film.claims.kinds import (
+    AGREE_BY_CHANCE,
+    AGREE_LESS,
+    ALL_JUDGED,
+    ALL_NOTHING,
+    ALL_UNLIKE,
+    ALL_UNREAD,
+    NEAR_CHANCE,
+    UNDEFINED,
+)
 from obygaze_film.claims.of_film import counted_passages
 from obygaze_film.claims.of_judgements import judged_share
+from obygaze_film.exchange import export
 from obygaze_film.film_groups import FilmComparison
 from obygaze_film.judged_rate import FilmRates, kappa_interval
+from obygaze_film.page import film_page
 from obygaze_film.schema import CorrectedRate, JudgesAgreement
 from obygaze_models.prediction import mean_probability
-from tests.film.page.invented import invented_film, with_model
+from tests.film.page.invented import CONCEPTS, invented_film, with_model
 from tests.film.saying import first_sentence
 
 ROOM = Path(obygaze_film.__file__).parent
@@ -229,11 +240,12 @@ def test_the_parts_of_the_time_add_up_and_the_first_sentence_has_their_numbers(f
     if not sentence:
         return
     reached = film.segments().query("reaches == 1")
-    marked_s = 0.0
+    marked_s = called_s = 0.0
     for row in reached.to_dict("records"):
         inside = is_judged & (rows["start_s"] >= row["start_s"]) & (rows["end_s"] <= row["end_s"])
         marked_s += seconds[inside].sum()
-    judged, marked, nothing = words.durations(parts[0], marked_s, parts[2])
+        called_s += seconds[inside & (rows["p"] >= film.model().threshold_p)].sum()
+    judged, marked, nothing, called = words.durations(parts[0], marked_s, parts[2], called_s)
     expected = [judged]
     if parts[1] + parts[2] >= 0.5:
         expected.append(words.share(parts[0] / sum(parts)))
@@ -241,6 +253,8 @@ def test_the_parts_of_the_time_add_up_and_the_first_sentence_has_their_numbers(f
         expected.append(nothing)
     if len(reached):
         expected.append(marked)
+    if called != marked:
+        expected.append(called)
     if len(reached) > 1:
         expected.append(str(len(reached)))
     (claim,) = [one for one in film_claims(film) if isinstance(one, kinds.MarkedPassages)]
@@ -360,15 +374,121 @@ def test_the_edges_of_the_band_are_curves_that_are_counted_by_the_same_rule(film
             assert (drawn.segments()["reaches"] == 1).sum() == count
 
 
+def with_passage(contributions, p_of):
+    """Plant a passage of ten rows of a second, alike but for what concepts add and how likely they are.
+
+    `contributions` and `p_of` have a list of ten for a concept; other concepts add nothing.
+    """
+    film = invented_film(n_rows=30, duration_s=30.0, unlike=())
+    model = film.model()
+    table = film.table.assign(start_s=np.arange(30.0), end_s=np.arange(1.0, 31.0), flags="", logit=-9.0)
+    for concept in model.concepts:
+        added, likely = np.zeros(30), np.zeros(30)
+        added[10:20] = contributions.get(concept.name, 0.0)
+        likely[10:20] = p_of.get(concept.name, 0.0)
+        table[f"{concept.name}_contribution"], table[f"{concept.name}_p"] = added, likely
+    table.loc[10:19, "logit"] = 0.5
+    p = mean_probability(np.array(model.calibration.draws), table["logit"].to_numpy())
+    table["p"], table["p_low"], table["p_high"] = p, p, p
+    concepts = [changed(one, usual=0.0, usual_p=0.2, threshold_p=0.5) for one in model.concepts]
+    return with_model(replace(film, table=table), concepts=concepts, threshold_p=float(p[10]) - 0.01)
+
+
+def frequent_concepts(film):
+    """Name the concepts of the sentence on passages."""
+    claim = counted_passages(film, film.model(), film.segments())
+    assert claim.number == 1
+    return [concept.name for concept in claim.concepts]
+
+
+def test_a_concept_is_named_for_the_time_in_which_it_is_seen_not_for_its_mean_over_a_passage():
+    four, six = np.repeat([0.98, 0.4], [4, 6]), np.repeat([0.6, 0.02], [6, 4])
+    film = with_passage({"Body": 1.0, "Look": 1.0}, {"Body": four, "Look": six})
+    assert four.mean() > 0.5 > six.mean()
+    assert frequent_concepts(film) == ["Look"]
+    against = with_passage({"Look": np.repeat([1.0, -1.0], [4, 6])}, {"Look": 0.9})
+    assert frequent_concepts(against) == []
+
+
+@settings(max_examples=30, deadline=None)
+@given(films())
+def test_each_concept_that_is_named_is_seen_and_for_it_in_half_of_the_time_and_no_other_is(film):
+    model, rows = film.model(), film.rows()
+    claim = counted_passages(film, model, film.segments())
+    if claim is None or not claim.number:
+        return
+    marked = film.segments().query("reaches == 1")
+    inside = np.zeros(len(rows), bool)
+    for row in marked.to_dict("records"):
+        inside |= ((rows["start_s"] >= row["start_s"]) & (rows["end_s"] <= row["end_s"])).to_numpy()
+    rows = rows[inside & rows["p"].notna() & ~rows["flags"].str.contains("black|credits")]
+    seconds = (rows["end_s"] - rows["start_s"]).to_numpy()
+    draws, named = np.array(model.calibration.draws), {concept.name for concept in claim.concepts}
+    for concept in model.concepts:
+        without = rows["logit"] - rows[f"{concept.name}_contribution"]
+        moved = rows["p"].to_numpy() - mean_probability(draws, without.to_numpy())
+        is_seen = (rows[f"{concept.name}_p"] >= concept.threshold_p).to_numpy()
+        share = seconds[is_seen & (moved >= 0.01)].sum() / seconds.sum()
+        assert (concept.name in named) == (share >= 0.5) or abs(share - 0.5) < 1e-9
+
+
 def test_concepts_of_one_effect_come_in_the_codebooks_order():
-    film = invented_film(n_rows=60, duration_s=600.0)
-    reached = film.segments().query("reaches == 1").iloc[:1]
-    names = [concept.name for concept in film.model().concepts][:3]
-    cells = {"concepts": ";".join(reversed(names)), "present": ";".join(names)}
-    cells |= {"concepts_p": "0.9;0.9;0.9", "usual_p": "0.2;0.2;0.2", "amounts": "more;more;more"}
-    cells |= {"contributions": "1;1;1", "changes": "0.2;0.1;0.2"}
-    claim = counted_passages(film, film.model(), reached.assign(**cells))
-    assert [concept.name for concept in claim.concepts] == [names[0], names[2], names[1]]
+    names = [name for name, *_ in CONCEPTS][:3]
+    film = with_passage({names[0]: 1.0, names[1]: 0.5, names[2]: 1.0}, dict.fromkeys(names, 0.9))
+    assert frequent_concepts(film) == [names[0], names[2], names[1]]
+
+
+# --- why nothing is predicted
+# ---------------------------------------------------------------------------
+WHY_NOTHING = {"black": ALL_NOTHING, "credits": ALL_NOTHING, "missing": ALL_UNREAD, "unlike": ALL_UNLIKE}
+
+
+def without_probability(flags):
+    """Plant a film without a probability, of rows with some flags."""
+    film = invented_film(n_rows=30, duration_s=600.0)
+    undefined = dict.fromkeys(("p", "p_low", "p_high"), np.nan)
+    rate = changed(film.model().rate, value=None, counted_s=0.0)
+    return with_model(replace(film, table=film.table.assign(flags=flags, **undefined)), rate=rate)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize(("flag", "reason"), WHY_NOTHING.items())
+def test_every_door_gives_the_same_reason_why_nothing_is_predicted(flag, reason, language):
+    film, words = without_probability(flag), Words(language)
+    why = phrases.no_prediction_phrase(reason, words)
+    title = next(one for one in film_claims(film) if isinstance(one, kinds.Title))
+    share = next(one for one in film_claims(film) if isinstance(one, kinds.ExpectedShare))
+    assert title.conditions == (reason,)
+    assert share.conditions == (kinds.REFUSED, reason)
+    page = film_page([film], language=language)
+    assert page.count(why) == 3  # the warning, the list of passages and the figure of their number
+    assert phrases.sentence(title, words) in page
+    others = {of_other for of_other in WHY_NOTHING.values() if of_other != reason}
+    for other in others:
+        assert phrases.no_prediction_phrase(other, words) not in page
+    assert phrases.no_prediction_phrase(reason, Words("en")) in export(film, "vtt").replace("\n", " ")
+
+
+def test_a_film_that_is_black_and_unread_beside_it_was_not_read():
+    half = ["black"] * 15 + ["missing"] * 15
+    assert film_claims(without_probability(half))[0].conditions == (ALL_UNREAD,)
+    half[-1] = "unlike"
+    assert film_claims(without_probability(half))[0].conditions == (ALL_UNLIKE,)
+
+
+def test_of_a_model_without_calibration_nothing_is_called_unlike():
+    film = invented_film(n_rows=30, duration_s=600.0, unlike=())
+    film = replace(film, table=film.table.assign(p=np.nan))
+    film = with_model(film, calibration=None, threshold_p=None)
+    judged = next(one for one in film_claims(film) if isinstance(one, kinds.JudgedTime))
+    for language in LANGUAGES:
+        said = phrases.unjudged_sentence(judged, Words(language))
+        assert words_of_unlike(language) not in said
+
+
+def words_of_unlike(language):
+    """Give the end of the sentence on what cannot be judged."""
+    return Words(language)["sure_unjudged"].split(" : " if language == "fr" else ": ")[1]
 
 
 def test_a_film_of_which_nothing_is_judged_has_no_count_of_passages():

@@ -1,5 +1,7 @@
 """What films left out show travels with a model, to every door that states its numbers."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ from obygaze_features.store.testing import seal_arrays
 from obygaze_models.dataset import load_dataset
 from obygaze_models.evaluation.evaluate import evaluate
 from obygaze_models.evaluation.intervals import auc_interval
-from obygaze_models.persistence.evidence import NO_SKILL, describe_evidence, may_be_chance
+from obygaze_models.persistence.evidence import NO_SKILL, Evidence, describe_evidence, may_be_chance
 from obygaze_models.prediction.evidence import as_left_out, collect_evidence
 from obygaze_models.prediction.explain import describe, explain
 from obygaze_models.prediction.final import save_models
@@ -104,3 +106,8 @@ def test_scores_worse_than_chance_are_no_skill():
     evidence = collect_evidence(as_left_out(np.arange(60), movies, labels, scores), 0.02)
     assert evidence["auc_high"] < 0.5
     assert may_be_chance(evidence)
+
+
+def test_the_interval_says_its_level_and_that_it_is_of_the_models_that_were_tested():
+    few = Evidence(n_clips=7, n_movies=4, auc=0.67, auc_low=0.5, auc_high=0.8, p_skilled=0.95)
+    assert re.search(r"\[\.50, \.80\] \(95 %, of the models", describe_evidence(few))

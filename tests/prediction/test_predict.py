@@ -287,6 +287,17 @@ def test_of_a_clip_unlike_any_only_that_is_said(shelf, alien):
     model = load_model(shelf.paths["pcbm_lr"])
     found = explain(model, [alien], "g8-07", {"Gun": 0.5})
     assert (found.parts, found.decision.p, found.changed) == (None, None, None)
+    assert found.decision.called is None
+
+
+def test_what_is_out_of_distribution_is_far_from_the_clips_of_other_films(shelf, alien):
+    """A clip may be so that the model was trained on: then no sentence may say that it was not."""
+    model = load_model(shelf.paths["pcbm_lr"])
+    told = [*remarks(predict(model, [alien]), model)]
+    told.append(describe(explain(model, [alien], "g8-07", {}), model))
+    far = [text for text in told if "farther from the training clips" in text]
+    assert len(far) == 2
+    assert all("of other films" in text for text in far)
 
 
 @pytest.mark.parametrize("text", ["Gun", "Gun=", "Gun=high", "Gun=95", "=0.5", "Gun=nan", "Gun=-0.1"])

@@ -13,13 +13,14 @@ import pytest
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import import_spans, time_code
+from obygaze_film.claims import Words, of_film, phrases
 from obygaze_film.errors import FilmError
 from obygaze_film.exchange import FORMATS, KINDS, export
 from obygaze_film.exchange.eaf import BINS, to_eaf
 from obygaze_film.exchange.frames import COLOURS
 from obygaze_film.exchange.registry import collect
 from obygaze_film.exchange.tiers import Tier, TierSpan
-from tests.film.page.invented import invented_film
+from tests.film.page.invented import invented_film, with_model
 
 NASTY = "A <b> & \"x\" 'y' --> </script> =1+1\n\nNOTE"
 SMALL = {"n_rows": 40, "duration_s": 600.0}
@@ -320,3 +321,25 @@ def test_a_probability_of_a_hundred_percent_is_in_the_last_bin(film):
     text = to_eaf(replace(collect(film, "eaf"), tiers=(Tier("level", "p", spans),)))
     said = re.findall(r"<ANNOTATION_VALUE>([^<]*)", text)
     assert said == [BINS[place] for place in (0, 0, 1, 4, 4)]
+
+
+def test_every_note_has_the_conditions_that_the_page_has(film, kind):
+    """Of a film trained on, black in part, scored in longer windows, with a concept near chance."""
+    table = film.table.copy()
+    table.loc[3, ["p", "p_low", "p_high"]], table.loc[3, "flags"] = float("nan"), "black"
+    trained = with_model(replace(film, table=table), is_trained_on=True, clip_s=6.083)
+    caveats = " ".join(collect(trained, kind).caveats)
+    words = Words("en")
+    near_chance = [concept.name for concept in film.model().concepts if concept.is_near_chance]
+    model, judged = trained.model(), trained.time()
+    told = [
+        words["trained_on"],
+        phrases.evidence_sentence(of_film.model_evidence(model), words),
+        phrases.windows_sentence(of_film.other_windows(model, film.record.windows), words),
+        phrases.near_chance_caveat(near_chance, words),
+        phrases.nothing_caveat(of_film.judged_time(model, judged), words),
+    ]
+    assert near_chance
+    assert judged.nothing_s
+    assert [text for text in told if text not in caveats] == []
+    assert "6.08" in export(trained, kind)

@@ -11,9 +11,9 @@ import pytest
 from msgspec.structs import replace
 
 from obygaze_film.claims import LANGUAGES, Words
-from obygaze_film.claims.kinds import ClaimTime
+from obygaze_film.claims.kinds import ALL_UNLIKE, ClaimTime
 from obygaze_film.claims.of_film import marked_passages, passage_reasons
-from obygaze_film.claims.phrases import reasons_sentence
+from obygaze_film.claims.phrases import no_prediction_phrase, reasons_sentence
 from obygaze_film.claims.words import clock
 from obygaze_film.commands.film_lines import lines_of_film
 from obygaze_film.page import cards, charts, film_page
@@ -76,33 +76,39 @@ def test_what_must_be_known_comes_first():
         assert re.search(f"<{place}>(.*?)</{place}>", page)[1] == heading_of(film)
 
 
+def seconds_of(rows, film):
+    """Add up the seconds of rows at the threshold or above."""
+    reaching = rows[rows["p"] >= film.model().threshold_p]
+    return float((reaching["end_s"] - reaching["start_s"]).sum())
+
+
 def test_the_first_sentence_is_in_the_codebooks_words_and_counts_what_reaches_the_threshold():
     film = invented_film()
     meant = with_model(film, means="staged like what experts call M")
     reached = film.segments().query("reaches == 1")
     time = film.time()
     judged, minutes = round(time.judged_s / 60), round(reached["judged_s"].sum() / 60)
+    rows = film.rows()
+    called_s = 0.0
+    for start_s, end_s in reached[["start_s", "end_s"]].to_numpy():
+        called_s += seconds_of(rows[(rows["start_s"] >= start_s) & (rows["end_s"] <= end_s)], meant)
+    called = f"{called_s / 60:.1f}" if called_s < 600 else str(round(called_s / 60))
     sentence = first_sentence(meant)
     share = round(100 * time.judged_s / 7212)
     black = f"{time.nothing_s / 60:.1f}"
     start = (
         f"Of the {judged} minutes that it can judge ({share}% of the film; {black} minutes are "
-        f"black or credits) the model marks {len(reached)} passages, {minutes} minutes, as staged like "
-        "what experts call M"
+        f"black or credits) the model marks {len(reached)} passages, {minutes} minutes ({called} minutes of "
+        "them at its threshold or above), as staged like what experts call M"
     )
     assert sentence.startswith(start)
     marked = marked_passages(film, film.model(), reached)
     names = [concept.name for concept in marked.concepts]
     assert all(name in sentence for name in names[:3])
     assert names
-    seconds = dict.fromkeys(names, 0.0)
-    for row in reached.to_dict(orient="records"):
-        for part in reasons(row):
-            if part.is_present and part.moves and part.is_for and part.concept in seconds:
-                seconds[part.concept] += row["end_s"] - row["start_s"]
-    assert min(seconds.values()) >= (reached["end_s"] - reached["start_s"]).sum() / 2
-    against = reached.assign(changes=reached["changes"].str.replace(r"[^;]+", "-1", regex=True))
-    assert marked_passages(film, film.model(), against).concepts == ()
+    contributions = [name for name in film.table if name.endswith("_contribution")]
+    against = film_of(film, table=film.table.assign(**(-film.table[contributions].abs())))
+    assert marked_passages(against, film.model(), reached).concepts == ()
     sentence = first_sentence(with_model(meant, threshold_p=1.0), "pcbm_lr", "fr")
     assert sentence.startswith(f"Des {judged} minutes qu’il peut juger")
     assert "le modèle ne marque aucun passage" in sentence
@@ -190,10 +196,12 @@ def test_a_film_without_a_reliable_second_warns_and_one_of_a_level_left_out_says
     film = invented_film(unlike=((0.0, 1.0),), **SMALL)
     record, words = film.model(), Words("en")
     assert record.rate.unreliable == 1
-    assert words["none_reliable"] in warnings(film)
+    why = no_prediction_phrase(ALL_UNLIKE, words)
+    assert words.say("nothing_printed", why=why) in warnings(film)
+    whole = invented_film(**SMALL)
     calibration = replace(record.calibration, levels_left_out=["EN"])
-    rate = replace(record.rate, unreliable=0.0)
-    assert "EN" in figures(with_model(film, calibration=calibration, rate=rate))[0][-1]
+    rate = replace(whole.model().rate, value=None)
+    assert "EN" in figures(with_model(whole, calibration=calibration, rate=rate))[0][-1]
     half = invented_film(unlike=((0.0, 0.5),), **SMALL)
     assert words.share(half.time().unlike_s / 600.0) in figures(half)[0][-1]
 
@@ -456,3 +464,74 @@ def test_a_figure_shows_the_part_that_is_asked_for():
     assert "0:01:40–0:06:40" in figure
     assert all(f">{concept.name}</text>" in figure for concept, _ in view.concepts if concept.is_found)
     assert "http" not in figure.replace("http://www.w3.org/2000/svg", "")
+
+
+# --- minute by minute
+# ---------------------------------------------------------------------------
+def seconds_film(judged_in_minutes):
+    """Plant a film of rows of a second, with so many judged seconds at the end of each minute."""
+    n_rows = 60 * len(judged_in_minutes)
+    film = invented_film(n_rows=n_rows, duration_s=float(n_rows), unlike=())
+    draws = [(0.3, -1.0), (0.9, -0.4), (2.0, 0.3)]
+    table = film.table.assign(start_s=np.arange(n_rows) * 1.0, end_s=np.arange(1, n_rows + 1) * 1.0, flags="")
+    p = mean_probability(np.array(draws), table["logit"].to_numpy())
+    table["p"], table["p_low"], table["p_high"] = p, 0.5 * p, 0.5 * (1 + p)
+    for minute, judged in enumerate(judged_in_minutes):
+        without = slice(60 * minute, 60 * minute + 59 - judged)
+        table.loc[without, ["p", "p_low", "p_high"]] = np.nan
+        table.loc[without, "flags"] = "unlike"
+    calibration = replace(film.model().calibration, draws=draws)
+    return with_model(film_of(film, table=table), calibration=calibration)
+
+
+def test_a_minutes_number_is_of_the_seconds_that_are_said_and_of_ten_at_least():
+    film = seconds_film([0, 5, 20, 60])
+    minutes = FilmView(film, "f", Words("en"), top=20).minutes
+    assert [minute.judged_s for minute in minutes] == [0.0, 5.0, 20.0, 60.0]
+    assert [np.isnan(minute.p) for minute in minutes] == [True, True, False, False]
+    assert [np.isnan(minute.concepts).all() for minute in minutes] == [False] * 4  # they are not unlike
+    for language in LANGUAGES:
+        page = film_page([film], language=language)
+        assert "20 s" in page.split('<section class="minutes">')[1]
+
+
+def band_by_hand(film, rows):
+    """The band of a mean: the mean by each draw of the calibration, and its quantiles."""
+    draws = np.array(film.model().calibration.draws)
+    weights = (rows["end_s"] - rows["start_s"]).to_numpy()
+    means = []
+    for slope, intercept in draws:
+        p = 1 / (1 + np.exp(-(slope * rows["logit"].to_numpy() + intercept)))
+        means.append(np.average(p, weights=weights))
+    return np.quantile(means, [0.1, 0.9])
+
+
+def test_the_band_of_a_minute_and_of_a_passage_is_that_of_its_mean():
+    film = seconds_film([60] * 6)
+    rows = film.rows()
+    minutes = FilmView(film, "f", Words("en"), top=20).minutes
+    for minute in minutes:
+        inside = rows[(rows["start_s"] >= minute.start_s) & (rows["end_s"] <= minute.start_s + 60)]
+        assert (minute.p_low, minute.p_high) == pytest.approx(tuple(band_by_hand(film, inside)))
+    segments = film.segments()
+    assert len(segments)
+    for row in segments.to_dict("records"):
+        inside = rows[(rows["start_s"] >= row["start_s"]) & (rows["end_s"] <= row["end_s"])]
+        assert (row["p_low"], row["p_high"]) == pytest.approx(tuple(band_by_hand(film, inside)))
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_concept_below_its_threshold_is_not_called_absent(language):
+    words = Words(language)
+    page = film_page([invented_film(**SMALL)], language=language)
+    assert words["not_seen"].split(",")[0] in page
+    assert "absent" not in text_of(page)
+
+
+def test_the_figure_of_a_film_says_what_its_curve_and_band_are():
+    film = invented_film(**SMALL)
+    for language in LANGUAGES:
+        view = FilmView(film, "f", Words(language), top=20)
+        figure = film_figure(view, 0.0, 60.0)
+        for told in (view.positive, film.model().title, "80", view.words.number(film.model().threshold_p)):
+            assert figure.count(told) >= 2  # it is drawn, and it is the picture's name
