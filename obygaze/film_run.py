@@ -384,7 +384,8 @@ def _backbones(provenances: "Mapping[str, Mapping[str, Any]]", weights: Sequence
         weights_by_backbone[maker.name] = maker.weights
         if "layers" in maker.options:
             layers_by_backbone.setdefault(maker.name, []).append(maker.options["layers"])
-        wants_answers |= "answers" in maker.options
+        if "answers" in maker.options:
+            wants_answers = True
     options: list[object] = ["--answers"] if wants_answers else []
     for backbone, named_weights in weights_by_backbone.items():
         options += ["--backbone", backbone]
