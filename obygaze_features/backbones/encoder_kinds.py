@@ -20,6 +20,14 @@ HEADS = (
 )
 """Patterns of tensors of classifiers and of training, after the tokens."""
 
+TRAINING = (
+    r"(\w+\.)?mask_token",
+    r"(encoder_to_)?decoder\..*",
+    r"(\w+\.)?pooler\.dense\..*",
+    r"predictor\..*",
+)
+"""Patterns of tensors of training alone, in a file with a classifier."""
+
 SCALES = ("logit_scale", "logit_bias", "prompts_generator")
 OF_TEXTS = ("text_model", "text_projection", "predictor", *SCALES)
 OF_PICTURES = ("vision_model", "visual_projection", "video_model", "mit", *SCALES)
@@ -103,6 +111,8 @@ class EncoderKind(Struct, frozen=True, forbid_unknown_fields=True):
         Of which the vectors are the output.
     stacks
         Where its layers are.
+    classifier
+        Class of transformers that has it under a classifier; empty where there is none.
     """
 
     network: str
@@ -129,6 +139,7 @@ class EncoderKind(Struct, frozen=True, forbid_unknown_fields=True):
     head: str | None = None
     layer: str = "last hidden state"
     stacks: tuple[LayerStack, ...] = ()
+    classifier: str = ""
 
     def reader(self) -> Read:
         """Make what calls a network; torch.compile sees through plain functions alone."""

@@ -14,7 +14,8 @@ import transformers
 from torch import nn
 from torch.func import functional_call
 
-from obygaze_features.backbones.backbone import Backbone, LoadedNetwork
+from obygaze_features.backbones.answers import ClassifierBase, OfClassifier, answers_fields, named_classes
+from obygaze_features.backbones.backbone import ANSWERS, Backbone, LoadedNetwork
 from obygaze_features.backbones.checkpoint import auto_config, load_pretrained, plain_config
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.encoder_kinds import (
@@ -23,6 +24,7 @@ from obygaze_features.backbones.encoder_kinds import (
     OF_PICTURES,
     OF_TEXTS,
     REFUSED,
+    TRAINING,
     VIDEOS,
     EncoderKind,
     Read,
@@ -46,6 +48,7 @@ def image(
     weights: str,
     tokens: str = "none",
     layers: Layers | str | None = None,
+    answers: bool = False,
     compute: Compute | None = None,
 ) -> Backbone:
     """Build a network that sees pictures one by one.
@@ -60,8 +63,10 @@ def image(
         `patches` stores the tokens of the patches too, frame by frame and row by row.
     layers
         Layers that are stored beside, each as a group of its own.
+    answers
+        Whether to store beside what its classifier says: probabilities of its classes, by their names.
     """
-    return _build("image", weights, n_frames, tokens=tokens, layers=layers, compute=compute)
+    return _build("image", weights, n_frames, tokens=tokens, layers=layers, answers=answers, compute=compute)
 
 
 def video(
@@ -70,6 +75,7 @@ def video(
     weights: str,
     tokens: str = "none",
     layers: Layers | str | None = None,
+    answers: bool = False,
     compute: Compute | None = None,
 ) -> Backbone:
     """Build a network that sees clips.
@@ -84,8 +90,10 @@ def video(
         `all` stores the tokens too; of X-CLIP, `frames` or `patches`.
     layers
         Layers that are stored beside, each as a group of its own.
+    answers
+        Whether to store beside what its classifier says: probabilities of its classes, by their names.
     """
-    return _build("video", weights, n_frames, tokens=tokens, layers=layers, compute=compute)
+    return _build("video", weights, n_frames, tokens=tokens, layers=layers, answers=answers, compute=compute)
 
 
 def clip(
@@ -118,6 +126,7 @@ def vivit(
     preset: str = "obygaze12",
     tokens: str = "all",
     layers: Layers | str | None = None,
+    answers: bool = False,
     compute: Compute | None = None,
 ) -> Backbone:
     """Build ViViT-B/16x2 (Arnab et al., ICCV 2021), trained on Kinetics-400.
@@ -133,8 +142,19 @@ def vivit(
         `all` stores the 3137 tokens, 4.8 MB a clip; `none` frames and pooled alone.
     layers
         Layers that are stored beside, each as a group of its own.
+    answers
+        Whether to store beside what its classifier says: probabilities of its classes, by their names.
     """
-    return _build("vivit", weights, n_frames, tokens=tokens, preset=preset, layers=layers, compute=compute)
+    return _build(
+        "vivit",
+        weights,
+        n_frames,
+        tokens=tokens,
+        preset=preset,
+        layers=layers,
+        answers=answers,
+        compute=compute,
+    )
 
 
 def xclip(
@@ -301,8 +321,31 @@ class SeeingHalf(Half[EncoderKind]):
             )
         return frames, size
 
-    def module(self, name: str, tokens: str, step: int) -> "Pictures | Clips":
+    def classifier(self) -> ClassifierBase:
+        """Load the network under its classifier.
+
+        Raises
+        ------
+        BackboneError
+            If networks of its type have none here, or the file has no classifier.
+        """
+        if not self.kind.classifier or self.kind.part:
+            raise BackboneError(
+                f"{self.weights.name}: a network of type {self.type!r} has no classifier here: "
+                "leave out --answers"
+            )
+        cls = getattr(transformers, self.kind.classifier)
+        return ClassifierBase(load_pretrained(cls, self.weights, self.config, allow_unexpected=TRAINING))
+
+    def module(
+        self, name: str, tokens: str, step: int, base: ClassifierBase | None = None
+    ) -> "Pictures | Clips":
         """Load the network as a module that takes clips.
+
+        Parameters
+        ----------
+        base
+            The network under its classifier, if that is loaded.
 
         Raises
         ------
@@ -315,8 +358,8 @@ class SeeingHalf(Half[EncoderKind]):
                 f"backbone '{name}' has no tokens '{tokens}'; there is none, {', '.join(kind.tokens)}"
             )
         if kind.frames is not None and not kind.mixes:
-            return Clips(self.network(), kind, step, tokens)
-        return Pictures(self.network(), kind.reader(), kind.vector, self.prefix(), tokens, kind=kind)
+            return Clips(base or self.network(), kind, step, tokens)
+        return Pictures(base or self.network(), kind.reader(), kind.vector, self.prefix(), tokens, kind=kind)
 
     def prefix(self) -> int:
         """Count the tokens before those of patches, registers among them."""
@@ -332,6 +375,7 @@ def _build(
     tokens: str = "none",
     preset: str | None = None,
     layers: Layers | str | None = None,
+    answers: bool = False,
     compute: Compute | None,
 ) -> Backbone:
     source = find_weights(weights)
@@ -340,16 +384,22 @@ def _build(
     kind = half.kind
     frames, step = half.frames(name, n_frames)
     chosen = half.preset(preset, presets, named=name == "clip")
-    module = half.module(name, tokens, step)
+    base = half.classifier() if answers else None
+    module = half.module(name, tokens, step, base)
     attention = module.model.config._attn_implementation
-    network: Pictures | Clips | WithLayers = module
+    network: nn.Module = module
     beside: dict[str, dict[str, Any]] = {}
+    if base is not None:
+        classes = named_classes(base.config, source.name)
+        network = OfClassifier(module, base)
+        beside[ANSWERS] = answers_fields(classes, half.type, of_frames=kind.frames is None)
     wanted = Layers.of(layers)
     if wanted is not None:
-        depths = depths_of(module.model, kind.stacks, wanted, f"backbone '{name}', {source.name}")
+        inner = module.model if base is None else base.classifier.base_model
+        depths = depths_of(inner, kind.stacks, wanted, f"backbone '{name}', {source.name}")
         n_moments = frames // step
-        network = WithLayers(module, depths, frames=wanted.frames, prefix=half.prefix(), n_moments=n_moments)
-        beside = layer_groups(depths, wanted)
+        network = WithLayers(network, depths, frames=wanted.frames, prefix=half.prefix(), n_moments=n_moments)
+        beside |= layer_groups(depths, wanted)
     # Stores of `xclip` have no field `space`: the name and the weights say it (`embedding_space`).
     # Both arrays share their space with the text embeddings of the same weights.
     space: Any = {"space": space_of(kind.family, source)} if kind.family and name != "xclip" else {}

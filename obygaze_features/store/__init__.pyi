@@ -1,3 +1,5 @@
+from .answers import classes_of as classes_of
+from .answers import groups_of_classes as groups_of_classes
 from .format import FEATURE_ARRAYS as FEATURE_ARRAYS
 from .format import SPEC_VERSION as SPEC_VERSION
 from .format import STATUSES as STATUSES

@@ -7,7 +7,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_features.store import Group, Store, embedding_space, open_store
+from obygaze_features.store import (
+    Group,
+    Store,
+    classes_of,
+    embedding_space,
+    groups_of_classes,
+    open_store,
+)
 from obygaze_features.text import composed
 from obygaze_studies.audit_common.inputs import refuse_twins
 from obygaze_studies.errors import AuditError
@@ -137,6 +144,44 @@ def read_embeddings(path: Path) -> Embeddings:
     return Embeddings(
         where, embedding_space(group.provenance), group.pooled(), rows, store.fingerprint, partial, texts
     )
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """Probabilities of named classes, of the images of a store.
+
+    Attributes
+    ----------
+    where, group
+        The store with its group, for messages; the group.
+    names
+        Of the classes [Q].
+    probabilities : ndarray, shape [N, Q]
+    rows
+        Image -> its row, of those that have answers.
+    fingerprint
+        Of the store.
+    """
+
+    where: str
+    group: str
+    names: tuple[str, ...]
+    probabilities: NDArray[np.float64]
+    rows: Mapping[str, int]
+    fingerprint: str
+
+
+def read_answers(path: Path) -> Answers | None:
+    """Read what a classifier says of the images of a store; None where it has no such group, or several."""
+    store = open_store(path)
+    names = groups_of_classes(store)
+    if len(names) != 1:
+        return None
+    group = store[names[0]]
+    rows = {composed(name): row for row, name in enumerate(group.clip_ids) if group.usable[row]}
+    where = f"{store.where}, group {group.name}"
+    probabilities = group.pooled().astype(np.float64)
+    return Answers(where, group.name, classes_of(group), probabilities, rows, store.fingerprint)
 
 
 def choose_group(store: Store) -> Group:

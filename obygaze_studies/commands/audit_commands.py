@@ -504,9 +504,16 @@ def gender_score(
 def objects(
     *,
     objects_list: Annotated[
-        Path, option("Text file of the objects to tell apart, one per line.", type=EXISTING)
-    ],
-    images: Annotated[Path | None, option("Store of the images' embeddings (backbone clip).")] = None,
+        Path | None,
+        option(
+            "Text file of the objects to tell apart, one per line.  [default: of answers every class]",
+            type=EXISTING,
+        ),
+    ] = None,
+    images: Annotated[
+        Path | None,
+        option("Store of the images' embeddings (backbone clip), or of a classifier's answers."),
+    ] = None,
     texts: Annotated[
         Path | None, option("Store of the prompts' embeddings (clip-text), in the same space.")
     ] = None,
@@ -528,31 +535,40 @@ def objects(
     html: Html = None,
     force: Replace = False,
 ) -> Answer:
-    """Find the objects of images with CLIP: objects.csv for gender-score.
+    """Find the objects of images with CLIP, or by a classifier's answers: objects.csv for gender-score.
 
     Compares each image's embedding with those of the listed objects and keeps the three most probable ones
     (softmax of scaled cosines). The probabilities are relative to the list: an object that is not listed
     cannot be found, and one that is not there may still be the most probable.
 
+    Without --texts the images' store has the answers of a classifier (efficientnet-lite0): probabilities of
+    its own classes, of which a list picks some.
+
     \b
     Examples:
+      obygaze audit objects --images stores/stills --out objects.csv
       obygaze audit objects --objects-list objects.txt --list-texts prompts.csv
       obygaze extract prompts.csv stores/prompts --backbone clip-text
       obygaze extract images.csv stores/images --backbone clip
       obygaze audit objects --objects-list objects.txt --images stores/images \\
             --texts stores/prompts --out objects.csv
     """
+    from obygaze_studies.audit_common.embeddings import read_answers
     from obygaze_studies.audit_common.inputs import read_lines
-    from obygaze_studies.gender_score.image_objects import audit_objects, needed_texts
+    from obygaze_studies.gender_score.image_objects import audit_answers, audit_objects, needed_texts
 
+    names = None if objects_list is None else read_lines(objects_list)
     if list_texts:
-        return list_needed(needed_texts(read_lines(objects_list)), list_texts, force=force)
+        return list_needed(needed_texts(needed(names, "objects-list")), list_texts, force=force)
     images = needed(images, "images")
-    texts = needed(texts, "texts")
     out = needed(out, "out")
     output = ReportOutput(out, html, force=force, beside=True)
     output.check(out)
-    names = read_lines(objects_list)
+    answers = read_answers(images) if texts is None else None
+    if answers is not None:
+        return output.finish(audit_answers(answers, names, least=least))
+    texts = needed(texts, "texts")
+    names = needed(names, "objects-list")
     return output.finish(
         audit_objects(read_store(images), read_store(texts), names, scale=scale, least=least)
     )

@@ -9,9 +9,10 @@ from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import softmax
 
-from obygaze_studies.audit_common.embeddings import Embeddings, check_same_space, unit
+from obygaze_studies.audit_common.embeddings import Answers, Embeddings, check_same_space, unit
 from obygaze_studies.audit_common.findings import Finding, Wording, audited
 from obygaze_studies.audit_common.inputs import refuse_twins
 from obygaze_studies.errors import AuditError
@@ -41,6 +42,51 @@ def needed_texts(objects: Sequence[str]) -> list[str]:
     """
     refuse_twins(objects, "the list of objects has twice:")
     return [PROMPT.format(name) for name in objects]
+
+
+WORDING_OF_ANSWERS = Wording(
+    name="objects",
+    title="Objects of images by a classifier",
+    table="Images by their most probable object",
+    columns=("object", "images", "share"),
+    sentence="most probable object of {images:,} of {n_images:,} images: {object}",
+    source="probabilities of a classifier's classes, as the store has them",
+)
+
+
+@audited(WORDING_OF_ANSWERS)
+def audit_answers(images: Answers, objects: Sequence[str] | None = None, *, least: float = 0.0) -> Finding:
+    """List the most probable classes of every image, by the answers of a classifier in a store.
+
+    Parameters
+    ----------
+    images
+        Probabilities of named classes.
+    objects
+        Classes to list; None for all. Probabilities stay those among all classes.
+    least
+        Smallest probability to list.
+
+    Raises
+    ------
+    AuditError
+        An object is none of the classes, or is listed twice, or no image has answers.
+    """
+    chosen = images.names if objects is None else tuple(objects)
+    refuse_twins(chosen, "the list of objects has twice:")
+    if unknown := [name for name in chosen if name not in images.names]:
+        raise AuditError(
+            f"{images.where} has no class {unknown[0]!r} ({len(unknown)} of the {len(chosen)} objects): "
+            "leave the list out for all classes"
+        )
+    ids = sorted(images.rows)
+    if not ids:
+        raise AuditError(f"{images.where} has no image with answers")
+    columns = [images.names.index(name) for name in chosen]
+    rows = [images.rows[name] for name in ids]
+    shares = images.probabilities[np.ix_(rows, columns)]
+    about = {"images": images.fingerprint, "group": images.group, "top": TOP, "least": least}
+    return _listed(ids, chosen, shares, least, about | {"n_objects": len(chosen)})
 
 
 @audited(
@@ -95,22 +141,31 @@ def audit_objects(
     if not ids:
         raise AuditError(f"{images.where} has no image with features")
     shares = softmax(scale * unit(images.take(ids, "the images")) @ unit(labels).T, axis=1)
-    rows = [
-        {"image_id": name, "object": objects[index], "p_c": float(share[index])}
-        for name, share in zip(ids, shares, strict=True)
-        for index in np.argsort(-share, kind="stable")[:TOP].tolist()
-        if share[index] >= least
-    ]
-    first = Counter(objects[index] for index in shares.argmax(axis=1).tolist())
-    counted = [
-        {"object": name, "images": n, "share": n / len(ids)}
-        for name, n in sorted(first.items(), key=lambda item: (-item[1], item[0]))
-    ]
-    notes = [f"{len(ids)} images, {len(objects)} objects, at most {TOP} an image"]
-    if without := len(ids) - len({row["image_id"] for row in rows}):
-        notes.append(f"{without} images have no object with a probability of {least:g} or more")
     about: dict[str, object] = {"space": images.space}
     about |= {"images": images.fingerprint, "texts": texts.fingerprint}
     about |= {"prompt": PROMPT, "scale": scale, "top": TOP, "least": least, "n_objects": len(objects)}
-    values = counted[0] | {"n_images": len(ids)}
-    return Finding(rows=rows, shown=counted, said=values, record=about, notes=notes)
+    return _listed(ids, objects, shares, least, about)
+
+
+def _listed(
+    ids: Sequence[str],
+    objects: Sequence[str],
+    shares: NDArray[np.float64],
+    least: float,
+    about: dict[str, object],
+) -> Finding:
+    """List the most probable objects of each image, by their probabilities [N, Q]."""
+    rows = []
+    for name, share in zip(ids, shares, strict=True):
+        most = np.argsort(-share, kind="stable")[:TOP].tolist()
+        listed = [index for index in most if share[index] >= least]
+        rows += [{"image_id": name, "object": objects[index], "p_c": float(share[index])} for index in listed]
+    first = Counter(objects[index] for index in shares.argmax(axis=1).tolist())
+    counted = []
+    for name, n in sorted(first.items(), key=lambda item: (-item[1], item[0])):
+        counted.append({"object": name, "images": n, "share": n / len(ids)})
+    notes = [f"{len(ids)} images, {len(objects)} objects, at most {TOP} an image"]
+    if without := len(ids) - len({row["image_id"] for row in rows}):
+        notes.append(f"{without} images have no object with a probability of {least:g} or more")
+    said = counted[0] | {"n_images": len(ids)}
+    return Finding(rows=rows, shown=counted, said=said, record=about, notes=notes)

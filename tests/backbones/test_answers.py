@@ -1,0 +1,90 @@
+"""A network under its classifier: its vectors are the same, and its answers those of the whole class."""
+
+import json
+
+import numpy as np
+import pytest
+
+from obygaze_features.backbones import Layers, load_backbone
+from obygaze_features.errors import BackboneError
+from tests.backbones.test_encoders import CONFIGS, FRAMES, PROCESSORS
+from tests.later import cpu, later, without_gradients
+from tests.rounding import assert_close, network_rounding
+
+torch = later("torch")
+transformers = later("transformers")
+AutoConfig = later("transformers", "AutoConfig")
+quiet = later("obygaze_features.backbones.checkpoint", "quiet")
+untrained = later("obygaze_features.backbones.checkpoint", "untrained")
+IMAGES = later("obygaze_features.backbones.encoder_kinds", "IMAGES")
+VIDEOS = later("obygaze_features.backbones.encoder_kinds", "VIDEOS")
+
+SAME = network_rounding(3 * 2 * 16 * 16)
+KINDS = ("vit", "dinov2", "dinov2_with_registers", "hiera", "videomae", "vjepa2", "timesformer", "vivit")
+NAMES = ("a kiss", "a barbell", "a stove")
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """Tiny classifiers of three named classes."""
+    made = {}
+    for kind in KINDS:
+        config = AutoConfig.for_model(kind, **CONFIGS[kind], id2label=dict(enumerate(NAMES)))
+        cls = getattr(transformers, (IMAGES | VIDEOS)[kind].classifier)
+        network = untrained(lambda cls=cls, config=config: cls(config), 0)
+        made[kind] = tmp_path_factory.mktemp(kind)
+        with quiet():
+            network.save_pretrained(made[kind])
+        file = "video_preprocessor_config.json" if kind == "vjepa2" else "preprocessor_config.json"
+        (made[kind] / file).write_text(json.dumps(PROCESSORS[kind]))
+    return made
+
+
+def load(kind, folder, **options):
+    name = "image" if kind in IMAGES else "video"
+    return load_backbone(name, 4, weights=str(folder), compute=cpu(), **options)
+
+
+@without_gradients
+@pytest.mark.parametrize("kind", KINDS)
+def test_answers_are_those_of_the_class_and_vectors_those_of_the_network(folders, kind):
+    plain = load(kind, folders[kind])
+    both = load(kind, folders[kind], answers=True, layers=Layers((1,)))
+    batch = np.array([[plain.prepare(frame) for frame in clip] for clip in FRAMES[:2]])
+    constants = plain.provenance["preset"]["constants"]
+    pixels = batch * np.array(constants["scale"]) + np.array(constants["shift"])
+    pixels = torch.from_numpy(pixels.transpose(0, 1, 4, 2, 3)).float()
+    kinds = IMAGES | VIDEOS
+    with quiet():
+        whole = getattr(transformers, kinds[kind].classifier).from_pretrained(folders[kind]).eval()
+    given = pixels.flatten(0, 1) if kind in IMAGES else pixels
+    shares = whole(**{kinds[kind].pixels: given}).logits.softmax(dim=-1)
+    expected = shares.view(2, -1, len(NAMES)).mean(dim=1)
+    found = both.encode(batch)
+    assert_close(found["answers/pooled"], expected, SAME)
+    for name, array in plain.encode(batch).items():
+        assert_close(found[name], array, SAME)
+    assert both.provenance == plain.provenance
+    answers = next(side for side in both.beside if side.name == "answers")
+    assert answers.provenance["architecture"]["features"] == list(NAMES)
+    assert answers.provenance["head"] == "classifier"
+    assert both.group_names() == (plain.name, f"{plain.name}.answers", f"{plain.name}.1")
+
+
+def test_a_network_without_a_classifier_is_refused(tmp_path):
+    with pytest.raises(BackboneError):
+        load_backbone("image", 1, weights="random:0:clip", answers=True, compute=cpu())
+    config = AutoConfig.for_model("vit", **CONFIGS["vit"])
+    with quiet():
+        untrained(lambda: transformers.ViTModel(config), 0).save_pretrained(tmp_path)
+    with pytest.raises(BackboneError):
+        load_backbone("image", 1, weights=str(tmp_path), answers=True, compute=cpu())
+
+
+def test_classes_of_one_name_are_refused(folders):
+    path = folders["vit"] / "config.json"
+    written = path.read_text()
+    path.write_text(json.dumps(json.loads(written) | {"id2label": {"0": "a", "1": "a", "2": "b"}}))
+    with pytest.raises(BackboneError):
+        load("vit", folders["vit"], answers=True)
+    path.write_text(written)
