@@ -164,8 +164,8 @@ def test_the_best_of_noise_is_found_good_no_oftener_than_it_should():
     assert p.mean() == pytest.approx(0.5, abs=0.15)
 
 
-def test_the_command_asks_one_layer_each_or_a_chosen_one(corpus, tmp_path, capsys):
-    manifest, store = corpus
+def test_the_command_asks_one_layer_each_or_a_chosen_one(tmp_path, capsys):
+    manifest, store = planted_store(tmp_path, n_films=4, n_clips=12, n_layers=3, best=2, auc=0.98)
     from obygaze_features import write_manifest
 
     table = tmp_path / "films.csv"
@@ -176,9 +176,9 @@ def test_the_command_asks_one_layer_each_or_a_chosen_one(corpus, tmp_path, capsy
             main(["evaluate", str(table), str(store.path), "--task", "en_s", *words])
         return left.value.code, capsys.readouterr()
 
-    code, told = evaluate("--layer", "3", "--model", "linear", "--json")
+    code, told = evaluate("--layer", "2", "--model", "linear", "--json")
     assert code == 0
-    assert json.loads(told.out)["record"]["backbone"] == "net.3"
+    assert json.loads(told.out)["record"]["backbone"] == "net.2"
     page = tmp_path / "page.html"
     code, told = evaluate("--layer", "each", "--html", str(page))
     assert code == 0
@@ -187,7 +187,7 @@ def test_the_command_asks_one_layer_each_or_a_chosen_one(corpus, tmp_path, capsy
     code, told = evaluate("--layer", "chosen", "--save", "linear", "--out", str(tmp_path / "run"))
     assert code == 0, told.err
     assert (tmp_path / "run" / "linear.model").is_file()
-    assert "layer 3" in (tmp_path / "run" / "selection.csv").read_text()
+    assert "layer 2" in (tmp_path / "run" / "selection.csv").read_text()
     for wrong in (["--layer", "9"], ["--layer", "first"], ["--layer", "each", "--reduce", "mean"]):
         code, told = evaluate(*wrong)
         assert code == 2
