@@ -40,9 +40,9 @@ USES: Mapping[Use, Needs] = MappingProxyType(
             networks=True,
         ),
         "film": Needs(
-            "score whole films, and judge them in the browser",
-            ("video", "workspace"),
-            ("extract", "onnx", "sound", "shots", "interchange"),
+            "score whole films and write their pages (to judge them in the browser: obygaze[workspace])",
+            ("video",),
+            ("workspace", "extract", "onnx", "sound", "shots", "interchange"),
             networks=True,
         ),
         "share": Needs("send stores to S3 or the Hub, read many over HTTP", ("remote",), ()),

@@ -55,7 +55,7 @@ def installed(monkeypatch):
         ("torch", None, "extract", "note"),
         ("torch", "1.0", "extract", "fault"),
         ("torch", "1.0", "laptop", None),
-        ("starlette", None, "film", "fault"),
+        ("starlette", None, "film", "note"),
         ("starlette", None, "extract", None),
         ("obstore", None, "share", "fault"),
         ("obstore", None, "laptop", None),
