@@ -242,6 +242,7 @@ def test_what_is_proposed_of_a_table_is_found_in_the_child(tmp_path, monkeypatch
     """Its legend, on another sheet, is read there too: here nothing of the file is opened."""
     path = tmp_path / "t.xlsx"
     path.write_bytes(sheet([["film", "from", "to", "rating"], ["m", 1, 2, "S"], ["m", 3, 4, "EN"]]))
+    monkeypatch.setattr(apart, "_may_fork", lambda: False)  # a fork would have what is patched here
     monkeypatch.setattr(own_tables, "propose", lambda *_: pytest.fail("proposed here"))
     monkeypatch.setattr(span_file, "read_workbook", lambda *_: pytest.fail("read here"))
     with pytest.raises(UnreadColumnsError, match="level=rating"):
