@@ -122,8 +122,7 @@ class LabelWords:
     def _add_unknown(self, meanings: Mapping[str, str]) -> None:
         """Add words, but for those that have a meaning already."""
         for text, label in meanings.items():
-            key = word(text)
-            if key not in {*self._levels, *self._concepts, *self._nothing}:
+            if not self._is_label(text):
                 self._add(text, label)
 
     @property

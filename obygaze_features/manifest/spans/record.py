@@ -36,8 +36,7 @@ class RawSpan:
     note
         What is to be said of the file if the tier of this record is read.
     is_beside
-        Whether it is of a column that a person added beside those of a tool: it is read where it is of
-        labels, and else no span of its own.
+        Whether it is of a column that a person added to those of a tool: no span where that is not of labels.
     """
 
     where: str

@@ -2,6 +2,7 @@
 
 import math
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -14,7 +15,7 @@ from obygaze_features.manifest.spans.one_line import one_line
 from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.span_file import KINDS, SpanFile
 from obygaze_features.manifest.spans.tier_names import NAMED, key_among, tier_key
-from obygaze_features.manifest.text_tables import Row, Table, placed, table_of
+from obygaze_features.manifest.text_tables import Row, Table, counted, placed, table_of
 from obygaze_features.workbook import Records
 
 
@@ -42,30 +43,36 @@ def tool_table(file: SpanFile, needed: Sequence[str], records: tuple[Records, st
 
 
 def columns_beside(file: SpanFile, table: Table) -> list[str]:
-    """Return the columns that a person added to a tool's and that may hold labels; note the others.
+    """Return the columns that a person added to a tool's and that may be of labels; note the others.
 
-    These are called level or concepts, are named as tiers, or have a word of the codebook in a cell.
+    These are called as tiers of labels are, are named as tiers, or have words of the codebook alone.
     """
     facts = KINDS[file.account.kind]
     are_read = re.compile(facts["read"], re.IGNORECASE)
     are_of_the_tool = re.compile(facts.get("own", ""), re.IGNORECASE)
+    declared = {tier_key(tier) for tier in (*NAMED, *file.reading.tiers)}
     beside: list[str] = []
     unread: list[str] = []
     for name in table.columns:
         cells = {row.cells[name].strip() for row in table.rows} - {""}
         if not name or not cells or are_read.fullmatch(name):
             continue
-        can_be_labels = not are_of_the_tool.fullmatch(name) and _may_hold_labels(file, name, cells)
-        (beside if can_be_labels else unread).append(name)
+        n_labels = 0 if are_of_the_tool.fullmatch(name) else _n_labels(file, cells)
+        if key_among(name, declared) or n_labels == len(cells):
+            beside.append(name)
+            continue
+        unread.append(name)
+        if n_labels:
+            typed = shlex.quote(f"{name}=labels")
+            what = f"{n_labels} of {counted(len(cells), 'word')} of column {name!r:.60} are of the codebook"
+            file.account.note(f"{what}: --tier {typed} reads them, if they are labels")
     file.account.unread("column", unread)
     return beside
 
 
-def _may_hold_labels(file: SpanFile, name: str, cells: Iterable[str]) -> bool:
-    """Return whether a column is called as tiers of labels are, or has a word of the codebook in a cell."""
-    declared = {tier_key(tier) for tier in (*NAMED, *file.reading.tiers)}
-    has_words = file.words is not None and any(map(file.words.labels_of, cells))
-    return bool(key_among(name, declared)) or has_words
+def _n_labels(file: SpanFile, cells: Iterable[str]) -> int:
+    """Count the cells that are labels of the codebook."""
+    return 0 if file.words is None else sum(file.words.labels_of(cell) is not None for cell in cells)
 
 
 def with_labels_beside(span: RawSpan, rows: Sequence[Row], columns: Sequence[str]) -> Iterator[RawSpan]:
