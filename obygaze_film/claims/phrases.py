@@ -386,8 +386,13 @@ def passage_band(claim: Passage, words: Words, between: str = "") -> str:
 
 
 def passage_label(claim: Passage, words: Words) -> str:
-    """Write a passage as a label of other tools: number, what, probability, the concepts seen, and flags."""
+    """Write a passage as a label of other tools: number, what, probability, the concepts seen, and flags.
+
+    Where the probability is of a part of it, that is said.
+    """
     parts = [f"{claim.name}. {claim.what.replace(' / ', '/')} {passage_p(claim, words)}"]
+    if _is_judged_in_part(claim):
+        parts.append(passage_length(claim, words))
     if claim.present:
         parts.append(", ".join(claim.present))
     if claim.has(BELOW_THRESHOLD):
@@ -483,12 +488,12 @@ def staging_sentence(claim: StagingMean, words: Words) -> str:
     return words.say(f"{claim.what}_mean", value=words.number(claim.number or 0.0, claim.digits))
 
 
-def figure_note(positive: str, model: str, threshold_p: float | None, words: Words) -> str:
+def figure_notes(positive: str, model: str, threshold_p: float | None, words: Words) -> list[str]:
     """Say what a figure's curve is, by whom, what its band is, and from where on passages are marked."""
-    note = words.say("figure_note", positive=positive, model=model)
-    if threshold_p is None:
-        return note
-    return f"{note} {words.say('figure_threshold', value=words.number(threshold_p))}"
+    notes = [words.say("figure_note", positive=positive, model=model)]
+    if threshold_p is not None:
+        notes.append(words.say("figure_threshold", value=words.number(threshold_p)))
+    return notes
 
 
 def threshold_label(p: float, words: Words) -> str:

@@ -94,10 +94,10 @@ def _dated(film: "ComparedFilm", words: Words) -> Dot:
 def film_figure(view: "FilmView", start_s: float, end_s: float) -> str:
     """Draw a part of a film as a figure of its own: passages, probability with band, concepts by weight."""
     words, model = view.words, view.model
-    note = phrases.figure_note(view.positive, model.title, model.threshold_p, words)
-    title = words.say("named", name=view.heading, what=note)
-    high = 204 + 16 * sum(concept.is_found for concept, _ in view.concepts)
-    return _figure("film", high, title, words, alone=True, view=view, start=start_s, end=end_s, note=note)
+    notes = phrases.figure_notes(view.positive, model.title, model.threshold_p, words)
+    title = words.say("named", name=view.heading, what=" ".join(notes))
+    high = 218 + 16 * sum(concept.is_found for concept, _ in view.concepts)
+    return _figure("film", high, title, words, alone=True, view=view, start=start_s, end=end_s, notes=notes)
 
 
 def _figure(name: str, high: int, title: str, words: Words, *, alone: bool, **values: Any) -> str:

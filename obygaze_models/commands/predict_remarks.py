@@ -65,8 +65,8 @@ def _on_known_films(predicted: "Predicted") -> list[str]:
         lines.append(f"{n_alone} clips of other films have features that the model was trained on")
     if recognition.no_pictures:
         lines.append(
-            f"copies that were encoded again are not known: {recognition.no_pictures} (obygaze extract "
-            "MANIFEST STORE --backbone signature)"
+            "copies that were encoded again, or cut into other clips, are not known: "
+            f"{recognition.no_pictures} (obygaze extract MANIFEST STORE --backbone signature)"
         )
     return lines
 

@@ -155,7 +155,8 @@ def mean_and_band(draws: Floats, scores: Floats, weights: Floats) -> tuple[float
     Examples
     --------
     >>> draws = np.array([[1.0, 0.0], [3.0, 0.0]])
-    >>> mean_and_band(draws, np.array([-1.0, 1.0]), np.array([1.0, 1.0]))
+    >>> mean, low, high = mean_and_band(draws, np.array([-1.0, 1.0]), np.array([1.0, 1.0]))
+    >>> round(mean, 3), round(low, 3), round(high, 3)
     (0.5, 0.5, 0.5)
     """
     drawn = expit(scores[:, None] * draws[:, 0] + draws[:, 1]).T @ (weights / weights.sum())
