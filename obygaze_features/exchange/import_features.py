@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from obygaze_features.errors import StoreError
 from obygaze_features.exchange.axes import Axes, in_order, refuse_other_axes
 from obygaze_features.exchange.columns import SHOWN
+from obygaze_features.exchange.frame_rows import in_seconds, refuse_uneven
 from obygaze_features.exchange.import_items import Arrays, ImportItem
 from obygaze_features.io import remove_tree, store_path
 from obygaze_features.screen import Progress
@@ -208,6 +209,7 @@ def _write(
             doubtful = doubtful and not any(
                 FEATURE_LIKE.search(name or declared.series) or _has_fractions(values)
                 for name, values in arrays.items()
+                if name not in (*TIME_ARRAYS, declared.times)
             )
             arrays = _load(item, declared, arrays)
             if all(_is_constant(arrays[name]) for name in FEATURE_ARRAYS if name in arrays):
@@ -332,10 +334,7 @@ def _with_times(item: ImportItem, name: str, arrays: Arrays) -> Arrays:
         raise StoreError(f"{item.where}: holds time_s, and --times {name}; give one of both")
     if arrays[name].dtype.kind not in "fiu":
         raise StoreError(f"{item.where}: {name} (--times) holds {arrays[name].dtype}, expected numbers")
-    times = arrays[name].astype(np.float64)
-    if name.endswith("ms"):
-        times = times / 1000
-    return {**features, "time_s": times}
+    return {**features, "time_s": in_seconds(name, arrays[name])}
 
 
 def _fit(values: NDArray[Any], name: str, where: str, declared: Declared, *, named: bool) -> NDArray[Any]:
@@ -411,6 +410,8 @@ def _result(
     n_frames = len(arrays["frames"]) if kind.ragged else kind.n_frames
     times = {"time_s": np.full(n_frames, np.nan), "frame_index": np.full(n_frames, -1, np.int64)}
     if per_second is not None:
+        if "frame_index" in arrays:
+            refuse_uneven(item.where, arrays["frame_index"])
         times["time_s"] = (clip.start_s or 0.0) + np.arange(n_frames) / per_second
     times |= {name: arrays[name] for name in times if name in arrays}
     for name, values in times.items():
