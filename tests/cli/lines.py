@@ -139,6 +139,9 @@ extract out/videos.csv out/videos --n 2 --workers 1 --licence CC0-1.0 --json
     0 out/videos-1.0.0 | "left": 0
 extract out/videos.csv out/rated --per-second 2 --workers 1 --licence CC0-1.0
     0 out/rated-1.0.0 | 1 ok
+manifest import film in/video.mp4 --window 2 --shots none --out out/more.csv
+extract out/more.csv out/rated --append out/rated-1.0.0 --store-version 1.1.0 --per-second 2 --workers 1
+    0 out/rated-1.1.0 | chunks of frames are those of rated-1.0.0
 manifest import images in/stills --out out/stills.csv
 extract out/stills.csv out/stills --workers 1 --shard 0/2
     0 | obygaze store seal | --licence SPDX
