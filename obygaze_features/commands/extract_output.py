@@ -66,7 +66,7 @@ def outcome(stage: "Stage", report: "RunReport", sealed: Path | None, stop: "Sto
     ]
     for entry in entries:
         faults += [Fault(entry.clip_id, f"absent in {name}", why) for name, why in entry.absent.items()]
-    document = {
+    document: dict[str, object] = {
         "store": None if sealed is None else str(sealed),
         "staging": str(stage.path),
         "clips": {**counts, "left": n_left},

@@ -320,7 +320,7 @@ def _load(item: ImportItem, declared: Declared, arrays: Arrays) -> Arrays:
     fitting = {}
     for name, values in arrays.items():
         fitting[name] = _fit(values, name, item.where, declared, named=named)
-        if not len(fitting[name]):
+        if not fitting[name].size:
             raise StoreError(f"{item.where}: {name} is empty, {list(values.shape)}")
     return fitting
 
@@ -344,6 +344,8 @@ def _fit(values: NDArray[Any], name: str, where: str, declared: Declared, *, nam
     """
     dtype = declared.dtype
     n_axes = len(ARRAYS[name].dims) - 1
+    if values.ndim == 0:
+        raise StoreError(f"{where}: {name} is one number; expected an array")
     values = in_order(values, n_axes, declared.axes, f"{where}, {name}")
     if name in FEATURE_ARRAYS:
         refuse_other_axes(name, values.shape, n_axes, where, named=named)
@@ -394,10 +396,10 @@ def _doubtful_axes(kind: GroupSpec, declared: Declared, most_frames: int) -> str
             continue
         rows = most_frames if spec.ragged else spec.shape[0]
         numbers = spec.shape[1]
-        if rows > numbers:
+        if rows >= numbers:
             return (
-                f"axes: {rows} {spec.name} of {numbers} numbers in a clip, more than numbers in each: if the "
-                f"files have [D, T], import with --axes DT; if this is right, --axes TD says so"
+                f"axes: {rows} {spec.name} of {numbers} numbers in a clip, no fewer than numbers in each: if "
+                f"the files have [D, T], import with --axes DT; if this is right, --axes TD says so"
             )
     return ""
 
@@ -417,6 +419,10 @@ def _result(
     for name, values in times.items():
         if (np.diff(values) < 0).any():
             raise StoreError(f"{item.where}: {name} falls; frames are in the order of their times")
+    if (times["frame_index"] < 0).any() and (times["frame_index"] != -1).any():
+        raise StoreError(
+            f"{item.where}: frame_index has negative numbers; expected indices in the file, from 0 on"
+        )
     for name in times:
         if len(times[name]) != n_frames:
             raise StoreError(f"{item.where}: {len(times[name])} {name}, and {n_frames} frames")

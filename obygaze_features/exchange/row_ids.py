@@ -212,6 +212,8 @@ def _by_row(path: Path, arrays: Mapping[str, Any], rows: int) -> Mapping[str, An
             if not is_plain(array):
                 raise StoreError(f"{where}: lies in another file; only plain datasets are read")
             refuse_unreadable(array, where)
+        if array.dtype.kind not in "fiub":
+            raise StoreError(f"{where}: holds {array.dtype}, expected numbers")
         arrays_by_row[name] = in_rows(array, where, MOST_UNPACKED)
         if (n_rows := len(arrays_by_row[name]) if array.ndim else 0) != rows:
             raise StoreError(f"{where}: {n_rows} rows and {rows} ids")
