@@ -311,6 +311,11 @@ class Group:
         shape = self.shape(array)
         return (ANY_NUMBER, *shape[1:]) if self.is_ragged(array) else shape[1:]
 
+    def shown_shape(self, array: str) -> str:
+        """Write the shape of an array for one clip, for people: [3, 4], or [any number, 4]."""
+        sizes = map(str, self.clip_shape(array))
+        return f"[{', '.join('any number' if size == str(ANY_NUMBER) else size for size in sizes)}]"
+
     def shape(self, array: str) -> tuple[int, ...]:
         """Return the shape of an array without reading it."""
         return self._array(array).shape

@@ -113,7 +113,8 @@ def make_inputs(folder: Path) -> None:
         np.save(folder / "npy" / f"{clip}.npy", row)
     (folder / "npy-frames").mkdir()
     for n_frames, clip in enumerate(IDS, start=1):
-        np.save(folder / "npy-frames" / f"{clip}.npy", np.full((n_frames, 4), n_frames, np.float32))
+        frames = np.linspace(0, n_frames, 8 * n_frames, dtype=np.float32).reshape(n_frames, 8)
+        np.save(folder / "npy-frames" / f"{clip}.npy", frames)
     table = ["clip_id,movie,video,start_s,end_s,level,concepts,annotator"]
     table += [f"{clip},m,{clip}.mp4,,,,," for clip in IDS]
     (folder / "clips.csv").write_text("\n".join(table) + "\n", encoding="utf-8")
