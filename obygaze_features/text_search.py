@@ -342,6 +342,12 @@ def choose_group(store: Store, backbone: str | None, *, by_text: bool = False) -
         There is none, or there are several.
     """
     pooled = [name for name in store.names if "pooled" in store[name].arrays]
+    if not pooled:
+        arrays = sorted({array for name in store.names for array in store[name].arrays})
+        raise SearchError(
+            f"{store.where}: search compares pooled vectors, one a clip, and the store has "
+            f"{', '.join(arrays)} alone"
+        )
     able = []
     for name in pooled:
         is_searchable = not by_text or embedding_space(store[name].provenance)

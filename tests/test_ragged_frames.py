@@ -4,12 +4,13 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from obygaze_features.manifest import Clip, Manifest, builtin_codebook
 from obygaze_features.store import open_store
 from obygaze_features.store.testing import seal_frames
-from obygaze_models.concepts.units import UnitBank
+from obygaze_models.concepts.units import N_EPOCHS, UnitBank, learn_dictionary
 from obygaze_models.dataset import load_dataset
 from obygaze_models.dataset.features import StoredClips, read_padded
 from obygaze_models.evaluation.evaluate import evaluate
@@ -18,6 +19,7 @@ from obygaze_models.prediction.final import save_models
 from obygaze_models.prediction.frames import predict_frames
 from obygaze_models.prediction.predict import predict
 from obygaze_models.prediction.saved_model import load_model
+from tests.command import obygaze
 from tests.planted_frames import planted_frames
 
 LONGEST = 12
@@ -133,3 +135,31 @@ def test_units_are_learnt_of_the_frames_that_there_are(films):
     assert (np.isfinite(scores).all(axis=2).sum(axis=1) == group.row_size[group.usable]).all()
     found = bank.frame_scores(group.read(group.clip_ids[0], "frames")[None])
     np.testing.assert_allclose(scores[0, : found.shape[1]], found[0], atol=1e-6)
+
+
+def test_the_command_learns_units_as_of_frames_that_were_padded_by_hand(films, tmp_path):
+    done = obygaze(
+        "model", "units", films.store.path, "--units", "6", "--active", "2", "--out", tmp_path / "units"
+    )
+    assert done == 0
+    group = films.store["toy"]
+    by_hand = padded_by_hand(
+        [films.frames[clip] for clip, usable in zip(group.clip_ids, group.usable, strict=True) if usable]
+    )
+    alone = learn_dictionary(
+        lambda rows: np.concatenate([by_hand[row][~np.isnan(by_hand[row][:, 0])] for row in rows]),
+        len(by_hand),
+        n_units=6,
+        n_active=2,
+        n_epochs=N_EPOCHS,
+        seed=0,
+    )
+    with np.load(tmp_path / "units" / "units.npz") as learnt:
+        for name in set(learnt.files) & set(alone.to_arrays()):
+            np.testing.assert_allclose(learnt[name], alone.to_arrays()[name], rtol=1e-6)
+    table = pd.read_csv(tmp_path / "units" / "units.csv")
+    strongest = [name for names in table["frames"].dropna() for name in names.split("; ")]
+    assert strongest
+    for name in strongest:
+        clip, time, _ = name.rsplit(" ", 2)
+        assert float(time) in films.times[clip]

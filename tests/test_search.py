@@ -17,6 +17,7 @@ from tests.process import python
 from tests.tiny_checkpoints import tiny_text_checkpoint
 
 from .store.serving import serving
+from .store.toy_stores import KINDS, sealed
 
 AutoConfig = later("transformers", "AutoConfig")
 Compute = later("obygaze_features.backbones.compute", "Compute")
@@ -178,6 +179,29 @@ def test_clips_like_one_are_ranked_by_what_they_do_not_share_with_all(films):
     assert found.hits[0].score > 0.95
     assert found.hits[2].score < 0.75
     assert (found.n_clips, found.n_without) == (10, 1)
+
+
+def test_clips_with_frames_of_any_number_are_ranked_by_their_pooled_vectors_alike(tmp_path):
+    ranked = []
+    for name, kind in KINDS.items():
+        store = open_store(sealed(tmp_path / name, groups=[kind(arrays=["pooled", "frames"])]))
+        clip = store["toy"].clip_ids[0]
+        vectors = store["toy"].pooled()[store["toy"].usable].astype(np.float64)
+        apart = (vectors - vectors.mean(axis=0)) / vectors.std(axis=0)
+        cosines = apart @ apart[0] / np.linalg.norm(apart, axis=1) / np.linalg.norm(apart[0])
+        found = search_like(store, clip, top=20)
+        scores = [hit.score for hit in found]
+        np.testing.assert_allclose(scores, np.sort(cosines[1:])[::-1], atol=1e-5)
+        assert found.n_clips == len(scores) == 16
+        ranked.append(sorted(hit.clip_id for hit in found))
+    assert ranked[0] == ranked[1]
+
+
+def test_frames_alone_are_no_vectors_to_search(tmp_path):
+    store = sealed(tmp_path, groups=[KINDS["ragged"](arrays=["frames"])])
+    for look in (lambda: search(store, QUERY), lambda: search_like(store, "tt0000-é")):
+        with pytest.raises(SearchError, match="pooled vectors"):
+            look()
 
 
 def test_what_is_no_clip_or_was_made_otherwise_is_refused(films, tmp_path):

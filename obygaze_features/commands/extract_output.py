@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from obygaze_features.commands.store_output import growth_of
 from obygaze_features.manifest import counted
 from obygaze_features.options import PROBLEMS_FOUND, Answer
 from obygaze_features.screen import table
@@ -65,7 +66,7 @@ def outcome(stage: "Stage", report: "RunReport", sealed: Path | None, stop: "Sto
     ]
     for entry in entries:
         faults += [Fault(entry.clip_id, f"absent in {name}", why) for name, why in entry.absent.items()]
-    document = {
+    document: dict[str, object] = {
         "store": None if sealed is None else str(sealed),
         "staging": str(stage.path),
         "clips": {**counts, "left": n_left},
@@ -77,6 +78,10 @@ def outcome(stage: "Stage", report: "RunReport", sealed: Path | None, stop: "Sto
     lines = [*_fault_lines(faults, unit), f"{done}, {n_left} left to do"]
     if sealed is not None:
         lines.append(f"sealed: {sealed}" if report.clips else f"nothing to do; sealed: {sealed}")
+        if stage.grows is not None:
+            grown = growth_of(sealed, stage.grows.path)
+            document |= grown.document
+            lines += grown.lines
     if faults and sealed is not None:
         lines.append(f"list of all {unit}s with their reasons: {sealed / TABLE}")
     elif faults:

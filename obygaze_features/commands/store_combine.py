@@ -68,7 +68,7 @@ def merge(
     )
     for notice in _differing_fields(opened, of.open_store(path)):
         click.echo(notice, err=True)
-    return sealed_result(path)
+    return sealed_result(path, older=stores[0])
 
 
 def _differing_fields(stores: "Sequence[of.Store]", result: "of.Store") -> list[str]:

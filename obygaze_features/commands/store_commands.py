@@ -375,7 +375,8 @@ def seal(
             max_failed=max_failed,
             progress=progress,
         )
-    return sealed_result(path)
+    grown = stores.read_stage(stores.staging_path(name)).grows
+    return sealed_result(path, older=None if grown is None else grown.path)
 
 
 @command()

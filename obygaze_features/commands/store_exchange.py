@@ -27,10 +27,13 @@ from obygaze_features.signatures import Force, argument, command, option
 from obygaze_features.text import first_few
 
 if TYPE_CHECKING:
+    from obygaze_features.exchange.axes import Axes
     from obygaze_features.exchange.import_items import FileContent, ImportItem
 
 
 _FIELD = re.compile(r"\{(\w*)\}")
+_ROWS = "rows"
+"""Text about a table whose rows are frames: which columns say where they are."""
 
 
 def names_of(manifest: "manifests.Manifest", pattern: str) -> dict[str, str]:
@@ -89,6 +92,9 @@ def open_source(
     labels: Collection[str],
     clips: Collection[str],
     times: str | None,
+    *,
+    of_frames: bool,
+    at_a_rate: bool,
 ) -> "AbstractContextManager[FileContent]":
     """Open the source, which gives name -> features and the provenance the file states."""
     from obygaze_features.exchange.array_choice import ArrayChoice
@@ -99,14 +105,14 @@ def open_source(
     if ids is not None and kind != "table":
         raise click.UsageError(f"--ids is for --from table; the files of --from {kind} are named after clips")
     beside = None if _is_pattern(times) else times
-    if times is not None and kind == "table":
-        raise click.UsageError("--times is for files and groups of one clip; a table has them as time_s")
+    if kind == "table" and times is not None and (not of_frames or beside is None):
+        raise click.UsageError("--times names a column of a table with a row for each frame (--array frames)")
     if not source.is_dir():
         open_regular(source).close()  # libraries open the name themselves, and would wait for a pipe
     if kind == "hdf5":
         return hdf5_items(source, asked, {name.rpartition("/")[2] for name in clips}, beside)
     if kind == "table":
-        return table_items(source, ids, labels, asked)
+        return table_items(source, ids, labels, asked, of_frames=of_frames, times=times, at_a_rate=at_a_rate)
     choice = ArrayChoice(tuple(asked), times=beside)
     if kind == "npy" and source.is_file() and what(source).name == NPZ:
         return npz_clips(source, choice)
@@ -128,8 +134,8 @@ def import_(
         option(
             "npy, pth, hdf5: a folder with a file per clip (.npy and .npz, also in a tar; "
             ".pth, .pt and .safetensors; .h5), or one file with a clip per key, group or "
-            "dataset. table: one with a row per clip (CSV, .xlsx, Parquet, .npy, .npz, "
-            "HDF5, AnnData .h5ad), or a folder of CSV or Parquet parts.",
+            "dataset. table: one with a row per clip, or with --array frames per frame (CSV, "
+            ".xlsx, Parquet, .npy, .npz, HDF5, AnnData .h5ad), or a folder of CSV or Parquet parts.",
             name="from",
         ),
     ],
@@ -179,9 +185,9 @@ def import_(
     times: Annotated[
         str | None,
         option(
-            "Where the times of frames are: an array beside the features, or files with names of such a "
-            "pattern ({video}_timestamps_ms). In seconds, or milliseconds if the name ends in ms.  "
-            "[default: time_s]",
+            "Where the times of frames are: an array or column beside the features, or files with names of "
+            "such a pattern ({video}_timestamps_ms). In seconds, or milliseconds if the name ends in ms.  "
+            "[default: time_s; in a table also time, timestamp and such]",
             metavar="NAME|PATTERN",
         ),
     ] = None,
@@ -240,10 +246,18 @@ def import_(
     clip_names = names_of(table, pattern)
     labels = {name for clip in table for name in clip.extras}
     labels |= {concept.name for concept in table.codebook.concepts}
-    with (
-        open_source(source, kind, ids, chosen, labels, clip_names.values(), times) as (items, about),
-        progress_bar("import") as progress,
-    ):
+    opened = open_source(
+        source,
+        kind,
+        ids,
+        chosen,
+        labels,
+        clip_names.values(),
+        times,
+        of_frames=array == "frames",
+        at_a_rate=rate is not None,
+    )
+    with opened as (items, about), progress_bar("import") as progress:
         provenance = _provenance(declared, source, about)
         name = backbone or about.get("backbone")
         if not name:
@@ -266,9 +280,9 @@ def import_(
                 dtype,
                 named=any(not column.startswith("!") for column in chosen),
                 series=about.get("features", "").partition("\n")[0].rstrip("0123456789"),
-                axes=axes,
+                axes=_axes(axes, about, source),
                 per_second=rate,
-                times=times,
+                times=None if kind == "table" else times,
             ),
             store,
             corpus={"name": manifest.stem, "manifest_sha256": table.digest()},
@@ -279,8 +293,8 @@ def import_(
             version=version,
             allow_missing=allow_missing,
         )
-        if "left_out" in about:
-            click.echo(f"left out: {about['left_out']}", err=True)
+        for notice in _said_of_source(about):
+            click.echo(notice, err=True)
     group = of.open_store(path)[name]
     shapes = {array_name: list(group.clip_shape(array_name)) for array_name in group.arrays}
     answer = sealed_result(path, arrays=shapes)
@@ -330,6 +344,25 @@ def _size_in_words(group: "stores.Group", array: str) -> str:
         sizes = group.row_size[group.usable]
         n_rows = f"{sizes.min()} to {sizes.max()}"
     return f"{n_rows} {array} of {numbers} numbers"
+
+
+def _axes(axes: "Axes | None", about: Mapping[str, str], source: Path) -> "Axes | None":
+    """Return the order of the axes that was stated; refuse another than TD for rows that are frames."""
+    if _ROWS not in about:
+        return axes
+    if axes not in (None, "TD"):
+        raise click.UsageError(f"--axes {axes}: in {source} a row is a frame, so its axes are TD")
+    return "TD"
+
+
+def _said_of_source(about: Mapping[str, str]) -> list[str]:
+    """Say what the rows of a table were taken for, if for frames, and what was left out."""
+    notices = []
+    if _ROWS in about:
+        notices.append(f"rows: {about[_ROWS]}")
+    if "left_out" in about:
+        notices.append(f"left out: {about['left_out']}")
+    return notices
 
 
 def _provenance(declared: Path | None, source: Path, about: Mapping[str, str]) -> dict[str, object]:

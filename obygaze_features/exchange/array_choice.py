@@ -50,9 +50,10 @@ class ArrayChoice:
         StoreError
             Naming the arrays among which features cannot be told.
         """
-        if self.times in arrays:
-            features = {name: array for name, array in arrays.items() if name != self.times}
-            return [*self(where, features), str(self.times)]
+        beside = [name for name in arrays if self._says_where_frames_are(name, arrays[name])]
+        if beside and len(beside) < len(arrays):
+            features = {name: array for name, array in arrays.items() if name not in beside}
+            return [*self(where, features), *beside]
         names = list(arrays)
         if names == [""] and not self.asked:  # one array, which has no name
             return names
@@ -79,6 +80,10 @@ class ArrayChoice:
             self._left_out |= left_out
             self.about["left_out"] = f"arrays that are no features: {', '.join(sorted(self._left_out))}"
         return chosen
+
+    def _says_where_frames_are(self, name: str, array: Any) -> bool:
+        """Return whether an array holds the times of frames, or their indices."""
+        return name == self.times or (name in TIME_ARRAYS and getattr(array, "ndim", 0) > self.axes)
 
 
 def kind_of(arrays: Mapping[str, Any], name: str, axes: int) -> ColumnKind:

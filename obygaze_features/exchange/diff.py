@@ -178,7 +178,7 @@ def _unlike(first: Group, second: Group, array: str) -> str:
         if array not in (*group.arrays, *TIME_ARRAYS):
             kinds.append("no such array")
         else:
-            kinds.append(f"{group.dtype(array).name} {list(group.clip_shape(array))} a clip")
+            kinds.append(f"{group.dtype(array).name} {group.shown_shape(array)} a clip")
     return "" if kinds[0] == kinds[1] else f"{kinds[0]} against {kinds[1]}"
 
 

@@ -10,6 +10,7 @@ import h5py
 from obygaze_features.door import open_regular
 from obygaze_features.errors import StoreError
 from obygaze_features.exchange.array_choice import ArrayChoice
+from obygaze_features.exchange.frame_rows import FrameColumns, frame_columns
 from obygaze_features.exchange.import_files import map_npy, open_npz
 from obygaze_features.exchange.import_hdf5 import (
     groups_of_clips,
@@ -22,7 +23,7 @@ from obygaze_features.exchange.import_hdf5 import (
     text_of,
 )
 from obygaze_features.exchange.import_items import FileContent, TableOptions
-from obygaze_features.exchange.row_ids import MOST_UNPACKED, id_texts, ids_of, row_items
+from obygaze_features.exchange.row_ids import MOST_UNPACKED, id_texts, ids_of, row_items, rows_content
 from obygaze_features.store.store_files import refuse_giants
 
 
@@ -33,7 +34,7 @@ def npy_rows(path: Path, options: TableOptions) -> Iterator[FileContent]:
     if {*options.columns} - {"*"}:
         raise StoreError(f"{path}: one matrix, whose columns have no names: --columns '*' takes all")
     labels, _ = ids_of(path, (), options.ids, list)
-    yield row_items(path, labels, {"": matrix}), {}
+    yield rows_content(path, labels, {"": matrix}, options, columns=FrameColumns(), read=list, about={})
 
 
 @contextmanager
@@ -52,9 +53,16 @@ def _rows(
 ) -> FileContent:
     """Take ids, of the array that `read` reads, and the arrays that have a row for each."""
     labels, column = ids_of(path, list(arrays), options.ids, read)
+    of_frames = FrameColumns()
+    if options.of_frames:
+        numbers = [
+            name for name, array in arrays.items() if name != column and getattr(array, "ndim", 0) == 1
+        ]
+        of_frames = frame_columns(path, numbers, options)
     choice = ArrayChoice(options.columns, axes=1)
-    chosen = choice(path, {name: array for name, array in arrays.items() if name != column})
-    return row_items(path, labels, {name: load(name) for name in chosen}), choice.about
+    chosen = choice(path, {name: array for name, array in arrays.items() if name not in {column, *of_frames}})
+    features = {name: load(name) for name in chosen}
+    return rows_content(path, labels, features, options, columns=of_frames, read=load, about=choice.about)
 
 
 @contextmanager

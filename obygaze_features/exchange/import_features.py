@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from obygaze_features.errors import StoreError
 from obygaze_features.exchange.axes import Axes, in_order, refuse_other_axes
 from obygaze_features.exchange.columns import SHOWN
+from obygaze_features.exchange.frame_rows import in_seconds, refuse_uneven
 from obygaze_features.exchange.import_items import Arrays, ImportItem
 from obygaze_features.io import remove_tree, store_path
 from obygaze_features.screen import Progress
@@ -208,6 +209,7 @@ def _write(
             doubtful = doubtful and not any(
                 FEATURE_LIKE.search(name or declared.series) or _has_fractions(values)
                 for name, values in arrays.items()
+                if name not in (*TIME_ARRAYS, declared.times)
             )
             arrays = _load(item, declared, arrays)
             if all(_is_constant(arrays[name]) for name in FEATURE_ARRAYS if name in arrays):
@@ -318,7 +320,7 @@ def _load(item: ImportItem, declared: Declared, arrays: Arrays) -> Arrays:
     fitting = {}
     for name, values in arrays.items():
         fitting[name] = _fit(values, name, item.where, declared, named=named)
-        if not len(fitting[name]):
+        if not fitting[name].size:
             raise StoreError(f"{item.where}: {name} is empty, {list(values.shape)}")
     return fitting
 
@@ -332,10 +334,7 @@ def _with_times(item: ImportItem, name: str, arrays: Arrays) -> Arrays:
         raise StoreError(f"{item.where}: holds time_s, and --times {name}; give one of both")
     if arrays[name].dtype.kind not in "fiu":
         raise StoreError(f"{item.where}: {name} (--times) holds {arrays[name].dtype}, expected numbers")
-    times = arrays[name].astype(np.float64)
-    if name.endswith("ms"):
-        times = times / 1000
-    return {**features, "time_s": times}
+    return {**features, "time_s": in_seconds(name, arrays[name])}
 
 
 def _fit(values: NDArray[Any], name: str, where: str, declared: Declared, *, named: bool) -> NDArray[Any]:
@@ -345,6 +344,8 @@ def _fit(values: NDArray[Any], name: str, where: str, declared: Declared, *, nam
     """
     dtype = declared.dtype
     n_axes = len(ARRAYS[name].dims) - 1
+    if values.ndim == 0:
+        raise StoreError(f"{where}: {name} is one number; expected an array")
     values = in_order(values, n_axes, declared.axes, f"{where}, {name}")
     if name in FEATURE_ARRAYS:
         refuse_other_axes(name, values.shape, n_axes, where, named=named)
@@ -395,10 +396,10 @@ def _doubtful_axes(kind: GroupSpec, declared: Declared, most_frames: int) -> str
             continue
         rows = most_frames if spec.ragged else spec.shape[0]
         numbers = spec.shape[1]
-        if rows > numbers:
+        if rows >= numbers:
             return (
-                f"axes: {rows} {spec.name} of {numbers} numbers in a clip, more than numbers in each: if the "
-                f"files have [D, T], import with --axes DT; if this is right, --axes TD says so"
+                f"axes: {rows} {spec.name} of {numbers} numbers in a clip, no fewer than numbers in each: if "
+                f"the files have [D, T], import with --axes DT; if this is right, --axes TD says so"
             )
     return ""
 
@@ -411,11 +412,17 @@ def _result(
     n_frames = len(arrays["frames"]) if kind.ragged else kind.n_frames
     times = {"time_s": np.full(n_frames, np.nan), "frame_index": np.full(n_frames, -1, np.int64)}
     if per_second is not None:
+        if "frame_index" in arrays:
+            refuse_uneven(item.where, arrays["frame_index"])
         times["time_s"] = (clip.start_s or 0.0) + np.arange(n_frames) / per_second
     times |= {name: arrays[name] for name in times if name in arrays}
     for name, values in times.items():
         if (np.diff(values) < 0).any():
             raise StoreError(f"{item.where}: {name} falls; frames are in the order of their times")
+    if (times["frame_index"] < 0).any() and (times["frame_index"] != -1).any():
+        raise StoreError(
+            f"{item.where}: frame_index has negative numbers; expected indices in the file, from 0 on"
+        )
     for name in times:
         if len(times[name]) != n_frames:
             raise StoreError(f"{item.where}: {len(times[name])} {name}, and {n_frames} frames")

@@ -234,9 +234,8 @@ def _read_group(node: h5py.Group | h5py.Dataset, where: str, choice: ArrayChoice
         size = 0
         for name, dataset in chosen.items():
             if not is_plain(dataset) or dataset.dtype.kind not in "fiu" or dataset.shape is None:
-                raise StoreError(
-                    f"{where}: {name} holds {getattr(dataset, 'dtype', 'a group')}, expected numbers"
-                )
+                at = f"{where}: {name}" if name else where
+                raise StoreError(f"{at} holds {getattr(dataset, 'dtype', 'a group')}, expected numbers")
             size += int(dataset.size) * dataset.dtype.itemsize
             refuse_giants(size, where)
             refuse_unreadable(dataset, where)

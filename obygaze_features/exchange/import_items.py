@@ -73,11 +73,20 @@ class TableOptions(NamedTuple):
         Patterns of the features.
     never
         Columns that are no features.
+    of_frames
+        Whether the features are frames: a row of one vector is then a frame, and clips have several rows.
+    times
+        The column of the frames' times; None for one of the usual names.
+    at_a_rate
+        Whether the frames' times follow from a rate.
     """
 
     ids: str | None
     columns: tuple[str, ...]
     never: frozenset[str]
+    of_frames: bool = False
+    times: str | None = None
+    at_a_rate: bool = False
 
 
 def match(

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from obygaze_features.door import open_regular
 from obygaze_features.errors import StoreError
 from obygaze_features.exchange.columns import ColumnKind, choose_columns
+from obygaze_features.exchange.frame_rows import FrameColumns, frame_columns
 from obygaze_features.exchange.import_arrays import hdf5_rows, npy_rows, npz_rows
 from obygaze_features.exchange.import_files import walk
 from obygaze_features.exchange.import_items import FileContent, TableOptions, read_apart
@@ -20,7 +21,7 @@ from obygaze_features.exchange.row_ids import (
     ID_NAMES,
     ids_of,
     open_parquet,
-    row_items,
+    rows_content,
     text_rows,
 )
 from obygaze_features.file_kinds import what, why_not
@@ -40,7 +41,14 @@ TABLES = (".csv", ".tsv", ".parquet")
 
 @contextmanager
 def table_items(
-    path: Path, ids: str | None, labels: Collection[str] = (), columns: Sequence[str] = ()
+    path: Path,
+    ids: str | None,
+    labels: Collection[str] = (),
+    columns: Sequence[str] = (),
+    *,
+    of_frames: bool = False,
+    times: str | None = None,
+    at_a_rate: bool = False,
 ) -> Iterator[FileContent]:
     """Open a table of features; yield row id -> its features, and texts about the file itself.
 
@@ -59,13 +67,20 @@ def table_items(
         Names of columns that hold labels of the clips, such as concepts, and so no features.
     columns
         Patterns of the columns that are features (`choose_columns`); of CSV and Parquet.
+    of_frames
+        Whether the features are frames: a row with one vector is then a frame, and a clip has several rows.
+    times
+        The column of the frames' times; None for one of the usual names, or none.
+    at_a_rate
+        Whether the frames' times are to follow from a rate, so that frames must be at even distances.
 
     Raises
     ------
     StoreError
         Naming the file and the column or array at fault.
     """
-    options = TableOptions(ids, tuple(columns), NO_FEATURES | frozenset(labels))
+    never = NO_FEATURES | frozenset(labels)
+    options = TableOptions(ids, tuple(columns), never, of_frames, times, at_a_rate)
     readers: Mapping[str, Callable[..., AbstractContextManager[FileContent]]] = {
         **dict.fromkeys((".csv", ".tsv", ".xlsx"), _cells),
         ".parquet": partial(read_apart, "Parquet", parquet_rows),
@@ -123,10 +138,10 @@ def _cells(path: Path, options: TableOptions) -> Iterator[FileContent]:
             raise ValueError
         return float(cell.replace(",", ".") if delimiter in {";", "\t"} else cell)
 
-    def numbers(name: str) -> NDArray[Any]:
+    def numbers(name: str, dtype: type[np.floating[Any]] = np.float32) -> NDArray[Any]:
         cells = columns[name]
         _refuse_both_signs(f"{path}, column {name!r}", cells, signs)
-        values = np.empty(len(cells), np.float32)
+        values = np.empty(len(cells), dtype)
         for n, cell in enumerate(cells):
             try:
                 with np.errstate(over="ignore"):  # what is not finite is refused with its clip
@@ -147,7 +162,9 @@ def _cells(path: Path, options: TableOptions) -> Iterator[FileContent]:
 
     signs = set[str]()
     columns = _by_column(header, rows)
-    items, about = _features_of(path, _Columns(header, columns.__getitem__, kind_of, numbers), options)
+    places = partial(numbers, dtype=np.float64)
+    read = _Columns(header, columns.__getitem__, kind_of, numbers, places)
+    items, about = _features_of(path, read, options)
     _leave_out(about, *notes)
     yield items, about
 
@@ -179,12 +196,15 @@ class _Columns(NamedTuple):
         Tells what a column holds.
     numbers
         Gives a column of features: numbers [N], or vectors [N, D].
+    places
+        Gives a column that says where in its clip a row's frame is, [N].
     """
 
     header: Sequence[str]
     cells: Callable[[str], Sequence[Any]]
     kind_of: Callable[[str], ColumnKind]
     numbers: Callable[[str], Any]
+    places: Callable[[str], Any]
 
 
 def _features_of(path: Path, columns: _Columns, options: TableOptions) -> FileContent:
@@ -192,18 +212,22 @@ def _features_of(path: Path, columns: _Columns, options: TableOptions) -> FileCo
     header = columns.header
     ids, id_column = ids_of(path, header, options.ids, columns.cells)
     indices_of_pandas = {name for name in header if name.startswith("Unnamed: ")}
-    never = {id_column, *options.never, *indices_of_pandas}
+    of_frames = FrameColumns()
+    if options.of_frames:
+        of_frames = frame_columns(path, [name for name in header if name != id_column], options)
+    never = {id_column, *options.never, *indices_of_pandas, *of_frames}
     features = choose_columns(path, header, columns.kind_of, options.columns, never)
     values = [columns.numbers(name) for name in features]
     has_vectors = values[0].ndim > 1
     if len({column.shape for column in values}) != 1 or (has_vectors and len(values) > 1):
         raise StoreError(f"{path}: expected columns of numbers, or one of lists")
     about = {"features": "\n".join(features)}
-    left_out = [name or "(without a name)" for name in header if name not in {*features, id_column}]
+    used = {*features, id_column, *filter(None, of_frames)}
+    left_out = [name or "(without a name)" for name in header if name not in used]
     if left_out:
         _leave_out(about, f"columns that are no features: {', '.join(left_out)}")
     matrix = values[0] if has_vectors else np.stack(values, axis=1)
-    return row_items(path, ids, {"": matrix}), about
+    return rows_content(path, ids, {"": matrix}, options, columns=of_frames, read=columns.places, about=about)
 
 
 @dataclass(frozen=True)
@@ -285,4 +309,4 @@ def parquet_rows(path: Path, options: TableOptions) -> Iterator[FileContent]:
         numbers_of_lists = np.asarray(values.to_numpy()).reshape(shape)
         return numbers_of_lists if lengths is None else RaggedColumn(numbers_of_lists, np.cumsum(lengths))
 
-    yield _features_of(path, _Columns(header, read, kind_of, numbers), options)
+    yield _features_of(path, _Columns(header, read, kind_of, numbers, numbers), options)

@@ -15,9 +15,10 @@ import numpy as np
 
 from obygaze_features.door import open_regular, read_bytes
 from obygaze_features.errors import StoreError, install_command
+from obygaze_features.exchange.frame_rows import FrameColumns, frame_items, said_of_rows
 from obygaze_features.exchange.import_files import map_npy
 from obygaze_features.exchange.import_hdf5 import in_rows, is_plain, naming_damage, refuse_unreadable
-from obygaze_features.exchange.import_items import Arrays, FileContent, ImportItem, read_apart
+from obygaze_features.exchange.import_items import Arrays, FileContent, ImportItem, TableOptions, read_apart
 from obygaze_features.file_kinds import NPY, PARQUET, TEXT, UNKNOWN, what, why_not
 from obygaze_features.store.store_files import refuse_giants
 from obygaze_features.text import first_few
@@ -138,6 +139,43 @@ def ids_of(
     return read_ids(Path(candidates[0])), ""
 
 
+def rows_content(
+    path: Path,
+    ids: Sequence[str],
+    arrays: Mapping[str, Any],
+    options: TableOptions,
+    *,
+    columns: FrameColumns,
+    read: Callable[[str], Any],
+    about: Mapping[str, str],
+) -> FileContent:
+    """Name rows by their clips; a row is a clip, or a frame where frames are asked for and it is one vector.
+
+    Parameters
+    ----------
+    columns
+        The columns that say where a frame is, and `read` reads.
+    about
+        Texts about the file, to which is added what a row is (`rows`) if it is a frame.
+
+    Raises
+    ------
+    StoreError
+        If a clip has several rows that are no frames, or rows can be no frames.
+    """
+    whole = _by_row(path, arrays, len(ids))
+    vectors = next(iter(whole.values()))
+    if options.of_frames and len(whole) == 1 and vectors.ndim == 2:
+        items = frame_items(path, ids, vectors, columns, read, evenly=options.at_a_rate)
+        return items, {**about, "rows": said_of_rows(columns)}
+    if options.times is not None:
+        raise StoreError(
+            f"{path}: a row has several frames of its own, whose times are in an array time_s; --times names "
+            "a column of tables with a row for each frame"
+        )
+    return row_items(path, ids, whole), dict(about)
+
+
 def row_items(
     path: Path,
     ids: Sequence[str],
@@ -150,7 +188,10 @@ def row_items(
     items: dict[str, ImportItem] = {}
     for row, name in enumerate(ids):
         if name in items:
-            raise StoreError(f"{path}: id {name!r} is there twice (row {row + 1}); ids are unique")
+            raise StoreError(
+                f"{path}: id {name!r} is there twice (row {row + 1}); ids are unique, unless a row is a "
+                "frame (--array frames)"
+            )
         items[name] = ImportItem(
             f"{path}, row {row + 1} ({name})",
             partial(_row, arrays_by_row, row, str(path)),
@@ -171,6 +212,8 @@ def _by_row(path: Path, arrays: Mapping[str, Any], rows: int) -> Mapping[str, An
             if not is_plain(array):
                 raise StoreError(f"{where}: lies in another file; only plain datasets are read")
             refuse_unreadable(array, where)
+        if array.dtype.kind not in "fiub":
+            raise StoreError(f"{where}: holds {array.dtype}, expected numbers")
         arrays_by_row[name] = in_rows(array, where, MOST_UNPACKED)
         if (n_rows := len(arrays_by_row[name]) if array.ndim else 0) != rows:
             raise StoreError(f"{where}: {n_rows} rows and {rows} ids")

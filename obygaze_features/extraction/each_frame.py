@@ -26,7 +26,7 @@ def of_each_frame(backbone: Backbone) -> Backbone:
     Raises
     ------
     ExtractError
-        If it takes more than one frame, gives none, or hears.
+        If it takes more than one frame, gives none or tokens too, or hears.
     """
     frames = [output for output in backbone.outputs if output.name == "frames"]
     where = f"backbone '{backbone.name}'"
@@ -52,8 +52,13 @@ def _frames_alone(outputs: Sequence[BackboneOutput], where: str) -> tuple[Backbo
     Raises
     ------
     ExtractError
-        There are none.
+        There are none, or tokens beside them.
     """
+    if any(output.name == "tokens" for output in outputs):
+        raise ExtractError(
+            f"{where} gives tokens of each frame too, and a store has one number of tokens for all clips, "
+            "which --per-second does not: leave out --tokens, or give a number of frames (--n)"
+        )
     for output in outputs:
         if output.name == "frames":
             return (replace(output, shape=(ANY_NUMBER, *output.shape[1:])),)

@@ -311,6 +311,11 @@ class Group:
         shape = self.shape(array)
         return (ANY_NUMBER, *shape[1:]) if self.is_ragged(array) else shape[1:]
 
+    def shown_shape(self, array: str) -> str:
+        """Write the shape of an array for one clip, for people: [3, 4], or [any number, 4]."""
+        sizes = map(str, self.clip_shape(array))
+        return f"[{', '.join('any number' if size == str(ANY_NUMBER) else size for size in sizes)}]"
+
     def shape(self, array: str) -> tuple[int, ...]:
         """Return the shape of an array without reading it."""
         return self._array(array).shape
@@ -475,6 +480,14 @@ class Group:
         ends = [*firsts[1:], len(self.clip_ids)]
         return [slice(first, end) for first, end in zip(firsts, ends, strict=True)]
 
+    def _first_frames(self, array: str, start: int, stop: int) -> NDArray[np.int64]:
+        """List the rows of a ragged array from `start` to `stop` at which clips and stored objects begin."""
+        block = self._array(array).piece
+        ends = np.searchsorted(self.frame_ends, [start, stop])
+        of_clips = self.frame_ends[ends[0] : ends[1]]
+        of_objects = np.arange((start // block + 1) * block, stop, block)
+        return np.concatenate([[start], of_clips, of_objects])
+
     def stored(self, array: str, rows: range) -> Iterator[tuple[int, NDArray[Any]]]:
         """Yield (first row, rows) over rows of one stored object, whatever their status.
 
@@ -514,15 +527,19 @@ class Group:
     def _whole(self, name: str, start: int, values: NDArray[Any]) -> NDArray[Any]:
         """Return rows from `start` on; refuse features of clips of which nothing is stored: NaN.
 
-        Times may be unknown. The first number of a clip tells, in a ragged array that of each of its frames:
-        a clip's frames may be stored in several objects, of which one is gone.
+        Times may be unknown. The first number of a clip tells, in a ragged array also that of the first frame
+        in each stored object: a clip's frames may be in several objects, of which one is gone.
         """
         if name not in FEATURE_ARRAYS or not len(values):
             return values
-        first = values.reshape(len(values), -1)[:, 0]
-        empty = start + np.flatnonzero(np.isnan(first))
+        first_numbers = values.reshape(len(values), -1)[:, 0]
         if self.is_ragged(name):
-            empty = np.unique(np.searchsorted(self.frame_ends, empty, side="right"))
+            frames = self._first_frames(name, start, start + len(values))
+            empty = frames[np.isnan(first_numbers[frames - start])]
+            if len(empty):
+                empty = np.unique(np.searchsorted(self.frame_ends, empty, side="right"))
+        else:
+            empty = start + np.flatnonzero(np.isnan(first_numbers))
         holes = empty[self.usable[empty]]
         if len(holes):
             lost = f"nothing is stored for {len(holes)} clips that should have features"
@@ -579,17 +596,22 @@ def frames_of(
     block = block_rows(array, n_stored, ragged=True)
     held = np.empty((0, *group.shape(array)[1:]), group.dtype(array))
     held_from = 0
+    held_to = 0
     places = np.asarray(rows, np.intp)
-    ends = group.frame_ends[places].tolist()
-    sizes = group.row_size[places].tolist()
-    for end, size in zip(ends, sizes, strict=True):
-        at = end - size
+    ends = group.frame_ends[places]
+    starts = ends - group.row_size[places]
+    for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+        if held_from <= start and end <= held_to:
+            yield held[start - held_from : end - held_from]
+            continue
         parts: list[NDArray[Any]] = []
+        at = start
         while at < end:
-            if not held_from <= at < held_from + len(held):
+            if not held_from <= at < held_to:
                 held_from = at // block * block
-                held = read(slice(held_from, min(held_from + block, n_stored)))
-            stop = min(end, held_from + len(held))
+                held_to = min(held_from + block, n_stored)
+                held = read(slice(held_from, held_to))
+            stop = min(end, held_to)
             parts.append(held[at - held_from : stop - held_from])
             at = stop
         if len(parts) == 1:

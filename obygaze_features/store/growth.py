@@ -4,17 +4,49 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from obygaze_features.errors import StoreError
 from obygaze_features.io import remove_tree
-from obygaze_features.store.format import STAGING_SUFFIX, STATUSES, is_newer
+from obygaze_features.store.format import (
+    DIGESTS,
+    FEATURES,
+    RAGGED_ARRAYS,
+    STAGING_SUFFIX,
+    STATUSES,
+    is_newer,
+)
 from obygaze_features.store.group import spec_of
 from obygaze_features.store.provenance import NOT_NUMERICS, differences, same_numerics
 from obygaze_features.store.records import GroupSpec, PlannedClip
 from obygaze_features.store.stage import ParentStore, read_stage
 from obygaze_features.store.store import Store, open_store, sealed_versions
-from obygaze_features.store.store_files import guarded
+from obygaze_features.store.store_files import guarded, parse_digests, whole
+
+
+class MovedFrames(NamedTuple):
+    """What a store of the next version had to write anew of a ragged group.
+
+    Its frames lie one behind the other: a clip that is inserted moves those of all clips after it.
+
+    Attributes
+    ----------
+    group
+        Name of the group.
+    first
+        The first clip of the older version whose frames lie elsewhere now; "" if none do.
+    clips
+        Number of clips of the older version whose frames lie elsewhere.
+    chunks, chunks_kept
+        Number of the group's chunks of frames, times and indices, and of those that the older version has.
+    """
+
+    group: str
+    first: str
+    clips: int
+    chunks: int
+    chunks_kept: int
+
 
 Plan = tuple[Sequence[PlannedClip], Sequence[GroupSpec], Mapping[str, object]]
 """Clips, groups and corpus of a stage: arguments of `Stage.open`."""
@@ -73,6 +105,42 @@ def plan_growth(
         )
     kinds = [combined(group, [spec_of(parent[group.name]), group]) for group in groups]
     return [*planned, *requested.values()], kinds, {**corpus, **about} if is_disjoint else about
+
+
+def moved_frames(older: Store, newer: Store) -> list[MovedFrames]:
+    """Count what the next version of a store shares with it of each ragged group, and what was written anew.
+
+    Parameters
+    ----------
+    older, newer
+        A store, and one that has all of its clips.
+
+    Examples
+    --------
+    >>> from obygaze_features import open_store
+    >>> films = open_store("stores/films")
+    >>> moved_frames(films, films)  # no group is ragged
+    []
+    """
+    was, _ = parse_digests(whole(older.files, DIGESTS))
+    now, _ = parse_digests(whole(newer.files, DIGESTS))
+    counts = []
+    for name in older:
+        before, after = older[name], newer[name]
+        if not (before.ragged and after.ragged):
+            continue
+        starts = dict(zip(after.clip_ids, (after.frame_ends - after.row_size).tolist(), strict=True))
+        begun = (before.frame_ends - before.row_size).tolist()
+        moved = [
+            clip
+            for clip, start, usable in zip(before.clip_ids, begun, before.usable, strict=True)
+            if usable and starts[clip] != start
+        ]
+        folders = tuple(f"{FEATURES}/{name}/{array}/c/" for array in RAGGED_ARRAYS)
+        chunks = [file for file in now if file.startswith(folders)]
+        n_kept = sum(was.get(file) == now[file] for file in chunks)
+        counts.append(MovedFrames(name, moved[0] if moved else "", len(moved), len(chunks), n_kept))
+    return counts
 
 
 def is_outlived(path: Path, parent: Path) -> bool:

@@ -261,7 +261,7 @@ class Store:
         rows = []
         for name in self:
             group = self[name]
-            arrays = ", ".join(f"{array} {list(group.clip_shape(array))}" for array in group.arrays)
+            arrays = ", ".join(f"{array} {group.shown_shape(array)}" for array in group.arrays)
             frames = "any number" if group.ragged else group.n_frames
             rows.append((name, arrays, frames, f"{int(group.usable.sum())} of {len(group)}"))
         title = f"{self.name} {self.version}".strip()

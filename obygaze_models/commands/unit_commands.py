@@ -85,7 +85,7 @@ def units(
     import numpy as np
 
     from obygaze_models.concepts.texts import read_texts
-    from obygaze_models.concepts.units import N_EPOCHS, learn_dictionary, strongest
+    from obygaze_models.concepts.units import N_EPOCHS, learn_dictionary, present_tokens, strongest
     from obygaze_models.dataset.features import StoredClips, find_group
     from obygaze_models.report import check_folder
 
@@ -99,7 +99,7 @@ def units(
     clips = StoredClips(group, features, np.flatnonzero(group.usable))
 
     def read(rows: "NDArray[np.intp]") -> "NDArray[np.float32]":
-        return np.asarray(clips[rows], np.float32).reshape(-1, clips.shape[-1])
+        return present_tokens(np.asarray(clips[rows]))
 
     arguments: dict[str, Any] = {
         "store": opened.fingerprint,

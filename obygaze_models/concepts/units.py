@@ -31,6 +31,8 @@ Read = Callable[[NDArray[np.intp]], Floats]
 """Takes places of clips, gives their tokens [T, D]."""
 
 BATCH = 512
+CLIPS_TRIED = 16
+"""Clips by which it is known how many are read at once."""
 BLOCK_BYTES = 1 << 25
 """Bytes of tokens, as float32, that are in memory at a time, at least one clip's."""
 
@@ -116,6 +118,15 @@ class Dictionary:
         return csr_matrix((active[rows, columns], columns, starts), shape=active.shape)
 
 
+def present_tokens(values: NDArray[Any]) -> Floats:
+    """Return the tokens or frames of clips [N, T, D] that are there, one after another: [n, D].
+
+    A clip with fewer than the longest has NaN in the place of the others.
+    """
+    tokens = values.reshape(-1, values.shape[-1])
+    return np.asarray(tokens[~np.isnan(tokens[:, 0])], np.float32)
+
+
 def learn_dictionary(
     read: Read,
     n_clips: int,
@@ -145,7 +156,9 @@ def learn_dictionary(
     """
     if n_active > n_units:
         raise ModelError(f"{n_active} active units of {n_units}: give as many units at least")
-    per_block = max(1, BLOCK_BYTES // max(4 * read(np.arange(1)).size, 1))
+    tried = np.arange(min(n_clips, CLIPS_TRIED))  # one alone may be the shortest
+    n_numbers = read(tried).size // max(len(tried), 1)
+    per_block = max(1, BLOCK_BYTES // max(4 * n_numbers, 1))
     with one_blas_thread():
         n_tokens, centre, scale = _moments(read, n_clips, per_block)
         if not scale:
@@ -311,8 +324,7 @@ class UnitBank(FrameReader, Standardised):
         frames = self._first_frames(X)
 
         def read(rows: NDArray[np.intp]) -> NDArray[np.float32]:
-            tokens = frames[rows].reshape(-1, self.n_features_in_)
-            return np.asarray(tokens[~np.isnan(tokens[:, 0])], np.float32)
+            return present_tokens(frames[rows])
 
         sizes = {name: getattr(self, name) for name in ("n_units", "n_active", "n_epochs")}
         self.dictionary_ = learn_dictionary(read, len(frames), seed=self.random_state, **sizes)

@@ -9,6 +9,7 @@ from tests.cli.table import EAT, GENDERS, RELEASED
 CORPUS = "in/films.csv in/films"
 PLANTED = f"{CORPUS} --task calm_violent --model linear"
 LAB = "--backbone lab --licence CC0-1.0"
+EACH = "--array frames --times shown_ms --columns !score --allow-missing"
 ALLOWED = f"--allow-missing --declared in/declared.json {LAB}"
 TINY = "--weights in/clip --device cpu --n 2 --workers 1 --licence CC0-1.0"
 WORDY = "--captions in/shoes.csv --items in/items.csv --min-total 1 --ratio O NO"
@@ -136,6 +137,11 @@ extract out/videos.csv out/videos --n 2 --workers 1 --licence CC0-1.0 --shard 0/
     0 out/videos.staging | 1 ok, 0 partial, 0 failed, 0 left to do
 extract out/videos.csv out/videos --n 2 --workers 1 --licence CC0-1.0 --json
     0 out/videos-1.0.0 | "left": 0
+extract out/videos.csv out/rated --per-second 2 --workers 1 --licence CC0-1.0
+    0 out/rated-1.0.0 | 1 ok
+manifest import film in/video.mp4 --window 2 --shots none --out out/more.csv
+extract out/more.csv out/rated --append out/rated-1.0.0 --store-version 1.1.0 --per-second 2 --workers 1
+    0 out/rated-1.1.0 | chunks of frames are those of rated-1.0.0
 manifest import images in/stills --out out/stills.csv
 extract out/stills.csv out/stills --workers 1 --shard 0/2
     0 | obygaze store seal | --licence SPDX
@@ -212,6 +218,8 @@ store import in/films.csv in/rows.npy out/json --from table --ids in/ids.txt {LA
     0 | "ok": 180
 store import in/films.csv in/npy out/npy --from npy --pattern {{clip_id}} {ALLOWED}
     0 | left out: 1 that belong to no clip of the manifest: stray
+store import in/films.csv in/frames.csv out/each --from table {EACH} {LAB}
+    0 out/each-1.0.0 | rows: a row is a frame | 'shown_ms' in milliseconds | 1 to 3 frames of 2 numbers
 store card in/films --json
     0 | "croissant.json"
 store card in/films

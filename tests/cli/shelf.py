@@ -42,6 +42,10 @@ SWAPPED = (MAN.replace("man", "woman"), WOMAN.replace("woman", "man"))
 TABLES = {
     "ids.txt": [f"f{film}-{place:02}" for film in range(6) for place in range(30)],
     "few.txt": ["f0-07", "f0-14"],
+    "frames.csv": [
+        "clip_id,frame,shown_ms,f0,f1,score",
+        *("f0-07,2,500,0.5,1.5,9", "f0-00,1,0,1.5,0.5,9", "f0-07,1,0,2.5,3.5,9", "f0-07,3,1000,0.5,0.5,9"),
+    ],
     "violet.toml": [
         'name = "violet"\nversion = "1"\nlevels = ["calm", "violent"]',
         '[tasks.t]\nnegative = ["calm"]\npositive = ["violet"]',

@@ -11,6 +11,7 @@ import pytest
 from tests.cli.table import GENDERS, RELEASED, prepared
 from tests.private import MARK
 
+TABLE = "--from table --backbone lab --licence MIT"
 HEADS = "--from npy --backbone b --licence MIT"
 DRAWN = f"--mode ge {GENDERS} --out out/ge.csv"
 MISTAKES = f"""
@@ -154,6 +155,16 @@ MISTAKES = f"""
     178 of 180 clips have no features to import, the first is f0-14
 1 store import in/segments.csv in/npy x {HEADS} --pattern {{clip_id}}
     none of its 3 names is a clip's: it has 'f0-00', and by --pattern
+1 store import in/films.csv in/npy x {HEADS} --pattern {{clip_id}} --times shown_ms --allow-missing
+    f0-00.npy: has no shown_ms (--times)
+2 store import in/films.csv in/frames.csv x {TABLE} --times shown_ms
+    --times names a column of a table with a row for each frame (--array frames)
+1 store import in/films.csv in/frames.csv x {TABLE} --columns f?
+    id 'f0-07' is there twice (row 3); ids are unique, unless a row is a frame (--array frames)
+2 store import in/films.csv in/frames.csv x {TABLE} --columns f? --array frames --axes DT
+    in in/frames.csv a row is a frame, so its axes are TD
+1 extract in/films.csv x --per-second 2 --n 4 --licence MIT
+    a number of frames a clip (--n), or frames a second (--per-second), not both
 2 weights verify in/video.mp4 --sha256 12
     '12' is not 64 hexadecimal digits
 1 weights fetch descriptors

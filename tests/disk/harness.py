@@ -91,7 +91,6 @@ def _call(name: str) -> Callable[[Path, Path], dict[str, Any]]:
     return lambda *_: {"call": name}
 
 
-IMPORT = "store import {at}/clips.csv {at}/npy {out}/out --from npy --backbone toy"
 LICENCE = "--licence CC0-1.0"
 CUT = "manifest import film {at}/d.mp4 --window 2 --hop 2 --force --out {out}/d.csv"
 EVALUATE = (
@@ -99,22 +98,49 @@ EVALUATE = (
 )
 SCORE = "film score {at}/mlp.model {at}/d-1.0.0 --shots {at}/d.shots.csv --out {out}/scored"
 RUN = "film run {at}/d.mp4 --model {at}/linear.model --window 2 --hop 2 --workers 1 --out {out}/o"
-PULL = "store pull {at}/toy-1.0.0 {out}/out-1.0.0"
-STAGED = {"toy.staging": "toy.staging"}
+
+
+def _works_of(store: str, features: str, end: str = "") -> dict[str, Work]:
+    """List the commands on a store, its stage, zip and partial copy, and on the features of an import.
+
+    Parameters
+    ----------
+    store
+        Name of the store in the folder of inputs.
+    features
+        Folder there of the features, and what they are.
+    end
+        End of the names of the works.
+    """
+    pull = f"store pull {{at}}/{store}-1.0.0 {{out}}/out-1.0.0"
+    taken = f"store import {{at}}/clips.csv {{at}}/{features} --from npy --backbone toy {LICENCE}"
+    export = f"store export {{at}}/{store}-1.0.0 {{out}}/o.h5 --to hdf5"
+    unpack = f"store unpack {{at}}/{store}-1.0.0.zip --out {{out}}/out-1.0.0"
+    merge = f"store merge {{at}}/{store}-a {{at}}/{store}-b --out {{out}}/out"
+    staged = {f"{store}.staging": "toy.staging"}
+    works = {
+        "seal": Work(_command(f"store seal {{out}}/toy {LICENCE}"), "toy-1.0.0", staged),
+        "pack": Work(_command(f"store pack {{at}}/{store}-1.0.0 --out {{out}}/out.zip"), "out.zip"),
+        "unpack": Work(_command(unpack), "out-1.0.0"),
+        "pull": Work(_command(pull), "out-1.0.0"),
+        "pull-more": Work(_command(pull), "out-1.0.0", {f"part-{store}-1.0.0": "out-1.0.0"}),
+        "push": Work(_command(f"store push {{at}}/{store}-1.0.0 {{out}}/out-1.0.0"), "out-1.0.0"),
+        "merge": Work(_command(merge), "out-1.0.0"),
+        "import": Work(_command(taken), "out-1.0.0"),
+        "hdf5": Work(_command(export), "o.h5", exits=True),
+    }
+    return {f"{name}{end}": work for name, work in works.items()}
+
+
+RAGGED = "-ragged"
+"""End of the names of works on clips with any number of frames."""
 WORKS = {
     "stage": Work(_call("stage"), "new/toy-1.0.0"),
     "retry": Work(_call("retry"), "new/toy-1.0.0", {"failed/toy.staging": "new/toy.staging"}),
     "join": Work(_call("join"), "new/toy-1.0.0", {"scattered/toy.staging": "new/toy.staging"}),
     "grow": Work(_call("grow"), "new/toy-1.1.0", {"small-1.0.0": "toy-1.0.0"}),
-    "seal": Work(_command(f"store seal {{out}}/toy {LICENCE}"), "toy-1.0.0", STAGED),
-    "pack": Work(_command("store pack {at}/toy-1.0.0 --out {out}/out.zip"), "out.zip"),
-    "unpack": Work(_command("store unpack {at}/toy-1.0.0.zip --out {out}/out-1.0.0"), "out-1.0.0"),
-    "pull": Work(_command(PULL), "out-1.0.0"),
-    "pull-more": Work(_command(PULL), "out-1.0.0", {"part-1.0.0": "out-1.0.0"}),
-    "merge": Work(_command("store merge {at}/a {at}/b --out {out}/out"), "out-1.0.0"),
-    "merge-ragged": Work(_command("store merge {at}/ragged-a {at}/ragged-b --out {out}/out"), "out-1.0.0"),
-    "import": Work(_command(f"{IMPORT} {LICENCE}"), "out-1.0.0"),
-    "hdf5": Work(_command("store export {at}/toy-1.0.0 {out}/o.h5 --to hdf5"), "o.h5", exits=True),
+    **_works_of("toy", "npy {out}/out"),
+    **_works_of("ragged-toy", "npy-frames {out}/out --array frames", RAGGED),
     "anndata": Work(_command("store export {at}/toy-1.0.0 {out}/o.h5ad --to h5ad"), "o.h5ad", exits=True),
     "score": Work(_command(f"{SCORE} --force"), "scored", {"scored": "scored"}),
     "film-run": Work(_command(RUN), "o/report.html", talks=True),
@@ -125,7 +151,6 @@ WORKS = {
     "model": Work(_call("model"), "a.model", old={"a.model": b"old"}),
     "model-push": Work(_command("model push words-s {out}/zoo --name ours"), "zoo/zoo.toml"),
     "model-pull": Work(_command("model pull words-s {out}/theirs"), "theirs/words-s-1.0.0.model"),
-    "push": Work(_command("store push {at}/toy-1.0.0 {out}/out-1.0.0"), "out-1.0.0"),
     "run": Work(_call("run"), "run", old={"run/run.json": b"old"}),
 }
 """Every kind of work, and what must come out of it."""

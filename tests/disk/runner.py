@@ -84,7 +84,7 @@ def planted(n_clips: int = N_CLIPS) -> dict[str, np.ndarray]:
 def make_inputs(folder: Path) -> None:
     """Make a stage, its store, the store's halves and zip, a partial copy, and files to import."""
     arrays = planted()
-    for name, rows in {"toy": slice(None), "a": slice(0, 3), "b": slice(3, None)}.items():
+    for name, rows in {"toy": slice(None), "toy-a": slice(0, 3), "toy-b": slice(3, None)}.items():
         some = {array: values[rows] for array, values in arrays.items()}
         failed = {clip: "no such file" for clip in IDS[rows] if clip == "clip 1"}
         seal_arrays(folder / name, dict.fromkeys(IDS[rows], "m"), {"toy": some}, failed=failed)
@@ -95,11 +95,11 @@ def make_inputs(folder: Path) -> None:
     opened = Stage.open(folder / "small.staging", PLANNED[: len(small)], KINDS_OF_GROUPS, {"name": "toy"})
     fill(opened, small)
     seal(None, folder / "small", licence="CC0-1.0")
-    for words in (
-        ("pack", folder / "toy-1.0.0"),
-        ("pull", folder / "toy-1.0.0", folder / "part-1.0.0", "--arrays", "pooled"),
-    ):
-        CONTENTS().main(["store", *map(str, words)], standalone_mode=False)
+    for store, rest in (("toy", ("--arrays", "pooled")), ("ragged-toy", ("--clips", folder / "few.txt"))):
+        sealed = folder / f"{store}-1.0.0"
+        (folder / "few.txt").write_text("\n".join(IDS[3:5]), encoding="utf-8")
+        for words in (("pack", sealed), ("pull", sealed, folder / f"part-{store}-1.0.0", *rest)):
+            CONTENTS().main(["store", *map(str, words)], standalone_mode=False)
     (folder / "failed").mkdir()
     opened = open_stage(folder / "failed" / "toy.staging")
     fill(opened, STAGED, failed={"clip 01", "clip 02", "clip 17"})
@@ -111,6 +111,10 @@ def make_inputs(folder: Path) -> None:
     (folder / "npy").mkdir()
     for clip, row in zip(IDS, arrays["pooled"], strict=True):
         np.save(folder / "npy" / f"{clip}.npy", row)
+    (folder / "npy-frames").mkdir()
+    for n_frames, clip in enumerate(IDS, start=1):
+        frames = np.linspace(0, n_frames, 8 * n_frames, dtype=np.float32).reshape(n_frames, 8)
+        np.save(folder / "npy-frames" / f"{clip}.npy", frames)
     table = ["clip_id,movie,video,start_s,end_s,level,concepts,annotator"]
     table += [f"{clip},m,{clip}.mp4,,,,," for clip in IDS]
     (folder / "clips.csv").write_text("\n".join(table) + "\n", encoding="utf-8")

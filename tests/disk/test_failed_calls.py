@@ -6,7 +6,7 @@
 import pytest
 
 from .failed_calls import Trials
-from .harness import WORKS
+from .harness import RAGGED, WORKS
 
 STRIDES = {
     **dict.fromkeys(("stage", "retry", "join", "merge"), 293),
@@ -44,7 +44,7 @@ def test_work_goes_on_where_it_was_when_a_quota_that_was_used_up_is_raised(name,
 def test_work_survives_failed_calls(name, runner, inputs, tmp_path):
     """Only here do calls in the middle of every kind of work fail, and disks fill for good."""
     trials = Trials(runner, WORKS[name], inputs, tmp_path.resolve() / name)
-    stride = STRIDES.get(name, 5)
+    stride = STRIDES.get(name.removesuffix(RAGGED), 5)
     problems = [problem for case in trials.cases(stride) for problem in trials.problems(case)]
     rarer = [*trials.cases(4 * stride, ("ENOSPC",)), *trials.cases(12 * stride, ("KILL",))]
     problems += [problem for case in rarer for problem in trials.problems(case)]

@@ -101,6 +101,17 @@ def test_backbones_and_shapes_that_only_one_store_has_are_named(tmp_path):
     assert "values of toy/frames: float16 [2, 4] a clip against float32 [2, 3] a clip" in words
 
 
+def test_another_number_of_numbers_in_frames_of_any_number_is_named(tmp_path):
+    mine, theirs = (
+        seal_frames(tmp_path / name, {"a": "m"}, {"a": np.ones((3, width), np.float32)})
+        for name, width in (("a", 4), ("b", 5))
+    )
+    words = in_words(diff(open_store(mine), open_store(theirs)), "a", "b")
+    assert (
+        "values of toy/frames: float32 [any number, 4] a clip against float32 [any number, 5] a clip" in words
+    )
+
+
 def test_clips_whose_number_of_frames_differs_are_counted_and_not_compared(tmp_path):
     mine = {clip: np.ones((size, D), np.float32) for clip, size in zip("abc", (2, 5, 3), strict=True)}
     theirs = mine | {"b": np.ones((4, D), np.float32), "c": 2 * mine["c"]}

@@ -2,6 +2,7 @@
 
 import io
 import tarfile
+from pathlib import Path
 
 import h5py
 import numpy as np
@@ -271,3 +272,128 @@ def test_times_of_another_number_than_the_frames_are_refused(folder, capfd):
     )
     assert bring(folder, "npz", "npy", "--times", "seconds") == 1
     assert "v_one.npz" in capfd.readouterr().err
+
+
+# --- shapes of every kind: read rightly, or refused in a line that names the file
+ONE_FRAME = {clip: values[:1] for clip, values in TRUTH.items()}
+SQUARE = {clip: row(clip, (D, D)) for clip in LENGTHS}
+SHAPES_READ = {
+    "[1, D]": (ONE_FRAME, lambda values: values, ()),
+    "[T, 1, D], one frame among them": (
+        TRUTH | {"v_one": TRUTH["v_one"][:1]},
+        lambda v: v[:, np.newaxis],
+        (),
+    ),
+    "[1, T, D]": (TRUTH, lambda values: values[np.newaxis], ()),
+    "[1, D, T]": (TRUTH, lambda values: values.T[np.newaxis], ("--axes", "DT")),
+    "[T, D, 1, 1], one frame": (ONE_FRAME, lambda v: v[:, :, np.newaxis, np.newaxis], ("--axes", "TD11")),
+    "[D, T], as many of both": (SQUARE, lambda values: values.T, ("--axes", "DT")),
+    "the other order of bytes": (TRUTH, lambda values: values.astype(">f4"), ()),
+    "columns first": (TRUTH, np.asfortranarray, ()),
+}
+
+
+def save_all(folder, truth, change=lambda values: values, **beside):
+    """Save a file a clip, with arrays beside the features that are made of the number of frames."""
+    (folder / "all").mkdir()
+    for clip, values in truth.items():
+        arrays = {name: make(len(values)) for name, make in beside.items()}
+        if arrays:
+            np.savez(folder / "all" / f"{clip}.npz", features=change(values), **arrays)
+        else:
+            np.save(folder / "all" / f"{clip}.npy", change(values), allow_pickle=True)
+
+
+@pytest.mark.parametrize("what", SHAPES_READ)
+def test_a_shape_is_read_rightly(folder, what):
+    truth, change, more = SHAPES_READ[what]
+    save_all(folder, truth, change)
+    assert bring(folder, "all", "npy", *more) == 0
+    group = open_store(folder / "lab")["lab"]
+    for clip, values in truth.items():
+        assert group.read(clip, "frames").tobytes() == values.tobytes()
+
+
+SHAPES_REFUSED = {
+    "one number": (lambda values: values[0, 0], ()),
+    "no frame axis": (lambda values: values[0], ()),
+    "Python objects": (lambda values: np.array(list(values), dtype=object), ()),
+    "a dict of Python": (lambda values: np.array({"features": values}), ()),
+    "complex numbers": (lambda values: values.astype(np.complex64), ()),
+    "two crops": (lambda values: np.stack([values, values]), ()),
+    "[1, D, 1, 1] without axes": (lambda values: values[:1, :, np.newaxis, np.newaxis], ()),
+    "too large for the type": (lambda values: 1e6 * values, ("--dtype", "float16")),
+    "frames as one vector": (lambda values: values, ("--array", "pooled")),
+}
+
+
+@pytest.mark.parametrize("what", SHAPES_REFUSED)
+def test_a_shape_that_has_no_place_is_refused_in_a_line(folder, capfd, what):
+    change, more = SHAPES_REFUSED[what]
+    save_all(folder, TRUTH, change)
+    assert bring(folder, "all", "npy", *more) == 1
+    *_, line = capfd.readouterr().err.splitlines()
+    assert line.startswith("obygaze: error: ")
+    assert "v_one.npy" in line
+    assert not list(folder.glob("lab*"))
+
+
+def test_as_many_frames_as_numbers_may_be_in_the_other_order_which_is_said(folder, capfd):
+    save_all(folder, SQUARE)
+    assert bring(folder, "all", "npy") == 0
+    assert "--axes DT" in capfd.readouterr().err
+
+
+def test_times_of_the_formats_name_are_found_beside_features_of_any_name(folder):
+    save_all(folder, TRUTH, time_s=lambda n: np.arange(n, dtype=np.float32) / 2, frame_index=np.arange)
+    assert bring(folder, "all", "npy") == 0
+    check(folder, HALF)
+    assert open_store(folder / "lab")["lab"].read("v_two", "frame_index").tolist() == list(range(7))
+
+
+ODD_TIMES = {
+    "falling": {"time_s": lambda n: np.arange(n)[::-1] / 2},
+    "one too many": {"time_s": lambda n: np.arange(n + 1) / 2},
+    "some unknown": {"time_s": lambda n: np.where(np.arange(n) == 1, np.nan, np.arange(n))},
+    "without an end": {"time_s": lambda n: np.where(np.arange(n) == n - 1, np.inf, np.arange(n))},
+    "spans": {"time_s": lambda n: np.zeros((n, 2))},
+    "half indices": {"frame_index": lambda n: np.arange(n) / 2},
+    "negative indices": {"frame_index": lambda n: np.arange(n) - 2},
+}
+
+
+@pytest.mark.parametrize("what", ODD_TIMES)
+def test_times_that_cannot_be_are_refused_in_a_line(folder, capfd, what):
+    save_all(folder, TRUTH, **ODD_TIMES[what])
+    assert bring(folder, "all", "npy") == 1
+    *_, line = capfd.readouterr().err.splitlines()
+    assert line.startswith("obygaze: error: ")
+    assert "v_one.npz" in line
+    assert not list(folder.glob("lab*"))
+
+
+def test_a_rate_needs_frames_at_even_distances(folder, capfd):
+    save_all(folder, TRUTH, frame_index=lambda n: np.arange(n) ** 2)
+    assert bring(folder, "all", "npy", "--rate", "2") == 1
+    assert "--rate" in capfd.readouterr().err
+
+
+def test_whole_numbers_beside_times_may_still_be_labels(folder, capfd):
+    (folder / "all").mkdir()
+    for clip, length in LENGTHS.items():
+        np.savez(folder / "all" / f"{clip}.npz", y=np.ones((length, 2), np.int8), time_s=HALF[clip] + 0.25)
+    assert bring(folder, "all", "npy", "--dtype", "float32") == 1
+    assert "labels" in capfd.readouterr().err
+
+
+def test_a_file_of_torch_that_holds_more_than_tensors_is_refused_and_not_run(folder, capfd):
+    torch = pytest.importorskip("torch")
+
+    class Runs:
+        def __reduce__(self):
+            return Path.touch, (folder / "ran",)
+
+    torch.save({"v_one": Runs()}, folder / "all.pt")
+    assert bring(folder, "all.pt", "pth") == 1
+    assert "all.pt" in capfd.readouterr().err
+    assert not (folder / "ran").exists()

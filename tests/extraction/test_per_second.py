@@ -1,13 +1,16 @@
 """Frames of each second: a clip has as many as it is long, each encoded alone."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import obygaze_features as of
 from obygaze.demo_corpus import write_video
-from obygaze_features.backbones import load_backbone
+from obygaze_features.backbones import BackboneOutput, load_backbone
 from obygaze_features.errors import ExtractError
 from obygaze_features.extraction import Recipe, estimate
+from obygaze_features.extraction.each_frame import of_each_frame
 from obygaze_features.video import fps, read_frames
 from tests.tiny_checkpoints import tiny_checkpoint
 
@@ -103,6 +106,14 @@ def test_a_network_encodes_frames_of_several_clips_together_and_each_as_if_it_we
         vectors, _, _ = by_hand(films / f"{clip}.mp4", alone)
         np.testing.assert_allclose(store["clip"].read(clip, "frames"), vectors, rtol=1e-2, atol=1e-3)
     assert store["clip"].row_size.tolist() == [7, 0, 2, 3]
+
+
+def test_tokens_of_any_number_of_frames_have_no_place_and_are_not_lost_unsaid():
+    alone = load_backbone("descriptors", 1)
+    frames = next(output for output in alone.outputs if output.name == "frames")
+    with_tokens = replace(alone, outputs=(frames, BackboneOutput("tokens", (5, 6), "float16")))
+    with pytest.raises(ExtractError, match="--tokens"):
+        of_each_frame(with_tokens)
 
 
 @pytest.mark.parametrize(

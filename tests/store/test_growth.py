@@ -7,7 +7,7 @@ import pytest
 
 from obygaze_features.errors import StoreError
 from obygaze_features.store import PlannedClip, Stage, open_store, seal, staging_path, verify
-from obygaze_features.store.growth import plan_growth
+from obygaze_features.store.growth import MovedFrames, moved_frames, plan_growth
 from obygaze_features.store.testing import seal_frames
 
 from .toy_stores import CORPUS, WITH, do, group, provenance, ragged, tree
@@ -157,3 +157,19 @@ def test_frames_before_the_first_new_clip_stay_where_they_are(tmp_path):
     same = {name for name, data in chunks[0].items() if data == chunks[1].get(name)}
     of_frames = [name for name in sorted(same) if "/frames/c/" in name]
     assert of_frames == [f"data/features.zarr/toy/frames/c/{number}/0" for number in (0, 1)]  # of 5 x 4800
+
+
+@pytest.mark.parametrize(
+    ("added", "first", "clips", "kept"),
+    [("c05", "c06", 3, 2), ("c00", "c01", 8, 0), ("c08", "", 0, 4)],
+)
+def test_what_new_clips_move_is_counted(tmp_path, added, first, clips, kept):
+    """9 clips of 4,800 frames: 6 chunks of frames, of 8,192, and one of times and of indices each."""
+    frames = {f"c{number:02d}": np.full((4800, 2), number, np.float32) for number in range(9)}
+    old = {clip: values for clip, values in frames.items() if clip != added}
+    before, after = (
+        open_store(seal_frames(tmp_path / name, dict.fromkeys(some, "m"), some))
+        for name, some in (("old", old), ("new", frames))
+    )
+    assert moved_frames(before, after) == [MovedFrames("toy", first, clips, chunks=8, chunks_kept=kept)]
+    assert moved_frames(after, after) == [MovedFrames("toy", "", 0, chunks=8, chunks_kept=8)]
