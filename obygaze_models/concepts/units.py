@@ -156,8 +156,8 @@ def learn_dictionary(
     """
     if n_active > n_units:
         raise ModelError(f"{n_active} active units of {n_units}: give as many units at least")
-    tried = np.arange(min(n_clips, CLIPS_TRIED))  # one alone may be the shortest
-    n_numbers = read(tried).size // max(len(tried), 1)
+    n_tried = min(n_clips, CLIPS_TRIED)  # one alone may be the shortest
+    n_numbers = sum(read(np.arange(row, row + 1)).size for row in range(n_tried)) // max(n_tried, 1)
     per_block = max(1, BLOCK_BYTES // max(4 * n_numbers, 1))
     with one_blas_thread():
         n_tokens, centre, scale = _moments(read, n_clips, per_block)
