@@ -9,7 +9,7 @@ from scipy.special import softmax
 
 from obygaze.demo_corpus import write_video
 from obygaze_features import Clip, Manifest, extract
-from obygaze_features.backbones import find_weights, load_backbone, load_state_dict
+from obygaze_features.backbones import find_weights, load_backbone
 from obygaze_features.backbones.class_names import imagenet_classes
 from obygaze_features.errors import BackboneError
 from obygaze_features.text_search import search_like
@@ -17,6 +17,7 @@ from obygaze_features.video import read_frames, uniform
 from tests.later import later
 
 Compute = later("obygaze_features.backbones.compute", "Compute")
+load_state_dict = later("obygaze_features.backbones", "load_state_dict")
 transformers = later("transformers")
 STARTS = {
     "arm_wrestling.mp4": (0, 3, 6),

@@ -353,7 +353,7 @@ model card in/models/pcbm_lr.model --json
 film score in/models/pcbm_lr.model in/m --films in/facts.csv --out out/facts --json
     0 out/facts/film.json | "title": "The M"
 film score in/models/pcbm_lr.model in/alien --title Alien --out out/alien
-    3 | Alien · no prediction: unlike every film | No rate: 100% of the film is unlike
+    3 | Alien · no prediction: unlike every film | No rate: nothing of the film is like
 =film next out/scored --n 4 --codebook {BOOK} --out out/next.csv
     0 | 4 windows of 1 film
 film next out/scored --n 4 --blind --codebook {BOOK} --out out/blind.csv
