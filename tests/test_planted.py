@@ -14,10 +14,15 @@ RELEASED = {"sentences", "sentences-pooled"}
 SLOW = {
     "calibration",
     "camera",
+    "explain",
     "fuse",
+    "fuse-null",
     "in-time-null",
     "in-time-nulls",
     "known_films",
+    "layers",
+    "learn",
+    "method",
     "method-levels",
     "motif",
     "music",
@@ -33,7 +38,8 @@ SLOW = {
     "units-cost",
     *RELEASED,
 }
-"""Rows whose films move or sound, that train networks, fit models in many worlds, or read released data."""
+"""Rows whose films move or sound, that train networks, fit models in many worlds, or read released data; each
+takes two seconds and more."""
 
 
 NETWORKS = {"motif", "units-cost"}

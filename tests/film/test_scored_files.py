@@ -116,6 +116,7 @@ def longest(copy):
     return Timeline.read(copy("film.json", '"duration_s": 600.0', '"duration_s": 1000000.0'))
 
 
+@pytest.mark.long  # eleven days of minutes
 def test_the_page_of_a_longest_film_is_of_bounded_size(longest):
     assert len(film_page([longest])) < 5e6
 
