@@ -39,11 +39,12 @@ NAL_SEI = 6
 NAL_SPS = 7
 NAL_PARAMETER_SETS = (7, 8, 13)
 ESCAPED_ZEROS = b"\x00\x00\x03"
-"""Two zero bytes inside a NAL unit. The encoder writes a 3 behind them, so that the content of a unit never looks
-like a start code (H.264, 7.4.1); the 3 is no part of the content."""
+"""Two zero bytes inside a NAL unit. The encoder writes a 3 behind them, so that the content of a unit never
+looks like a start code (H.264, 7.4.1); the 3 is no part of the content."""
 
 AVCC_FIRST_SET = 6
-"""Position of the first sequence parameter set, behind its length, in the configuration record of an MP4 file."""
+"""Position of the first sequence parameter set, behind its length, in the configuration record of an MP4
+file."""
 
 PROFILES_WITH_CHROMA = {100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134, 135}
 """Profiles of H.264 whose sequence parameter sets state the chroma format and scaling lists (7.3.2.1.1)."""
@@ -99,14 +100,16 @@ class PictureHeader(NamedTuple):
     layer
         Number of the temporal layer.
     kind
-        Type of the picture (I, P, B or S), for codecs where the types give the display order; empty unless the
-        packet holds exactly one picture.
+        Type of the picture (I, P, B or S), for codecs where the types give the display order; empty unless
+        the packet holds exactly one picture.
     sets
-        The parameter sets sent with a random access point, or other bytes that decide the shape of its pictures.
+        The parameter sets sent with a random access point, or other bytes that decide the shape of its
+        pictures.
     turned
         Whether the packet asks players to turn this picture and those that follow.
     field
-        Where the packet holds a single field: the number of its frame, and 1 for the bottom field; else empty.
+        Where the packet holds a single field: the number of its frame, and 1 for the bottom field; else
+        empty.
     """
 
     start: bool = False
@@ -242,8 +245,8 @@ def h264(data: Data, length_size: int) -> PictureHeader:
 class BitReader:
     """Reader of the bits of an H.264 NAL unit, in order. Past the last bit it raises ValueError.
 
-    It keeps the unit's content as text of 0 and 1, and the position of the next bit. The first byte of the unit
-    holds its type and is left out.
+    It keeps the unit's content as text of 0 and 1, and the position of the next bit. The first byte of the
+    unit holds its type and is left out.
     """
 
     def __init__(self, unit: Data) -> None:
@@ -291,20 +294,18 @@ class FieldReader:
     def __init__(self, extradata: bytes, length_size: int) -> None:
         self._length_size = length_size
         self._number_bits = 0
-        if length_size:
-            settings = nal_units(extradata[AVCC_FIRST_SET:], 2)
-        else:
-            settings = nal_units(extradata, 0)
+        # In a configuration record, lengths of parameter sets have 2 bytes.
+        settings = nal_units(extradata[AVCC_FIRST_SET:], 2) if length_size else nal_units(extradata, 0)
         self._field(settings)
 
     def read(self, packet: Packet) -> tuple[int, ...]:
-        """Return the frame number and 1 for the bottom field; empty for a packet that is not a single field."""
+        """Return the frame number, and 1 for the bottom field; empty if a packet is not a single field."""
         if not self._number_bits and not packet.is_keyframe:
             return ()  # only a key frame can bring the sequence parameter set that is still missing
         return self._field(nal_units(memoryview(packet), self._length_size))
 
     def _field(self, units: Iterable[Data]) -> tuple[int, ...]:
-        """Read NAL units up to the first slice: note the bits of a frame number, and return the slice's field."""
+        """Return the field of the first slice, and keep the bits of a frame number on the way to it."""
         with suppress(ValueError):  # damaged
             for unit in units:
                 kind = unit[0] & 31
@@ -420,9 +421,9 @@ class SeiMessage(NamedTuple):
 def read_sei(sei: bytes) -> SeiMessage:
     """Read the messages of an SEI unit, given without its type.
 
-    A recovery point begins with the number of frames until pictures are exact, of which 0 is a single bit 1 in
-    Exp-Golomb coding. A display orientation begins with a bit 1 if it ends an earlier turn, else with a bit 0,
-    two bits for flips and 16 for an angle (D.1.27).
+    A recovery point begins with the number of frames until pictures are exact, of which 0 is a single bit 1
+    in Exp-Golomb coding. A display orientation begins with a bit 1 if it ends an earlier turn, else with a
+    bit 0, two bits for flips and 16 for an angle (D.1.27).
     """
     sei = sei.replace(ESCAPED_ZEROS, b"\x00\x00")
     recovers = False
@@ -483,8 +484,8 @@ def hevc(data: Data, length_size: int) -> PictureHeader:
 def gif(data: Data) -> PictureHeader:
     """Read whether a packet holds a picture, or only extensions such as a comment at the end.
 
-    An extension is a "!", a byte for its kind, and blocks with their size before them, up to an empty block. A
-    picture begins with a ",".
+    An extension is a "!", a byte for its kind, and blocks with their size before them, up to an empty block.
+    A picture begins with a ",".
     """
     position = 0
     while data[position : position + 1] == b"!":
