@@ -24,42 +24,58 @@ Packet: TypeAlias = "av.Packet[Any]"
 Data: TypeAlias = bytes | memoryview
 MPEG12 = frozenset({"mpeg1video", "mpeg2video"})
 INTRA_ONLY = frozenset({"dnxhd", "ffv1", "mjpeg", "prores"})
-"""Codecs whose flagged key frames need no other (FFV1 has others, where its coder's state goes on)."""
+"""Codecs whose flagged key frames need no other frame. FFV1 also has frames that are not key frames: for them
+the state of the coder goes on from frame to frame."""
 
 ORDERED_BY_KIND = MPEG12 | {"mpeg4"}
-"""Codecs whose pictures' types give the display order."""
+"""Codecs where the types of the pictures (I, P, B, S) give the display order."""
 
 SKIPS_UNREFERENCED = ORDERED_BY_KIND | {"h264"}
-"""Codecs of which libavcodec leaves out the pictures that no other refers to, exactly, if told so."""
+"""Codecs for which libavcodec, if asked, skips exactly the pictures that no other picture refers to."""
 
 NAL_SLICE = 1
 NAL_IDR = 5
 NAL_SEI = 6
 NAL_SPS = 7
-WITH_CHROMA = {100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134, 135}
-CHROMA_444 = 3
-"""Profiles of H.264 whose sequence parameter sets state the format of chroma."""
-SLICE_HEAD = 32
-MOST_SPS = 4096
-"""Bytes of a slice that hold its header's beginning; of a sequence parameter set that are read."""
 NAL_PARAMETER_SETS = (7, 8, 13)
+ESCAPED_ZEROS = b"\x00\x00\x03"
+"""Two zero bytes inside a NAL unit. The encoder writes a 3 behind them, so that the content of a unit never
+looks like a start code (H.264, 7.4.1); the 3 is no part of the content."""
+
+AVCC_FIRST_SET = 6
+"""Position of the first sequence parameter set, behind its length, in the configuration record of an MP4
+file."""
+
+PROFILES_WITH_CHROMA = {100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134, 135}
+"""Profiles of H.264 whose sequence parameter sets state the chroma format and scaling lists (7.3.2.1.1)."""
+
+CHROMA_444 = 3
+"""The chroma format in which colours have as many samples as brightness."""
+
+SLICE_HEADER_BYTES = 32
+"""Bytes of a slice that are read: enough for the first fields of its header."""
+
+MOST_SPS_BYTES = 4096
+"""Bytes of a sequence parameter set that are read at most, so that damaged data takes no time."""
+
 HEVC_FIRST_IRAP = 16
 HEVC_LAST_IRAP = 21
 HEVC_LAST_SLICE = 31
 HEVC_PARAMETER_SETS = (32, 33, 34)
+HEVC_SEI = 39
 SEI_RECOVERY_POINT = 6
 SEI_DISPLAY_ORIENTATION = 47
-HEVC_SEI = 39
 START_CODE = b"\x00\x00\x01"
 VOP_START = b"\x00\x00\x01\xb6"
 VOP_TYPES = "IPBS"
 EMPTY_VOP_BYTES = 8
-"""Such a packet holds no picture: the previous picture is repeated, or nothing is shown."""
+"""A packet of MPEG-4 of so few bytes holds no picture: the previous one is repeated, or nothing is shown."""
 
 PICTURE_START = b"\x00\x00\x01\x00"
-# The byte with a picture's type, and of MPEG-2's extension those with its kind and the structure.
+# The groups are: the byte with a picture's type; of MPEG-2's picture coding extension, the byte with the kind
+# of extension and the byte with the picture structure.
 MPEG_PICTURE = re.compile(PICTURE_START + rb".(.)(?:.{0,54}?\x00\x00\x01\xb5(.).(.))?", re.DOTALL)
-# Size, aspect and rate of the pictures.
+# The group holds the size, aspect ratio and rate of the pictures.
 MPEG_SEQUENCE = re.compile(rb"\x00\x00\x01\xb3(.{4})", re.DOTALL)
 PICTURE_CODING_EXTENSION = 8
 FRAME_STRUCTURE = 3
@@ -76,19 +92,24 @@ class PictureHeader(NamedTuple):
     Parameters
     ----------
     start
-        Decoding can start here and gives exact pictures for all frames displayed after this one.
+        Whether decoding can start here and gives exact pictures for all frames displayed after this one.
     hidden
-        It is decoded, but no picture is shown for it.
-    unreferenced, layer
-        Whether no other picture of its temporal layer refers to it; the layer's number.
+        Whether the packet is decoded without a picture being shown for it.
+    unreferenced
+        Whether no other picture of the same temporal layer refers to this one.
+    layer
+        Number of the temporal layer.
     kind
-        I, P, B or S, where only the picture types give the display order; empty unless there is one picture.
+        Type of the picture (I, P, B or S), for codecs where the types give the display order; empty unless
+        the packet holds exactly one picture.
     sets
-        The parameter sets sent with a random access point, or what decides the shape of its pictures.
+        The parameter sets sent with a random access point, or other bytes that decide the shape of its
+        pictures.
     turned
-        It asks to turn this picture and those that follow.
+        Whether the packet asks players to turn this picture and those that follow.
     field
-        The number of its frame, and 1 if it is the bottom field, where it is one field.
+        Where the packet holds a single field: the number of its frame, and 1 for the bottom field; else
+        empty.
     """
 
     start: bool = False
@@ -101,35 +122,57 @@ class PictureHeader(NamedTuple):
     field: tuple[int, ...] = ()
 
 
-# Packets share the few headers that there are without parameter sets.
+# Without parameter sets there are few different headers, so packets share them.
 picture_header = cache(PictureHeader)
 NO_HEADER = picture_header()
 
 
 def header_reader(codec: str, extradata: bytes | None) -> Callable[[Packet], PictureHeader]:
-    """Return the function that reads the packet headers of a codec; for unknown codecs it reads nothing."""
-    size = nal_length_size(extradata, codec)
+    """Return the function that reads the packet headers of a codec.
+
+    For codecs that have no reader, the function returns `NO_HEADER` for every packet.
+
+    Parameters
+    ----------
+    codec
+        FFmpeg's name of the codec.
+    extradata
+        Settings of the codec that the container stores.
+    """
+    length_size = nal_length_size(extradata, codec)
     read = READERS.get(codec)
     if codec == "gif":
         return lambda packet: gif(memoryview(packet))
     if read is None:
         return lambda _: NO_HEADER
-    if codec not in KEYS_ALONE:
-        return lambda packet: read(memoryview(packet), size)
-    field_of = field_reader(extradata or b"", size) if codec == "h264" else lambda _: ()
+    if codec not in ONLY_KEYS_READ:
+        return lambda packet: read(memoryview(packet), length_size)
 
-    def keys_and_fields(packet: Packet) -> PictureHeader:
-        header = read(memoryview(packet), size) if packet.is_keyframe else NO_HEADER
-        field = field_of(packet)
+    def read_key(packet: Packet) -> PictureHeader:
+        return read(memoryview(packet), length_size) if packet.is_keyframe else NO_HEADER
+
+    if codec != "h264":
+        return read_key
+    fields = FieldReader(extradata or b"", length_size)
+
+    def read_key_and_field(packet: Packet) -> PictureHeader:
+        header = read_key(packet)
+        field = fields.read(packet)
         return header._replace(field=field) if field else header
 
-    return keys_and_fields
+    return read_key_and_field
 
 
 def nal_length_size(extradata: bytes | None, codec: str = "h264") -> int:
     """Return the size in bytes of the NAL length field (MP4, Matroska); 0 for start codes (Annex B)."""
-    position, least = (4, 7) if codec == "h264" else (21, 23)  # of lengthSizeMinusOne, and of the record
-    if extradata and len(extradata) >= least and extradata[0] == 1:
+    # Where the configuration record states the size (lengthSizeMinusOne), and how long it is at least.
+    if codec == "h264":
+        position = 4
+        shortest_record = 7
+    else:
+        position = 21
+        shortest_record = 23
+    if extradata and len(extradata) >= shortest_record and extradata[0] == 1:
         return (extradata[position] & 3) + 1
     return 0
 
@@ -137,190 +180,322 @@ def nal_length_size(extradata: bytes | None, codec: str = "h264") -> int:
 def nal_units(data: Data, length_size: int) -> Iterator[Data]:
     """Yield the NAL units of an access unit, without lengths or start codes.
 
-    Units are searched lazily: a caller that stops early does not search the rest. Those with lengths are
-    read through a memoryview, without a copy.
+    Units are searched lazily: a caller that stops early does not search the rest.
+
+    Parameters
+    ----------
+    data
+        An access unit.
+    length_size
+        Bytes of the length before each unit; 0 if units are separated by start codes.
     """
     if length_size:
-        position = 0
-        while position + length_size < len(data):
-            length = int.from_bytes(data[position : position + length_size], "big")
-            position += length_size
-            if length:
-                yield data[position : position + length]
-            position += length
-        return
-    data = bytes(data)
-    start = data.find(START_CODE) + 3
-    while start >= 3:  # -1 without a start code, so start is 2
-        end = data.find(START_CODE, start)
-        if unit := data[start : end if end >= 0 else len(data)]:
-            yield unit
-        start = end + 3
+        return _units_with_lengths(data, length_size)
+    return _units_with_start_codes(bytes(data))
+
+
+def _units_with_lengths(data: Data, length_size: int) -> Iterator[Data]:
+    """Yield the NAL units that have their length before them; of a memoryview, without a copy."""
+    position = 0
+    while position + length_size < len(data):
+        length = int.from_bytes(data[position : position + length_size], "big")
+        position += length_size
+        if length:
+            yield data[position : position + length]
+        position += length
+
+
+def _units_with_start_codes(data: bytes) -> Iterator[bytes]:
+    """Yield the NAL units between start codes (Annex B), without empty ones."""
+    code = data.find(START_CODE)
+    while code >= 0:
+        start = code + len(START_CODE)
+        code = data.find(START_CODE, start)
+        end = code if code >= 0 else len(data)
+        if end > start:
+            yield data[start:end]
 
 
 def h264(data: Data, length_size: int) -> PictureHeader:
-    """Find where decoding can start with exact pictures: at an IDR, or a recovery point of 0 frames."""
+    """Read whether decoding can start at a packet with exact pictures.
+
+    It can at an IDR picture, or at a recovery point that needs 0 frames to recover.
+    """
     start = False
     turned = False
     sets = b""
     for unit in nal_units(data, length_size):
         kind = unit[0] & 31
-        start |= kind == NAL_IDR
-        if kind in (NAL_SLICE, NAL_IDR):
+        if kind == NAL_SLICE:
+            break
+        if kind == NAL_IDR:
+            start = True
             break
         if kind == NAL_SEI:
-            message = sei_says(bytes(unit[1:]))
-            start = start or message[0]
-            turned = turned or message[1]
+            message = read_sei(bytes(unit[1:]))
+            start = start or message.recovers
+            turned = turned or message.turns
         elif kind in NAL_PARAMETER_SETS:
             sets += bytes(unit).rstrip(b"\x00")
-    return PictureHeader(start=True, sets=sets, turned=turned) if start else NO_HEADER
+    if not start:
+        return NO_HEADER
+    return PictureHeader(start=True, sets=sets, turned=turned)
 
 
-class Bits:
-    """The bits of a NAL unit of H.264 behind its first byte, read in order; ValueError at their end."""
+class BitReader:
+    """Reader of the bits of an H.264 NAL unit, in order. Past the last bit it raises ValueError.
+
+    It keeps the unit's content as text of 0 and 1, and the position of the next bit. The first byte of the
+    unit holds its type and is left out.
+    """
 
     def __init__(self, unit: Data) -> None:
-        content = bytes(unit[1:]).replace(b"\x00\x00\x03", b"\x00\x00")
+        content = bytes(unit[1:]).replace(ESCAPED_ZEROS, b"\x00\x00")
         self._bits = "".join(f"{byte:08b}" for byte in content)
-        self._at = 0
+        self._position = 0
 
-    def take(self, count: int = 1) -> int:
-        """Read a number of so many bits."""
-        self._at += count
-        return int(self._bits[self._at - count : self._at], 2)
+    def read(self, count: int = 1) -> int:
+        """Read the next bits as one number, highest bit first."""
+        start = self._position
+        self._position += count
+        return int(self._bits[start : self._position], 2)
 
-    def coded(self, count: int = 1) -> int:
-        """Read so many numbers in Exp-Golomb coding (9.1), and return the last."""
-        last = 0
+    def read_exp_golomb(self) -> int:
+        """Read a number in Exp-Golomb coding: n zeros, then n + 1 bits that hold the number plus 1 (9.1)."""
+        n_zeros = self._bits.index("1", self._position) - self._position
+        return self.read(2 * n_zeros + 1) - 1
+
+    def read_signed_exp_golomb(self) -> int:
+        """Read a signed number in Exp-Golomb coding: the codes 1, 2, 3, 4 are 1, -1, 2, -2 (9.1.1)."""
+        code = self.read_exp_golomb()
+        magnitude = (code + 1) // 2
+        return magnitude if code % 2 else -magnitude
+
+    def skip_exp_golomb(self, count: int = 1) -> None:
+        """Skip numbers in Exp-Golomb coding."""
         for _ in range(count):
-            last = self.take(2 * (self._bits.index("1", self._at) - self._at) + 1) - 1
-        return last
+            self.read_exp_golomb()
 
 
-def field_reader(extradata: bytes, length_size: int) -> Callable[[Packet], tuple[int, ...]]:
-    """Return what reads of a packet of H.264 its frame's number and parity, if it is one of a field."""
-    bits = 0
+class FieldReader:
+    """Reader of the frame number and parity of H.264 packets that hold a single field.
 
-    def read(units: Iterable[Data]) -> tuple[int, ...]:
-        nonlocal bits
+    It keeps how many bits a frame number has, as the last sequence parameter set says: 0 as long as none is
+    known, and where a stream has no fields.
+
+    Parameters
+    ----------
+    extradata
+        Settings of the codec that the container stores: often the sequence parameter set.
+    length_size
+        Bytes of the length before each NAL unit; 0 if units are separated by start codes.
+    """
+
+    def __init__(self, extradata: bytes, length_size: int) -> None:
+        self._length_size = length_size
+        self._number_bits = 0
+        # In a configuration record, lengths of parameter sets have 2 bytes.
+        settings = nal_units(extradata[AVCC_FIRST_SET:], 2) if length_size else nal_units(extradata, 0)
+        self._field(settings)
+
+    def read(self, packet: Packet) -> tuple[int, ...]:
+        """Return the frame number, and 1 for the bottom field; empty if a packet is not a single field."""
+        if not self._number_bits and not packet.is_keyframe:
+            return ()  # only a key frame can bring the sequence parameter set that is still missing
+        return self._field(nal_units(memoryview(packet), self._length_size))
+
+    def _field(self, units: Iterable[Data]) -> tuple[int, ...]:
+        """Return the field of the first slice, and keep the bits of a frame number on the way to it."""
         with suppress(ValueError):  # damaged
             for unit in units:
-                if unit[0] & 31 == NAL_SPS:
-                    bits = field_bits(unit)
-                elif unit[0] & 31 in (NAL_SLICE, NAL_IDR):
-                    if not bits:
-                        return ()
-                    head = Bits(unit[:SLICE_HEAD])
-                    head.coded(3)
-                    number = head.take(bits)
-                    return (number, head.take()) if head.take() else ()
+                kind = unit[0] & 31
+                if kind == NAL_SPS:
+                    self._number_bits = frame_number_bits(unit)
+                elif kind in (NAL_SLICE, NAL_IDR):
+                    return _field_of_slice(unit, self._number_bits)
         return ()
 
-    read(nal_units(extradata[6:], 2) if length_size else nal_units(extradata, 0))
-    return lambda packet: (
-        read(nal_units(memoryview(packet), length_size)) if bits or packet.is_keyframe else ()
-    )
+
+def _field_of_slice(unit: Data, number_bits: int) -> tuple[int, ...]:
+    """Return the frame number and parity of a slice (7.3.3); empty if it belongs to a whole frame."""
+    if not number_bits:
+        return ()
+    header = BitReader(unit[:SLICE_HEADER_BYTES])
+    header.skip_exp_golomb(3)  # first macroblock, slice type, picture parameter set
+    frame_number = header.read(number_bits)
+    is_field = header.read()
+    if not is_field:
+        return ()
+    is_bottom = header.read()
+    return frame_number, is_bottom
 
 
-def field_bits(unit: Data) -> int:
-    """Return the bits of a frame's number by a sequence parameter set (7.3.2.1.1); 0 if none is a field."""
-    sps = Bits(unit[:MOST_SPS])
-    profile = sps.take(8)
-    sps.take(16)
-    sps.coded()
-    if profile in WITH_CHROMA:
-        chroma = sps.coded()
-        if chroma == CHROMA_444 and sps.take():
-            return 0  # planes of their own, which no encoder makes
-        sps.coded(2)
-        sps.take()
-        for size in ([16] * 6 + [64] * (6 if chroma == CHROMA_444 else 2)) * sps.take():
-            last = scale = 8 * sps.take()
-            for _ in range(size):
-                if scale:
-                    code = sps.coded()
-                    scale = (last + (code + 1) // 2 * (1 if code % 2 else -1)) % 256
-                    last = scale or last
-    bits = sps.coded() + 4
-    order = sps.coded()
-    if order == 0:
-        sps.coded()
-    elif order == 1:
-        sps.take()
-        sps.coded(2)
-        sps.coded(sps.coded())
-    sps.coded()
-    sps.take()
-    sps.coded(2)
-    return 0 if sps.take() else bits
+def frame_number_bits(unit: Data) -> int:
+    """Return how many bits a frame number has, by a sequence parameter set (7.3.2.1.1).
+
+    It is 0 if the stream has no fields: then nobody needs frame numbers.
+    """
+    sps = BitReader(unit[:MOST_SPS_BYTES])
+    profile = sps.read(8)
+    sps.read(16)  # constraints and level
+    sps.skip_exp_golomb()  # number of the parameter set
+    if profile in PROFILES_WITH_CHROMA:
+        chroma_format = sps.read_exp_golomb()
+        if chroma_format == CHROMA_444:
+            has_separate_planes = sps.read()
+            if has_separate_planes:
+                return 0  # the slices of each plane are coded alone, which no encoder does
+        sps.skip_exp_golomb(2)  # bit depths
+        sps.read()  # lossless coding
+        has_scaling_lists = sps.read()
+        if has_scaling_lists:
+            _skip_scaling_lists(sps, chroma_format)
+    number_bits = sps.read_exp_golomb() + 4
+    _skip_picture_order(sps)
+    sps.skip_exp_golomb()  # number of reference frames
+    sps.read()  # gaps in frame numbers
+    sps.skip_exp_golomb(2)  # width and height
+    only_whole_frames = sps.read()
+    return 0 if only_whole_frames else number_bits
+
+
+def _skip_scaling_lists(sps: BitReader, chroma_format: int) -> None:
+    """Skip the scaling lists of a sequence parameter set: 6 of 4x4, then 2 or 6 of 8x8 (7.3.2.1.1.1)."""
+    n_large = 6 if chroma_format == CHROMA_444 else 2
+    sizes = [16] * 6 + [64] * n_large
+    for size in sizes:
+        is_present = sps.read()
+        if is_present:
+            _skip_scaling_list(sps, size)
+
+
+def _skip_scaling_list(sps: BitReader, size: int) -> None:
+    """Skip one scaling list. It ends early with a scale of 0: the rest repeats the scale before."""
+    scale = 8
+    for _ in range(size):
+        scale = (scale + sps.read_signed_exp_golomb()) % 256
+        if scale == 0:
+            return
+
+
+def _skip_picture_order(sps: BitReader) -> None:
+    """Skip what a sequence parameter set says of the display order: it has three types (7.3.2.1.1)."""
+    order_type = sps.read_exp_golomb()
+    if order_type == 0:
+        sps.skip_exp_golomb()
+    elif order_type == 1:
+        sps.read()
+        sps.skip_exp_golomb(2)
+        n_offsets = sps.read_exp_golomb()
+        sps.skip_exp_golomb(n_offsets)
 
 
 def second_fields(fields: Sequence[tuple[int, ...]]) -> list[int]:
-    """Return which packets hold the second field of a picture whose first the packet before holds."""
+    """Return which packets hold the second field of a picture.
+
+    A second field has the frame number of the packet before it and the other parity.
+
+    Parameters
+    ----------
+    fields
+        Frame number and parity of every packet, in decoding order; empty for packets of whole frames.
+    """
     second: list[int] = []
-    has_partner = False  # the packet before, with the one before it
-    for packet, (before, field) in enumerate(pairwise(fields), start=1):
-        is_of_one_picture = before[:1] == field[:1]
-        is_second = is_of_one_picture and before != field and not has_partner
+    previous_is_second = False
+    for packet, (previous, field) in enumerate(pairwise(fields), start=1):
+        has_same_number = previous[:1] == field[:1]
+        is_second = has_same_number and previous != field and not previous_is_second
         if is_second:
             second.append(packet)
-        has_partner = is_second
+        previous_is_second = is_second
     return second
 
 
-def sei_says(sei: bytes) -> tuple[bool, bool]:
-    """Return whether an SEI unit has a recovery point after 0 frames, and whether it asks to turn pictures.
+class SeiMessage(NamedTuple):
+    """What an SEI unit says: whether decoding recovers at once here; whether players are to turn pictures."""
 
-    The former begins with a bit 1, by Exp-Golomb coding; the latter with a bit 0, unless it ends a turn, then
-    flips and an angle of 16 bits (D.1.27).
+    recovers: bool
+    turns: bool
+
+
+def read_sei(sei: bytes) -> SeiMessage:
+    """Read the messages of an SEI unit, given without its type.
+
+    A recovery point begins with the number of frames until pictures are exact, of which 0 is a single bit 1
+    in Exp-Golomb coding. A display orientation begins with a bit 1 if it ends an earlier turn, else with a
+    bit 0, two bits for flips and 16 for an angle (D.1.27).
     """
-    sei = sei.replace(b"\x00\x00\x03", b"\x00\x00")
+    sei = sei.replace(ESCAPED_ZEROS, b"\x00\x00")
     recovers = False
-    turned = False
+    turns = False
     while len(sei) > 2:
         kind, sei = _sei_number(sei)
         size, sei = _sei_number(sei)
         content = sei[:size]
         sei = sei[size:]
-        recovers |= kind == SEI_RECOVERY_POINT and content >= b"\x80"
-        turned |= kind == SEI_DISPLAY_ORIENTATION and 0 < int.from_bytes(content[:3], "big") >> 5 < 1 << 18
-    return recovers, turned
+        if kind == SEI_RECOVERY_POINT and content >= b"\x80":
+            recovers = True
+        elif kind == SEI_DISPLAY_ORIENTATION:
+            first_19_bits = int.from_bytes(content[:3], "big") >> 5
+            ends_turn = first_19_bits >= 1 << 18
+            if first_19_bits > 0 and not ends_turn:
+                turns = True
+    return SeiMessage(recovers, turns)
 
 
 def _sei_number(sei: bytes) -> tuple[int, bytes]:
-    """Read one SEI payload type or size: 255 for every 0xFF, then the last byte; and what follows."""
-    after = sei.lstrip(b"\xff")
-    return 255 * (len(sei) - len(after)) + int.from_bytes(after[:1], "big"), after[1:]
+    """Read one SEI payload type or size; return it and the bytes that follow.
+
+    It is 255 for every byte 0xFF, plus the byte behind them.
+    """
+    behind = sei.lstrip(b"\xff")
+    n_full = len(sei) - len(behind)
+    last_byte = int.from_bytes(behind[:1], "big")
+    return 255 * n_full + last_byte, behind[1:]
 
 
 def hevc(data: Data, length_size: int) -> PictureHeader:
-    """Find a BLA, IDR or CRA picture, to start at, or an unreferenced one, whose type is named _N."""
+    """Read whether decoding can start at a picture, and whether others of its layer refer to it.
+
+    Decoding can start at the types BLA, IDR and CRA. Unreferenced pictures have the even types below those
+    (their names end in _N).
+    """
     turned = False
     sets = b""
     for unit in nal_units(data, length_size):
         kind = unit[0] >> 1 & 63
         if kind in HEVC_PARAMETER_SETS:
             sets += bytes(unit).rstrip(b"\x00")
-        turned |= kind == HEVC_SEI and sei_says(bytes(unit[2:]))[1]
-        if kind > HEVC_LAST_SLICE or len(unit) < 2 or (unit[0] & 1) << 5 | unit[1] >> 3:
-            continue  # no picture, or one of another layer
+        if kind == HEVC_SEI and read_sei(bytes(unit[2:])).turns:
+            turned = True
+        if kind > HEVC_LAST_SLICE or len(unit) < 2:
+            continue  # not a picture
+        spatial_layer = (unit[0] & 1) << 5 | unit[1] >> 3
+        if spatial_layer:
+            continue  # only the base layer is decoded
         layer = max((unit[1] & 7) - 1, 0)
         if HEVC_FIRST_IRAP <= kind <= HEVC_LAST_IRAP:
             return PictureHeader(start=True, layer=layer, sets=sets, turned=turned)
-        return picture_header(unreferenced=kind < HEVC_FIRST_IRAP and kind % 2 == 0, layer=layer)
+        unreferenced = kind < HEVC_FIRST_IRAP and kind % 2 == 0
+        return picture_header(unreferenced=unreferenced, layer=layer)
     return NO_HEADER
 
 
 def gif(data: Data) -> PictureHeader:
-    """Find whether a packet holds a picture, or extensions alone, such as a comment at the end."""
+    """Read whether a packet holds a picture, or only extensions such as a comment at the end.
+
+    An extension is a "!", a byte for its kind, and blocks with their size before them, up to an empty block.
+    A picture begins with a ",".
+    """
     position = 0
     while data[position : position + 1] == b"!":
         position += 2
         while size := int.from_bytes(data[position : position + 1]):
             position += 1 + size
         position += 1
-    return picture_header(hidden=bool(position) and data[position : position + 1] != b",")
+    has_extensions = position > 0
+    has_picture = data[position : position + 1] == b","
+    return picture_header(hidden=has_extensions and not has_picture)
 
 
 def mpeg4(data: Data, _: int = 0) -> PictureHeader:
@@ -328,76 +503,101 @@ def mpeg4(data: Data, _: int = 0) -> PictureHeader:
     data = bytes(data)
     if len(data) <= EMPTY_VOP_BYTES or data.count(VOP_START) != 1 or data.endswith(VOP_START):
         return NO_HEADER
-    kind = VOP_TYPES[data[data.find(VOP_START) + len(VOP_START)] >> 6]
+    type_position = data.find(VOP_START) + len(VOP_START)
+    kind = VOP_TYPES[data[type_position] >> 6]
     return picture_header(start=kind == "I", kind=kind)
 
 
 def mpeg12(data: Data, _: int = 0) -> PictureHeader:
     """Read the coding type of a packet's picture: one frame, or two fields with a header each.
 
-    Decoding can start at an I-picture behind a sequence header, which resets all tables. The whole packet is
-    searched only for fields.
+    Decoding can start at an I-picture behind a sequence header, which resets all tables.
     """
     picture = MPEG_PICTURE.search(data)
     if picture is None:
         return NO_HEADER
-    (kind,), extension, structure = picture.groups(b"\x00")
-    is_coding = extension[0] >> 4 == PICTURE_CODING_EXTENSION
-    if is_coding and structure[0] & 3 != FRAME_STRUCTURE and bytes(data).count(PICTURE_START) != 2:
+    type_byte, extension, structure = (group[0] for group in picture.groups(b"\x00"))
+    is_coding_extension = extension >> 4 == PICTURE_CODING_EXTENSION
+    is_field = is_coding_extension and structure & 3 != FRAME_STRUCTURE
+    # Only packets of fields are searched to their end, because it takes time.
+    if is_field and bytes(data).count(PICTURE_START) != 2:
         return NO_HEADER
-    letter = PICTURE_TYPES.get(kind >> 3 & 7, "")
+    kind = PICTURE_TYPES.get(type_byte >> 3 & 7, "")
     sequence = MPEG_SEQUENCE.search(data, 0, picture.start())
-    if letter != "I" or sequence is None:
-        return picture_header(kind=letter)
-    return picture_header(start=True, kind=letter, sets=sequence[1])
+    if kind != "I" or sequence is None:
+        return picture_header(kind=kind)
+    return picture_header(start=True, kind=kind, sets=sequence[1])
 
 
 def vp8(data: Data, _: int = 0) -> PictureHeader:
-    """Read the frame tag: whether it is a key frame, and whether it is shown."""
-    return picture_header(start=not data[0] & 1, hidden=not data[0] & 16)
+    """Read whether a frame is a key frame, and whether it is shown, from its frame tag."""
+    is_inter_frame = data[0] & 1
+    is_shown = data[0] & 16
+    return picture_header(start=not is_inter_frame, hidden=not is_shown)
 
 
 def vp9(data: Data, _: int = 0) -> PictureHeader:
-    """Find where decoding can start: the first frame of a packet is a shown key frame.
+    """Read whether decoding can start at a packet: its first frame is a key frame that is shown.
 
-    A frame that is not shown has a packet of its own, or shares one with one that is (a superframe, annex B).
+    A frame that is not shown has a packet of its own, or shares a packet with a frame that is shown (a
+    superframe, annex B).
     """
-    reserved = data[0] >> 4 & 3 == 3  # profile 3 has one bit more
-    show_existing = bool(data[0] >> 3 - reserved & 1)
-    not_key = bool(data[0] >> 2 - reserved & 1)
-    shown = bool(data[0] >> 1 - reserved & 1)
-    start = data[0] >> 6 == 2 and shown and not (show_existing or not_key)
-    return picture_header(start=start, hidden=not (shown or show_existing or data[-1] >> 5 == SUPERFRAME))
+    header = data[0]
+    is_profile_3 = header >> 4 & 3 == 3
+    if is_profile_3:
+        header <<= 1  # its header has one more bit, reserved, before those that follow
+    shows_existing = bool(header >> 3 & 1)
+    is_inter_frame = bool(header >> 2 & 1)
+    is_shown = bool(header >> 1 & 1)
+    has_frame_marker = data[0] >> 6 == 2
+    start = has_frame_marker and is_shown and not shows_existing and not is_inter_frame
+    is_superframe = data[-1] >> 5 == SUPERFRAME
+    hidden = not (is_shown or shows_existing or is_superframe)
+    return picture_header(start=start, hidden=hidden)
 
 
 def av1(data: Data, _: int = 0) -> PictureHeader:
-    """Find where decoding can start: a temporal unit has a sequence header, then a shown key frame."""
+    """Read whether decoding can start: a temporal unit has a sequence header, then a shown key frame."""
     position = 0
-    sequence = False
+    has_sequence_header = False
     while position < len(data):
         header = data[position]
         kind = header >> 3 & 15
-        extended = bool(header & 4)
-        sized = bool(header & 2)
-        position += 1 + extended
-        size, position = leb128(data, position) if sized else (len(data) - position, position)
-        first = data[position] if position < len(data) else 0
+        has_extension = header & 4
+        states_size = header & 2
+        position += 2 if has_extension else 1
+        if states_size:
+            size, position = leb128(data, position)
+        else:
+            size = len(data) - position
+        first_byte = data[position] if position < len(data) else 0
         if kind == OBU_SEQUENCE_HEADER:
-            sequence = True
-            if first & 8:  # reduced_still_picture_header: frames then have no such first bits
-                break
+            has_sequence_header = True
+            is_still_picture = first_byte & 8
+            if is_still_picture:
+                break  # reduced_still_picture_header: frame headers then begin with other bits
         elif kind in (OBU_FRAME_HEADER, OBU_FRAME):
             # show_existing_frame 0, frame_type 00 (key), show_frame 1
-            return picture_header(start=sequence and first >> 4 == 1)
+            is_shown_key = first_byte >> 4 == 1
+            return picture_header(start=has_sequence_header and is_shown_key)
         position += size
     return NO_HEADER
 
 
 def leb128(data: Data, position: int) -> tuple[int, int]:
-    """Read a size coded as LEB128 (7-bit groups, lowest first); return it and the next position."""
-    coded = data[position : position + 8]
-    length = next((place for place, byte in enumerate(coded, start=1) if byte < 128), len(coded))
-    return sum((byte & 127) << 7 * place for place, byte in enumerate(coded[:length])), position + length
+    """Read a size coded as LEB128; return it and the next position.
+
+    Each byte holds 7 bits, the lowest first; the highest bit says whether another byte follows.
+    """
+    size = 0
+    shift = 0
+    for byte in data[position : position + 8]:
+        size |= (byte & 127) << shift
+        shift += 7
+        position += 1
+        if byte < 128:
+            break
+    return size, position
 
 
 READERS: dict[str, Callable[[Data, int], PictureHeader]] = {
@@ -409,19 +609,19 @@ READERS: dict[str, Callable[[Data, int], PictureHeader]] = {
     "av1": av1,
 }
 READERS |= dict.fromkeys(MPEG12, mpeg12) | dict.fromkeys(INTRA_ONLY, lambda *_: picture_header(start=True))
-KEYS_ALONE = INTRA_ONLY | {"h264", "av1"}
-"""Codecs of whose pictures only those are read that the container flags as key frames."""
+ONLY_KEYS_READ = INTRA_ONLY | {"h264", "av1"}
+"""Codecs where only packets are read that the container flags as key frames."""
 
 
 def display_ranks(types: str) -> NDArray[np.int64]:
-    """Display position of each picture of MPEG-1, MPEG-2 or MPEG-4, given in decoding order.
+    """Return the display position of each picture of MPEG-1, MPEG-2 or MPEG-4.
 
     A B-picture is shown at once; any other picture is held until the next one that is not a B-picture.
 
     Parameters
     ----------
     types
-        One letter per picture: I, P, B or S.
+        One letter per picture, in decoding order: I, P, B or S.
 
     Returns
     -------
@@ -430,5 +630,8 @@ def display_ranks(types: str) -> NDArray[np.int64]:
     """
     shown_at = np.arange(len(types), dtype=np.float64)
     held = np.flatnonzero(np.frombuffer(types.encode(), np.uint8) != ord("B"))
-    shown_at[held] = np.append(held, len(types))[1:] - 0.5
-    return np.argsort(np.argsort(shown_at))
+    released_by = np.append(held[1:], len(types))
+    # A held picture is shown right before the picture that releases it.
+    shown_at[held] = released_by - 0.5
+    display_order = np.argsort(shown_at)
+    return np.argsort(display_order)

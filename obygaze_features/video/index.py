@@ -7,6 +7,7 @@ compared with what its container declares, to detect truncation.
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -70,12 +71,15 @@ SOME_TIMES = "not every picture has a time of its own: the others have those tha
 TURNED = "its packets ask to turn the pictures, which is done for those alone that say so themselves"
 SPELLED = {"h264": "H.264", "hevc": "HEVC", "vp8": "VP8", "vp9": "VP9", "av1": "AV1"}
 TRUNCATED_BELOW = 0.98
-# Where the pictures of a transport stream end so early, others follow that a joined recording has.
+"""Share of the declared packets or bytes below which a file counts as cut off: containers count inexactly."""
 ANOTHER_BELOW = 0.9
+"""Share of a transport stream. If its pictures end before it, those of another stream follow."""
 BESIDES = {"sound": "audio", "subtitles": "subtitle"}
+"""What a file may hold beside pictures -> FFmpeg's kind of its streams."""
 MOST_TICKS = np.iinfo(np.int64).max
-# Spans of one film are read one after the other, and a film is not read again.
-TABLES = 4
+MOST_TABLES = 4
+"""Tables that are kept in memory: spans of one film are read one after the other, without reading it
+again."""
 _tables: dict[tuple[Path, int, int], PacketTable] = {}
 
 
@@ -102,23 +106,40 @@ def index_packets(path: Path, kept: list[KeptFile] | None = None) -> PacketTable
     if table is None:
         keep = None if is_large(key[1]) else kept
         table = cached_fact(path, "packets", lambda: _read_index(path, keep), PacketTable)
-    _tables[key] = table  # behind the others: the first one was used least lately
-    while len(_tables) > TABLES:
-        del _tables[next(iter(_tables))]
+    _tables[key] = table  # at the end, so that the table at the front is the one used longest ago
+    while len(_tables) > MOST_TABLES:
+        oldest = next(iter(_tables))
+        del _tables[oldest]
     return table
 
 
 class Packets(NamedTuple):
-    """The packets of a stream in decoding order: columns [P]; and how reading them ended.
+    """The packets of a stream in decoding order, as columns of shape [P], and how reading them ended.
 
     Parameters
     ----------
-    read
-        Packets and, of AVI, empty ones that it counts.
+    pts, dts
+        Times of presentation and of decoding, in ticks of the stream, or `MISSING`.
+    pos, size
+        Byte at which the packet begins in the file, or `MISSING`, and its number of bytes.
+    duration
+        Ticks that its picture is shown; 0 if the file does not say.
+    key
+        Whether the container flags it as a key frame.
+    hidden
+        Whether no picture is shown for it.
+    corrupt
+        Whether the container flags it as damaged.
+    headers
+        What the header of each packet says.
+    side_data
+        Names of the kinds of side data that packets have.
     late
-        Streams that appeared on the way.
+        Streams that appeared while the file was read.
+    read
+        Number of packets, with the empty ones, which AVI counts.
     error
-        Why there are no more, if the file is damaged.
+        Why reading stopped before the end, if the file is damaged.
     """
 
     pts: NDArray[np.int64]
@@ -136,11 +157,22 @@ class Packets(NamedTuple):
     error: str
 
 
+class ReadPackets(NamedTuple):
+    """The columns of a stream's packets, and the packets themselves if they were asked for."""
+
+    columns: Packets
+    kept: list[Packet]
+
+
 def _read_index(path: Path, kept: list[KeptFile] | None = None) -> PacketTable:
+    """Read the packets of a file and build their table.
+
+    If `kept` is given and the stream can be decoded sparsely, the open file and its packets are added to it.
+    """
     with ExitStack() as still_open:
         source = still_open.enter_context(opened(path))
         try:
-            packets, every = _gather(source, keep=kept is not None)
+            packets, packets_kept = _gather(source, keep=kept is not None)
         except FFmpegError as error:
             raise VideoError("the file is damaged: its packets cannot be read", path) from error
         if packets.hidden.all():
@@ -151,24 +183,24 @@ def _read_index(path: Path, kept: list[KeptFile] | None = None) -> PacketTable:
             )
         table = _table(source, packets)
         if kept is not None and not table.unsafe:
-            kept.append((replace(source, kept=every), still_open.pop_all()))
+            kept.append((replace(source, kept=packets_kept), still_open.pop_all()))
         return table
 
 
-def _gather(source: Source, *, keep: bool) -> tuple[Packets, list[Packet]]:
-    """Read all packets; return their columns and, to keep them, themselves."""
+def _gather(source: Source, *, keep: bool) -> ReadPackets:
+    """Read all packets of the stream up to the end of the file, or to where it is damaged."""
     rows: list[tuple[int | None, ...]] = []
     headers: list[PictureHeader] = []
     side_data = set[str]()
-    packets_kept: list[Packet] = []
-    empty = 0
+    kept: list[Packet] = []
+    n_empty = 0
     error = ""
     read_header = header_reader(source.codec, source.context.extradata)
     try:
         for packet in source.stored():
             n_bytes = packet.size
             if not n_bytes:
-                empty += 1
+                n_empty += 1
                 continue
             header = read_header(packet)
             flags = packet.is_keyframe, packet.is_discard or header.hidden, packet.is_corrupt
@@ -176,310 +208,681 @@ def _gather(source: Source, *, keep: bool) -> tuple[Packets, list[Packet]]:
             headers.append(header)
             note_side_data(packet, side_data)
             if keep:
-                packets_kept.append(packet)
+                kept.append(packet)
     except FFmpegError:
         error = f"reading stopped at damaged data after {len(rows)} packets"
     numbers = [MISSING if value is None else value for row in rows for value in row]
-    pts, dts, pos, size, duration, *marks = np.array(numbers, np.int64).reshape(-1, 8).T.copy()
-    key, hidden, corrupt = (mark > 0 for mark in marks)
-    if second := second_fields([header.field for header in headers]):
-        first = np.array(second) - 1
-        pts[second] = pts[first]
-        hidden[second] = True
-        dts[second] = np.maximum(dts[first], dts[second])  # `MISSING` is below all
-    columns = pts, dts, pos, size, duration, key, hidden, corrupt
+    pts, dts, pos, size, duration, *flag_columns = np.array(numbers, np.int64).reshape(-1, 8).T.copy()
+    key, hidden, corrupt = (column > 0 for column in flag_columns)
+    _merge_fields(headers, pts, dts, hidden)
     late = late_streams(files_of(source.path), source.formats, appeared_later(source.container))
-    return Packets(*columns, headers, side_data, late, len(rows) + empty, error), packets_kept
+    columns = Packets(
+        pts=pts,
+        dts=dts,
+        pos=pos,
+        size=size,
+        duration=duration,
+        key=key,
+        hidden=hidden,
+        corrupt=corrupt,
+        headers=headers,
+        side_data=side_data,
+        late=late,
+        read=len(rows) + n_empty,
+        error=error,
+    )
+    return ReadPackets(columns, kept)
+
+
+def _merge_fields(
+    headers: Sequence[PictureHeader],
+    pts: NDArray[np.int64],
+    dts: NDArray[np.int64],
+    hidden: NDArray[np.bool_],
+) -> None:
+    """Make one shown picture, in place, of the two fields of a picture that have a packet each.
+
+    The second field gets the time of the first and is hidden; it is decoded no earlier than the first.
+    """
+    second = second_fields([header.field for header in headers])
+    if not second:
+        return
+    first = np.array(second) - 1
+    pts[second] = pts[first]
+    hidden[second] = True
+    dts[second] = np.maximum(dts[first], dts[second])  # `MISSING` is below all
+
+
+class NotedLine(NamedTuple):
+    """The time line of a stream, and a note if its times are not the stated times of presentation."""
+
+    line: TimeLine
+    note: str
+
+
+class Seams(NamedTuple):
+    """Where files of Matroska were joined byte by byte.
+
+    Parameters
+    ----------
+    cut
+        Packets whose picture was cut through.
+    wrongly_decoded
+        The first packet that would be decoded with the settings of another file; 0 if there is none.
+    """
+
+    cut: list[int]
+    wrongly_decoded: int
+
+
+class _StreamFacts:
+    """What follows from the packets of a stream. Each fact is computed once, when it is first needed.
+
+    Parameters
+    ----------
+    source
+        The open file.
+    packets
+        All packets of its stream.
+    """
+
+    def __init__(self, source: Source, packets: Packets) -> None:
+        self.source = source
+        self.packets = packets
+        self.formats = {*source.formats}
+
+    @cached_property
+    def kind_ranks(self) -> NDArray[np.int64] | None:
+        """Display position of each packet by the types of the pictures; None where types don't give it."""
+        kinds = [header.kind for header in self.packets.headers]
+        if self.source.codec not in ORDERED_BY_KIND or not all(kinds) or self.packets.error:
+            return None
+        return display_ranks("".join(kinds))
+
+    @property
+    def is_ordered_by_kind(self) -> bool:
+        """Whether the types of the pictures give the display order."""
+        return self.kind_ranks is not None
+
+    @cached_property
+    def is_program(self) -> bool:
+        """Whether this is a program stream, where few pictures have a time of their own."""
+        return self.is_ordered_by_kind and bool(self.formats & PROGRAM_FORMATS)
+
+    @cached_property
+    def has_estimated_times(self) -> bool:
+        """Whether FFmpeg estimated times of presentation, and times of decoding can be used for them."""
+        packets = self.packets
+        has_all_decoding_times = MISSING not in packets.dts
+        return self.is_program and has_all_decoding_times and not np.array_equal(packets.pts, packets.dts)
+
+    @cached_property
+    def stated(self) -> NotedLine:
+        """The time line by the time stamps of the file."""
+        source = self.source
+        stated = _stated_line(
+            source, self.packets, program=self.is_program, estimated=self.has_estimated_times
+        )
+        if not states_rate(files_of(source.path)[0], source.formats[0]):
+            return stated._replace(note=_rate_note(source))
+        return stated
+
+    @cached_property
+    def line(self) -> TimeLine:
+        """The time line with times of presentation."""
+        line = self.stated.line
+        if self.has_estimated_times and line.known:
+            # A picture is shown when the one after it is decoded, counted in display order.
+            next_decoded = _next_times(line.ticks, _step(self.source))
+            line = line._replace(ticks=next_decoded[self.kind_ranks])
+        if self.is_program and "mpegvideo" in self.formats:
+            line = line._replace(ticks=line.ticks - line.ticks.min())
+        return line
+
+    @cached_property
+    def seams(self) -> Seams:
+        """Where files of Matroska were joined."""
+        return _seams(self.source, self.packets, self.stated.line)
+
+    @cached_property
+    def hidden(self) -> NDArray[np.bool_]:
+        """Shape [P]: whether no picture is shown for a packet, or its picture was cut through."""
+        hidden = self.packets.hidden.copy()
+        hidden[self.seams.cut] = True
+        return hidden
+
+    @cached_property
+    def has_unique_times(self) -> bool:
+        """Whether every shown picture has a stated time of presentation that no other picture has."""
+        if not self.line.known or self.stated.note:
+            return False
+        shown_ticks = self.line.ticks[~self.hidden]
+        return len(np.unique(shown_ticks)) == len(shown_ticks)
+
+    @cached_property
+    def rank(self) -> NDArray[np.int64]:
+        """Shape [P]: numbers that increase in display order."""
+        return self.line.ticks if self.kind_ranks is None else self.kind_ranks
+
+    @cached_property
+    def settings_change(self) -> bool:
+        """Whether packets bring different parameter sets."""
+        parameter_sets = {header.sets for header in self.packets.headers if header.sets}
+        return len(parameter_sets) > 1
+
+    @cached_property
+    def random_access(self) -> NDArray[np.bool_]:
+        """Shape [P]: whether decoding can start at a packet.
+
+        If the parameter sets never change, those of the container or the first packet hold everywhere. If
+        they change, decoding can only start at packets that bring some.
+        """
+        headers = self.packets.headers
+        if self.settings_change:
+            return np.array([header.start and bool(header.sets) for header in headers])
+        return np.array([header.start for header in headers])
+
+    @cached_property
+    def may_be_labelled(self) -> bool:
+        """Whether the time stamps, if they are those of presentation, tell the display order.
+
+        Formats that are not in `TIMED_FORMATS` store no times of presentation, and FFmpeg's estimates are
+        wrong with B-frames (AVI, ASF).
+        """
+        if self.is_ordered_by_kind:
+            return True
+        return self.has_unique_times and self.source.codec != "mpeg4" and bool(self.formats & TIMED_FORMATS)
+
+    @cached_property
+    def states_decoding_times(self) -> bool:
+        """Whether time stamps that look like times of decoding are, as decoding some pictures shows."""
+        may_reorder = self.source.context.has_b_frames
+        if not self.may_be_labelled or self.is_ordered_by_kind or not may_reorder:
+            return False
+        packets = self.packets
+        suspect = first_suspect(self.rank, packets.pts, packets.dts, self.random_access)
+        return suspect >= 0 and reorders(self.source.path, self.random_access, suspect)
+
+    @property
+    def labelled(self) -> bool:
+        """Whether a decoded frame is identified by the number of its packet."""
+        return self.may_be_labelled and not self.states_decoding_times
+
+    @cached_property
+    def unsafe(self) -> str:
+        """Why the stream cannot be decoded sparsely; empty if it can."""
+        if self.states_decoding_times:
+            return DECODING_TIMES
+        return _why_unsafe(
+            self.source,
+            self.packets,
+            unique=self.has_unique_times,
+            by_kind=self.is_ordered_by_kind,
+            access=self.random_access,
+        )
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the display order of the packets is known without decoding."""
+        return self.labelled or not self.unsafe
+
+    @cached_property
+    def shown(self) -> NDArray[np.int64]:
+        """Shape [L]: displayed packets, in display order, or in decoding order where that is not known."""
+        shown = np.flatnonzero(~self.hidden)
+        if not self.ordered:
+            return shown
+        return shown[np.argsort(self.rank[shown], kind="stable")]
+
+    @cached_property
+    def times(self) -> "NotedTimes":
+        """Times of the displayed pictures in seconds, with the note on them."""
+        if not self.line.known:
+            return _stand_in_times(self.source, self.packets, len(self.shown))
+        shown = np.flatnonzero(~self.hidden)
+        ticks = self.line.ticks[shown]
+        is_one_part = len(self.line.first) == 1
+        if self.formats & DECODING_FORMATS and not self.has_unique_times and is_one_part:
+            ticks = _steady_times(ticks, self.packets.dts[shown])
+        return NotedTimes(seconds(ticks.tolist(), self.source), self.stated.note)
+
+    @cached_property
+    def frame_times(self) -> FrameTimes:
+        """The displayed frames with their times."""
+        packets = self.packets
+        shown = self.shown
+        key = None
+        if self.ordered:
+            key = packets.key[shown] if self.unsafe else self.random_access[shown]
+        last_s = 0.0
+        last_packet_is_last_shown = shown[-1] == len(packets.pts) - 1
+        if self.line.known and last_packet_is_last_shown:
+            last_s = float(packets.duration[-1] * (self.source.stream.time_base or 0))
+        return FrameTimes(np.arange(len(shown)), self.times.time_s, key, last_s)
+
+    def time_of(self, packet: int) -> float:
+        """Return the time of a packet in seconds."""
+        return float(seconds([int(self.line.ticks[packet])], self.source)[0])
 
 
 def _table(source: Source, packets: Packets) -> PacketTable:
-    count = len(packets.pts)
-    formats = {*source.formats}
-    starts, _, unreferenced, layers, kinds, sets, turned, _ = zip(*packets.headers, strict=True)
-    by_kind = source.codec in ORDERED_BY_KIND and all(kinds) and not packets.error
-    ranks = display_ranks("".join(kinds)) if by_kind else None
-    program = by_kind and bool(formats & PROGRAM_FORMATS)
-    estimated = program and MISSING not in packets.dts and not np.array_equal(packets.pts, packets.dts)
-    line, note = _line(source, packets, program=program, estimated=estimated)
-    if not states_rate(files_of(source.path)[0], source.formats[0]):
-        note = _by_rate(source)[1]
-    cut, wrong = _seams(source, packets, line)
-    hidden = packets.hidden.copy()
-    hidden[cut] = True
-    if estimated and line.known:
-        line = line._replace(ticks=_following(line.ticks, _step(source))[ranks])
-    if program and "mpegvideo" in formats:
-        line = line._replace(ticks=line.ticks - line.ticks.min())
-    unique = line.known and not note and len({*line.ticks[~hidden].tolist()}) == (~hidden).sum()
-    rank = line.ticks if ranks is None else ranks
-    # Others store no presentation times, and FFmpeg's estimates are wrong with B-frames (AVI, ASF).
-    labelled = by_kind or (unique and source.codec != "mpeg4" and bool(formats & TIMED_FORMATS))
-    # If they never change, the parameter sets of the container or first packet hold everywhere.
-    resets = len({*sets} - {b""}) > 1
-    random_access = np.array(starts) & (np.array([bool(settings) for settings in sets]) if resets else True)
-    unsafe = _why_unsafe(source, packets, unique=unique, by_kind=by_kind, access=random_access)
-    if labelled and not by_kind and source.context.has_b_frames:
-        suspect = first_suspect(rank, packets.pts, packets.dts, random_access)
-        if suspect >= 0 and reorders(source.path, random_access, suspect):
-            labelled = False
-            unsafe = DECODING_TIMES
-    ordered = labelled or not unsafe
-    shown = np.flatnonzero(~hidden)
-    if line.known:
-        steady = DECODING_FORMATS & formats and not unique and len(line.first) == 1
-        ticks = _steady_times(line.ticks[shown], packets.dts[shown]) if steady else line.ticks[shown]
-        time_s = seconds(ticks.tolist(), source)
-    else:
-        time_s, note = _stand_in_times(source, packets, len(shown))
-    if ordered:
-        shown = shown[np.argsort(rank[shown], kind="stable")]
-    first = line.first.tolist()
-    torn = _torn(line, rank, packets.key)
-    flawed = _flawed(packets, first)
-    remarks = {
-        note: bool(note),
-        f"times start again or jump: {len(first)} parts are put one after the other": len(first) > 1,
-        f"where films were joined, {_counted(len(cut), 'picture')} cut through: left out": bool(cut),
-        RESET: resets,
-        TURNED: any(turned),
-        f"{torn} pictures at the start of parts refer to pictures before the part: they may be wrong": torn,
-        f"the container flags {_counted(flawed, 'packet')} as damaged": flawed,
-        "not every picture has a time of its own: some are estimates": line.known and not (unique or note),
-        ODD_EDITS: "mov" in formats and odd_edits(source.path, source.stream.id),
-        ORDERED_CHAPTERS: "matroska" in formats
-        and ordered_chapters(source.path, int(packets.pos[0]), int(packets.pos[-1])),
-    }
-    is_last = line.known and shown[-1] == count - 1
-    tick_s = source.stream.time_base or 0
-    last_s = float(packets.duration[-1] * tick_s) if is_last else 0.0
-    key = (packets.key if unsafe else random_access)[shown] if ordered else None
-    times = FrameTimes(np.arange(len(shown)), time_s, key, last_s)
-    stream, said = describe(source, packets.side_data, len(first))
-    kinds_beside: set[str] = {beside.type for beside in source.container.streams}
-    kinds_beside |= {beside.kind for beside in packets.late}
+    """Build the table of a stream's packets."""
+    facts = _StreamFacts(source, packets)
+    times = facts.frame_times
+    line = facts.line
+    tick_s = float(source.stream.time_base or 0)
+    notes = [*_notes(facts)]
+    stream, notes_on_stream = describe(source, packets.side_data, len(line.first))
+    unreferenced = np.array([header.unreferenced for header in packets.headers])
+    layers = np.array([header.layer for header in packets.headers])
     return PacketTable(
         pts=packets.pts,
         size=packets.size,
-        rank=rank,
-        random_access=random_access,
-        # No other picture of the highest layer refers to it.
-        spare=np.array(unreferenced) & (np.array(layers) == max(layers)),
-        shown=shown,
+        rank=facts.rank,
+        random_access=facts.random_access,
+        # Pictures of a lower layer that none of that layer refers to may be needed by a higher one.
+        spare=unreferenced & (layers == layers.max()),
+        shown=facts.shown,
         frame_times=times,
-        # A table of frames has one for each, whatever is lost; and long steps that were meant.
+        # A container that declares its frames has an entry for each, so its long steps are meant.
         holes=np.zeros((0, 2)) if source.declared else times.holes(),
-        unsafe=unsafe,
-        labelled=labelled,
-        seekable=labelled and MISSING not in packets.pts and bool(formats & SEEKABLE_FORMATS),
-        losses=tuple(_losses(source, packets, line, time_s, wrong)),
+        unsafe=facts.unsafe,
+        labelled=facts.labelled,
+        seekable=facts.labelled and MISSING not in packets.pts and bool(facts.formats & SEEKABLE_FORMATS),
+        losses=tuple(_losses(facts)),
         part_first=line.first,
-        part_offset_s=(line.offset * float(tick_s)).astype(np.float64),
+        part_offset_s=(line.offset * tick_s).astype(np.float64),
         stream=stream,
-        notes=(*(remark for remark, holds in remarks.items() if holds), *said, *late_notes(packets.late)),
-        besides=tuple(name for name, kind in BESIDES.items() if kind in kinds_beside),
+        notes=(*notes, *notes_on_stream, *late_notes(packets.late)),
+        besides=_kinds_beside(source, packets.late),
         late=tuple(packets.late),
     )
 
 
-def _flawed(packets: Packets, first: Sequence[int]) -> int:
-    """Count the packets that the container flags as damaged, but for those where parts meet.
+def _kinds_beside(source: Source, late: Sequence[LateStream]) -> tuple[str, ...]:
+    """Return what a file holds beside pictures: `sound`, `subtitles`."""
+    kinds: set[str] = {stream.type for stream in source.container.streams}
+    kinds |= {stream.kind for stream in late}
+    return tuple(name for name, kind in BESIDES.items() if kind in kinds)
 
-    There packets are flagged whatever they hold.
+
+def _notes(facts: _StreamFacts) -> Iterator[str]:
+    """Yield what a user should know of the times and packets of a stream."""
+    note_on_times = facts.times.note
+    if note_on_times:
+        yield note_on_times
+    yield from _notes_on_packets(facts)
+    if facts.line.known and not facts.has_unique_times and not note_on_times:
+        yield "not every picture has a time of its own: some are estimates"
+    source = facts.source
+    if "mov" in facts.formats and odd_edits(source.path, source.stream.id):
+        yield ODD_EDITS
+    if "matroska" in facts.formats:
+        first_byte = int(facts.packets.pos[0])
+        last_byte = int(facts.packets.pos[-1])
+        if ordered_chapters(source.path, first_byte, last_byte):
+            yield ORDERED_CHAPTERS
+
+
+def _notes_on_packets(facts: _StreamFacts) -> Iterator[str]:
+    """Yield what a user should know of joins, settings and damage."""
+    packets = facts.packets
+    n_parts = len(facts.line.first)
+    if n_parts > 1:
+        yield f"times start again or jump: {n_parts} parts are put one after the other"
+    n_cut = len(facts.seams.cut)
+    if n_cut:
+        yield f"where films were joined, {_counted(n_cut, 'picture')} cut through: left out"
+    if facts.settings_change:
+        yield RESET
+    if any(header.turned for header in packets.headers):
+        yield TURNED
+    n_torn = _torn(facts.line, facts.rank, packets.key)
+    if n_torn:
+        yield f"{n_torn} pictures at the start of parts refer to pictures before the part: they may be wrong"
+    n_flawed = _flawed(packets, facts.line.first.tolist())
+    if n_flawed:
+        yield f"the container flags {_counted(n_flawed, 'packet')} as damaged"
+
+
+def _flawed(packets: Packets, first: Sequence[int]) -> int:
+    """Count the packets that the container flags as damaged, except where parts meet.
+
+    There the counters of packets do not go on, so FFmpeg flags packets that are whole.
     """
     flagged = {*np.flatnonzero(packets.corrupt).tolist()}
     if len(first) > 1:
-        for number in first:
-            flagged -= {number - 2, number - 1, number}
+        for packet in first:
+            flagged -= {packet - 2, packet - 1, packet}
     return len(flagged)
 
 
 def _counted(n: int, noun: str) -> str:
+    """Write a number with its noun, in the plural where there are several."""
     return f"{n} {noun}s" if n > 1 else f"{n} {noun}"
 
 
 def _why_unsafe(
     source: Source, packets: Packets, *, unique: bool, by_kind: bool, access: NDArray[np.bool_]
 ) -> str:
-    """Return why this stream must be decoded sequentially; empty if it need not."""
+    """Return why this stream must be decoded sequentially; empty if it need not.
+
+    Parameters
+    ----------
+    source, packets
+        The stream and its packets.
+    unique
+        Whether every picture has a time of its own.
+    by_kind
+        Whether the types of the pictures give the display order.
+    access
+        Shape [P]: whether decoding can start at a packet.
+    """
     codec = source.codec
-    by_time = source.codec not in ORDERED_BY_KIND
-    untimed = by_time and not TIMED_FORMATS & {*source.formats}
-    checks = {
+    # Other codecs are put in display order by the types of pictures, and need no time stamps.
+    by_time = codec not in ORDERED_BY_KIND
+    codec_name = SPELLED.get(codec, codec)
+    has_no_times = by_time and not TIMED_FORMATS & {*source.formats}
+    has_second_fields = bool(second_fields([header.field for header in packets.headers]))
+    reasons = {
         f"the codec is {codec}": codec not in READERS,
         packets.error: bool(packets.error),
-        "the container flags damaged packets": packets.corrupt.any(),
+        "the container flags damaged packets": bool(packets.corrupt.any()),
         "the codec's settings change within the stream": "new_extradata" in packets.side_data,
         "packets without exactly one picture": not by_time and not by_kind,
-        "fields have packets of their own": bool(second_fields([each.field for each in packets.headers])),
-        f"{SPELLED.get(codec, codec)} in {source.formats[0]} has no reliable time stamps": untimed,
+        "fields have packets of their own": has_second_fields,
+        f"{codec_name} in {source.formats[0]} has no reliable time stamps": has_no_times,
         "time stamps are missing": by_time and MISSING in packets.pts,
         "time stamps repeat": by_time and not unique,
         "decoding cannot start at the first packet": not access[0],
     }
-    return next((reason for reason, applies in checks.items() if applies), "")
+    for reason, applies in reasons.items():
+        if applies:
+            return reason
+    return ""
 
 
-def _line(source: Source, packets: Packets, *, program: bool, estimated: bool) -> tuple[TimeLine, str]:
-    """Return the line of the stream's times, and a note if they are not times of presentation.
+def _stated_line(source: Source, packets: Packets, *, program: bool, estimated: bool) -> NotedLine:
+    """Return the time line by the first time stamps of the file that can be used.
 
-    It is not known if all times but one are equal, or some are missing for which no steady rate has room.
+    The times are not known if all of them but one are equal, or if some are missing and a steady rate has no
+    room for them.
+
+    Parameters
+    ----------
+    source, packets
+        The stream and its packets.
+    program
+        Whether it is a program stream.
+    estimated
+        Whether its times of presentation are FFmpeg's estimates: then times of decoding are used.
     """
-    tick_s = source.stream.time_base
-    stored = MISSING not in packets.dts
-    for ticks, note in (
+    candidates = (
         (packets.dts if estimated else packets.pts, ""),
         (packets.dts, "the file stores no presentation times: decoding times stand in"),
         (packets.pts, SOME_TIMES),
-    ):
-        timed = ticks[~packets.hidden] != MISSING
-        lacking = not timed.any() if note == SOME_TIMES else MISSING in ticks
-        if not tick_s or lacking or (len(ticks) > 1 and not _differ(ticks)):
+    )
+    for ticks, note in candidates:
+        is_timed = ticks != MISSING
+        is_complete = is_timed[~packets.hidden].any() if note == SOME_TIMES else is_timed.all()
+        is_one_time = len(ticks) > 1 and not _differ(ticks)
+        if not source.stream.time_base or not is_complete or is_one_time:
             continue
-        if "avi" in source.formats:  # it counts entries, whatever it was joined from
-            if MISSING in packets.dts or np.array_equal(np.sort(ticks), packets.dts):
-                return unbroken(ticks), note
-            return unbroken(packets.dts), CHUNK_TIMES
-        ticks_settled = settled(ticks, _step(source)) if program and stored else ticks
-        decoding = stored and DECODING_FORMATS & {*source.formats}
-        # Times of transport and program streams wrap around; MP4 lists how long each picture is shown. Of
-        # others a step of over an hour to a key picture is no pause, but another part.
-        listed = "mov" in source.formats and source.declared > 0
-        jumps = packets.key & (not listed) | bool({"mpegts", "mpeg"} & {*source.formats})
+        if "avi" in source.formats:
+            return _line_of_entries(ticks, packets.dts, note)
+        has_all_decoding_times = MISSING not in packets.dts
+        if program and has_all_decoding_times:
+            ticks = settled(ticks, _step(source))  # noqa: PLW2901 - the same times, without outliers
+        decoding = None
+        if has_all_decoding_times and DECODING_FORMATS & {*source.formats}:
+            decoding = ticks if estimated else packets.dts
         line = time_line(
-            ticks_settled,
+            ticks,
             step=_step(source, stated=note == SOME_TIMES),
-            longest=np.where(jumps, int(JUMP_S / tick_s), MOST_TICKS),
+            longest=_longest_steps(source, packets),
             key=packets.key,
             shown=~packets.hidden,
-            decoding=(ticks_settled if estimated else packets.dts) if decoding else None,
+            decoding=decoding,
         )
-        return line, note
-    return unbroken(packets.pts, known=False), ""
+        return NotedLine(line, note)
+    return NotedLine(unbroken(packets.pts, known=False), "")
 
 
-def _stand_in_times(source: Source, packets: Packets, count: int) -> tuple[NDArray[np.float64], str]:
-    """Return times by the rate if the file states none, and NaN if it states some; with a note."""
-    if any(map(_differ, (packets.pts, packets.dts))):
-        return np.full(count, np.nan), "not every frame has a time: they are not known"
-    rate, note = _by_rate(source)
-    return np.arange(count) / rate, note
+def _line_of_entries(ticks: NDArray[np.int64], entries: NDArray[np.int64], note: str) -> NotedLine:
+    """Return the time line of AVI, which numbers its entries, whatever it was joined from.
+
+    Parameters
+    ----------
+    ticks
+        Shape [P]: time stamps that can be used.
+    entries
+        Shape [P]: times of decoding, which are the numbers of the entries.
+    note
+        Note on the time stamps.
+    """
+    if MISSING in entries or np.array_equal(np.sort(ticks), entries):
+        return NotedLine(unbroken(ticks), note)
+    return NotedLine(unbroken(entries), CHUNK_TIMES)
+
+
+def _longest_steps(source: Source, packets: Packets) -> NDArray[np.int64]:
+    """Return the longest step to each packet, in ticks [P], that is a pause and not the start of a part.
+
+    Times of transport and program streams wrap around, so any long step there begins a part. MP4 lists how
+    long each picture is shown, so none does. In other files a long step to a key picture does.
+    """
+    formats = {*source.formats}
+    lists_durations = "mov" in formats and source.declared > 0
+    if formats & {"mpegts", "mpeg"}:
+        may_jump = np.ones(len(packets.pts), np.bool_)
+    elif lists_durations:
+        may_jump = np.zeros(len(packets.pts), np.bool_)
+    else:
+        may_jump = packets.key
+    jump = int(JUMP_S / (source.stream.time_base or 1))
+    return np.where(may_jump, jump, MOST_TICKS)
+
+
+class NotedTimes(NamedTuple):
+    """Times of the shown pictures in seconds, shape [L], and a note if they are not stated times."""
+
+    time_s: NDArray[np.float64]
+    note: str
+
+
+def _stand_in_times(source: Source, packets: Packets, count: int) -> NotedTimes:
+    """Return times by the rate if the file states no times, and NaN if it states only some."""
+    if _differ(packets.pts) or _differ(packets.dts):
+        return NotedTimes(np.full(count, np.nan), "not every frame has a time: they are not known")
+    return NotedTimes(np.arange(count) / _rate(source), _rate_note(source))
 
 
 def _differ(stamps: NDArray[np.int64]) -> bool:
-    """Return whether time stamps are times; where they are none, FFmpeg may estimate one that differs."""
-    return bool(np.count_nonzero(np.diff(stamps)) > (len(stamps) > 2))
+    """Return whether time stamps are times: then they differ from each other.
+
+    Where a file states no times, FFmpeg may estimate one that differs from the others.
+    """
+    n_changes = np.count_nonzero(np.diff(stamps))
+    n_estimated = 1 if len(stamps) > 2 else 0
+    return bool(n_changes > n_estimated)
 
 
-def _by_rate(source: Source) -> tuple[float, str]:
-    rate = float(source.stream.guessed_rate or USUAL_RATE)
-    return rate, f"the file states no times: {rate:g} frames a second are taken"
+def _rate(source: Source) -> float:
+    """Return the pictures a second that are taken where a file states no times."""
+    return float(source.stream.guessed_rate or USUAL_RATE)
+
+
+def _rate_note(source: Source) -> str:
+    """Note the rate that is taken where a file states no times."""
+    return f"the file states no times: {_rate(source):g} frames a second are taken"
 
 
 def _torn(line: TimeLine, rank: NDArray[np.int64], key: NDArray[np.bool_]) -> int:
-    """Count the pictures that are shown before the first key picture of a part that is not the first."""
-    torn = 0
-    for first, end in pairwise([*line.first[1:].tolist(), len(rank)]):
+    """Count the pictures of later parts that are shown before the first key picture of their part."""
+    n_torn = 0
+    edges = [*line.first[1:].tolist(), len(rank)]
+    for first, end in pairwise(edges):
         keys = first + np.flatnonzero(key[first:end])
-        torn += int((rank[first:end] < rank[keys[0]]).sum()) if len(keys) else end - first
-    return torn
+        if len(keys):
+            n_torn += int((rank[first:end] < rank[keys[0]]).sum())
+        else:
+            n_torn += end - first
+    return n_torn
 
 
-def _seams(source: Source, packets: Packets, line: TimeLine) -> tuple[list[int], int]:
-    """Find where Matroska was joined: packets that were cut through, the first that is wrongly decoded."""
+def _seams(source: Source, packets: Packets, line: TimeLine) -> Seams:
+    """Find where files of Matroska were joined (see `Seams`)."""
     starts = line.first[1:].tolist()
-    settings = source.context.extradata or b""
     if "matroska" not in source.formats or not starts:
-        return [], 0
+        return Seams([], 0)
+    settings = source.context.extradata or b""
     position = packets.pos.tolist()
     size = packets.size.tolist()
-    matches = heads(source.path, [(position[first - 1], position[first]) for first in starts])
+    file_heads = heads(source.path, [(position[first - 1], position[first]) for first in starts])
     cut = []
-    wrong = 0
-    for first, (begin, head) in zip(starts, matches, strict=True):
-        if 0 < begin < position[first - 1] + BLOCK_HEAD + size[first - 1]:
-            cut.append(first - 1)
-        described = source.codec in SELF_DESCRIBED or packets.headers[first].sets
-        if begin and not described and settings not in head and not wrong:
-            wrong = first
-    return cut, wrong
+    wrongly_decoded = 0
+    for first, (head_position, head) in zip(starts, file_heads, strict=True):
+        last = first - 1
+        end_of_last = position[last] + BLOCK_HEAD + size[last]
+        if 0 < head_position < end_of_last:
+            cut.append(last)
+        brings_settings = source.codec in SELF_DESCRIBED or packets.headers[first].sets
+        has_same_settings = settings in head
+        if head_position and not brings_settings and not has_same_settings and not wrongly_decoded:
+            wrongly_decoded = first
+    return Seams(cut, wrongly_decoded)
 
 
-def _losses(
-    source: Source, packets: Packets, line: TimeLine, time_s: NDArray[np.float64], wrong: int
-) -> Iterator[tuple[float, str]]:
-    """Yield what a file lacks, or was joined to it and is not read as it should be; and from when on."""
-    if cut_off := truncation(source, packets):
+def _losses(facts: _StreamFacts) -> Iterator[tuple[float, str]]:
+    """Yield what a file lacks, or what was joined to it and is not read as it should be.
+
+    Yields
+    ------
+    float
+        The time in seconds from which pictures are missing or wrong.
+    str
+        What is wrong.
+    """
+    cut_off = truncation(facts.source, facts.packets)
+    if cut_off:
         yield -np.inf, cut_off
-    if wrong:
-        yield float(seconds([int(line.ticks[wrong])], source)[0]), OTHER_SETTINGS
+    if facts.seams.wrongly_decoded:
+        yield facts.time_of(facts.seams.wrongly_decoded), OTHER_SETTINGS
         return
-    position = packets.pos
-    # A VP8 decoder shows nothing of what other codecs' packets hold.
-    ends = (position + packets.size)[(position >= 0) & ~packets.hidden]
-    at = second_file(files_of(source.path)[-1], source.formats, ends.tolist())
-    tail = int(ends.max(initial=0))
-    from_s = float(time_s.max())
-    early = tail < ANOTHER_BELOW * file_state(source.path)[0]
-    if {"mpegts", "mpeg"} & {*source.formats} and scrambled(files_of(source.path)[-1], tail):
-        yield from_s, f"from byte {tail:,} on its packets are encrypted (scrambled), and are not read"
+    unread_tail = _unread_tail(facts.source, facts.packets)
+    if unread_tail:
+        yield _latest(facts), unread_tail
         return
-    # The map of a transport stream may name another stream of pictures: what follows is then there alone.
-    follows = any(stream.kind == "video" and stream.byte > position.max(initial=0) for stream in packets.late)
-    ends_early = "mpegts" in source.formats and len(source.container.streams.video) > 1 and early
-    if follows or ends_early:
-        yield from_s, f"from byte {tail:,} on the file has pictures of another stream: {JOIN}"
-        return
-    behind = np.flatnonzero((position > at) & ~packets.hidden)
-    # FFmpeg leaves out what fragments decode before those ahead of them.
-    fragmented = "mov" in source.formats and not source.declared
-    latest = np.maximum.accumulate(np.append(MISSING, packets.dts[:-1]))
-    dropped = np.flatnonzero(fragmented & packets.hidden & (packets.dts <= latest))
-    if at and (len(dropped) or not (fragmented and len(behind))):
-        start = np.append(behind, line.first[1:])
-        if len(start) and line.known:
-            from_s = min(from_s, float(seconds([int(line.ticks[int(start.min())])], source)[0]))
-        joined = f"a second file begins at byte {at:,}, of which pictures are missing: {JOIN}"
-        yield from_s, joined
+    yield from _lost_in_joins(facts)
+
+
+def _latest(facts: _StreamFacts) -> float:
+    """Return the time of the last picture in seconds."""
+    return float(facts.times.time_s.max())
+
+
+def _picture_ends(packets: Packets) -> NDArray[np.int64]:
+    """Return the bytes where shown packets end, as far as their places are known."""
+    # Hidden ones are left out: a VP8 decoder shows nothing of what packets of other codecs hold.
+    is_placed = (packets.pos >= 0) & ~packets.hidden
+    ends: NDArray[np.int64] = (packets.pos + packets.size)[is_placed]
+    return ends
+
+
+def _unread_tail(source: Source, packets: Packets) -> str:
+    """Say that the end of a transport or program stream is encrypted, or has other pictures; else empty."""
+    formats = {*source.formats}
+    tail = int(_picture_ends(packets).max(initial=0))
+    if {"mpegts", "mpeg"} & formats and scrambled(files_of(source.path)[-1], tail):
+        return f"from byte {tail:,} on its packets are encrypted (scrambled), and are not read"
+    # The map of a transport stream may name another stream of pictures: only that goes on then.
+    last_position = packets.pos.max(initial=0)
+    another_follows = any(stream.kind == "video" and stream.byte > last_position for stream in packets.late)
+    has_several = "mpegts" in formats and len(source.container.streams.video) > 1
+    ends_early = tail < ANOTHER_BELOW * file_state(source.path)[0]
+    if another_follows or (has_several and ends_early):
+        return f"from byte {tail:,} on the file has pictures of another stream: {JOIN}"
+    return ""
+
+
+def _lost_in_joins(facts: _StreamFacts) -> Iterator[tuple[float, str]]:
+    """Yield, as `_losses` does, what is missing of a second file, or of fragments whose times step back."""
+    source = facts.source
+    packets = facts.packets
+    line = facts.line
+    second_start = second_file(files_of(source.path)[-1], source.formats, _picture_ends(packets).tolist())
+    read_behind = np.flatnonzero((packets.pos > second_start) & ~packets.hidden)
+    is_fragmented = "mov" in source.formats and not source.declared
+    dropped = _dropped_by_times(packets) if is_fragmented else np.zeros(0, np.int64)
+    is_read = is_fragmented and len(read_behind) and not len(dropped)
+    if second_start and not is_read:
+        from_s = _latest(facts)
+        starts = np.append(read_behind, line.first[1:])
+        if len(starts) and line.known:
+            from_s = min(from_s, facts.time_of(int(starts.min())))
+        yield (
+            from_s,
+            f"a second file begins at byte {second_start:,}, of which pictures are missing: {JOIN}",
+        )
     elif len(dropped):
-        from_s = float(seconds([int(line.ticks[dropped[0] - 1])], source)[0])
+        from_s = facts.time_of(int(dropped[0]) - 1)
         yield from_s, f"{len(dropped)} pictures are left out, because times of fragments step back: {JOIN}"
+
+
+def _dropped_by_times(packets: Packets) -> NDArray[np.int64]:
+    """Find hidden packets that are decoded no later than one before them: FFmpeg leaves them out."""
+    latest_before = np.maximum.accumulate(np.append(MISSING, packets.dts[:-1]))
+    return np.flatnonzero(packets.hidden & (packets.dts <= latest_before))
 
 
 def _step(source: Source, *, stated: bool = False) -> int:
     """Return the ticks between two pictures, by headers of MPEG-1 and MPEG-2, else by FFmpeg's guess.
 
-    It guesses by times of pictures: where some have none, `stated` takes that of other headers too.
+    FFmpeg guesses by the times of pictures. Where some have none, `stated` uses the headers of other codecs,
+    too.
     """
-    header = source.context.framerate if stated or source.codec in MPEG12 else None
-    rate = header or source.stream.guessed_rate or USUAL_RATE
+    header_rate = source.context.framerate if stated or source.codec in MPEG12 else None
+    rate = header_rate or source.stream.guessed_rate or USUAL_RATE
     tick_s = source.stream.time_base or 1
     return int(1 / (rate * tick_s))
 
 
 def _steady_times(ticks: NDArray[np.int64], decoding: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return times of pictures [N], some of which are estimates; those of decoding where they are steady.
+    """Replace times of pictures, some of which are estimates, by those of decoding where these are steady.
 
     To a picture that states no time of presentation FFmpeg gives that of decoding, which another may have.
     At a steady rate pictures are shown as they are decoded, a constant delay later.
+
+    Parameters
+    ----------
+    ticks, decoding
+        Shape [N]: times of presentation and of decoding, in decoding order.
     """
     steps = np.diff(decoding)
-    if MISSING in decoding or not len(steps) or steps.min() <= 0 or np.ptp(steps) > 1:
+    if MISSING in decoding or not len(steps):
+        return ticks
+    is_steady = steps.min() > 0 and np.ptp(steps) <= 1
+    if not is_steady:
         return ticks
     shifted: NDArray[np.int64] = decoding - decoding[0] + ticks.min()
     return shifted
 
 
-def _following(ticks: NDArray[np.int64], step: int) -> NDArray[np.int64]:
-    """Return when the picture after each is decoded; a step later at the end, and where a gap follows."""
+def _next_times(ticks: NDArray[np.int64], step: int) -> NDArray[np.int64]:
+    """Return for each time of decoding that of the next picture.
+
+    At the end, and where a gap follows, it is one step later.
+    """
     steps = np.diff(ticks, append=ticks[-1] + step)
-    return ticks + np.where(steps > LONG_STEP * step, step, steps)
+    has_gap = steps > LONG_STEP * step
+    return ticks + np.where(has_gap, step, steps)
 
 
 def seconds(ticks: list[int], source: Source) -> NDArray[np.float64]:
     """Sort a stream's ticks and convert them to seconds of the player's clock, each rounded once."""
     tick: Any = source.stream.time_base
     origin = source.origin
-    # One common denominator for tick * value - origin: Python's integer division rounds once.
+    # tick * value - origin as one fraction of integers, so that only the division rounds.
     denominator = tick.denominator * origin.denominator
     scale = tick.numerator * origin.denominator
     shift = origin.numerator * tick.denominator
@@ -492,8 +895,10 @@ def truncation(source: Source, packets: Packets) -> str:
     stated = stated_bytes(files_of(source.path)[0])
     if packets.error:
         return packets.error
-    # AVI counts ticks, not packets: a dropped frame has a number but may have no packet.
-    read = packets.dts[-1] + 1 if "avi" in source.formats and packets.dts[-1] != MISSING else packets.read
+    read = packets.read
+    if "avi" in source.formats and packets.dts[-1] != MISSING:
+        # AVI counts ticks, not packets: a dropped frame has a number but may have no packet.
+        read = packets.dts[-1] + 1
     if read < TRUNCATED_BELOW * source.declared:
         return f"the file is cut off: {read} of {source.declared} packets are there"
     if size < TRUNCATED_BELOW * stated:

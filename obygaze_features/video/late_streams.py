@@ -20,11 +20,13 @@ from obygaze_features.video.packets import ListedStream
 TRANSPORT_PACKETS = (188, 192, 204)
 """Bytes of a packet of a transport stream: plain, with a time stamp (M2TS), with a checksum."""
 PRIVATE_STREAM = b"\x00\x00\x01\xbd"
-PACKET_START = 6
+"""How a packet of a program stream begins that carries sound or subtitles of a DVD."""
+PACKET_START_BYTES = 6
+"""Bytes of a packet of a program stream before its header: start code, stream and length."""
 LONGEST_HEADER = 3 + 256
-"""Bytes of a packet of a program stream before its header, and at most of that, with one that it carries."""
-MPEG1_TIMES = {2: 5, 3: 10}
-"""Bytes of the times of a packet of MPEG-1, by the first four bits of them."""
+"""Bytes of the longest header of a packet of a program stream, with one byte of what the packet carries."""
+MPEG1_TIME_BYTES = {2: 5, 3: 10}
+"""First four bits of the times in a header of MPEG-1 -> bytes of these times."""
 FLV_TYPES = {"audio": 8, "video": 9}
 FLV_HEADER = 13
 FLV_TAG_HEADER = 11
@@ -36,7 +38,7 @@ MOST_PROBED = 1 << 28
 MOST_SOUGHT = 16
 """Streams of a file whose first byte is looked for."""
 NAMES = {"audio": "a sound track", "subtitle": "subtitles", "video": "another stream of pictures"}
-"""What is said of streams that appear later; others, such as data, are not spoken of."""
+"""FFmpeg's kinds of streams that are noted if they appear later -> their names in notes."""
 
 
 class LateStream(msgspec.Struct, frozen=True):
@@ -63,31 +65,32 @@ class LateStream(msgspec.Struct, frozen=True):
         return f"{where} the file has {NAMES[self.kind]} that its beginning does not announce"
 
 
-def whole(path: Path) -> int:
+def farthest_reach(path: Path) -> int:
     """Return how many bytes of a file are looked through at most: all, or what may be held in memory."""
-    return min(sum(file.stat().st_size for file in files_of(path)) + PROBED_BEHIND, MOST_PROBED)
+    n_bytes = sum(file.stat().st_size for file in files_of(path))
+    return min(n_bytes + PROBED_BEHIND, MOST_PROBED)
 
 
 def reach(path: Path, streams: Sequence[LateStream]) -> int:
-    """Return how many bytes of a file to look through to know some streams that appear later.
+    """Return how many bytes of a file FFmpeg must look through to know streams that appear later.
 
     Parameters
     ----------
     path
         The file.
     streams
-        Those of its streams that are wanted; 0 bytes are enough for none.
+        The streams that are wanted; without any, 0 bytes are enough.
 
     Raises
     ------
     VideoError
-        They begin too far behind: FFmpeg holds in memory what it looks through.
+        A stream begins too late in the file: FFmpeg holds in memory what it looks through.
     """
     if not streams:
         return 0
     last = max(streams, key=lambda stream: stream.byte)
     if any(stream.byte < 0 for stream in streams):
-        return whole(path)
+        return farthest_reach(path)
     if last.byte + PROBED_BEHIND > MOST_PROBED:
         raise VideoError(
             f"{last.sentence}, and {MOST_PROBED:,} bytes are looked through at most: "
@@ -114,14 +117,14 @@ def late_streams(
     late = list[LateStream]()
     for stream in streams:
         if stream.kind in NAMES:
-            # A file that was made to take time may have hundreds.
+            # A file that was made to take time may have hundreds, and each search reads the file.
             byte = _first_byte(files, formats, stream) if len(late) < MOST_SOUGHT else -1
             late.append(LateStream(stream.kind, stream.codec, byte))
     return late
 
 
 def late_notes(late: Sequence[LateStream]) -> list[str]:
-    """Say what appears later: the first stream of each kind and how many more there are."""
+    """Note which streams appear later: the first of each kind, and how many more there are."""
     notes = []
     for kind in NAMES:
         streams = [stream for stream in late if stream.kind == kind]
@@ -133,74 +136,94 @@ def late_notes(late: Sequence[LateStream]) -> list[str]:
 
 
 def _first_byte(files: Sequence[Path], formats: Collection[str], stream: ListedStream) -> int:
-    before = 0
+    """Return at which byte of the files, one after the other, a stream begins; -1 if that is not known."""
+    bytes_before = 0
     for path in files:
         with open_regular(path) as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
             if "mpegts" in formats:
-                place = _first_transport_packet(data, stream.id)
+                byte = _first_transport_packet(data, stream.id)
             elif "mpeg" in formats:
-                place = _first_program_packet(data, stream.id)
+                byte = _first_program_packet(data, stream.id)
             elif "flv" in formats:
-                place = _first_tag(data, FLV_TYPES.get(stream.kind, 0))
+                byte = _first_tag(data, FLV_TYPES.get(stream.kind, 0))
             else:
-                place = -1
-            if place >= 0:
-                return before + place
-            before += len(data)
+                byte = -1
+            if byte >= 0:
+                return bytes_before + byte
+            bytes_before += len(data)
     return -1
 
 
 def _first_transport_packet(data: mmap, pid: int) -> int:
-    """Return where the first packet with a PID begins that is followed by another packet."""
-    head = re.compile(
-        rb"G[" + b"".join(re.escape(bytes([flags | pid >> 8])) for flags in range(0, 256, 32)) + rb"]"
-        + re.escape(bytes([pid & 255])),
-        re.DOTALL,
-    )  # fmt: skip
-    for match in head.finditer(data):
-        place = match.start()
+    """Return where the first packet of a transport stream with a PID begins; -1 if there is none.
+
+    A packet begins with a "G", three flags and the 13 bits of its PID, and is followed by another packet.
+    """
+    upper_bytes = [bytes([flags | pid >> 8]) for flags in range(0, 256, 32)]
+    any_upper_byte = b"".join(re.escape(byte) for byte in upper_bytes)
+    lower_byte = re.escape(bytes([pid & 255]))
+    packet_head = re.compile(b"G[" + any_upper_byte + b"]" + lower_byte, re.DOTALL)
+    for match in packet_head.finditer(data):
+        start = match.start()
         for size in TRANSPORT_PACKETS:
-            is_last = place + size >= len(data)
-            if is_last or data[place + size : place + size + 1] == b"G":
-                return place
+            is_last = start + size >= len(data)
+            if is_last or data[start + size : start + size + 1] == b"G":
+                return start
     return -1
 
 
 def _first_program_packet(data: mmap, stream_id: int) -> int:
-    """Return where the first packet of a stream begins, or of one inside private stream 1."""
+    """Return where the first packet of a stream begins, or of one inside private stream 1; -1 if nowhere.
+
+    FFmpeg's numbers of streams with packets of their own are above 0x100; others are inside a private stream.
+    """
     if stream_id >= 0x100:
         return data.find(b"\x00\x00\x01" + bytes([stream_id & 255]))
-    place = data.find(PRIVATE_STREAM)
-    while place >= 0:
-        header = data[place + PACKET_START : place + PACKET_START + LONGEST_HEADER]
-        if _behind_header(header) == stream_id & 255:
-            return place
-        place = data.find(PRIVATE_STREAM, place + 4)
+    start = data.find(PRIVATE_STREAM)
+    while start >= 0:
+        header_start = start + PACKET_START_BYTES
+        header = data[header_start : header_start + LONGEST_HEADER]
+        if _first_carried(header) == stream_id & 255:
+            return start
+        start = data.find(PRIVATE_STREAM, start + len(PRIVATE_STREAM))
     return -1
 
 
-def _behind_header(packet: bytes) -> int:
-    """Return the first byte that a packet of a program stream carries; -1 if it carries none.
+def _first_carried(packet: bytes) -> int:
+    """Return the first byte that a packet of a program stream carries behind its header; -1 for none.
 
-    Of MPEG-2 the header says its length; of MPEG-1 it has stuffing, the size of a buffer, and times.
+    The header of MPEG-2 says how long it is. That of MPEG-1 has stuffing, the size of a buffer, and times.
+
+    Parameters
+    ----------
+    packet
+        The packet from its header on.
     """
-    if packet[:1] and packet[0] >> 6 == 2:
-        place = 3 + packet[2] if len(packet) > 2 else len(packet)
-    else:
-        place = len(packet) - len(packet.lstrip(b"\xff"))
-        if packet[place : place + 1] and packet[place] >> 6 == 1:
-            place += 2
-        if place < len(packet):
-            place += MPEG1_TIMES.get(packet[place] >> 4, 1)
-    return packet[place] if place < len(packet) else -1
+    end = _mpeg1_header_bytes(packet)
+    is_mpeg2 = len(packet) > 0 and packet[0] >> 6 == 2
+    if is_mpeg2:
+        end = 3 + packet[2] if len(packet) > 2 else len(packet)
+    return packet[end] if end < len(packet) else -1
+
+
+def _mpeg1_header_bytes(packet: bytes) -> int:
+    """Return how many bytes of a packet of MPEG-1 are stuffing, the size of a buffer, and times."""
+    n_stuffing = len(packet) - len(packet.lstrip(b"\xff"))
+    end = n_stuffing
+    has_buffer_size = end < len(packet) and packet[end] >> 6 == 1
+    if has_buffer_size:
+        end += 2
+    if end < len(packet):
+        end += MPEG1_TIME_BYTES.get(packet[end] >> 4, 1)
+    return end
 
 
 def _first_tag(data: mmap, kind: int) -> int:
-    """Return where the first tag of a type begins."""
-    place = FLV_HEADER
-    while place + FLV_TAG_HEADER <= len(data):
-        if data[place] & 31 == kind:
-            return place
-        size = int.from_bytes(data[place + 1 : place + 4], "big")
-        place += FLV_TAG_HEADER + size + FLV_TAG_TRAILER
+    """Return where the first tag of a type begins in a file of FLV; -1 if there is none."""
+    start = FLV_HEADER
+    while start + FLV_TAG_HEADER <= len(data):
+        if data[start] & 31 == kind:
+            return start
+        size = int.from_bytes(data[start + 1 : start + 4], "big")
+        start += FLV_TAG_HEADER + size + FLV_TAG_TRAILER
     return -1

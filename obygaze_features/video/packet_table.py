@@ -15,7 +15,7 @@ MISSING = -(1 << 63)
 
 
 def stamp(value: int | None) -> int:
-    """Return a time stamp or place, or `MISSING`."""
+    """Return a time stamp or place in the file, or `MISSING` for None."""
     return MISSING if value is None else value
 
 
@@ -84,10 +84,13 @@ class PacketTable:
     late: tuple[LateStream, ...] = ()
 
     def number(self, packet: Packet) -> int:
-        """Return the number of a packet, by its time stamp and size; -1 if there is none."""
-        numbers = np.flatnonzero((self.pts == stamp(packet.pts)) & (self.size == packet.size))
+        """Return the number of a packet by its time stamp and size; -1 unless exactly one has these."""
+        is_same = (self.pts == stamp(packet.pts)) & (self.size == packet.size)
+        numbers = np.flatnonzero(is_same)
         return int(numbers[0]) if len(numbers) == 1 else -1
 
     def is_at(self, number: int, packet: Packet) -> bool:
-        """Return whether a packet may be the one of this number."""
-        return self.pts.item(number) == stamp(packet.pts) and self.size.item(number) == packet.size
+        """Return whether a packet has the time stamp and size of the packet with this number."""
+        has_same_time = self.pts.item(number) == stamp(packet.pts)
+        has_same_size = self.size.item(number) == packet.size
+        return has_same_time and has_same_size

@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 import av
 from av.container import InputContainer
 
-_LISTED = re.compile(
+_LISTED_STREAM = re.compile(
     r"^  Stream #\d++:(?P<index>\d++)(?:\[0x(?P<id>[0-9a-f]+)\])?[^:]*: (?P<kind>\w+): (?P<codec>\w+)",
     re.MULTILINE,
 )
 _dumping = Lock()
+"""Held while the level of FFmpeg's log, which is one for the whole process, is raised."""
 ANNOUNCED = frozenset({"mov", "matroska", "avi"})
 """Formats whose header lists all streams, by FFmpeg's names (ISO/IEC 14496-12, 8.3; RFC 9559, 5.1.4)."""
 
@@ -53,14 +54,15 @@ def demux(container: InputContainer, *streams: Any) -> Iterator["av.Packet[Any]"
     try:
         yield from container.demux(*streams)
     except IndexError:
-        # Behind the last packet PyAV 18 ends each stream of the file, and looks for those that have appeared
-        # since it was opened in its list of before. If packets are left after all, they come now.
+        # After the last packet, PyAV 18 ends each stream of the file. For a stream that appeared while
+        # reading it looks in the list from opening, and fails. Should packets be left after all, they come
+        # now.
         yield from container.demux(*streams)
 
 
 def dumped(container: InputContainer) -> str:
     """Return what FFmpeg prints of a file and its streams, also of those that appeared while it was read."""
-    with _dumping:  # the level is one for the whole process
+    with _dumping:
         level = av.logging.get_level()
         av.logging.set_level(av.logging.INFO)  # else nothing is printed
         try:
@@ -71,15 +73,17 @@ def dumped(container: InputContainer) -> str:
 
 def listed_streams(container: InputContainer) -> list[ListedStream]:
     """List the streams that a file has been found to have until now."""
-    return [
-        ListedStream(int(line["index"]), int(line["id"] or "-1", 16), line["kind"].lower(), line["codec"])
-        for line in _LISTED.finditer(dumped(container))
-    ]
+    streams = []
+    for line in _LISTED_STREAM.finditer(dumped(container)):
+        stream_id = int(line["id"], 16) if line["id"] else -1
+        streams.append(ListedStream(int(line["index"]), stream_id, line["kind"].lower(), line["codec"]))
+    return streams
 
 
 def appeared_later(container: InputContainer) -> list[ListedStream]:
-    """List the streams that were not known when the file was opened; ask at its end."""
-    if not ANNOUNCED.isdisjoint(container.format.name.split(",")):
-        return []  # to ask would cost 4 % of reading a short clip
-    n_streams = len(container.streams)
-    return [stream for stream in listed_streams(container) if stream.place >= n_streams]
+    """List the streams that were not known when the file was opened; call it after reading to the end."""
+    formats = container.format.name.split(",")
+    if not ANNOUNCED.isdisjoint(formats):
+        return []  # none can appear, and listing streams takes 4 % of the time of reading a short clip
+    n_opened = len(container.streams)
+    return [stream for stream in listed_streams(container) if stream.place >= n_opened]

@@ -7,7 +7,6 @@ missing, sequential decoding with frames chosen from those that exist.
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import count
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
 
@@ -27,7 +26,23 @@ Wishes = Sequence[tuple[Sampling, Callable[[Pixels], T]]]
 
 @dataclass(slots=True, eq=False)
 class Window(Generic[T]):
-    """A span, the frames that each wish takes from it, and the frames decoded so far."""
+    """A span, the frames that each wish takes from it, and the frames decoded so far.
+
+    Parameters
+    ----------
+    number
+        Position of the window among all windows.
+    span
+        Start and end in seconds.
+    wanted
+        By wish: numbers of the frames that it takes, [F].
+    missing
+        Numbers of the frames that are still to be decoded.
+    collected
+        By frame number: the result of each wish, by its position.
+    why
+        Why the window is decoded sequentially; empty if it is not.
+    """
 
     number: int
     span: Span
@@ -35,7 +50,6 @@ class Window(Generic[T]):
     missing: set[int] = field(default_factory=set)
     collected: CollectedFrames[dict[int, T]] = field(default_factory=CollectedFrames)
     why: str = ""
-    """Why it is decoded sequentially."""
 
     def begin(self) -> None:
         """Discard the frames taken so far."""
@@ -54,18 +68,20 @@ Windows = Sequence[Span]
 WindowResult = tuple[int, tuple[Frames[T], ...] | VideoError]
 WindowList = list[Window[T]]
 Shown = tuple[int, RgbPicture, Callable[[int], T]]
-"""A frame's number, its picture, and what each wish, by its place, makes of it."""
+"""A frame's number, its picture, and a function from the position of a wish to its result for the picture."""
 
 
 class Results(dict[int, T]):
-    """What each wish, by its place, makes of a picture: made when it is first asked for."""
+    """Results of the wishes for one picture, by position of the wish. Each is computed when first used."""
 
     def __init__(self, wishes: Wishes[T], rgb: Pixels) -> None:
         self._wishes = wishes
         self._rgb = rgb
 
     def __missing__(self, wish: int) -> T:
-        result = self[wish] = self._wishes[wish][1](self._rgb)
+        _, apply = self._wishes[wish]
+        result = apply(self._rgb)
+        self[wish] = result
         return result
 
 
@@ -99,18 +115,24 @@ class WindowReader(Decoder, Generic[T]):
         """Yield the number of each window with its frames, one result per wish, or the error.
 
         A window is yielded as soon as its last frame is decoded; frames that no other window needs are freed.
-        A window all of whose frames are known (frame number -> `Known`) is not decoded.
+
+        Parameters
+        ----------
+        windows
+            Start and end of each, in seconds.
+        known
+            Frame number -> what was decoded of it elsewhere. A window all of whose frames are known is not
+            decoded.
         """
         if self.lacks_keys:
             self.frame_times = self.survey()
         why = self.table.unsafe
-        pending, errors = self.chosen(Window(n, edges, why=why) for n, edges in enumerate(windows))
+        pending, errors = self.chosen(Window(number, span, why=why) for number, span in enumerate(windows))
         yield from errors
         if known:
             ready = [window for window in pending if window.missing <= known.keys()]
             pending = [window for window in pending if window not in ready]
-            frames = ((number, known[number]) for number in union(ready))
-            yield from self.served(((n, each.picture, each.results.__getitem__) for n, each in frames), ready)
+            yield from self.served(_shown_known(known, union(ready)), ready)
         if not why:
             pending = yield from self._sparsely(pending)
         if pending:
@@ -125,7 +147,7 @@ class WindowReader(Decoder, Generic[T]):
             yield window.number, VideoError("the frames asked for cannot be decoded", self.path)
 
     def chosen(self, windows: Iterable[Window[T]]) -> tuple[WindowList[T], list[WindowResult[T]]]:
-        """Choose the frames of every window; return also the errors of those whose frames are not there."""
+        """Choose the frames of every window. Return the windows, and the errors of those without frames."""
         chosen = []
         errors = list[WindowResult[T]]()
         for window in windows:
@@ -139,43 +161,54 @@ class WindowReader(Decoder, Generic[T]):
         return chosen, errors
 
     def applied(self, frames: Iterable[Frame]) -> Iterator[Shown[T]]:
-        """Convert frames to pictures, with the results of the wishes."""
+        """Convert frames to pictures, each with a function that returns the result of a wish for it."""
         for number, picture in pictures(frames, self.path, self.table.stream):
             yield number, picture, Results(self.wishes, picture.rgb).__getitem__
 
     def _sparsely(self, windows: WindowList[T]) -> Generator[WindowResult[T], None, WindowList[T]]:
-        """Decode sparsely; return the windows that may not be exact, each with the reason."""
+        """Decode sparsely and yield windows; return those that may not be exact, each with the reason.
+
+        Where decoding fails, each window that needs the failing packets is tried alone, so that its result
+        does not depend on the other windows. Decoding then goes on with the rest.
+        """
         unsafe: WindowList[T] = []
         while windows:
             try:
                 yield from self.served(self.applied(self.sparse(union(windows))), windows)
-                return unsafe + windows  # the latter if the decoder returned too few frames
             except NotSafe as reason:
-                hit = [window for window in windows if self._is_in(window, reason.packets)]
-                is_alone = len(windows) == 1
-                windows = [window for window in windows if window not in hit]
-                for window in hit:
+                affected = [window for window in windows if self._needs(window, reason.packets)]
+                is_single = len(windows) == 1
+                windows = [window for window in windows if window not in affected]
+                for window in affected:
                     window.begin()
-                    if is_alone:
+                    if is_single:
                         window.why = str(reason)
                         unsafe.append(window)
-                    else:  # as a window that is read alone: the rest of the run may not affect it
+                    else:
                         window.why = ""
                         unsafe += yield from self._sparsely([window])
+            else:
+                # Windows are left if the decoder returned too few frames.
+                return unsafe + windows
         return unsafe
 
-    def _is_in(self, window: Window[T], packets: tuple[int, int] | None) -> bool:
-        """Return whether a window still needs frames of a run of packets, or the end of the run."""
+    def _needs(self, window: Window[T], packets: tuple[int, int] | None) -> bool:
+        """Return whether a window needs frames of a run of packets, given as its first and last.
+
+        A window that has all its frames and is not yielded yet needs the end of the run.
+        """
         if packets is None or not window.missing:
             return True
+        first, last = packets
         wanted = self.table.shown[list(window.missing)]
-        return bool(((wanted >= packets[0]) & (wanted <= packets[1])).any())
+        is_in_run = (wanted >= first) & (wanted <= last)
+        return bool(is_in_run.any())
 
     def _in_order(self, windows: WindowList[T], *, by_label: bool = False) -> Iterator[WindowResult[T]]:
-        """Decode sequentially, counting errors of this attempt only; keep the windows that lack frames.
+        """Decode sequentially and yield windows, which are removed from the list; errors count from 0.
 
-        With `by_label`, frames must be known by their packets: where they are only counted, keep the windows
-        completed after an error, too.
+        With `by_label`, the numbers of frames must be known from their packets. Where frames are only
+        counted, windows that are completed after an error stay in the list, too.
         """
         self.errors = 0
         for window in windows:
@@ -186,9 +219,19 @@ class WindowReader(Decoder, Generic[T]):
     def served(
         self, shown: Iterable[Shown[T]], windows: WindowList[T], *, by_label: bool = False
     ) -> Iterator[WindowResult[T]]:
-        """Pass pictures to the windows that need them; yield and drop each completed window.
+        """Pass pictures to the windows that need them, and yield the completed windows.
 
-        The last window is yielded when the decoder has finished.
+        A window that is yielded is removed from the list. The last one is yielded when the decoder has
+        finished.
+
+        Parameters
+        ----------
+        shown
+            Pictures with their results.
+        windows
+            The windows; those that are left at the end lack frames.
+        by_label
+            As for `_in_order`.
         """
         waiting: dict[int, list[Window[T]]] = {}
         for window in windows:
@@ -196,70 +239,78 @@ class WindowReader(Decoder, Generic[T]):
                 waiting.setdefault(number, []).append(window)
         complete: list[tuple[Window[T], WindowResult[T]]] = []
 
-        def given() -> Iterator[WindowResult[T]]:
+        def completed() -> Iterator[WindowResult[T]]:
             while complete:
-                window, finished = complete.pop(0)
+                window, result = complete.pop(0)
                 windows.remove(window)
-                yield finished
+                yield result
 
-        for number, picture, result in shown:
-            concerned = waiting.pop(number, ())
-            for window in concerned:  # first, for a wish may change the pixels
+        for number, picture, result_of_wish in shown:
+            windows_of_frame = waiting.pop(number, ())
+            # A wish may change the pixels, so properties of the picture are noted before.
+            for window in windows_of_frame:
                 window.collected.note(number, picture)
-            for window in concerned:
+            for window in windows_of_frame:
                 window.collected.images[number] = {
-                    wish: result(wish) for wish, numbers in enumerate(window.wanted) if number in numbers
+                    wish: result_of_wish(wish)
+                    for wish, numbers in enumerate(window.wanted)
+                    if number in numbers
                 }
                 window.missing.discard(number)
-                is_sure = self.labelled or not by_label or not self.errors
-                if not window.missing and is_sure:
+                numbers_are_sure = self.labelled or not by_label or not self.errors
+                if not window.missing and numbers_are_sure:
                     complete.append((window, (window.number, self._finished(window))))
             if waiting:
-                yield from given()
-        yield from given()
+                yield from completed()
+        yield from completed()
 
     def _finished(self, window: Window[T]) -> tuple[Frames[T], ...] | VideoError:
-        """Build the result of a window that has all its frames."""
-        collected = window.collected
-        frame_times = self.frame_times
-        table = self.table
-        gap = table.frame_times.gap(*window.span, table.holes)
-        end_s = window.span[1]
-        losses = [loss for from_s, loss in table.losses if end_s is None or end_s > from_s]
-        if gap:
-            losses.append(gap)
-        losses += self._losses(collected)
+        """Build the result of a window that has all its frames: for each wish its frames, or an error."""
+        losses = self._losses_of(window)
         if self.strict and losses:
             return VideoError("; ".join(losses), self.path)
-        overhang = frame_times.overhang(*window.span)
+        overhang = self.frame_times.overhang(*window.span)
         if overhang:
             losses.append(overhang)
         decoded = self.unreported()
-        properties, remarks_on_pictures = collected.described()
-        remarks = dict.fromkeys((*table.notes, *remarks_on_pictures))
-        if few := self._too_few(window.span):
-            return VideoError(few, self.path)
-
-        def frames_of(wish: int, sampling: Sampling, numbers: NDArray[np.int64]) -> Frames[T]:
-            return Frames(
-                images=[collected.images[number][wish] for number in numbers.tolist()],
+        properties, remarks_on_pictures = window.collected.described()
+        remarks = dict.fromkeys((*self.table.notes, *remarks_on_pictures))
+        too_few = self._too_few(window.span)
+        if too_few:
+            return VideoError(too_few, self.path)
+        frames = []
+        for wish, ((sampling, _), numbers) in enumerate(zip(self.wishes, window.wanted, strict=True)):
+            frames_of_wish = Frames(
+                images=[window.collected.images[number][wish] for number in numbers.tolist()],
                 index=numbers,
-                time_s=frame_times.time_s[np.searchsorted(frame_times.index, numbers)],
+                time_s=self.frame_times.time_s[np.searchsorted(self.frame_times.index, numbers)],
                 status="partial" if losses else "ok",
                 notes=(*losses, *remarks, *_repeated(sampling, numbers)),
                 method="sequential" if window.why else "sparse",
                 why_sequential=window.why,
-                total=len(frame_times),
+                total=len(self.frame_times),
                 decoded=decoded,
                 stream=self.table.stream.record(),
                 **properties,
             )
+            frames.append(frames_of_wish)
+        return tuple(frames)
 
-        samplings = [sampling for sampling, _ in self.wishes]
-        return tuple(map(frames_of, count(), samplings, window.wanted))
+    def _losses_of(self, window: Window[T]) -> list[str]:
+        """Describe what the file lacks or the decoder could not give in the span of a window."""
+        table = self.table
+        _, end_s = window.span
+        losses = [loss for from_s, loss in table.losses if end_s is None or end_s > from_s]
+        gap = table.frame_times.gap(*window.span, table.holes)
+        if gap:
+            losses.append(gap)
+        return losses + self._decoding_losses(window.collected)
 
     def _too_few(self, span: Span) -> str:
-        """Say that under half of the frames of a span can be decoded; empty if more can."""
+        """Say that under half of the frames of a span can be decoded; empty if more can be decoded.
+
+        Frames that are asked for by their numbers are there or not, however many others are missing.
+        """
         if all(sampling.policy == "indices" for sampling, _ in self.wishes):
             return ""
         n_decodable = len(self.frame_times.within(*span))
@@ -270,8 +321,9 @@ class WindowReader(Decoder, Generic[T]):
 
     @property
     def lacks_keys(self) -> bool:
-        """Whether key frames are wished for, and not known without decoding."""
-        return self.frame_times.key is None and any(rule.policy == "keyframes" for rule, _ in self.wishes)
+        """Whether a wish takes key frames, and they are not known without decoding."""
+        wants_keys = any(sampling.policy == "keyframes" for sampling, _ in self.wishes)
+        return wants_keys and self.frame_times.key is None
 
     def unreported(self) -> int:
         """Return the number of frames decoded since the previous call."""
@@ -279,29 +331,40 @@ class WindowReader(Decoder, Generic[T]):
         self._reported = self.decoded
         return decoded
 
-    def _losses(self, collected: CollectedFrames[dict[int, T]]) -> list[str]:
-        """Describe the missing or damaged data that was detected."""
-        n_found = len(self.frame_times)
-        n_all = len(self.table.frame_times)
-        errors = self.errors
-        damaged = ", ".join(map(str, sorted(collected.corrupt)))
-        packets = "packet" if errors == 1 else "packets"
-        losses = {
-            f"{n_found} of {n_all} frames can be decoded; the choice was among those": n_found < n_all,
-            f"the decoder refused {errors} {packets} on the way": errors,
-            f"the decoder flags as damaged: frame {damaged}": damaged,
-        }
-        return [loss for loss, holds in losses.items() if holds]
+    def _decoding_losses(self, collected: CollectedFrames[dict[int, T]]) -> list[str]:
+        """Describe the missing or damaged data that decoding showed."""
+        losses = []
+        n_decodable = len(self.frame_times)
+        n_frames = len(self.table.frame_times)
+        if n_decodable < n_frames:
+            losses.append(f"{n_decodable} of {n_frames} frames can be decoded; the choice was among those")
+        if self.errors:
+            packets = "packet" if self.errors == 1 else "packets"
+            losses.append(f"the decoder refused {self.errors} {packets} on the way")
+        if collected.corrupt:
+            damaged = ", ".join(map(str, sorted(collected.corrupt)))
+            losses.append(f"the decoder flags as damaged: frame {damaged}")
+        return losses
 
 
 def union(windows: Iterable[Window[T]]) -> list[int]:
-    """Return the numbers that at least one window still needs, without duplicates."""
-    return sorted(set[int]().union(*(window.missing for window in windows)))
+    """Return the numbers of the frames that at least one window still needs, rising."""
+    numbers = set[int]()
+    for window in windows:
+        numbers |= window.missing
+    return sorted(numbers)
+
+
+def _shown_known(known: Mapping[int, Known[T]], numbers: Iterable[int]) -> Iterator[Shown[T]]:
+    """Yield known frames as if they were decoded."""
+    for number in numbers:
+        frame = known[number]
+        yield number, frame.picture, frame.results.__getitem__
 
 
 def _repeated(sampling: Sampling, numbers: NDArray[np.int64]) -> list[str]:
-    """Note the number of key frames, if some had to be repeated."""
-    distinct = len(np.unique(numbers))
-    if sampling.policy != "keyframes" or distinct == len(numbers):
+    """Note how many key frames are distinct, if some had to be repeated; else return an empty list."""
+    n_distinct = len(np.unique(numbers))
+    if sampling.policy != "keyframes" or n_distinct == len(numbers):
         return []
-    return [f"{distinct} of the {len(numbers)} key frames taken are distinct: the others repeat them"]
+    return [f"{n_distinct} of the {len(numbers)} key frames taken are distinct: the others repeat them"]

@@ -30,8 +30,8 @@ from obygaze_features.video.stream import (
     is_exact,
 )
 
-# First row of a display matrix, as signs -> clockwise quarter turns. ISO/IEC 14496-12, 6.2.2.
 TURNS = {(1, 0): 0, (0, 1): 1, (-1, 0): 2, (0, -1): 3}
+"""First row of a display matrix, as signs -> clockwise quarter turns (ISO/IEC 14496-12, 6.2.2)."""
 # H.273, table 4 (MatrixCoefficients). Untagged is BT.601 at any size, as in swscale.
 MATRICES = {
     0: "bt601 (untagged)",
@@ -44,27 +44,30 @@ MATRICES = {
     9: "bt2020",
 }
 UNREAD_MATRICES = {8: "YCgCo", 10: "BT.2020 with constant luminance", 14: "ICtCp"}
-# H.273, table 3 (TransferCharacteristics): those of no ordinary screen.
+# H.273, table 3 (TransferCharacteristics): only those that an ordinary screen does not have.
 TRANSFERS = {8: "linear", 9: "logarithmic", 10: "logarithmic", 16: "PQ", 17: "DCI", 18: "HLG"}
 BLACK = 24
 """Largest 8-bit value that counts as black: limited-range black is 0, and encoders leave some noise in it."""
 
 EXACT = Interpolation.POINT | Interpolation.FULL_CHR_H_INT
-"""Chroma of the nearest sample, as for 8 bits, at full precision. The second flag alone is bicubic."""
+"""Takes the nearest sample of chroma, as for 8 bits, at full precision. The second flag alone is bicubic."""
 
 OPAQUE = 255
 PLAIN = Stream("", "")
 # Players assume BT.709 for untagged pictures with at least this many lines.
 HD_LINES = 720
-# A bar of less than this share of the picture's side is an edge, not a bar.
 LEAST_BAR = 0.02
+"""Share of a side from which on black rows or columns are a bar; fewer are an unclean edge."""
+BARS_STEP = 8
+"""Every pixel of so many is looked at for bars, for time."""
 T = TypeVar("T")
 Bars = tuple[int, int, int, int]
+"""Black rows above and below, black columns left and right."""
 NO_BARS: Bars = (0, 0, 0, 0)
 
 
 class Shown(NamedTuple):
-    """How a stored picture became one to look at.
+    """How a stored picture was turned and converted to be shown.
 
     Parameters
     ----------
@@ -97,24 +100,25 @@ class RgbPicture:
         How the stored picture became this one.
     corrupt
         Whether the decoder flags it as damaged.
-    said
-        What is to be said of it.
+    remarks
+        Sentences on the picture, for the notes.
     """
 
     rgb: NDArray[np.uint8]
     shown: Shown
     corrupt: bool
-    said: tuple[str, ...]
+    remarks: tuple[str, ...]
 
     @cached_property
-    def bars(self) -> tuple[int, int, int, int] | None:
+    def bars(self) -> Bars | None:
         """Black rows above and below, black columns left and right; None for an entirely black picture."""
         return black_bars(self.rgb)
 
     def without_pixels(self) -> "RgbPicture":
         """Return a copy whose `rgb` has the same height and width and no channel."""
         copy = replace(self, rgb=np.empty((*self.rgb.shape[:2], 0), np.uint8))
-        vars(copy)["bars"] = self.bars  # measured while there are pixels
+        # The copy can't measure its bars without pixels, so its cached property is set here.
+        vars(copy)["bars"] = self.bars
         return copy
 
 
@@ -133,60 +137,88 @@ class Converter:
 
     def __call__(self, frame: VideoFrame) -> RgbPicture:
         """Convert to RGB at full size; crop, rotate upright, and lay transparent pixels over white."""
-        stream = self._stream
         tags = self.tags(frame)
         stored, transparent = self._rgb(frame, tags)
-        if stream.crop:
-            above, below, left, right = stream.crop
-            stored = stored[above : max(len(stored) - below, 0), left : max(stored.shape[1] - right, 0)]
-            if not stored.size:
-                raise VideoError("the file asks to crop its pictures to nothing")
         turn, side_data = orientation(frame)
-        upright = np.rot90(stored, -turn.quarters) if turn.quarters else stored
-        rgb = np.ascontiguousarray(upright[:, ::-1] if turn.mirrored else upright, np.uint8)
+        upright = self._cropped(stored)
+        if turn.quarters:
+            upright = np.rot90(upright, -turn.quarters)
+        if turn.mirrored:
+            upright = upright[:, ::-1]
+        rgb = np.ascontiguousarray(upright, np.uint8)
         facts = {
             "interlaced": frame.interlaced_frame,
             "oblique": turn.oblique,
             "transparent": transparent,
-            "contrary": tags.matrix in MATRICES.values()
-            and (
-                (stream.matrix != UNTAGGED and MATRICES.get(stream.matrix) != tags.matrix)
-                or stream.full_range not in (None, RANGES.get(int(frame.color_range), stream.full_range))
-            ),
+            "contrary": self._contradicts(frame, tags),
             "untagged": tags.matrix.endswith("(untagged)") and min(rgb.shape[:2]) >= HD_LINES,
         }
-        shown = Shown(90 * turn.quarters, turn.mirrored, tags.matrix, tags.full_range)
         remarks = [PICTURES[fact] for fact, holds in facts.items() if holds]
-        remarks += filter(None, [PICTURES.get(name, STRANGE) for name in side_data])
-        return RgbPicture(rgb, shown, frame.is_corrupt, (*remarks, *tags.said))
+        remarks_on_side_data = [PICTURES.get(name, STRANGE) for name in side_data]
+        remarks += [remark for remark in remarks_on_side_data if remark]
+        remarks += tags.remarks
+        shown = Shown(90 * turn.quarters, turn.mirrored, tags.matrix, tags.full_range)
+        return RgbPicture(rgb, shown, frame.is_corrupt, tuple(remarks))
+
+    def _cropped(self, stored: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """Crop a stored picture [H, W, 3] as the container asks."""
+        if not self._stream.crop:
+            return stored
+        above, below, left, right = self._stream.crop
+        height, width, _ = stored.shape
+        cropped = stored[above : max(height - below, 0), left : max(width - right, 0)]
+        if not cropped.size:
+            raise VideoError("the file asks to crop its pictures to nothing")
+        return cropped
+
+    def _contradicts(self, frame: VideoFrame, tags: "Tags") -> bool:
+        """Return whether a frame has another matrix or range than the stream states."""
+        stream = self._stream
+        if tags.matrix not in MATRICES.values():
+            return False
+        if stream.matrix != UNTAGGED and MATRICES.get(stream.matrix) != tags.matrix:
+            return True
+        frame_range = RANGES.get(int(frame.color_range))
+        both_state_range = stream.full_range is not None and frame_range is not None
+        return both_state_range and stream.full_range != frame_range
 
     def tags(self, frame: VideoFrame) -> "Tags":
-        """Give a frame the matrix that the stream alone names, and return how its pixels become RGB."""
+        """Return how a frame's pixels become RGB.
+
+        A frame that states no matrix gets that of the stream, so that swscale uses it.
+        """
         if int(frame.colorspace) == UNTAGGED:
             frame.colorspace = self._stream.matrix
-        own = int(frame.color_trc)
-        transfer = self._stream.transfer if own == UNTAGGED else own
+        transfer = int(frame.color_trc)
+        if transfer == UNTAGGED:
+            transfer = self._stream.transfer
         return tags_of(frame.format.name, int(frame.colorspace), int(frame.color_range), transfer)
 
     def _rgb(self, frame: VideoFrame, tags: "Tags") -> tuple[NDArray[np.uint8], bool]:
-        """Convert to RGB [H, W, 3]; return whether a pixel was transparent (rgba is wrong at some widths)."""
-        if tags.levels is not None:
-            grey = self._reformatter.reformat(frame, format="gray16le", threads=1).to_ndarray()
-            rgb = np.repeat(tags.levels[grey][..., None], 3, axis=2)
-        elif tags.exact:  # planes take less time than rgb24, and their bits are equal
-            planes = self._reformatter.reformat(frame, format="gbrp", interpolation=EXACT, threads=1)
-            green, blue, red = (
-                np.frombuffer(memoryview(plane), np.uint8).reshape(planes.height, -1)[:, : planes.width]
-                for plane in planes.planes
-            )
-            rgb = interleaved((red, green, blue))
-        else:
-            rgb = self._reformatter.reformat(frame, format="rgb24", threads=1).to_ndarray()
+        """Convert to RGB [H, W, 3]; return also whether a pixel was transparent."""
+        rgb = self._opaque_rgb(frame, tags)
         if tags.alpha and self._stream.pixels != WITHOUT_ALPHA:
+            # Not from rgba, which swscale converts wrongly at some widths.
             alpha = self._reformatter.reformat(frame, format="gbrap", threads=1).to_ndarray()[..., 3]
             if alpha.min() < OPAQUE:
                 return over_white(Image.fromarray(np.dstack([rgb, alpha]))), True
         return rgb, False
+
+    def _opaque_rgb(self, frame: VideoFrame, tags: "Tags") -> NDArray[np.uint8]:
+        """Convert to RGB [H, W, 3] as if every pixel were opaque."""
+        if tags.levels is not None:
+            grey = self._reformatter.reformat(frame, format="gray16le", threads=1).to_ndarray()
+            return np.repeat(tags.levels[grey][..., None], 3, axis=2)
+        if not tags.exact:
+            return self._reformatter.reformat(frame, format="rgb24", threads=1).to_ndarray()
+        # Converting to planes takes less time than to rgb24, and gives the same bits.
+        planar = self._reformatter.reformat(frame, format="gbrp", interpolation=EXACT, threads=1)
+        planes = []
+        for plane in planar.planes:
+            rows = np.frombuffer(memoryview(plane), np.uint8).reshape(planar.height, -1)
+            planes.append(rows[:, : planar.width])  # rows are padded
+        green, blue, red = planes
+        return interleaved((red, green, blue))
 
 
 class Tags(NamedTuple):
@@ -195,9 +227,9 @@ class Tags(NamedTuple):
     Parameters
     ----------
     matrix, full_range
-        As a picture has them.
-    said
-        What is to be said of them.
+        As in `Shown`.
+    remarks
+        Sentences on the colours, for the notes.
     alpha
         Whether pixels may be transparent.
     exact
@@ -208,7 +240,7 @@ class Tags(NamedTuple):
 
     matrix: str
     full_range: bool
-    said: tuple[str, ...]
+    remarks: tuple[str, ...]
     alpha: bool
     exact: bool
     levels: NDArray[np.uint8] | None
@@ -216,7 +248,16 @@ class Tags(NamedTuple):
 
 @cache
 def tags_of(name: str, matrix_tag: int, color_range: int, transfer: int) -> Tags:
-    """Return how pixels of FFmpeg's name and tags of colours become RGB.
+    """Return how the pixels of a format become RGB.
+
+    Parameters
+    ----------
+    name
+        FFmpeg's name of the format of pixels.
+    matrix_tag, transfer
+        Tags of the colours, by their numbers in H.273.
+    color_range
+        FFmpeg's number of the tagged range.
 
     Raises
     ------
@@ -244,56 +285,74 @@ def tags_of(name: str, matrix_tag: int, color_range: int, transfer: int) -> Tags
         raise VideoError(
             f"its colours are coded as {coding}, which cannot be read here: convert it to BT.709"
         )
-    alpha = has_alpha(pixels)
-    exact = is_exact(pixels)
-    facts = {
-        TRANSFERS.get(transfer, ""): transfer in TRANSFERS,
-        "limited": pixels.is_rgb and color_range == ColorRange.MPEG,
-    }
-    remarks = [PICTURES[fact] for fact, holds in facts.items() if holds]
-    remarks += [f"{bits} bits a sample: rounded to 8"] if bits > 8 else []
-    return Tags(matrix, full_range, tuple(filter(None, remarks)), alpha, exact, levels)
+    remarks = []
+    if transfer in TRANSFERS:
+        remarks.append(PICTURES[TRANSFERS[transfer]])
+    if pixels.is_rgb and color_range == ColorRange.MPEG:
+        remarks.append(PICTURES["limited"])
+    if bits > 8:
+        remarks.append(f"{bits} bits a sample: rounded to 8")
+    nonempty_remarks = tuple(remark for remark in remarks if remark)
+    return Tags(matrix, full_range, nonempty_remarks, has_alpha(pixels), is_exact(pixels), levels)
 
 
 def grey_levels(bits: int, *, full_range: bool) -> NDArray[np.uint8]:
-    """Return the 8-bit level of each grey value, which swscale spreads over 16 bits: uint8 [65536]."""
-    value = np.arange(1 << 16) / ((1 << 16) - 1)
+    """Return the 8-bit level of each grey value, which swscale spreads over 16 bits: uint8 [65536].
+
+    Parameters
+    ----------
+    bits
+        Bits a sample, as stored.
+    full_range
+        Whether samples fill their range; else black is 16 and white 235, counted in 8 bits.
+    """
+    value = np.arange(1 << 16) / ((1 << 16) - 1)  # 0 to 1
     if not full_range:
-        unit = ((1 << bits) - 1) / (1 << (bits - 8))
-        value = (value * unit - 16) / 219
+        largest = ((1 << bits) - 1) / (1 << (bits - 8))  # the largest sample, counted in 8 bits
+        value = (value * largest - 16) / 219
     return np.round(255 * value.clip(0, 1)).astype(np.uint8)
 
 
-def black_bars(rgb: NDArray[np.uint8]) -> tuple[int, int, int, int] | None:
+def black_bars(rgb: NDArray[np.uint8]) -> Bars | None:
     """Count black rows and columns at the edges: above, below, left, right; None if the picture is black.
 
     A row or column is black if none of its samples is above `BLACK`; every eighth pixel is checked.
+
+    Parameters
+    ----------
+    rgb
+        A picture [H, W, 3].
     """
-    edges = (rgb[0, ::8], rgb[-1, ::8], rgb[::8, 0], rgb[::8, -1])
+    edges = (rgb[0, ::BARS_STEP], rgb[-1, ::BARS_STEP], rgb[::BARS_STEP, 0], rgb[::BARS_STEP, -1])
     if all(edge.max() > BLACK for edge in edges):  # most pictures have no bars
-        return 0, 0, 0, 0
-    rows = np.flatnonzero(rgb[:, ::8].max(axis=(1, 2)) > BLACK)
-    if not len(rows):
+        return NO_BARS
+    lit_rows = np.flatnonzero(rgb[:, ::BARS_STEP].max(axis=(1, 2)) > BLACK)
+    if not len(lit_rows):
         return None
-    # First over rows, which lie one after the other in memory: ten times as fast as both at once.
-    columns = np.flatnonzero(rgb[rows[0] : rows[-1] + 1 : 8].max(axis=0).max(axis=1) > BLACK)
-    if not len(columns):
+    between = rgb[lit_rows[0] : lit_rows[-1] + 1 : BARS_STEP]
+    # First over rows, which lie one after the other in memory: ten times as fast as both axes at once.
+    lit_columns = np.flatnonzero(between.max(axis=0).max(axis=1) > BLACK)
+    if not len(lit_columns):
         return None
     height, width, _ = rgb.shape
-    return int(rows[0]), int(height - 1 - rows[-1]), int(columns[0]), int(width - 1 - columns[-1])
+    above = int(lit_rows[0])
+    below = int(height - 1 - lit_rows[-1])
+    left = int(lit_columns[0])
+    right = int(width - 1 - lit_columns[-1])
+    return above, below, left, right
 
 
 class Turn(NamedTuple):
-    """What makes a frame upright.
+    """How a frame is turned to be upright.
 
     Parameters
     ----------
     quarters
         Clockwise quarter turns.
     mirrored
-        Whether it is mirrored after them.
+        Whether it is mirrored left to right after them.
     oblique
-        Whether another turn is asked for, which is not done.
+        Whether the file asks for a turn that is no quarter turn, which is not done.
     """
 
     quarters: int
@@ -302,21 +361,24 @@ class Turn(NamedTuple):
 
 
 def orientation(frame: VideoFrame) -> tuple[Turn, tuple[str, ...]]:
-    """Return what makes a frame upright, and the names of all its side data."""
-    # PyAV's frame.rotation reads mirrored pictures as rotated, so the matrix itself is read.
+    """Return how a frame is turned to be upright, and the names of all its side data."""
     try:
         # Not frame.side_data: the frame would refer to it and it to the frame, and both stay in memory until
         # the garbage collector finds them. The decoder then takes new memory for each picture.
         side_data: Iterable[SideData] = SideDataContainer(frame)  # type: ignore[call-arg]
-        data_of = {item.type.name: item for item in side_data}
+        data_by_name = {data.type.name: data for data in side_data}
     except ValueError:  # PyAV 18.1 does not know all kinds of side data (EXIF of MJPEG and TIFF)
         quarters = round(-frame.rotation / 90) % 4
         return Turn(quarters, mirrored=False, oblique=bool(frame.rotation % 90)), (UNKNOWN,)
-    names = tuple(data_of)
-    if Type.DISPLAYMATRIX.name not in data_of:
+    names = tuple(data_by_name)
+    # The matrix itself is read, because PyAV's frame.rotation reads mirrored pictures as rotated.
+    display_matrix = data_by_name.get(Type.DISPLAYMATRIX.name)
+    if display_matrix is None:
         return Turn(0, mirrored=False, oblique=False), names
-    values = np.frombuffer(bytes(data_of[Type.DISPLAYMATRIX.name]), np.int32)[[0, 1, 3, 4]].astype(np.float64)
-    signs = np.sign(np.round(values / max(1, *abs(values)), 2))  # a turn by 89.9 degrees is a quarter
+    # The upper left 2 x 2 of the 3 x 3 matrix, row by row.
+    values = np.frombuffer(bytes(display_matrix), np.int32)[[0, 1, 3, 4]].astype(np.float64)
+    largest = max(1, *abs(values))
+    signs = np.sign(np.round(values / largest, 2))  # so a turn by 89.9 degrees is a quarter
     return turned(*signs.tolist()), names
 
 
@@ -328,33 +390,51 @@ def turned(a: int, b: int, c: int, d: int) -> Turn:
     a, b, c, d
         Signs of a display matrix, as in x' = a x + c y, y' = b x + d y.
     """
-    if (a, b) not in TURNS or (c, d) not in ((-b, a), (b, -a)):
+    is_rotation = (c, d) == (-b, a)
+    is_mirrored_rotation = (c, d) == (b, -a)
+    if (a, b) not in TURNS or not (is_rotation or is_mirrored_rotation):
         return Turn(0, mirrored=False, oblique=True)
-    mirrored = (c, d) == (b, -a)
-    return Turn(TURNS[-a if mirrored else a, b], mirrored, oblique=False)
+    # Mirroring left to right changes the sign of x.
+    quarters = TURNS[-a, b] if is_mirrored_rotation else TURNS[a, b]
+    return Turn(quarters, is_mirrored_rotation, oblique=False)
 
 
 @dataclass(slots=True)
 class CollectedFrames(Generic[T]):
-    """Images by frame number; the first picture without its pixels; remarks."""
+    """The frames of a window, and what is known of all their pictures.
+
+    Parameters
+    ----------
+    images
+        Frame number -> what is kept of the frame.
+    first
+        The first picture, without its pixels.
+    corrupt
+        Numbers of the frames that the decoder flags as damaged.
+    remarks
+        Sentences on the pictures, each once.
+    bars
+        Rows and columns that are black in all pictures but entirely black ones.
+    """
 
     images: dict[int, T] = field(default_factory=dict)
     first: RgbPicture | None = None
     corrupt: list[int] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
     bars: Bars | None = None
-    """Rows above and below and columns left and right that are black in all pictures but black ones."""
 
     def note(self, number: int, picture: RgbPicture) -> None:
         """Record the properties of a picture, without its pixels."""
-        self.first = self.first or picture.without_pixels()
+        if self.first is None:
+            self.first = picture.without_pixels()
         if picture.corrupt:
             self.corrupt.append(number)
-        # Most pictures have none; after one of those the others need not be measured.
+        # Most pictures have no bars; after one of those the others need not be measured.
         if self.bars != NO_BARS and picture.bars is not None:
-            above, below, left, right = map(min, picture.bars, self.bars or picture.bars)
+            common = self.bars or picture.bars
+            above, below, left, right = map(min, picture.bars, common)
             self.bars = above, below, left, right
-        remarks = [*self.remarks, *picture.said]
+        remarks = [*self.remarks, *picture.remarks]
         if picture.rgb.shape[:2] != self.first.rgb.shape[:2]:
             remarks.append(PICTURES["resized"])
         if picture.shown != self.first.shown:
@@ -362,23 +442,38 @@ class CollectedFrames(Generic[T]):
         self.remarks = [*dict.fromkeys(remarks)]
 
     def described(self) -> tuple[dict[str, Any], list[str]]:
-        """Return what a record states of the pictures, and all remarks.
+        """Return the fields of `Frames` that describe pictures, and all remarks.
 
-        Size, turn and colours are those of the first.
+        Size, turn and colours are those of the first picture.
         """
         if self.first is None:
             raise VideoError("not one picture was decoded")
         height, width = self.first.rgb.shape[:2]
-        above, below, left, right = self.bars or NO_BARS
+        bars = self.bars or NO_BARS
         remarks = [*self.remarks]
-        if max(above, below) >= LEAST_BAR * height or max(left, right) >= LEAST_BAR * width:
-            share = 1 - (height - above - below) * (width - left - right) / (width * height)
-            sides = {"above": above, "below": below, "at the left": left, "at the right": right}
-            where = ", ".join(f"{pixels} {side}" for side, pixels in sides.items() if pixels)
-            remarks.append(f"black bars cover {share:.0%} of the pictures (pixels: {where})")
-        size = {"width": width, "height": height, "bars": (above, below, left, right)}
-        interlaced = PICTURES["interlaced"] in remarks
-        return {**self.first.shown._asdict(), **size, "interlaced": interlaced}, remarks
+        remark_on_bars = _remark_on_bars(bars, height, width)
+        if remark_on_bars:
+            remarks.append(remark_on_bars)
+        properties = {
+            **self.first.shown._asdict(),
+            "width": width,
+            "height": height,
+            "bars": bars,
+            "interlaced": PICTURES["interlaced"] in remarks,
+        }
+        return properties, remarks
+
+
+def _remark_on_bars(bars: Bars, height: int, width: int) -> str:
+    """Say how much of pictures black bars cover; empty if they are too narrow to be bars."""
+    above, below, left, right = bars
+    if max(above, below) < LEAST_BAR * height and max(left, right) < LEAST_BAR * width:
+        return ""
+    content = (height - above - below) * (width - left - right)
+    share = 1 - content / (width * height)
+    sides = {"above": above, "below": below, "at the left": left, "at the right": right}
+    where = ", ".join(f"{pixels} {side}" for side, pixels in sides.items() if pixels)
+    return f"black bars cover {share:.0%} of the pictures (pixels: {where})"
 
 
 def pictures(

@@ -21,7 +21,12 @@ def played(path: Path, *, pictures: bool = True) -> Iterator[tuple[float, Any]]:
 
     The sound is the track that players choose, as in `SoundTrack`.
 
-    Without `pictures` none is decoded.
+    Parameters
+    ----------
+    path
+        A video file.
+    pictures
+        Whether pictures are decoded; if not, only the sound is yielded.
 
     Yields
     ------
@@ -30,10 +35,13 @@ def played(path: Path, *, pictures: bool = True) -> Iterator[tuple[float, Any]]:
     NDArray[np.uint8] or av.AudioFrame
         A picture as `read_frames` gives it, [H, W, 3], or a frame of sound.
     """
-    return merge(_seen(path), _heard(path), key=lambda shown: shown[0]) if pictures else _heard(path)
+    if not pictures:
+        return _sound_frames(path)
+    return merge(_timed_pictures(path), _sound_frames(path), key=lambda timed: timed[0])
 
 
-def _seen(path: Path) -> Iterator[tuple[float, Any]]:
+def _timed_pictures(path: Path) -> Iterator[tuple[float, Any]]:
+    """Yield the time in seconds and the RGB pixels of each picture that has a time."""
     decoder = Decoder(path)
     times = decoder.table.frame_times.time_s.tolist()
     stream = decoder.table.stream
@@ -42,9 +50,9 @@ def _seen(path: Path) -> Iterator[tuple[float, Any]]:
             yield times[number], picture.rgb
 
 
-def _heard(path: Path) -> Iterator[tuple[float, Any]]:
+def _sound_frames(path: Path) -> Iterator[tuple[float, Any]]:
+    """Yield the time in seconds and each frame of sound; nothing if the sound cannot be read."""
     decoder = Decoder(path)
-    # The pictures are played all the same.
     with suppress(VideoError), opened_to(path, track_reach(path)) as source:
         track = opened_track(source)
         packets = (packet for _, packet, _ in placed(source, track, decoder.table.part_offset_s.tolist()))

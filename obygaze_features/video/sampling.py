@@ -11,16 +11,21 @@ from numpy.typing import NDArray
 from obygaze_features.arguments import checked, made_by
 from obygaze_features.errors import VideoError
 
-# A span with a smaller share inside the video is probably wrong.
 SPAN_COVERED = 0.98
+"""Share of a span that must lie inside the video: with less, the span is probably wrong."""
 LONG_STEP = 3.0
-"""Times the usual step between frames, from which on frames may be missing."""
+"""Times the usual step between frames above which frames may be missing."""
 MOST_LONG_STEPS = 0.02
+"""Share of long steps above which the rate is variable, so that long steps tell nothing."""
 ENOUGH_STEPS = 20
-"""Share of such steps, above which the rate is variable; steps among which one such is none of a rate."""
+"""Steps from which on one long step, whatever its share, does not make the rate variable."""
 LONGEST_HOLE_S = 1.0
+"""Seconds without frames above which a span is damaged."""
 LARGEST_HOLE = 0.1
-"""Seconds, or share, of a span without frames that make it damaged."""
+"""Share of a span without frames above which it is damaged."""
+ROUNDING = 1e-9
+"""Added before rounding down, so that a product that floats make slightly too small keeps its whole
+number."""
 
 Span: TypeAlias = tuple[float | None, float | None]
 """Start, inclusive, and end, exclusive, in seconds of the player's clock; None leaves a side open."""
@@ -63,7 +68,9 @@ class Sampling:
 
     def record(self) -> dict[str, object]:
         """Return the rule and its parameters as plain JSON."""
-        fields = asdict(self) | {"indices": self.indices and list(self.indices)}
+        fields = asdict(self)
+        if self.indices is not None:
+            fields["indices"] = list(self.indices)
         return {name: value for name, value in fields.items() if value is not None}
 
 
@@ -128,7 +135,7 @@ class FrameTimes:
         return len(self.index)
 
     def need_times(self, purpose: str) -> None:
-        """Raise unless every frame has a time, and say what for."""
+        """Raise `VideoError` unless every frame has a time; `purpose` ends its sentence."""
         if np.isnan(self.time_s).any():
             raise VideoError(f"the file gives no times for its frames, {purpose}")
 
@@ -140,20 +147,27 @@ class FrameTimes:
     @property
     def end_s(self) -> float:
         """When the last frame ends: a step after its time, or later if it is held, as slides are."""
-        held = self.last_s > LONG_STEP * self.step_s
-        return float(self.time_s[-1]) + (self.last_s if held else self.step_s)
+        is_held = self.last_s > LONG_STEP * self.step_s
+        last_step_s = self.last_s if is_held else self.step_s
+        return float(self.time_s[-1]) + last_step_s
 
     def holes(self) -> NDArray[np.float64]:
         """Find where frames are missing that a steady rate would have: starts and ends in seconds, [H, 2].
 
-        Of variable rates and slide shows, where long steps are usual, nothing is said.
+        With a variable rate, or in a slide show, long steps are usual, and none counts as a hole.
         """
-        steps = np.diff(self.time_s)  # NaN where a time is unknown
-        usual = self.step_s
-        long = np.flatnonzero(steps > LONG_STEP * usual)
-        if not usual > 0 or len(long) > max(MOST_LONG_STEPS * len(steps), int(len(steps) >= ENOUGH_STEPS)):
-            return np.zeros((0, 2))
-        return np.stack([self.time_s[long] + usual, self.time_s[long + 1]], axis=1)
+        no_holes = np.zeros((0, 2))
+        usual_step = self.step_s
+        if not usual_step > 0:  # also where it is NaN, because a time is unknown
+            return no_holes
+        steps = np.diff(self.time_s)
+        long_steps = np.flatnonzero(steps > LONG_STEP * usual_step)
+        always_allowed = 1 if len(steps) >= ENOUGH_STEPS else 0
+        if len(long_steps) > max(MOST_LONG_STEPS * len(steps), always_allowed):
+            return no_holes
+        starts = self.time_s[long_steps] + usual_step
+        ends = self.time_s[long_steps + 1]
+        return np.stack([starts, ends], axis=1)
 
     def within(self, start_s: float | None, end_s: float | None) -> "FrameTimes":
         """Keep the frames shown at start_s or later and before end_s.
@@ -170,7 +184,9 @@ class FrameTimes:
         if not start < end:
             raise VideoError(f"the span must start before it ends; found {start:g} to {end:g} s")
         self.need_times("so no span of it can be found")
-        inside = (self.time_s >= start) & (self.time_s < end) if start_s is not None else self.time_s < end
+        inside = self.time_s < end
+        if start_s is not None:
+            inside &= self.time_s >= start
         if not inside.any():
             where = f"from {start:g} s on" if end == np.inf else f"between {start:g} and {end:g} s"
             shown = f"its frames are shown from {self.time_s.min():.3f} to {self.time_s.max():.3f} s"
@@ -179,36 +195,43 @@ class FrameTimes:
         return FrameTimes(self.index[inside], self.time_s[inside], key)
 
     def overhang(self, start_s: float | None, end_s: float | None) -> str:
-        """Return a note if the video ends well before a span; else empty."""
+        """Return a note if the video ends well before the end of a span; else empty."""
         if end_s is None:
             return ""
         start = start_s or 0.0
-        if self.end_s - start >= SPAN_COVERED * (end_s - start):
+        covered_s = self.end_s - start
+        if covered_s >= SPAN_COVERED * (end_s - start):
             return ""
         return f"the span asks for pictures up to {end_s:g} s, but the video ends at {self.end_s:.2f} s"
 
     def gap(self, start_s: float | None, end_s: float | None, holes: NDArray[np.float64]) -> str:
-        """Return a note if holes [H, 2] take more than a second or a tenth of a span; else empty.
+        """Return a note if holes take more than a second or a tenth of a span; else empty.
 
-        What lies before the first picture is a hole, too.
+        Parameters
+        ----------
+        start_s, end_s
+            The span, in seconds; None leaves a side open.
+        holes
+            Shape [H, 2]: starts and ends of holes. The time before the first picture is added to them.
         """
         first = self.time_s[0]
-        step = self.step_s
         start = first if start_s is None else start_s
         end = self.end_s if end_s is None else end_s
-        before = [(start, first)] if first - start > LONG_STEP * step else np.zeros((0, 2))
-        inside = np.clip(np.concatenate([before, holes]), start, end)
-        inside = inside[inside[:, 0] < inside[:, 1]]
-        without = float(np.sum(inside[:, 1] - inside[:, 0]))
-        if not is_large_hole(without, end - start):
+        if first - start > LONG_STEP * self.step_s:
+            holes = np.concatenate([[(start, first)], holes])
+        clipped = np.clip(holes, start, end)
+        inside = clipped[clipped[:, 0] < clipped[:, 1]]
+        missing_s = float(np.sum(inside[:, 1] - inside[:, 0]))
+        if not is_large_hole(missing_s, end - start):
             return ""
-        return f"no pictures for {without:.2f} s, from {inside[0, 0]:.2f} to {inside[0, 1]:.2f} s" + (
-            f" and {len(inside) - 1} times more" if len(inside) > 1 else ""
-        )
+        note = f"no pictures for {missing_s:.2f} s, from {inside[0, 0]:.2f} to {inside[0, 1]:.2f} s"
+        if len(inside) > 1:
+            note += f" and {len(inside) - 1} times more"
+        return note
 
 
 def is_large_hole(hole_s: float, span_s: float) -> bool:
-    """Tell whether a span without so many seconds of it is damaged."""
+    """Return whether a span of `span_s` seconds is damaged if `hole_s` seconds of it have no frames."""
     return hole_s > min(LONGEST_HOLE_S, LARGEST_HOLE * span_s)
 
 
@@ -233,31 +256,55 @@ def choose(sampling: Sampling, frames: FrameTimes) -> NDArray[np.int64]:
         A requested frame does not exist, or the rule needs times or key frames that are unknown.
     """
     if sampling.policy == "indices":
-        numbers = np.array(sampling.indices, np.int64)
-        if len(missing := numbers[~np.isin(numbers, frames.index)]):
-            range_found = f"the {len(frames)} from {frames.index[0]} to {frames.index[-1]}"
-            raise VideoError(f"frame {missing[0]} is not among {range_found}")
-        return numbers
+        return _existing(sampling.indices or (), frames)
     if sampling.policy == "uniform":
         return frames.index[uniform_positions(len(frames), sampling.n or 0)]
     frames.need_times(f"which sampling by {sampling.policy} needs")
     if sampling.policy == "fps":
-        first_s = frames.time_s[0]
-        last_s = frames.time_s[-1]
-        rate = sampling.rate or 0.0
-        times = first_s + np.arange(int((last_s - first_s) * rate + 1e-9) + 1) / rate
-        return frames.index[nearest(frames.time_s, times)]
+        return _at_rate(sampling.rate or 0.0, frames)
     if sampling.policy == "pairs":
-        n_pairs = (sampling.n or 0) // 2
-        gap_s = sampling.gap_s or 0.0
-        span_s = max(float(frames.time_s[-1] - frames.time_s[0]) - gap_s, 0.0)
-        first = nearest(frames.time_s, frames.time_s[0] + (np.arange(n_pairs) + 0.5) / n_pairs * span_s)
-        second = nearest(frames.time_s, frames.time_s[first] + gap_s)
-        return frames.index[np.stack([first, second], axis=1).ravel()]
+        return _pairs(sampling.n or 0, sampling.gap_s or 0.0, frames)
+    return _near_keyframes(sampling.n or 0, frames)
+
+
+def _existing(indices: tuple[int, ...], frames: FrameTimes) -> NDArray[np.int64]:
+    """Return frame numbers [F] as they are, if all of them exist."""
+    numbers = np.array(indices, np.int64)
+    missing = numbers[~np.isin(numbers, frames.index)]
+    if len(missing):
+        existing = f"the {len(frames)} from {frames.index[0]} to {frames.index[-1]}"
+        raise VideoError(f"frame {missing[0]} is not among {existing}")
+    return numbers
+
+
+def _at_rate(rate: float, frames: FrameTimes) -> NDArray[np.int64]:
+    """Choose the frames nearest to every 1 / rate seconds: numbers [F]."""
+    first_s = frames.time_s[0]
+    last_s = frames.time_s[-1]
+    n_steps = int((last_s - first_s) * rate + ROUNDING)
+    times = first_s + np.arange(n_steps + 1) / rate
+    return frames.index[nearest(frames.time_s, times)]
+
+
+def _pairs(n: int, gap_s: float, frames: FrameTimes) -> NDArray[np.int64]:
+    """Choose n / 2 pairs of frames `gap_s` apart, in the middle of equal shares of the time: numbers [n]."""
+    n_pairs = n // 2
+    # The last pair must end before the last frame.
+    span_s = max(float(frames.time_s[-1] - frames.time_s[0]) - gap_s, 0.0)
+    middles = (np.arange(n_pairs) + 0.5) / n_pairs
+    first = nearest(frames.time_s, frames.time_s[0] + middles * span_s)
+    second = nearest(frames.time_s, frames.time_s[first] + gap_s)
+    pairs_of_positions = np.stack([first, second], axis=1)
+    return frames.index[pairs_of_positions.ravel()]
+
+
+def _near_keyframes(n: int, frames: FrameTimes) -> NDArray[np.int64]:
+    """Choose the key frame nearest in time to each frame of the uniform rule: numbers [n]."""
     if frames.key is None or not frames.key.any():
         raise VideoError("there is no key frame here to sample")
-    times = frames.time_s[uniform_positions(len(frames), sampling.n or 0)]
-    return frames.index[frames.key][nearest(frames.time_s[frames.key], times)]
+    times = frames.time_s[uniform_positions(len(frames), n)]
+    positions = nearest(frames.time_s[frames.key], times)
+    return frames.index[frames.key][positions]
 
 
 def uniform_positions(length: int, n: int) -> NDArray[np.int64]:
@@ -266,9 +313,10 @@ def uniform_positions(length: int, n: int) -> NDArray[np.int64]:
 
 
 def nearest(sorted_s: NDArray[np.float64], times: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the positions in sorted_s of the values nearest to times; ties go to the earlier value."""
+    """Return the positions in sorted_s [L] of the values nearest to times [F]; ties go to the earlier one."""
     last = len(sorted_s) - 1
     after = np.searchsorted(sorted_s, times).clip(min(1, last), last)
     before = (after - 1).clip(0)
-    chosen: NDArray[np.int64] = np.where(times - sorted_s[before] <= sorted_s[after] - times, before, after)
-    return chosen
+    is_nearer_to_before = times - sorted_s[before] <= sorted_s[after] - times
+    positions: NDArray[np.int64] = np.where(is_nearer_to_before, before, after)
+    return positions

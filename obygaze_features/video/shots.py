@@ -1,6 +1,7 @@
 """Find the shots of a film, and flag black shots, credits and black bars."""
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -23,31 +24,41 @@ FULL = 0.99
 """Share of a picture that must be black for it to be black."""
 
 LEAST_BLACK_S = 1.0
+"""Seconds that black must last to be a shot of its own."""
 
 CREDITS_DARK = 0.7
+"""Share of a picture that must be dark to hold credits."""
+
 DARK_LEVEL = 40
-"""Share of a picture that must be dark to hold credits, and the largest grey level of 255 that is dark."""
+"""Largest grey level of 255 that is dark."""
 
 FINE = (384, 216)
 """Width and height of dark pictures in which lines of text are looked for."""
 
 EDGE = 24
+"""Difference of two neighbours in a row, in grey levels of 255, that is an edge of a letter."""
+
 LEAST_EDGES = 8
-"""Difference of neighbours in a row that is an edge of a letter, in grey levels, and least edges of a row."""
+"""Edges of letters that a row of a line of text has at least."""
 
 DIP = 0.4
+"""Share of the most edges of the rows around, below which a row lies between two lines of text."""
+
 LINE_ROWS = (2, 24)
-"""Share of the neighbours' edges below which a row is between two lines, and bounds of a line's height."""
+"""Least and most rows of a line of text."""
 
 MOST_BESIDE = 0.2
-"""Share of the bright pixels up to which they may lie outside of lines."""
+"""Share of the bright pixels that may lie outside of lines of text."""
 
 BRIGHT_LEVEL = 80
+"""Least grey level of 255 that is bright."""
+
 SUBTITLES = 0.75
-"""Share of the height below which lines are taken for subtitles."""
+"""Share of the height: lines that end farther down are taken for subtitles."""
 
 NEW_TEXT = 1.05
-"""Ratio by which the edges of the text must change, from their lower to their upper decile, in credits."""
+"""Ratio of the upper to the lower decile of the number of edges: in credits the text changes at least so
+much."""
 
 MOST_GAP_S = 2.0
 """Longest time without text, but dark, between two cards."""
@@ -76,25 +87,35 @@ class Shot(NamedTuple):
     flags: tuple[str, ...] = ()
 
 
+ROUNDING_S = 1e-9
+"""Seconds that a duration may lack by rounding."""
+
 FRAME = np.dtype(
-    [("number", int), ("time_s", float), ("black", bool), ("dark", bool), ("letters", int), ("bars", int, 4)]
+    [
+        ("number", int),  # of the frame
+        ("time_s", float),  # of the frame
+        ("black", bool),  # whether the picture is black
+        ("dark", bool),  # whether it is dark enough for credits
+        ("letters", int),  # edges in lines of text (see `text_edges`); 0 if it is not text on black
+        ("bars", int, 4),  # black rows above and below, black columns left and right, at `SMALL` size
+    ]
 )
-"""Measurements of one frame: its number and time; whether the picture is black, and dark enough for credits;
-edges in lines of text (see `text_edges`), 0 if it is not text on black; black rows above and below, and black
-columns left and right, in pictures of `SMALL` size."""
+"""Measurements of one frame."""
 
 
 class Measured(NamedTuple):
-    """Measurements of consecutive frames of a film; its shots follow from those of all its frames.
+    """Measurements of consecutive frames of a film. The shots follow from those of all frames of the film.
 
     Parameters
     ----------
-    n_frames, end_s
-        Frames of the film, and the end of the last in seconds of the player's clock.
+    n_frames
+        Number of frames of the whole film.
+    end_s
+        End of the film's last frame, in seconds of the player's clock.
     frames
-        Shape [T], of kind `FRAME`.
+        Shape [T], of type `FRAME`.
     differences
-        What the detector of cuts kept of them.
+        What the detector of cuts measured on these frames.
     """
 
     n_frames: int
@@ -124,35 +145,45 @@ class Meter:
         self.frames.need_times("which shots need")
         self.finder = finder
         self._convert = Converter(table.stream)
-        self._converts = bool(table.stream.crop) or table.stream.alpha
+        # Other frames are measured as they are decoded, because converting takes time.
+        self._needs_conversion = bool(table.stream.crop) or table.stream.alpha
         self._reformatter = VideoReformatter()
         self._rows: list[tuple[Any, ...]] = []
 
     def add(self, number: int, frame: VideoFrame) -> None:
         """Measure the next frame."""
-        self._convert.tags(frame)
-        if self._converts:
+        self._convert.tags(frame)  # gives the frame the matrix that only the stream names
+        if self._needs_conversion:
             frame = VideoFrame.from_ndarray(self._convert(frame).rgb)
         small = scaled(self._reformatter, frame, SMALL, "gray")
-        width, height = SMALL
         self.finder.add(frame, small)
-        black = small <= BLACK
-        dark = small <= DARK_LEVEL
-        may_be_text = bool(dark.mean() >= CREDITS_DARK)
-        rows = np.flatnonzero(~black.all(axis=1))
-        columns = np.flatnonzero(~black.all(axis=0))
+        is_black = small <= BLACK
+        is_dark = small <= DARK_LEVEL
+        may_hold_credits = bool(is_dark.mean() >= CREDITS_DARK)
         letters = 0
-        if may_be_text and not dark.all():
+        if may_hold_credits and not is_dark.all():
             letters = text_edges(scaled(self._reformatter, frame, FINE, "gray"))
-        bars = (0, 0, 0, 0)
-        if len(rows):
-            bars = (rows[0], height - 1 - rows[-1], columns[0], width - 1 - columns[-1])
         time_s = self.frames.time_s[number]
-        self._rows.append((number, time_s, black.mean() >= FULL, may_be_text, letters, bars))
+        is_black_picture = is_black.mean() >= FULL
+        bars = _bars(is_black)
+        self._rows.append((number, time_s, is_black_picture, may_hold_credits, letters, bars))
 
     def measured(self) -> NDArray[Any]:
-        """Return the measurements so far, of kind `FRAME`."""
+        """Return the measurements so far: [T] of type `FRAME`."""
         return np.array(self._rows, FRAME)
+
+
+def _bars(is_black: NDArray[np.bool_]) -> tuple[int, int, int, int]:
+    """Count the black rows above and below, and black columns left and right, of black pixels [H, W].
+
+    An entirely black picture has none.
+    """
+    lit_rows = np.flatnonzero(~is_black.all(axis=1))
+    lit_columns = np.flatnonzero(~is_black.all(axis=0))
+    if not len(lit_rows):
+        return 0, 0, 0, 0
+    height, width = is_black.shape
+    return lit_rows[0], height - 1 - lit_rows[-1], lit_columns[0], width - 1 - lit_columns[-1]
 
 
 def text_edges(picture: NDArray[np.uint8]) -> int:
@@ -162,23 +193,29 @@ def text_edges(picture: NDArray[np.uint8]) -> int:
     have; rows of lamps or windows have fewer. Subtitles are not counted.
     """
     is_edge = np.abs(np.diff(picture.astype(np.int16), axis=1)) >= EDGE
-    edges = is_edge.sum(axis=1)
-    least, most = LINE_ROWS
-    near = most // 4
-    around = np.lib.stride_tricks.sliding_window_view(np.pad(edges, near), 2 * near + 1).max(axis=1)
-    busy = (edges >= LEAST_EDGES) & (edges >= DIP * around)
-    beside = (picture >= BRIGHT_LEVEL).sum(axis=1)
-    bright = int(beside.sum())
+    edges_of_row = is_edge.sum(axis=1)
+    least_rows, most_rows = LINE_ROWS
+    near = most_rows // 4
+    windows = np.lib.stride_tricks.sliding_window_view(np.pad(edges_of_row, near), 2 * near + 1)
+    most_around = windows.max(axis=1)
+    may_be_text = (edges_of_row >= LEAST_EDGES) & (edges_of_row >= DIP * most_around)
+    bright_of_row = (picture >= BRIGHT_LEVEL).sum(axis=1)
+    bright_outside = bright_of_row.copy()
     n_edges = 0
-    for first, after in np.flatnonzero(np.diff(busy, prepend=False, append=False)).reshape(-1, 2).tolist():
-        n_rows = after - first
-        n_inside = int(edges[first:after].sum())
-        columns = np.flatnonzero(is_edge[first:after].any(axis=0))
-        # In each row, at least one edge for every line's height along the line.
-        if least <= n_rows <= most and n_inside >= columns[-1] - columns[0]:
-            beside[max(first - least, 0) : after + least] = 0  # with the ends of letters above and below
-            n_edges += n_inside if after <= SUBTITLES * len(picture) else 0
-    return n_edges if beside.sum() <= MOST_BESIDE * bright else 0
+    for first, last in runs(may_be_text):
+        end = last + 1
+        edges_of_line = int(edges_of_row[first:end].sum())
+        columns = np.flatnonzero(is_edge[first:end].any(axis=0))
+        # Letters are narrower than high: each row has an edge for every line's height along the line.
+        has_enough_edges = edges_of_line >= columns[-1] - columns[0]
+        if least_rows <= end - first <= most_rows and has_enough_edges:
+            # The ends of letters may stick out above and below.
+            bright_outside[max(first - least_rows, 0) : end + least_rows] = 0
+            is_subtitle = end > SUBTITLES * len(picture)
+            if not is_subtitle:
+                n_edges += edges_of_line
+    has_only_text = bright_outside.sum() <= MOST_BESIDE * int(bright_of_row.sum())
+    return n_edges if has_only_text else 0
 
 
 @checked
@@ -192,7 +229,7 @@ def find_shots(path: Path, detector: str = "own", show: Show | None = None) -> l
     detector
         `own`, `scenedetect` or `transnet` (see `cuts`).
     show
-        Called with the number of frames seen, and of all.
+        Called after each frame with the number of frames measured, and of all frames.
 
     Returns
     -------
@@ -256,55 +293,103 @@ def joined_shots(parts: Sequence[Measured]) -> list[Shot] | None:
 
 
 def _shots(film: NDArray[Any], end_s: float, cuts: Sequence[int]) -> list[Shot]:
-    """Cut a film, measured whole, at the detector's cuts, and around black and credits."""
-    times = film["time_s"]
-    ends = np.append(times[1:], end_s)
-    black = np.zeros(len(times), np.bool_)
-    for first, after in _runs(film["black"], times, ends, LEAST_BLACK_S):
-        black[first:after] = True
-    credits_ = _credits(film, ends)
-    edges = np.flatnonzero(np.diff(black.astype(int) + 2 * credits_)) + 1
-    firsts = sorted({0, *cuts, *edges.tolist()})
+    """Cut a film at the detector's cuts, and where black passages and credits begin and end.
+
+    Parameters
+    ----------
+    film
+        Measurements of all its frames: [T] of type `FRAME`.
+    end_s
+        End of its last frame, in seconds.
+    cuts
+        Numbers of the frames that begin a shot.
+    """
+    starts = film["time_s"]
+    ends = np.append(starts[1:], end_s)
+    in_black = np.zeros(len(starts), np.bool_)
+    for passage in _long_runs(film["black"], starts, ends, LEAST_BLACK_S):
+        in_black[passage] = True
+    in_credits = _credits(film, ends)
+    changes = (in_black[1:] != in_black[:-1]) | (in_credits[1:] != in_credits[:-1])
+    passage_starts = np.flatnonzero(changes) + 1
+    edges = [*sorted({0, *cuts, *passage_starts.tolist()}), len(starts)]
     shots = []
-    for first, after in zip(firsts, [*firsts[1:], len(times)], strict=True):
-        part = slice(first, after)
-        marks = {"black": bool(black[part].all()), "credits": bool(credits_[part].all())}
-        marks["bars"] = not any(marks.values()) and _has_bars(film["bars"][part][~film["black"][part]])
-        start_s = float(times[first]) if first else min(float(times[0]), 0.0)
-        flags = tuple(name for name, applies in marks.items() if applies)
-        shots.append(Shot(start_s, float(ends[after - 1]), flags))
+    for first, end in pairwise(edges):
+        shot = slice(first, end)
+        start_s = float(starts[first]) if first else min(float(starts[0]), 0.0)
+        flags = []
+        if in_black[shot].all():
+            flags.append("black")
+        if in_credits[shot].all():
+            flags.append("credits")
+        if not flags and _has_bars(film["bars"][shot][~film["black"][shot]]):
+            flags.append("bars")
+        shots.append(Shot(start_s, float(ends[end - 1]), tuple(flags)))
     return shots
 
 
 def _credits(film: NDArray[Any], ends: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Return which frames [T] are of credits: lines of text that roll or change, and dark gaps in between."""
-    times = film["time_s"]
+    """Return which frames [T] belong to credits: lines of text that roll or change, and dark gaps in between.
+
+    Parameters
+    ----------
+    film
+        Measurements of all frames: [T] of type `FRAME`.
+    ends
+        Shape [T]: end of each frame, in seconds.
+    """
+    starts = film["time_s"]
     has_text = film["letters"] > 0
-    shown = has_text.copy()
-    for first, after in _runs(~has_text, times, ends, 0.0):
-        is_between = first > 0 and after < len(times) and film["dark"][first:after].all()
-        shown[first:after] = is_between and times[after] - times[first] <= MOST_GAP_S
-    outer = (times < CREDITS_PART * ends[-1]) | (times >= (1 - CREDITS_PART) * ends[-1])
-    credits_ = np.zeros(len(times), np.bool_)
-    for first, after in _runs(shown, times, ends, LEAST_CREDITS_S):
-        letters = film["letters"][first:after]
+    has_text_or_gap = has_text.copy()
+    for gap in _long_runs(~has_text, starts, ends, 0.0):
+        is_between_texts = gap.start > 0 and gap.stop < len(starts)
+        if is_between_texts and film["dark"][gap].all():
+            has_text_or_gap[gap] = starts[gap.stop] - starts[gap.start] <= MOST_GAP_S
+    film_end = ends[-1]
+    is_outer = (starts < CREDITS_PART * film_end) | (starts >= (1 - CREDITS_PART) * film_end)
+    in_credits = np.zeros(len(starts), np.bool_)
+    for passage in _long_runs(has_text_or_gap, starts, ends, LEAST_CREDITS_S):
+        letters = film["letters"][passage]
         low, high = np.percentile(letters[letters > 0], (10, 90))
-        credits_[first:after] = outer[first:after].any() and high >= NEW_TEXT * low
-    return credits_
+        text_changes = high >= NEW_TEXT * low
+        in_credits[passage] = is_outer[passage].any() and text_changes
+    return in_credits
 
 
-def _runs(
+def _long_runs(
     marked: NDArray[np.bool_], starts: NDArray[np.float64], ends: NDArray[np.float64], least_s: float
-) -> list[tuple[int, int]]:
-    """List the runs of marked frames that last long enough: first frame, and the frame after the last."""
-    every = ((first, last + 1) for first, last in runs(marked))
-    return [(first, after) for first, after in every if ends[after - 1] - starts[first] >= least_s - 1e-9]
+) -> list[slice]:
+    """List the runs of marked frames that last at least `least_s` seconds.
+
+    Parameters
+    ----------
+    marked
+        Shape [T]: which frames are marked.
+    starts, ends
+        Shape [T]: start and end of each frame, in seconds.
+    least_s
+        Least duration of a run, in seconds.
+    """
+    long_runs = []
+    for first, last in runs(marked):
+        duration_s = ends[last] - starts[first]
+        if duration_s >= least_s - ROUNDING_S:
+            long_runs.append(slice(first, last + 1))
+    return long_runs
 
 
 def _has_bars(bars: NDArray[np.int64]) -> bool:
-    """Return whether all pictures that are not black, [T, 4], have bars above and below, or at both sides."""
+    """Return whether pictures have bars above and below, or at both sides, throughout.
+
+    Parameters
+    ----------
+    bars
+        Shape [T, 4], of the pictures that are not black: rows above and below, columns left and right.
+    """
     if not len(bars):
         return False
     above, below, left, right = bars.min(axis=0).tolist()
     width, height = SMALL
-    return bool(min(above, below) >= LEAST_BAR * height or min(left, right) >= LEAST_BAR * width)
+    has_rows = min(above, below) >= LEAST_BAR * height
+    has_columns = min(left, right) >= LEAST_BAR * width
+    return has_rows or has_columns

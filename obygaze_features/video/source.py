@@ -24,7 +24,7 @@ from obygaze_features.file_kinds import HEIF, MP4, UNKNOWN, what, why_not
 from obygaze_features.io import NO_SUCH_FILE
 from obygaze_features.video.boxes import scrambled
 from obygaze_features.video.file_facts import files_of
-from obygaze_features.video.late_streams import whole
+from obygaze_features.video.late_streams import farthest_reach
 from obygaze_features.video.packets import demux
 
 # Accepted formats, by FFmpeg's names. FFmpeg has about 300 more, including playlists and text formats that
@@ -41,7 +41,7 @@ OPTIONS = {"format_whitelist": ",".join(CONTAINERS), "protocol_whitelist": "file
 BEGIN_ANYWHERE = frozenset({"mpegts", "mpeg", "flv"})
 """Formats in which streams may begin anywhere, by FFmpeg's names."""
 LONGEST_US = 1 << 52
-"""Microseconds of streams that FFmpeg looks through: no bound, where bytes are one."""
+"""Microseconds of streams that FFmpeg looks through: so many that only the number of bytes is a limit."""
 Item = TypeVar("Item")
 
 
@@ -87,30 +87,36 @@ class Source:
         """Time stamp in seconds at which the player's clock is zero: the start of the earliest stream."""
         if self.usual_origin is not None:
             return self.usual_origin
-        start = Fraction(self.container.start_time or 0, av.time_base)
-        own = self.stream.start_time
-        if own is not None and self.stream.time_base is not None:
-            exact = own * self.stream.time_base
-            # The container rounds to microseconds; the video stream has the exact value.
-            if abs(exact - start) <= Fraction(1, av.time_base):
-                return exact
-        return start
+        container_start = Fraction(self.container.start_time or 0, av.time_base)
+        stream_start = self.stream.start_time
+        if stream_start is not None and self.stream.time_base is not None:
+            exact_start = stream_start * self.stream.time_base
+            # The container rounds to microseconds; if pictures come first, their stream has the exact value.
+            if abs(exact_start - container_start) <= Fraction(1, av.time_base):
+                return exact_start
+        return container_start
 
     @property
     def declared(self) -> int:
         """The number of packets that the container declares; 0 if it declares none."""
-        declared = self.stream.frames
-        entries = len(self.stream.index_entries)
-        # An edit list may leave out samples that the MP4 header still counts.
-        return min(declared, entries) if "mov" in self.formats and declared and entries else declared
+        n_declared = self.stream.frames
+        n_entries = len(self.stream.index_entries)
+        if "mov" in self.formats and n_declared and n_entries:
+            # An edit list may leave out samples that the MP4 header still counts.
+            return min(n_declared, n_entries)
+        return n_declared
 
     def set_decoder(self, *, strict: bool = False) -> None:
         """Choose one thread, limits and error detection for a decoder that has not decoded yet."""
         self.context.thread_count = 1
         # Frame threads lose the last pictures after an error.
         self.context.thread_type = "SLICE"
-        self.context.flags |= Flags.unaligned  # else columns at the left are cropped to whole 32 bytes
-        self.context.options = LIMITS | ({"err_detect": "explode"} if strict else {})
+        # Without it, FFmpeg crops columns at the left in steps of 32 bytes.
+        self.context.flags |= Flags.unaligned
+        options = dict(LIMITS)
+        if strict:
+            options["err_detect"] = "explode"
+        self.context.options = options
 
     def demux(self, *streams: Any) -> "Iterator[av.Packet[Any]]":
         """Yield the packets of some streams of the file, and an empty one at the end of each.
@@ -123,25 +129,32 @@ class Source:
         return demux(self.container, *streams)
 
     def stored(self) -> "Iterator[av.Packet[Any]]":
-        """Yield the packets in decoding order, also empty ones; those of MPEG-4 with one picture each."""
-        packets = self.demux(self.stream)
-        if self.codec != "mpeg4":  # the last, empty one marks the end
-            yield from (packet for packet in packets if packet.size or packet.dts is not None)
-            return
-        unpack = BitStreamFilterContext("mpeg4_unpack_bframes", self.stream)
-        for packet in packets:
-            if packet.size:
+        """Yield the packets in decoding order, also the empty ones that a file stores.
+
+        MPEG-4 in AVI may have two pictures in a packet and an empty packet behind it. They are put into a
+        packet each.
+        """
+        unpack = None
+        if self.codec == "mpeg4":
+            unpack = BitStreamFilterContext("mpeg4_unpack_bframes", self.stream)
+        for packet in self.demux(self.stream):
+            marks_end = not packet.size and packet.dts is None
+            if marks_end:
+                continue
+            if unpack is not None and packet.size:
                 yield from unpack.filter(packet)
-            elif packet.dts is not None:
+            else:
                 yield packet
 
     def packets(self) -> "Iterator[av.Packet[Any]]":
-        """Yield the packets that are not empty; those in memory once, for they are changed."""
-        return iter(self.kept) if self.kept else (packet for packet in self.stored() if packet.size)
+        """Yield the packets that are not empty. Packets in memory are usable once, as readers change them."""
+        if self.kept:
+            return iter(self.kept)
+        return (packet for packet in self.stored() if packet.size)
 
 
 KeptFile: TypeAlias = tuple[Source, ExitStack]
-"""A small file whose packets were read, its decoder unused; and what closes it: both refer to it."""
+"""A small file that is still open after its packets were read, with an unused decoder; and what closes it."""
 
 
 @checked
@@ -161,7 +174,7 @@ def opened(path: Path) -> Iterator[Source]:
             raise VideoError(
                 "its packets are encrypted (scrambled): decrypt the file, or get it without", path
             )
-        # Of HEIF FFmpeg gives a tile of a grid, or one of the pictures.
+        # FFmpeg reads HEIF too, but gives a tile of the picture, or one of several pictures.
         if container.format.name.startswith("mov") and what(path).name == HEIF:
             raise VideoError(why_not(path, "a video file"), path)
         source = Source(path, container, choose_stream(container, path))
@@ -171,9 +184,9 @@ def opened(path: Path) -> Iterator[Source]:
 
 @contextmanager
 def opened_to(path: Path, reach: int) -> Iterator[Source]:
-    """Open a file as `opened` does, with all streams that begin in its first bytes.
+    """Open a file as `opened` does, but with all streams that begin in its first `reach` bytes.
 
-    The pictures, and the time stamp of zero, are those of the file as it is usually opened.
+    The pictures, and the origin of the times, are those of the file as it is usually opened.
 
     Parameters
     ----------
@@ -197,13 +210,13 @@ def opened_to(path: Path, reach: int) -> Iterator[Source]:
         stream = container.streams[index]
         if not isinstance(stream, VideoStream):
             raise VideoError("its streams are others where more of the file is looked through", path)
-        _read_alone(container, stream)
+        _read_only(container, stream)
         yield Source(path, container, stream, usual_origin=origin)
 
 
 @contextmanager
 def naming_file(path: Path) -> Iterator[None]:
-    """Name the file in a `VideoError` that does not."""
+    """Add the file to a `VideoError` that does not name it."""
     try:
         yield
     except VideoError as error:
@@ -211,9 +224,9 @@ def naming_file(path: Path) -> Iterator[None]:
 
 
 def guarded(items: Iterable[Item], path: Path) -> Iterator[Item]:
-    """Yield the items; convert errors of FFmpeg, which reports damage, to `VideoError`.
+    """Yield the items; convert an error of FFmpeg while an item is made, which means damage, to `VideoError`.
 
-    Errors raised by the code that consumes the items are not converted.
+    Errors of the code that uses the items are not converted.
     """
     iterator = iter(items)
     while True:
@@ -228,15 +241,15 @@ def guarded(items: Iterable[Item], path: Path) -> Iterator[Item]:
 
 @contextmanager
 def _with_pictures(path: Path) -> Iterator[InputContainer]:
-    """Open a file; where FFmpeg finds no picture in its beginning, and they may be behind, look farther."""
+    """Open a file. Where FFmpeg finds no pictures in its beginning, but they may follow, look farther."""
     with ExitStack() as still_open:
         container = still_open.enter_context(_container(path))
         stream = container.streams.best("video")
-        # A codec that is not known has no context.
-        width = getattr(stream.codec_context, "width", 0) if stream is not None else 0
-        if container.format.name in BEGIN_ANYWHERE and not width:
+        # A codec that FFmpeg does not know has no context.
+        has_pictures = stream is not None and getattr(stream.codec_context, "width", 0) > 0
+        if container.format.name in BEGIN_ANYWHERE and not has_pictures:
             still_open.close()
-            container = still_open.enter_context(_container(path, **_looking_through(whole(path))))
+            container = still_open.enter_context(_container(path, **_looking_through(farthest_reach(path))))
         yield container
 
 
@@ -247,7 +260,7 @@ def _looking_through(n_bytes: int) -> dict[str, str]:
 
 @contextmanager
 def _container(path: Path, **options: str) -> Iterator[InputContainer]:
-    """Open a file by FFmpeg, with further options of its own."""
+    """Open a file, or the files of a DVD's title as one, with FFmpeg and options of FFmpeg."""
     check_file(path)
     files = files_of(path)
     options = OPTIONS | options
@@ -284,7 +297,13 @@ def check_file(path: Path) -> None:
 
 
 def choose_stream(container: InputContainer, path: Path) -> VideoStream:
-    """Choose the video stream that players choose, and disable the others."""
+    """Choose the video stream that players choose, and disable the others.
+
+    Raises
+    ------
+    VideoError
+        There is none, or its pictures cannot be decoded.
+    """
     stream = container.streams.best("video")
     if not isinstance(stream, VideoStream):
         raise VideoError("the file has no video stream (sound only?)", path)
@@ -296,7 +315,7 @@ def choose_stream(container: InputContainer, path: Path) -> VideoStream:
         )
     width = stream.codec_context.width
     height = stream.codec_context.height
-    if not width * height:  # FFmpeg forgets a huge size, too
+    if not width * height:  # also where FFmpeg drops a huge size
         raise VideoError(
             f"no header of pictures of up to {MOST_PIXELS:,} pixels was found: "
             "the recording begins after it, or holds no pictures",
@@ -308,11 +327,11 @@ def choose_stream(container: InputContainer, path: Path) -> VideoStream:
             "(a decompression bomb?)",
             path,
         )
-    _read_alone(container, stream)
+    _read_only(container, stream)
     return stream
 
 
-def _read_alone(container: InputContainer, stream: VideoStream) -> None:
+def _read_only(container: InputContainer, stream: VideoStream) -> None:
     """Have FFmpeg leave out the packets of all other streams."""
     for other in container.streams:
         if other.index != stream.index:

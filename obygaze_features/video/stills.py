@@ -3,7 +3,7 @@
 import math
 import re
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path, PurePath
 from typing import NamedTuple, TypeVar
 
@@ -28,37 +28,41 @@ Pixels = NDArray[np.uint8]
 FORMATS = ("AVIF", "BMP", "JPEG", "PNG", "TIFF", "WEBP")
 MODES = ("1", "L", "LA", "P", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr")
 ROUNDED = "more than 8 bits a sample: the upper 8 were kept"
-# What a file states of its pixels and Pillow does not tell (ISO/IEC 14496-12 and 23008-12; PNG).
+# Bytes of what a file states of its pixels and Pillow does not tell -> the remark on it (ISO/IEC 14496-12 and
+# 23008-12; PNG).
 STATED = {
     rb"(?s:\A\x89PNG.{20}\x10[\x02\x04\x06]|pixi.{4}[\x03\x04][\x09-\x10])": ROUNDED,
     rb"(?s:colrnclx..\0\x10|cICP.\x10)": PICTURES["PQ"],
     rb"(?s:colrnclx..\0\x12|cICP.\x12)": PICTURES["HLG"],
 }
 ANIMATED_AVIF = b"ftypavis"
-"""What follows the first four bytes of an animation in AVIF (AV1 Image File Format, 6.1)."""
+"""The bytes of an animation in AVIF behind its first four, which are a size (AV1 Image File Format, 6.1)."""
 USUAL_GAMMA = 1 / 2.2
 USUAL_PRIMARIES = (0.3127, 0.329, 0.64, 0.33, 0.3, 0.6, 0.15, 0.06)
 """White, red, green and blue of sRGB, as x and y."""
 
-# EXIF orientation -> degrees clockwise that make a picture upright; those that are then mirrored.
 ROTATIONS = {3: 180, 4: 180, 5: 90, 6: 90, 7: 270, 8: 270}
+"""EXIF orientation -> degrees clockwise that make a picture upright."""
 MIRRORED = {2, 4, 5, 7}
+"""EXIF orientations of pictures that are mirrored after their rotation."""
 
 
 @checked
 def is_still(path: str | PurePath) -> bool:
     """Return whether a file is a still image rather than a video, by its suffix.
 
-    An animation in AVIF has the suffix of a still one: its first bytes say what it is, if it is there.
+    Still images and animations in AVIF have the same suffix, so the first bytes of the file decide, if it can
+    be read.
     """
     suffix = PurePath(path).suffix.lower()
     if suffix != ".avif":
         return suffix in PICTURE_SUFFIXES
     try:
         with open_regular(Path(path)) as file:
-            return file.read(len(ANIMATED_AVIF) + 4)[4:] != ANIMATED_AVIF
+            head = file.read(4 + len(ANIMATED_AVIF))
     except (OSError, ObygazeError):
         return True
+    return head[4:] != ANIMATED_AVIF
 
 
 def read_still(
@@ -88,14 +92,14 @@ def read_still(
     """
     if spanned:
         raise VideoError("a still image has no span of time: leave its start and end empty", path)
-    chosen = [_chosen(sampling, path) for sampling, _ in wishes]
+    chosen_numbers = [_chosen_numbers(sampling, path) for sampling, _ in wishes]
     still = load_still(path)
     if strict and still.losses:
         raise VideoError("; ".join(still.losses), path)
     height, width, _ = still.rgb.shape
-
-    def frames_of(apply: Callable[[Pixels], T], numbers: NDArray[np.int64]) -> Frames[T]:
-        return Frames(
+    frames = []
+    for (_, apply), numbers in zip(wishes, chosen_numbers, strict=True):
+        frames_of_wish = Frames(
             images=[apply(still.rgb) for _ in numbers.tolist()],
             index=numbers,
             time_s=np.zeros(len(numbers)),
@@ -109,11 +113,18 @@ def read_still(
             total=1,
             decoded=1,
         )
+        frames.append(frames_of_wish)
+    return tuple(frames)
 
-    return tuple(map(frames_of, [apply for _, apply in wishes], chosen))
 
+def _chosen_numbers(sampling: Sampling, path: Path) -> NDArray[np.int64]:
+    """Apply a sampling rule to a still image: zeros, because it has one frame, number 0.
 
-def _chosen(sampling: Sampling, path: Path) -> NDArray[np.int64]:
+    Raises
+    ------
+    VideoError
+        The rule asks for several frames.
+    """
     if sampling.n is not None and sampling.n > 1:
         raise VideoError(f"a still image has one frame, and {sampling.n} are asked for: ask for 1", path)
     frame = FrameTimes(np.zeros(1, np.int64), np.zeros(1), np.ones(1, np.bool_))
@@ -143,8 +154,8 @@ class StillImage(NamedTuple):
     remarks: tuple[str, ...]
 
 
-class _Decoded(NamedTuple):
-    """A picture of Pillow's, upright, and the clockwise degrees and mirroring that made it so."""
+class _UprightImage(NamedTuple):
+    """An upright image, and the clockwise degrees and mirroring that made it upright."""
 
     image: Image.Image
     rotation: int
@@ -167,14 +178,9 @@ def load_still(path: Path) -> StillImage:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            decoded = _load(path)
+            upright = _load_upright(path)
         except UnidentifiedImageError:
-            kind = what(path)
-            if kind == UNKNOWN or kind.name.endswith(" picture"):
-                reason = f"this is no image that can be read ({', '.join(FORMATS)}), or its header is damaged"
-            else:
-                reason = f"this is no image: {why_not(path, 'a picture')}"
-            raise VideoError(reason, path) from None
+            raise VideoError(_why_no_image(path), path) from None
         except Image.DecompressionBombError:
             raise VideoError(_too_large("several times"), path) from None
         except VideoError:
@@ -182,29 +188,50 @@ def load_still(path: Path) -> StillImage:
         except Exception as error:  # Pillow's readers raise anything on damaged data
             if isinstance(error, OSError) and error.errno is not None:
                 raise
-            is_cut = "truncated" in str(error)
-            damage = "cut off: it ends before its picture does" if is_cut else "damaged: it cannot be read"
+            is_cut_off = "truncated" in str(error)
+            damage = (
+                "cut off: it ends before its picture does" if is_cut_off else "damaged: it cannot be read"
+            )
             raise VideoError(f"the image is {damage}", path) from error
-    losses = dict.fromkeys(
-        f"Pillow warns: {' '.join(str(warning.message).split())}"
-        for warning in caught
-        if issubclass(warning.category, UserWarning)  # other categories do not concern the file
-    )
-    rgb, remarks = _rgb(decoded.image, path)
-    remarks = (*remarks, *_unapplied(decoded.image, path))
-    return StillImage(rgb, decoded.rotation, decoded.mirrored, tuple(losses), remarks)
+    losses = _losses(caught)
+    rgb, remarks = _rgb(upright.image, path)
+    remarks = (*remarks, *_unapplied(upright.image, path))
+    return StillImage(rgb, upright.rotation, upright.mirrored, losses, remarks)
+
+
+def _why_no_image(path: Path) -> str:
+    """Say what a file is that Pillow does not recognise."""
+    kind = what(path)
+    if kind == UNKNOWN or kind.name.endswith(" picture"):
+        return f"this is no image that can be read ({', '.join(FORMATS)}), or its header is damaged"
+    return f"this is no image: {why_not(path, 'a picture')}"
+
+
+def _losses(caught: Iterable[warnings.WarningMessage]) -> tuple[str, ...]:
+    """Return what Pillow warned of in a file, each sentence once, on one line."""
+    losses = []
+    for warning in caught:
+        concerns_file = issubclass(warning.category, UserWarning)  # others concern the code
+        if concerns_file:
+            message = " ".join(str(warning.message).split())
+            losses.append(f"Pillow warns: {message}")
+    return tuple(dict.fromkeys(losses))
 
 
 def _unapplied(image: Image.Image, path: Path) -> Iterator[str]:
-    """Yield notes on what a file states of its colours that is not applied."""
+    """Yield notes on what a file states of its colours and is not applied."""
     with open_regular(path) as file:
         head = file.read(HEAD_BYTES)
-    yield from (remark for pattern, remark in STATED.items() if re.search(pattern, head))
+    for pattern, remark in STATED.items():
+        if re.search(pattern, head):
+            yield remark
     bits = image.getexif().get(Base.BitsPerSample, ())
-    if image.mode == "RGB" and isinstance(bits, tuple) and max(bits, default=8) > 8:  # TIFF
+    is_deep_tiff = isinstance(bits, tuple) and max(bits, default=8) > 8
+    if image.mode == "RGB" and is_deep_tiff:
         yield ROUNDED
     profile = (image.info.get("icc_profile") or b"").replace(b"\0", b"")
-    if profile or "srgb" in image.info:  # what else is stated does not count then (PNG, 4.3)
+    if profile or "srgb" in image.info:
+        # Gamma and primaries do not count then (PNG, 4.3).
         if profile and b"sRGB" not in profile:
             yield PACKETS["icc_profile"]
     elif not math.isclose(image.info.get("gamma", USUAL_GAMMA), USUAL_GAMMA, rel_tol=0.01):
@@ -213,40 +240,50 @@ def _unapplied(image: Image.Image, path: Path) -> Iterator[str]:
         yield "its primaries are not those of an ordinary screen, and are not applied"
 
 
-def _load(path: Path) -> _Decoded:
-    """Decode a picture upright."""
+def _load_upright(path: Path) -> _UprightImage:
+    """Decode an image and turn it upright."""
     with Image.open(path, formats=FORMATS) as image:
         width, height = image.size
         if width * height > MOST_PIXELS:
             raise VideoError(_too_large(f"{width} x {height}, that is"), path)
-        pages = getattr(image, "n_frames", 1)
-        if pages > 1 and image.format != "MPO":
-            raise VideoError(f"it holds {pages} pictures, and a still image has one: save that one", path)
+        n_pictures = getattr(image, "n_frames", 1)
+        if n_pictures > 1 and image.format != "MPO":  # a JPEG with extra pictures, as cameras write
+            raise VideoError(
+                f"it holds {n_pictures} pictures, and a still image has one: save that one", path
+            )
         if image.format == "PNG":
-            with Image.open(path, formats=FORMATS) as checked:
-                checked.verify()  # decoding alone ignores wrong checksums
+            with Image.open(path, formats=FORMATS) as second:
+                second.verify()  # decoding alone ignores wrong checksums
         # Read before decoding: Pillow rotates a TIFF on decoding and then drops its orientation.
         orientation = image.getexif().get(Base.Orientation, 1)
         image.load()
         ImageOps.exif_transpose(image, in_place=True)
-        return _Decoded(image, ROTATIONS.get(orientation, 0), orientation in MIRRORED)
+        return _UprightImage(image, ROTATIONS.get(orientation, 0), orientation in MIRRORED)
 
 
 def _rgb(image: Image.Image, path: Path) -> tuple[Pixels, tuple[str, ...]]:
     """Convert any pixel format to RGB; return it with notes on the conversion."""
-    sixteen = image.mode.startswith("I;16")
-    if (not sixteen and image.mode not in MODES) or (sixteen and "transparency" in image.info):
-        kind = "transparency at 16 bits" if sixteen else f"pixels of kind {image.mode!r}"
-        raise VideoError(f"it holds {kind}, which no rule here turns into 8-bit RGB: convert it first", path)
-    if sixteen:
+    is_grey_16 = image.mode.startswith("I;16")
+    unreadable = ""
+    if is_grey_16 and "transparency" in image.info:
+        unreadable = "transparency at 16 bits"
+    elif not is_grey_16 and image.mode not in MODES:
+        unreadable = f"pixels of kind {image.mode!r}"
+    if unreadable:
+        raise VideoError(
+            f"it holds {unreadable}, which no rule here turns into 8-bit RGB: convert it first", path
+        )
+    if is_grey_16:
         grey = (np.asarray(image) >> 8).astype(np.uint8)
         return np.repeat(grey[..., None], 3, axis=2), ("16-bit grey: the upper 8 bits were kept",)
     if image.has_transparency_data:
         rgba = image.convert("RGBA")
         if int(np.asarray(rgba)[..., 3].min()) < 255:
             return over_white(rgba), ("its transparent parts were laid over white",)
-    remarks = ("CMYK was converted without a colour profile",) if image.mode == "CMYK" else ()
-    return np.array(image.convert("RGB")), remarks
+    rgb = np.array(image.convert("RGB"))
+    if image.mode == "CMYK":
+        return rgb, ("CMYK was converted without a colour profile",)
+    return rgb, ()
 
 
 def over_white(rgba: Image.Image) -> Pixels:
@@ -257,4 +294,5 @@ def over_white(rgba: Image.Image) -> Pixels:
 
 
 def _too_large(size: str) -> str:
+    """Say that an image has too many pixels."""
     return f"it claims {size} more than {MOST_PIXELS:,} pixels (a decompression bomb?): make it smaller"

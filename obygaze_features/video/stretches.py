@@ -98,49 +98,55 @@ def read_stretch(
     finder = OwnDetector()
     if reader.table.unsafe or reader.lacks_keys:
         return
-    frames_known: dict[int, Known[T]] = {}
-    frames = range(*(_entry(reader.table, edge_s) for edge_s in stretch))
-    chosen, _ = reader.chosen(Window(n, edges) for n, edges in enumerate((*windows, *others)))
+    start_s, end_s = stretch
+    frames = range(_first_entry(reader.table, start_s), _first_entry(reader.table, end_s))
+    chosen, _ = reader.chosen(Window(number, span) for number, span in enumerate((*windows, *others)))
     inside = [window for window in chosen if window.number < len(windows) and window.missing.issubset(frames)]
-    leaving = _needs({*chosen} - {*inside}, frames)
-    numbers = leaving.keys() | union(inside)
+    wishes_of_frame = _wishes_of_frames({*chosen} - {*inside}, frames)
+    needed = wishes_of_frame.keys() | union(inside)
+    known: dict[int, Known[T]] = {}
 
-    def measured() -> Iterator[Frame]:
+    def measured_frames() -> Iterator[Frame]:
+        """Measure all frames of the stretch; yield those that windows need."""
         for number, frame in reader.sparse(frames):
             meter.add(number, frame)
-            if number in numbers:
+            if number in needed:
                 yield number, frame
 
-    def kept() -> Iterator[Shown[T]]:
-        for number, picture, result in reader.applied(measured()):
-            if number in leaving:
-                bare = picture.without_pixels()  # first, for a wish may change the pixels
-                frames_known[number] = Known(bare, {wish: result(wish) for wish in sorted(leaving[number])})
-            yield number, picture, result
+    def shown_frames() -> Iterator[Shown[T]]:
+        """Yield the needed frames; keep what windows that leave the stretch need of them."""
+        for number, picture, result_of_wish in reader.applied(measured_frames()):
+            if number in wishes_of_frame:
+                # A wish may change the pixels, so the picture is described before.
+                bare = picture.without_pixels()
+                results = {wish: result_of_wish(wish) for wish in sorted(wishes_of_frame[number])}
+                known[number] = Known(bare, results)
+            yield number, picture, result_of_wish
 
     try:
         meter = Meter(reader.table, finder)
-        yield from reader.served(kept(), inside)
+        yield from reader.served(shown_frames(), inside)
     except (NotSafe, VideoError):
         return
-    seen = Measured(len(meter.frames), meter.frames.end_s, meter.measured(), finder.differences())
-    yield Rest(frames_known, seen, reader.unreported())
+    measured = Measured(len(meter.frames), meter.frames.end_s, meter.measured(), finder.differences())
+    yield Rest(known, measured, reader.unreported())
 
 
-def _needs(windows: Iterable[Window[T]], frames: range) -> dict[int, set[int]]:
-    """Return which of the frames windows need, and for which wishes."""
-    needs: dict[int, set[int]] = {}
+def _wishes_of_frames(windows: Iterable[Window[T]], frames: range) -> dict[int, set[int]]:
+    """Return which of some frames windows need: frame number -> positions of the wishes that take it."""
+    wishes_of_frame: dict[int, set[int]] = {}
     for window in windows:
         for wish, numbers in enumerate(window.wanted):
-            for number in filter(frames.__contains__, numbers.tolist()):
-                needs.setdefault(number, set()).add(wish)
-    return needs
+            for number in numbers.tolist():
+                if number in frames:
+                    wishes_of_frame.setdefault(number, set()).add(wish)
+    return wishes_of_frame
 
 
-def _entry(table: PacketTable, second: float) -> int:
+def _first_entry(table: PacketTable, start_s: float) -> int:
     """Return the first frame from a time on at which decoding can start; the number of frames if none."""
-    if second == -np.inf:
+    if start_s == -np.inf:
         return 0
     entries = np.flatnonzero(table.random_access[table.shown])
-    later = entries[table.frame_times.time_s[entries] >= second]
-    return int(later[0]) if len(later) else len(table.shown)
+    later_entries = entries[table.frame_times.time_s[entries] >= start_s]
+    return int(later_entries[0]) if len(later_entries) else len(table.shown)

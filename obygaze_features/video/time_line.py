@@ -17,11 +17,15 @@ from obygaze_features.video.packet_table import MISSING
 REORDERED = 34
 """Packets by which a picture may be decoded before one that is shown before it: 16 frames of two fields."""
 IN_A_PACKET = 50
-"""Pictures, the smallest there are, that one packet of a program stream holds."""
+"""Pictures that one packet of a program stream can hold, if they are as small as pictures can be."""
 MOST_OFF = 4
 """Steps by which an estimated time of decoding may be wrong."""
 JUMP_S = 3600
+"""Seconds without pictures from which on there is no pause, but another part."""
 MOST_PARTS = 1000
+"""Parts of the longest file that is read: a file with more is damaged, and each takes time to find."""
+MOST_AT_ONCE = 4096
+"""Pictures whose neighbours are sorted at once, so that a long film takes little memory."""
 USUAL_RATE = Fraction(25)
 """Pictures a second where a file states neither times nor a rate."""
 
@@ -82,46 +86,80 @@ def time_line(
     """
     timed = ticks != MISSING
     chosen = np.flatnonzero(shown & timed)
-    ticks_shown = ticks[chosen]
-    keys = key[chosen]
-    begins = _part_starts(
-        ticks_shown, keys, None if decoding is None else decoding[chosen], longest[chosen], step
+    part_starts = _part_starts(
+        ticks[chosen],
+        key[chosen],
+        None if decoding is None else decoding[chosen],
+        longest[chosen],
+        step,
     )
-    first_packets = np.append(0, chosen[begins[1:]])
-    spans = [slice(*span) for span in pairwise([*first_packets.tolist(), len(ticks)])]
+    first_packets = np.append(0, chosen[part_starts[1:]])
+    edges = [*first_packets.tolist(), len(ticks)]
+    parts = [slice(start, end) for start, end in pairwise(edges)]
     ticks = ticks.copy()
-    offset = [0]
-    for span in spans:
-        if not _complete(ticks[span], timed[span], step):
+    for part in parts:
+        is_complete = _fill_missing_times(ticks[part], timed[part], step)
+        if not is_complete:
             return unbroken(ticks, known=False)
-    for earlier, later in pairwise(spans):
-        before = np.unique(ticks[earlier][shown[earlier]])
-        apart = int(np.median(np.diff(before))) if len(before) > 1 else step
-        offset.append(offset[-1] + int(before[-1]) + apart - int(ticks[later][shown[later]].min()))
-    counts = np.diff(np.append(first_packets, len(ticks)))
-    return TimeLine(ticks + np.repeat(offset, counts), first_packets, np.array(offset, np.int64))
+    offsets = [0]
+    for earlier, later in pairwise(parts):
+        times = np.unique(ticks[earlier][shown[earlier]])
+        usual_step = int(np.median(np.diff(times))) if len(times) > 1 else step
+        end = offsets[-1] + int(times[-1]) + usual_step
+        first_time = int(ticks[later][shown[later]].min())
+        offsets.append(end - first_time)
+    part_lengths = np.diff(edges)
+    return TimeLine(ticks + np.repeat(offsets, part_lengths), first_packets, np.array(offsets, np.int64))
 
 
-def _complete(part: NDArray[np.int64], timed: NDArray[np.bool_], step: int) -> bool:
-    """Give pictures without a time, in place, those that the others leave free at a steady rate.
+def _fill_missing_times(part: NDArray[np.int64], timed: NDArray[np.bool_], step: int) -> bool:
+    """Give pictures without a time, in place, the times that the others leave free at a steady rate.
 
-    Return whether there are as many. One more may come before the others, if the first has no time, and those
-    at the end after them. Which picture has which of these times is not known.
+    Free times lie between the stated ones. One more may lie before them, if the first picture has no time; or
+    some behind them, if pictures at the end have none. Which picture has which of these times is not known.
+
+    Parameters
+    ----------
+    part
+        Shape [N]: the times of a part, changed in place.
+    timed
+        Shape [N]: which pictures have a time.
+    step
+        Ticks between two pictures.
+
+    Returns
+    -------
+    bool
+        Whether there are as many free times as pictures without one; if not, nothing is changed.
     """
-    count = int((~timed).sum())
-    if not count:
+    n_untimed = int((~timed).sum())
+    if not n_untimed:
         return True
     times = np.unique(part[timed])
-    places = np.append(0, np.cumsum(np.rint(np.diff(times) / max(step, 1)).clip(1).astype(np.int64)))
-    beside = count - int(places[-1] + 1 - len(times))
-    after = beside if timed[0] else 0
-    behind = int(np.argmax(timed[::-1])) + REORDERED // 2
-    if not 0 <= beside <= (int((~timed[-behind:]).sum()) if timed[0] else 1):
+    # Number of each stated time on a grid of steps that begins with the first of them.
+    n_steps = np.rint(np.diff(times) / max(step, 1)).clip(1).astype(np.int64)
+    stated = np.append(0, np.cumsum(n_steps))
+    last = stated[-1]
+    n_between = int(last + 1 - len(times))
+    n_outside = n_untimed - n_between
+    if timed[0]:
+        n_before = 0
+        n_after = n_outside
+        # Pictures that may be shown after the last stated time, as pictures are reordered.
+        near_end = int(np.argmax(timed[::-1])) + REORDERED // 2
+        most_outside = int((~timed[-near_end:]).sum())
+    else:
+        n_before = n_outside
+        n_after = 0
+        most_outside = 1
+    if not 0 <= n_outside <= most_outside:
         return False
-    grid = np.arange(after - beside, places[-1] + 1 + after)
-    free = np.setdiff1d(grid, places)
-    outside = step * (free - free.clip(0, places[-1]))
-    part[~timed] = np.rint(np.interp(free, places, times)).astype(np.int64) + outside
+    grid = np.arange(-n_before, last + 1 + n_after)
+    free = np.setdiff1d(grid, stated)
+    # Interpolation holds the first and last time outside of them, so steps are added there.
+    inside = np.rint(np.interp(free, stated, times)).astype(np.int64)
+    steps_outside = free - free.clip(0, last)
+    part[~timed] = inside + step * steps_outside
     return True
 
 
@@ -132,51 +170,105 @@ def _part_starts(
     longest: NDArray[np.int64],
     step: int,
 ) -> list[int]:
-    """List the pictures [L] with which parts begin, without decoding.
+    """List the shown pictures with which parts begin, without decoding; the first is picture 0.
+
+    Parameters
+    ----------
+    ticks, key, decoding, longest
+        Shape [L], of the shown pictures that have a time: as of `time_line`.
+    step
+        Ticks between two pictures.
+
+    Raises
+    ------
+    VideoError
+        There are more than `MOST_PARTS` parts.
+    """
+    starts = [0]
+    while True:
+        start = starts[-1]
+        part_decoding = None if decoding is None else decoding[start:]
+        may_start = _may_start_part(ticks[start:], key[start:], part_decoding, longest[start:], step)
+        if not may_start.any():
+            return starts
+        starts.append(start + int(np.argmax(may_start)))
+        if len(starts) > MOST_PARTS:
+            raise VideoError(f"its times start again more than {MOST_PARTS:,} times: join its parts anew")
+
+
+def _may_start_part(
+    ticks: NDArray[np.int64],
+    key: NDArray[np.bool_],
+    decoding: NDArray[np.int64] | None,
+    longest: NDArray[np.int64],
+    step: int,
+) -> NDArray[np.bool_]:
+    """Return which pictures cannot belong to the part that begins with the first; only the first True counts.
 
     A part begins at a key picture that would be shown before one that was decoded before it; at any picture
     that would be shown before one decoded more than `REORDERED` packets before it; after a jump; at a second
     key picture with the time of the first; and where stored times of decoding step back.
+
+    Parameters
+    ----------
+    ticks, key, decoding, longest
+        Shape [L], from the first picture of a part on: as of `time_line`.
+    step
+        Ticks between two pictures.
     """
-    begins = [0]
-    while True:
-        start = begins[-1]
-        part = ticks[start:]
-        latest = np.maximum.accumulate(part)
-        before = np.concatenate((part[:1], latest[:-1]))
-        settled = np.concatenate((np.full(min(REORDERED, len(part)), part.min()), latest[:-REORDERED]))
-        starts = (key[start:] & (part < before)) | (part < settled) | (part - before > longest[start:])
-        if step > 1:  # else ticks are too coarse for the rate, and pictures share them
-            starts[1:] |= key[start + 1 :] & (before[1:] == part[0]) & (part[1:] == part[0])
-        if decoding is not None:
-            starts[1:] |= np.diff(decoding[start:]) < 0
-        if not starts.any():
-            return begins
-        begins.append(start + int(np.argmax(starts)))
-        if len(begins) > MOST_PARTS:
-            raise VideoError(f"its times start again more than {MOST_PARTS:,} times: join its parts anew")
+    latest = np.maximum.accumulate(ticks)
+    latest_before = np.concatenate((ticks[:1], latest[:-1]))
+    n_first = min(REORDERED, len(ticks))
+    # The latest time of the pictures that a picture can't be reordered with.
+    latest_long_before = np.concatenate((np.full(n_first, ticks.min()), latest[:-REORDERED]))
+    is_early_key = key & (ticks < latest_before)
+    is_too_early = ticks < latest_long_before
+    is_jump = ticks - latest_before > longest
+    starts = is_early_key | is_too_early | is_jump
+    if step > 1:  # else ticks are too coarse for the rate, and pictures share them
+        repeats_first = (latest_before == ticks[0]) & (ticks == ticks[0])
+        starts[1:] |= key[1:] & repeats_first[1:]
+    if decoding is not None:
+        starts[1:] |= np.diff(decoding) < 0
+    return starts
 
 
 def settled(ticks: NDArray[np.int64], step: int) -> NDArray[np.int64]:
-    """Take back times that leave their line by a few steps for a few packets, and return.
+    """Correct times that leave the line of the others by a few steps, for a few packets.
 
-    FFmpeg estimates them in a program stream, and gives a time to a picture before its own where pictures are
-    so small that one packet of the stream holds several. A part keeps to its own line to its end, and to its
-    own rate where that is higher.
+    Where FFmpeg estimates times of a program stream, it gives a time to a picture before the one that has it,
+    if pictures are so small that one packet of the stream holds several. Each part, up to where times leave
+    the line for more, is corrected alone.
+
+    Parameters
+    ----------
+    ticks
+        Shape [P]: times in decoding order.
+    step
+        Ticks between two pictures.
     """
-    seams = 1 + np.flatnonzero(np.abs(np.diff(ticks)) > (MOST_OFF + 1) * step)
-    return np.concatenate([_settled(part, step) for part in np.split(ticks, seams)])
+    jumps = np.abs(np.diff(ticks)) > (MOST_OFF + 1) * step
+    part_starts = 1 + np.flatnonzero(jumps)
+    return np.concatenate([_settled_part(part, step) for part in np.split(ticks, part_starts)])
 
 
-def _settled(ticks: NDArray[np.int64], step: int) -> NDArray[np.int64]:
-    step = min(step, int(np.median(np.diff(ticks)))) if len(ticks) > 1 else step
-    off = ticks - step * np.arange(len(ticks))
+def _settled_part(ticks: NDArray[np.int64], step: int) -> NDArray[np.int64]:
+    """Correct the times of one part by the median of how far times around them are from a steady line.
+
+    A part with a higher rate than stated keeps to its own rate.
+    """
+    if len(ticks) > 1:
+        step = min(step, int(np.median(np.diff(ticks))))
+    from_line = ticks - step * np.arange(len(ticks))
     reach = np.arange(-IN_A_PACKET, IN_A_PACKET + 1)
-    back = np.flatnonzero(np.diff(off) < 0)
-    near = np.unique((back[:, None] + reach).clip(0, len(ticks) - 1))
-    settled = ticks.copy()
-    for block in np.array_split(near, 1 + len(near) // 4096):
-        around = off[(block[:, None] + reach).clip(0, len(ticks) - 1)]
-        wrong_by = off[block] - np.sort(around, axis=1)[:, IN_A_PACKET]
-        settled[block] -= np.where(abs(wrong_by) <= MOST_OFF * step, wrong_by, 0)
-    return settled
+    # Only near pictures where times fall back to the line can times have left it.
+    steps_back = np.flatnonzero(np.diff(from_line) < 0)
+    suspects = np.unique((steps_back[:, None] + reach).clip(0, len(ticks) - 1))
+    corrected = ticks.copy()
+    for block in np.array_split(suspects, 1 + len(suspects) // MOST_AT_ONCE):
+        # [block, 2 * IN_A_PACKET + 1]; the middle of the sorted ones is their median.
+        around = from_line[(block[:, None] + reach).clip(0, len(ticks) - 1)]
+        median = np.sort(around, axis=1)[:, IN_A_PACKET]
+        wrong_by = from_line[block] - median
+        corrected[block] -= np.where(abs(wrong_by) <= MOST_OFF * step, wrong_by, 0)
+    return corrected

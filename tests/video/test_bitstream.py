@@ -9,11 +9,11 @@ from obygaze_features.video import at, probe, read_frames
 from obygaze_features.video.bitstream import (
     NO_HEADER,
     READERS,
-    field_bits,
-    field_reader,
+    FieldReader,
+    frame_number_bits,
     gif,
     picture_header,
-    sei_says,
+    read_sei,
 )
 from tests.video.encoding import encode
 from tests.video.fields import coded, sequence, write_fields
@@ -55,7 +55,7 @@ def test_decoding_starts_at_an_idr_or_at_a_recovery_point_of_zero_frames(join, l
 @given(st.integers(0, 600), st.integers(0, 5))
 def test_a_recovery_point_is_at_once_behind_any_other_message_or_it_is_not(frames, before):
     other = b"\x05" + b"\xff" * before + b"\x03" + b"\x11" * (255 * before + 3)
-    assert sei_says(other + recovery_sei(frames)[1:]) == (frames == 0, False)
+    assert read_sei(other + recovery_sei(frames)[1:]) == (frames == 0, False)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_no_bytes_upset_the_parsers(data, length_size):
     for read in READERS.values():
         read(memoryview(data), length_size)
     gif(data)
-    field_reader(annex_b(b"\x67" + data), 0)
+    FieldReader(annex_b(b"\x67" + data), 0)
 
 
 def test_the_kind_of_an_mpeg4_picture_is_in_two_bits_and_two_pictures_have_none():
@@ -171,14 +171,14 @@ def test_key_frames_of_vp8_vp9_and_av1_say_so_themselves():
     ],
 )
 def test_a_stream_that_may_have_fields_says_how_long_the_number_of_a_frame_is(written, bits):
-    assert field_bits(sequence(**written)) == bits
+    assert frame_number_bits(sequence(**written)) == bits
 
 
 def test_a_sequence_of_offsets_without_end_is_not_read_to_its_end():
     offsets = coded(1) + "0" + coded(0) * 2 + coded(1 << 22) + "1" * (1 << 22)
     with pytest.raises(ValueError, match=r"substring|literal"):
-        field_bits(sequence(order=offsets))
-    assert field_reader(annex_b(sequence(order=offsets)), 0)
+        frame_number_bits(sequence(order=offsets))
+    assert FieldReader(annex_b(sequence(order=offsets)), 0)
 
 
 def test_fields_are_those_of_the_sequence_that_they_belong_to(tmp_path):

@@ -113,12 +113,12 @@ def test_frames_after_seeks_are_bit_equal(films, monkeypatch, name):
     sought: list[int] = []
     seek = sparse_room.Decoder._sought
 
-    def noted(*given):
-        packets, position = seek(*given)
-        sought.append(position)
-        return packets, position
+    def note_and_seek(*arguments):
+        position = seek(*arguments)
+        sought.append(position.number)
+        return position
 
-    monkeypatch.setattr(sparse_room.Decoder, "_sought", noted)
+    monkeypatch.setattr(sparse_room.Decoder, "_sought", note_and_seek)
     reference = plainly(films[name])
     for targets in ([75], [2, 30, 55, 97], [60, 61, 99]):
         frames = read_frames(films[name], at(targets))
