@@ -70,19 +70,32 @@ class TokenRule:
         DatasetError
             It is none.
         """
+        refusal = DatasetError(f"{text!r} is no rule to reduce tokens by: expected {GRAMMAR}")
         match = _RULE.fullmatch(text)
-        parts = match.groupdict() if match else {}
-        first, second = bool(parts.get("take")), bool(parts.get("size"))
-        n, size = (int(parts[name]) if parts.get(name) else None for name in ("n", "size"))
-        if not (first or second) or bool(parts["plus"]) != (first and second) or 0 in (n, size):
-            raise DatasetError(f"{text!r} is no rule to reduce tokens by: expected {GRAMMAR}")
-        take: Any = parts["take"] or "all"
-        return cls(take, n, size, int(parts["seed"] or 0))
+        if match is None:
+            raise refusal
+        takes = match["take"] is not None
+        projects = match["size"] is not None
+        if not takes and not projects:
+            raise refusal
+        has_plus = match["plus"] is not None
+        if has_plus != (takes and projects):
+            raise refusal
+        n = int(match["n"]) if match["n"] else None
+        size = int(match["size"]) if projects else None
+        if n == 0 or size == 0:
+            raise refusal
+        take: Any = match["take"] or "all"
+        return cls(take, n, size, int(match["seed"] or 0))
 
     def __str__(self) -> str:
-        first = "" if self.take == "all" else self.take if self.n is None else f"{self.take}:{self.n}"
-        second = "" if self.size is None else f"project:{self.size}:{self.seed}"
-        return "+".join(filter(None, (first, second)))
+        """Write the rule as text that `parse` reads."""
+        parts = []
+        if self.take != "all":
+            parts.append(self.take if self.n is None else f"{self.take}:{self.n}")
+        if self.size is not None:
+            parts.append(f"project:{self.size}:{self.seed}")
+        return "+".join(parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +109,7 @@ class ReductionPlan:
     n_tokens, n_features : int
         T and D of a clip's tokens.
     first : int
-        1 if the first is a class token, which is left out.
+        Index of the first token that counts: 1 where token 0 is a class token, otherwise 0.
     n_steps : int, optional
         Time steps among the other tokens, time first; None if the store does not tell.
     """
@@ -109,13 +122,20 @@ class ReductionPlan:
 
     @property
     def n_vectors(self) -> int:
-        """Count the vectors that are left of a clip."""
-        return self.rule.n or self.n_tokens - self.first
+        """Count the vectors of a reduced clip.
+
+        A rule with a number, of time steps for "mean" and of tokens for "top", leaves that many. A rule that
+        only projects leaves every token but the class token.
+        """
+        if self.rule.n is not None:
+            return self.rule.n
+        return self.n_tokens - self.first
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Their number and dimensions [T', D']."""
-        return self.n_vectors, self.rule.size or self.n_features
+        """Number of the vectors of a reduced clip, and their dimensions: [T', D']."""
+        n_dimensions = self.n_features if self.rule.size is None else self.rule.size
+        return self.n_vectors, n_dimensions
 
     def apply(self, tokens: NDArray[np.float16]) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
         """Reduce a clip's tokens [T, D]; some vector is NaN if a token is not finite.
@@ -124,26 +144,31 @@ class ReductionPlan:
         -------
         vectors : ndarray of float32, shape [T', D']
         positions : ndarray of int32, shape [T']
-            The time step of each vector; of tokens whose steps are unknown their place among all.
+            The time step of each vector. Where time steps are unknown, the index of the vector's first token
+            among those that count.
         """
-        rule, patches = self.rule, tokens[self.first :]
-        places = np.arange(len(patches))
-        if rule.take == "mean":
+        patches = tokens[self.first :]
+        if self.rule.take == "mean":
             per_step = len(patches) // self.n_vectors
-            kept, places = _means(patches, per_step), places[: self.n_vectors] * per_step
+            vectors = _means(patches, per_step)
+            positions = np.arange(self.n_vectors) * per_step
+        elif self.rule.take == "top":
+            norms = _square_norms(patches)
+            positions = np.sort(np.argsort(-norms, kind="stable")[: self.n_vectors])
+            vectors = patches[positions].astype(np.float32)
+            if not np.isfinite(norms).all():
+                vectors *= np.float32(np.nan)  # norms that are not finite have no order
         else:
-            finite = True
-            if rule.take == "top":
-                norms = _square_norms(patches)
-                finite = bool(np.isfinite(norms).all())
-                places = np.sort(np.argsort(-norms, kind="stable")[: self.n_vectors])
-            kept = patches[places].astype(np.float32) * np.float32(1 if finite else np.nan)
-        if rule.size is not None:
-            with one_blas_thread(), np.errstate(invalid="ignore"):  # what is not finite is found below
-                kept = kept @ _projection(self.n_features, rule.size, rule.seed)
+            vectors = patches.astype(np.float32)
+            positions = np.arange(len(patches))
+        if self.rule.size is not None:
+            # Values that are not finite are found by the caller.
+            with one_blas_thread(), np.errstate(invalid="ignore"):
+                vectors = vectors @ _projection(self.n_features, self.rule.size, self.rule.seed)
         if self.n_steps is not None:
-            places = places // ((self.n_tokens - self.first) // self.n_steps)
-        return kept, places.astype(np.int32)
+            tokens_per_step = (self.n_tokens - self.first) // self.n_steps
+            positions = positions // tokens_per_step
+        return vectors, positions.astype(np.int32)
 
 
 def plan_reduction(group: Group, rule: TokenRule) -> ReductionPlan:
@@ -160,18 +185,22 @@ def plan_reduction(group: Group, rule: TokenRule) -> ReductionPlan:
             f"but {', '.join(group.arrays)}"
         )
     _, n_tokens, width = group.shape("tokens")
-    stored = group.shape("frames")[1] if "frames" in group.arrays and not group.ragged else None
-    steps = rule.n if rule.take == "mean" and rule.n else stored
-    first, known = 0, None
+    steps_of_store = group.shape("frames")[1] if "frames" in group.arrays and not group.ragged else None
+    steps = rule.n if rule.take == "mean" and rule.n else steps_of_store
+    first = 0
+    known_steps = None
+    # Tokens that are one more than whole time steps begin with a class token.
     if steps is not None and steps <= n_tokens and n_tokens % steps <= 1:
-        first, known = n_tokens % steps if steps > 1 else 0, steps
+        known_steps = steps
+        if steps > 1:
+            first = n_tokens % steps
     if rule.take == "mean":
         if steps is None:
             raise DatasetError(
                 f"backbone {group.name} has no frames in this store to tell which of its {n_tokens} tokens "
                 "belong together in time: give their number of time steps, as in mean:16"
             )
-        if known is None:
+        if known_steps is None:
             raise DatasetError(
                 f"backbone {group.name}: {n_tokens} tokens are not {steps} time steps of equally many, "
                 "with or without a class token: give another number of steps, as in mean:16"
@@ -179,13 +208,17 @@ def plan_reduction(group: Group, rule: TokenRule) -> ReductionPlan:
         rule = replace(rule, n=steps)
     if rule.n is not None and rule.n > n_tokens - first:
         raise DatasetError(f"backbone {group.name}: {rule} of {n_tokens - first} tokens: give fewer")
-    return ReductionPlan(rule, n_tokens, width, first, known)
+    return ReductionPlan(rule, n_tokens, width, first, known_steps)
 
 
 # --- arithmetic
 # ---------------------------------------------------------------------------
 _SCALE = np.float32(2.0**112)
+"""A float16's exponent has a bias of 15, a float32's of 127: the same bits are 2^-112 times as large."""
 _LIMIT = np.float32(65536 / 2.0**112)
+"""Where infinity and NaN of float16 begin, on that scale: finite values are below 65536."""
+_SHARED_SIGN = np.int32(-0x70000001)
+"""Bits 0x8FFFFFFF: all but the three copies of the sign that a shift puts between sign and exponent."""
 
 
 def _scaled(tokens: NDArray[np.float16]) -> Iterator[tuple[slice, NDArray[np.float32]]]:
@@ -199,8 +232,8 @@ def _scaled(tokens: NDArray[np.float16]) -> Iterator[tuple[slice, NDArray[np.flo
         part = tokens[start : start + TILE]
         tile = bits[: len(part)]
         np.copyto(tile, part.view(np.int16))  # extends the sign
-        np.left_shift(tile, 13, out=tile)
-        np.bitwise_and(tile, np.int32(-0x70000001), out=tile)  # of the four signs, the first is kept
+        np.left_shift(tile, 13, out=tile)  # a float16 has 10 bits after the point, a float32 has 23
+        np.bitwise_and(tile, _SHARED_SIGN, out=tile)
         values = tile.view(np.float32)
         if values.max() >= _LIMIT or values.min() <= -_LIMIT:
             values[:] = np.nan
@@ -271,32 +304,33 @@ class ReducedTokens:
         DatasetError
             The file's bytes are damaged.
         """
-        return self._filled(np.empty((len(rows), *self.plan.shape), "<f4"), rows, 0)
+        return self._filled(np.empty((len(rows), *self.plan.shape), "<f4"), rows, after=0)
 
     def time_s(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
         """Compute the time of each vector of some clips [N, T']: the mean time of its step's frames.
 
         NaN where the store does not tell the tokens' time steps.
         """
-        n_steps, (n_vectors, width) = self.plan.n_steps, self.plan.shape
+        n_steps = self.plan.n_steps
+        n_vectors, width = self.plan.shape
         if n_steps is None or self.group.ragged or self.group.n_frames % n_steps:
             return np.full((len(rows), n_vectors), np.nan)
-        places = self._filled(
-            np.empty((len(rows), n_vectors), "<i4"), rows, 4 * n_vectors * width + CRC_BYTES
-        )
-        if ((places < 0) | (places >= n_steps)).any():
+        bytes_of_vectors = 4 * n_vectors * width + CRC_BYTES
+        step_of = self._filled(np.empty((len(rows), n_vectors), "<i4"), rows, after=bytes_of_vectors)
+        if ((step_of < 0) | (step_of >= n_steps)).any():
             raise DatasetError(f"{self.path} is damaged (a time step that is none): {ANEW}")
-        steps = self.group.time_s[rows].reshape(len(rows), n_steps, -1).mean(axis=2)
-        return np.take_along_axis(steps, places.astype(np.intp), axis=1)
+        step_times = self.group.time_s[rows].reshape(len(rows), n_steps, -1).mean(axis=2)
+        return np.take_along_axis(step_times, step_of.astype(np.intp), axis=1)
 
     def _filled(self, array: NDArray[Any], rows: NDArray[np.intp], after: int) -> NDArray[Any]:
-        """Fill an array with what is stored of some clips, so many bytes after the start of their rows."""
+        """Fill an array, a part for each row, with values stored `after` bytes into the rows of the file."""
         n_vectors, width = self.plan.shape
-        of_row = 4 * n_vectors * (width + 1) + 2 * CRC_BYTES
+        # A row has the vectors and a position each, in 4 bytes a number, both with a checksum.
+        bytes_of_row = 4 * n_vectors * (width + 1) + 2 * CRC_BYTES
         try:
             with open_regular(self.path) as file:
                 for row, part in zip(rows.tolist(), array, strict=True):
-                    if not read_row(file, self.start + row * of_row + after, row_view(part)):
+                    if not read_row(file, self.start + row * bytes_of_row + after, row_view(part)):
                         raise DatasetError(f"clip {self.group.clip_ids[row]}")
         except (OSError, ObygazeError) as error:
             raise DatasetError(f"{self.path} is damaged ({error}): {ANEW}") from None
@@ -334,8 +368,10 @@ def reduce_tokens(
         raise DatasetError(
             f"{store.where}: tokens are reduced beside a store: pull it first (obygaze store pull)"
         )
-    text, place = str(plan.rule), Path(store.where)
-    path = place.with_name(f"{place.name}.{backbone}.{text.replace(':', '-').replace('+', '_')}{SUFFIX}")
+    text = str(plan.rule)
+    file_text = text.replace(":", "-").replace("+", "_")
+    place = Path(store.where)
+    path = place.with_name(f"{place.name}.{backbone}.{file_text}{SUFFIX}")
     shape = [len(group), *plan.shape]
     head = encode_line({"store": store.fingerprint, "backbone": backbone, "rule": text, "shape": shape})
     if not path.exists():
@@ -353,16 +389,19 @@ def reduce_tokens(
 
 def _write(path: Path, head: bytes, group: Group, plan: ReductionPlan, show: ShowProgress) -> None:
     """Reduce all clips into a file; those without features are NaN."""
-    absent = np.full(plan.shape, np.nan, np.float32), np.zeros(plan.n_vectors, np.int32)
+    no_vectors = np.full(plan.shape, np.nan, np.float32)
+    no_positions = np.zeros(plan.n_vectors, np.int32)
     with path.open("wb") as file:
         file.write(head)
         for start, tokens in group.blocks("tokens"):
             for row, clip in enumerate(tokens, start=start):
-                vectors, places = plan.apply(clip) if group.usable[row] else absent
-                if group.usable[row] and not np.isfinite(vectors).all():
-                    raise DatasetError(
-                        f"backbone {group.name}, tokens of clip {group.clip_ids[row]}: "
-                        "a token is not finite; run: obygaze store verify --full"
-                    )
-                file.write(with_checksum(row_view(vectors)) + with_checksum(row_view(places)))
+                vectors, positions = no_vectors, no_positions
+                if group.usable[row]:
+                    vectors, positions = plan.apply(clip)
+                    if not np.isfinite(vectors).all():
+                        raise DatasetError(
+                            f"backbone {group.name}, tokens of clip {group.clip_ids[row]}: "
+                            "a token is not finite; run: obygaze store verify --full"
+                        )
+                file.write(with_checksum(row_view(vectors)) + with_checksum(row_view(positions)))
             show(start + len(tokens), len(group))

@@ -1,9 +1,9 @@
 """Test whether a machine may stand in for an annotator (Calderon, Reichart & Dror, ACL 2025: the alt-test).
 
-Each annotator is left out in turn, and the machine is compared with them by agreement with the others.
-Clips of a film are alike, so films are the units of our test; the published one, whose units are clips,
-stands beside. On two unequal classes plain agreement is lax: whoever always says no agrees with most. In
-balanced agreement each class of another annotator's calls weighs the same.
+Each annotator is left out in turn, and the machine is compared with this annotator by agreement with the
+others. Clips of a film are alike, so that films are the units of our test; the published test, whose units
+are clips, stands beside it. On two unequal classes plain agreement is lax: whoever always says no agrees with
+most. In balanced agreement each class of another annotator's calls weighs the same.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,18 +27,22 @@ Floats = NDArray[np.float64]
 Form = Literal["clips", "films", "balanced"]
 
 FORMS: Final[tuple[Form, ...]] = ("clips", "films", "balanced")
-"""Of agreement, by clips as published or by films; and of balanced agreement, by films."""
+"""Forms of the test: of plain agreement by clips, as published, and by films; of balanced agreement by
+films."""
 MARGINS: Final = (0.0, 0.05, 0.1, 0.15, 0.2)
 """Epsilon: by how much a machine may be below an annotator; published for experts .2, for crowds .1."""
 DECIDES: Final[tuple[Form, float]] = ("balanced", 0.1)
-"""What the answer goes by."""
+"""Form and margin that decide the answer."""
 PASSES: Final = 0.5
 """Least share of annotators that a machine is as good as."""
 LEVEL: Final = 0.05
-FEWEST: Final = 30
-"""Clips that an annotator shares with another and with the machine, as published."""
+"""Rate of false discoveries among the annotators that a machine is said to be as good as."""
+FEWEST_CLIPS: Final = 30
+"""Clips that an annotator must share with another and with the machine, as published."""
 UNKNOWN: Final = NOT_ASKED
+"""Stands where somebody has no label of a clip."""
 KNOW_NOTHING: Final = ("constant", "shuffled")
+"""Names of the machines that know nothing, which stand beside every machine."""
 SHUFFLES: Final = 20
 """Orders of a machine's answers that are tried: one alone passes or not by chance."""
 
@@ -50,42 +54,48 @@ class Standing:
     Attributes
     ----------
     name : str
-        The machine; ``constant`` always says what annotators say most often, ``shuffled`` has the machine's
-        own answers in another order within films.
+        The machine. ``constant`` always says what annotators say most often; ``shuffled`` has the machine's
+        answers in another order within films.
     advantage : float
-        Average advantage probability: of agreeing with the others at least as well as the one left out.
-    found : dict
-        Form -> how far the machine is below each annotator left out, its standard error and the error's
-        degrees of freedom, [3, J].
+        Average advantage probability: that the machine agrees with the others at least as well as the
+        annotator who is left out does.
+    by_form : dict of str to ndarray, shape [3, J]
+        Form of the test -> how far the machine is below each of J annotators who were left out, the standard
+        error of this, and the error's degrees of freedom.
     """
 
     name: str
     advantage: float
-    found: dict[Form, Floats]
+    by_form: dict[Form, Floats]
 
     def below(self, form: Form) -> float:
         """Return how far the machine is below annotators, on average."""
-        return float(self.found[form][0].mean())
+        below, _, _ = self.by_form[form]
+        return float(below.mean())
 
     def p(self, form: Form, margin: float) -> Floats:
-        """Return p of each annotator left out [J], of a machine that is the margin below them or more."""
-        below, error, freedom = self.found[form]
+        """Return p of each annotator left out [J]; the null is a machine that is the margin below or more."""
+        below, error, freedom = self.by_form[form]
         gap = below - margin
         with np.errstate(divide="ignore", invalid="ignore"):
-            p: Floats = np.where(error > 0, stdtr(freedom, gap / error), (gap >= 0).astype(np.float64))
+            of_t = stdtr(freedom, gap / error)
+        # Without an error there is no doubt on which side of the margin the machine is.
+        p: Floats = np.where(error > 0, of_t, (gap >= 0).astype(np.float64))
         return p
 
     def winning_rate(self, form: Form, margin: float) -> float:
         """Return the share of annotators that the machine is as good as, false discoveries held at .05.
 
-        By Benjamini and Yekutieli (2001), however the annotators depend.
+        These are controlled by Benjamini and Yekutieli (2001), however the annotators depend on each other.
         """
-        return float((false_discovery_control(self.p(form, margin), method="by") <= LEVEL).mean())
+        adjusted = false_discovery_control(self.p(form, margin), method="by")
+        return float((adjusted <= LEVEL).mean())
 
     @property
     def passes(self) -> bool:
-        """Whether it does by films, balanced, at a margin of .1."""
-        return self.winning_rate(*DECIDES) >= PASSES
+        """Whether the machine is as good as enough annotators, in the form and at the margin that decide."""
+        form, margin = DECIDES
+        return self.winning_rate(form, margin) >= PASSES
 
 
 @dataclass(frozen=True)
@@ -95,10 +105,11 @@ class Alternative:
     Attributes
     ----------
     standings : tuple of Standing
-        The machine's, and those of `KNOW_NOTHING`, whose shuffle is the first one.
+        That of the machine, and those of `KNOW_NOTHING`, where the first shuffle stands for all.
     annotators : dict of str to int
-        Who was left out in turn -> clips compared.
+        Each annotator who was left out in turn -> number of clips compared.
     films : int
+        Number of films.
     answer : str
         Whether the machine may stand in.
     """
@@ -109,18 +120,20 @@ class Alternative:
     answer: str
 
     def record(self) -> dict[str, Any]:
-        """Return JSON values: a row for each form of the test, also of those that know nothing."""
-        rows = [
-            {
-                "name": each.name,
-                "by": form,
-                "advantage_probability": each.advantage,
-                "below": each.below(form),
-                "winning_rate": {f"{e:g}": each.winning_rate(form, e) for e in MARGINS},
-            }
-            for each in self.standings
-            for form in FORMS
-        ]
+        """Return JSON values: a row for each standing and form of the test."""
+        rows = []
+        for standing in self.standings:
+            for form in FORMS:
+                winning_rates = {f"{margin:g}": standing.winning_rate(form, margin) for margin in MARGINS}
+                rows.append(
+                    {
+                        "name": standing.name,
+                        "by": form,
+                        "advantage_probability": standing.advantage,
+                        "below": standing.below(form),
+                        "winning_rate": winning_rates,
+                    }
+                )
         return {"answer": self.answer, "annotators": self.annotators, "films": self.films, "rows": rows}
 
 
@@ -132,47 +145,60 @@ def alt_test(
     Parameters
     ----------
     machine : ndarray of int, shape [N]
-        Its label of each clip; `UNKNOWN` where it has none.
+        The machine's label of each clip; `UNKNOWN` where it has none.
     annotators : mapping of str to ndarray of int, shape [N]
-        Theirs.
+        Name -> the annotator's labels.
     films : ndarray, shape [N]
         The film of each clip.
     name : str
-        The machine's.
+        The machine's name.
 
     Raises
     ------
     ProtocolError
-        Fewer than two annotators share `FEWEST` clips with the machine, or they call all clips alike.
+        Fewer than two annotators share `FEWEST_CLIPS` clips with the machine, or they call all clips alike.
     """
-    humans = np.array([*annotators.values()], dtype=np.int64).reshape(-1, len(machine))
-    kept = (machine != UNKNOWN) & ((humans != UNKNOWN).sum(axis=0) > 1)
-    n = dict(zip(annotators, ((humans != UNKNOWN) & kept).sum(axis=1).tolist(), strict=True))
-    compared = [place for place, shared in enumerate(n.values()) if shared >= FEWEST]
-    if len(compared) < 2:
-        told = ", ".join(f"{who} {count}" for who, count in n.items())
+    humans = np.array([*annotators.values()], dtype=np.int64).reshape(-1, len(machine))  # [J, N]
+    has_two_humans = (humans != UNKNOWN).sum(axis=0) > 1
+    is_comparable = (machine != UNKNOWN) & has_two_humans
+    n_shared = ((humans != UNKNOWN) & is_comparable).sum(axis=1).tolist()
+    n_clips = dict(zip(annotators, n_shared, strict=True))
+    left_out_in_turn = [index for index, shared in enumerate(n_shared) if shared >= FEWEST_CLIPS]
+    if len(left_out_in_turn) < 2:
+        counts = ", ".join(f"{annotator} {count}" for annotator, count in n_clips.items())
         raise ProtocolError(
-            f"{name or 'a machine'} is compared with two annotators or more who each judged {FEWEST} clips "
-            f"that it and another one judged too: there are {told or 'none'}"
+            f"{name or 'a machine'} is compared with two annotators or more who each judged {FEWEST_CLIPS} "
+            f"clips that it and another one judged too: there are {counts or 'none'}"
         )
-    humans, machine, film = humans[:, kept], machine[kept], np.unique(films[kept], return_inverse=True)[1]
-    order = np.lexsort((*humans, machine, film))  # so that shuffles do not depend on that of the manifest
-    humans, machine, film = humans[:, order], machine[order], film[order]
-    known = humans[humans != UNKNOWN]
-    if np.ptp(known) == 0:
+    humans = humans[:, is_comparable]
+    machine = machine[is_comparable]
+    film = np.unique(films[is_comparable], return_inverse=True)[1]
+    order = np.lexsort((*humans, machine, film))  # so that shuffles do not depend on the manifest's order
+    humans = humans[:, order]
+    machine = machine[order]
+    film = film[order]
+    labels = humans[humans != UNKNOWN]
+    if np.ptp(labels) == 0:
         raise ProtocolError(f"{name or 'a machine'}: annotators call all clips alike, which tells nothing")
-    constant = np.full_like(machine, np.bincount(known).argmax())
+    most_frequent = np.bincount(labels).argmax()
+    constant = np.full_like(machine, most_frequent)
     rng = np.random.default_rng(0)
-    first, *more = (machine[np.lexsort((rng.random(len(film)), film))] for _ in range(SHUFFLES))
-    rows = zip((name, *KNOW_NOTHING), (machine, constant, first), strict=True)
-    standings = tuple(_standing(who, codes, humans, film, compared) for who, codes in rows)
+    # Sorting by film and a random number shuffles answers within films.
+    shuffles = [machine[np.lexsort((rng.random(len(film)), film))] for _ in range(SHUFFLES)]
+    standings = tuple(
+        _standing(title, codes, humans, film, left_out_in_turn)
+        for title, codes in zip((name, *KNOW_NOTHING), (machine, constant, shuffles[0]), strict=True)
+    )
     answer = "not shown that it may stand in"
     if standings[0].passes:
-        others = chain(standings[1:], (_standing("", row, humans, film, compared) for row in more))
-        is_lax = any(each.passes for each in others)
-        answer = "these annotators agree too little to tell" if is_lax else "may stand in"
-    people = {who: n[who] for who in np.array([*n])[compared].tolist()}
-    return Alternative(standings, people, int(film.max()) + 1, answer)
+        answer = "may stand in"
+        further_shuffles = (_standing("", codes, humans, film, left_out_in_turn) for codes in shuffles[1:])
+        # A test that a machine without any knowledge passes tells nothing.
+        if any(standing.passes for standing in chain(standings[1:], further_shuffles)):
+            answer = "these annotators agree too little to tell"
+    names = list(n_clips)
+    compared = {names[index]: n_shared[index] for index in left_out_in_turn}
+    return Alternative(standings, compared, int(film.max()) + 1, answer)
 
 
 def compare_machines(
@@ -182,10 +208,12 @@ def compare_machines(
 
     Parameters
     ----------
+    labels : Manifest
+        Rows of annotators, people and machines.
     common : Manifest
-        The same on clips that annotators have in common (`on_common_clips`).
+        The same labels on clips that annotators have in common (`on_common_clips`).
     machines : sequence of str
-        Annotators that are machines; by default those that answers were imported of.
+        Annotators that are machines; by default those whose answers were imported.
     task : str, optional
         Task of levels, or concept:NAME; by default all levels are compared.
 
@@ -194,24 +222,30 @@ def compare_machines(
     ProtocolError
         A machine is none of the annotators, or cannot perceive the concept, or as `alt_test`.
     """
-    machines = list(map(composed, machines))
+    wanted = [composed(name) for name in machines]
     names = {clip.annotator for clip in labels if clip.annotator}
-    if unknown := [name for name in machines if name not in names]:
+    unknown = [name for name in wanted if name not in names]
+    if unknown:
         raise ProtocolError(f"no annotator {unknown[0]!r}: there are {', '.join(sorted(names)) or 'none'}")
-    known = sorted({clip.annotator for clip in labels if clip.extras.get("model")})
-    if not (chosen := machines or known):
+    imported = sorted({clip.annotator for clip in labels if clip.extras.get("model")})
+    compared = wanted or imported
+    if not compared:
         return {}
     clips = labels_of(common)
     target = all_levels(labels.codebook) if task is None else find_target(task, labels.codebook)
-    _refuse_unperceived(labels, target, chosen)
-    codes = {name: target.of(own) for name, own in clips.experts.items()}
-    people = {name: own for name, own in codes.items() if name not in {*chosen, *known}}
-    none = np.full(len(clips.movies), UNKNOWN)  # of one who has no clip in common with others
-    return {name: alt_test(codes.get(name, none), people, clips.movies, name) for name in chosen}
+    _refuse_unperceived(labels, target, compared)
+    codes_of = {name: target.of(of_annotator) for name, of_annotator in clips.experts.items()}
+    people = {name: codes for name, codes in codes_of.items() if name not in {*compared, *imported}}
+    nothing_in_common = np.full(len(clips.movies), UNKNOWN)
+    alternatives = {}
+    for name in compared:
+        codes = codes_of.get(name, nothing_in_common)
+        alternatives[name] = alt_test(codes, people, clips.movies, name)
+    return alternatives
 
 
 def _refuse_unperceived(labels: Manifest, target: Target, machines: Sequence[str]) -> None:
-    """Refuse to compare a machine on a concept that it cannot perceive, as its rows say what it perceives."""
+    """Refuse to compare a machine on a concept that it cannot perceive; its rows say what it perceives."""
     if not target.concept:
         return
     concept = labels.codebook.concept(target.concept)
@@ -219,48 +253,92 @@ def _refuse_unperceived(labels: Manifest, target: Target, machines: Sequence[str
         if clip.annotator not in machines:
             continue
         perceives = [name for name in clip.extras.get("perceives", "").split(";") if name]
-        if reason := why_unperceived(concept, perceives):
+        reason = why_unperceived(concept, perceives)
+        if reason:
             raise ProtocolError(f"{clip.annotator}: {reason}: its answers are none")
 
 
-def _standing(name: str, machine: Codes, humans: Codes, film: Codes, compared: Sequence[int]) -> Standing:
-    """Leave annotators out in turn: how far is the machine below them in each clip, by each form's units."""
-    found, advantages = [], []
-    for place in compared:
-        rows = humans[place] != UNKNOWN
-        others = np.delete(humans, place, axis=0)[:, rows]
-        plain, balanced = _below(humans[place, rows], machine[rows], others)
+def _standing(
+    name: str, machine: Codes, humans: Codes, film: Codes, left_out_in_turn: Sequence[int]
+) -> Standing:
+    """Compare a machine with each annotator who is left out in turn, in each form of the test.
+
+    Parameters
+    ----------
+    name : str
+    machine : ndarray of int, shape [N]
+    humans : ndarray of int, shape [J, N]
+    film : ndarray of int, shape [N]
+    left_out_in_turn : sequence of int
+        Rows of `humans`.
+    """
+    advantages = []
+    means_and_errors = []
+    for index in left_out_in_turn:
+        clips = humans[index] != UNKNOWN
+        others = np.delete(humans, index, axis=0)[:, clips]
+        plain, balanced = _below(humans[index, clips], machine[clips], others)
         advantages.append((plain <= 0).mean())
-        forms = (plain, np.arange(len(plain))), (plain, film[rows]), (balanced, film[rows])
-        found.append([_mean_and_error(below, units) for below, units in forms])
-    by_form = dict(zip(FORMS, np.array(found).transpose(1, 2, 0), strict=True))
+        each_clip = np.arange(len(plain))
+        films = film[clips]
+        means_and_errors.append(
+            [
+                _mean_and_error(plain, each_clip),
+                _mean_and_error(plain, films),
+                _mean_and_error(balanced, films),
+            ]
+        )
+    of_forms = np.array(means_and_errors).transpose(1, 2, 0)  # [forms, 3, J]
+    by_form = dict(zip(FORMS, of_forms, strict=True))
     return Standing(name, float(np.mean(advantages)), by_form)
 
 
-def _below(own: Codes, machine: Codes, others: Codes) -> tuple[Floats, Floats]:
-    """Say of each clip [N] how far the machine is below an annotator by agreement with the others [K, N].
+def _below(human: Codes, machine: Codes, others: Codes) -> tuple[Floats, Floats]:
+    """Compute how far the machine is below a human in each clip, by agreement with the others.
 
-    Plain: 1, 0 or -1 as the annotator, both or the machine agree with more of them. Balanced: the difference
-    of agreements, each other annotator's classes weighing the same.
+    Parameters
+    ----------
+    human, machine : ndarray of int, shape [N]
+    others : ndarray of int, shape [K, N]
+        `UNKNOWN` where another annotator did not judge a clip.
+
+    Returns
+    -------
+    plain : ndarray, shape [N]
+        1 where the human agrees with more of the others, -1 where the machine does, 0 where both do alike.
+    balanced : ndarray, shape [N]
+        The share of the others that agree with the human less the share that agree with the machine, where
+        each class that another annotator used weighs the same.
     """
-    known = others != UNKNOWN
-    difference = (others == own).astype(np.int64) - (others == machine)
-    difference[~known] = 0
+    is_known = others != UNKNOWN
+    difference = (others == human).astype(np.int64) - (others == machine)
+    difference[~is_known] = 0
+    plain = np.sign(difference.sum(axis=0)).astype(np.float64)
     weights = np.zeros(others.shape)
-    for row, calls in zip(weights, others, strict=True):
-        there = calls != UNKNOWN
-        counts = np.bincount(calls[there])
-        row[there] = there.sum() / max((counts > 0).sum(), 1) / counts[calls[there]]
-    share = known.sum(axis=0)
-    return np.sign(difference.sum(axis=0)).astype(np.float64), (weights * difference).sum(axis=0) / share
+    for row, codes in enumerate(others):
+        judged = codes[is_known[row]]
+        counts = np.bincount(judged)
+        n_classes = max((counts > 0).sum(), 1)
+        weights[row, is_known[row]] = len(judged) / n_classes / counts[judged]
+    balanced = (weights * difference).sum(axis=0) / is_known.sum(axis=0)
+    return plain, balanced
 
 
-def _mean_and_error(below: Floats, units: Codes) -> tuple[float, float, int]:
-    """Return a mean, its error and degrees of freedom: units are clusters, residuals go by their leverage."""
-    mean = float(below.mean())
+def _mean_and_error(values: Floats, units: Codes) -> tuple[float, float, int]:
+    """Return the mean of values [N], its standard error and degrees of freedom; units [N] are clusters.
+
+    Residuals are divided by 1 less their unit's leverage, its share of the values.
+    """
+    mean = float(values.mean())
     sizes = np.bincount(units)
-    sums, sizes = np.bincount(units, below - mean)[sizes > 0], sizes[sizes > 0]
-    n, m = len(below), len(sizes)
-    if m < 2:
+    residuals = np.bincount(units, values - mean)
+    is_there = sizes > 0
+    sizes = sizes[is_there]
+    residuals = residuals[is_there]
+    n_values = len(values)
+    n_units = len(sizes)
+    if n_units < 2:
         return mean, np.inf, 1
-    return mean, float(np.sqrt(np.sum((sums / (1 - sizes / n)) ** 2) * (m - 1) / m)) / n, m - 1
+    squares = np.sum((residuals / (1 - sizes / n_values)) ** 2)
+    error = float(np.sqrt(squares * (n_units - 1) / n_units)) / n_values
+    return mean, error, n_units - 1

@@ -7,7 +7,7 @@ import pandas as pd
 from obygaze_features.arguments import checked, made_by
 from obygaze_models.errors import CompareError
 from obygaze_models.evaluation.intervals import difference_bounds, t_interval
-from obygaze_models.evaluation.metrics import metrics_of
+from obygaze_models.evaluation.metrics import Metric, metrics_of
 from obygaze_models.evaluation.paired_tests import corrected_t, in_family, sign_flip
 from obygaze_models.evaluation.predictions import Predictions
 from obygaze_models.evaluation.run_folder import SavedRun
@@ -22,7 +22,7 @@ COLUMNS = (
 @made_by("side(RUN)")
 @dataclass(frozen=True, eq=False)
 class Side:
-    """One model of one run, on one task: its rows of the table of predictions."""
+    """One model of one run on one task, with its rows of the table of predictions."""
 
     run: SavedRun
     model: str
@@ -42,10 +42,11 @@ class Comparison:
         A row for each metric and movie: ``a``, ``b`` and ``difference`` (a - b); NaN where the movie's clips
         don't define the metric. With several seeds each value is the mean over them.
     metrics : DataFrame
-        A row for each metric: the means over movies ``a`` and ``b``, their ``difference``; its 95 % t
-        intervals of these models (``low``, ``high``) and of the methods (``method_low``, ``method_high``);
-        the sign-flip test's ``p`` with ``p_holm``, ``n_movies``, ``n_patterns`` and ``exact``; and the
-        corrected test's ``method_p`` with ``method_p_holm``. Holm's families are `FAMILIES`.
+        A row for each metric: ``a`` and ``b``, the means over movies; their ``difference``; its 95 % t
+        interval of these trained models (``low``, ``high``) and of the methods (``method_low``,
+        ``method_high``); ``p`` of the sign-flip test with ``p_holm``, ``n_movies``, ``n_patterns`` and
+        ``exact``; and ``method_p`` of the corrected test with ``method_p_holm``. Holm's families are
+        `FAMILIES`.
     """
 
     a: Side
@@ -92,9 +93,10 @@ def side(run: SavedRun, model: str | None = None, task: str | None = None) -> Si
 
 @checked
 def compare(a: Side, b: Side) -> Comparison:
-    """Compare two models, paired by movie; training data may differ, test clips and labels may not.
+    """Compare two models, paired by movie.
 
-    By movie, auc is the within-movie AUC.
+    They may be trained on different data, and must be tested on the same clips and labels. The metric auc is
+    that within movies.
 
     Raises
     ------
@@ -113,58 +115,80 @@ def compare(a: Side, b: Side) -> Comparison:
     ['average_precision', 'f1_pos']
     """
     _check_comparable(a, b)
-    known_metrics = metrics_of(a.predictions.n_classes)
-    own, others = (by_movie(each.predictions, known_metrics) for each in (a, b))
-    movies = own[["metric", "movie"]].assign(a=own["value"], b=others["value"])
+    metrics = metrics_of(a.predictions.n_classes)
+    values_a = by_movie(a.predictions, metrics)
+    values_b = by_movie(b.predictions, metrics)
+    movies = values_a[["metric", "movie"]].assign(a=values_a["value"], b=values_b["value"])
     movies["difference"] = movies["a"] - movies["b"]
     rows = []
-    for metric, part in movies.groupby("metric", sort=False):
-        possible = difference_bounds(
-            known_metrics[str(metric)].bounds,
-            first=_known_value(a, str(metric)),
-            second=_known_value(b, str(metric)),
-        )
-        models = t_interval(part["difference"], possible=possible)
-        method = t_interval(part["difference"], covers="method", possible=possible)
-        test = sign_flip(part["difference"])
-        means = (t_interval(part[name]).mean for name in ("a", "b"))
-        both = models.mean, models.low, models.high, test.p, method.low, method.high
-        of_method = corrected_t(part["difference"]).p
-        rows.append((metric, *means, *both, of_method, test.n_pairs, test.n_patterns, test.exact))
-    metrics = pd.DataFrame(rows, columns=COLUMNS)
+    for name, of_metric in movies.groupby("metric", sort=False):
+        rows.append(_metric_row(a, b, metrics[str(name)], of_metric))
+    table = pd.DataFrame(rows, columns=COLUMNS)
     family = "two classes" if a.predictions.n_classes == 2 else "levels"
-    names = metrics["metric"].tolist()
     for p in ("p", "method_p"):
-        metrics[f"{p}_holm"] = in_family(names, metrics[p], family)
-    return Comparison(a, b, movies, metrics)
+        table[f"{p}_holm"] = in_family(table["metric"].tolist(), table[p], family)
+    return Comparison(a, b, movies, table)
+
+
+def _metric_row(a: Side, b: Side, metric: Metric, movies: pd.DataFrame) -> dict[str, object]:
+    """Compare two models by one metric, given its rows of `Comparison.movies`."""
+    differences = movies["difference"]
+    possible = difference_bounds(
+        metric.bounds, first=_known_value(a, metric.name), second=_known_value(b, metric.name)
+    )
+    of_models = t_interval(differences, possible=possible)
+    of_method = t_interval(differences, covers="method", possible=possible)
+    test = sign_flip(differences)
+    return {
+        "metric": metric.name,
+        "a": t_interval(movies["a"]).mean,
+        "b": t_interval(movies["b"]).mean,
+        "difference": of_models.mean,
+        "low": of_models.low,
+        "high": of_models.high,
+        "p": test.p,
+        "method_low": of_method.low,
+        "method_high": of_method.high,
+        "method_p": corrected_t(differences).p,
+        "n_movies": test.n_pairs,
+        "n_patterns": test.n_patterns,
+        "exact": test.exact,
+    }
 
 
 def _known_value(side: Side, metric: str) -> float | None:
-    """Return the value that a side has whatever movies are drawn: the AUC of scores that do not vary."""
-    is_constant = side.model in constant_models(side.predictions, side.task)
-    return UNVARYING_AUC if metric == "auc" and is_constant else None
+    """Return the value that a metric has whatever movies are drawn: the AUC of scores that do not vary.
+
+    Other metrics and models have no such value: None.
+    """
+    if metric != "auc" or side.model not in constant_models(side.predictions, side.task):
+        return None
+    return UNVARYING_AUC
 
 
 def _check_comparable(a: Side, b: Side) -> None:
-    what = f"{a.run.where} and {b.run.where} can't be compared"
+    """Refuse two models that were not tested on the same clips and labels under the same protocol."""
+    refusal = f"{a.run.where} and {b.run.where} can't be compared"
     for name in ("protocol", "codebook"):
-        found_a, found_b = a.run.record.get(name), b.run.record.get(name)
-        if found_a != found_b:
-            raise CompareError(f"{what}: {name} differs, {found_a!r} and {found_b!r}")
-    clips_a, clips_b = (
-        clips.predictions.table.drop_duplicates("clip_id").set_index("clip_id") for clips in (a, b)
-    )
-    for clips, other, where in ((clips_a, clips_b, a.run.where), (clips_b, clips_a, b.run.where)):
-        alone = clips.index.difference(other.index)
-        if len(alone):
+        value_a = a.run.record.get(name)
+        value_b = b.run.record.get(name)
+        if value_a != value_b:
+            raise CompareError(f"{refusal}: {name} differs, {value_a!r} and {value_b!r}")
+    clips_a = a.predictions.table.drop_duplicates("clip_id").set_index("clip_id")
+    clips_b = b.predictions.table.drop_duplicates("clip_id").set_index("clip_id")
+    for clips, others, where in ((clips_a, clips_b, a.run.where), (clips_b, clips_a, b.run.where)):
+        only_here = clips.index.difference(others.index)
+        if len(only_here):
             raise CompareError(
-                f"{what}: their test clips differ, {len(alone)} are in {where} alone, the first is {alone[0]}"
+                f"{refusal}: their test clips differ, {len(only_here)} are in {where} alone, "
+                f"the first is {only_here[0]}"
             )
     for column in ("movie", "label"):
-        there = clips_b.loc[clips_a.index, column]
-        if (strange := clips_a[column] != there).any():
-            clip = clips_a.index[strange][0]
+        values_b = clips_b.loc[clips_a.index, column]
+        differs = clips_a[column] != values_b
+        if differs.any():
+            clip = clips_a.index[differs][0]
             raise CompareError(
-                f"{what}: the {column} of {int(strange.sum())} clips differs, the first is {clip}: "
-                f"{clips_a.loc[clip, column]} and {there[clip]}"
+                f"{refusal}: the {column} of {int(differs.sum())} clips differs, the first is {clip}: "
+                f"{clips_a.loc[clip, column]} and {values_b[clip]}"
             )

@@ -1,8 +1,8 @@
 """Evaluate models strictly: each movie is tested by models trained on the others."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
@@ -33,6 +33,12 @@ from obygaze_models.models.spec import Fitted, FoldTraining, ModelSpec, OrdinalM
 from obygaze_models.protocol.targets import NOT_ASKED, Target
 
 Codes = NDArray[np.int64]
+Denoised = Mapping[SeededFold, tuple[list[Codes], NDArray[np.float64]]]
+"""Fold -> labels of its training clips without annotators' noise, and how often each annotator is right
+(`without_noise`)."""
+
+OTHER_TITLE: Final = "the other annotators"
+"""Title of the rows that hold each test's mean label of the other annotators."""
 
 
 @checked
@@ -124,21 +130,21 @@ def evaluate(
         test_seen_scores=test_seen_scores,
         experts=experts,
     )
-    cleaned = _without_noise(plan, data)
-    tried = _train_and_test(plan, data, cleaned, progress)
+    denoised = _without_noise(plan, data)
+    results = _train_and_test(plan, data, denoised, progress)
     specs = [variant.spec for variant in plan.variants]
-    others = _others(plan, data)
-    yardstick = {OTHER: "the other annotators"} if others else {}
-    predictions = gather(
-        [*tried.predictions, *others], [*(spec.name for spec in specs), *yardstick], plan.target.n_classes
-    )
+    titles = {spec.name: spec.title for spec in specs}
+    rows_of_others = _rows_of_others(plan, data)
+    if rows_of_others:
+        titles[OTHER] = OTHER_TITLE
+    predictions = gather([*results.predictions, *rows_of_others], list(titles), plan.target.n_classes)
     record = record_of(
         data,
         plan.target,
         plan.tests,
         specs=specs,
         seeds=plan.seeds,
-        folds=list(tried.records.values()),
+        folds=list(results.records.values()),
         seen=seen,
         left_out=plan.models_left_out,
         origin=origin,
@@ -147,19 +153,21 @@ def evaluate(
         record["clips"]["seen_score"] = plan.n_seen_scores
     if plan.asked.by_annotator:
         record["experts"] = experts or "merged"
-        if cleaned:
-            record["noise"] = _mean_shares(plan.asked.noisy, [shares for _, shares in cleaned.values()])
-        record["models"] |= {name: {"title": title} for name, title in yardstick.items()}
-    curves = pd.concat(tried.curves or [pd.DataFrame(columns=list(CURVES))], ignore_index=True)
+        if denoised:
+            shares_of_folds = [shares for _, shares in denoised.values()]
+            record["noise"] = _mean_shares(plan.asked.noisy, shares_of_folds)
+        if rows_of_others:
+            record["models"][OTHER] = {"title": OTHER_TITLE}
+    curves = pd.concat(results.curves or [pd.DataFrame(columns=list(CURVES))], ignore_index=True)
     return Run(
-        predictions,
-        summarise(predictions, metrics_of(plan.target.n_classes, metrics)),
-        pd.DataFrame(tried.selection, columns=list(SELECTION)),
-        curves[list(CURVES)],
-        record,
-        {spec.name: spec.title for spec in specs} | yardstick,
-        tuple(metrics),
-        tuple(specs),
+        predictions=predictions,
+        metrics=summarise(predictions, metrics_of(plan.target.n_classes, metrics)),
+        selection=pd.DataFrame(results.selection, columns=list(SELECTION)),
+        curves=curves[list(CURVES)],
+        record=record,
+        titles=titles,
+        own_metrics=tuple(metrics),
+        specs=tuple(specs),
     )
 
 
@@ -170,8 +178,8 @@ def seed_of(seed: int, fold: int | str) -> int:
     A fold is named by its number, or by the movie that it leaves out: a movie's seed is then the same
     whatever other movies there are.
     """
-    name = (fold,) if isinstance(fold, int) else tuple(fold.encode("utf-8"))
-    return int(np.random.SeedSequence((seed, *name)).generate_state(1)[0])
+    numbers = (fold,) if isinstance(fold, int) else tuple(fold.encode("utf-8"))
+    return int(np.random.SeedSequence((seed, *numbers)).generate_state(1)[0])
 
 
 # --- training and testing
@@ -179,17 +187,17 @@ def seed_of(seed: int, fold: int | str) -> int:
 
 
 @dataclass
-class _Tried:
-    """What was found by training and testing every model in every fold.
+class _Results:
+    """Results of training and testing models in folds.
 
     Attributes
     ----------
     predictions : list of dict
         Blocks of rows of predictions.
     selection : list of dict
-        What inner folds tried.
+        Rows of what inner folds tried.
     curves : list of DataFrame
-        Of the models that stop early.
+        Curves of the models that stop early.
     records : dict of SeededFold to FoldRecord
     """
 
@@ -200,41 +208,46 @@ class _Tried:
 
 
 def _train_and_test(
-    plan: Plan,
-    data: Dataset,
-    cleaned: Mapping[SeededFold, tuple[list[Codes], NDArray[np.float64]]],
-    progress: Progress | bool | None,
-) -> _Tried:
-    """Train each model in all of its folds, and test it there; fold by fold in what is given back."""
-    parts: dict[tuple[SeededFold, str], _Tried] = {}
+    plan: Plan, data: Dataset, denoised: Denoised, progress: Progress | bool | None
+) -> _Results:
+    """Train each model in all of its folds, and test it there.
+
+    Models are trained one after the other, each in all folds; the results are in the order of the folds.
+    """
+    results_of: dict[tuple[SeededFold, str], _Results] = {}
     records = {fold: _fold_record(plan, data, fold) for fold in plan.folds}
-    folds_of = {
-        variant.spec.name: [fold for fold in plan.folds if fold.seed == plan.seeds[0] or variant.spec.draws()]
-        for variant in plan.variants
-    }
+    folds_of = {variant.spec.name: _folds_of(plan, variant.spec) for variant in plan.variants}
     n_models = sum(len(folds) for folds in folds_of.values())
-    # All of them before the first training: what a store lacks is refused before hours of work.
+    # All features are read before the first training: what a store lacks is refused before hours of work.
     kinds = dict.fromkeys((variant.spec.reads, variant.spec.streams) for variant in plan.variants)
     features = {(reads, stream): data.read(reads, stream=stream) for reads, stream in kinds}
     with shown_progress(progress, "training", "model") as show:
         for variant in plan.variants:
-            spec, folds = variant.spec, folds_of[variant.spec.name]
+            spec = variant.spec
+            folds = folds_of[spec.name]
             X = features[spec.reads, spec.streams]
-            trained = _trained(plan, data, variant, folds=folds, X=X, cleaned=cleaned)
+            trained = _trained(plan, data, variant, folds=folds, X=X, denoised=denoised)
             for fold, model in zip(folds, trained, strict=True):
-                parts[fold, spec.name] = _test(
+                results_of[fold, spec.name] = _test(
                     plan, data, fold, spec=spec, model=model, X=X, record=records[fold]
                 )
-                show(len(parts), n_models)
-    tried = _Tried(records=records)
+                show(len(results_of), n_models)
+    together = _Results(records=records)
     for fold in plan.folds:
         for variant in plan.variants:
-            part = parts.get((fold, variant.spec.name))
-            if part is not None:
-                tried.predictions += part.predictions
-                tried.selection += part.selection
-                tried.curves += part.curves
-    return tried
+            results = results_of.get((fold, variant.spec.name))
+            if results is not None:
+                together.predictions += results.predictions
+                together.selection += results.selection
+                together.curves += results.curves
+    return together
+
+
+def _folds_of(plan: Plan, spec: ModelSpec) -> list[SeededFold]:
+    """List the folds of a model: under every seed if it draws, otherwise under the first alone."""
+    if spec.draws():
+        return list(plan.folds)
+    return [fold for fold in plan.folds if fold.seed == plan.seeds[0]]
 
 
 def _trained(
@@ -244,25 +257,25 @@ def _trained(
     *,
     folds: Sequence[SeededFold],
     X: Any,
-    cleaned: Mapping[SeededFold, tuple[list[Codes], NDArray[np.float64]]],
+    denoised: Denoised,
 ) -> Iterator[Fitted | OrdinalModel]:
-    """Yield a model trained on each fold, in their order."""
+    """Yield a model trained on each fold, in the order of the folds."""
     spec = variant.spec
     trainings = []
     for fold in folds:
         labels = plan.asked.learnt[variant.labels]
         if plan.asked.noisy and spec.looks_at_features:
-            labels = cleaned[fold][0]
+            labels, _ = denoised[fold]
         rows = fold.context_rows if "unlabelled" in spec.requests() else fold.split.train
         in_training = np.isin(rows, fold.split.train)
-        # Of several labels of a clip, its row counts once for each.
-        y = np.concatenate([np.where(in_training, codes[rows], NOT_ASKED) for codes in labels])
+        # A clip with several labels has a row for each of them.
+        y = [np.where(in_training, codes[rows], NOT_ASKED) for codes in labels]
         trainings.append(
             FoldTraining(
                 fold.name,
                 seed_of(fold.seed, fold.name),
                 np.concatenate([rows] * len(labels)),
-                y,
+                np.concatenate(y),
                 plan.concepts[fold.name],
             )
         )
@@ -285,35 +298,35 @@ def _test(
     model: Fitted | OrdinalModel,
     X: Any,
     record: FoldRecord,
-) -> _Tried:
+) -> _Results:
     """Test a trained model on a fold's clips, and write its threshold into the fold's record."""
     record["thresholds"][spec.name] = model.threshold
     if isinstance(model, Fitted) and spec.looks_at_features:
         record["zeros"][spec.name] = model.mean_score(X, fold.split.train, data.movies)
     scores = model.scores(X[fold.split.test], data.movies[fold.split.test])
-    about: dict[str, Any] = {"model": spec.name, "train": plan.target.name, "threshold": model.threshold}
-    where = about | {"fold": fold.split.fold, "movie": fold.name, "seed": fold.seed}
-    return _Tried(
-        [rows_of(data, fold, test, scores, **about) for test in plan.tests],
-        selection_of(model, where),
-        list(curves_of(model, where)),
+    of_model: dict[str, Any] = {"model": spec.name, "train": plan.target.name, "threshold": model.threshold}
+    of_fold = of_model | {"fold": fold.split.fold, "movie": fold.name, "seed": fold.seed}
+    return _Results(
+        predictions=[rows_of(data, fold, test, scores, **of_model) for test in plan.tests],
+        selection=selection_of(model, of_fold),
+        curves=list(curves_of(model, of_fold)),
     )
 
 
 def _fold_record(plan: Plan, data: Dataset, fold: SeededFold) -> FoldRecord:
     """Describe a fold, before any model is trained."""
     train = fold.split.train
-    positive = np.any([codes[train] == 1 for codes in plan.learnt.values()], axis=0)
-    tested = {}
+    is_positive = np.any([codes[train] == 1 for codes in plan.learnt.values()], axis=0)
+    n_tested = {}
     for test in plan.tests:
-        tested[test.target.name] = int((test.codes[fold.split.test] != NOT_ASKED).sum())
+        n_tested[test.target.name] = int((test.codes[fold.split.test] != NOT_ASKED).sum())
     return {
         "fold": fold.split.fold,
         "movie": fold.name,
         "seed": fold.seed,
         "train_clips": len(train),
-        "train_positives": int(positive.sum()),
-        "tested": tested,
+        "train_positives": int(is_positive.sum()),
+        "tested": n_tested,
         "thresholds": {},
         "zeros": {},
         "concepts_left_out": sorted(set(data.labels.concepts) - set(plan.concepts[fold.name])),
@@ -324,30 +337,41 @@ def _fold_record(plan: Plan, data: Dataset, fold: SeededFold) -> FoldRecord:
 # ---------------------------------------------------------------------------
 
 
-def _without_noise(plan: Plan, data: Dataset) -> dict[SeededFold, tuple[list[Codes], NDArray[np.float64]]]:
-    """Estimate, fold by fold, what clips are where annotators err; nothing where it is not asked."""
+def _without_noise(plan: Plan, data: Dataset) -> Denoised:
+    """Estimate for each fold what its training clips are, given that annotators err.
+
+    It is empty where models are not trained so.
+    """
     if not plan.asked.noisy:
         return {}
     return {fold: without_noise(plan.asked, data, fold.split.train) for fold in plan.folds}
 
 
-def _others(plan: Plan, data: Dataset) -> list[dict[str, Any]]:
-    """Make the rows of the other annotators, whose labels stand beside the models."""
-    about = {"model": OTHER, "train": plan.target.name, "threshold": 0.5}
-    return [
-        rows_of(data, fold, test, test.others[fold.split.test], **about)
-        for fold in plan.folds
-        for test in plan.tests
-        if test.others is not None
-    ]
+def _rows_of_others(plan: Plan, data: Dataset) -> list[dict[str, Any]]:
+    """Make the rows of the other annotators, with whose labels models are compared."""
+    of_others = {"model": OTHER, "train": plan.target.name, "threshold": 0.5}
+    rows = []
+    for fold in plan.folds:
+        for test in plan.tests:
+            if test.others is not None:
+                mean_labels = test.others[fold.split.test]
+                rows.append(rows_of(data, fold, test, mean_labels, **of_others))
+    return rows
 
 
 def _mean_shares(
-    annotators: Mapping[str, Codes], folds: Sequence[NDArray[np.float64]]
+    annotators: Iterable[str], shares_of_folds: Sequence[NDArray[np.float64]]
 ) -> dict[str, dict[str, float]]:
-    """Average over folds how often each annotator is right."""
-    means = np.stack(folds, axis=-1).mean(axis=-1)
-    return {
-        name: dict(zip(SHARES, shares, strict=True))
-        for name, shares in zip(annotators, means.tolist(), strict=True)
-    }
+    """Average over folds how often each annotator is right: annotator -> name of `SHARES` -> share.
+
+    Parameters
+    ----------
+    annotators : iterable of str
+        J names.
+    shares_of_folds : sequence of ndarray, shape [J, 4]
+    """
+    means = np.stack(shares_of_folds, axis=-1).mean(axis=-1)
+    by_annotator = {}
+    for annotator, shares in zip(annotators, means.tolist(), strict=True):
+        by_annotator[annotator] = dict(zip(SHARES, shares, strict=True))
+    return by_annotator

@@ -30,19 +30,27 @@ from obygaze_models.protocol.targets import NOT_ASKED, Labels, Target
 Experts = Literal["merged", "each", "soft", "noisy"]
 
 COPIES = 4
-"""How often a clip counts whose label is a probability, in fourths."""
+"""Rows that a clip has in training where its label is a probability: at .75, three of them are positive."""
 
 SHARES = ("negative", "positive", "dawid_skene_negative", "dawid_skene_positive")
+"""Names of the shares that `without_noise` estimates of each annotator, in their order."""
 
 Codes = NDArray[np.int64]
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 
 
 class Tested(NamedTuple):
-    """A test: its target and the label of each clip [N].
+    """A test.
 
-    Of a test by an annotator on clips that others judged too, also the mean label of the others [N]: the
-    yardstick of the models.
+    Attributes
+    ----------
+    target : Target
+    codes : ndarray of int, shape [N]
+        The label of each clip; `NOT_ASKED` of clips that are not tested.
+    others : ndarray, shape [N], optional
+        Where an annotator tests on clips that others judged too, the mean label of the others. Models are
+        compared with it.
     """
 
     target: Target
@@ -52,17 +60,19 @@ class Tested(NamedTuple):
 
 @dataclass(frozen=True)
 class Asked:
-    """What models are trained on and tested on.
+    """The labels that models are trained on and tested on.
 
     Attributes
     ----------
     learnt : dict of str to list of ndarray
-        End of the models' names -> labels to train on [N]; of several, a clip counts once for each.
+        End of the models' names -> labels to train on [N]. With several arrays of labels a clip counts once
+        for each of them.
     tests : list of Tested
     by_annotator : bool
-        Whether tests are by annotators.
+        Whether each annotator is a test.
     noisy : dict of str to ndarray
-        Annotator -> their labels [N], where how often each is right is to be estimated.
+        Annotator -> labels [N], where it is to be estimated how often each annotator is right; otherwise
+        empty.
     """
 
     learnt: dict[str, list[Codes]]
@@ -72,22 +82,33 @@ class Asked:
 
 
 def asked_of(data: Dataset, train: Target, tests: Sequence[Target], experts: Experts | None) -> Asked:
-    """Make the targets of an evaluation.
+    """Choose the labels of an evaluation.
 
-    Where clips are there once for each annotator, each test is made by each of them, on the clips that
-    another one judged too, and on the clips on which all agree; or, where each judged clips of their own, on
-    these. Models are trained on merged labels, on those
-    of each annotator, or on all of them: then the share of annotators is the target, and a clip weighs as
-    many as judged it; or, fold by fold, on what clips probably are, given how often each annotator is right.
+    Where each annotator has a row of a clip, every test is made by each annotator, on the clips that another
+    one judged too, and once more on the clips on which all agree. Where each annotator judged clips that
+    nobody else did, the test is on these.
+
+    Parameters
+    ----------
+    data : Dataset
+    train : Target
+        The target that models learn.
+    tests : sequence of Target
+    experts : {"merged", "each", "soft", "noisy"}, optional
+        Models are trained on merged labels (the default); ``each``: a model for each annotator, on their
+        labels; ``soft``: on the rows of all annotators, so that the share of annotators is the target and a
+        clip weighs as many as judged it; ``noisy``: fold by fold on what clips probably are, given how often
+        each annotator is right.
 
     Raises
     ------
     ProtocolError
         `experts` is given and the labels are of one annotator; or the target is of ordered levels.
     """
-    by_expert, learnt = data.labels.experts, {"": [train.of(data.labels)]}
+    by_expert = data.labels.experts
+    merged = {"": [train.of(data.labels)]}
     if not by_expert and experts is None:
-        return Asked(learnt, [Tested(test, test.of(data.labels)) for test in tests])
+        return Asked(merged, [Tested(test, test.of(data.labels)) for test in tests])
     if train.kind == "ordinal":
         raise ProtocolError(f"annotators are compared on two classes, and {train.title} has more")
     if len(by_expert) < 2:
@@ -96,99 +117,137 @@ def asked_of(data: Dataset, train: Target, tests: Sequence[Target], experts: Exp
             "'obygaze manifest project --per-annotator' writes a clip once for each; segments that each drew "
             "are read with the annotator's name (column 'annotator')"
         )
-    own = {name: train.of(labels) for name, labels in by_expert.items()}
+    codes_of = {name: train.of(labels) for name, labels in by_expert.items()}
+    tests_by_annotators: list[Tested] = []
+    for test in tests:
+        tests_by_annotators.extend(_by_annotator(test, by_expert))
     if experts == "each":
-        learnt = {f"@{name}": [codes] for name, codes in own.items()}
+        learnt = {f"@{name}": [codes] for name, codes in codes_of.items()}
     elif experts in {"soft", "noisy"}:
-        learnt = {"": list(own.values())}
-    made = [each for test in tests for each in _by_annotator(test, by_expert)]
-    return Asked(learnt, made, by_annotator=True, noisy=own if experts == "noisy" else {})
+        learnt = {"": list(codes_of.values())}
+    else:
+        learnt = merged
+    noisy = codes_of if experts == "noisy" else {}
+    return Asked(learnt, tests_by_annotators, by_annotator=True, noisy=noisy)
 
 
 def without_noise(asked: Asked, data: Dataset, rows: NDArray[np.intp]) -> tuple[list[Codes], Floats]:
     """Estimate what training clips are, and how often each annotator is right, with a model of the features.
 
+    Parameters
+    ----------
+    asked : Asked
+        Its `noisy` labels are read.
+    data : Dataset
+        N clips.
+    rows : ndarray of int
+        The training clips.
+
     Returns
     -------
     labels : list of ndarray
-        `COPIES` of labels [N], of which as many are positive as the clip is probable to be.
+        `COPIES` arrays of labels [N]. The share of them in which a clip is positive is its probability to be
+        positive, rounded to that many parts.
     shares : ndarray, shape [J, 4]
-        `SHARES` of the clips that each annotator calls right: of negative and of positive ones, so estimated,
-        and by Dawid and Skene's method, which knows no features.
+        The share of negative and of positive clips that each of J annotators calls right, as this method
+        estimates it, and as that of Dawid and Skene does, which knows no features: `SHARES`.
     """
-    calls = np.stack(list(asked.noisy.values()))[:, rows]
-    kept = (calls != NOT_ASKED).any(axis=0)
-    rows, calls = rows[kept], calls[:, kept]
-    right, positive = annotators_noise(calls, data.movies[rows], data.X[rows].astype(np.float64))
-    plain, _ = annotators_noise(calls, data.movies[rows])
+    calls = np.stack(list(asked.noisy.values()))[:, rows]  # [J, training clips]
+    is_judged = (calls != NOT_ASKED).any(axis=0)
+    judged_rows = rows[is_judged]
+    calls = calls[:, is_judged]
+    movies = data.movies[judged_rows]
+    right, positive = annotators_noise(calls, movies, data.X[judged_rows].astype(np.float64))
+    right_without_features, _ = annotators_noise(calls, movies)
     labels = []
     for copy in range(COPIES):
         codes = np.full(len(data), NOT_ASKED, dtype=np.int64)
-        codes[rows] = positive > (copy + 0.5) / COPIES
+        codes[judged_rows] = positive > (copy + 0.5) / COPIES
         labels.append(codes)
-    return labels, np.column_stack([right, plain])
+    return labels, np.column_stack([right, right_without_features])
 
 
 def _by_annotator(test: Target, by_expert: Mapping[str, Labels]) -> Iterator[Tested]:
-    """Make a test by each annotator, and on the clips on which all that judged them agree."""
-    codes = {name: test.of(labels) for name, labels in by_expert.items()}
-    rows = np.stack(list(codes.values())).astype(np.float64)
-    rows[rows == NOT_ASKED] = np.nan
-    judged = np.isfinite(rows)
-    shared = bool((judged.sum(axis=0) > 1).any())
-    for place, (name, own) in enumerate(codes.items()):
-        rest = np.delete(judged, place, axis=0).sum(axis=0)
+    """Yield a test by each annotator, and one on the clips on which all that judged them agree.
+
+    An annotator tests on the clips that another one judged too; where no clip has two annotators, on all of
+    their own, and nobody stands beside the models.
+    """
+    codes_of = {name: test.of(labels) for name, labels in by_expert.items()}
+    calls = np.stack(list(codes_of.values())).astype(np.float64)  # [J annotators, N clips]
+    calls[calls == NOT_ASKED] = np.nan
+    is_judged = np.isfinite(calls)
+    n_judges = is_judged.sum(axis=0)
+    has_shared_clips = bool((n_judges > 1).any())
+    for index, (name, codes) in enumerate(codes_of.items()):
         target = replace(test, name=f"{test.name}@{name}", title=f"{test.title}, by {name}")
-        others = np.nansum(np.delete(rows, place, axis=0), axis=0) / np.maximum(rest, 1)
-        yield Tested(target, np.where((rest > 0) | (not shared), own, NOT_ASKED), others if shared else None)
-    if shared:
-        share = np.nansum(rows, axis=0) / np.maximum(judged.sum(axis=0), 1)
-        alike = (judged.sum(axis=0) > 1) & ((share == 0) | (share == 1))
+        if not has_shared_clips:
+            yield Tested(target, codes)
+            continue
+        n_others = np.delete(is_judged, index, axis=0).sum(axis=0)
+        mean_of_others = np.nansum(np.delete(calls, index, axis=0), axis=0) / np.maximum(n_others, 1)
+        yield Tested(target, np.where(n_others > 0, codes, NOT_ASKED), mean_of_others)
+    if has_shared_clips:
+        share = np.nansum(calls, axis=0) / np.maximum(n_judges, 1)
+        is_agreed = (n_judges > 1) & ((share == 0) | (share == 1))
         target = replace(test, name=f"{test.name}@agreed", title=f"{test.title}, where annotators agree")
-        yield Tested(target, np.where(alike, share, NOT_ASKED).astype(np.int64))
+        yield Tested(target, np.where(is_agreed, share, NOT_ASKED).astype(np.int64))
 
 
 def variants(specs: Sequence[ModelSpec], asked: Asked, data: Dataset) -> Iterator[tuple[str, ModelSpec]]:
     """Yield each model for every set of labels it is trained on, with the end of its name.
 
-    Where annotators drew the clips their length tells the label, so it stands beside the models as a
-    baseline, unless all clips are about as long. Variables of a table and a machine's answers stand beside
-    them where there are any.
+    Models that look at no features are the same for all sets, and are trained once.
     """
-    every, seconds = list(specs), data.seconds
+    ends = list(asked.learnt)
+    for spec in [*specs, *_baselines(asked, data)]:
+        if not spec.looks_at_features:
+            yield ends[0], spec
+            continue
+        for end in ends:
+            # An end is "@" and the annotator's name, or empty.
+            title = f"{spec.title}, trained on {end[1:]}" if end else spec.title
+            yield end, replace(spec, name=f"{spec.name}{end}", title=title)
+
+
+def _baselines(asked: Asked, data: Dataset) -> list[ModelSpec]:
+    """List the baselines that the data allow: length of clips, variables of a table, answers of a machine."""
+    baselines = []
+    seconds = data.seconds
+    # Where annotators draw clips, the length of a clip tells its label, unless all are about as long.
     if asked.by_annotator and seconds is not None and np.ptp(np.log(seconds)) > np.log(1.01):
         title = "length of the clip alone"
-        every.append(ModelSpec(LENGTH, title, lambda _seed: linear_probe(), reads="seconds"))
+        baselines.append(ModelSpec(LENGTH, title, lambda _seed: linear_probe(), reads="seconds"))
     if data.variables is not None:
         title = "variables of staging alone"
-        every.append(ModelSpec(STAGING, title, lambda _seed: variables_probe(), PENALTIES, reads="variables"))
+        baselines.append(
+            ModelSpec(STAGING, title, lambda _seed: variables_probe(), PENALTIES, reads="variables")
+        )
     if data.answers is not None:
-        every.append(ModelSpec(ANSWERS, "answers of a machine", lambda _seed: GivenScore(), reads="answers"))
-    for spec in every:
-        for end in asked.learnt if spec.looks_at_features else list(asked.learnt)[:1]:
-            named = end if spec.looks_at_features else ""
-            title = f"{spec.title}, trained on {end[1:]}" if named else spec.title
-            yield end, replace(spec, name=f"{spec.name}{named}", title=title)
+        baselines.append(
+            ModelSpec(ANSWERS, "answers of a machine", lambda _seed: GivenScore(), reads="answers")
+        )
+    return baselines
 
 
 # --- how often annotators are right
 # ---------------------------------------------------------------------------
-PARTS: Final = 5
-"""Of the films, each of which the model speaks of that was fitted on the others."""
-MODELS: Final = 4
-"""How often the model is fitted anew."""
-STEPS: Final = 30
-"""Of EM after each."""
+N_FOLDS: Final = 5
+"""Folds of films: the model that scores the films of a fold is fitted on those of the others."""
+N_MODELS: Final = 4
+"""How often the model is fitted anew, on the probabilities that EM then gives."""
+EM_STEPS: Final = 30
+"""Steps of EM after each fit of the model."""
 STRENGTHS: Final = (10.0, 1.0, 0.1, 0.01)
-"""Penalties of standardised features, of which held-out loss chooses."""
+"""Penalties of standardised features, of which the one with the least held-out loss is taken."""
 PRIOR: Final = 1.0
-"""Calls of each kind that an annotator is given beforehand."""
+"""Calls, right and wrong ones each, that every annotator is given beforehand in both classes."""
 
 
 def annotators_noise(
     calls: Codes, movies: NDArray[np.str_], X: Floats | None = None
 ) -> tuple[Floats, Floats]:
-    """Estimate annotators' confusions.
+    """Estimate how often annotators are right, and what clips are.
 
     Parameters
     ----------
@@ -204,53 +263,88 @@ def annotators_noise(
     right : ndarray, shape [J, 2]
         Share of negative and of positive clips that each annotator calls as they are.
     positive : ndarray, shape [N]
-        Probability of each clip to be positive, after all.
+        Probability of each clip to be positive, given all calls and its features.
     """
-    known, said = calls != NOT_ASKED, calls == 1
-    positive = ((said & known).sum(axis=0) + 0.5) / (known.sum(axis=0) + 1)
+    is_judged = calls != NOT_ASKED
+    is_yes = calls == 1
+    # EM begins with the share of annotators that called a clip positive.
+    positive = ((is_yes & is_judged).sum(axis=0) + 0.5) / (is_judged.sum(axis=0) + 1)
+    n_models = N_MODELS if X is not None else 1
     with one_blas_thread():
-        for _ in range(MODELS if X is not None else 1):
-            score = None if X is None else _held_out(X, positive, movies)
-            for _ in range(STEPS):
-                before = _before(positive, score)
-                right = _right(said, known, positive)
-                positive = expit(before + _evidence(said, known, right))
-    return _right(said, known, positive), positive
+        for _ in range(n_models):
+            scores = None if X is None else _held_out(X, positive, movies)
+            for _ in range(EM_STEPS):
+                prior_odds = _prior_log_odds(positive, scores)
+                right = _right(is_yes, is_judged, positive)
+                positive = expit(prior_odds + _log_odds_of_calls(is_yes, is_judged, right))
+    return _right(is_yes, is_judged, positive), positive
 
 
-def _right(said: NDArray[np.bool_], known: NDArray[np.bool_], positive: Floats) -> Floats:
-    """Share of negatives and positives that each annotator calls right, [J, 2]."""
-    sides = [
-        ((known & call) @ weight + PRIOR) / (known @ weight + 2 * PRIOR)
-        for weight, call in ((1 - positive, ~said), (positive, said))
-    ]
-    return np.stack(sides, axis=1)
+def _right(is_yes: Bools, is_judged: Bools, positive: Floats) -> Floats:
+    """Estimate the share of negatives and of positives that each annotator calls right, [J, 2].
+
+    Parameters
+    ----------
+    is_yes, is_judged : ndarray of bool, shape [J, N]
+        Clips that each annotator called positive, and clips that each judged.
+    positive : ndarray, shape [N]
+        Probability of each clip to be positive.
+    """
+    negative = 1 - positive
+    right_noes = (is_judged & ~is_yes) @ negative
+    right_yeses = (is_judged & is_yes) @ positive
+    of_negatives = (right_noes + PRIOR) / (is_judged @ negative + 2 * PRIOR)
+    of_positives = (right_yeses + PRIOR) / (is_judged @ positive + 2 * PRIOR)
+    return np.stack([of_negatives, of_positives], axis=1)
 
 
-def _evidence(said: NDArray[np.bool_], known: NDArray[np.bool_], right: Floats) -> Floats:
-    """Log-odds of each clip by what annotators called it, [N]."""
-    of_no, of_yes = right.T[:, :, None]
-    odds: Floats = np.where(said, np.log(of_yes / (1 - of_no)), np.log((1 - of_yes) / of_no))
-    return np.asarray((odds * known).sum(axis=0))
+def _log_odds_of_calls(is_yes: Bools, is_judged: Bools, right: Floats) -> Floats:
+    """Add up what the annotators' calls of a clip say of it being positive, as log-odds [N].
+
+    A call of yes is worth log(P(yes | positive) / P(yes | negative)), a call of no is worth
+    log(P(no | positive) / P(no | negative)).
+
+    Parameters
+    ----------
+    is_yes, is_judged : ndarray of bool, shape [J, N]
+    right : ndarray, shape [J, 2]
+        Share of negatives and of positives that each annotator calls right.
+    """
+    no_if_negative = right[:, :1]  # [J, 1]
+    yes_if_positive = right[:, 1:]  # [J, 1]
+    of_yes = np.log(yes_if_positive / (1 - no_if_negative))
+    of_no = np.log((1 - yes_if_positive) / no_if_negative)
+    of_call = np.where(is_yes, of_yes, of_no)  # [J, N]
+    return np.asarray((of_call * is_judged).sum(axis=0))
 
 
-def _before(positive: Floats, score: Floats | None) -> Floats:
-    """Log-odds of each clip before anybody is asked, [N]: by the share, or by a model's score."""
+def _prior_log_odds(positive: Floats, scores: Floats | None) -> Floats:
+    """Compute the log-odds of each clip before anybody is asked [N]: the mean share, or a model's score.
+
+    Scores [N] are put on a scale by logistic regression on the probabilities as they are. Scores that do not
+    rise with them are worth nothing.
+    """
     share = float(logit(positive.mean()))
-    if score is None or np.ptp(score) == 0:
-        return np.full(len(positive), share)
-    (found,) = soft_logits(score[:, None], positive, score[:, None], (1e-6,))
-    rises = float((score - score.mean()) @ (found - found.mean())) > 0
-    return found if rises else np.full(len(positive), share)
+    of_share = np.full(len(positive), share)
+    if scores is None or np.ptp(scores) == 0:
+        return of_share
+    column = scores[:, None]
+    almost_no_penalty = (1e-6,)
+    scaled = soft_logits(column, positive, column, almost_no_penalty)[0]
+    rises = float((scores - scores.mean()) @ (scaled - scaled.mean())) > 0
+    return scaled if rises else of_share
 
 
 def _held_out(X: Floats, positive: Floats, movies: NDArray[np.str_]) -> Floats:
-    """Score clips [N] by logistic models of other films; the penalty of least held-out loss."""
+    """Score clips [N] by logistic models of other films, with the penalty of the least held-out loss."""
     scale = np.nanstd(X, axis=0)
+    # Clips without features, NaN, are put at the mean.
     standard = np.nan_to_num((X - np.nanmean(X, axis=0)) / np.where(scale > 0, scale, 1.0))
+    has_films = len(np.unique(movies)) > 1
+    groups = movies if has_films else np.arange(len(movies))
+    folds = GroupKFold(min(N_FOLDS, len(np.unique(groups))))
     logits = np.zeros((len(STRENGTHS), len(X)))
-    groups = movies if len(np.unique(movies)) > 1 else np.arange(len(movies))
-    for train, test in GroupKFold(min(PARTS, len(np.unique(groups)))).split(X, groups=groups):
+    for train, test in folds.split(X, groups=groups):
         logits[:, test] = soft_logits(standard[train], positive[train], standard[test], STRENGTHS)
     loss = (np.logaddexp(0, logits) - positive * logits).mean(axis=1)
     return np.asarray(logits[int(loss.argmin())])

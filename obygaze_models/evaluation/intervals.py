@@ -37,7 +37,9 @@ from obygaze_features.arguments import checked
 Covers = Literal["models", "method"]
 Bounds = tuple[float, float]
 
-NAN, LEVEL = float("nan"), 0.95
+NAN = float("nan")
+LEVEL = 0.95
+"""Coverage of an interval."""
 
 CAPTIONS: dict[str, str] = {
     "models": "95 % intervals of these trained models on movies like these",
@@ -46,7 +48,7 @@ CAPTIONS: dict[str, str] = {
     "p": "p and intervals of these trained models call two equally good methods different in .03 to .13 of "
     "corpora at .05 (docs/evaluation.md): the second table compares methods",
 }
-"""What to print under a table, of its kinds of interval, and of p of trained models."""
+"""Notes to print under a table about its kinds of interval, and about p of trained models."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +73,11 @@ class Interval:
 
 
 CLOSEST = 4
-"""A value without one movie is taken as no closer to a bound than 1/4 of the estimate's distance from it, so
+"""A value without one movie counts as no closer to a bound than 1/4 of the estimate's distance from it, so
 that an interval is finite, and of use, where one movie has all the errors."""
+
+LARGEST_EXPONENT = 700.0
+"""exp of more overflows a float."""
 
 FEWEST = 3
 """Movies that an interval needs: of two, Student's t has one degree of freedom and holds nearly anything."""
@@ -82,8 +87,14 @@ MOST_GROUPS = 500
 
 
 def variance_factor(n_movies: int, covers: Covers) -> float:
-    """Return the variance of a mean over movies, in variances between movies; see the module for `covers`."""
-    return 1 / n_movies + (1 / (n_movies - 1) if covers == "method" else 0.0)
+    """Return the variance of a mean over movies divided by the variance between movies.
+
+    The module says of `covers` what it changes.
+    """
+    factor = 1 / n_movies
+    if covers == "method":
+        factor += 1 / (n_movies - 1)
+    return factor
 
 
 @checked
@@ -101,6 +112,7 @@ def t_interval(
     ----------
     values : array-like of float, shape [K]
     level : float
+        Coverage of the interval.
     covers : {"models", "method"}
         What the interval is of, as the module says.
     bounds : tuple of float, optional
@@ -117,17 +129,21 @@ def t_interval(
     >>> f"{interval.mean:.4f} [{interval.low:.3f}, {interval.high:.3f}]"
     '0.9725 [0.923, 0.990]'
     """
-    every = np.asarray(values, dtype=np.float64)
-    defined = every[~np.isnan(every)]
-    n = int(defined.size)
-    mean = float(defined.mean()) if n else NAN
-    low = high = NAN
-    if n >= FEWEST:
-        without = (defined.sum() - defined) / (n - 1)
-        low, high = _around(mean, without, level, bounds, scale=n * variance_factor(n, covers))
+    of_movies = np.asarray(values, dtype=np.float64)
+    defined = of_movies[~np.isnan(of_movies)]
+    n_defined = int(defined.size)
+    n_undefined = int(of_movies.size) - n_defined
+    mean = float(defined.mean()) if n_defined else NAN
+    if n_defined < FEWEST:
+        return Interval(mean, NAN, NAN, n_defined, n_undefined)
+    means_without = (defined.sum() - defined) / (n_defined - 1)
+    # The jackknife's variance of a mean is 1 / n of the variance between movies.
+    scale = n_defined * variance_factor(n_defined, covers)
+    low, high = _around(mean, means_without, level, bounds, scale=scale)
     if possible is not None:
-        low, high = (float(np.clip(end, *possible)) for end in (low, high))
-    return Interval(mean, low, high, n, int(every.size) - n)
+        low = float(np.clip(low, *possible))
+        high = float(np.clip(high, *possible))
+    return Interval(mean, low, high, n_defined, n_undefined)
 
 
 def difference_bounds(bounds: Bounds, *, first: float | None = None, second: float | None = None) -> Bounds:
@@ -136,9 +152,9 @@ def difference_bounds(bounds: Bounds, *, first: float | None = None, second: flo
     Parameters
     ----------
     bounds : tuple of float
-        Of both numbers.
+        Least and greatest value of both numbers.
     first, second : float, optional
-        A number that is known whatever movies are drawn, as the AUC of scores that do not vary: .5.
+        The number where it is known whatever movies are drawn: the AUC of scores that do not vary is .5.
 
     Examples
     --------
@@ -147,9 +163,9 @@ def difference_bounds(bounds: Bounds, *, first: float | None = None, second: flo
     >>> difference_bounds((0.0, 1.0), second=0.5)
     (-0.5, 0.5)
     """
-    first_ends = bounds if first is None else (first, first)
-    second_ends = bounds if second is None else (second, second)
-    return first_ends[0] - second_ends[1], first_ends[1] - second_ends[0]
+    least_first, most_first = bounds if first is None else (first, first)
+    least_second, most_second = bounds if second is None else (second, second)
+    return least_first - most_second, most_first - least_second
 
 
 def ratio_interval(tops: ArrayLike, bottoms: ArrayLike, *, covers: Covers = "models") -> Interval:
@@ -161,7 +177,7 @@ def ratio_interval(tops: ArrayLike, bottoms: ArrayLike, *, covers: Covers = "mod
     Parameters
     ----------
     tops, bottoms : array-like of float, shape [K]
-        NaN where undefined; a movie counts where both are defined.
+        Value of each movie, NaN where undefined. A movie counts where both are defined.
     covers : {"models", "method"}
         As in `t_interval`.
 
@@ -182,9 +198,12 @@ def ratio_interval(tops: ArrayLike, bottoms: ArrayLike, *, covers: Covers = "mod
     if n < FEWEST:
         return Interval(ratio, NAN, NAN, n, n_undefined)
     squared_t = float(stdtrit(n - 1, (1 + LEVEL) / 2)) ** 2
-    spread = squared_t * variance_factor(n, covers) * np.cov(defined.T)
-    # The ends are the roots of a r^2 - 2 b r + c.
-    a, b, c = bottom**2 - spread[1, 1], top * bottom - spread[0, 1], top**2 - spread[0, 0]
+    spread = squared_t * variance_factor(n, covers) * np.cov(defined.T)  # [2, 2]: top, bottom
+    # (top - r bottom)^2 equals squared_t times its variance at the interval's ends: these are the roots of
+    # a r^2 - 2 b r + c.
+    a = bottom**2 - spread[1, 1]
+    b = top * bottom - spread[0, 1]
+    c = top**2 - spread[0, 0]
     if a <= 0:
         return Interval(ratio, NAN, NAN, n, n_undefined)
     reach = float(np.sqrt(max(b**2 - a * c, 0.0)))
@@ -194,9 +213,10 @@ def ratio_interval(tops: ArrayLike, bottoms: ArrayLike, *, covers: Covers = "mod
 def auc_interval(values: ArrayLike) -> Interval:
     """Compute the mean AUC of movies [K], NaN where undefined, and its 95 % interval.
 
-    It is `t_interval`'s but where every movie has 1, or every movie 0. Of 1 the bound is exact, however clips
-    of a movie depend on each other: a pair of clips drawn of each of K movies with AUC A is right in all of
-    them with a probability of at most A ** K, so that a two-sided 95 % interval begins at .025 ** (1 / K).
+    It is that of `t_interval`, unless every movie has an AUC of 1, or every movie 0. For 1 its lower end is
+    exact, however clips of a movie depend on each other: one pair of clips drawn from each of K movies with
+    AUC A is in the right order in all of them with a probability of at most A ** K, so that a two-sided 95 %
+    interval begins at .025 ** (1 / K).
 
     Examples
     --------
@@ -205,11 +225,11 @@ def auc_interval(values: ArrayLike) -> Interval:
     '1.00 [0.40, 1.00]'
     """
     interval = t_interval(values, bounds=(0.0, 1.0))
-    bound = ((1 - LEVEL) / 2) ** (1 / max(interval.n_movies, 1))
+    least_if_all_right = ((1 - LEVEL) / 2) ** (1 / max(interval.n_movies, 1))
     if interval.mean == 1:
-        return replace(interval, low=bound, high=1.0)
+        return replace(interval, low=least_if_all_right, high=1.0)
     if interval.mean == 0:
-        return replace(interval, low=0.0, high=1 - bound)
+        return replace(interval, low=0.0, high=1 - least_if_all_right)
     return interval
 
 
@@ -221,13 +241,14 @@ def jackknife_interval(
 
     The interval is of these trained models on movies like these (``models``), for statistics that are no mean
     over movies. With 6 or 12 movies it covers better than the percentiles of a bootstrap of movies and clips.
-    Undefined with one or two movies, and where the clips without some movie do not define the statistic. More
-    than `MOST_GROUPS` movies are dealt to groups in the order of their names, so that each has about as many.
+    It is undefined with one or two movies, and where the clips without some movie do not define the
+    statistic. More than `MOST_GROUPS` movies are dealt to groups in the order of their names, about as many
+    to each.
 
     Parameters
     ----------
     statistic : callable
-        A mask of clips [N] to the value on these clips, NaN where undefined.
+        Takes a mask of clips [N] and returns the value of these clips, NaN where undefined.
     movies : ndarray, shape [N]
         The movie of each clip.
     bounds : tuple of float, optional
@@ -235,13 +256,14 @@ def jackknife_interval(
     """
     names, movie_of = np.unique(movies, return_inverse=True)
     value = statistic(np.ones(len(movies), dtype=np.bool_))
-    low = high = NAN
-    if names.size >= FEWEST and not np.isnan(value):
-        group_of = movie_of % MOST_GROUPS
-        groups = range(min(names.size, MOST_GROUPS))
-        without = np.array([statistic(group_of != group) for group in groups])
-        low, high = _around(value, without, LEVEL, bounds)
-    return Interval(value, low, high, int(names.size), 0)
+    n_movies = int(names.size)
+    if n_movies < FEWEST or np.isnan(value):
+        return Interval(value, NAN, NAN, n_movies, 0)
+    group_of = movie_of % MOST_GROUPS
+    n_groups = min(n_movies, MOST_GROUPS)
+    values_without = np.array([statistic(group_of != group) for group in range(n_groups)])
+    low, high = _around(value, values_without, LEVEL, bounds)
+    return Interval(value, low, high, n_movies, 0)
 
 
 @checked
@@ -255,7 +277,21 @@ def jackknife_error(without: NDArray[np.float64]) -> NDArray[np.float64]:
 def _around(
     estimate: float, without: NDArray[np.float64], level: float, bounds: Bounds | None, scale: float = 1.0
 ) -> tuple[float, float]:
-    """Return the interval of an estimate from its leave-one-movie-out values [K]; `scale`s the variance."""
+    """Compute the ends of the interval around an estimate from its values without each movie [K].
+
+    Between bounds the interval is symmetric on another scale: with d and e the distances from the lower and
+    the upper bound, that of log(d / e), or of log(d) where the upper bound is infinite.
+
+    Parameters
+    ----------
+    estimate : float
+    without : ndarray, shape [K]
+    level : float
+        Coverage.
+    bounds : tuple of float, optional
+    scale : float
+        By how much the jackknife's variance is multiplied.
+    """
     factor = float(stdtrit(len(without) - 1, (1 + level) / 2)) * scale**0.5
     if bounds is None:
         reach = factor * float(jackknife_error(without))
@@ -263,13 +299,16 @@ def _around(
     least, most = bounds
     if not least < estimate < most:
         return NAN, NAN
-    below, above = estimate - least, most - estimate
-    low = np.maximum(without - least, below / CLOSEST)
-    # With one bound the scale is log(d), with two log(d / e), of the distances d and e from the bounds.
+    from_least = estimate - least
+    from_most = most - estimate
+    from_least_without = np.maximum(without - least, from_least / CLOSEST)
     if np.isinf(most):
-        reach = factor * float(jackknife_error(np.log(low)))
-        return least + below * float(np.exp(-reach)), least + below * float(np.exp(min(reach, 700.0)))
-    high = np.maximum(most - without, above / CLOSEST)
-    reach = factor * float(jackknife_error(np.log(low) - np.log(high)))
-    ends = least + (most - least) * expit(np.log(below) - np.log(above) + np.array([-reach, reach]))
+        reach = factor * float(jackknife_error(np.log(from_least_without)))
+        low = least + from_least * float(np.exp(-reach))
+        high = least + from_least * float(np.exp(min(reach, LARGEST_EXPONENT)))
+        return low, high
+    from_most_without = np.maximum(most - without, from_most / CLOSEST)
+    reach = factor * float(jackknife_error(np.log(from_least_without) - np.log(from_most_without)))
+    centre = np.log(from_least) - np.log(from_most)
+    ends = least + (most - least) * expit(centre + np.array([-reach, reach]))
     return float(ends[0]), float(ends[1])

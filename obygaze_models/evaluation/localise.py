@@ -1,16 +1,17 @@
 """Measure whether a model looks at the right moments: its frames against the segments that people marked.
 
-Chance is read from other clips' scores: a shift gives each clip of a movie the scores of the clip some places
-further on, and the last ones those of the first. Frames resemble their neighbours, and segments are runs of
-frames. Average precision of frames in random order is therefore lower than that of smooth scores that know
-nothing. That of frames shifted in a circle within each clip is higher where segments lie inside clips, and
-lower where they pass the ends. Scores of other clips keep their runs, and where in a clip they lie.
+Chance is measured with other clips' scores: a shift gives each clip of a movie the scores of a later clip,
+and the last clips those of the first. Simpler ways are off. Frames resemble their neighbours, and segments
+are runs of frames, so that frames in random order have a lower average precision than smooth scores that know
+nothing. Frames shifted in a circle within each clip have a higher one where segments lie inside clips, and a
+lower one where these pass the clip's ends. Scores of other clips keep their runs and their place in a clip.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -23,9 +24,13 @@ from obygaze_models.evaluation.intervals import t_interval
 from obygaze_models.evaluation.significance import circular_shifts
 
 MEASURES = ("average_precision", "pointing")
+"""What is measured of each clip."""
 POOLED = ("measure", "value", "low", "high", "chance", "p")
+"""Columns of `Localisation.pooled`."""
 SEED = 0
-"""Of the shifts."""
+"""Seed of the shifts."""
+ROUNDING = 1e-9
+"""Values that differ by less are equal in truth; a shift that changes nothing must count as one."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -45,9 +50,9 @@ class Localisation:
         shifted within movies are as far from chance on one side, times two for either side (Phipson and
         Smyth 2010).
     n_left_out : int
-        Clips without a boundary: no frame inside a segment, or all.
+        Number of clips without a boundary: no frame lies inside a segment, or all do.
     n_shifts : int
-        Shifts drawn for `p`.
+        Number of shifts drawn for `p`.
     """
 
     by_movie: pd.DataFrame
@@ -66,15 +71,15 @@ def localise(
 ) -> Localisation:
     """Compare frames' scores with the segments of their movies.
 
-    Only clips with frames inside a segment and outside of all are asked: in the others there is nothing to
-    find. Their scores count for chance, as those of every clip of the movie.
+    Only clips with frames inside a segment and frames outside of all are measured: in the others there is
+    nothing to find. The scores of every clip of the movie count for chance.
 
     Parameters
     ----------
     frames : DataFrame
         As `predict_frames` gives it: columns clip_id, movie, time_s and `score`.
     segments : mapping of str to sequence of (float, float)
-        Start and end in seconds, end exclusive, of what is to be found in each movie.
+        Movie -> start and end, in seconds and end exclusive, of each segment that is to be found.
     score : str
         Column to rank frames by: "weight", "contribution", or a concept's value.
     n_shifts : int
@@ -94,59 +99,126 @@ def localise(
     >>> om.localise(frames, {"film0": [(1.0, 2.0)]}).pooled["value"].tolist()
     [1.0, 1.0]
     """
-    if score not in frames.columns:
-        raise ProtocolError(f"no column {score!r} among {', '.join(frames.columns)}")
-    known = frames[frames[score].notna()]
-    if known["time_s"].isna().any():
-        raise ProtocolError("a frame has no time: these features were imported without times")
-    table = known[["movie", "clip_id", "time_s"]].assign(
-        score=known[score].astype(np.float64), inside=_inside(known, segments)
-    )
-    table = table.sort_values(["time_s", "clip_id"], kind="stable")
+    table = _scored_frames(frames, segments, score)
     rng = np.random.default_rng(SEED)
-    rows, shifted, left_out = [], [], 0
-    for movie, own in table.groupby("movie", sort=True):
-        clip_of, names = pd.factorize(own["clip_id"])  # in the order of their first frames
-        rows_of = [np.flatnonzero(clip_of == clip) for clip in range(len(names))]
-        inside, scores = (
-            [own[column].to_numpy()[clip_rows] for clip_rows in rows_of] for column in ("inside", "score")
-        )
-        marked = [clip for clip, truth in enumerate(inside) if truth.any() and not truth.all()]
-        left_out += len(names) - len(marked)
+    rows = []
+    shifted = []  # of each movie [measures, n_shifts]
+    n_left_out = 0
+    for movie, frames_of_movie in table.groupby("movie", sort=True):
+        clips = _split_into_clips(frames_of_movie)
+        marked = [index for index, clip in enumerate(clips) if clip.inside.any() and not clip.inside.all()]
+        n_left_out += len(clips) - len(marked)
         if not marked:
             continue
-        # Scores [K, size] of all clips at as many places; of more or fewer frames, those at the same part.
-        given = {
-            size: np.stack([of_clip[np.arange(size) * of_clip.size // size] for of_clip in scores])
-            for size in {inside[clip].size for clip in marked}
-        }
-        # By measure, marked clip, and clip whose scores it is given.
-        values = np.stack([_measured(inside[clip], given[inside[clip].size]) for clip in marked], axis=1)
-        orders = circular_shifts(np.zeros(len(names), np.intp), n_shifts, rng)
-        shifted.append(values[:, np.arange(len(marked)), orders[:, marked]].mean(axis=2))
-        is_own = np.arange(len(names)) == np.array(marked)[:, None]
-        row = {
-            "movie": movie,
-            "n_clips": len(marked),
-            "n_frames": sum(inside[clip].size for clip in marked),
-            "share": np.mean([inside[clip].mean() for clip in marked]),
-        }
-        for measure, value in zip(MEASURES, values, strict=True):
-            row[measure] = value[is_own].mean()
-            row[f"{measure}_chance"] = value[~is_own].mean() if len(names) > 1 else np.nan
-        rows.append(row)
+        values = _values(clips, marked)  # [measures, marked clips, clips whose scores are taken]
+        orders = circular_shifts(np.zeros(len(clips), np.intp), n_shifts, rng)  # [n_shifts, clips]
+        of_shifts = values[:, np.arange(len(marked)), orders[:, marked]]  # [measures, n_shifts, marked]
+        shifted.append(of_shifts.mean(axis=2))
+        rows.append({"movie": movie, **_movie_row(clips, marked, values)})
     if not rows:
         raise ProtocolError("no clip has frames inside a segment and outside of all: nothing to find")
     by_movie = pd.DataFrame(rows)
-    pooled = []
-    for measure, null in zip(MEASURES, np.mean(shifted, axis=0), strict=True):
+    pooled = _pooled(by_movie, np.mean(shifted, axis=0), n_shifts)
+    return Localisation(by_movie, pooled, n_left_out, n_shifts)
+
+
+def _scored_frames(
+    frames: pd.DataFrame, segments: Mapping[str, Sequence[tuple[float, float]]], score: str
+) -> pd.DataFrame:
+    """Select the frames that have a score, in order of time.
+
+    Returns
+    -------
+    DataFrame
+        Columns movie, clip_id, time_s, score, and inside: whether the frame lies in a segment.
+    """
+    if score not in frames.columns:
+        raise ProtocolError(f"no column {score!r} among {', '.join(frames.columns)}")
+    scored = frames[frames[score].notna()]
+    if scored["time_s"].isna().any():
+        raise ProtocolError("a frame has no time: these features were imported without times")
+    table = scored[["movie", "clip_id", "time_s"]].assign(
+        score=scored[score].astype(np.float64), inside=_inside(scored, segments)
+    )
+    return table.sort_values(["time_s", "clip_id"], kind="stable")
+
+
+class _Clip(NamedTuple):
+    """The frames of a clip in order of time: whether each lies in a segment [F], and its score [F]."""
+
+    inside: NDArray[np.bool_]
+    scores: NDArray[np.float64]
+
+    def scores_at(self, n_frames: int) -> NDArray[np.float64]:
+        """Read the scores at so many frames spread evenly over the clip."""
+        return self.scores[np.arange(n_frames) * self.scores.size // n_frames]
+
+
+def _split_into_clips(frames: pd.DataFrame) -> list[_Clip]:
+    """Split the frames of a movie, which are in order of time, into its clips in order of first frames."""
+    clip_of, names = pd.factorize(frames["clip_id"])
+    inside = frames["inside"].to_numpy()
+    scores = frames["score"].to_numpy()
+    clips = []
+    for clip in range(len(names)):
+        rows = np.flatnonzero(clip_of == clip)
+        clips.append(_Clip(inside[rows], scores[rows]))
+    return clips
+
+
+def _values(clips: Sequence[_Clip], marked: Sequence[int]) -> NDArray[np.float64]:
+    """Measure the marked clips of a movie with the scores of each of its clips.
+
+    Returns
+    -------
+    ndarray, shape [measures, marked clips, clips]
+        The last axis is the clip whose scores the marked clip is given.
+    """
+    sizes = {clips[index].inside.size for index in marked}
+    scores_of_size = {size: np.stack([clip.scores_at(size) for clip in clips]) for size in sizes}
+    values = []
+    for index in marked:
+        inside = clips[index].inside
+        values.append(_measured(inside, scores_of_size[inside.size]))
+    return np.stack(values, axis=1)
+
+
+def _movie_row(
+    clips: Sequence[_Clip], marked: Sequence[int], values: NDArray[np.float64]
+) -> dict[str, float]:
+    """Summarise a movie: its marked clips, each measure with their own scores, and with those of others."""
+    takes_own_scores = np.arange(len(clips)) == np.array(marked)[:, None]  # [marked clips, clips]
+    row = {
+        "n_clips": len(marked),
+        "n_frames": sum(clips[index].inside.size for index in marked),
+        "share": np.mean([clips[index].inside.mean() for index in marked]),
+    }
+    for measure, of_clips in zip(MEASURES, values, strict=True):
+        row[measure] = of_clips[takes_own_scores].mean()
+        row[f"{measure}_chance"] = of_clips[~takes_own_scores].mean() if len(clips) > 1 else np.nan
+    return row
+
+
+def _pooled(by_movie: pd.DataFrame, shifted: NDArray[np.float64], n_shifts: int) -> pd.DataFrame:
+    """Average each measure over movies, with its interval, its chance level and p.
+
+    Parameters
+    ----------
+    by_movie : DataFrame
+    shifted : ndarray, shape [measures, n_shifts]
+        The mean over movies of each measure, for each shift.
+    n_shifts : int
+    """
+    rows = []
+    for measure, null in zip(MEASURES, shifted, strict=True):
         interval = t_interval(by_movie[measure].to_numpy(), bounds=(0.0, 1.0))
-        # Rounding parts values that are equal in truth; a shift that changes nothing must count.
-        above, below = null >= interval.mean - 1e-9, null <= interval.mean + 1e-9
-        p = min(1.0, 2 * (1 + int(min(above.sum(), below.sum()))) / (1 + n_shifts))
-        ends, chance = (interval.low, interval.high), float(by_movie[f"{measure}_chance"].mean())
-        pooled.append((measure, interval.mean, *ends, chance, p))
-    return Localisation(by_movie, pd.DataFrame(pooled, columns=POOLED), left_out, n_shifts)
+        n_above = int((null >= interval.mean - ROUNDING).sum())
+        n_below = int((null <= interval.mean + ROUNDING).sum())
+        # Two-sided; the scores as they are count as one of the shifts.
+        p = min(1.0, 2 * (1 + min(n_above, n_below)) / (1 + n_shifts))
+        chance = float(by_movie[f"{measure}_chance"].mean())
+        rows.append((measure, interval.mean, interval.low, interval.high, chance, p))
+    return pd.DataFrame(rows, columns=POOLED)
 
 
 def marked_segments(
@@ -168,30 +240,39 @@ def marked_segments(
     ProtocolError
         Neither or both are given, the codebook lacks one, a marked clip has no span, or nothing is marked.
     """
-    codebook = manifest.codebook
-    if bool(positive) == (concept is not None):
-        raise ProtocolError("say what is to be found: levels (--positive) or a concept (--concept), not both")
-    known = codebook.level_names if positive else codebook.concept_names
-    for name in positive or (str(concept),):
-        if name not in known:
-            raise ProtocolError(
-                f"codebook {codebook.name} has no {name!r}: expected one of {', '.join(known)}"
-            )
+    _refuse_unknown(manifest, positive, concept)
     segments: dict[str, dict[str, list[tuple[float, float]]]] = {}
     for clip in manifest:
-        if not (clip.level in positive if positive else concept in clip.concepts):
+        is_marked = clip.level in positive if positive else concept in clip.concepts
+        if not is_marked:
             continue
         if clip.start_s is None or clip.end_s is None:
             raise ProtocolError(
                 f"clip {clip.clip_id} of the manifest has no span: start_s and end_s are needed"
             )
-        own = segments.setdefault(clip.annotator or "annotator", {})
-        own.setdefault(clip.movie, []).append((clip.start_s, clip.end_s))
+        of_annotator = segments.setdefault(clip.annotator or "annotator", {})
+        of_annotator.setdefault(clip.movie, []).append((clip.start_s, clip.end_s))
     if not segments:
         raise ProtocolError(
             f"no clip of the manifest is marked {', '.join(positive) or concept}: nothing to find"
         )
     return dict(sorted(segments.items()))
+
+
+def _refuse_unknown(manifest: Manifest, positive: Sequence[str], concept: str | None) -> None:
+    """Refuse to find levels and a concept at once, neither, or what the codebook lacks."""
+    codebook = manifest.codebook
+    has_levels = bool(positive)
+    has_concept = concept is not None
+    if has_levels == has_concept:
+        raise ProtocolError("say what is to be found: levels (--positive) or a concept (--concept), not both")
+    names = positive if has_levels else (str(concept),)
+    known = codebook.level_names if has_levels else codebook.concept_names
+    for name in names:
+        if name not in known:
+            raise ProtocolError(
+                f"codebook {codebook.name} has no {name!r}: expected one of {', '.join(known)}"
+            )
 
 
 def read_frames(path: Path) -> pd.DataFrame:
@@ -206,12 +287,16 @@ def read_frames(path: Path) -> pd.DataFrame:
     """
     advice = "give a table that 'obygaze predict --frames' wrote"
     table = read_table(path, ("clip_id", "movie", "time_s"), advice=advice)
-    names = {name: str for name in ("clip_id", "movie", "flags") if name in table.columns}
-    missing = {column: ["", "nan", "NaN"] for column in table.columns if column not in names}
-    frames = pd.read_csv(  # a clip may be named NA
-        StringIO(table.as_csv(names)), dtype=names, keep_default_na=False, na_values=missing
+    texts = {name: str for name in ("clip_id", "movie", "flags") if name in table.columns}
+    numbers = [column for column in table.columns if column not in texts]
+    # In columns of texts nothing counts as missing: a clip may be named NA.
+    frames = pd.read_csv(
+        StringIO(table.as_csv(texts)),
+        dtype=texts,
+        keep_default_na=False,
+        na_values={column: ["", "nan", "NaN"] for column in numbers},
     )
-    for column in frames.columns.difference(list(names)):
+    for column in frames.columns.difference(list(texts)):
         if not pd.api.types.is_numeric_dtype(frames[column]):
             raise ProtocolError(f"{path}: column {column} holds something else than numbers")
     return frames
@@ -220,29 +305,44 @@ def read_frames(path: Path) -> pd.DataFrame:
 def trained_on(frames: pd.DataFrame) -> list[str]:
     """List the movies of a table of frames that the model was trained on, in order of first appearance.
 
-    A table that another tool wrote has no flags.
+    A table that another tool wrote has no flags, which tells of none.
     """
     if "flags" not in frames.columns:
         return []
-    seen = frames.loc[frames["flags"].str.split(";").map(lambda flags: "trained_on" in flags), "movie"]
-    return list(seen.unique())
+    is_trained_on = frames["flags"].str.split(";").map(lambda flags: "trained_on" in flags)
+    return list(frames.loc[is_trained_on, "movie"].unique())
 
 
 def _inside(frames: pd.DataFrame, segments: Mapping[str, Sequence[tuple[float, float]]]) -> NDArray[np.bool_]:
     """Mark the frames that lie in a segment of their movie [N]."""
-    times, movies = frames["time_s"].to_numpy(dtype=np.float64), frames["movie"].to_numpy()
+    times = frames["time_s"].to_numpy(dtype=np.float64)
+    movies = frames["movie"].to_numpy()
     inside = np.zeros(len(frames), dtype=np.bool_)
     for movie, spans in segments.items():
-        own = movies == movie
+        in_movie = movies == movie
         for start, end in spans:
-            inside |= own & (times >= start) & (times < end)
+            inside |= in_movie & (times >= start) & (times < end)
     return inside
 
 
 def _measured(inside: NDArray[np.bool_], scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Compute average precision and pointing [2, K] of a clip's frames [F] with each of K scores [K, F]."""
-    # Frames [K, P, F] as high as each frame inside: equal ones together, as `average_precision` does.
-    as_high = scores[:, None] >= scores[:, inside, None]
-    precision = as_high[..., inside].sum(axis=2) / as_high.sum(axis=2)
-    best = scores == scores.max(axis=1, keepdims=True)
-    return np.stack([precision.mean(axis=1), best[:, inside].sum(axis=1) / best.sum(axis=1)])
+    """Compute average precision and pointing of a clip's frames under K scores of them.
+
+    Parameters
+    ----------
+    inside : ndarray of bool, shape [F]
+        Frames that lie in a segment; P of them.
+    scores : ndarray, shape [K, F]
+
+    Returns
+    -------
+    ndarray, shape [2, K]
+    """
+    # Precision at each frame inside is taken over the frames that score as high, ties included, as
+    # `average_precision` does.
+    as_high = scores[:, None] >= scores[:, inside, None]  # [K, P, F]
+    precision = as_high[..., inside].sum(axis=2) / as_high.sum(axis=2)  # [K, P]
+    average_precision = precision.mean(axis=1)
+    is_best = scores == scores.max(axis=1, keepdims=True)
+    pointing = is_best[:, inside].sum(axis=1) / is_best.sum(axis=1)
+    return np.stack([average_precision, pointing])

@@ -6,13 +6,13 @@ class) is NaN: never 0, which would be a finding.
 
 To add a metric, write its function here and one entry of `METRICS` or `LEVEL_METRICS`: chance levels,
 intervals and the files of a run follow from the entry, and no family of tests changes (`FAMILIES` of
-`obygaze_models.evaluation.paired_tests`). Another package's is an entry point of
-`obygaze.metrics` that names a `Metric`; one of a script goes to `evaluate(metrics=...)`.
+`obygaze_models.evaluation.paired_tests`). Another package adds one by an entry point of `obygaze.metrics`
+that names a `Metric`; a script gives it to `evaluate(metrics=...)`.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,48 +32,74 @@ def prevalence(y: LabelArray) -> float:
     return float(np.mean(y)) if len(y) else NAN
 
 
-def _counts(y: LabelArray, called: LabelArray) -> tuple[int, int, int, int]:
-    """Count true positives, false positives, false negatives, true negatives."""
-    positive, hit = np.asarray(y, dtype=bool), np.asarray(called, dtype=bool)
-    hits = int(np.count_nonzero(positive & hit))
-    false_alarms = int(np.count_nonzero(hit)) - hits
-    missed = int(np.count_nonzero(positive)) - hits
-    return hits, false_alarms, missed, len(positive) - hits - false_alarms - missed
+class _Confusion(NamedTuple):
+    """Numbers of true positives, false positives, false negatives and true negatives."""
+
+    true_positives: int
+    false_positives: int
+    false_negatives: int
+    true_negatives: int
+
+    @property
+    def positives(self) -> int:
+        """Number of positive clips."""
+        return self.true_positives + self.false_negatives
+
+    @property
+    def negatives(self) -> int:
+        """Number of negative clips."""
+        return self.true_negatives + self.false_positives
+
+    def f1_of_positives(self) -> float:
+        """Compute F1 of the positive class, 2 TP / (2 TP + FP + FN); NaN without a positive clip."""
+        wrong = self.false_positives + self.false_negatives
+        return 2 * self.true_positives / (2 * self.true_positives + wrong) if self.positives else NAN
+
+    def f1_of_negatives(self) -> float:
+        """Compute F1 of the negative class, 2 TN / (2 TN + FP + FN); NaN without a negative clip."""
+        wrong = self.false_positives + self.false_negatives
+        return 2 * self.true_negatives / (2 * self.true_negatives + wrong) if self.negatives else NAN
 
 
-def _f1_of_both(y: LabelArray, called: LabelArray) -> tuple[float, float]:
-    """F1 of the positive and the negative class, 2 TP / (2 TP + FP + FN); NaN of a class without a clip."""
-    hits, false_alarms, missed, rejected = _counts(y, called)
-    wrong = false_alarms + missed
-    of_positive = 2 * hits / (2 * hits + wrong) if hits + missed else NAN
-    return of_positive, 2 * rejected / (2 * rejected + wrong) if rejected + false_alarms else NAN
+def _confusion(y: LabelArray, called: LabelArray) -> _Confusion:
+    """Count how clips of either class [N] are called [N]."""
+    is_positive = np.asarray(y, dtype=bool)
+    is_called = np.asarray(called, dtype=bool)
+    true_positives = int(np.count_nonzero(is_positive & is_called))
+    false_positives = int(np.count_nonzero(is_called)) - true_positives
+    false_negatives = int(np.count_nonzero(is_positive)) - true_positives
+    true_negatives = len(is_positive) - true_positives - false_positives - false_negatives
+    return _Confusion(true_positives, false_positives, false_negatives, true_negatives)
 
 
 @checked
 def f1_pos(y: LabelArray, called: LabelArray) -> float:
     """F1 of the positive class; NaN without a positive clip, where no model could have any but 0."""
-    return _f1_of_both(y, called)[0]
+    return _confusion(y, called).f1_of_positives()
 
 
 def f1_macro(y: LabelArray, called: LabelArray) -> float:
     """Mean of the two classes' F1; NaN with one class only."""
-    return sum(_f1_of_both(y, called)) / 2
+    counts = _confusion(y, called)
+    return (counts.f1_of_positives() + counts.f1_of_negatives()) / 2
 
 
 @checked
 def f1_weighted(y: LabelArray, called: LabelArray) -> float:
     """Mean of the two classes' F1 weighted by their clips; NaN with one class only."""
-    of_positive, of_negative = _f1_of_both(y, called)
-    positives = int(np.count_nonzero(y))
-    return (positives * of_positive + (len(y) - positives) * of_negative) / max(len(y), 1)
+    counts = _confusion(y, called)
+    weighted = counts.positives * counts.f1_of_positives() + counts.negatives * counts.f1_of_negatives()
+    return weighted / max(len(y), 1)
 
 
 def balanced_accuracy(y: LabelArray, called: LabelArray) -> float:
     """Mean of the two classes' recalls; NaN with one class only."""
-    hits, false_alarms, missed, rejected = _counts(y, called)
-    if not hits + missed or not rejected + false_alarms:
+    counts = _confusion(y, called)
+    if not counts.positives or not counts.negatives:
         return NAN
-    return (hits / (hits + missed) + rejected / (rejected + false_alarms)) / 2
+    recall_of_positives = counts.true_positives / counts.positives
+    recall_of_negatives = counts.true_negatives / counts.negatives
+    return (recall_of_positives + recall_of_negatives) / 2
 
 
 @checked
@@ -83,30 +109,32 @@ def auc(y: LabelArray, scores: ScoreArray) -> float:
     It is how often a positive clip outscores a negative one, ties counting half: the Mann-Whitney statistic
     over its maximum (Hanley and McNeil 1982).
     """
-    positive = np.asarray(y, dtype=bool)
-    positives = int(np.count_nonzero(positive))
-    negatives = len(positive) - positives
-    if not positives or not negatives:
+    is_positive = np.asarray(y, dtype=bool)
+    n_positive = int(np.count_nonzero(is_positive))
+    n_negative = len(is_positive) - n_positive
+    if not n_positive or not n_negative:
         return NAN
     ranks = rankdata(scores)
-    return float((ranks[positive].sum() - positives * (positives + 1) / 2) / (positives * negatives))
+    least_rank_sum = n_positive * (n_positive + 1) / 2
+    return float((ranks[is_positive].sum() - least_rank_sum) / (n_positive * n_negative))
 
 
 @checked
 def average_precision(y: LabelArray, scores: ScoreArray) -> float:
     """Precision at each distinct score, weighted by the recall it adds; NaN without a positive clip.
 
-    Clips of equal scores are taken in together, so that a constant score has the prevalence.
+    Clips of equal scores count together, so that a constant score has the prevalence.
     """
-    positive = np.asarray(y, dtype=bool)
-    if not positive.any():
+    is_positive = np.asarray(y, dtype=bool)
+    if not is_positive.any():
         return NAN
     order = np.argsort(-np.asarray(scores), kind="stable")
-    ranked = np.asarray(scores)[order]
-    last_of_tie = np.append(np.flatnonzero(ranked[1:] != ranked[:-1]), len(ranked) - 1)
-    hits = np.cumsum(positive[order])[last_of_tie]
-    precision = hits / (last_of_tie + 1)
-    return float(np.sum(np.diff(hits, prepend=0) * precision) / hits[-1])
+    ranked_scores = np.asarray(scores)[order]
+    last_of_tie = np.append(np.flatnonzero(ranked_scores[1:] != ranked_scores[:-1]), len(ranked_scores) - 1)
+    n_hits = np.cumsum(is_positive[order])[last_of_tie]
+    precision = n_hits / (last_of_tie + 1)
+    added_hits = np.diff(n_hits, prepend=0)
+    return float(np.sum(added_hits * precision) / n_hits[-1])
 
 
 @checked
@@ -126,8 +154,9 @@ def expected_average_precision(n: int, n_relevant: int) -> float:
         return 0.0
     if n == 1:
         return 1.0
-    others = (n_relevant - 1) / (n - 1)
-    return others + (1 - others) * float(np.sum(1 / np.arange(1, n + 1))) / n
+    share_of_others = (n_relevant - 1) / (n - 1)
+    harmonic = float(np.sum(1 / np.arange(1, n + 1)))
+    return share_of_others + (1 - share_of_others) * harmonic / n
 
 
 def rows_by_movie(movies: LabelArray) -> list[NDArray[np.intp]]:
@@ -145,9 +174,9 @@ def rows_by_movie(movies: LabelArray) -> list[NDArray[np.intp]]:
 def within_movie_auc(y: LabelArray, scores: ScoreArray, movies: LabelArray) -> float:
     """Mean over movies of each movie's AUC, every movie counting alike; NaN where no movie has both classes.
 
-    Comparing clips of one movie only, it owes nothing to telling movies apart. Movies are not weighted by
-    their pairs of clips: a movie is the unit of every interval here, and with pairs two or three large movies
-    would speak for all.
+    It compares clips of one movie only, so that telling movies apart gains nothing. Movies are not weighted
+    by their pairs of clips: a movie is the unit of every interval here, and weighted by pairs two or three
+    large movies would speak for all.
     """
     values = np.array([auc(y[rows], scores[rows]) for rows in rows_by_movie(movies)])
     defined = values[~np.isnan(values)]
@@ -161,14 +190,17 @@ def within_movie_auc(y: LabelArray, scores: ScoreArray, movies: LabelArray) -> f
 def quadratic_kappa(y: LabelArray, called: LabelArray) -> float:
     """Compute Cohen's kappa with quadratic weights; NaN where labels and calls are all of one level.
 
-    1 minus the mean squared difference of label and call over the one of all pairs of a label with another
-    clip's call (Cohen 1968). Calls that know nothing have 0, whatever level they prefer.
+    It is 1 minus the mean squared difference of a clip's label and call, divided by the mean over all pairs
+    of a label and any clip's call (Cohen 1968). Calls that know nothing have 0, whatever level they prefer.
     """
     if not len(y):
         return NAN
-    label, call = np.asarray(y, dtype=np.float64), np.asarray(called, dtype=np.float64)
-    expected = label.var() + call.var() + (label.mean() - call.mean()) ** 2
-    return float(1 - np.mean((label - call) ** 2) / expected) if expected > 0 else NAN
+    labels = np.asarray(y, dtype=np.float64)
+    calls = np.asarray(called, dtype=np.float64)
+    observed = np.mean((labels - calls) ** 2)
+    # The mean squared difference over all pairs.
+    expected = labels.var() + calls.var() + (labels.mean() - calls.mean()) ** 2
+    return float(1 - observed / expected) if expected > 0 else NAN
 
 
 @checked
@@ -179,22 +211,30 @@ def spearman(y: LabelArray, scores: ScoreArray) -> float:
     """
     if not len(y):
         return NAN
-    label, score = rankdata(y), rankdata(scores)
-    label, score = label - label.mean(), score - score.mean()
-    scale = float(np.sqrt((label @ label) * (score @ score)))
-    return float(np.clip(label @ score / scale, -1.0, 1.0)) if scale > 0 else NAN
+    label_ranks = rankdata(y)
+    score_ranks = rankdata(scores)
+    centred_labels = label_ranks - label_ranks.mean()
+    centred_scores = score_ranks - score_ranks.mean()
+    scale = float(np.sqrt((centred_labels @ centred_labels) * (centred_scores @ centred_scores)))
+    if scale <= 0:
+        return NAN
+    correlation = centred_labels @ centred_scores / scale
+    return float(np.clip(correlation, -1.0, 1.0))  # rounding may exceed 1
 
 
 def mean_absolute_error(y: LabelArray, called: LabelArray) -> float:
     """Compute the mean absolute error in levels; NaN without clips. Lower is better."""
-    return float(np.mean(np.abs(np.asarray(y) - np.asarray(called)))) if len(y) else NAN
+    if not len(y):
+        return NAN
+    return float(np.mean(np.abs(np.asarray(y) - np.asarray(called))))
 
 
 # --- chance levels
 # ---------------------------------------------------------------------------
 
 Chance = Callable[[Sequence[LabelArray]], float]
-"""Labels of each group of clips -> mean over the groups of what a model without knowledge of clips has."""
+"""Takes the labels of each of several groups of clips, and returns the chance level: the mean over the groups
+of the metric of a model that knows nothing of clips."""
 
 
 def fixed(value: float) -> Chance:
@@ -214,7 +254,8 @@ def best_constant(point: Callable[[LabelArray, LabelArray], float]) -> Chance:
     def chance(groups: Sequence[LabelArray]) -> float:
         if not groups:
             return NAN
-        never, always = (np.mean([point(y, np.full(len(y), call)) for y in groups]) for call in (False, True))
+        never = np.mean([point(y, np.full(len(y), fill_value=False)) for y in groups])
+        always = np.mean([point(y, np.full(len(y), fill_value=True)) for y in groups])
         return float(np.fmax(never, always))
 
     return chance
@@ -245,25 +286,28 @@ class Metric:
     title : str
         Its name in tables for people.
     reads : {"score", "called"}
-        What it compares with the labels. A pooled metric of scores compares scores of different folds, which
-        come from different models: where movies differ it can lie below chance for that reason alone.
+        Whether it compares scores or calls with the labels. A pooled metric of scores compares scores of
+        different folds, which come from different models: where movies differ it can lie below chance for
+        that reason alone.
     point : callable
-        Labels and what it reads, both [N], to its value.
+        Takes labels [N] and scores or calls [N], and returns the metric's value.
     chance : callable
-        Labels of each of several groups of clips to the mean of its chance level over them.
+        Takes the labels of each of several groups of clips, and returns the mean of the chance level over
+        the groups.
     bounds : tuple of float
         Its least and greatest value; intervals stay between them.
     higher_is_better : bool
+        Whether a higher value is better.
     method_interval : bool
         Whether the interval of the method on new movies covers what it says (`benchmarks/planted/scores.py`).
     shown : bool
         Whether printed tables have it; the files of a run always do.
     by_movie : int
-        Place among the tables by movie; 0 for a metric that has none.
+        Its place in the order of the tables by movie; 0 for a metric that has none.
     answers : bool
-        Whether models are called better by it.
+        Whether a model with a better value of it is called the better model.
     of_levels : bool
-        Whether it is of ordered levels, and not of two classes.
+        Whether it is a metric of ordered levels rather than of two classes.
     """
 
     name: str
@@ -284,17 +328,22 @@ class Metric:
         return self.point(y, score if self.reads == "score" else called)
 
     def of_movie(self, y: LabelArray, score: ScoreArray, called: LabelArray) -> float:
-        """Compute the metric of a movie's clips: of two classes undefined where the movie has one alone.
+        """Compute the metric of a movie's clips, given their labels, scores and calls [N].
 
-        Where all clips are positive, as the clip of a movie of one, AP is 1 whatever the model.
+        A metric of two classes is undefined where the movie has clips of one class only: where all clips are
+        positive, AP is 1 whatever the model.
         """
-        if self.name in METRICS and not np.ptp(y):
+        has_one_class = not np.ptp(y)
+        if self.name in METRICS and has_one_class:
             return NAN
         return self(y, score, called)
 
 
-def _of_calls(name: str, title: str, point: Callable[[LabelArray, LabelArray], float], **how: Any) -> Metric:
-    return Metric(name, title, "called", point, best_constant(point), **how)
+def _of_calls(
+    name: str, title: str, point: Callable[[LabelArray, LabelArray], float], **properties: Any
+) -> Metric:
+    """Make a metric of calls, whose chance level is that of the best constant."""
+    return Metric(name, title, "called", point, best_constant(point), **properties)
 
 
 METRICS: dict[str, Metric] = {
@@ -302,8 +351,8 @@ METRICS: dict[str, Metric] = {
     for metric in (
         Metric("average_precision", "AP", "score", average_precision, random_ranking, by_movie=1),
         _of_calls("f1_pos", "F1 (positive)", f1_pos, by_movie=3),
-        # Thresholds of different folds move together, and with them how many clips are called at all: an
-        # interval from how movies differ covers .70 to .95 of what the method gives on average.
+        # Thresholds of different folds move together, and with them the number of clips that are called. An
+        # interval from how movies differ then covers the method's mean in .70 to .95 of corpora only.
         _of_calls("f1_weighted", "F1 (weighted)", f1_weighted, method_interval=False, by_movie=0),
         _of_calls("f1_macro", "F1 (macro)", f1_macro, method_interval=False, shown=False, by_movie=0),
         _of_calls(
@@ -345,19 +394,23 @@ LEVEL_METRICS: dict[str, Metric] = {
 
 
 def metrics_of(n_classes: int, own: Sequence[Metric] = ()) -> dict[str, Metric]:
-    """Return the metrics of two classes or of ordered levels: ours, those of installed packages, and `own`.
+    """Return the metrics of two classes or of ordered levels, by name.
+
+    They are ours, those of installed packages, and those of `own`.
 
     Raises
     ------
     ProtocolError
         An entry point is no `Metric`, or two metrics have one name.
     """
-    known = dict(METRICS if n_classes == 2 else LEVEL_METRICS)
-    offered = [(f"entry point {point.name}", point.load()) for point in plugins.points(plugins.METRICS)]
-    for where, metric in (*offered, *(("metrics=", metric) for metric in own)):
+    has_levels = n_classes != 2
+    known = dict(LEVEL_METRICS if has_levels else METRICS)
+    further = [(f"entry point {point.name}", point.load()) for point in plugins.points(plugins.METRICS)]
+    further += [("metrics=", metric) for metric in own]
+    for where, metric in further:
         if not isinstance(metric, Metric):
             raise ProtocolError(f"{where}: expected a Metric, found {type(metric).__name__}")
-        if metric.of_levels == (n_classes == 2):
+        if metric.of_levels != has_levels:
             continue
         if metric.name in known:
             raise ProtocolError(f"{where}: there is a metric {metric.name} already; give it another name")

@@ -12,46 +12,57 @@ Floats = NDArray[np.float64]
 
 
 def best_matching(pairs: Pairs, gains: Floats, shape: tuple[int, int]) -> NDArray[np.intp]:
-    """Choose pairs, no item twice, such that their gains add up to the most.
+    """Choose pairs of items such that no item is in two and their gains add up to the most.
 
-    Each connected part of the pairs is an assignment problem of its own.
+    Pairs that are connected by common items make a part; each part is an assignment problem of its own.
 
     Parameters
     ----------
     pairs : Pairs
-        Each once.
+        The pairs that may be chosen, each once.
     gains : ndarray, shape [P]
-        Above 0.
+        Gain of each pair, above 0.
     shape : tuple of int
-        Items of the two lists.
+        Numbers of items in the two lists.
 
     Returns
     -------
     ndarray of int
-        Places of the chosen pairs, rising.
+        Indices of the chosen pairs, rising.
     """
-    n, m = shape
     if not len(gains):
         return np.zeros(0, dtype=np.intp)
-    links = coo_array((np.ones(len(gains)), (pairs.first, n + pairs.second)), shape=(n + m, n + m))
-    part = connected_components(links, directed=False)[1][pairs.first]
-    order = np.argsort(part, kind="stable")
-    chosen = [
-        members[_assigned(pairs.first[members], pairs.second[members], gains[members])]
-        for members in np.split(order, np.flatnonzero(np.diff(part[order])) + 1)
-    ]
+    n_first, n_second = shape
+    n_items = n_first + n_second
+    # A graph of all items: those of the second list are numbered after those of the first.
+    links = coo_array((np.ones(len(gains)), (pairs.first, n_first + pairs.second)), shape=(n_items, n_items))
+    _, part_of_item = connected_components(links, directed=False)
+    part_of_pair = part_of_item[pairs.first]
+    order = np.argsort(part_of_pair, kind="stable")
+    starts = np.flatnonzero(np.diff(part_of_pair[order])) + 1
+    chosen = []
+    for part in np.split(order, starts):
+        chosen_in_part = _assigned(pairs.first[part], pairs.second[part], gains[part])
+        chosen.append(part[chosen_in_part])
     return np.sort(np.concatenate(chosen))
 
 
 def _assigned(first: NDArray[np.intp], second: NDArray[np.intp], gains: Floats) -> NDArray[np.intp]:
-    """Solve one part; give the places of the chosen pairs."""
+    """Solve the assignment problem of one part, given the items and gain of each pair [P].
+
+    Returns
+    -------
+    ndarray of int
+        Indices of the chosen pairs among the P.
+    """
     if len(gains) == 1:
         return np.zeros(1, dtype=np.intp)
-    rows, row = np.unique(first, return_inverse=True)
-    columns, column = np.unique(second, return_inverse=True)
-    table = np.zeros((len(rows), len(columns)))
-    table[row, column] = gains
-    place = np.full(table.shape, -1)
-    place[row, column] = np.arange(len(gains))
-    taken = place[linear_sum_assignment(table, maximize=True)]
-    return np.asarray(taken[taken >= 0])
+    rows, row_of = np.unique(first, return_inverse=True)
+    columns, column_of = np.unique(second, return_inverse=True)
+    gain_of = np.zeros((len(rows), len(columns)))
+    gain_of[row_of, column_of] = gains
+    pair_of = np.full(gain_of.shape, -1)
+    pair_of[row_of, column_of] = np.arange(len(gains))
+    assigned = pair_of[linear_sum_assignment(gain_of, maximize=True)]
+    # Items that are no pair may be assigned too: that gains nothing.
+    return np.asarray(assigned[assigned >= 0])

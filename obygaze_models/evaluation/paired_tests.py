@@ -1,8 +1,9 @@
 """Compare two models on the same movies: two paired tests, smallest detectable effects, Holm's adjustment.
 
 `sign_flip` asks whether *these trained models* differ on movies like these. `corrected_t` asks whether *the
-methods* do (backbones, training sides), retrained on movies like these. Of two equally good methods the
-trained models differ: one is called better far more often than the level of the first test says.
+methods* differ (backbones, training sides), retrained on movies like these. Two equally good methods have
+trained models that differ, so that the first test calls one of the methods better far more often than its
+level says.
 """
 
 from collections.abc import Sequence
@@ -18,12 +19,18 @@ from obygaze_features.arguments import checked
 from obygaze_models.evaluation.intervals import FEWEST, variance_factor
 
 EXACT_UP_TO = 20
-"""Pairs whose sign patterns are all counted: 2^20 are a million."""
+"""Up to so many pairs all sign patterns are counted: 2^20 are a million."""
 
 N_DRAWS = 100_000
 """Sign patterns drawn where there are too many to count."""
 
-LEVEL, POWER = 0.05, 0.8
+LEVEL = 0.05
+"""Level of the tests whose power `detectable` computes."""
+POWER = 0.8
+"""How often such a test finds the difference that `detectable` returns."""
+
+ROUNDING = 1e-10
+"""Sums that are equal on paper differ by rounding, which is far below this share of the sum of sizes."""
 
 FAMILIES: dict[str, tuple[str, ...]] = {
     "two classes": ("average_precision", "f1_pos", "f1_weighted", "f1_macro", "balanced_accuracy", "auc"),
@@ -44,9 +51,9 @@ class SignFlip:
     n_pairs : int
         Pairs whose difference is defined.
     n_patterns : int
-        Sign patterns looked at.
+        Number of sign patterns that were counted.
     exact : bool
-        Whether these are all there are.
+        Whether these are all patterns.
     """
 
     p: float
@@ -68,25 +75,25 @@ def sign_flip(differences: ArrayLike, *, seed: int = 0) -> SignFlip:
     ----------
     differences : array-like of float, shape [K]
     seed : int
-        Of the patterns drawn when K is above `EXACT_UP_TO`; the one found then counts as drawn, so that p is
-        never 0 (Phipson and Smyth 2010).
+        Seed of the patterns that are drawn when K is above `EXACT_UP_TO`. The pattern of the differences as
+        they are then counts as drawn, so that p is never 0 (Phipson and Smyth 2010).
     """
     values = np.asarray(differences, dtype=np.float64)
     values = values[~np.isnan(values)]
     n = len(values)
     if not n:
         return SignFlip(float("nan"), 0, 0, exact=True)
-    # Sums that are equal on paper differ by rounding, which is far below this.
-    reached = abs(values.sum()) - 1e-10 * np.abs(values).sum()
+    least = abs(values.sum()) - ROUNDING * np.abs(values).sum()
     if n <= EXACT_UP_TO:
+        # The sum of every sign pattern: each value doubles their number.
         sums = np.zeros(1)
         for value in values:
             sums = np.concatenate([sums + value, sums - value])
-        return SignFlip(float(np.mean(np.abs(sums) >= reached)), n, len(sums), exact=True)
+        return SignFlip(float(np.mean(np.abs(sums) >= least)), n, len(sums), exact=True)
     rng = np.random.default_rng(seed)
     signs = rng.integers(0, 2, (N_DRAWS, n), dtype=np.int8) * 2 - 1
-    hits = int(np.count_nonzero(np.abs(signs @ values) >= reached))
-    return SignFlip((hits + 1) / (N_DRAWS + 1), n, N_DRAWS, exact=False)
+    n_as_far = int(np.count_nonzero(np.abs(signs @ values) >= least))
+    return SignFlip((n_as_far + 1) / (N_DRAWS + 1), n, N_DRAWS, exact=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +103,7 @@ class CorrectedT:
     Attributes
     ----------
     t : float
-        Student's statistic, of as many degrees of freedom as there are pairs less 1.
+        Student's statistic; its degrees of freedom are the number of pairs less 1.
     p : float
         Two-sided; NaN with fewer than three pairs: two may differ alike by chance.
     """
@@ -109,9 +116,9 @@ class CorrectedT:
 def corrected_t(differences: ArrayLike) -> CorrectedT:
     """Test whether two methods differ, by the paired differences [K] of models trained on the other movies.
 
-    The t test of the mean, its variance corrected for folds that learn from nearly the same movies: 1/K +
-    1/(K - 1) of the variance between movies (Nadeau and Bengio 2003; with ``covers="method"`` `t_interval`
-    gives the interval). Differences that are NaN are left out.
+    It is the t test of the mean. The mean's variance is corrected for folds that learn from nearly the same
+    movies: 1/K + 1/(K - 1) times the variance between movies (Nadeau and Bengio 2003; `t_interval` with
+    ``covers="method"`` gives the interval). Differences that are NaN are left out.
 
     Examples
     --------
@@ -124,15 +131,20 @@ def corrected_t(differences: ArrayLike) -> CorrectedT:
     n = len(values)
     if n < FEWEST:
         return CorrectedT(float("nan"), float("nan"))
-    mean, error = float(values.mean()), float(values.std(ddof=1)) * variance_factor(n, "method") ** 0.5
-    # Differences that are all equal leave no doubt, unless they are 0.
-    t = mean / error if error else float(np.copysign(np.inf, mean)) if mean else 0.0
+    mean = float(values.mean())
+    error = float(values.std(ddof=1)) * variance_factor(n, "method") ** 0.5
+    if error:
+        t = mean / error
+    elif mean:
+        t = float(np.copysign(np.inf, mean))  # differences that are all equal leave no doubt
+    else:
+        t = 0.0
     return CorrectedT(t, float(2 * student.sf(abs(t), n - 1)))
 
 
 @checked
 def smallest_p(n_pairs: int) -> float:
-    """Return the smallest p-value that the exact test can give: all pairs on one side, 2 of 2^K patterns."""
+    """Return the smallest p-value that the exact test can give: 2 of 2^K patterns, all pairs on one side."""
     return min(1.0, 2.0 ** (1 - n_pairs))
 
 
@@ -147,8 +159,7 @@ def detectable(n_pairs: int) -> float:
     limit = student.ppf(1 - LEVEL / 2, freedom)
 
     def excess(effect: float) -> float:
-        # The other tail, a difference found on the wrong side, is left out: it is nothing at any power of
-        # interest.
+        # A difference found on the wrong side is left out: it is all but impossible at this power.
         return float(nct.sf(limit, freedom, effect * np.sqrt(n_pairs)) - POWER)
 
     return float(brentq(excess, 1e-3, 2 * limit))
@@ -160,20 +171,22 @@ def detectable(n_pairs: int) -> float:
 
 def in_family(metrics: Sequence[str], p_values: ArrayLike, family: str) -> NDArray[np.float64]:
     """Adjust the p-values [K] of tests of metrics within a named family; NaN for metrics outside of it."""
-    return holm(np.where(np.isin(metrics, FAMILIES[family]), np.asarray(p_values, np.float64), np.nan))
+    is_in_family = np.isin(metrics, FAMILIES[family])
+    return holm(np.where(is_in_family, np.asarray(p_values, np.float64), np.nan))
 
 
 @checked
 def holm(p_values: ArrayLike) -> NDArray[np.float64]:
     """Adjust the p-values [K] of a family of tests by Holm-Bonferroni (family-wise error rate).
 
-    The i-th smallest is multiplied by K - i + 1; none falls below a smaller one's or exceeds 1 (Holm 1979).
-    Valid however the tests depend on each other. NaN stays NaN and is not in the family.
+    The i-th smallest is multiplied by K - i + 1. No adjusted value is below that of a smaller p-value, or
+    above 1 (Holm 1979). The adjustment holds however the tests depend on each other. NaN stays NaN and is not
+    in the family.
     """
     raw = np.asarray(p_values, dtype=np.float64)
     adjusted = np.full_like(raw, np.nan)
     tests = np.flatnonzero(~np.isnan(raw))
     order = tests[np.argsort(raw[tests], kind="stable")]
-    steps = raw[order] * np.arange(order.size, 0, -1)
-    adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
+    multiplied = raw[order] * np.arange(order.size, 0, -1)
+    adjusted[order] = np.minimum(np.maximum.accumulate(multiplied), 1.0)
     return adjusted

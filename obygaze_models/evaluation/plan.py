@@ -25,12 +25,12 @@ Codes = NDArray[np.int64]
 
 
 class Variant(NamedTuple):
-    """A model, and whose labels it is trained on.
+    """A model, and the labels that it is trained on.
 
     Attributes
     ----------
     labels : str
-        Key of `Asked.learnt`, which is the end of the model's name.
+        Key of the labels in `Asked.learnt`, which is the end of the model's name.
     spec : ModelSpec
     """
 
@@ -45,22 +45,23 @@ class Plan:
     Attributes
     ----------
     target : Target
-        What is trained.
+        The target that models learn.
     asked : Asked
         Labels to train on, and those that annotators gave.
     learnt : dict of str to ndarray
-        A label of each clip [N], the first of several that it counts with.
+        End of the models' names -> one label of each clip [N]: the first where a clip counts with several.
     tests : list of Tested
     folds : list of SeededFold
         Each fold under each seed.
     concepts : dict of str to list of str
-        Fold -> concepts that can be learnt without it.
+        Name of a fold -> concepts that can be learnt from its training side.
     variants : list of Variant
+        The models, one for each set of labels.
     models_left_out : dict of str to str
-        Models that can't be trained here, and why.
+        Models that can't be trained here -> why.
     seeds : range
     n_seen_scores : int
-        Clips that are not tested, as they were judged with a model's score in sight.
+        Number of clips that are not tested, as they were judged with a model's score in sight.
     """
 
     target: Target
@@ -96,13 +97,14 @@ def make_plan(
         See `evaluate`.
     """
     target = _target(task, data)
-    named_tests = (test,) if isinstance(test, str | Target) else test or ()
-    tested_targets = [_target(name, data) for name in named_tests] or [target]
+    tested_targets = _tested_targets(test, target, data)
     for tested in tested_targets:
         _check_comparable(target, tested)
-    specs = models_for(target.kind, (models,) if isinstance(models, str) else models, imbalance=imbalance)
+    named_models = (models,) if isinstance(models, str) else models
+    specs = models_for(target.kind, named_models, imbalance=imbalance)
     asked = asked_of(data, target, tested_targets, experts)
-    tests, n_seen_scores = asked.tests, 0
+    tests = asked.tests
+    n_seen_scores = 0
     if not test_seen_scores:
         tests, n_seen_scores = _without_seen_scores(data, asked.tests)
     learnt = {end: _first_label(labels) for end, labels in asked.learnt.items()}
@@ -111,21 +113,35 @@ def make_plan(
     concepts = {fold.name: varying(data, fold.context_rows) for fold in folds}
     specs, models_left_out = _with_concepts(specs, concepts, explicit=models is not None)
     return Plan(
-        target,
-        asked,
-        learnt,
-        tests,
-        folds,
-        concepts,
-        [Variant(labels, spec) for labels, spec in variants(specs, asked, data)],
-        models_left_out,
-        seeds,
-        n_seen_scores,
+        target=target,
+        asked=asked,
+        learnt=learnt,
+        tests=tests,
+        folds=folds,
+        concepts=concepts,
+        variants=[Variant(labels, spec) for labels, spec in variants(specs, asked, data)],
+        models_left_out=models_left_out,
+        seeds=seeds,
+        n_seen_scores=n_seen_scores,
     )
 
 
-def _target(given: str | Target, data: Dataset) -> Target:
-    return given if isinstance(given, Target) else choose_targets(data.codebook, given or None, None)[0]
+def _target(task: str | Target, data: Dataset) -> Target:
+    """Find a target by its name; "" is the codebook's first task."""
+    if isinstance(task, Target):
+        return task
+    return choose_targets(data.codebook, task or None, None)[0]
+
+
+def _tested_targets(
+    test: str | Target | Sequence[str | Target] | None, trained: Target, data: Dataset
+) -> list[Target]:
+    """List the targets of the tests; without any the one that is trained."""
+    if isinstance(test, str | Target):
+        return [_target(test, data)]
+    if not test:
+        return [trained]
+    return [_target(name, data) for name in test]
 
 
 def _check_comparable(trained: Target, tested: Target) -> None:
@@ -137,8 +153,9 @@ def _check_comparable(trained: Target, tested: Target) -> None:
         )
     if trained.kind != "levels":
         return
-    negative, positive = set(trained.classes[0]), set(trained.classes[1])
-    exchanged = (negative & set(tested.classes[-1])) | (positive & set(tested.classes[0]))
+    became_positive = set(trained.classes[0]) & set(tested.classes[-1])
+    became_negative = set(trained.classes[1]) & set(tested.classes[0])
+    exchanged = became_positive | became_negative
     if exchanged:
         raise ProtocolError(
             f"{min(exchanged)!r} is on one side of {trained.name}, which is trained, and on the other of "
@@ -147,18 +164,26 @@ def _check_comparable(trained: Target, tested: Target) -> None:
 
 
 def _first_label(labels: Sequence[Codes]) -> Codes:
-    """Give a label of each clip [N], the first of several that it counts with."""
-    return np.select([codes != NOT_ASKED for codes in labels], labels, NOT_ASKED)
+    """Choose a label of each clip [N]: that of the first array in which it has one."""
+    has_label = [codes != NOT_ASKED for codes in labels]
+    return np.select(has_label, labels, NOT_ASKED)
 
 
 def _without_seen_scores(data: Dataset, tests: list[Tested]) -> tuple[list[Tested], int]:
-    """Leave out of all tests the clips that were judged with a model's score in sight; count them."""
-    seen = data.labels.seen_score
-    if seen is None:
+    """Leave out of all tests the clips that were judged with a model's score in sight.
+
+    Returns
+    -------
+    tests : list of Tested
+    n_left_out : int
+        Number of clips that some test would have had.
+    """
+    seen_score = data.labels.seen_score
+    if seen_score is None:
         return tests, 0
-    tested = np.any([test.codes != NOT_ASKED for test in tests], axis=0)
-    without = [test._replace(codes=np.where(seen, NOT_ASKED, test.codes)) for test in tests]
-    return without, int((seen & tested).sum())
+    is_tested = np.any([test.codes != NOT_ASKED for test in tests], axis=0)
+    without = [test._replace(codes=np.where(seen_score, NOT_ASKED, test.codes)) for test in tests]
+    return without, int((seen_score & is_tested).sum())
 
 
 # --- folds
@@ -174,22 +199,23 @@ def _folds(
     seen: bool,
     n_folds: int | None,
 ) -> Iterator[SeededFold]:
-    """Cut the clips into folds, each under each seed."""
-    learnable = np.any([codes != NOT_ASKED for codes in learnt.values()], axis=0)
-    testable = np.any([test.codes != NOT_ASKED for test in tests], axis=0)
-    used = np.flatnonzero(learnable | testable)
+    """Divide the clips into folds, and yield every fold under every seed."""
+    is_learnable = np.any([codes != NOT_ASKED for codes in learnt.values()], axis=0)
+    is_testable = np.any([test.codes != NOT_ASKED for test in tests], axis=0)
+    used = np.flatnonzero(is_learnable | is_testable)
     table = _fold_table(data, used, seen=seen, n_folds=n_folds)
     folds = []
-    for split in splits(table, learnable[used], testable[used]):
-        rows = Split(split.fold, used[split.train], used[split.test])
-        folds.append(_named_fold(data, rows, learnt, seen=seen))
+    for split_of_used in splits(table, is_learnable[used], is_testable[used]):
+        # From indices among the clips that are used to rows of the dataset.
+        split = Split(split_of_used.fold, used[split_of_used.train], used[split_of_used.test])
+        folds.append(_named_fold(data, split, learnt, seen=seen))
     for seed in seeds:
-        for name, rows, context_rows in folds:
-            yield SeededFold(name, rows, context_rows, seed)
+        for name, split, context_rows in folds:
+            yield SeededFold(name, split, context_rows, seed)
 
 
 def _fold_table(data: Dataset, used: NDArray[np.intp], *, seen: bool, n_folds: int | None) -> FoldTable:
-    """Deal the clips used to folds."""
+    """Assign the clips that are used to folds: blocks of scenes where movies are seen, else whole movies."""
     clip_ids = tuple(data.clip_ids[used].tolist())
     movies = tuple(data.movies[used].tolist())
     if seen:
@@ -200,12 +226,20 @@ def _fold_table(data: Dataset, used: NDArray[np.intp], *, seen: bool, n_folds: i
 def _named_fold(
     data: Dataset, split: Split, learnt: Mapping[str, Codes], *, seen: bool
 ) -> tuple[str, Split, NDArray[np.intp]]:
-    """Name a fold, and find the clips that concepts are learnt from."""
+    """Name a fold, and find the clips that concepts are learnt from (`SeededFold`).
+
+    Raises
+    ------
+    ProtocolError
+        Its training side lacks a class.
+    """
     tested_movies = np.unique(data.movies[split.test])
     if seen:
-        name = left_out = f"block {split.fold}"
+        name = f"block {split.fold}"
+        left_out = name
     elif len(tested_movies) > 1:
-        name = left_out = f"fold {split.fold}"
+        name = f"fold {split.fold}"
+        left_out = name
     else:
         name = str(tested_movies[0])
         left_out = f"movie {name}"
@@ -218,14 +252,19 @@ def _named_fold(
 
 
 def _check_learnable(codes: NDArray[np.int64], left_out: str, end: str, *, seen: bool) -> None:
-    """Refuse a fold whose training clips, of these codes, are none or of one class alone."""
-    missing = ""
-    if not len(codes):
-        missing = "no clip"
-    elif codes.max() <= 1 and not (codes == 1).any():
-        missing = "no positive clip"
-    elif codes.max() <= 1 and not (codes == 0).any():
-        missing = "no negative clip"
+    """Refuse a fold without training clips, or with training clips of one class only.
+
+    Parameters
+    ----------
+    codes : ndarray of int, shape [training clips]
+    left_out : str
+        What the fold tests, as a message names it.
+    end : str
+        End of the name of the models that are trained on these codes.
+    seen : bool
+        Whether folds are blocks of scenes.
+    """
+    missing = _missing_class(codes)
     if not missing:
         return
     advice = "both classes must be in at least 3 movies"
@@ -235,29 +274,50 @@ def _check_learnable(codes: NDArray[np.int64], left_out: str, end: str, *, seen:
     raise ProtocolError(f"without {left_out} there is {missing}{_by(end)} to learn from: {advice}")
 
 
+def _missing_class(codes: NDArray[np.int64]) -> str:
+    """Name what training clips with these codes lack: any clip, or one of two classes; "" where nothing."""
+    if not len(codes):
+        return "no clip"
+    has_two_classes = codes.max() <= 1
+    if has_two_classes and not (codes == 1).any():
+        return "no positive clip"
+    if has_two_classes and not (codes == 0).any():
+        return "no negative clip"
+    return ""
+
+
 def _check_classes(
     data: Dataset,
     train: Target,
     learnt: Mapping[str, NDArray[np.int64]],
     tests: Sequence[Tested],
 ) -> None:
+    """Refuse labels of which no clip has a class that is needed, or that features give away."""
     sides = {f"trained on{_by(end)}": codes for end, codes in learnt.items()}
-    sides |= {f"tested on ({test.target.name})": test.codes for test in tests}
+    for test in tests:
+        sides[f"tested on ({test.target.name})"] = test.codes
+    if train.kind == "ordinal":
+        # Levels between the lowest and the highest may be without clips.
+        lowest, highest = 0, train.n_classes - 1
+        needed = {lowest: train.classes[lowest][0], highest: train.classes[highest][0]}
+    else:
+        needed = {0: "negative", 1: "positive"}
     for side, codes in sides.items():
-        rows = codes != NOT_ASKED
-        for rank in range(train.n_classes) if train.kind != "ordinal" else (0, train.n_classes - 1):
+        is_asked = codes != NOT_ASKED
+        for rank, title in needed.items():
             if not (codes == rank).any():
-                kind = ("negative", "positive")[rank] if train.kind != "ordinal" else train.classes[rank][0]
                 raise ProtocolError(
-                    f"no {kind} clip to be {side}: {int(rows.sum())} clips with features, "
-                    f"of the levels {', '.join(np.unique(data.levels[rows])) or 'none'}"
+                    f"no {title} clip to be {side}: {int(is_asked.sum())} clips with features, "
+                    f"of the levels {', '.join(np.unique(data.levels[is_asked])) or 'none'}"
                 )
     labels = {f"{train.name}{end}": codes for end, codes in learnt.items()}
-    refuse_labels(data, labels | {test.target.name: test.codes for test in tests})
+    for test in tests:
+        labels[test.target.name] = test.codes
+    refuse_labels(data, labels)
 
 
 def _by(end: str) -> str:
-    """Name the annotator whose labels models with this end of their names are trained on."""
+    """Name the annotator whose labels models are trained on, given the end of their names; "" for nobody."""
     return f" by {end.removeprefix('@')}" if end else ""
 
 
@@ -267,16 +327,21 @@ def _by(end: str) -> str:
 
 @checked
 def varying(data: Dataset, rows: NDArray[np.intp]) -> list[str]:
-    """List the concepts that can be learnt from some clips: varying whatever movie of theirs is left out."""
+    """List the concepts that can be learnt from some clips.
+
+    These are the concepts that some clips have and some do not, whichever movie is left out.
+    """
     _, movie = np.unique(data.movies[rows], return_inverse=True)
-    present = data.labels.present[rows]
-    clips = np.bincount(movie)
-    marked = np.empty((present.shape[1], len(clips)))
+    present = data.labels.present[rows]  # [clips, concepts]
+    n_clips = np.bincount(movie)
+    n_present = np.empty((present.shape[1], len(n_clips)))  # [concepts, movies]
     for concept, column in enumerate(present.T):
-        marked[concept] = np.bincount(movie, weights=column, minlength=len(clips))
-    rest = marked.sum(axis=1, keepdims=True) - marked  # of the other movies, [concepts, movies]
-    kept = ((rest > 0) & (rest < clips.sum() - clips)).all(axis=1)
-    return [concept for concept, good in zip(data.labels.concepts, kept, strict=True) if good]
+        n_present[concept] = np.bincount(movie, weights=column, minlength=len(n_clips))
+    # Over all movies but one, [concepts, movies] and [movies].
+    n_present_in_others = n_present.sum(axis=1, keepdims=True) - n_present
+    n_clips_of_others = n_clips.sum() - n_clips
+    varies = ((n_present_in_others > 0) & (n_present_in_others < n_clips_of_others)).all(axis=1)
+    return [name for name, is_learnable in zip(data.labels.concepts, varies, strict=True) if is_learnable]
 
 
 def _with_concepts(
@@ -287,13 +352,14 @@ def _with_concepts(
     Raises
     ------
     ConceptError
-        They were asked for by name.
+        Such models were asked for by name (`explicit`).
     """
-    reading = [spec for spec in specs if "present" in spec.requests()]
-    if not reading or all(concepts.values()):
+    concept_models = [spec for spec in specs if "present" in spec.requests()]
+    folds_without = [name for name, learnable in concepts.items() if not learnable]
+    if not concept_models or not folds_without:
         return list(specs), {}
-    fold = next(name for name, learnable in concepts.items() if not learnable)
-    reason = f"no concept is marked in enough movies to be learnt without {fold}"
+    reason = f"no concept is marked in enough movies to be learnt without {folds_without[0]}"
     if explicit:
-        raise ConceptError(f"model {reading[0].name}: {reason}")
-    return [spec for spec in specs if spec not in reading], {spec.name: reason for spec in reading}
+        raise ConceptError(f"model {concept_models[0].name}: {reason}")
+    others = [spec for spec in specs if spec not in concept_models]
+    return others, {spec.name: reason for spec in concept_models}

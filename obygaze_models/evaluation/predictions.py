@@ -2,6 +2,7 @@
 
 import io
 import math
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -32,10 +33,13 @@ COLUMNS: dict[str, str] = {
 """Columns of the table, in order, with their types."""
 
 MOST_TABLE = 1 << 31
-"""Bytes of a table of predictions that is read: some ten million rows."""
+"""Largest table of predictions that is read, in bytes: some ten million rows."""
+
+SHOWN_ROWS = 10
+"""Rows that a notebook shows."""
 
 KEY = ["model", "task", "fold", "seed", "clip_id"]
-"""What names a row: under some protocols a clip is tested in several folds."""
+"""Columns that name a row together. Under some protocols a clip is tested in several folds."""
 
 
 @made_by("evaluate(DATA, MODELS).predictions")
@@ -46,12 +50,12 @@ class Predictions:
     Parameters
     ----------
     table : DataFrame
-        Columns and types as in `COLUMNS`; converted where nothing is lost. Within a model, seed and movie
-        the rows stand in the order of the manifest, which is the order of the film: what uses neighbouring
-        clips relies on it.
+        Columns and types as in `COLUMNS`; columns are converted where nothing is lost. Within a model, seed
+        and movie the rows stand in the order of the manifest, which is the order of the film: functions that
+        compare neighbouring clips rely on it.
     n_classes : int
-        2, or the number of ordered levels; then scores are on the levels' scale, and a score calls the level
-        that it reaches less the threshold.
+        2, or the number of ordered levels. Scores of levels are on the levels' scale: a clip is called level
+        r if its score reaches r - 1 plus the threshold.
 
     Raises
     ------
@@ -83,13 +87,15 @@ class Predictions:
         return f"Predictions({len(self.table)} rows of {self.table['clip_id'].nunique()} clips, {models})"
 
     def _repr_html_(self) -> str:
-        first: str = self.table.head(10).to_html(index=False)
-        return f"<div><strong>{escape(repr(self))}</strong>{first}</div>"
+        """Show the first rows in a notebook."""
+        first_rows: str = self.table.head(SHOWN_ROWS).to_html(index=False)
+        return f"<div><strong>{escape(repr(self))}</strong>{first_rows}</div>"
 
     @property
     def called(self) -> NDArray[np.int64]:
         """The class that each row is called [N]: 1 for positive, 0 for negative; or a level's rank."""
-        score, threshold = self.table["score"].to_numpy(), self.table["threshold"].to_numpy()
+        score = self.table["score"].to_numpy()
+        threshold = self.table["threshold"].to_numpy()
         if self.n_classes == 2:
             return np.asarray(score >= threshold, dtype=np.int64)
         ranks = np.clip(np.floor(score + 1 - threshold), 0, self.n_classes - 1)
@@ -127,17 +133,25 @@ class Predictions:
 @checked
 def records(table: pd.DataFrame) -> list[dict[str, Any]]:
     """Return a table's rows as JSON values; missing values and undefined numbers are null."""
+    return [_json_row(row) for row in table.to_dict(orient="records")]
 
-    def plain(value: Any) -> Any:
-        undefined = value is pd.NA or (isinstance(value, float) and not math.isfinite(value))
-        return None if undefined else value
 
-    rows = table.to_dict(orient="records")
-    return [{str(name): plain(value) for name, value in row.items()} for row in rows]
+def _json_row(row: Mapping[Hashable, Any]) -> dict[str, Any]:
+    """Return a row of a table as JSON values."""
+    return {str(name): _json_value(value) for name, value in row.items()}
+
+
+def _json_value(value: Any) -> Any:
+    """Return a cell as a JSON value, which has no missing value and no number that is not finite."""
+    if value is pd.NA:
+        return None
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
 
 
 def _fits(value: Any, kind: str) -> bool:
-    """Return whether a cell is a number of a kind."""
+    """Tell whether a cell can be converted to a type of numpy."""
     try:
         np.dtype(kind).type(value)
     except (ValueError, OverflowError):
@@ -146,42 +160,54 @@ def _fits(value: Any, kind: str) -> bool:
 
 
 def _checked(table: pd.DataFrame, name: str, n_classes: int) -> pd.DataFrame:
-    """Check a table and give it with its columns typed."""
+    """Check a table of predictions, and return it with its columns typed; `name` names it in messages."""
     names = list(table.columns)
     if names != list(COLUMNS):
         raise PredictionsError(
             f"{name}: expected the columns {', '.join(COLUMNS)}; found {', '.join(map(str, names))}"
         )
-    columns = {}
-    for column, kind in COLUMNS.items():
-        if table[column].isna().any():
-            raise PredictionsError(f"{name}: column {column} has missing values")
-        try:
-            values: Any = table[column]
-            if kind == "float64" and values.dtype != kind:
-                # Python's own float: shortest form in, same number out.
-                values = [float(value) for value in values]
-            columns[column] = pd.Series(values, index=table.index).astype(
-                np.dtype(kind) if kind != "str" else "str"
-            )
-        except (ValueError, OverflowError):
-            odd = [(row, value) for row, value in enumerate(table[column], 1) if not _fits(value, kind)]
-            where = f", first in row {odd[0][0]}: {odd[0][1]!r:.80}" if odd else ""
-            raise PredictionsError(f"{name}: column {column} holds what is no {kind}{where}") from None
-    typed = pd.DataFrame(columns)
+    typed = pd.DataFrame({column: _typed(table[column], kind, name) for column, kind in COLUMNS.items()})
     for column in ("score", "threshold"):
-        if not np.isfinite(typed[column]).all():
-            first = int(np.flatnonzero(~np.isfinite(typed[column]))[0])
+        is_finite = np.isfinite(typed[column])
+        if not is_finite.all():
+            first = int(np.flatnonzero(~is_finite)[0])
             raise PredictionsError(f"{name}: {column} of clip {typed['clip_id'].iloc[first]} is not finite")
-    known = typed["label"].between(0, n_classes - 1)
-    if not known.all():
+    is_class = typed["label"].between(0, n_classes - 1)
+    if not is_class.all():
         expected = "0 or 1" if n_classes == 2 else f"0 to {n_classes - 1}"
-        strange = typed.loc[~known, "label"].iloc[0]
-        raise PredictionsError(f"{name}: a label must be {expected}, found {strange}")
-    twice = typed.duplicated(KEY)
-    if twice.any():
-        row = typed.loc[twice, KEY].to_dict(orient="records")[0]
+        unknown = typed.loc[~is_class, "label"].iloc[0]
+        raise PredictionsError(f"{name}: a label must be {expected}, found {unknown}")
+    is_repeated = typed.duplicated(KEY)
+    if is_repeated.any():
+        row = typed.loc[is_repeated, KEY].to_dict(orient="records")[0]
         raise PredictionsError(
             f"{name}: two rows for {', '.join(f'{key} {value}' for key, value in row.items())}"
         )
     return typed.reset_index(drop=True)
+
+
+def _typed(cells: "pd.Series[Any]", kind: str, name: str) -> "pd.Series[Any]":
+    """Convert a column of the table `name` to its type.
+
+    Raises
+    ------
+    PredictionsError
+        A value is missing, or cannot be converted.
+    """
+    column = cells.name
+    if cells.isna().any():
+        raise PredictionsError(f"{name}: column {column} has missing values")
+    try:
+        if kind == "str":
+            return cells.astype("str")
+        if kind == "float64" and cells.dtype != kind:
+            # Python's float reads back exactly the number whose shortest form was written.
+            cells = pd.Series([float(value) for value in cells], index=cells.index)
+        return cells.astype(np.dtype(kind))
+    except (ValueError, OverflowError):
+        where = ""
+        for row, value in enumerate(cells, start=1):
+            if not _fits(value, kind):
+                where = f", first in row {row}: {value!r:.80}"
+                break
+        raise PredictionsError(f"{name}: column {column} holds what is no {kind}{where}") from None

@@ -25,15 +25,17 @@ from obygaze_models.evaluation.strengths import Comparisons, draw_posterior, n_f
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-ENDS: Final = (0.025, 0.975)
 HALF: Final = 0.5
+INTERVAL: Final = (0.025, 0.975)
+"""Quantiles at which a 95 % interval ends."""
 SURE: Final = 0.9
 """A worker is named as random where the reliability is below a half with this probability."""
 DRAWS: Final = 1000
+"""Draws of the posterior."""
 HALVINGS: Final = 40
-"""Of the span of strengths, until their centre is found."""
-MOST: Final = 10_000
-"""Items: a thousand draws of their strengths and ranks are held."""
+"""How often the span of strengths is halved to find their centre: far more than the digits of a draw need."""
+MOST_ITEMS: Final = 10_000
+"""Items that can be ranked at once: memory holds a thousand draws of their strengths and ranks."""
 
 DRAW_S, COMPARISON_S = 0.8e-3, 0.9e-6
 """CPU seconds of a draw, and of each comparison in it (AMD EPYC, one core)."""
@@ -41,19 +43,21 @@ DRAW_S, COMPARISON_S = 0.8e-3, 0.9e-6
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """Strengths of items, their ranks, and the workers.
+    """Strengths of items, their ranks, and how reliable the workers are.
 
     Attributes
     ----------
     items : tuple of str
     strength, low, high : ndarray, shape [N]
-        Posterior median in logits, with its 95 % interval. An item of 0 would be chosen over half of the
-        others in the mean (`centre`), one of 1 over an item of 0 with the probability 1 / (1 + exp(-1)).
+        Posterior median in logits, with its 95 % interval. An item of strength 0 would be chosen over half of
+        the others in the mean (`centre`); an item of strength 1 would be chosen over it with the probability
+        1 / (1 + exp(-1)).
     rank, rank_low, rank_high : ndarray, shape [N]
         From 1, the strongest, to N: the posterior median and its 95 % interval.
     workers : DataFrame
-        A row for each: `worker`, `comparisons`; `reliability`, `low` and `high`, the share of judgements that
-        are not random with its 95 % interval; and `random`, whether this worker answers at random.
+        A row for each worker: `worker`, the name; `comparisons`, their number; `reliability`, `low` and
+        `high`, the share of judgements that are not random with its 95 % interval; and `random`, whether this
+        worker answers at random.
     """
 
     items: tuple[str, ...]
@@ -69,16 +73,16 @@ class Ranking:
 def rank_items(
     comparisons: Sequence[tuple[str, str, str]], *, masters: Sequence[str] = (), draws: int = DRAWS
 ) -> Ranking:
-    """Rank items.
+    """Rank items by judgements of pairs.
 
     Parameters
     ----------
     comparisons : sequence of (worker, chosen, other)
-        Of two items each.
+        The worker, the item that this worker chose, and the other item.
     masters : sequence of str
         Workers whose reliability is known to be 1.
     draws : int
-        Of the posterior, after a fifth as many to begin with.
+        Draws of the posterior; a fifth as many come before these and are left out.
 
     Raises
     ------
@@ -88,32 +92,40 @@ def rank_items(
 
     Examples
     --------
-    >>> said = [("w", "b", "a"), ("w", "c", "b"), ("v", "c", "a"), ("v", "b", "a")]
-    >>> ranking = rank_items(said)
-    >>> [ranking.items[place] for place in ranking.strength.argsort()]
+    >>> judgements = [("w", "b", "a"), ("w", "c", "b"), ("v", "c", "a"), ("v", "b", "a")]
+    >>> ranking = rank_items(judgements)
+    >>> [ranking.items[index] for index in ranking.strength.argsort()]
     ['a', 'b', 'c']
     """
-    in_order = sorted(comparisons)  # so that draws do not depend on the order of rows
-    workers, worker = np.unique([name for name, *_ in in_order], return_inverse=True)
-    items, sides = np.unique([[chosen, other] for _, chosen, other in in_order], return_inverse=True)
-    pairs = sides.reshape(-1, 2)
+    ordered = sorted(comparisons)  # so that draws do not depend on the order of rows
+    workers, worker_indices = np.unique([worker for worker, _, _ in ordered], return_inverse=True)
+    items, item_indices = np.unique([[chosen, other] for _, chosen, other in ordered], return_inverse=True)
+    pairs = item_indices.reshape(-1, 2)
     _refuse_many(items)
     unknown = [name for name in masters if name not in workers]
     if unknown:
         raise ProtocolError(f"no worker {unknown[0]!r}: there are {', '.join(workers.tolist())}")
     _refuse_parts(items, pairs)
-    compared = Comparisons(pairs[:, 0], pairs[:, 1], worker, np.isin(workers, masters), len(items))
+    compared = Comparisons(
+        chosen=pairs[:, 0],
+        other=pairs[:, 1],
+        worker=worker_indices,
+        masters=np.isin(workers, masters),
+        n_items=len(items),
+    )
     with one_blas_thread():
         drawn = draw_posterior(compared, draws, np.random.default_rng(0))
-    strengths = drawn.strengths - centre(drawn.strengths)[:, None]
+    strengths = drawn.strengths - centre(drawn.strengths)[:, None]  # [draws, N]
+    # Sorting twice gives ranks: the strongest has rank 1.
     ranks = (-strengths).argsort(axis=1).argsort(axis=1) + 1.0
-    low, strength, high = np.quantile(strengths, (ENDS[0], HALF, ENDS[1]), axis=0)
+    lower, upper = INTERVAL
+    low, strength, high = np.quantile(strengths, (lower, HALF, upper), axis=0)
     # Ranks are whole numbers: an interval ends at ranks that were drawn.
-    rank_low = np.quantile(ranks, ENDS[0], axis=0, method="lower")
-    rank_high = np.quantile(ranks, ENDS[1], axis=0, method="higher")
-    people = pd.DataFrame({"worker": workers, "comparisons": np.bincount(worker)})
+    rank_low = np.quantile(ranks, lower, axis=0, method="lower")
+    rank_high = np.quantile(ranks, upper, axis=0, method="higher")
+    people = pd.DataFrame({"worker": workers, "comparisons": np.bincount(worker_indices)})
     people["reliability"] = drawn.reliabilities.mean(axis=0)
-    people[["low", "high"]] = np.quantile(drawn.reliabilities, ENDS, axis=0).T
+    people[["low", "high"]] = np.quantile(drawn.reliabilities, INTERVAL, axis=0).T
     people["random"] = (drawn.reliabilities < HALF).mean(axis=0) >= SURE
     return Ranking(
         items=tuple(items.tolist()),
@@ -134,7 +146,9 @@ def expected_s(n_comparisons: int, draws: int = DRAWS) -> float:
 
 
 def centre(strengths: Floats) -> Floats:
-    """Find the strength that would be chosen over half of the items: the mean of 1 / (1 + exp(c - s)) is 1/2.
+    """Find the strength of an item that would be chosen over half of the items in the mean.
+
+    That is the c at which the mean over items of 1 / (1 + exp(c - s)) is 1/2. It is found by bisection.
 
     Parameters
     ----------
@@ -151,11 +165,13 @@ def centre(strengths: Floats) -> Floats:
     >>> centre(np.array([1.0, 2.0, 40.0])).round(2).item()
     2.66
     """
-    low, high = strengths.min(axis=-1), strengths.max(axis=-1)
+    low = strengths.min(axis=-1)
+    high = strengths.max(axis=-1)
     for _ in range(HALVINGS):
         middle = (low + high) / 2
-        is_below = expit(strengths - middle[..., None]).mean(axis=-1) > HALF
-        low, high = np.where(is_below, middle, low), np.where(is_below, high, middle)
+        is_too_low = expit(strengths - middle[..., None]).mean(axis=-1) > HALF
+        low = np.where(is_too_low, middle, low)
+        high = np.where(is_too_low, high, middle)
     return np.asarray((low + high) / 2)
 
 
@@ -164,10 +180,11 @@ def next_pairs(
 ) -> list[tuple[str, str]]:
     """Choose the pairs that workers judge next, by quicksort.
 
-    An item of a part is drawn at random; others are compared with it, and make the parts below and above it
-    once all are. Where as many workers said one thing as the other the pair is asked again. Sorted items are
-    sorted anew by other draws, in which what was judged counts (Maystre and Grossglauser, ICML 2017: a sort
-    alone is as wrong as its workers).
+    Items are sorted by quicksort with a random pivot: all others of a part are compared with the pivot, and
+    once these comparisons are judged, the items below and above it make two parts. A pair on which as many
+    workers chose one item as the other is asked again. Once all are sorted, they are sorted anew with other
+    pivots, where earlier judgements count (Maystre and Grossglauser, ICML 2017: a single sort is as wrong as
+    its workers).
 
     Parameters
     ----------
@@ -178,7 +195,7 @@ def next_pairs(
     Returns
     -------
     list of (left, right)
-        All that can be judged at the same time; none once every pair was.
+        All pairs that can be judged at the same time; empty once every pair was judged.
 
     Raises
     ------
@@ -193,32 +210,60 @@ def next_pairs(
     [('a', 'b')]
     """
     _refuse_many(items)
-    above = Counter((chosen, other) for _, chosen, other in comparisons)
-    above.subtract((other, chosen) for _, chosen, other in comparisons)
+    # How many more workers chose the first item of a pair than the second.
+    lead = Counter((chosen, other) for _, chosen, other in comparisons)
+    lead.subtract((other, chosen) for _, chosen, other in comparisons)
     for seed in range(len(items)):
-        rng, asked = np.random.default_rng(seed), list[tuple[str, str]]()
-        parts = [rng.permutation(sorted(items)).tolist()]
-        while parts:
-            pivot, *others = parts.pop()
-            if unknown := [item for item in others if not above[item, pivot]]:
-                asked += [(item, pivot) for item in unknown]
-            else:
-                halves = ([item for item in others if sign * above[item, pivot] > 0] for sign in (-1, 1))
-                parts += filter(None, halves)
-        if asked:
-            kept = rng.choice([False, True], len(asked)).tolist()
-            return [(a, b) if keep else (b, a) for (a, b), keep in zip(asked, kept, strict=True)]
+        rng = np.random.default_rng(seed)
+        pairs = _undecided_pairs(rng.permutation(sorted(items)).tolist(), lead)
+        if pairs:
+            # Which of the two items is shown on the left is drawn, so that no side is preferred.
+            keeps_side = rng.choice([False, True], len(pairs)).tolist()
+            shown = []
+            for (left, right), keeps in zip(pairs, keeps_side, strict=True):
+                shown.append((left, right) if keeps else (right, left))
+            return shown
     return []
+
+
+def _undecided_pairs(items: list[str], lead: Counter[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Run quicksort on items, the first of a part its pivot, and list the comparisons that it lacks.
+
+    Parameters
+    ----------
+    items : list of str
+        In the order in which they become pivots.
+    lead : counter of (first, second)
+        How many more workers chose the first item than the second.
+
+    Returns
+    -------
+    list of (item, pivot)
+    """
+    undecided_pairs = []
+    parts = [items]
+    while parts:
+        pivot, *others = parts.pop()
+        undecided = [item for item in others if lead[item, pivot] == 0]
+        if undecided:
+            undecided_pairs += [(item, pivot) for item in undecided]
+            continue
+        below = [item for item in others if lead[item, pivot] < 0]
+        above = [item for item in others if lead[item, pivot] > 0]
+        parts += [part for part in (below, above) if part]
+    return undecided_pairs
 
 
 def _refuse_many(items: Sequence[str] | NDArray[np.str_]) -> None:
     """Refuse items that are too many to rank."""
-    if len(items) > MOST:
-        raise ProtocolError(f"{len(items):,} items: at most {MOST:,} are ranked at once; rank parts of them")
+    if len(items) > MOST_ITEMS:
+        raise ProtocolError(
+            f"{len(items):,} items: at most {MOST_ITEMS:,} are ranked at once; rank parts of them"
+        )
 
 
 def _refuse_parts(items: NDArray[np.str_], pairs: Ints) -> None:
-    """Refuse items in parts that no comparison connects."""
+    """Refuse items in parts that no comparison connects; pairs are indices of items [C, 2]."""
     compared = coo_array((np.ones(len(pairs)), tuple(pairs.T)), shape=(len(items), len(items)))
     n_parts, part = connected_components(compared, directed=False)
     if n_parts > 1:

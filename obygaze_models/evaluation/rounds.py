@@ -1,46 +1,54 @@
 """Follow a round of annotation: what is done, and who drifts.
 
-Drift is a change of an annotator's calls over the films of a round, against others' calls of these clips. Of
-each film the mean difference of an annotator's calls and the others' on the same clips is taken, so that what
-films show cancels out; its least-squares slope on the order of films is the drift. Its variance is that of
-calls within films. Annotators may also be higher or lower in a film by chance: where films differ around the
-lines of all annotators together by more than their calls explain (at .15), the variance is as many times as
-large, with Student's t. That is the test of a trend against annotators by films (analysis of variance).
+Drift is a change of an annotator's calls over the films of a round, against others' calls of the same clips.
+For each film the mean difference between an annotator's calls and the others' calls of the same clips is
+taken, so that what films show cancels out. The slope of these means on the order of films, by least squares,
+is the drift. Its variance is that of calls within films. Annotators may also be higher or lower in a film by
+chance: where films differ around the lines of all annotators together by more than their calls explain (p
+below .15), the variance is scaled up by that excess, and Student's t replaces the normal distribution. That
+is the test of a trend against annotators by films (analysis of variance).
 """
 
 import re
-from collections import Counter
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc, ndtri, stdtrit
 
-from obygaze_features.manifest import ORDER, Clip, Manifest, merge_annotators, project
+from obygaze_features.manifest import ORDER, Clip, Codebook, Manifest, merge_annotators, project
 from obygaze_features.manifest.agreement import distances
 from obygaze_models.errors import ProtocolError
-from obygaze_models.protocol.targets import all_levels, experts_of, find_target
+from obygaze_models.protocol.targets import NOT_ASKED, Target, all_levels, experts_of, find_target
 
 Floats = NDArray[np.float64]
 
 LEVEL = 0.95
+"""Coverage of the interval of a drift."""
+
 UNLIKE = 0.15
-"""p of films that differ by more than their clips explain."""
-FEWEST = 4
-"""Films of a line."""
+"""Below this p-value, films differ around their lines by more than their clips explain."""
+
+FEWEST_FILMS = 4
+"""Films that a line needs: with three, a single residual would decide the error."""
+
 TINY = 1e-15
-"""A variance that is 0."""
+"""Stands in place of a variance of 0, which would be divided by."""
 
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """A change from the first film to the last, with its 95 % interval; NaN of fewer than four films.
+    """A change from the first film to the last.
 
     Attributes
     ----------
     films : int
+        Films with calls.
     value, low, high : float
+        The change and the ends of its 95 % interval; NaN where there are fewer than four films.
     """
 
     films: int
@@ -50,7 +58,7 @@ class Drift:
 
     @property
     def is_found(self) -> bool:
-        """Whether the interval is without 0."""
+        """Whether the interval excludes 0."""
         return self.low > 0 or self.high < 0
 
 
@@ -62,43 +70,86 @@ def drifts(
     Parameters
     ----------
     annotators : sequence of (films, order)
-        Of each film its clips' calls, or their differences from others' calls; and when it was annotated.
+        One pair for each annotator. `films` holds for each film the annotator's calls of its clips, or how
+        these differ from others' calls; `order` says when each film was annotated.
     independent : float
-        Share of these that are: of differences among k annotators of a film 1 - 1 / k.
+        Share of the residuals that are independent. Differences among k annotators of a clip add up to 0, so
+        that of these 1 - 1 / k are.
     """
-    lines = np.array([_line(films, order) for films, order in annotators]).reshape(-1, 5)
-    n, change, error, _, _ = lines.T
-    n_fitted, _, _, expected, around = lines[np.isfinite(change)].T
-    freedom = max(independent * float((n_fitted - 2).sum()), 1.0)
-    times = around.sum() / max((n_fitted - 2) @ expected, TINY)
-    unlike = chdtrc(freedom, times * freedom) < UNLIKE
-    half = error * (stdtrit(freedom, (1 + LEVEL) / 2) * np.sqrt(times) if unlike else ndtri((1 + LEVEL) / 2))
-    ends = zip(n.tolist(), change.tolist(), (change - half).tolist(), (change + half).tolist(), strict=True)
-    return [Drift(int(films), *values) for films, *values in ends]
+    lines = [_fit_line(films, order) for films, order in annotators]
+    fitted = [line for line in lines if np.isfinite(line.change)]
+    # A line takes two numbers from its films: a height and a slope.
+    residual_films = np.array([line.n_films - 2 for line in fitted], dtype=np.float64)
+    expected = np.array([line.expected_square for line in fitted], dtype=np.float64)
+    observed = np.array([line.residual_squares for line in fitted], dtype=np.float64)
+    freedom = max(independent * float(residual_films.sum()), 1.0)
+    excess = observed.sum() / max(residual_films @ expected, TINY)
+    films_differ = chdtrc(freedom, excess * freedom) < UNLIKE
+    reach = ndtri((1 + LEVEL) / 2)
+    if films_differ:
+        reach = stdtrit(freedom, (1 + LEVEL) / 2) * np.sqrt(excess)
+    estimates = []
+    for line in lines:
+        half_width = float(line.error * reach)
+        drift = Drift(line.n_films, line.change, line.change - half_width, line.change + half_width)
+        estimates.append(drift)
+    return estimates
 
 
-def _line(films: Sequence[Floats], order: Sequence[float]) -> tuple[float, ...]:
-    """Fit a line through films' means.
+class _Line(NamedTuple):
+    """A line through the means of an annotator's films; all but the number of films is NaN of too few films.
 
-    Returns
-    -------
-    The number of films; the change over them and its error, were films alike; squares of a mean around the
-    line, were films alike, and of all means around it. NaN of too few films.
+    Attributes
+    ----------
+    n_films : int
+        Films with a call.
+    change : float
+        Height of the line at the last film less its height at the first.
+    error : float
+        Standard error of the change, if films differ by no more than their clips explain.
+    expected_square : float
+        Mean square of a film's mean around the line, if films differ by no more than their clips explain.
+    residual_squares : float
+        Sum of the squares of the films' means around the line.
     """
-    own = [(values, place) for values, place in zip(films, order, strict=True) if len(values)]
-    n = len(own)
-    if n < FEWEST or len({place for _, place in own}) < FEWEST:
-        return n, np.nan, np.nan, np.nan, np.nan
-    means = np.array([values.mean() for values, _ in own])
-    sizes = np.array([len(values) for values, _ in own])
-    at = np.array([place for _, place in own], dtype=np.float64)
-    x, span = at - at.mean(), float(np.ptp(at))
-    slope = float(x @ means / (x @ x))
-    squares = sum(float(((values - values.mean()) ** 2).sum()) for values, _ in own)
-    pooled = max(squares / max(sizes.sum() - n, 1), TINY)
-    error = float(np.sqrt(pooled * (x**2 @ (1 / sizes))) / (x @ x)) * span
-    around = float(np.sum((means - means.mean() - slope * x) ** 2))
-    return n, slope * span, error, pooled * float((1 / sizes).mean()), around
+
+    n_films: int
+    change: float = np.nan
+    error: float = np.nan
+    expected_square: float = np.nan
+    residual_squares: float = np.nan
+
+
+def _fit_line(films: Sequence[Floats], order: Sequence[float]) -> _Line:
+    """Fit a line by least squares through the means of the films that have calls."""
+    films_with_calls = []
+    numbers = []
+    for calls, number in zip(films, order, strict=True):
+        if len(calls):
+            films_with_calls.append(calls)
+            numbers.append(number)
+    n_films = len(films_with_calls)
+    if n_films < FEWEST_FILMS or len(set(numbers)) < FEWEST_FILMS:
+        return _Line(n_films)
+    means = np.array([calls.mean() for calls in films_with_calls])
+    sizes = np.array([len(calls) for calls in films_with_calls])
+    times = np.array(numbers, dtype=np.float64)
+    centred_times = times - times.mean()
+    duration = float(np.ptp(times))
+    slope = float(centred_times @ means / (centred_times @ centred_times))
+    squares_within = sum(float(((calls - calls.mean()) ** 2).sum()) for calls in films_with_calls)
+    variance_within = max(squares_within / max(sizes.sum() - n_films, 1), TINY)
+    slope_error = float(np.sqrt(variance_within * (centred_times**2 @ (1 / sizes)))) / (
+        centred_times @ centred_times
+    )
+    residuals = means - means.mean() - slope * centred_times
+    return _Line(
+        n_films=n_films,
+        change=slope * duration,
+        error=float(slope_error) * duration,
+        expected_square=variance_within * float((1 / sizes).mean()),
+        residual_squares=float(np.sum(residuals**2)),
+    )
 
 
 # --- progress
@@ -109,12 +160,16 @@ class Progress:
 
     Attributes
     ----------
-    films, done : list of str
-        Assigned, in their order, and annotated, be it in part.
+    films : list of str
+        The films assigned to the annotator, in the order in which they are annotated.
+    done : list of str
+        The films of these that are annotated, at least in part.
     clips, clips_done : int
-        Assigned, and those with a level.
-    alone, against : Drift
-        Of their calls, and of their calls less the others' mean on the same clips.
+        Number of clips assigned, and number of these that have a level.
+    alone : Drift
+        Drift of the annotator's calls.
+    against : Drift
+        Drift of the annotator's calls less the others' mean call of the same clips.
     """
 
     films: list[str]
@@ -131,12 +186,12 @@ class Progress:
 
 
 def round_progress(planned: Manifest, annotated: Manifest, task: str | None = None) -> dict[str, Progress]:
-    """Compare a round with what was annotated.
+    """Compare what a round planned with what was annotated.
 
     Parameters
     ----------
     planned : Manifest
-        As `obygaze_features.manifest.assign` makes it.
+        The round, as `obygaze_features.manifest.assign` makes it: a row for each clip and annotator.
     annotated : Manifest
         Rows of annotators: of the round's clips, or free segments, which are projected onto them.
     task : str, optional
@@ -145,7 +200,7 @@ def round_progress(planned: Manifest, annotated: Manifest, task: str | None = No
     Returns
     -------
     dict of str to Progress
-        By annotator, those of the round alone.
+        The progress of each annotator of the round, by name; other annotators have none.
 
     Raises
     ------
@@ -153,53 +208,139 @@ def round_progress(planned: Manifest, annotated: Manifest, task: str | None = No
         A clip of the first manifest has no number in the column `order`, or an annotator's films and numbers
         do not go together.
     """
-    numbered = list[tuple[int, Clip]]()
-    for clip in planned.clips:
-        place = clip.extras.get(ORDER, "")
-        if not (digits := re.fullmatch(r"(\d{1,9})(?:[.,]0+)?", place, re.ASCII)):  # 1.0 of a data frame
-            raise ProtocolError(
-                f"clip {clip.clip_id!r} of {clip.annotator!r}: {ORDER} {place!r:.20} is no number of a film: "
-                "make the round with 'obygaze manifest assign'"
-            )
-        numbered.append((int(digits[1]), clip))
-    numbers = {(clip.annotator, clip.movie, number) for number, clip in numbered}
-    for part, what in ((1, "has two numbers"), (2, "is of two films")):
-        (who, name), n = Counter((each[0], each[part]) for each in numbers).most_common(1)[0]
-        if n > 1:
-            raise ProtocolError(f"{ORDER}: {name!r} of {who!r} {what}: they are of two rounds, or edited")
+    film_numbers = _film_numbers(planned)
     clips = merge_annotators(planned.with_clips(replace(clip, extras={}) for clip in planned))
     labelled = annotated.with_clips(replace(clip, extras={}) for clip in annotated if clip.level is not None)
-    done = {(clip.annotator, clip.movie) for clip in labelled}
-    if not {clip.clip_id for clip in labelled} <= {clip.clip_id for clip in clips}:
-        labelled = project(labelled, clips, per_annotator=True).manifest
-    by_expert = experts_of(labelled, clips) if done else {}
+    # Films are begun by what people marked, before segments are projected onto the round's clips.
+    begun = {(clip.annotator, clip.movie) for clip in labelled}
+    labelled = _on_clips(labelled, clips)
     judged = {(clip.annotator, clip.clip_id) for clip in labelled if clip.level is not None}
-    target, places = all_levels(annotated.codebook), distances(annotated.codebook)[0]
-    if task is not None:
-        target = find_target(task, annotated.codebook)
-        places = np.arange(target.n_classes, dtype=np.float64)
-    places = np.append(places, np.nan)  # of what is not asked
-    calls = {name: places[target.of(labels)] for name, labels in by_expert.items()}
+    calls = _calls(labelled, clips, task)
+    for name in film_numbers:
+        calls.setdefault(name, np.full(len(clips), np.nan))
+    differences = _differences_from_others(calls)
     movies = np.array([clip.movie for clip in clips])
-    orders: dict[str, dict[str, int]] = {clip.annotator: {} for clip in planned}
-    for number, clip in sorted(numbered, key=lambda each: each[0]):
-        orders[clip.annotator][clip.movie] = number
-    none = np.full(len(clips), np.nan)
-    own = np.array([calls.get(name, none) for name in dict.fromkeys([*orders, *calls])])
-    n = np.isfinite(own).sum(axis=0)
-    against = np.where(n > 1, (own * n - np.nansum(own, axis=0)) / np.maximum(n - 1, 1), np.nan)
-
-    def films(name: str, values: Floats) -> tuple[list[Floats], list[int]]:
-        each = [values[(movies == film) & np.isfinite(values)] for film in orders[name]]
-        return each, [*orders[name].values()]
-
-    independent = float((1 - 1 / n[n > 1]).mean()) if (n > 1).any() else 1.0
-    of_others = drifts([films(name, row) for name, row in zip(orders, against, strict=False)], independent)
-    found = {}
-    for name, values, change in zip(orders, own, of_others, strict=False):
-        begun = [film for film in orders[name] if (name, film) in done]
+    series_of_differences = [
+        _by_film(differences[name], movies, numbers) for name, numbers in film_numbers.items()
+    ]
+    drifts_against = drifts(series_of_differences, _share_independent(calls))
+    progress = {}
+    for (name, numbers), against in zip(film_numbers.items(), drifts_against, strict=True):
         assigned = [clip.clip_id for clip in planned if clip.annotator == name]
-        clips_of = len(assigned), sum((name, clip_id) in judged for clip_id in assigned)
-        alone = drifts([films(name, values)])[0]
-        found[name] = Progress([*orders[name]], begun, *clips_of, alone, change)
-    return found
+        (alone,) = drifts([_by_film(calls[name], movies, numbers)])
+        progress[name] = Progress(
+            films=list(numbers),
+            done=[film for film in numbers if (name, film) in begun],
+            clips=len(assigned),
+            clips_done=sum((name, clip_id) in judged for clip_id in assigned),
+            alone=alone,
+            against=against,
+        )
+    return progress
+
+
+def _film_numbers(planned: Manifest) -> dict[str, dict[str, int]]:
+    """Read the number of each film in an annotator's order: annotator -> film -> number, rising.
+
+    Raises
+    ------
+    ProtocolError
+        A clip has no number, a film has two numbers of one annotator, or two films have the same number.
+    """
+    numbers_of_film = defaultdict[tuple[str, str], set[int]](set)
+    films_of_number = defaultdict[tuple[str, int], set[str]](set)
+    for clip in planned.clips:
+        number = _film_number(clip)
+        numbers_of_film[clip.annotator, clip.movie].add(number)
+        films_of_number[clip.annotator, number].add(clip.movie)
+    for (annotator, film), numbers in numbers_of_film.items():
+        if len(numbers) > 1:
+            raise ProtocolError(
+                f"{ORDER}: {film!r} of {annotator!r} has two numbers: they are of two rounds, or edited"
+            )
+    for (annotator, number), films in films_of_number.items():
+        if len(films) > 1:
+            raise ProtocolError(
+                f"{ORDER}: {number!r} of {annotator!r} is of two films: they are of two rounds, or edited"
+            )
+    film_numbers: dict[str, dict[str, int]] = {clip.annotator: {} for clip in planned}
+    for annotator, number in sorted(films_of_number, key=lambda key: key[1]):
+        (film,) = films_of_number[annotator, number]
+        film_numbers[annotator][film] = number
+    return film_numbers
+
+
+def _film_number(clip: Clip) -> int:
+    """Read the number of a clip's film in its annotator's order."""
+    text = clip.extras.get(ORDER, "")
+    # Data frames write whole numbers as 1.0 where a column has gaps, and as 1,0 in some languages.
+    match = re.fullmatch(r"(\d{1,9})(?:[.,]0+)?", text, re.ASCII)
+    if match is None:
+        raise ProtocolError(
+            f"clip {clip.clip_id!r} of {clip.annotator!r}: {ORDER} {text!r:.20} is no number of a film: "
+            "make the round with 'obygaze manifest assign'"
+        )
+    return int(match[1])
+
+
+def _on_clips(labelled: Manifest, clips: Manifest) -> Manifest:
+    """Return labelled rows of the round's clips; rows of other segments are projected onto these clips."""
+    labelled_ids = {clip.clip_id for clip in labelled}
+    round_ids = {clip.clip_id for clip in clips}
+    if labelled_ids <= round_ids:
+        return labelled
+    return project(labelled, clips, per_annotator=True).manifest
+
+
+def _calls(labelled: Manifest, clips: Manifest, task: str | None) -> dict[str, Floats]:
+    """Turn each annotator's labels into numbers: annotator -> calls [N clips], NaN where there is none."""
+    target, call_of_class = _scale_of_calls(labelled.codebook, task)
+    calls = {}
+    for name, labels in experts_of(labelled, clips).items():
+        classes = target.of(labels)
+        calls[name] = np.where(classes == NOT_ASKED, np.nan, call_of_class[classes])
+    return calls
+
+
+def _scale_of_calls(codebook: Codebook, task: str | None) -> tuple[Target, Floats]:
+    """Choose the target that calls are about, and the number that each of its classes counts as."""
+    if task is None:
+        # The distance of a level from the lowest one is its place.
+        return all_levels(codebook), distances(codebook)[0]
+    target = find_target(task, codebook)
+    return target, np.arange(target.n_classes, dtype=np.float64)
+
+
+def _differences_from_others(calls: Mapping[str, Floats]) -> dict[str, Floats]:
+    """Subtract from each call the mean of the others' calls of the clip [N]; NaN where there are none."""
+    of_all = np.array(list(calls.values()))
+    n_calls = _n_calls(calls)
+    total = np.nansum(of_all, axis=0)
+    differences = {}
+    for name, values in calls.items():
+        # call - (total - call) / (n - 1), over one denominator
+        difference = (values * n_calls - total) / np.maximum(n_calls - 1, 1)
+        differences[name] = np.where(n_calls > 1, difference, np.nan)
+    return differences
+
+
+def _n_calls(calls: Mapping[str, Floats]) -> NDArray[np.int64]:
+    """Count the annotators that called each clip [N]."""
+    return np.asarray(np.isfinite(np.array(list(calls.values()))).sum(axis=0))
+
+
+def _share_independent(calls: Mapping[str, Floats]) -> float:
+    """Compute the share of independent differences: 1 - 1 / k of a clip with k calls, in the mean."""
+    n_calls = _n_calls(calls)
+    compared = n_calls[n_calls > 1]
+    if not len(compared):
+        return 1.0
+    return float((1 - 1 / compared).mean())
+
+
+def _by_film(
+    values: Floats, movies: NDArray[np.str_], film_numbers: Mapping[str, int]
+) -> tuple[list[Floats], list[int]]:
+    """Split an annotator's values [N clips] by film, without NaN, and list the films' numbers."""
+    films = [values[(movies == film) & np.isfinite(values)] for film in film_numbers]
+    return films, list(film_numbers.values())

@@ -55,7 +55,7 @@ class Run:
     predictions : Predictions
         The source of every metric.
     metrics : DataFrame
-        As `summarise` gives them.
+        The table that `summarise` returns.
     selection : DataFrame
         A row for each candidate that inner folds tried (`SELECTION`).
     curves : DataFrame
@@ -65,10 +65,10 @@ class Run:
     titles : dict of str to str
         Title of each model.
     own_metrics : sequence of Metric
-        Those that were given to `evaluate`.
+        The metrics that were given to `evaluate`.
     specs : sequence of ModelSpec
         The models as they were evaluated, of which `save` trains some on all films. A run that was pickled
-        holds those that pickle, one that is read from a folder none.
+        holds those that can be pickled, and a run that is read from a folder holds none.
 
     Examples
     --------
@@ -92,8 +92,9 @@ class Run:
     specs: Sequence[ModelSpec] = field(default=(), repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out models that do not pickle: functions of a notebook, or lambdas."""
-        return vars(self) | {"specs": tuple(filter(_pickles, self.specs))}
+        """Leave out models that cannot be pickled: functions of a notebook, or lambdas."""
+        specs = tuple(spec for spec in self.specs if _pickles(spec))
+        return vars(self) | {"specs": specs}
 
     @checked
     def save(
@@ -107,7 +108,7 @@ class Run:
     ) -> dict[str, Path]:
         """Train models of this run on all films, and save each as ``FOLDER/NAME.model``.
 
-        As `obygaze_models.save_models`, which has more on the parameters and errors.
+        This is `obygaze_models.save_models`, whose page has more on the parameters and errors.
 
         Examples
         --------
@@ -129,17 +130,17 @@ class Run:
     def _repr_html_(self) -> str:
         """Write the mean of each metric over movies as an HTML table; `run_report` lays out the rest."""
         rows = self.metrics[self.metrics["metric"] != "within_movie_auc"]
-        order = rows["metric"].unique().tolist()
+        metrics = rows["metric"].unique().tolist()
         wide = rows.pivot_table(
             index=["task", "model"], columns="metric", values="movie_mean", sort=False, dropna=False
         )
-        wide = wide.reindex(columns=order).rename_axis(columns=None).reset_index()
+        wide = wide.reindex(columns=metrics).rename_axis(columns=None).reset_index()
         table: str = wide.to_html(index=False, float_format="{:.3f}".format, na_rep="undefined")
         return f"<div><strong>By movie, means</strong>{table}</div>"
 
 
 def _pickles(spec: ModelSpec) -> bool:
-    """Return whether a model can be sent to another process."""
+    """Tell whether a model can be pickled, and so sent to another process."""
     try:
         pickle.dumps(spec)
     except (pickle.PicklingError, AttributeError, TypeError):
@@ -156,11 +157,12 @@ class SeededFold:
     name : str
         The movie left out, the fold of movies, or the block.
     split : Split
+        The rows of training and of test.
     context_rows : ndarray of int
-        The training rows and, unless movies are seen, the other annotated clips of the same movies: concepts
-        are learnt from them too.
+        The rows that concepts are learnt from: those of training and, unless movies are seen, the other
+        annotated clips of the same movies.
     seed : int
-        Of what is drawn.
+        Seed of what is drawn in the fold.
     """
 
     name: str
@@ -174,14 +176,24 @@ class SeededFold:
 
 
 def rows_of(
-    data: Dataset, fold: SeededFold, test: Tested, scores: NDArray[np.float64], **about: Any
+    data: Dataset, fold: SeededFold, test: Tested, scores: NDArray[np.float64], **of_model: Any
 ) -> dict[str, Any]:
-    """Make the rows of one test on one fold, as columns; `about` is of the model that gave the scores."""
+    """Make the rows of predictions of one test on one fold, as columns.
+
+    Parameters
+    ----------
+    data : Dataset
+    fold : SeededFold
+    test : Tested
+    scores : ndarray, shape [test clips of the fold]
+    **of_model
+        Columns that have one value for the model that gave the scores: model, train and threshold.
+    """
     rows = fold.split.test
     in_test = test.codes[rows] != NOT_ASKED
     return {
-        **about,
-        "task": f"{about['train']}>{test.target.name}",
+        **of_model,
+        "task": f"{of_model['train']}>{test.target.name}",
         "fold": fold.split.fold,
         "seed": fold.seed,
         "clip_id": data.clip_ids[rows][in_test],
@@ -193,40 +205,68 @@ def rows_of(
 
 
 def gather(blocks: Sequence[Mapping[str, Any]], models: Sequence[str], n_classes: int) -> Predictions:
-    """Stack blocks: model by model, task by task, then seed by seed and fold by fold."""
+    """Put blocks of rows (`rows_of`) into one table: by model, in it by task, in it by seed, in it by fold.
+
+    Parameters
+    ----------
+    blocks : sequence of mapping
+        In the order of the folds.
+    models : sequence of str
+        Names of all models, in their order.
+    n_classes : int
+    """
     filled = [block for block in blocks if len(block["clip_id"])]
-    columns = {
-        name: np.concatenate([np.broadcast_to(block[name], len(block["clip_id"])) for block in filled])
-        for name in COLUMNS
-    }
+    columns = {}
+    for name in COLUMNS:
+        # A column of one value is repeated for each clip of its block.
+        parts = [np.broadcast_to(block[name], len(block["clip_id"])) for block in filled]
+        columns[name] = np.concatenate(parts)
     table = pd.DataFrame(columns)
-    rank = {name: number for number, name in enumerate(models)}
-    order = np.lexsort((table["seed"], pd.factorize(table["task"])[0], table["model"].map(rank)))
+    rank_of = {name: rank for rank, name in enumerate(models)}
+    model_ranks = table["model"].map(rank_of)
+    task_ranks = pd.factorize(table["task"])[0]
+    order = np.lexsort((table["seed"], task_ranks, model_ranks))  # the last key comes first
     return Predictions(table.iloc[order].reset_index(drop=True), n_classes)
 
 
 def selection_of(model: Fitted | OrdinalModel, where: Mapping[str, Any]) -> list[dict[str, Any]]:
     """List what inner folds tried for a model, a row a candidate; `where` is the model, task and fold."""
-    return [
-        {**where, "candidate": step + each.name, "inner_loss": each.inner_loss, "chosen": int(each.chosen)}
-        for step, estimator in _steps(model)
-        for each in getattr(estimator, "candidates_", ())
-    ]
+    rows = []
+    for prefix, estimator in _steps(model):
+        for candidate in getattr(estimator, "candidates_", ()):
+            row = {
+                **where,
+                "candidate": prefix + candidate.name,
+                "inner_loss": candidate.inner_loss,
+                "chosen": int(candidate.chosen),
+            }
+            rows.append(row)
+    return rows
 
 
 def curves_of(model: Fitted | OrdinalModel, where: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
-    """Yield the inner curves of a model that stops early, a row an epoch."""
+    """Yield the inner curves of a model that stops early, a row an epoch; `where` is as in `selection_of`."""
     for _, estimator in _steps(model):
-        for number, curve in enumerate(getattr(estimator, "curves_", ())):
-            starts = curve.start_losses if len(curve.start_losses) else np.array([np.nan])
-            own = {"inner_fold": number, "epoch": np.arange(1, len(curve.train_loss) + 1)}
-            losses = {"train_loss": curve.train_loss, "validation_loss": curve.validation_loss}
-            ends = {"start_loss_low": starts.min(), "start_loss_high": starts.max()}
-            yield pd.DataFrame({**where, **own, **losses, **ends})
+        for inner_fold, curve in enumerate(getattr(estimator, "curves_", ())):
+            start_losses = curve.start_losses if len(curve.start_losses) else np.array([np.nan])
+            yield pd.DataFrame(
+                {
+                    **where,
+                    "inner_fold": inner_fold,
+                    "epoch": np.arange(1, len(curve.train_loss) + 1),
+                    "train_loss": curve.train_loss,
+                    "validation_loss": curve.validation_loss,
+                    "start_loss_low": start_losses.min(),
+                    "start_loss_high": start_losses.max(),
+                }
+            )
 
 
 def _steps(model: Fitted | OrdinalModel) -> list[tuple[str, Any]]:
-    """List a model's estimators, each of an ordinal model's with the prefix of its step."""
+    """List a model's estimators, each with a prefix for the names of its candidates.
+
+    The prefix is the step of an ordinal model, and "" for another model.
+    """
     if isinstance(model, Fitted):
         return [("", model.estimator)]
     return [(f"step {number + 1}: ", step.estimator) for number, step in enumerate(model.steps)]
@@ -350,15 +390,17 @@ def record_of(
     origin: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Describe an evaluation as JSON values; `origin` says where the labels come from."""
-    levels = {level for target in (train, *(test.target for test in tests)) for level in target.levels}
-    concerned = [clip for clip in data.excluded if clip.level in levels or train.scale]
-    tested = np.any([test.codes != NOT_ASKED for test in tests], axis=0)
-    used = tested | (train.of(data.labels) != NOT_ASKED)
+    is_tested = np.any([test.codes != NOT_ASKED for test in tests], axis=0)
+    is_used = is_tested | (train.of(data.labels) != NOT_ASKED)
+    n_movies_tested = len(np.unique(data.movies[is_tested]))
     n_folds = len({fold["fold"] for fold in folds})
-    protocol = SEEN if seen else PROTOCOL
-    if not seen and n_folds < len(np.unique(data.movies[tested])):
+    if seen:
+        protocol = SEEN
+    elif n_folds < n_movies_tested:
         protocol = GROUPED.format(n_folds)
-    clips = {**data.counts, "other_levels": int((~used).sum()), "tested": int(tested.sum())}
+    else:
+        protocol = PROTOCOL
+    clips = {**data.counts, "other_levels": int((~is_used).sum()), "tested": int(is_tested.sum())}
     record = RunRecord(
         protocol=protocol,
         codebook=codebook_record(data.codebook),
@@ -366,30 +408,55 @@ def record_of(
         tests=[test.target.record() for test in tests],
         n_classes=train.n_classes,
         seeds=list(seeds),
-        **{name: getattr(data, name) for name in ("store", "backbone", "untrained", "features", "pool")},
+        store=data.store,
+        backbone=data.backbone,
+        untrained=data.untrained,
+        features=data.features,
+        pool=data.pool,
         n_features=int(data.X.shape[1]),
         reduced_by=UNSET if data.reduction is None else data.reduction.rule,
         clips=cast("ClipCounts", clips),
-        movies_tested=len(np.unique(data.movies[tested])),
-        prevalence={
-            test.target.name: prevalence(test.codes[test.codes != NOT_ASKED])
-            if train.n_classes == 2
-            else None
-            for test in tests
-        },
-        excluded=[{"clip_id": clip.clip_id, "reason": clip.reason} for clip in concerned],
+        movies_tested=n_movies_tested,
+        prevalence={test.target.name: _prevalence(test, train.n_classes) for test in tests},
+        excluded=_excluded(data, train, tests),
         models_left_out=dict(left_out),
         folds=folds,
         models={spec.name: spec.settings() for spec in specs},
         versions=software(),
     )
-    known = {name: value for name, value in asdict(record).items() if value is not UNSET}
-    shared = [field.name for field in dataclasses.fields(Modality) if field.name != "provenance"]
-    several = [{name: getattr(each, name) for name in shared} for each in data.modalities]
-    return {**(origin or {}), **known, **({"modalities": several} if several else {})}
+    described = dict(origin or {})
+    described |= {name: value for name, value in asdict(record).items() if value is not UNSET}
+    if data.modalities:
+        described["modalities"] = [_modality_record(modality) for modality in data.modalities]
+    return described
+
+
+def _prevalence(test: Tested, n_classes: int) -> float | None:
+    """Compute the share of positive clips of a test; None for ordered levels."""
+    if n_classes != 2:
+        return None
+    return prevalence(test.codes[test.codes != NOT_ASKED])
+
+
+def _excluded(data: Dataset, train: Target, tests: Sequence[Tested]) -> list[Excluded]:
+    """List the clips without features that would have been trained on or tested, and why they have none."""
+    levels = set(train.levels)
+    for test in tests:
+        levels.update(test.target.levels)
+    # A clip may have a value on a further scale whatever its level is.
+    concerned = [clip for clip in data.excluded if train.scale or clip.level in levels]
+    return [{"clip_id": clip.clip_id, "reason": clip.reason} for clip in concerned]
+
+
+def _modality_record(modality: Modality) -> dict[str, Any]:
+    """Describe a modality as JSON values: all fields but where its features come from."""
+    names = [field.name for field in dataclasses.fields(Modality) if field.name != "provenance"]
+    return {name: getattr(modality, name) for name in names}
 
 
 def software() -> dict[str, str]:
     """Return the versions of the software that makes numbers."""
-    names = ("obygaze", "numpy", "scikit-learn")
-    return {"python": platform.python_version(), **{name: version(name) for name in names}}
+    versions = {"python": platform.python_version()}
+    for name in ("obygaze", "numpy", "scikit-learn"):
+        versions[name] = version(name)
+    return versions

@@ -24,8 +24,8 @@ FILES = (
     *("predictions.csv", "metrics.csv", "selection.csv", "curves.csv", "seeds.csv", "excluded.csv"),
     *("run.json", "report.md", "report.tex"),
 )
-"""What a run's folder may hold beside models: ``seeds.csv`` where a run has several seeds, ``curves.csv``
-where a model stops early, ``excluded.csv`` where clips have no features."""
+"""Files that a run's folder may hold beside models. It has ``seeds.csv`` if the run has several seeds,
+``curves.csv`` if a model stops early, and ``excluded.csv`` if clips have no features."""
 
 
 @made_by("read_run(FOLDER)")
@@ -101,9 +101,9 @@ def check_free(folder: Path, *, force: bool) -> None:
     RunError
         The folder is taken.
     """
-    there = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
-    foreign = [name for name in there if name not in FILES and not name.endswith(".model")]
-    refuse_taken(folder, there, foreign, "a run", force=force, error=RunError)
+    names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    foreign = [name for name in names if name not in FILES and not name.endswith(".model")]
+    refuse_taken(folder, names, foreign, "a run", force=force, error=RunError)
 
 
 @checked
@@ -117,9 +117,9 @@ def write_run(
     run : Run
     folder : Path or str
     texts : mapping of str to str, optional
-        Further files of `FILES`: the report's.
+        Further files of `FILES`, by name: those of the report.
     force : bool
-        Whether a run that is there is replaced.
+        Whether a run that is in the folder is replaced.
 
     Raises
     ------
@@ -142,9 +142,10 @@ def write_run(
 
 @contextmanager
 def new_run(run: Run, folder: Path, texts: Mapping[str, str], *, force: bool) -> Iterator[Path]:
-    """Write a run's files as `write_run` does; yield their folder, which has its name after the block.
+    """Write a run's files as `write_run` does, and yield the folder, where a caller may add files.
 
-    An error of the block that says what can't be done, such as to keep a model, leaves the run without it.
+    The folder gets its name after the block. If the block fails with an `ObygazeError`, for instance because
+    a model cannot be saved, the run is kept without what the block would have added, and the error says so.
     """
     check_free(folder.resolve(), force=force)
     tables = {"metrics.csv": run.metrics, "selection.csv": run.selection}

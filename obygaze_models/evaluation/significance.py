@@ -5,19 +5,20 @@ Statistic: the covariance, within movies, of the concept's presence with a held-
     T = sum over clips of z * s,
 
 where z is the presence less its movie's mean, and s the clip's projection on the ridge CAV of z fitted on the
-other movies. Features lose each movie's mean, so nothing that tells movies apart counts, and the straight
-line through its clips: where features and presence both drift through a film, or change slowly, the line is
-what they share by chance. T is linear in s and s in z: T = z' A z with one matrix A for all draws and
-concepts, by the closed form of ridge regression without a group.
+other movies. From the features each movie's mean is subtracted, so that nothing that tells movies apart
+counts, and the straight line through its clips: where features and presence both drift through a film, or
+change slowly, they share this line by chance. T is linear in s and s is linear in z, so that T = z' A z with
+one matrix A for all draws and concepts, by the closed form of ridge regression without a group.
 
-How large T gets by chance is read from draws that shift a movie's presences by some number of clips, its end
-going to its beginning. Neighbouring clips resemble each other, in labels as in features: exchanging clips
-freely would destroy that in the labels, and call unrelated features significant in one of five tests. A
-shift keeps the order but for one cut per movie (Harris 2020, arXiv 2012.06862, on tests by shifts). It
-assumes that features are about stationary within a movie, but for the line; `benchmarks/planted/scores.py`
-measures what long memory and drift do.
+How large T gets by chance is measured with draws that shift a movie's presences by some number of clips, in a
+circle. Neighbouring clips resemble each other, in labels as in features: exchanging clips freely would
+destroy this in the labels, and call unrelated features significant in one of five tests. A shift keeps the
+order except for one cut in each movie (Harris 2020, arXiv 2012.06862, on tests by shifts). It assumes that
+features are about stationary within a movie, except for the line; `benchmarks/planted/scores.py` measures
+what long memory and drift do.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,6 +35,13 @@ from obygaze_models.evaluation.paired_tests import holm
 SHIFTS_AT_ONCE = 250
 """Draws computed at a time, so that memory stays small."""
 
+ROUNDING = 1e-9
+"""Relative difference below which two statistics are equal in truth; a shift that changes nothing must
+count."""
+
+CONSTANT = 1e-12
+"""A centred presence that is smaller is 0: its movie's clips all have the concept, or none has."""
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Significance:
@@ -44,13 +52,15 @@ class Significance:
     statistic : ndarray, shape [K]
         T; about 0 for a concept that is not in the features.
     p : ndarray, shape [K]
-        Share of the draws, the presences as they are among them, whose T is no smaller; at least 1 / (n + 1).
+        Share of the draws whose T is at least as large, where the presences as they are count as a draw; at
+        least 1 / (n + 1).
     p_holm : ndarray, shape [K]
-        The same adjusted for K concepts.
+        p adjusted for K concepts by Holm's method.
     lag1 : ndarray, shape [K]
-        Correlation of a clip's presence with the next clip's, within movies: near 0, clips could have been
-        exchanged freely; the larger, the fewer clips the test is worth.
+        Correlation of a clip's presence with the next clip's, within movies. If it is near 0, clips could
+        have been exchanged freely; the larger it is, the fewer independent clips the test stands on.
     n_permutations : int
+        Number of draws.
     """
 
     statistic: NDArray[np.float64]
@@ -64,7 +74,7 @@ class Significance:
 def permutation_pvalues(
     X: ArrayLike, present: ArrayLike, movies: ArrayLike, *, n_permutations: int = 1000, seed: int = 0
 ) -> Significance:
-    """Test for each of K concepts whether features predict it within movies, beside the place in the movie.
+    """Test for each of K concepts whether features predict it within movies, better than a line in time does.
 
     The clips of a movie must be in the order of the film, as they are in a manifest; other movies' clips may
     stand between them. A concept's result depends neither on the other concepts (Holm's adjustment apart)
@@ -87,34 +97,46 @@ def permutation_pvalues(
     features = np.asarray(X, dtype=np.float64)
     labels = np.asarray(present, dtype=np.float64)
     groups = np.unique(np.asarray(movies), return_inverse=True)[1]
-    statistic, p, lag1 = np.empty((3, labels.shape[1]))
-    # Concepts that use the same clips share all but their labels.
-    patterns, pattern_of = np.unique(~np.isnan(labels), axis=1, return_inverse=True)
+    n_concepts = labels.shape[1]
+    statistic = np.empty(n_concepts)
+    p = np.empty(n_concepts)
+    lag1 = np.empty(n_concepts)
+    # Concepts that use the same clips share everything but their labels.
+    is_used = ~np.isnan(labels)
+    patterns, pattern_of = np.unique(is_used, axis=1, return_inverse=True)
     with one_blas_thread():
-        for number, used in enumerate(patterns.T):
-            which = np.flatnonzero(pattern_of == number)
-            presence = centred_within(labels[np.ix_(used, which)], groups[used])
-            for concept, column in zip(which, presence.T, strict=True):
-                n_mixed = np.unique(groups[used][np.abs(column) > 1e-12]).size
-                if n_mixed < 2:
-                    raise ConceptError(
-                        f"concept {concept} varies within {n_mixed} movies: shifts within "
-                        "movies need at least 2 movies that have clips with it and clips without it"
-                    )
-            operator = leave_movie_out_operator(features[used], groups[used])
-            orders = circular_shifts(groups[used], n_permutations, np.random.default_rng(seed))
-            lag1[which] = lag_correlation(presence, groups[used])
-            for concept, z in zip(which, np.ascontiguousarray(presence.T), strict=True):
+        for pattern, used in enumerate(patterns.T):
+            concepts = np.flatnonzero(pattern_of == pattern)
+            movie_of = groups[used]
+            presence = centred_within(labels[np.ix_(used, concepts)], movie_of)
+            _refuse_constant(concepts, presence, movie_of)
+            operator = leave_movie_out_operator(features[used], movie_of)
+            orders = circular_shifts(movie_of, n_permutations, np.random.default_rng(seed))
+            lag1[concepts] = lag_correlation(presence, movie_of)
+            for concept, z in zip(concepts, np.ascontiguousarray(presence.T), strict=True):
                 statistic[concept], p[concept] = _test(operator, z, orders)
     return Significance(statistic, p, holm(p), lag1, n_permutations)
 
 
-def leave_movie_out_operator(X: NDArray[np.float64], groups: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Make the matrix A [N, N] that takes centred presences to held-out ridge projections.
+def _refuse_constant(
+    concepts: NDArray[np.intp], presence: NDArray[np.float64], movies: NDArray[np.intp]
+) -> None:
+    """Refuse concepts that vary within fewer than two movies, given their centred presence [N, K]."""
+    for concept, column in zip(concepts, presence.T, strict=True):
+        n_mixed = np.unique(movies[np.abs(column) > CONSTANT]).size
+        if n_mixed < 2:
+            raise ConceptError(
+                f"concept {concept} varies within {n_mixed} movies: shifts within "
+                "movies need at least 2 movies that have clips with it and clips without it"
+            )
 
-    With H = X inv(X'X + l I) X' of the features without each movie's mean and linear trend, l their mean
-    variance (trace over the number of directions), the rows of movie
-    g are ``inv(I - H_gg) H_g.`` with their own movie's columns 0: the closed form of refitting without g.
+
+def leave_movie_out_operator(X: NDArray[np.float64], groups: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Make the matrix A [N, N] that takes centred presences [N] to held-out ridge projections [N].
+
+    H = X inv(X'X + l I) X', where X are the features without each movie's mean and line, and l is their mean
+    variance: their sum of squares over the number of directions. The rows of movie g in A are
+    ``inv(I - H_gg) H_g.`` with 0 in the movie's own columns. That is the closed form of a fit without g.
     """
     members = [np.flatnonzero(groups == group) for group in np.unique(groups)]
     level = np.empty_like(X)
@@ -124,7 +146,7 @@ def leave_movie_out_operator(X: NDArray[np.float64], groups: NDArray[np.intp]) -
     ridge = float(np.sum(level * level)) / min(n_clips, n_features)
     if ridge <= 0:
         raise ConceptError("the features are constant in every movie: nothing can be read from them")
-    # Of the two ways to write H, the one that factors the smaller matrix.
+    # H can be written by products of features or of clips: the smaller matrix is factored faster.
     if n_features < n_clips:
         moments = level.T @ level + ridge * np.eye(n_features)
         hat = level @ linalg.solve(moments, level.T, assume_a="pos")
@@ -133,28 +155,41 @@ def leave_movie_out_operator(X: NDArray[np.float64], groups: NDArray[np.intp]) -
         hat = linalg.solve(gram + ridge * np.eye(n_clips), gram, assume_a="pos")
     operator = np.empty_like(hat)
     for rows in members:
-        own = hat[np.ix_(rows, rows)]
-        operator[rows] = linalg.solve(np.eye(rows.size) - own, hat[rows], assume_a="pos")
-        operator[np.ix_(rows, rows)] = 0.0
+        within = np.ix_(rows, rows)
+        operator[rows] = linalg.solve(np.eye(rows.size) - hat[within], hat[rows], assume_a="pos")
+        operator[within] = 0.0
     return operator
 
 
 def _test(
     operator: NDArray[np.float64], z: NDArray[np.float64], orders: NDArray[np.int32]
 ) -> tuple[float, float]:
-    """Give T of the presences z [N], and the share of reordered ones [n, N], and of z, that reach it."""
+    """Compute T and p of a concept.
+
+    Parameters
+    ----------
+    operator : ndarray, shape [N, N]
+    z : ndarray, shape [N]
+        Centred presence.
+    orders : ndarray of int, shape [n, N]
+        Orders of the clips under shifts.
+    """
     observed = float(z @ operator @ z)
-    reached = 1
-    # Rounding parts values that are equal in truth; a shift that changes nothing must count.
-    least = observed - 1e-9 * float(np.abs(z) @ np.abs(operator) @ np.abs(z))
+    largest_sum = float(np.abs(z) @ np.abs(operator) @ np.abs(z))
+    least = observed - ROUNDING * largest_sum
+    n_as_large = 1  # the presences as they are
     for start in range(0, len(orders), SHIFTS_AT_ONCE):
         drawn = z[orders[start : start + SHIFTS_AT_ONCE]]
-        reached += int(np.count_nonzero(np.einsum("pn,pn->p", drawn @ operator, drawn) >= least))
-    return observed, reached / (len(orders) + 1)
+        statistics = np.einsum("pn,pn->p", drawn @ operator, drawn)
+        n_as_large += int(np.count_nonzero(statistics >= least))
+    return observed, n_as_large / (len(orders) + 1)
 
 
 def circular_shifts(groups: NDArray[np.intp], n: int, rng: np.random.Generator) -> NDArray[np.int32]:
-    """Draw n orders of clips [n, N]: each group shifted by a number of its clips, in a circle."""
+    """Draw n orders of clips [n, N], in each of which every group is shifted in a circle.
+
+    The shift of each group is drawn of its own, from 0 to the number of its clips less 1.
+    """
     orders = np.empty((n, len(groups)), np.int32)
     for group in np.unique(groups):
         rows = np.flatnonzero(groups == group)
@@ -166,31 +201,35 @@ def circular_shifts(groups: NDArray[np.intp], n: int, rng: np.random.Generator) 
 def lag_correlation(centred: NDArray[np.float64], groups: NDArray[np.intp]) -> NDArray[np.float64]:
     """Correlate values [N, K], centred within groups, with those of the next clip in the same group [K].
 
-    The sum of the products of pairs over that of squares, each over its number; NaN where nothing varies.
+    It is the mean product of neighbouring clips' values divided by the mean square of values; NaN where
+    nothing varies.
     """
-    total, pairs = np.zeros(centred.shape[1]), 0
+    n_columns = centred.shape[1]
+    products = np.zeros(n_columns)
+    n_pairs = 0
     for group in np.unique(groups):
-        own = centred[groups == group]
-        total += np.sum(own[1:] * own[:-1], axis=0)
-        pairs += len(own) - 1
-    squares = np.mean(centred * centred, axis=0)
-    correlation = np.full(centred.shape[1], np.nan)
-    np.divide(total / max(pairs, 1), squares, out=correlation, where=squares > 0)
+        values = centred[groups == group]
+        products += np.sum(values[1:] * values[:-1], axis=0)
+        n_pairs += len(values) - 1
+    mean_square = np.mean(centred * centred, axis=0)
+    correlation = np.full(n_columns, np.nan)
+    np.divide(products / max(n_pairs, 1), mean_square, out=correlation, where=mean_square > 0)
     return correlation
 
 
 def centred_within(values: NDArray[np.float64], groups: NDArray[np.intp]) -> NDArray[np.float64]:
     """Subtract from each row of values [N, M] the mean of its group."""
-    names, number = np.unique(groups, return_inverse=True)
+    names, index = np.unique(groups, return_inverse=True)
     sums = np.zeros((names.size, values.shape[1]))
-    np.add.at(sums, number, values)
-    return values - (sums / np.bincount(number)[:, None])[number]
+    np.add.at(sums, index, values)
+    means = sums / np.bincount(index)[:, None]
+    return values - means[index]
 
 
 # --- units without labels
 # ---------------------------------------------------------------------------
 N_SHIFTS = 199
-
+"""Shifts of labels that units are compared with."""
 
 Association = tuple[NDArray[np.float64], NDArray[np.float64]]
 """AUC of units for concepts by film [M, H, K], and p [H, K]."""
@@ -201,47 +240,71 @@ def associate(
 ) -> Association:
     """Compare units' activations with concepts, film by film.
 
-    Units are ranked within films, and the largest deviation of a mean AUC from .5 is compared with that of
-    labels shifted in a circle within each film, which keeps their course: of rare units tests of each, times
-    their number, find too many.
+    Units are ranked within films. The largest deviation of a mean AUC from .5, over units and concepts, is
+    compared with that of labels that are shifted in a circle within each film and so keep their course. A
+    test of each unit, adjusted for the number of tests, finds too many rare units.
 
     Parameters
     ----------
     values : ndarray, shape [N, H]
-        The largest activation in each clip; a film's clips in the order of time.
+        The largest activation of each unit in each clip; a film's clips in the order of time.
     present : ndarray of bool, shape [N, K]
     movies : ndarray, shape [N]
     seed : int
-        Of the shifts.
+        Seed of the shifts.
 
     Returns
     -------
     auc : ndarray, shape [M, H, K]
-        By film, NaN where a film has no clips with, or none without the concept.
+        AUC in each film; NaN where a film has no clips with the concept, or none without it.
     p : ndarray, shape [H, K]
-        Share of shifts of the labels in which some unit's mean AUC lies as far from .5 for some concept:
-        corrected for the number of units and of concepts.
+        Share of the shifts in which some unit's mean AUC lies as far from .5 for some concept: corrected for
+        the number of units and of concepts.
     """
+    film_of = np.unique(movies, return_inverse=True)[1]
     films = [np.flatnonzero(movies == movie) for movie in np.unique(movies)]
-    ranks = [rankdata(values[rows], axis=0).astype(np.float32).T for rows in films]
+    ranks = [rankdata(values[rows], axis=0).astype(np.float32).T for rows in films]  # of each film [H, clips]
+    auc = _aucs(ranks, films, present)
+    orders = circular_shifts(film_of, N_SHIFTS, np.random.default_rng(seed))
+    largest = []
+    for order in orders:
+        deviations = _deviations(_aucs(ranks, films, present[order]))
+        largest.append(deviations.max(initial=0))
+    # [N_SHIFTS, 1, 1] against [H, K]
+    is_as_far = np.array(largest)[:, None, None] >= _deviations(auc) - ROUNDING
+    return auc, (1 + is_as_far.sum(axis=0)) / (1 + N_SHIFTS)
 
-    def areas(labels: NDArray[np.bool_]) -> NDArray[np.float64]:
-        found = np.full((len(films), values.shape[1], labels.shape[1]), np.nan)
-        for film, rows in enumerate(films):
-            own = labels[rows].astype(np.float32)
-            n, n_with = len(rows), own.sum(axis=0)
-            kept = (n_with > 0) & (n_with < n)
-            with_, without = n_with[kept], n - n_with[kept]
-            found[film][:, kept] = (ranks[film] @ own[:, kept] - with_ * (with_ + 1) / 2) / (with_ * without)
-        return found
 
-    def mean(found: NDArray[np.float64]) -> NDArray[np.float64]:
-        n = (~np.isnan(found)).sum(axis=0)
-        return np.asarray(np.abs(np.nansum(found, axis=0) / np.maximum(n, 1) - 0.5 * (n > 0)))
+def _aucs(
+    ranks: Sequence[NDArray[np.float32]], films: Sequence[NDArray[np.intp]], present: NDArray[np.bool_]
+) -> NDArray[np.float64]:
+    """Compute the AUC of each unit for each concept in each film, [M, H, K]; NaN without both classes.
 
-    auc = areas(present)
-    codes = np.unique(movies, return_inverse=True)[1]
-    orders = circular_shifts(codes, N_SHIFTS, np.random.default_rng(seed))
-    largest = np.array([mean(areas(present[order])).max(initial=0) for order in orders])
-    reached = (largest[:, None, None] >= mean(auc) - 1e-9).sum(axis=0)
-    return auc, (1 + reached) / (1 + N_SHIFTS)
+    Parameters
+    ----------
+    ranks : sequence of ndarray, shape [H, clips]
+        For each film, the ranks of its clips by each unit.
+    films : sequence of ndarray of int
+        Rows of each film's clips.
+    present : ndarray of bool, shape [N, K]
+    """
+    n_units = len(ranks[0])
+    aucs = np.full((len(films), n_units, present.shape[1]), np.nan)
+    for film, rows in enumerate(films):
+        in_film = present[rows].astype(np.float32)
+        n_clips = len(rows)
+        n_with = in_film.sum(axis=0)
+        has_both = (n_with > 0) & (n_with < n_clips)
+        n_positive = n_with[has_both]
+        n_negative = n_clips - n_positive
+        rank_sums = ranks[film] @ in_film[:, has_both]
+        least_rank_sums = n_positive * (n_positive + 1) / 2
+        aucs[film][:, has_both] = (rank_sums - least_rank_sums) / (n_positive * n_negative)
+    return aucs
+
+
+def _deviations(aucs: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Compute how far the mean AUC over films [M, H, K] lies from .5, [H, K]; 0 where no film defines it."""
+    n_films = (~np.isnan(aucs)).sum(axis=0)
+    means = np.nansum(aucs, axis=0) / np.maximum(n_films, 1)
+    return np.where(n_films > 0, np.abs(means - 0.5), 0.0)

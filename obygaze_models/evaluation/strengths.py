@@ -30,7 +30,7 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 SHARES: Final = np.linspace(0.0, 1.0, 11)
-"""Reliabilities that workers may have; how common each is among workers is drawn with them."""
+"""Reliabilities that a worker may have. How common each is among workers is drawn too."""
 
 N_PARTS: Final = 10
 """Parts that the mixture may have; the weights' prior leaves those that are not needed empty."""
@@ -39,15 +39,17 @@ FREEDOM: Final = 2.0
 """Degrees of freedom of Student's t of a part."""
 
 VARIANCE_SHAPE: Final = 3.0
+"""Shape of the inverse gamma prior of a part's variance, in logits squared. All parts share its rate."""
+
 RATE_SHAPE, RATE_RATE = 0.5, 0.5
-"""A part's variance is inverse gamma of `VARIANCE_SHAPE` and a rate, in logits squared, that all parts share
-and that is gamma of these."""
+"""Shape and rate of the gamma prior of that rate."""
 
 CENTRE_SHAPE, CENTRE_RATE = 2.0, 6.0
-"""Centres are normal; their variance is inverse gamma of these: some 2.5 logits apart from 0."""
+"""Shape and rate of the inverse gamma prior of the variance of the parts' centres, which are normal around 0:
+they lie some 2.5 logits from 0."""
 
 LEAST_VARIANCE: Final = 1e-3
-"""Of a part, in logits squared; below it matrices could not be solved."""
+"""Least variance of a part, in logits squared; below it matrices could not be solved."""
 
 STRETCHES: Final = 2
 """How often a draw tries to stretch all strengths."""
@@ -58,10 +60,13 @@ TERMS: Final = 24
 """Exponentials of a Polya-Gamma variable that are drawn; the others are replaced by their mean."""
 
 TOLERANCE: Final = 1e-9
-"""Residual, as a share of what is solved for, with which strengths are drawn."""
+"""Relative residual at which the linear system of the strengths counts as solved."""
 
 LEAST: Final = 1e-300
 """In place of probabilities of 0, whose logarithm is not finite."""
+
+FIRST_RELIABILITY: Final = 0.9
+"""Reliability of every worker before the first draw."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,12 +76,13 @@ class Comparisons:
     Attributes
     ----------
     chosen, other : ndarray of int, shape [C]
-        Numbers of the two items.
+        Index of the item that was chosen, and of the one that was not.
     worker : ndarray of int, shape [C]
+        Index of the worker who judged.
     masters : ndarray of bool, shape [W]
-        Workers whose reliability is known to be 1.
+        Marks the workers whose reliability is known to be 1.
     n_items : int
-        N.
+        Number of items, N.
     """
 
     chosen: Ints
@@ -90,24 +96,29 @@ class Comparisons:
         return np.asarray(strength[self.chosen] - strength[self.other])
 
     def log_likelihood(self, strength: Floats, reliability: Floats) -> float:
-        """Compute the log likelihood of the judgements."""
-        meant = reliability[self.worker]
-        p = meant * expit(self.apart(strength)) + (1 - meant) / 2
+        """Compute the log likelihood of the judgements, given strengths [N] and reliabilities [W]."""
+        r = reliability[self.worker]
+        # A random judgement chooses either item with one half.
+        p = r * expit(self.apart(strength)) + (1 - r) / 2
         return float(np.log(np.maximum(p, LEAST)).sum())
 
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """The prior of strengths: parts, and which of them items are of.
+    """The prior of strengths: its parts, and the part that each item belongs to.
 
     Attributes
     ----------
     part : ndarray of int, shape [N]
+        Index of each item's part.
     nearness : ndarray, shape [N]
-        Precision of each item in its part, whose mean is 1: small ones make the tails of Student's t.
+        Factor of each item's precision in its part, 1 in the mean. Small ones make the tails of Student's t.
     weights, centres, variances : ndarray, shape [N_PARTS]
-    centre_variance, rate : float
-        Of the parts' centres, and of the inverse gamma of their variances.
+        Weight, centre and variance of each part.
+    centre_variance : float
+        Variance of the parts' centres.
+    rate : float
+        Rate of the inverse gamma distribution of the parts' variances.
     """
 
     part: Ints
@@ -124,7 +135,7 @@ class Mixture:
         return np.asarray(self.nearness / self.variances[self.part])
 
     def stretched(self, times: float) -> "Mixture":
-        """Stretch it with the strengths."""
+        """Return the mixture of strengths that are so many times as far from 0."""
         squared = times * times
         return replace(
             self,
@@ -135,10 +146,15 @@ class Mixture:
         )
 
     def log_scale_prior(self) -> float:
-        """Compute the log density of what sets the scale, on the scale of its logarithm."""
+        """Compute the log prior density of log `rate` and log `centre_variance`, up to a constant.
+
+        These two set the scale of all strengths. Densities are by their logarithms, which a stretch shifts: a
+        gamma density x^(a - 1) exp(-b x) of x is x^a exp(-b x) of log x, and an inverse gamma density
+        x^(-a - 1) exp(-b / x) is x^-a exp(-b / x).
+        """
         of_rate = RATE_SHAPE * np.log(self.rate) - RATE_RATE * self.rate
-        of_centres = -CENTRE_SHAPE * np.log(self.centre_variance) - CENTRE_RATE / self.centre_variance
-        return float(of_rate + of_centres)
+        of_centre_variance = -CENTRE_SHAPE * np.log(self.centre_variance) - CENTRE_RATE / self.centre_variance
+        return float(of_rate + of_centre_variance)
 
 
 class Reliabilities(NamedTuple):
@@ -149,18 +165,19 @@ class Reliabilities(NamedTuple):
 
 
 class Strengths(NamedTuple):
-    """Strengths of items [N] and the mixture that they are of."""
+    """Strengths of items [N], and the mixture that is their prior."""
 
     of_item: Floats
     mixture: Mixture
 
 
 class Draws(NamedTuple):
-    """Draws of the posterior: strengths, of which only differences are known, and reliabilities.
+    """Draws of the posterior.
 
     Attributes
     ----------
     strengths : ndarray, shape [draws, N]
+        Only their differences are known.
     reliabilities : ndarray, shape [draws, W]
     """
 
@@ -169,7 +186,7 @@ class Draws(NamedTuple):
 
 
 def draw_posterior(comparisons: Comparisons, draws: int, rng: np.random.Generator) -> Draws:
-    """Draw strengths and reliabilities, after a fifth as many draws to begin with."""
+    """Draw strengths and reliabilities; a fifth as many draws come before these and are left out."""
     strengths = _first_strengths(comparisons.n_items)
     reliabilities = _first_reliabilities(len(comparisons.masters))
     kept_strengths = np.empty((draws, comparisons.n_items))
@@ -187,11 +204,12 @@ def draw_posterior(comparisons: Comparisons, draws: int, rng: np.random.Generato
 
 
 def n_first_draws(draws: int) -> int:
-    """Count the draws to begin with, which are not kept."""
+    """Count the draws that come before the others and are left out, as they still know where they began."""
     return max(draws // 5, 1)
 
 
 def _first_strengths(n_items: int) -> Strengths:
+    """Return where draws begin: all items at 0, in the first of parts that are all alike."""
     mixture = Mixture(
         part=np.zeros(n_items, np.int64),
         nearness=np.ones(n_items),
@@ -205,46 +223,74 @@ def _first_strengths(n_items: int) -> Strengths:
 
 
 def _first_reliabilities(n_workers: int) -> Reliabilities:
-    return Reliabilities(np.full(n_workers, 0.9), np.full(len(SHARES), 1 / len(SHARES)))
+    """Return where draws begin: reliable workers, and every reliability as common as the others."""
+    common = np.full(len(SHARES), 1 / len(SHARES))
+    return Reliabilities(np.full(n_workers, FIRST_RELIABILITY), common)
 
 
 def _draw_strengths(
     comparisons: Comparisons, before: Strengths, reliabilities: Reliabilities, rng: np.random.Generator
 ) -> Strengths:
-    """Draw strengths and the centres of their parts, which are normal together given all else."""
-    n, mixture = comparisons.n_items, before.mixture
-    chosen, other = comparisons.chosen, comparisons.other
+    """Draw strengths and the centres of their parts, which are normal together given everything else.
+
+    The numbers that are drawn are N strengths and then `N_PARTS` centres. Every judgement that was not random
+    links two strengths; every item is linked to the centre of its part.
+    """
+    n_items = comparisons.n_items
+    n_numbers = n_items + N_PARTS
+    mixture = before.mixture
+    chosen = comparisons.chosen
+    other = comparisons.other
     apart = comparisons.apart(before.of_item)
-    reliability = reliabilities.of_worker[comparisons.worker]
-    meant = reliability * expit(apart)
-    is_meant = rng.random(len(apart)) * (meant + (1 - reliability) / 2) < meant
-    weights = np.where(is_meant, polya_gamma(apart, rng), 0.0)
-    centred = np.arange(n, n + N_PARTS)
+    is_meant = _draw_meant(apart, reliabilities.of_worker[comparisons.worker], rng)
+    # Given its Polya-Gamma variable w, a judgement is a normal density of the difference: precision w, and
+    # w times the mean is 1/2. A random judgement says nothing of the items.
+    comparison_weights = np.where(is_meant, polya_gamma(apart, rng), 0.0)
+    every_item = np.arange(n_items)
     links = Links(
-        np.concatenate([chosen, np.arange(n)]),
-        np.concatenate([other, n + mixture.part]),
-        np.concatenate([weights, mixture.precision]),
-        n + N_PARTS,
+        first=np.concatenate([chosen, every_item]),
+        second=np.concatenate([other, n_items + mixture.part]),
+        weights=np.concatenate([comparison_weights, mixture.precision]),
+        n=n_numbers,
     )
-    towards = np.zeros(n + N_PARTS)
-    towards[:n] = (np.bincount(chosen, is_meant, n) - np.bincount(other, is_meant, n)) / 2
-    held = np.zeros(n + N_PARTS)
-    held[centred] = 1 / mixture.centre_variance
+    n_won = np.bincount(chosen, is_meant, n_items)
+    n_lost = np.bincount(other, is_meant, n_items)
+    towards = np.zeros(n_numbers)
+    towards[:n_items] = (n_won - n_lost) / 2
+    held = np.zeros(n_numbers)
+    held[n_items:] = 1 / mixture.centre_variance
     start = np.concatenate([before.of_item, mixture.centres])
     drawn = links.draw(held, towards, start, rng)
-    return Strengths(drawn[:n], replace(mixture, centres=drawn[n:]))
+    return Strengths(drawn[:n_items], replace(mixture, centres=drawn[n_items:]))
+
+
+def _draw_meant(apart: Floats, reliability: Floats, rng: np.random.Generator) -> Bools:
+    """Draw which judgements [C] were not random.
+
+    Parameters
+    ----------
+    apart : ndarray, shape [C]
+        How far the chosen item lies above the other.
+    reliability : ndarray, shape [C]
+        Of the worker who judged.
+    rng : Generator
+    """
+    p_meant = reliability * expit(apart)
+    p_random = (1 - reliability) / 2
+    return np.asarray(rng.random(len(apart)) * (p_meant + p_random) < p_meant)
 
 
 class Links(NamedTuple):
-    """What holds numbers near each other: a comparison two items, a part's width an item and the centre.
+    """Links between numbers whose difference is normal: of two items, or of an item and its part's centre.
 
     Attributes
     ----------
     first, second : ndarray of int, shape [L]
+        Indices of the two numbers that each link connects.
     weights : ndarray, shape [L]
         Precision of the difference of the two, at least 0.
     n : int
-        Numbers that may be linked.
+        How many numbers there are.
     """
 
     first: Ints
@@ -253,30 +299,39 @@ class Links(NamedTuple):
     n: int
 
     def draw(self, held: Floats, towards: Floats, start: Floats, rng: np.random.Generator) -> Floats:
-        """Draw numbers [n] that are normal together, of precision Q and mean Q^-1 towards.
+        """Draw numbers [n] that are normal together, with precision matrix Q and mean Q^-1 towards.
 
-        Q is the sum over links of weight (e_i - e_j)(e_i - e_j)', and `held` in the diagonal. Noise of the
-        covariance Q is the sum of one normal variable a link, and one a number; Q^-1 (towards + noise) is
-        then a draw (Papandreou and Yuille, NeurIPS 2010), for which no factor of Q is needed: Q has a dozen
-        numbers a row, its factor nearly all. Conjugate gradients solve for it, from `start` on.
+        Q is the sum over links of weight (e_i - e_j)(e_i - e_j)', plus `held` in the diagonal. Noise with the
+        covariance Q is the sum of one normal variable for each link and one for each number. Then
+        Q^-1 (towards + noise) is a draw (Papandreou and Yuille, NeurIPS 2010). This needs no factor of Q: a
+        row of Q has a dozen entries, a row of its factor nearly all. Conjugate gradients solve the system.
+
+        Parameters
+        ----------
+        held : ndarray, shape [n]
+            Precision of each number around 0.
+        towards : ndarray, shape [n]
+        start : ndarray, shape [n]
+            Where conjugate gradients begin.
+        rng : Generator
         """
         precision, diagonal = self._precision(held)
-        by_link = np.sqrt(self.weights) * rng.normal(size=len(self.weights))
+        of_links = np.sqrt(self.weights) * rng.normal(size=len(self.weights))
         noise = np.sqrt(held) * rng.normal(size=self.n)
-        noise = noise + np.bincount(self.first, by_link, self.n) - np.bincount(self.second, by_link, self.n)
-        scaled = LinearOperator(precision.shape, matvec=lambda values: values / diagonal)
-        drawn, n_missed = cg(precision, towards + noise, x0=start, rtol=TOLERANCE, M=scaled)
-        if n_missed:  # rounding keeps it from the tolerance
+        noise = noise + np.bincount(self.first, of_links, self.n) - np.bincount(self.second, of_links, self.n)
+        preconditioner = LinearOperator(precision.shape, matvec=lambda values: values / diagonal)
+        drawn, failure = cg(precision, towards + noise, x0=start, rtol=TOLERANCE, M=preconditioner)
+        if failure:  # rounding can keep it above the tolerance
             drawn = np.linalg.solve(precision.toarray(), towards + noise)
         return np.asarray(drawn)
 
     def _precision(self, held: Floats) -> tuple[csr_array, Floats]:
-        """Make Q, and its diagonal [n]."""
+        """Make the precision matrix Q [n, n], and its diagonal [n]."""
         diagonal = held + np.bincount(self.first, self.weights, self.n)
         diagonal += np.bincount(self.second, self.weights, self.n)
-        every = np.arange(self.n)
-        rows = np.concatenate([self.first, self.second, every])
-        columns = np.concatenate([self.second, self.first, every])
+        indices = np.arange(self.n)
+        rows = np.concatenate([self.first, self.second, indices])
+        columns = np.concatenate([self.second, self.first, indices])
         values = np.concatenate([-self.weights, -self.weights, diagonal])
         return csr_array((values, (rows, columns)), shape=(self.n, self.n)), diagonal
 
@@ -286,61 +341,86 @@ def _stretch(
 ) -> Strengths:
     """Stretch all strengths and their mixture by one factor, by a step of Metropolis and Hastings.
 
-    The density of strengths and parts given the two scales is that of a family of scales, so that it cancels
-    with the volume of the step; judgements and the scales' own prior remain.
+    The density of strengths and parts, given the two scales, changes by just what the volume of the step
+    makes up for. So the step is accepted by the likelihood of the judgements and the prior of the two scales.
     """
     times = float(np.exp(STRETCH * rng.normal()))
     after = Strengths(before.of_item * times, before.mixture.stretched(times))
-    likelihoods = [
-        comparisons.log_likelihood(strengths.of_item, reliabilities.of_worker)
-        for strengths in (before, after)
-    ]
-    gain = likelihoods[1] - likelihoods[0]
+    likelihood_before = comparisons.log_likelihood(before.of_item, reliabilities.of_worker)
+    likelihood_after = comparisons.log_likelihood(after.of_item, reliabilities.of_worker)
+    gain = likelihood_after - likelihood_before
     gain += after.mixture.log_scale_prior() - before.mixture.log_scale_prior()
-    return after if np.log(rng.random()) < gain else before
+    is_accepted = np.log(rng.random()) < gain
+    return after if is_accepted else before
 
 
 def _draw_reliabilities(
     comparisons: Comparisons, strengths: Strengths, before: Reliabilities, rng: np.random.Generator
 ) -> Reliabilities:
-    """Draw the reliability of each worker, and how common each is among those who are no masters."""
+    """Draw the reliability of each worker, and how common each is among workers who are no masters."""
     masters = comparisons.masters
-    right = expit(comparisons.apart(strengths.of_item))
-    fit = np.empty((len(SHARES), len(masters)))
-    for row, share in enumerate(SHARES):
-        p = np.maximum(share * right + (1 - share) / 2, LEAST)
-        fit[row] = np.log(before.common[row]) + np.bincount(comparisons.worker, np.log(p), len(masters))
-    fit[:-1, masters] = -np.inf
-    drawn = (fit + rng.gumbel(size=fit.shape)).argmax(axis=0)
+    p_right = expit(comparisons.apart(strengths.of_item))
+    log_density = np.empty((len(SHARES), len(masters)))
+    for index, share in enumerate(SHARES):
+        p = np.maximum(share * p_right + (1 - share) / 2, LEAST)
+        of_judgements = np.bincount(comparisons.worker, np.log(p), len(masters))
+        log_density[index] = np.log(before.common[index]) + of_judgements
+    # Only the last reliability, 1, is possible for a master.
+    log_density[:-1, masters] = -np.inf
+    # The largest of log densities with Gumbel noise is a draw in proportion to the densities.
+    drawn = (log_density + rng.gumbel(size=log_density.shape)).argmax(axis=0)
     counts = np.bincount(drawn[~masters], minlength=len(SHARES))
     common = np.maximum(LEAST, rng.dirichlet(1 / len(SHARES) + counts))
     return Reliabilities(SHARES[drawn], common)
 
 
 def _draw_mixture(strengths: Strengths, rng: np.random.Generator) -> Mixture:
-    """Draw which part each item is of, and the parts' weights, variances and scales."""
-    strength, before = strengths.of_item, strengths.mixture
-    squared = (strength[:, None] - before.centres) ** 2 / before.variances
-    fit = np.log(before.weights) - np.log(before.variances) / 2
-    fit = fit - (FREEDOM + 1) / 2 * np.log1p(squared / FREEDOM)
-    part = (fit + rng.gumbel(size=fit.shape)).argmax(axis=1)
-    own = squared[np.arange(len(part)), part]
-    nearness = rng.gamma((FREEDOM + 1) / 2, size=len(part)) / ((FREEDOM + own) / 2)
+    """Draw the part that each item belongs to, and the parts' weights, variances and scales."""
+    strength = strengths.of_item
+    before = strengths.mixture
+    part, nearness = _draw_parts(strength, before, rng)
     counts = np.bincount(part, minlength=N_PARTS)
     weights = np.maximum(LEAST, rng.dirichlet(1 / N_PARTS + counts))
     squares = np.bincount(part, nearness * (strength - before.centres[part]) ** 2, N_PARTS)
+    # An inverse gamma variable is its rate over a gamma variable.
     variances = (before.rate + squares / 2) / rng.gamma(VARIANCE_SHAPE + counts / 2)
     variances = np.maximum(variances, LEAST_VARIANCE)
     rate = rng.gamma(RATE_SHAPE + N_PARTS * VARIANCE_SHAPE) / (RATE_RATE + (1 / variances).sum())
-    of_centres = CENTRE_RATE + before.centres @ before.centres / 2
-    centre_variance = of_centres / rng.gamma(CENTRE_SHAPE + N_PARTS / 2)
-    return Mixture(part, nearness, weights, before.centres, variances, float(centre_variance), float(rate))
+    centre_rate = CENTRE_RATE + before.centres @ before.centres / 2
+    centre_variance = centre_rate / rng.gamma(CENTRE_SHAPE + N_PARTS / 2)
+    return Mixture(
+        part=part,
+        nearness=nearness,
+        weights=weights,
+        centres=before.centres,
+        variances=variances,
+        centre_variance=float(centre_variance),
+        rate=float(rate),
+    )
+
+
+def _draw_parts(strength: Floats, before: Mixture, rng: np.random.Generator) -> tuple[Ints, Floats]:
+    """Draw the part that each item belongs to [N], and its nearness to the part's centre [N]."""
+    n_items = len(strength)
+    squared = (strength[:, None] - before.centres) ** 2 / before.variances  # [N, N_PARTS]
+    # Log density of Student's t, up to a constant.
+    log_density = np.log(before.weights) - np.log(before.variances) / 2
+    log_density = log_density - (FREEDOM + 1) / 2 * np.log1p(squared / FREEDOM)
+    # The largest of log densities with Gumbel noise is a draw in proportion to the densities.
+    part = (log_density + rng.gumbel(size=log_density.shape)).argmax(axis=1)
+    squared_in_part = squared[np.arange(n_items), part]
+    nearness = rng.gamma((FREEDOM + 1) / 2, size=n_items) / ((FREEDOM + squared_in_part) / 2)
+    return part, nearness
 
 
 def polya_gamma(apart: Floats, rng: np.random.Generator) -> Floats:
-    """Draw PG(1, c) variables [C]: the first of their sum of exponentials, and the mean of the others."""
-    terms = (np.arange(TERMS)[:, None] + 0.5) ** 2 + (apart / (2 * np.pi)) ** 2
+    """Draw Polya-Gamma variables PG(1, c) [C], where c is `apart`.
+
+    Such a variable is an endless sum of exponentials, over 2 pi^2. The first `TERMS` are drawn; the mean of
+    the others is the mean of the whole, tanh(c / 2) / (2 c), less the mean of those that are drawn.
+    """
+    terms = (np.arange(TERMS)[:, None] + 0.5) ** 2 + (apart / (2 * np.pi)) ** 2  # [TERMS, C]
     drawn: Floats = (rng.exponential(size=terms.shape) / terms).sum(axis=0) / (2 * np.pi**2)
-    c = np.maximum(np.abs(apart), 1e-6)
+    c = np.maximum(np.abs(apart), 1e-6)  # at 0 the mean would be 0 / 0
     drawn += np.tanh(c / 2) / (2 * c) - (1 / terms).sum(axis=0) / (2 * np.pi**2)
     return drawn

@@ -2,14 +2,14 @@
 
 The paper puts segments onto clips first, so that only their levels can differ. Here annotators may differ in
 which segments they mark, where these begin and end, and which level they have. Segments of the two annotators
-are aligned, one with one or with none, such that the disorder is least; the disorder of an alignment is the
-mean over it, and gamma = 1 - observed / expected disorder. The expected disorder is that of annotations moved
-along the film, as Mathet et al. (section 5.2) draw them.
+are aligned, one with one or with none, such that the disorder is least. The disorder of an alignment is the
+mean dissimilarity over it, and gamma = 1 - observed / expected disorder. The expected disorder is that of
+annotations that are moved along the film, as Mathet et al. (section 5.2) draw them.
 
-The lowest level is no unit: it is what annotators leave unmarked.
+Segments of the lowest level do not count: that level is what annotators leave unmarked.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest import Clip, Manifest, PairAgreement
+from obygaze_features.manifest import Clip, Codebook, Manifest, PairAgreement
 from obygaze_features.manifest.agreement import distances
 from obygaze_features.manifest.near import Pairs, overlapping
 from obygaze_models.evaluation.near import best_matching
@@ -28,7 +28,7 @@ EMPTY = 1.0
 """Dissimilarity of a segment that is aligned with none (Mathet et al. 2015, delta of the empty unit)."""
 
 ROUNDING = 1e-9
-"""By how much further segments are looked for than can gain."""
+"""Segments are looked for further away by this share than can gain, so that rounding loses none."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -39,9 +39,13 @@ class Units:
     ranks: NDArray[np.int64]
 
     def moved(self, seconds: float, start: float, end: float) -> "Units":
-        """Move all segments along the film; one that would begin after its end goes to its beginning."""
-        spans = self.spans + seconds
-        return Units(spans - (end - start) * (spans[:, :1] > end), self.ranks)
+        """Move all segments along a film, from `start` to `end`.
+
+        A segment that would begin after the film's end goes on from the film's beginning.
+        """
+        moved = self.spans + seconds
+        begins_after_end = moved[:, :1] > end
+        return Units(np.where(begins_after_end, moved - (end - start), moved), self.ranks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +55,11 @@ class UnitGamma:
     Attributes
     ----------
     n_units : tuple of int
-        Segments of each.
+        Number of segments of each annotator.
     n_aligned : int
-        Pairs in the best alignment.
+        Number of pairs of segments in the best alignment.
     observed, expected : float or None
-        Disorder as annotated, and its mean over the samples; None without a segment.
+        Disorder as annotated, and its mean over the chance annotations; None without a segment.
     value : float or None
         gamma; None without a segment, or where chance has no disorder.
     standard_error : float or None
@@ -75,46 +79,53 @@ def dissimilarity(
 ) -> Floats:
     """Measure how unlike the segments of P pairs are, [P]: alpha d_a + beta d_c (eq. 1).
 
-    d_a is the sum of the distances between beginnings and between ends, over the sum of the two durations,
-    squared: below 1 for segments that overlap wholly, above it for segments apart (Mathet et al. 2015,
-    eq. 3). d_c is the distance of their levels.
+    d_a is the sum of the distances between beginnings and between ends, divided by the sum of the two
+    durations, squared. It is at most 1 for segments that overlap, and above 1 for segments apart (Mathet et
+    al. 2015, eq. 3). d_c is the distance of their levels.
 
     Parameters
     ----------
     first, second
-        Segments.
+        Segments of the two annotators.
     pairs
-        Which of them to compare.
+        The pairs of segments to compare, by their rows.
     apart
         Distances of the levels, [n_levels, n_levels].
     alpha, beta
         Weights of position and level.
     """
-    left, right = first.spans[pairs.first], second.spans[pairs.second]
+    left = first.spans[pairs.first]
+    right = second.spans[pairs.second]
     ends = np.abs(left - right).sum(axis=1)
     durations = (left[:, 1] - left[:, 0]) + (right[:, 1] - right[:, 0])
-    levels = apart[first.ranks[pairs.first], second.ranks[pairs.second]]
-    unlike: Floats = alpha * (ends / durations) ** 2 * EMPTY + beta * levels
-    return unlike
+    of_position = (ends / durations) ** 2 * EMPTY
+    of_level = apart[first.ranks[pairs.first], second.ranks[pairs.second]]
+    total: Floats = alpha * of_position + beta * of_level
+    return total
 
 
 def _near(first: Units, second: Units, alpha: float) -> Pairs:
-    """Find the pairs whose positions alone are not worse than to align both segments with none.
+    """Find the pairs whose positions alone do not make aligning them worse than aligning both with none.
 
-    That is alpha (ends / durations)^2 <= 2, where `ends` is at least the distance of the sums of beginning
-    and end: intervals around these sums, of a width that goes with the duration, then overlap.
+    These have alpha (ends / durations)^2 <= 2, so that `ends` is at most sqrt(2 / alpha) times the sum of the
+    durations. As `ends` is at least the distance of the two sums of beginning and end, intervals around these
+    sums, each reaching that many of its own durations, then overlap.
     """
-    n, m = len(first.ranks), len(second.ranks)
+    n_first = len(first.ranks)
+    n_second = len(second.ranks)
     if alpha <= 0:
-        rows, columns = np.divmod(np.arange(n * m), m)
+        # Positions do not count: every pair is near.
+        rows, columns = np.divmod(np.arange(n_first * n_second), n_second)
         return Pairs(rows, columns)
     reach = np.sqrt(2 / alpha) * (1 + ROUNDING)
-    around = []
-    for units in (first, second):
-        middle = units.spans.sum(axis=1)
-        width = reach * (units.spans[:, 1] - units.spans[:, 0])
-        around.append(np.column_stack([middle - width, middle + width]))
-    return overlapping(*around)
+    return overlapping(_around_sums(first, reach), _around_sums(second, reach))
+
+
+def _around_sums(units: Units, reach: float) -> Floats:
+    """Make an interval [N, 2] around the sum of each segment's ends, of `reach` durations to either side."""
+    sums = units.spans.sum(axis=1)
+    width = reach * (units.spans[:, 1] - units.spans[:, 0])
+    return np.column_stack([sums - width, sums + width])
 
 
 def best_alignment(
@@ -122,7 +133,7 @@ def best_alignment(
 ) -> tuple[NDArray[np.int64], float]:
     """Align the segments of two annotators such that the disorder is least (an assignment problem).
 
-    Segments, distances of levels and weights as those of `dissimilarity`; at least one segment is needed.
+    The parameters are those of `dissimilarity`; at least one segment is needed.
 
     Returns
     -------
@@ -140,14 +151,18 @@ def best_alignment(
     >>> pairs.tolist(), round(disorder, 3)
     ([[0, 0]], 0.667)
     """
-    n, m = len(first.ranks), len(second.ranks)
+    n_first = len(first.ranks)
+    n_second = len(second.ranks)
     near = _near(first, second, alpha)
     # Two segments are aligned with each other only if that is better than aligning both with none.
     gains = 2 * EMPTY - dissimilarity(first, second, near, apart, alpha=alpha, beta=beta)
-    better = gains > 0
-    pairs, gains = Pairs(near.first[better], near.second[better]), gains[better]
-    chosen = best_matching(pairs, gains, (n, m))
-    disorder = (EMPTY * (n + m) - float(gains[chosen].sum())) / ((n + m) / 2)
+    is_better = gains > 0
+    pairs = Pairs(near.first[is_better], near.second[is_better])
+    gains = gains[is_better]
+    chosen = best_matching(pairs, gains, (n_first, n_second))
+    n_units = n_first + n_second
+    total = EMPTY * n_units - float(gains[chosen].sum())
+    disorder = total / (n_units / 2)
     return np.stack([pairs.first[chosen], pairs.second[chosen]], axis=1), disorder
 
 
@@ -171,38 +186,57 @@ def unitised_gamma(
     film
         Beginning and end of what was annotated, in seconds.
     samples
-        Chance annotations to draw, at least 2: of either annotator, moved along the film, two at a time and
-        at least half a mean segment apart.
+        Number of chance annotations, at least 2. Each is two annotations, of either annotator, which are
+        moved along the film and stay at least half a mean segment apart.
     seed
-        Of these draws.
+        Seed of these draws.
     """
-    n, m = len(first.ranks), len(second.ranks)
-    if not n + m:
-        return UnitGamma((n, m))
+    n_units = (len(first.ranks), len(second.ranks))
+    if sum(n_units) == 0:
+        return UnitGamma(n_units)
     pairs, observed = best_alignment(first, second, apart, alpha=alpha, beta=beta)
-    # In an order of their own: what annotators are named must change no draw.
-    drawn = sorted((first, second), key=lambda own: sorted(np.c_[own.spans, own.ranks].tolist()))
-    rng = np.random.default_rng(seed)
-    start, end = film
-    spans = np.concatenate([first.spans, second.spans])
-    least = min(float((spans[:, 1] - spans[:, 0]).mean()) / 2, (end - start) / 2)
-    chance: list[float] = []
-    while len(chance) < samples:
-        pair = [drawn[annotator] for annotator in rng.integers(0, 2, size=2)]
-        if not any(len(units.ranks) for units in pair):
-            continue  # an annotator who marked nothing, drawn twice
-        offset = rng.uniform(0, end - start)
-        offsets = (offset, offset + rng.uniform(least, end - start - least))
-        left, right = (
-            units.moved(by % (end - start), start, end) for units, by in zip(pair, offsets, strict=True)
-        )
-        chance.append(best_alignment(left, right, apart, alpha=alpha, beta=beta)[1])
-    expected, n_aligned = float(np.mean(chance)), len(pairs)
+    chance = []
+    for left, right in _moved_pairs(first, second, film, samples, np.random.default_rng(seed)):
+        _, disorder = best_alignment(left, right, apart, alpha=alpha, beta=beta)
+        chance.append(disorder)
+    expected = float(np.mean(chance))
     if expected == 0:
-        return UnitGamma((n, m), n_aligned, observed, expected)
-    # gamma = 1 - o/e, so an error of e is one of o/e^2 in gamma.
-    error = observed / expected**2 * float(np.std(chance, ddof=1)) / len(chance) ** 0.5
-    return UnitGamma((n, m), n_aligned, observed, expected, 1 - observed / expected, error)
+        return UnitGamma(n_units, len(pairs), observed, expected)
+    error_of_expected = float(np.std(chance, ddof=1)) / len(chance) ** 0.5
+    return UnitGamma(
+        n_units=n_units,
+        n_aligned=len(pairs),
+        observed=observed,
+        expected=expected,
+        value=1 - observed / expected,
+        # The derivative of gamma = 1 - o / e by e is o / e^2.
+        standard_error=observed / expected**2 * error_of_expected,
+    )
+
+
+def _moved_pairs(
+    first: Units, second: Units, film: tuple[float, float], samples: int, rng: np.random.Generator
+) -> Iterator[tuple[Units, Units]]:
+    """Yield pairs of annotations that agree by chance alone: drawn of the two, and moved along the film."""
+    start, end = film
+    duration = end - start
+    spans = np.concatenate([first.spans, second.spans])
+    mean_segment = float((spans[:, 1] - spans[:, 0]).mean())
+    least = min(mean_segment / 2, duration / 2)
+    # In an order by what was marked, so that the annotators' names change no draw.
+    annotations = sorted((first, second), key=lambda units: sorted(np.c_[units.spans, units.ranks].tolist()))
+    n_drawn = 0
+    while n_drawn < samples:
+        one, other = (annotations[annotator] for annotator in rng.integers(0, 2, size=2))
+        if not len(one.ranks) and not len(other.ranks):
+            continue  # an annotator who marked nothing, drawn twice
+        offset = rng.uniform(0, duration)
+        further = rng.uniform(least, duration - least)
+        yield (
+            one.moved(offset % duration, start, end),
+            other.moved((offset + further) % duration, start, end),
+        )
+        n_drawn += 1
 
 
 def unitised_agreement(
@@ -216,37 +250,62 @@ def unitised_agreement(
         A labelled segment has no times, or no movie has two annotators.
     """
     codebook = manifest.codebook
-    apart, lowest = distances(codebook), codebook.level_names[0]
-    marks: dict[str, dict[str, list[Clip]]] = {}
-    for clip in manifest:
-        if clip.level is not None and clip.annotator:
-            if clip.start_s is None:
-                raise ManifestError(
-                    f"clip {clip.clip_id!r} has no start_s and end_s: "
-                    "the alignment term compares segments in time",
-                    "start_s",
-                )
-            marks.setdefault(clip.movie, {}).setdefault(clip.annotator, []).append(clip)
-
-    def units(clips: Sequence[Clip], levels: Sequence[str]) -> Units:
-        kept = [clip for clip in clips if clip.level in levels and clip.level != lowest]
-        spans = np.array([(clip.start_s, clip.end_s) for clip in kept], dtype=np.float64).reshape(-1, 2)
-        ranks = [codebook.rank(clip.level) for clip in kept if clip.level is not None]
-        return Units(spans, np.array(ranks, dtype=np.int64))
-
+    apart = distances(codebook)
     pairs: list[PairAgreement[UnitGamma]] = []
-    for movie, annotated in marks.items():
-        for first, second in combinations(sorted(annotated), 2):
-            both = [*annotated[first], *annotated[second]]
-            ends = np.array([(clip.start_s, clip.end_s) for clip in both])
-            film = float(ends.min()), float(ends.max())
+    for movie, segments_of in _segments(manifest).items():
+        for first, second in combinations(sorted(segments_of), 2):
+            segments = [*segments_of[first], *segments_of[second]]
+            ends = np.array([(clip.start_s, clip.end_s) for clip in segments])
+            film = (float(ends.min()), float(ends.max()))
             gammas = []
             for view, levels in enumerate((codebook.level_names, codebook.labels)):
-                sides = units(annotated[first], levels), units(annotated[second], levels)
-                # Of what was marked: names of films would change draws, and one seed draw alike in all films.
+                # The seed is of what was marked: films then draw differently, whatever their names.
                 seed = (view, *np.sort(ends, axis=None).view(np.uint32).tolist())
-                gammas.append(unitised_gamma(*sides, apart, film, alpha=alpha, samples=samples, seed=seed))
+                gamma = unitised_gamma(
+                    _units(segments_of[first], levels, codebook),
+                    _units(segments_of[second], levels, codebook),
+                    apart,
+                    film,
+                    alpha=alpha,
+                    samples=samples,
+                    seed=seed,
+                )
+                gammas.append(gamma)
             pairs.append(PairAgreement(movie, (first, second), *gammas))
     if not pairs:
         raise ManifestError("no movie has two annotators, so there is nothing to compare")
     return tuple(pairs)
+
+
+def _segments(manifest: Manifest) -> dict[str, dict[str, list[Clip]]]:
+    """Collect the labelled segments of people with a name: movie -> annotator -> segments.
+
+    Raises
+    ------
+    ManifestError
+        A labelled segment has no times.
+    """
+    segments: dict[str, dict[str, list[Clip]]] = {}
+    for clip in manifest:
+        if clip.level is None or not clip.annotator:
+            continue
+        if clip.start_s is None:
+            raise ManifestError(
+                f"clip {clip.clip_id!r} has no start_s and end_s: "
+                "the alignment term compares segments in time",
+                "start_s",
+            )
+        segments.setdefault(clip.movie, {}).setdefault(clip.annotator, []).append(clip)
+    return segments
+
+
+def _units(clips: Sequence[Clip], levels: Sequence[str], codebook: Codebook) -> Units:
+    """Make units of the segments of some levels, without the lowest one."""
+    lowest = codebook.level_names[0]
+    spans = []
+    ranks = []
+    for clip in clips:
+        if clip.level is not None and clip.level in levels and clip.level != lowest:
+            spans.append((clip.start_s, clip.end_s))
+            ranks.append(codebook.rank(clip.level))
+    return Units(np.array(spans, dtype=np.float64).reshape(-1, 2), np.array(ranks, dtype=np.int64))

@@ -43,9 +43,9 @@ RELATIVE = (1.0, 0.1, 10.0)
 """Penalties of further modalities, as multiples of the first's, in the order of preference."""
 
 Columns = tuple[slice, ...]
-"""Of the modalities that are read, in a row of features."""
+"""The columns of each modality in a row of features."""
 Pattern = tuple[int, ...]
-"""A set of modalities, by their places among those that are read."""
+"""A set of modalities, by their indices among those that are read."""
 
 
 @checked
@@ -88,25 +88,40 @@ def fused(models: Sequence[str | ModelSpec], data: Dataset, how: How) -> list[Mo
     if how not in HOW:
         raise ModelError(f"models are fused by one of {', '.join(HOW)}, not by {how!r}")
     columns = [slice(modality.start, modality.stop) for modality in data.modalities]
-    made = []
-    for given in models:
-        spec = given if isinstance(given, ModelSpec) else find_model(given)
+    fused_specs = []
+    for model in models:
+        spec = model if isinstance(model, ModelSpec) else find_model(model)
         if not spec.looks_at_features:
-            made.append(spec)
+            fused_specs.append(spec)
             continue
         if spec.reads != "pooled" or "present" in spec.requests():
             reads = "concepts" if spec.reads == "pooled" else spec.reads
             raise ModelError(f"model {spec.name} reads {reads}: models of vectors alone are fused")
-        for suffix, what, chosen in sets:
-            own = tuple(columns[index] for index in chosen)
-            name, title = f"{spec.name}{suffix}", f"{spec.title}, {what}" + f" ({how})" * (len(chosen) > 1)
-            uses, make = tuple(sorted({*spec.requests(), "groups"})), partial(_make, spec, own, how)
-            made.append(replace(spec, name=name, title=title, make=make, choose=None, uses=uses, beside=()))
-    return made
+        for suffix, set_title, pattern in sets:
+            columns_of_set = tuple(columns[index] for index in pattern)
+            title = f"{spec.title}, {set_title}"
+            if len(pattern) > 1:
+                title += f" ({how})"
+            fused_spec = replace(
+                spec,
+                name=f"{spec.name}{suffix}",
+                title=title,
+                make=partial(_make, spec, columns_of_set, how),
+                choose=None,
+                uses=tuple(sorted({*spec.requests(), "groups"})),
+                beside=(),
+            )
+            fused_specs.append(fused_spec)
+    return fused_specs
 
 
 def subsets(data: Dataset) -> list[tuple[str, str, Pattern]]:
-    """List all modalities, each alone and, of three or more, all but each: suffix, title and places.
+    """List the sets of modalities that are compared: all, each alone and, of three or more, all but each.
+
+    Returns
+    -------
+    list of (suffix, title, pattern)
+        The end of the names of models of the set, the names of its modalities, and their indices.
 
     Raises
     ------
@@ -117,27 +132,37 @@ def subsets(data: Dataset) -> list[tuple[str, str, Pattern]]:
     if len(names) < 2 or len(set(names)) < len(names):
         found = ", ".join(names) or "none"
         raise ModelError(f"to fuse takes two modalities of different names; found {found}")
-    every = tuple(range(len(names)))
-    sets: list[tuple[str, Pattern]] = [("", every), *((f":{name}", (k,)) for k, name in enumerate(names))]
+    indices = range(len(names))
+    sets = [("", tuple(indices))]
+    for index, name in enumerate(names):
+        sets.append((f":{name}", (index,)))
     if len(names) > 2:
-        sets += [(f":-{name}", tuple({*every} - {k})) for k, name in enumerate(names)]
-    return [(suffix, " + ".join(names[k] for k in chosen), chosen) for suffix, chosen in sets]
+        for left_out, name in enumerate(names):
+            others = tuple(index for index in indices if index != left_out)
+            sets.append((f":-{name}", others))
+    titled_sets = []
+    for suffix, pattern in sets:
+        title = " + ".join(names[index] for index in pattern)
+        titled_sets.append((suffix, title, pattern))
+    return titled_sets
 
 
 def _make(spec: ModelSpec, columns: Columns, how: How, seed: int) -> "FusedClassifier":
+    """Make the fused classifier of a model; the joined linear probe has a penalty for each modality."""
     estimator = spec.estimator(seed)
-    weighted = how == "concat" and spec.name == "linear"
-    return FusedClassifier(PenaltyPerModality() if weighted else estimator, columns, how=how)
+    if how == "concat" and spec.name == "linear":
+        estimator = PenaltyPerModality()
+    return FusedClassifier(estimator, columns, how=how)
 
 
 @dataclass(eq=False, repr=False)
 class FusedClassifier(MetaEstimatorMixin, LogitClassifier):
-    """Classify clips by several modalities; those that a clip lacks are masked.
+    """Classify clips by several modalities; a clip is scored by a model of the modalities that it has.
 
     Parameters
     ----------
     estimator : estimator
-        Of one modality, or of all that are joined; it has ``held_out_`` when it was fitted with movies.
+        Model of one modality, or of all that are joined. Fitted with movies it has ``held_out_``.
     columns : tuple of slice
         The modalities' columns in X.
     how : {"concat", "late", "max", "mean"}
@@ -172,45 +197,75 @@ class FusedClassifier(MetaEstimatorMixin, LogitClassifier):
         ValueError
             The clips that have all modalities are too few for inner folds.
         """
-        features, movies = np.asarray(X), np.asarray(groups)
+        features = np.asarray(X)
+        movies = np.asarray(groups)
         self.classes_, labels = encode_labels(np.asarray(y), type(self).__name__)
-        there = _there(features, self.columns)
-        self.models_: dict[Pattern, _Joined] = {}
-        held_out = np.full((3, len(labels)), np.nan)
+        present = _present(features, self.columns)
         everything = tuple(range(len(self.columns)))
-        for pattern in sorted({everything, *map(_indices, there)} - {()}, key=len):
-            rows = there[:, list(pattern)].all(axis=1)
-            own = [features[rows][:, self.columns[index]] for index in pattern]
-            joined = _Joined(self.estimator, self.how)
-            try:
-                inner_folds(labels[rows], movies[rows])
-            except ProtocolError as error:
-                has = "all its modalities" if len(everything) > 1 else "its modality"
-                raise ValueError(f"too few clips have {has}: {error}") from None
-            joined.fit(own, labels[rows], movies[rows])
-            exactly = (there[rows] == np.isin(everything, pattern)).all(axis=1)
-            own_scores = joined.held_out
-            # A fold of one set of modalities is none of another.
-            folds = own_scores.folds + len(self.models_) * len(labels)
-            scored = np.stack([own_scores.scores, own_scores.zeros, folds])
-            held_out[:, np.flatnonzero(rows)[exactly]] = scored[:, exactly]
-            self.models_[pattern] = joined
-        known = np.isfinite(held_out[0])
-        scores, zeros, folds = np.where(known, held_out, held_out[:, known].mean(axis=1, keepdims=True))
-        self.held_out_ = HeldOut(scores, labels, movies, folds.astype(np.int64), zeros)
+        # The empty set is that of clips without any modality: no model can score them.
+        patterns = {everything, *map(_indices, present)} - {()}
+        self.models_: dict[Pattern, _Joined] = {}
+        for pattern in sorted(patterns, key=len):
+            self.models_[pattern] = self._fitted_on(pattern, features, labels, movies)
+        self.held_out_ = self._joined_held_out(present, labels, movies)
         self.threshold_ = self.held_out_.threshold()
         self.candidates_ = self.models_[everything].candidates
         self.n_features_in_ = features.shape[1]
         return self
 
+    def _fitted_on(
+        self, pattern: Pattern, features: NDArray[Any], labels: NDArray[Any], movies: NDArray[Any]
+    ) -> "_Joined":
+        """Fit the model of a set of modalities on all clips of X [N, D] that have the whole set."""
+        has_set = _has_all(_present(features, self.columns), pattern)
+        try:
+            inner_folds(labels[has_set], movies[has_set])
+        except ProtocolError as error:
+            owned = "all its modalities" if len(self.columns) > 1 else "its modality"
+            raise ValueError(f"too few clips have {owned}: {error}") from None
+        parts = [features[has_set][:, self.columns[index]] for index in pattern]
+        joined = _Joined(self.estimator, self.how)
+        joined.fit(parts, labels[has_set], movies[has_set])
+        return joined
+
+    def _joined_held_out(
+        self, present: NDArray[np.bool_], labels: NDArray[Any], movies: NDArray[Any]
+    ) -> HeldOut:
+        """Gather each clip's out-of-fold score from the model of exactly the modalities that it has.
+
+        Parameters
+        ----------
+        present : ndarray of bool, shape [N, M]
+        labels, movies : ndarray, shape [N]
+        """
+        n_clips = len(labels)
+        scores = np.full(n_clips, np.nan)
+        zeros = np.full(n_clips, np.nan)
+        folds = np.full(n_clips, np.nan)
+        for number, (pattern, joined) in enumerate(self.models_.items()):
+            has_set = np.flatnonzero(_has_all(present, pattern))
+            has_no_more = present[has_set].sum(axis=1) == len(pattern)
+            rows = has_set[has_no_more]
+            scores[rows] = joined.held_out.scores[has_no_more]
+            zeros[rows] = joined.held_out.zeros[has_no_more]
+            # Folds of two sets were scored by different models, so that they get different numbers.
+            folds[rows] = joined.held_out.folds[has_no_more] + number * n_clips
+        # A clip without any modality was scored by no model: it is put at the mean of the others.
+        has_score = np.isfinite(scores)
+        of_clips = np.stack([scores, zeros, folds])  # [3, N]
+        means = of_clips[:, has_score].mean(axis=1)
+        scores, zeros, folds = np.where(has_score, of_clips, means[:, np.newaxis])
+        return HeldOut(scores, labels, movies, folds.astype(np.int64), zeros)
+
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
         """Score each clip [N] by the model of the modalities that it has; without any as the mean clip."""
         check_is_fitted(self)
         features = np.asarray(X)
-        scores = np.full(len(features), self.models_[tuple(range(len(self.columns)))].base)
-        for own, rows in _by_pattern(_there(features, self.columns), self.models_):
-            parts = [features[rows][:, self.columns[index]] for index in own]
-            scores[rows] = self.models_[own].scores(parts)
+        everything = tuple(range(len(self.columns)))
+        scores = np.full(len(features), self.models_[everything].base)
+        for pattern, rows in _by_pattern(_present(features, self.columns), self.models_):
+            parts = [features[rows][:, self.columns[index]] for index in pattern]
+            scores[rows] = self.models_[pattern].scores(parts)
         return scores
 
     def linear(self) -> "LinearFusion":
@@ -223,99 +278,165 @@ class FusedClassifier(MetaEstimatorMixin, LogitClassifier):
         )
 
 
-def has_modality(features: NDArray[Any], own: slice) -> NDArray[np.bool_]:
-    """Mark the clips [N] that have a modality: its vector, or a frame of it."""
-    there: NDArray[np.bool_] = np.isfinite(features[..., own]).all(axis=-1)
-    return there if there.ndim == 1 else np.asarray(there.any(axis=1))
+def has_modality(features: NDArray[Any], columns: slice) -> NDArray[np.bool_]:
+    """Mark the clips [N] that have a modality: its vector, or at least one frame of it.
+
+    Parameters
+    ----------
+    features : ndarray, shape [N, D] or [N, F, D]
+        A missing vector is NaN.
+    columns : slice
+        The modality's columns.
+    """
+    is_finite: NDArray[np.bool_] = np.isfinite(features[..., columns]).all(axis=-1)
+    if is_finite.ndim == 1:
+        return is_finite
+    return np.asarray(is_finite.any(axis=1))
 
 
-def _there(features: NDArray[Any], columns: Columns) -> NDArray[np.bool_]:
+def _present(features: NDArray[Any], columns: Columns) -> NDArray[np.bool_]:
     """Mark the modalities that each clip has [N, M]."""
-    return np.stack([has_modality(features, own) for own in columns], axis=1)
+    return np.stack([has_modality(features, modality) for modality in columns], axis=1)
+
+
+def _has_all(present: NDArray[np.bool_], pattern: Pattern) -> NDArray[np.bool_]:
+    """Mark the clips [N] that have all modalities of a set; `present` is [N, M]."""
+    return np.asarray(present[:, list(pattern)].all(axis=1))
 
 
 def _by_pattern(
-    there: NDArray[np.bool_], fitted: Iterable[Pattern]
+    present: NDArray[np.bool_], fitted: Iterable[Pattern]
 ) -> Iterator[tuple[Pattern, NDArray[np.bool_]]]:
-    """Yield the clips [N] that lack the same modalities, with the largest set of theirs that has a model."""
-    known = list(fitted)
-    for had in np.unique(there, axis=0):
-        fitting = [own for own in known if {*own} <= {*_indices(had)}]
-        if fitting:
-            yield max(fitting, key=len), (there == had).all(axis=1)
+    """Yield the clips that have the same modalities, with the model that scores them.
+
+    Parameters
+    ----------
+    present : ndarray of bool, shape [N, M]
+        Modalities of each clip.
+    fitted : iterable of tuple of int
+        Sets of modalities that have a model.
+
+    Yields
+    ------
+    pattern : tuple of int
+        The largest set with a model among the clips' modalities; clips without such a set are not yielded.
+    rows : ndarray of bool, shape [N]
+        Marks the clips.
+    """
+    patterns = list(fitted)
+    for presence in np.unique(present, axis=0):
+        owned = set(_indices(presence))
+        usable = [pattern for pattern in patterns if owned.issuperset(pattern)]
+        if usable:
+            yield max(usable, key=len), (present == presence).all(axis=1)
 
 
 class _Joined:
-    """A model of one set of modalities."""
+    """The model of one set of modalities: one estimator of all (``concat``), or one for each modality.
+
+    Attributes
+    ----------
+    base : float
+        The score of a clip whose modalities are all at their mean over training clips.
+    held_out : HeldOut
+        Out-of-fold scores of the training clips.
+    candidates : tuple of Candidate
+        The weights that ``late`` chose; otherwise empty.
+    """
 
     def __init__(self, estimator: Any, how: How) -> None:
-        self._estimator, self._how = estimator, how
+        self._estimator = estimator
+        self._how = how
 
     def fit(self, parts: list[NDArray[Any]], y: NDArray[Any], movies: NDArray[Any]) -> None:
-        """Fit it on one array [N, D] a modality."""
-        widths = tuple(part.shape[1] for part in parts)
-        own = self._estimator
-        if isinstance(own, PenaltyPerModality):
-            own = PenaltyPerModality(widths)
+        """Fit it on one array [N, D] for each modality."""
+        estimator = self._estimator
+        if isinstance(estimator, PenaltyPerModality):
+            widths = tuple(part.shape[1] for part in parts)
+            estimator = PenaltyPerModality(widths)
         self._n_parts = len(parts)
-        self._models = [clone(own).fit(given, y, groups=movies) for given in self._given(parts)]
-        each = HeldOut.beside([_held_out(model) for model in self._models])
-        n = len(self._models)
-        both = zip(self._models, self._given(parts), strict=True)
-        self._zeros = np.array([mean_score(model, given) for model, given in both])
-        self._factors, self.base = np.ones(n), float(self._zeros.mean())
+        inputs = self._inputs(parts)
+        self._models = [clone(estimator).fit(features, y, groups=movies) for features in inputs]
+        n_models = len(self._models)
+        held_out = HeldOut.beside([_held_out(model) for model in self._models])
+        mean_scores = [
+            mean_score(model, features) for model, features in zip(self._models, inputs, strict=True)
+        ]
+        self._zeros = np.array(mean_scores)
+        self._factors = np.ones(n_models)
+        self.base = float(self._zeros.mean())
         self.candidates: tuple[Candidate, ...] = ()
         self.held_out = _held_out(self._models[0])
-        if n == 1:
+        if n_models == 1:
             return
         if self._how == "mean":
-            self._factors /= n
+            self._factors /= n_models
         elif self._how == "late":
-            self._factors, self.base = each.weights()
-            alone = np.count_nonzero(self._factors) == 1
-            weights = ", ".join(f"{weight:.3g}" for weight in self._factors)
-            self.candidates = (
-                Candidate(f"{ALONE if alone else 'weights'} {weights}", math.nan, chosen=True),
-            )
-        # The mean of training clips is the base of a sum; of a largest it is not known.
+            self._factors, self.base = held_out.weights()
+            self.candidates = (_candidate_of(self._factors),)
+        # The mean score of training clips is the base of a sum; that of a largest logit is not known.
         zeros = None if self._how == "max" else np.full(len(y), self.base)
-        self.held_out = HeldOut(self._join(each.levels), y, movies, self.held_out.folds, zeros)
+        self.held_out = HeldOut(self._join(held_out.levels), y, movies, self.held_out.folds, zeros)
 
     def scores(self, parts: list[NDArray[Any]]) -> NDArray[np.float64]:
-        """Score clips."""
-        both = zip(self._models, self._given(parts), strict=True)
-        logits = np.stack([scores_of(model, given) for model, given in both], axis=1)
-        return logits[:, 0] if len(self._models) == 1 else self._join(logits - self._zeros)
+        """Score clips [N], given one array [N, D] for each modality."""
+        inputs = self._inputs(parts)
+        if len(self._models) == 1:
+            return scores_of(self._models[0], inputs[0])
+        logits = [scores_of(model, features) for model, features in zip(self._models, inputs, strict=True)]
+        return self._join(np.stack(logits, axis=1) - self._zeros)
 
-    def _given(self, parts: list[NDArray[Any]]) -> list[NDArray[Any]]:
-        """Return what each model is given."""
-        return [np.concatenate(parts, axis=1)] if self._how == "concat" else parts
+    def _inputs(self, parts: list[NDArray[Any]]) -> list[NDArray[Any]]:
+        """Return the features that each model reads: all modalities joined, or one modality each."""
+        if self._how == "concat":
+            return [np.concatenate(parts, axis=1)]
+        return parts
 
     def linear(self) -> "LinearJoin":
         """Return it as sums of standardised features."""
         probes = [_linear_probe(model) for model in self._models]
-        mean, scale, weights = (np.concatenate(arrays) for arrays in list(zip(*probes, strict=True))[:3])
-        intercepts = np.array([probe[3] for probe in probes])
+        intercepts = np.array([probe.intercept for probe in probes])
         if self._how == "concat":
-            n = self._n_parts
-            return LinearJoin(mean, scale, weights, np.ones(n), np.zeros(n), intercepts)
+            factors = np.ones(self._n_parts)
+            contribution_intercepts = np.zeros(self._n_parts)
+            base = intercepts
+        else:
+            factors = self._factors
+            contribution_intercepts = intercepts - self._zeros
+            base = np.array([self.base])
         return LinearJoin(
-            mean, scale, weights, self._factors, intercepts - self._zeros, np.array([self.base])
+            mean=np.concatenate([probe.mean for probe in probes]),
+            scale=np.concatenate([probe.scale for probe in probes]),
+            weights=np.concatenate([probe.weights for probe in probes]),
+            factors=factors,
+            intercepts=contribution_intercepts,
+            base=base,
         )
 
     def _join(self, levels: NDArray[np.float64]) -> NDArray[np.float64]:
-        weighed = levels * self._factors
-        return np.asarray(self.base + (weighed.max(axis=1) if self._how == "max" else weighed.sum(axis=1)))
+        """Join logits [N, M], each less its mean on training clips, to one score a clip [N]."""
+        contributions = levels * self._factors
+        if self._how == "max":
+            return np.asarray(self.base + contributions.max(axis=1))
+        return np.asarray(self.base + contributions.sum(axis=1))
+
+
+def _candidate_of(factors: NDArray[np.float64]) -> Candidate:
+    """Name the weights of a late fusion; with one weight that is not 0, one modality decides alone."""
+    n_used = np.count_nonzero(factors)
+    kind = ALONE if n_used == 1 else "weights"
+    weights = ", ".join(f"{weight:.3g}" for weight in factors)
+    return Candidate(f"{kind} {weights}", math.nan, chosen=True)
 
 
 @dataclass(eq=False, repr=False)
 class PenaltyPerModality(LogitClassifier):
-    """The linear probe with a penalty for each modality; all are standardised apart.
+    """The linear probe with a penalty for each modality; the features are standardised one by one.
 
     Parameters
     ----------
     widths : tuple of int
-        Features of each modality.
+        Number of features of each modality.
 
     Attributes
     ----------
@@ -327,17 +448,23 @@ class PenaltyPerModality(LogitClassifier):
 
     def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike) -> Self:
         """Choose the penalties by inner folds of movies, then fit all clips."""
-        tried = {}
-        for relative in product((1.0,), *[RELATIVE] * (len(self.widths) - 1)):
+        # Only the ratios of the penalties matter here: the selection tries strengths of all together.
+        n_further = len(self.widths) - 1
+        selections: dict[tuple[float, ...], GroupedSelection] = {}
+        for further in product(RELATIVE, repeat=n_further):
+            relative = (1.0, *further)
             weights = np.repeat(np.sqrt(relative), self.widths)
             weighing = FunctionTransformer(weigh, kw_args={"weights": weights})
             pipeline = make_pipeline(ClippedScaler(), weighing, RidgeLogistic())
-            tried[relative] = GroupedSelection(pipeline, PENALTIES).fit(X, y, groups=groups)
-        losses = {key: min(one.inner_loss for one in fit.candidates_) for key, fit in tried.items()}
-        self.relative_ = min(losses, key=lambda key: losses[key])  # of equals the first
-        best = self.selection_ = tried[self.relative_]
-        self.classes_, self.threshold_ = best.classes_, best.threshold_
-        self.held_out_, self.candidates_ = best.held_out_, best.candidates_
+            selections[relative] = GroupedSelection(pipeline, PENALTIES).fit(X, y, groups=groups)
+        # Of equal losses min takes the first, as RELATIVE is in the order of preference.
+        self.relative_ = min(selections, key=lambda relative: _least_loss(selections[relative]))
+        best = selections[self.relative_]
+        self.selection_ = best
+        self.classes_ = best.classes_
+        self.threshold_ = best.threshold_
+        self.held_out_ = best.held_out_
+        self.candidates_ = best.candidates_
         return self
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -351,12 +478,31 @@ def weigh(X: ArrayLike, weights: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(X) * weights
 
 
-def _linear_probe(model: Any) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], float]:
-    """Return mean, deviation and weight of each feature, and the intercept, of a fitted linear probe."""
-    chosen = model.selection_ if isinstance(model, PenaltyPerModality) else model
-    scaler, *between, head = (step for _, step in chosen.estimator_.steps)
-    weights = head.coef_[0] * (between[0].kw_args["weights"] if between else 1)
-    return scaler.mean_, scaler.scale_, weights, float(head.intercept_[0])
+def _least_loss(selection: GroupedSelection) -> float:
+    """Return the lowest inner loss of a selection's candidates."""
+    return min(candidate.inner_loss for candidate in selection.candidates_)
+
+
+class _Probe(NamedTuple):
+    """A fitted linear probe: mean, deviation and weight of each feature [D], and the intercept."""
+
+    mean: NDArray[Any]
+    scale: NDArray[Any]
+    weights: NDArray[Any]
+    intercept: float
+
+
+def _linear_probe(model: Any) -> _Probe:
+    """Read the numbers of a fitted linear probe."""
+    selection = model.selection_ if isinstance(model, PenaltyPerModality) else model
+    steps = [step for _, step in selection.estimator_.steps]
+    scaler = steps[0]
+    head = steps[-1]
+    weights = head.coef_[0]
+    if len(steps) == 3:
+        # Between the two, `weigh` multiplies features.
+        weights = weights * steps[1].kw_args["weights"]
+    return _Probe(scaler.mean_, scaler.scale_, weights, float(head.intercept_[0]))
 
 
 class LinearJoin(NamedTuple):
@@ -365,12 +511,12 @@ class LinearJoin(NamedTuple):
     Attributes
     ----------
     mean, scale, weights : ndarray, shape [D]
-        Of the features of these modalities, one after the other.
+        Mean, deviation and weight of each feature; the features of the modalities follow each other.
     factors, intercepts : ndarray, shape [M]
-        A modality's contribution is its factor times (its weighted features and its intercept): above 0 where
-        its model scores a clip higher than the mean training clip.
+        A modality's contribution is its factor times the sum of its weighted features and its intercept. It
+        is above 0 where its model scores a clip higher than the mean training clip.
     base : ndarray, shape [1]
-        What is added to the contributions.
+        The score to which the contributions are added.
     """
 
     mean: NDArray[np.float64]
@@ -400,34 +546,48 @@ class LinearFusion:
     largest: bool
 
     def contributions(self, X: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Decompose scores into a base [N] and each modality's contribution [N, M], NaN where it lacks."""
+        """Decompose scores into a base and what each modality adds to it.
+
+        Returns
+        -------
+        base : ndarray, shape [N]
+        parts : ndarray, shape [N, M]
+            The contribution of each modality; NaN of one that a clip lacks.
+        """
         features = np.asarray(X)
-        base = np.repeat(self.joins[tuple(range(len(self.columns)))].base, len(features))
+        everything = tuple(range(len(self.columns)))
+        base = np.repeat(self.joins[everything].base, len(features))
         parts = np.full((len(features), len(self.columns)), np.nan)
-        for pattern, rows in _by_pattern(_there(features, self.columns), self.joins):
-            join, start = self.joins[pattern], 0
+        for pattern, rows in _by_pattern(_present(features, self.columns), self.joins):
+            join = self.joins[pattern]
             base[rows] = join.base
+            start = 0
             for index, factor, intercept in zip(pattern, join.factors, join.intercepts, strict=True):
-                own = features[rows][:, self.columns[index]]
-                here = slice(start, start := start + own.shape[1])
-                wide = standardise(own, join.mean[here], join.scale[here], CLIP)
-                parts[rows, index] = factor * (wide @ join.weights[here] + intercept)
+                values = features[rows][:, self.columns[index]]
+                stop = start + values.shape[1]
+                standard = standardise(values, join.mean[start:stop], join.scale[start:stop], CLIP)
+                parts[rows, index] = factor * (standard @ join.weights[start:stop] + intercept)
+                start = stop
         return base, parts
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
         """Score each clip [N] by the model of the modalities that it has; one that has none has the base."""
         base, parts = self.contributions(X)
-        known = np.isfinite(parts)
-        joined = np.where(known, parts, -np.inf).max(axis=1) if self.largest else np.nansum(parts, axis=1)
-        return np.asarray(base + np.where(known.any(axis=1), joined, 0.0))
+        has_part = np.isfinite(parts)
+        joined = np.nansum(parts, axis=1)
+        if self.largest:
+            joined = np.where(has_part, parts, -np.inf).max(axis=1)
+        return np.asarray(base + np.where(has_part.any(axis=1), joined, 0.0))
 
 
 def _held_out(model: Any) -> HeldOut:
+    """Return the out-of-fold scores of a fitted model."""
     if not hasattr(model, "held_out_"):
         raise ValueError(f"{type(model).__name__} keeps no out-of-fold scores, which fusion needs")
     scores: HeldOut = model.held_out_
     return scores
 
 
-def _indices(there: NDArray[np.bool_]) -> tuple[int, ...]:
-    return tuple(np.flatnonzero(there).tolist())
+def _indices(presence: NDArray[np.bool_]) -> Pattern:
+    """Return the indices of the modalities that are marked [M]."""
+    return tuple(np.flatnonzero(presence).tolist())

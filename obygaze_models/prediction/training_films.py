@@ -1,9 +1,9 @@
-"""Know a film again that a model was trained on: by its features, by its pictures, by its name.
+"""Recognise films that a model was trained on: by their features, by their pictures, by their names.
 
-A model file keeps the digest of each row it was trained on, and of clips whose store has the group
-`signature` a sketch of their pictures. A film is known again if more than half of its clips, or of those of
-one film trained on, whichever are fewer, are the same. Names are a second witness: who has the film may call
-it otherwise.
+A model file keeps the digest of each row it was trained on, and a sketch of the pictures of each clip whose
+store has the group `signature`. A film counts as one that the model was trained on if more than half of its
+clips are the same as clips of that film; the film of the two that has fewer clips is counted. Names are a
+second witness, as another lab may call the same film otherwise.
 """
 
 from collections import Counter
@@ -34,40 +34,44 @@ KEPT_VIEWS = ("picture", "inner")
 """Views of the signature that are kept of a clip: the picture, and it without a twentieth at each side."""
 
 WAYS = (("picture", "picture"), ("inner", "picture"), ("picture", "inner"))
-"""Views of a new clip and of one trained on that are compared: either may have lost its sides."""
+"""Views that are compared of a new clip and of one trained on: either may have lost its sides."""
 
 ALIKE = 0.5
 """Least cosine of clips of one picture; `benchmarks/planted known_films` measures it."""
 
 SURELY_ALIKE = 0.7
-"""The same where one of two films has fewer clips than `FEW`."""
+"""The least cosine where one of the two films has fewer clips than `FEW`: chance has less to agree on."""
 
 FEW = 3
+"""See `SURELY_ALIKE`."""
 
 COMMON_FILMS, COMMON_SHARE = 4, 0.25
-"""A row that as many films trained on have, and more than this share of them, tells none, such as black."""
+"""A row in at least so many films trained on, and in more than this share of them, tells no films apart: that
+of a black clip, for instance."""
 
 HALF = 0.5
-"""Share of clips that must be the same, at least."""
+"""A film is recognised if more than this share of its clips is the same."""
 
 COPY = 0.9
-"""Share of rows that two films trained on have in common if they are one film under two names."""
+"""Films trained on that have at least this share of rows in common are one film under two names."""
 
-LEAST_ROWS, FOR_EACH_COINCIDENCE = 3, 2
-"""Different rows of a film that must be rows trained on before these clips are said to be, and how many more
-for each row that two films trained on have in common by chance."""
+LEAST_ROWS = 3
+"""Different rows of a film that must equal rows trained on before its clips count as trained on."""
+
+ROWS_FOR_EACH_COINCIDENCE = 2
+"""How many more it must be for each row that two films trained on have in common by chance."""
 
 LEAST_WORDS = 8
-"""Words of a text that is known again by itself: shorter ones are said in many films."""
+"""Words of a text that is recognised by itself. Shorter texts are said in many films."""
 
 BLOCK = 2048
 """Clips whose pictures are compared at a time."""
 
 DIGEST = f"S{DIGEST_BYTES}"
-"""Data type of digests: all are of this length, so it is no matter that numpy takes off zeros at the end."""
+"""Data type of digests. numpy takes off zeros at their end, which does no harm, as all have this length."""
 
 NO_DIGEST = bytes(DIGEST_BYTES)
-"""Of a row without features."""
+"""Stands for the digest of a row without features."""
 
 Witness = Literal["features", "pictures", "name"]
 
@@ -79,13 +83,13 @@ class KnownFilm:
     Attributes
     ----------
     movie : str
-        As the store names it.
+        The film's name in the store.
     trained_as : str
-        As the model's file names it.
+        The film's name in the model's file.
     by : {"features", "pictures", "name"}
-        The first of these that knows it.
+        The first of these by which it was recognised.
     share : float
-        Share of clips that are the same, of the film that has fewer; 1 by name.
+        Share of the clips that are the same, counted in the film that has fewer; 1 by name.
     """
 
     movie: str
@@ -96,16 +100,16 @@ class KnownFilm:
 
 @dataclass(frozen=True)
 class Recognition:
-    """What of some stores a model was trained on.
+    """The films and clips of some stores that a model was trained on.
 
     Attributes
     ----------
     films : mapping of str to KnownFilm
-        By movie.
+        The films that were recognised, by their names in the stores.
     clips : frozenset of str
         Ids of clips of other films whose rows were trained on.
     no_pictures : str
-        Why pictures were not compared, so that copies that were encoded again are not known; "" if they were.
+        Why pictures were not compared, so that films encoded anew are not recognised; "" if they were.
     """
 
     films: Mapping[str, KnownFilm] = field(default_factory=dict)
@@ -113,23 +117,24 @@ class Recognition:
     no_pictures: str = ""
 
     def knows(self, clip_id: str, movie: str) -> bool:
-        """Return whether a clip is of a film trained on, or was trained on itself."""
+        """Tell whether a clip is of a film that the model was trained on, or was trained on itself."""
         return movie in self.films or clip_id in self.clips
 
 
 @dataclass(frozen=True, eq=False)
 class TrainingFilms:
-    """What a model file keeps of the clips trained on.
+    """What a model file keeps of the clips that it was trained on.
 
     Attributes
     ----------
     rows : ndarray of uint8, shape [N, M, 16]
-        Beginning of the SHA-256 of each row, in each of M modalities; zeros of one that a clip lacks.
+        Beginning of the SHA-256 of each row in each of M modalities; zeros where a clip lacks the modality.
     row_films : ndarray of int64, shape [N]
-        Each row's film, by its place in the card's movies.
+        Index of each row's film among the card's movies.
     pictures : ndarray of uint8, shape [P, 2, 33]
-        Sketches of the clips that have a signature and show something; P may be 0.
+        Sketches of the clips that have a signature and show something, in the `KEPT_VIEWS`; P may be 0.
     picture_films : ndarray of int64, shape [P]
+        Index of each sketch's film among the card's movies.
     """
 
     rows: NDArray[np.uint8]
@@ -139,55 +144,59 @@ class TrainingFilms:
 
     @classmethod
     def of_clips(cls, data: Dataset, rows: NDArray[np.intp]) -> "TrainingFilms":
-        """Collect what is kept of clips of a dataset, by their rows; films are numbered in sorted order."""
-        clip_ids, films = data.clip_ids[rows].tolist(), np.unique(data.movies[rows], return_inverse=True)[1]
+        """Collect what is kept of the clips in some rows of a dataset; films are numbered in sorted order."""
+        clip_ids = data.clip_ids[rows].tolist()
+        films = np.unique(data.movies[rows], return_inverse=True)[1]
         parts = data.parts or (data,)
         digests = np.stack([_digests_of(part, clip_ids) for part in parts], axis=1)
-        sketched: dict[str, NDArray[np.uint8]] = {}
+        sketch_of: dict[str, NDArray[np.uint8]] = {}
+        # Where several parts have a clip's signature, that of the first part stands.
         for part in reversed(parts):
             if part.signatures is not None:
-                sketched |= {
-                    known: sketches(_kept(means)) for known, means in _pictures(part.signatures, clip_ids)
-                }
-        with_picture = [place for place, clip_id in enumerate(clip_ids) if clip_id in sketched]
-        pictures = [sketched[clip_ids[place]] for place in with_picture]
+                for clip_id, means in _mean_pictures(part.signatures, clip_ids):
+                    sketch_of[clip_id] = sketches(_kept_views(means))
+        with_picture = [row for row, clip_id in enumerate(clip_ids) if clip_id in sketch_of]
+        pictures = [sketch_of[clip_ids[row]] for row in with_picture]
         return cls(
-            digests,
-            films.astype(np.int64),
-            np.array(pictures, np.uint8).reshape(-1, len(KEPT_VIEWS), SKETCH_BYTES),
-            films[with_picture].astype(np.int64),
+            rows=digests,
+            row_films=films.astype(np.int64),
+            pictures=np.array(pictures, np.uint8).reshape(-1, len(KEPT_VIEWS), SKETCH_BYTES),
+            picture_films=films[with_picture].astype(np.int64),
         )
 
     def of_films(self, films: Sequence[int]) -> "TrainingFilms":
-        """Keep the clips of some films, which are numbered anew in this order."""
-        place_of = {film: place for place, film in enumerate(films)}
-        rows = np.flatnonzero(np.isin(self.row_films, films))
-        clips = np.flatnonzero(np.isin(self.picture_films, films))
-        rows = rows[np.argsort([place_of[film] for film in self.row_films[rows].tolist()], kind="stable")]
-        clips = clips[
-            np.argsort([place_of[film] for film in self.picture_films[clips].tolist()], kind="stable")
-        ]
-        return TrainingFilms(
-            self.rows[rows],
-            np.array([place_of[film] for film in self.row_films[rows].tolist()], np.int64),
-            self.pictures[clips],
-            np.array([place_of[film] for film in self.picture_films[clips].tolist()], np.int64),
-        )
+        """Select the clips of some films. The films are numbered anew in the order given."""
+        rows, row_films = _clips_of_films(self.row_films, films)
+        pictures, picture_films = _clips_of_films(self.picture_films, films)
+        return TrainingFilms(self.rows[rows], row_films, self.pictures[pictures], picture_films)
 
     @classmethod
     def concatenated(cls, several: Sequence["TrainingFilms"], n_films: Sequence[int]) -> "TrainingFilms":
-        """Put those of several labs one after the other; the films of each are numbered on."""
-        starts = np.cumsum([0, *n_films])[:-1].tolist()
-        pairs = list(zip(several, starts, strict=True))
+        """Put the clips of several labs one after the other.
+
+        Parameters
+        ----------
+        several : sequence of TrainingFilms
+            One for each lab.
+        n_films : sequence of int
+            How many films each lab has. The numbers of its films go on after those of the labs before.
+        """
+        row_films = []
+        picture_films = []
+        first = 0
+        for training, n_films_of_lab in zip(several, n_films, strict=True):
+            row_films.append(training.row_films + first)
+            picture_films.append(training.picture_films + first)
+            first += n_films_of_lab
         return cls(
-            np.concatenate([each.rows for each in several]),
-            np.concatenate([each.row_films + start for each, start in pairs]),
-            np.concatenate([each.pictures for each in several]),
-            np.concatenate([each.picture_films + start for each, start in pairs]),
+            rows=np.concatenate([training.rows for training in several]),
+            row_films=np.concatenate(row_films),
+            pictures=np.concatenate([training.pictures for training in several]),
+            picture_films=np.concatenate(picture_films),
         )
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the arrays of a file."""
+        """Return the arrays that a model file keeps, by name."""
         arrays: dict[str, NDArray[Any]] = {"trained_rows": self.rows, "trained_row_films": self.row_films}
         if len(self.pictures):
             arrays |= {"trained_pictures": self.pictures, "trained_picture_films": self.picture_films}
@@ -195,14 +204,34 @@ class TrainingFilms:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> "TrainingFilms":
-        """Read what `to_arrays` gave."""
-        none = np.empty((0, len(KEPT_VIEWS), SKETCH_BYTES), np.uint8)
+        """Read the arrays that `to_arrays` returned."""
+        no_pictures = np.empty((0, len(KEPT_VIEWS), SKETCH_BYTES), np.uint8)
+        no_films = np.empty(0, np.int64)
         return cls(
-            arrays["trained_rows"],
-            arrays["trained_row_films"],
-            arrays.get("trained_pictures", none),
-            arrays.get("trained_picture_films", np.empty(0, np.int64)),
+            rows=arrays["trained_rows"],
+            row_films=arrays["trained_row_films"],
+            pictures=arrays.get("trained_pictures", no_pictures),
+            picture_films=arrays.get("trained_picture_films", no_films),
         )
+
+
+def _clips_of_films(
+    film_of_clip: NDArray[np.int64], films: Sequence[int]
+) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
+    """Select the clips of some films, in the order of the films.
+
+    Returns
+    -------
+    clips : ndarray of int
+        Indices of the clips; those of a film stay in their order.
+    new_films : ndarray of int64
+        The index of each clip's film among `films`.
+    """
+    new_number = {film: number for number, film in enumerate(films)}
+    clips = np.flatnonzero(np.isin(film_of_clip, films))
+    new_films = np.array([new_number[film] for film in film_of_clip[clips].tolist()], np.int64)
+    order = np.argsort(new_films, kind="stable")
+    return clips[order], new_films[order]
 
 
 def recognise(card: Card, training: TrainingFilms, stores: Sequence[Store]) -> Recognition:
@@ -215,25 +244,30 @@ def recognise(card: Card, training: TrainingFilms, stores: Sequence[Store]) -> R
         Of the same file.
     stores : sequence of Store
     """
-    movies: dict[str, None] = {}
+    movies: dict[str, None] = {}  # an ordered set
     for store in stores:
         movies.update(dict.fromkeys(store.table.movies))
-    movies.pop("", None)
-    rows = [_rows_of(each, stores) for each in card.inputs]
-    trained = [_rows_trained_on(training, modality) for modality in range(training.rows.shape[1])]
-    known = _by_name(card, movies)
+    movies.pop("", None)  # of clips without a film
+    trained_rows = [_rows_trained_on(training, modality) for modality in range(training.rows.shape[1])]
+    stored_rows = [_rows_of(reads, stores) for reads in card.inputs]
     pictures, no_pictures = _by_pictures(card, training, stores)
+    # A film that several witnesses know is said to be known by the surest: features, pictures, name.
+    known = _by_name(card, movies)
     known |= pictures
-    known |= _by_features(card, trained, rows)
+    known |= _by_features(card, trained_rows, stored_rows)
     films = {movie: known[movie] for movie in movies if movie in known}
-    return Recognition(films, _trained_clips(trained, rows, films), no_pictures)
+    clips = _trained_clips(trained_rows, stored_rows, films)
+    return Recognition(films, clips, no_pictures)
 
 
 def _by_name(card: Card, movies: Mapping[str, None]) -> dict[str, KnownFilm]:
-    """Know films by name, however it is spelled."""
-    named = {movie: movie for movie in card.movies}
-    named |= {movie: other for movie, other in same_films([*card.movies, *movies]) if other in named}
-    return {movie: KnownFilm(movie, named[movie], "name", 1.0) for movie in movies if movie in named}
+    """Recognise films by their names, however these are spelled."""
+    trained_as = {movie: movie for movie in card.movies}
+    other_spellings = same_films([*card.movies, *movies])
+    trained_as |= {movie: trained for movie, trained in other_spellings if trained in card.movies}
+    return {
+        movie: KnownFilm(movie, trained_as[movie], "name", 1.0) for movie in movies if movie in trained_as
+    }
 
 
 # --- by features
@@ -245,9 +279,9 @@ class _StoredRows:
     Attributes
     ----------
     clip_ids, movies : list of str
-        Of N rows.
+        Clip and film of each of N rows; the film may be "".
     n_words : ndarray of int, shape [N]
-        Of the texts whose rows these are.
+        Words of each row's text; 0 of rows that are of no text.
     digests : ndarray of bytes, shape [N]
         The beginning of each row's digest.
     """
@@ -257,139 +291,198 @@ class _StoredRows:
     n_words: NDArray[np.int64]
     digests: NDArray[np.bytes_]
 
-    def of_digests(self, wanted: Collection[bytes]) -> "_StoredRows":
-        """Keep the rows whose digests are among some."""
-        places = np.flatnonzero(np.isin(self.digests, np.array(list(wanted), DIGEST)))
+    def of_digests(self, digests: Collection[bytes]) -> "_StoredRows":
+        """Select the rows whose digest is among some."""
+        rows = np.flatnonzero(np.isin(self.digests, np.array(list(digests), DIGEST)))
         return _StoredRows(
-            [self.clip_ids[place] for place in places.tolist()],
-            [self.movies[place] for place in places.tolist()],
-            self.n_words[places],
-            self.digests[places],
+            clip_ids=[self.clip_ids[row] for row in rows.tolist()],
+            movies=[self.movies[row] for row in rows.tolist()],
+            n_words=self.n_words[rows],
+            digests=self.digests[rows],
         )
 
     def of_films(self) -> Iterator[tuple[str, bytes]]:
-        """Yield each row's film and digest; of rows that are of a film."""
+        """Yield the film and the digest of each row that is of a film."""
         for movie, digest in zip(self.movies, self.digests.tolist(), strict=True):
             if movie:
+                # numpy took off zeros at the end.
                 yield movie, digest.ljust(DIGEST_BYTES, b"\0")
 
     def n_different(self) -> dict[str, int]:
-        """Count the different digests of each film."""
-        place_of: dict[str, int] = {}
-        places = (place_of.setdefault(movie, len(place_of)) for movie in self.movies)
-        film = np.fromiter(places, np.int32, len(self.movies))
+        """Count the different digests of each film, by sorting: stores may have millions of rows."""
+        number_of: dict[str, int] = {}
+        numbers = (number_of.setdefault(movie, len(number_of)) for movie in self.movies)
+        film = np.fromiter(numbers, np.int32, len(self.movies))
         has_digest = self.digests != NO_DIGEST
-        film, digests = film[has_digest], self.digests[has_digest]
+        film = film[has_digest]
+        digests = self.digests[has_digest]
         order = np.lexsort((digests, film))
-        film, digests = film[order], digests[order]
+        film = film[order]
+        digests = digests[order]
         is_new = np.ones(len(film), np.bool_)
         is_new[1:] = (film[1:] != film[:-1]) | (digests[1:] != digests[:-1])
-        counts = np.bincount(film[is_new], minlength=len(place_of)).tolist()
-        return dict(zip(place_of, counts, strict=True))
+        counts = np.bincount(film[is_new], minlength=len(number_of)).tolist()
+        return dict(zip(number_of, counts, strict=True))
 
 
 def _digests_of(data: Dataset, clip_ids: Sequence[str]) -> NDArray[np.uint8]:
-    """Return the digests [N, 16] of clips' rows in the array that a model reads; zeros of clips it lacks."""
+    """Return the beginnings of the digests [N, 16] of clips' rows in the array that a model reads.
+
+    They are zeros where the array has no row of a clip.
+    """
     if data.group is None:
         raise ModelError("these features are of no store, so that no row has a digest")
-    known = dict(zip(data.group.clip_ids, data.group.digests(data.features), strict=True))
-    short = [known.get(clip_id, "")[: 2 * DIGEST_BYTES] or "00" * DIGEST_BYTES for clip_id in clip_ids]
-    return np.frombuffer(bytes.fromhex("".join(short)), np.uint8).reshape(-1, DIGEST_BYTES)
+    digest_of = dict(zip(data.group.clip_ids, data.group.digests(data.features), strict=True))
+    n_digits = 2 * DIGEST_BYTES  # two hexadecimal digits a byte
+    beginnings = []
+    for clip_id in clip_ids:
+        beginning = digest_of.get(clip_id, "")[:n_digits]
+        beginnings.append(beginning or "0" * n_digits)
+    return np.frombuffer(bytes.fromhex("".join(beginnings)), np.uint8).reshape(-1, DIGEST_BYTES)
 
 
 def _rows_of(reads: Input, stores: Sequence[Store]) -> _StoredRows:
-    """Collect the rows of stores that have the features which a model reads in a modality."""
-    name = f"{reads['backbone']}/{reads['features']}"
-    tables = [store.table for store in stores if name in store.table.digests]
+    """Collect the rows of the stores that have the features which a model reads in a modality."""
+    array_name = f"{reads['backbone']}/{reads['features']}"
     clip_ids: list[str] = []
     movies: list[str] = []
-    beginnings = [np.empty(0, DIGEST)]
-    for table in tables:
+    n_words = [np.empty(0, np.int64)]
+    digests = [np.empty(0, DIGEST)]
+    for store in stores:
+        table = store.table
+        if array_name not in table.digests:
+            continue
         clip_ids += table.clip_ids
         movies += table.movies
-        bytes_of_rows = table.digests[name].view(np.uint8).reshape(len(table), -1)
-        beginnings.append(np.ascontiguousarray(bytes_of_rows[:, :DIGEST_BYTES]).view(DIGEST).ravel())
-    n_words = np.concatenate([np.empty(0, np.int64), *(table.n_words for table in tables)])
-    return _StoredRows(clip_ids, movies, n_words, np.concatenate(beginnings))
+        n_words.append(table.n_words)
+        whole_digests = table.digests[array_name].view(np.uint8).reshape(len(table), -1)
+        beginnings = np.ascontiguousarray(whole_digests[:, :DIGEST_BYTES])
+        digests.append(beginnings.view(DIGEST).ravel())
+    return _StoredRows(clip_ids, movies, np.concatenate(n_words), np.concatenate(digests))
 
 
 def _films_of_rows(training: TrainingFilms, modality: int) -> dict[bytes, set[int]]:
-    """Map each digest of a modality to the films that have it."""
+    """Map each digest of a modality to the films that have a row with it."""
     films_of: dict[bytes, set[int]] = {}
     for row, film in zip(training.rows[:, modality], training.row_films.tolist(), strict=True):
-        if row.any():
+        has_modality = row.any()
+        if has_modality:
             films_of.setdefault(row.tobytes(), set()).add(film)
     return films_of
 
 
+def _count_rows(films_of: Mapping[bytes, set[int]]) -> Counter[int]:
+    """Count the different rows of each film."""
+    n_rows = Counter[int]()
+    for films in films_of.values():
+        n_rows.update(films)
+    return n_rows
+
+
 @dataclass(frozen=True, slots=True)
-class _Rows:
-    """Digests of a modality that films trained on have.
+class _TrainedRows:
+    """The rows of a modality that a model was trained on.
 
     Attributes
     ----------
     films_of : dict of bytes to set of int
-        Of those that tell films apart, the films that have it.
+        Digest -> the films that have such a row; without rows of so many films that they tell none.
     n_rows : Counter of int
-        Different rows of each film, those that tell nothing too.
-    least : float
-        Share of rows that a film must have in common with one of them.
+        Film -> how many different rows it has, with those that tell no film.
+    least_share : float
+        A film must have more than this share of its rows in common with a film trained on.
     """
 
     films_of: dict[bytes, set[int]]
     n_rows: Counter[int]
-    least: float
+    least_share: float
 
 
-def _rows_trained_on(training: TrainingFilms, modality: int) -> _Rows:
-    """Collect the digests of a modality, and how many of them films have in common by chance."""
+def _rows_trained_on(training: TrainingFilms, modality: int) -> _TrainedRows:
+    """Collect the rows of a modality, and the share of them that two films must have in common to be one.
+
+    Different films may have equal rows too, where features take few values. The share lies half way between
+    the largest share that two different films trained on have in common and all rows.
+    """
     films_of = _films_of_rows(training, modality)
-    n_rows = Counter(film for films in films_of.values() for film in films)
-    most = max(COMMON_FILMS - 1, int(COMMON_SHARE * len(n_rows)))
-    telling = {digest: films for digest, films in films_of.items() if len(films) <= most}
-    by_chance = [share for _, _, share in _shares_of_pairs(telling, n_rows) if share < COPY]
-    # Half way between what different films have in common, whose features may take few values, and all.
-    least = HALF + HALF * max(by_chance, default=0.0)
-    return _Rows(telling, n_rows, least)
+    n_rows = _count_rows(films_of)
+    n_films = len(n_rows)
+    most_films = max(COMMON_FILMS - 1, int(COMMON_SHARE * n_films))
+    telling = {digest: films for digest, films in films_of.items() if len(films) <= most_films}
+    largest_by_chance = 0.0
+    for _, _, share in _shares_of_pairs(telling, n_rows):
+        is_copy = share >= COPY
+        if not is_copy:
+            largest_by_chance = max(largest_by_chance, share)
+    least_share = HALF + HALF * largest_by_chance
+    return _TrainedRows(telling, n_rows, least_share)
 
 
 def _shares_of_pairs(
     films_of: Mapping[bytes, set[int]], n_rows: Mapping[int, int]
 ) -> list[tuple[int, int, float]]:
-    """List pairs of films that have rows in common, and the share of the one that has fewer."""
-    shared = Counter(pair for films in films_of.values() for pair in combinations(sorted(films), 2))
-    return [(a, b, n_shared / min(n_rows[a], n_rows[b])) for (a, b), n_shared in sorted(shared.items())]
+    """List the pairs of films that have rows in common.
+
+    Parameters
+    ----------
+    films_of : mapping of bytes to set of int
+        Digest -> the films that have such a row.
+    n_rows : mapping of int to int
+        Film -> how many different rows it has.
+
+    Returns
+    -------
+    list of (film, other, share)
+        The share is that of common rows among the rows of the film that has fewer.
+    """
+    n_common = Counter[tuple[int, int]]()
+    for films in films_of.values():
+        n_common.update(combinations(sorted(films), 2))
+    pairs = []
+    for (film, other), n_shared in sorted(n_common.items()):
+        pairs.append((film, other, n_shared / min(n_rows[film], n_rows[other])))
+    return pairs
 
 
-def _by_features(card: Card, trained: Sequence[_Rows], rows: Sequence[_StoredRows]) -> dict[str, KnownFilm]:
-    """Know films by rows that are equal."""
+def _by_features(
+    card: Card, trained_rows: Sequence[_TrainedRows], stored_rows: Sequence[_StoredRows]
+) -> dict[str, KnownFilm]:
+    """Recognise films by rows that equal rows trained on; of several films the one with the largest share."""
     known: dict[str, KnownFilm] = {}
-    for of_model, of_stores in zip(trained, rows, strict=True):
+    for trained, stored in zip(trained_rows, stored_rows, strict=True):
         equal: dict[str, set[bytes]] = {}
-        for movie, digest in of_stores.of_digests(of_model.films_of).of_films():
+        for movie, digest in stored.of_digests(trained.films_of).of_films():
             equal.setdefault(movie, set()).add(digest)
-        n_different = of_stores.n_different() if equal else {}
+        if not equal:
+            continue
+        n_different = stored.n_different()
         for movie, digests in equal.items():
-            shared = Counter(film for digest in digests for film in of_model.films_of[digest])
-            for film, n_shared in shared.items():
-                share = n_shared / min(n_different[movie], of_model.n_rows[film])
-                best = known[movie].share if movie in known else 0.0
-                if share > max(of_model.least, best):
+            n_common = _count_rows({digest: trained.films_of[digest] for digest in digests})
+            for film, n_shared in n_common.items():
+                share = n_shared / min(n_different[movie], trained.n_rows[film])
+                best_share = known[movie].share if movie in known else 0.0
+                if share > max(trained.least_share, best_share):
                     known[movie] = KnownFilm(movie, card.movies[film], "features", share)
     return known
 
 
 def _trained_clips(
-    trained: Sequence[_Rows], rows: Sequence[_StoredRows], known: Mapping[str, KnownFilm]
+    trained_rows: Sequence[_TrainedRows],
+    stored_rows: Sequence[_StoredRows],
+    known: Mapping[str, KnownFilm],
 ) -> frozenset[str]:
-    """Find the clips of films that are not known again whose rows were trained on."""
+    """Find the clips of films that are not recognised whose rows were trained on.
+
+    A clip counts if its text is long, or if so many different rows of its film were trained on that this is
+    no coincidence.
+    """
     clip_ids: set[str] = set()
-    for of_model, of_stores in zip(trained, rows, strict=True):
-        equal = of_stores.of_digests(of_model.films_of)
-        coincidences = sum(len(films) > 1 for films in of_model.films_of.values())
-        least = LEAST_ROWS + FOR_EACH_COINCIDENCE * coincidences
-        different = {(movie, digest) for movie, digest in equal.of_films() if movie not in known}
-        n_rows = Counter(movie for movie, _ in different)
+    for trained, stored in zip(trained_rows, stored_rows, strict=True):
+        equal = stored.of_digests(trained.films_of)
+        n_coincidences = sum(len(films) > 1 for films in trained.films_of.values())
+        least = LEAST_ROWS + ROWS_FOR_EACH_COINCIDENCE * n_coincidences
+        different_rows = {(movie, digest) for movie, digest in equal.of_films() if movie not in known}
+        n_rows = Counter(movie for movie, _ in different_rows)
         for clip_id, movie, n_words in zip(equal.clip_ids, equal.movies, equal.n_words.tolist(), strict=True):
             if n_words >= LEAST_WORDS or n_rows[movie] >= least:
                 clip_ids.add(clip_id)
@@ -403,83 +496,126 @@ def films_of_one_content(data: Dataset) -> list[tuple[str, str, float]]:
     if data.group is None:
         return []
     training = TrainingFilms.of_clips(replace(data, signatures=None), np.arange(len(data)))
-    films_of = _films_of_rows(training, 0)
-    n_rows = Counter(film for films in films_of.values() for film in films)
-    names = np.unique(data.movies)
-    pairs = _shares_of_pairs(films_of, n_rows)
-    return [(str(names[film]), str(names[other]), share) for film, other, share in pairs if share > HALF]
+    films_of = _films_of_rows(training, modality=0)
+    names = np.unique(data.movies)  # films are numbered in sorted order
+    pairs = []
+    for film, other, share in _shares_of_pairs(films_of, _count_rows(films_of)):
+        if share > HALF:
+            pairs.append((str(names[film]), str(names[other]), share))
+    return pairs
 
 
 # --- by pictures
 # ---------------------------------------------------------------------------
-def _pictures(group: Group, clip_ids: Sequence[str]) -> Iterator[tuple[str, NDArray[np.float32]]]:
-    """Yield the clips that show something, and their mean frames [views, 264]."""
+def _mean_pictures(group: Group, clip_ids: Sequence[str]) -> Iterator[tuple[str, NDArray[np.float32]]]:
+    """Yield the clips whose pictures show something, with their mean frame in each view [views, 264]."""
     wanted = set(clip_ids)
     for start, block in group.blocks("frames"):
-        for place, frames in enumerate(block, start=start):
-            clip_id = group.clip_ids[place]
-            if clip_id not in wanted or not group.usable[place]:
+        for row, frames in enumerate(block, start=start):
+            clip_id = group.clip_ids[row]
+            if clip_id not in wanted or not group.usable[row]:
                 continue
             signs = signs_of(frames, f"frames of {SIGNATURE} of clip {clip_id}")
-            shown = signs[:, -1] != 0
-            if np.count_nonzero(shown) >= LEAST_FRAMES:
-                yield clip_id, mean_frames(signs[:, :-1].reshape(len(signs), len(VIEWS), -1), shown)
+            # The last column marks frames that show something; the others are the views, side by side.
+            is_shown = signs[:, -1] != 0
+            if np.count_nonzero(is_shown) >= LEAST_FRAMES:
+                views = signs[:, :-1].reshape(len(signs), len(VIEWS), -1)
+                yield clip_id, mean_frames(views, is_shown)
 
 
-def _kept(means: NDArray[np.float32]) -> NDArray[np.float32]:
+def _kept_views(means: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Select the views that a model file keeps [2, 264] of all views of a clip [views, 264]."""
     return means[[VIEWS.index(view) for view in KEPT_VIEWS]]
 
 
 def _by_pictures(
     card: Card, training: TrainingFilms, stores: Sequence[Store]
 ) -> tuple[dict[str, KnownFilm], str]:
-    """Know films by their pictures; and say why none could be compared."""
+    """Recognise films by their pictures.
+
+    Returns
+    -------
+    known : dict of str to KnownFilm
+    no_pictures : str
+        Why none could be compared; "" if some were.
+    """
     if not len(training.pictures):
         return {}, "the model's file has no pictures: its store had no signature"
-    # A signature is 40 kB a clip: too much to fetch unasked.
+    # A signature is 40 kB a clip: too much to fetch from a server unasked.
     with_pictures = [store for store in stores if has_signatures(store) and "://" not in store.where]
     if not with_pictures:
         names = ", ".join(store.name for store in stores)
         return {}, f"no signature is in {names}"
-    means, movies = [], []
+    means_of_film: dict[str, list[NDArray[np.float32]]] = {}
     for store in with_pictures:
         movie_of = dict(zip(store.table.clip_ids, store.table.movies, strict=True))
-        for clip_id, frames in _pictures(store[SIGNATURE], list(movie_of)):
-            means.append(frames)
-            movies.append(movie_of[clip_id])
+        for clip_id, means in _mean_pictures(store[SIGNATURE], list(movie_of)):
+            means_of_film.setdefault(movie_of[clip_id], []).append(means)
     known: dict[str, KnownFilm] = {}
-    movie_of_clip = np.array(movies, dtype=str)
-    for movie in dict.fromkeys(movies):
-        own = np.stack([means[place] for place in np.flatnonzero(movie_of_clip == movie)])
-        film, share = _most_alike(own, training)
+    for movie, clips in means_of_film.items():
+        film, share = _most_alike(np.stack(clips), training)
         if share > HALF:
             known[movie] = KnownFilm(movie, card.movies[film], "pictures", share)
     return known, ""
 
 
 def _most_alike(means: NDArray[np.float32], training: TrainingFilms) -> tuple[int, float]:
-    """Find the film trained on that is most like a film's clips [n, views, 264], and the share of them."""
-    best, best_share = 0, 0.0
+    """Find the film trained on that has most clips in common with a film, and their share.
+
+    Parameters
+    ----------
+    means : ndarray, shape [n, views, 264]
+        The mean frames of the film's clips.
+    training : TrainingFilms
+    """
+    best_film = 0
+    best_share = 0.0
     for film in np.unique(training.picture_films).tolist():
-        kept = training.pictures[training.picture_films == film]
-        fewer = min(len(means), len(kept))
-        least = ALIKE if fewer >= FEW else SURELY_ALIKE
-        ours, theirs = np.zeros(len(means), bool), np.zeros(len(kept), bool)
-        for first in range(0, len(means), BLOCK):
-            part = slice(first, first + BLOCK)
-            alike = _likeness(means[part], kept) >= least
-            ours[part] = alike.any(axis=1)
-            theirs |= alike.any(axis=0)
-        share = float(ours.mean() if len(means) <= len(kept) else theirs.mean())
+        sketches_of_film = training.pictures[training.picture_films == film]
+        share = _share_alike(means, sketches_of_film)
         if share > best_share:
-            best, best_share = film, share
-    return best, best_share
+            best_film = film
+            best_share = share
+    return best_film, best_share
 
 
-def _likeness(means: NDArray[np.float32], kept: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """Compare clips [n, views, 264] with sketches [m, 2, 33] in all ways: the best of each pair [n, m]."""
-    likenesses = [
-        sketch_likeness(means[:, VIEWS.index(view)], kept[:, KEPT_VIEWS.index(other)]) for view, other in WAYS
-    ]
-    best: NDArray[np.float32] = np.max(likenesses, axis=0)
-    return best
+def _share_alike(means: NDArray[np.float32], trained: NDArray[np.uint8]) -> float:
+    """Compute the share of clips that are in both of two films, counted in the film that has fewer.
+
+    Parameters
+    ----------
+    means : ndarray, shape [n, views, 264]
+        The clips of one film.
+    trained : ndarray of uint8, shape [m, 2, 33]
+        Sketches of the clips of a film trained on.
+    """
+    n_fewer = min(len(means), len(trained))
+    least = ALIKE if n_fewer >= FEW else SURELY_ALIKE
+    is_in_trained = np.zeros(len(means), bool)
+    is_in_new = np.zeros(len(trained), bool)
+    for first in range(0, len(means), BLOCK):
+        block = slice(first, first + BLOCK)
+        is_alike = _likeness(means[block], trained) >= least
+        is_in_trained[block] = is_alike.any(axis=1)
+        is_in_new |= is_alike.any(axis=0)
+    if len(means) <= len(trained):
+        return float(is_in_trained.mean())
+    return float(is_in_new.mean())
+
+
+def _likeness(means: NDArray[np.float32], trained: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """Compare every clip of n with every clip of m, in all `WAYS`: the largest likeness of each pair [n, m].
+
+    Parameters
+    ----------
+    means : ndarray, shape [n, views, 264]
+    trained : ndarray of uint8, shape [m, 2, 33]
+        Sketches of the `KEPT_VIEWS`.
+    """
+    likenesses = []
+    for view, trained_view in WAYS:
+        new_clips = means[:, VIEWS.index(view)]
+        trained_clips = trained[:, KEPT_VIEWS.index(trained_view)]
+        likenesses.append(sketch_likeness(new_clips, trained_clips))
+    largest: NDArray[np.float32] = np.max(likenesses, axis=0)
+    return largest

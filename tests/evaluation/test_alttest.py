@@ -144,7 +144,7 @@ def test_a_machine_is_compared_with_people_alone(tmp_path, name):
     assert [list(each.annotators) for each in found.values()] == [["h0", "h1"]] * 2
     assert compare_machines(judged, common, ["one"])["one"].annotators == found["one"].annotators
     as_given = alt_test(machine, annotators, films).standings[0]
-    assert found["one"].standings[0].found["films"] == pytest.approx(as_given.found["films"])
+    assert found["one"].standings[0].by_form["films"] == pytest.approx(as_given.by_form["films"])
 
 
 def test_more_classes_are_balanced_alike():
@@ -152,7 +152,7 @@ def test_more_classes_are_balanced_alike():
     y = rng.choice(3, 1200, p=(0.8, 0.1, 0.1))
     said = [np.where(rng.random(1200) < 0.8, y, rng.integers(0, 3, 1200)) for _ in range(4)]
     found = alt_test(said[0], dict(zip("abc", said[1:], strict=True)), np.arange(1200) // 60)
-    assert set(found.standings[0].found) == set(FORMS)
+    assert set(found.standings[0].by_form) == set(FORMS)
     assert abs(found.standings[0].below("balanced")) < 0.05
     assert found.standings[1].below("balanced") > 0.2
 
