@@ -49,42 +49,41 @@ PAIRS = 8
 """Steps that L-BFGS remembers."""
 
 START_TOLERANCE = 1e-4
-"""Tolerance of the fit on all clips. It may be coarse, as each fit goes on from there."""
+"""Where the fit on all clips ends: it is a start, which each fit goes on from."""
 
 TOLERANCES = {np.float32: 2e-7, np.float64: 1e-7}
 """A fit ends with a step that changes logits by at most this share of their own deviation.
 
-Most steps compute products with the features in float32, at half the cost. Weights and sums stay in float64,
-so that less exact steps cost at most more steps. The last steps compute products in float64.
+Most steps take products in float32, at half the cost: the weights and what is added up stay in float64, so
+that a step less exact is one more step at most. The last ones are in float64.
 """
 
 MOST_STEPS = 1000
 """Steps after which a fit is given up."""
 
 FLAT = 0.3
-"""A step ends where the slope along it is at most this share of the slope where it began."""
+"""A step is long enough where the slope along it is at most this share of the slope where it began."""
 
 MOST_TRIALS = 10
-"""Lengths that are tried for a step, at most."""
+"""Lengths of a step that are tried."""
 
 MOST_GROWTH = 8.0
-"""How many times as long as the last length the next one is, at most."""
+"""How many times longer the next length is at most."""
 
 FLATTEST = 1e-12
-"""Least mean curvature. It is that of logits of 28 on the right side, where nothing is left to gain."""
+"""Least mean curvature: with logits of 28 on the right side nothing is left to gain."""
 
 NOTHING = 1e-6
-"""Added to the deviation of logits, so that a step can be compared with it where logits hardly vary."""
+"""Deviation that is added to that of logits: where they hardly vary, steps have nothing to compare with."""
 
 LOOK_AGAIN = 8
 """Steps after which the deviation of logits is computed again."""
 
 PATIENCE = 10
-"""Steps in a row that are not `SMALLER` than the least one before, after which only rounding is left. This
-ends a fit only if its least step was `NEAR` the end."""
+"""Steps without one that is `SMALLER` than before, after which, `NEAR` the end, only rounding is left."""
 
 SMALLER = 0.9
-"""A step counts as smaller if it is below this share of the least step before."""
+"""What a step is at most, as a share of an earlier one, to count as smaller."""
 
 NEAR = 1e-3
 """Size of a step that is near the end."""
@@ -99,18 +98,17 @@ class FoldFits(NamedTuple):
     Attributes
     ----------
     subsets : ndarray of int, shape [K]
-        Indices of the subsets among the columns of the masks that were given.
+        Places of the subsets among those asked for.
     penalty : int
-        Index of the penalty among the strengths that were given.
+        Place of the penalty among those asked for.
     logits : ndarray, shape [N, K]
-        Logits of all clips, whose features are standardised by the subset's moments.
+        Of all clips, each standardised as the subset's clips are.
     weights : ndarray, shape [D, K]
         For features standardised by the subset's moments.
     intercepts : ndarray, shape [K]
     moments : Moments
-        Means and deviations of the features in each subset, [K, D].
+        Of each subset, [K, D].
     n_steps : ndarray of int, shape [K]
-        Steps that each fit took.
     """
 
     subsets: NDArray[np.intp]
@@ -128,19 +126,10 @@ class FoldLogistic:
     Parameters
     ----------
     X : ndarray, shape [N, D]
-        Features, all finite.
+        Finite.
     y : ndarray of int, shape [N]
     limit : float
-        Number of deviations from the mean at which standardised features are cut off.
-
-    Attributes
-    ----------
-    whole : Moments
-        Means and deviations of the features over all clips [D].
-    base : ndarray, shape [N, D]
-        Features standardised by `whole` and cut off.
-    narrow : ndarray of float32, shape [N, D]
-        The same in single precision.
+        Deviations at which standardised features are cut off.
     """
 
     def __init__(self, X: NDArray[np.floating[Any]], y: NDArray[np.int64], limit: float) -> None:
@@ -174,34 +163,22 @@ class FoldLogistic:
         ConvergenceWarning
             A fit was given up.
         """
-        n_subsets = subsets.shape[1]
         width = block_width(len(self.base), self.base.shape[1])
-        for first in range(0, n_subsets, width):
-            indices = np.arange(first, min(first + width, n_subsets))
-            block = _Block(self, subsets[:, indices])
+        for first in range(0, subsets.shape[1], width):
+            places = np.arange(first, min(first + width, subsets.shape[1]))
+            block = _Block(self, subsets[:, places])
             for penalty, C in enumerate(strengths):
                 block.advance(self._start(C), C)
-                yield block.solution(indices, penalty)
+                yield block.solution(places, penalty)
 
     def cut_between(self, low: Floats, high: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Find the values of the base that some fit, or the base itself, cuts off.
-
-        Parameters
-        ----------
-        low, high : ndarray, shape [D]
-            The tightest limits of any fit for each feature, on the scale of the base.
-
-        Returns
-        -------
-        rows, columns : ndarray of int, shape [E]
-        """
-        lowest = np.maximum(low, -self.limit)
-        highest = np.minimum(high, self.limit)
+        """Find the values that may be cut off where features [D] are cut at `low` and `high`, or beyond."""
+        lowest, highest = np.maximum(low, -self.limit), np.minimum(high, self.limit)
         rows, columns = np.nonzero((self.base <= lowest) | (self.base >= highest))
         return rows, columns
 
     def _start(self, C: float) -> Floats:
-        """Fit all clips with a penalty: their weights and, last, their intercept, [D + 1]."""
+        """Give the weights [D] of all clips with a penalty, and their intercept."""
         if C not in self._starts:
             self._path.advance(1 / (C * len(self.y)), START_TOLERANCE, MOST_STEPS)
             weights, intercept = self._path.solution()
@@ -211,7 +188,6 @@ class FoldLogistic:
 
 def block_width(n_clips: int, n_features: int) -> int:
     """Count the fits of a block: as many as memory allows, a multiple of `WIDTH`."""
-    # A fit has some 5 arrays of clips and 10 of features, beside its steps and what they changed.
     bytes_of_one = 8 * (5 * n_clips + (2 * PAIRS + 10) * n_features)
     fits = MOST_BYTES // bytes_of_one // WIDTH * WIDTH
     return int(np.clip(fits, WIDTH, MOST_FITS))
@@ -237,46 +213,29 @@ class _Axes:
 
     @classmethod
     def of(cls, base: Floats) -> "_Axes":
-        """Find the axes of features [N, D] by their covariance, or by products of clips if these are fewer.
-
-        Both matrices have the same eigenvalues above 0, and the smaller one is decomposed faster.
-        """
-        n_clips, n_features = base.shape
+        """Decompose features [N, D], of which the smaller of two matrices of products is taken."""
         centred = base - base.mean(axis=0)
-        if n_clips >= n_features:
-            spread, axes = linalg.eigh(centred.T @ centred / n_clips, check_finite=False)
-            # Smaller variances can't be told from rounding; one of 0 would be divided by.
+        if len(base) >= base.shape[1]:
+            spread, axes = linalg.eigh(centred.T @ centred / len(base), check_finite=False)
+            # What rounding leaves below this can't be told from nothing.
             return cls(axes.astype(np.float32), np.maximum(spread, FLATTEST * spread[-1]))
-        spread, clip_vectors = linalg.eigh(centred @ centred.T / n_clips, check_finite=False)
-        is_real = spread > FLATTEST * spread[-1]
-        # An eigenvector of clips becomes one of features by the centred features and its length.
-        axes = centred.T @ (clip_vectors[:, is_real] / np.sqrt(n_clips * spread[is_real]))
-        return cls(axes.astype(np.float32), spread[is_real])
+        spread, turned = linalg.eigh(centred @ centred.T / len(base), check_finite=False)
+        real = spread > FLATTEST * spread[-1]
+        axes = centred.T @ (turned[:, real] / np.sqrt(len(base) * spread[real]))
+        return cls(axes.astype(np.float32), spread[real])
 
     def over_curvature(self, gradient: Floats, curvature: Floats, strength: Floats) -> Floats:
-        """Divide gradients by the curvature of the losses along each axis.
+        """Divide gradients [D, K] by the curvature of losses.
 
-        Parameters
-        ----------
-        gradient : ndarray, shape [D, K]
-        curvature : ndarray, shape [K]
-            Mean over clips of p (1 - p), which stands in for the curvature of each clip.
-        strength : ndarray, shape [K]
-            Strength of each fit's penalty.
-
-        Returns
-        -------
-        ndarray, shape [D, K]
+        Clips' curvatures p (1 - p) are replaced by their mean [K]; penalties have strengths [K].
         """
-        along_axes = (self.axes.T @ gradient.astype(np.float32)).astype(np.float64)  # [R, K]
-        loss_curvature = curvature * self.spread[:, None] + strength
-        n_features = len(self.axes)
-        n_axes = len(self.spread)
-        if n_features == n_axes:
-            return np.asarray(self.axes @ (along_axes / loss_curvature).astype(np.float32), np.float64)
-        # In directions that are on no axis features do not vary: there the loss curves by its penalty alone.
-        correction = along_axes * (1 / loss_curvature - 1 / strength)
-        return gradient / strength + self.axes @ correction.astype(np.float32)
+        along = (self.axes.T @ gradient.astype(np.float32)).astype(np.float64)
+        size = curvature * self.spread[:, None] + strength
+        if len(self.axes) == len(self.spread):
+            return np.asarray(self.axes @ (along / size).astype(np.float32), np.float64)
+        # Across the axes only the penalty curves.
+        across = along * (1 / size - 1 / strength)
+        return gradient / strength + self.axes @ across.astype(np.float32)
 
 
 # --- how a fit standardises
@@ -285,19 +244,19 @@ class _Axes:
 
 @dataclass(frozen=True, eq=False)
 class _Scaling:
-    """How each of K fits standardises, relative to the base, which is standardised by all clips.
+    """What turns the base, standardised by all clips, into the features of each of K fits.
 
-    A fit's feature is ``stretch * (value - centre)``. The value is the base's, with a change of the few
-    values that the fit and the base cut off at different limits.
+    A fit's feature is ``stretch * (value - centre)``, where the value is the base's but for the few that are
+    cut off elsewhere.
 
     Attributes
     ----------
     centre, stretch : ndarray, shape [D, K]
         The stretch of a feature that is constant in a fit's clips is 0: it tells the fit nothing.
     rows, columns : ndarray of int, shape [E]
-        Clip and feature of each value that the base or some fit cuts off.
+        Places of values of the base that some fit cuts off elsewhere.
     change : ndarray, shape [E, K]
-        What each fit adds to these values of the base.
+        What each fit adds to them.
     """
 
     centre: Floats
@@ -308,68 +267,54 @@ class _Scaling:
 
     @classmethod
     def of(cls, clips: FoldLogistic, inside: Masks) -> "tuple[_Scaling, Moments]":
-        """Compare the moments of subsets [N, K] with those of all clips.
-
-        Returns
-        -------
-        scaling : _Scaling
-        moments : Moments
-            Means and deviations of each subset [K, D], by which its fit standardises.
-        """
-        raw_moments = moments_of_subsets(clips.X, inside)
-        is_flat = is_constant(raw_moments.mean, raw_moments.scale, clips.X.dtype)
-        subset_moments = safe_scale(raw_moments.mean, raw_moments.scale, clips.X.dtype)
-        mean = clips.whole.mean.astype(np.float64)
-        scale = clips.whole.scale.astype(np.float64)
-        centre = (subset_moments.mean - mean) / scale  # [K, D]
-        stretch = scale / subset_moments.scale
+        """Compare the moments of subsets [N, K] with those of all clips."""
+        found = moments_of_subsets(clips.X, inside)
+        constant = is_constant(found.mean, found.scale, clips.X.dtype)
+        own = safe_scale(found.mean, found.scale, clips.X.dtype)
+        mean, scale = (each.astype(np.float64) for each in clips.whole)
+        centre = (own.mean - mean) / scale
+        stretch = scale / own.scale
         reach = clips.limit / stretch
-        low = centre - reach
-        high = centre + reach
+        low, high = centre - reach, centre + reach
         rows, columns = clips.cut_between(low.max(axis=0), high.min(axis=0))
-        uncut = (clips.X[rows, columns] - mean[columns]) / scale[columns]
-        cut = np.clip(uncut, low[:, columns], high[:, columns])  # [K, E]
-        change = np.ascontiguousarray((cut - clips.base[rows, columns]).T)
-        stretch[is_flat] = 0.0
-        # From here on the last axis is the fit: [D, K].
-        centre = np.ascontiguousarray(centre.T)
-        stretch = np.ascontiguousarray(stretch.T)
-        return cls(centre, stretch, rows, columns, change), subset_moments
+        values = (clips.X[rows, columns] - mean[columns]) / scale[columns]
+        kept = np.clip(values, low[:, columns], high[:, columns])
+        change = np.ascontiguousarray((kept - clips.base[rows, columns]).T)
+        stretch[constant] = 0.0
+        centre, stretch = np.ascontiguousarray(centre.T), np.ascontiguousarray(stretch.T)
+        return cls(centre, stretch, rows, columns, change), own
 
     def take(self, fits: NDArray[np.intp]) -> "_Scaling":
-        """Select some of the fits."""
+        """Keep some of the fits."""
         return replace(
             self, centre=self.centre[:, fits], stretch=self.stretch[:, fits], change=self.change[:, fits]
         )
 
     def logits(self, base: NDArray[np.floating[Any]], weights: Floats) -> Floats:
-        """Compute the logits [N, K] that weights and intercepts [D + 1, K] give; the base is [N, D]."""
+        """Compute the logits [N, K] of weights [D + 1, K]."""
         stretched = self.stretch * weights[:-1]
-        logits = (base @ stretched.astype(base.dtype)).astype(np.float64)
-        logits += weights[-1] - np.einsum("dk,dk->k", self.centre, stretched)
+        found = (base @ stretched.astype(base.dtype)).astype(np.float64)
+        found += weights[-1] - np.einsum("dk,dk->k", self.centre, stretched)
         if len(self.rows):
-            logits += _summing_matrix(self.rows, len(base)) @ (self.change * stretched[self.columns])
-        return np.asarray(logits)
+            found += _sums_at(self.rows, len(base)) @ (self.change * stretched[self.columns])
+        return np.asarray(found)
 
     def gradient(self, base: NDArray[np.floating[Any]], residuals: Floats) -> Floats:
-        """Compute the gradient of summed losses [D + 1, K] from residuals [N, K]; the base is [N, D]."""
-        n_features = base.shape[1]
-        gradient = np.empty((n_features + 1, residuals.shape[1]))
-        gradient[-1] = residuals.sum(axis=0)
-        gradient[:-1] = base.T @ residuals.astype(base.dtype)
+        """Compute the gradient [D + 1, K] of residuals [N, K]."""
+        found = np.empty((base.shape[1] + 1, residuals.shape[1]))
+        found[-1] = residuals.sum(axis=0)
+        found[:-1] = base.T @ residuals.astype(base.dtype)
         if len(self.rows):
-            changed = self.change * residuals[self.rows]
-            gradient[:-1] += _summing_matrix(self.columns, n_features) @ changed
-        gradient[:-1] -= self.centre * gradient[-1]
-        gradient[:-1] *= self.stretch
-        return gradient
+            found[:-1] += _sums_at(self.columns, base.shape[1]) @ (self.change * residuals[self.rows])
+        found[:-1] -= self.centre * found[-1]
+        found[:-1] *= self.stretch
+        return found
 
 
-def _summing_matrix(rows: NDArray[np.intp], n_rows: int) -> csr_array:
-    """Make the matrix [n_rows, E] that adds up E values, each into its row [E]."""
-    n_values = len(rows)
-    ones = np.ones(n_values)
-    return csr_array((ones, (rows, np.arange(n_values))), shape=(n_rows, n_values))
+def _sums_at(places: NDArray[np.intp], n: int) -> csr_array:
+    """Make the matrix [n, E] that adds up E values by their places."""
+    ones = np.ones(len(places))
+    return csr_array((ones, (places, np.arange(len(places)))), shape=(n, len(places)))
 
 
 # --- a block of fits
@@ -377,16 +322,12 @@ def _summing_matrix(rows: NDArray[np.intp], n_rows: int) -> csr_array:
 
 
 class _Block:
-    """Fits on K subsets of the clips, for one penalty after the other.
-
-    It keeps the weights [D + 1, K] and logits [N, K] of the last penalty, and the last steps of the descent.
-    The fits are filled up to a multiple of `WIDTH` by repeats, which no solution shows.
-    """
+    """Fits on K subsets of the clips, for one penalty after the other."""
 
     def __init__(self, clips: FoldLogistic, subsets: Masks) -> None:
         self.clips = clips
         self.n_fits = subsets.shape[1]
-        n_filled = _whole_widths(self.n_fits)
+        n_filled = -(-self.n_fits // WIDTH) * WIDTH
         self.inside = subsets[:, np.arange(n_filled) % self.n_fits]
         self.scaling, self.moments = _Scaling.of(clips, self.inside)
         self.weights = np.zeros((clips.X.shape[1] + 1, n_filled))
@@ -396,81 +337,62 @@ class _Block:
         self._steps = np.zeros((PAIRS, *self.weights.shape))
         self._changes = np.zeros_like(self._steps)
 
-    def solution(self, subsets: NDArray[np.intp], penalty: int) -> FoldFits:
-        """Return the fits of the penalty that was last advanced to."""
+    def solution(self, places: NDArray[np.intp], penalty: int) -> FoldFits:
+        """Give the fits as they are."""
         fits = slice(0, self.n_fits)
         return FoldFits(
-            subsets=subsets,
-            penalty=penalty,
-            logits=self.logits[:, fits],
-            weights=self.weights[:-1, fits],
-            intercepts=self.weights[-1, fits],
-            moments=Moments(self.moments.mean[fits], self.moments.scale[fits]),
-            n_steps=self.n_steps[fits],
+            places,
+            penalty,
+            self.logits[:, fits],
+            self.weights[:-1, fits],
+            self.weights[-1, fits],
+            Moments(self.moments.mean[fits], self.moments.scale[fits]),
+            self.n_steps[fits],
         )
 
     def advance(self, start: Floats, C: float) -> None:
-        """Minimise the losses with a penalty, from the minima with the penalty before.
+        """Minimise the losses with a penalty, from the minima with the one before.
 
-        Parameters
-        ----------
-        start : ndarray, shape [D + 1]
-            Weights of the fit on all clips with this penalty. All fits are first moved as this one moved
-            from the penalty before.
-        C : float
-            Inverse strength of the penalty.
+        Where the fit on all clips goes from one penalty to the next [D + 1], its folds go first.
         """
         self.weights += (start - self._last_start)[:, None]
         self.weights[:-1][self.scaling.stretch == 0] = 0.0
         self._last_start = start
-        # What earlier steps told of the curvature does not hold for another penalty.
-        self._steps[:] = 0.0
-        self._changes[:] = 0.0
+        self._steps[:], self._changes[:] = 0.0, 0.0
         for base in (self.clips.narrow, self.clips.base):
             self._descend(base, C)
 
     def _descend(self, base: NDArray[np.floating[Any]], C: float) -> None:
-        """Minimise the losses by products with the features in one precision.
-
-        Fits that are finished are left out of the products as soon as `WIDTH` of them can be.
-        """
+        """Minimise the losses by products with the features in one precision."""
         fits = np.arange(self.inside.shape[1])
         descent = _Descent(self, base, C, self.scaling, self.inside)
         descent.begin(self.weights.copy(), list(self._steps), list(self._changes))
         for _ in range(MOST_STEPS):
-            is_finished = descent.step()
+            finished = descent.step()
             self.n_steps[fits] += 1
-            n_running = np.count_nonzero(~is_finished)
+            n_running = np.count_nonzero(~finished)
             if not n_running:
                 break
-            width = _whole_widths(n_running)
+            width = -(-n_running // WIDTH) * WIDTH
             if width < len(fits):
-                # Running fits come first; finished ones fill the last multiple of WIDTH.
-                running_first = np.argsort(is_finished, kind="stable")
-                selected = np.sort(running_first[:width])
-                self._store(fits, descent)
-                fits = fits[selected]
-                descent = descent.take(selected)
+                # Finished fits fill the rest up.
+                kept = np.sort(np.argsort(finished, kind="stable")[:width])
+                self._keep(fits, descent)
+                fits, descent = fits[kept], descent.take(kept)
         else:
             warnings.warn(
                 f"logistic regression did not converge in {MOST_STEPS} steps",
                 ConvergenceWarning,
                 stacklevel=4,
             )
-        self._store(fits, descent)
+        self._keep(fits, descent)
 
-    def _store(self, fits: NDArray[np.intp], descent: "_Descent") -> None:
-        """Copy the state of a descent into the columns of its fits."""
+    def _keep(self, fits: NDArray[np.intp], descent: "_Descent") -> None:
         self.weights[:, fits] = descent.weights
         self.logits[:, fits] = descent.logits
-        for pair in range(PAIRS):
-            self._steps[pair][:, fits] = descent.steps[pair]
-            self._changes[pair][:, fits] = descent.changes[pair]
-
-
-def _whole_widths(n_fits: int) -> int:
-    """Round a number of fits up to a multiple of `WIDTH`."""
-    return -(-n_fits // WIDTH) * WIDTH
+        for place in range(PAIRS):
+            self._steps[place][:, fits] = descent.steps[place]
+            self._changes[place][:, fits] = descent.changes[place]
 
 
 class _Descent:
@@ -479,77 +401,53 @@ class _Descent:
     Attributes
     ----------
     weights, gradient : ndarray, shape [D + 1, K]
-        Weights and, last, intercepts; and the gradient of the mean loss and its penalty by these.
-    logits, residuals : ndarray, shape [N, K]
-        Logits of all clips; probability less label of the clips inside, 0 for others.
-    curvature : ndarray, shape [K]
-        Mean over the clips inside of p (1 - p).
+    logits : ndarray, shape [N, K]
     steps, changes : list of ndarray, shape [D + 1, K]
-        The last steps, and how each changed the gradient; 0 where there was no step.
-    n_steps : int
-        Steps taken.
-    deviations : ndarray, shape [K]
-        Deviation of the logits over the clips inside, every `LOOK_AGAIN` steps.
-    least : ndarray, shape [K]
-        Size of the least step that counted as smaller than those before.
-    since : ndarray of int, shape [K]
-        Steps taken since that one.
+        The last steps, and what they changed in the gradient; 0 where there was none.
     """
 
     def __init__(
         self, block: _Block, base: NDArray[np.floating[Any]], C: float, scaling: _Scaling, inside: Masks
     ) -> None:
-        self.block = block
-        self.clips = block.clips
-        self.base = base
-        self.C = C
-        self.scaling = scaling
-        self.inside = inside
+        self.clips, self.base, self.C = block.clips, base, C
+        self.block, self.scaling, self.inside = block, scaling, inside
         self.sizes = inside.sum(axis=0).astype(np.float64)
         self.strengths = 1 / (C * self.sizes)
         self.tolerance = TOLERANCES[base.dtype.type]
 
     def begin(self, weights: Floats, steps: list[Floats], changes: list[Floats]) -> None:
         """Begin with weights, and with steps that were taken before."""
-        n_fits = len(self.sizes)
-        self.weights = weights
-        self.steps = steps
-        self.changes = changes
+        self.weights, self.steps, self.changes = weights, steps, changes
         self.logits = self.scaling.logits(self.base, weights)
-        no_step = np.zeros(n_fits)
-        losses = _losses_along(self.logits, self.logits, no_step, self.clips.y, self.inside)
-        self.curvature = losses.curvature / self.sizes
-        self.residuals = losses.residuals
-        self.gradient = self._gradient(losses.residuals)
+        here = _look_along(self.logits, self.logits, np.zeros(len(self.sizes)), self.clips.y, self.inside)
+        self.curvature = here.curvature / self.sizes
+        self.residuals = here.residuals
+        self.gradient = self._gradient(here.residuals)
         self.n_steps = 0
-        self.least = np.full(n_fits, np.inf)
-        self.since = np.zeros(n_fits, np.int64)
+        self.least = np.full(len(self.sizes), np.inf)
+        self.since = np.zeros(len(self.sizes), np.int64)
 
     def take(self, fits: NDArray[np.intp]) -> "_Descent":
-        """Return the descent of some of the fits, as far as it has come."""
-        part = _Descent(self.block, self.base, self.C, self.scaling.take(fits), self.inside[:, fits])
-        part.weights = self.weights[:, fits]
-        part.logits = self.logits[:, fits]
-        part.residuals = self.residuals[:, fits]
-        part.gradient = self.gradient[:, fits]
-        part.curvature = self.curvature[fits]
-        part.n_steps = self.n_steps
-        part.deviations = self.deviations[fits]
-        part.least = self.least[fits]
-        part.since = self.since[fits]
-        part.steps = [step[:, fits] for step in self.steps]
-        part.changes = [change[:, fits] for change in self.changes]
-        return part
+        """Go on with some of the fits."""
+        some = _Descent(self.block, self.base, self.C, self.scaling.take(fits), self.inside[:, fits])
+        some.weights, some.logits = self.weights[:, fits], self.logits[:, fits]
+        some.residuals = self.residuals[:, fits]
+        some.gradient, some.curvature = self.gradient[:, fits], self.curvature[fits]
+        some.n_steps, some.deviations = self.n_steps, self.deviations[fits]
+        some.least, some.since = self.least[fits], self.since[fits]
+        some.steps = [step[:, fits] for step in self.steps]
+        some.changes = [change[:, fits] for change in self.changes]
+        return some
 
     def step(self) -> NDArray[np.bool_]:
-        """Take a step, and mark the fits [K] that are finished with it."""
+        """Take a step; tell which fits [K] it leaves finished."""
         direction = self._direction()
         change = self.scaling.logits(self.base, direction)
         if self.n_steps % LOOK_AGAIN == 0:
             self.deviations = _deviations(self.logits, self.inside)
         self.n_steps += 1
-        changed = np.sqrt(_column_products(change, change * self.inside) / self.sizes)
-        is_finished = self._is_finished(changed / (self.deviations + NOTHING))
+        changed = np.sqrt(_dot(change, change * self.inside) / self.sizes)
+        finished = self._is_finished(changed / (self.deviations + NOTHING))
         length = self._length(direction, change)
         direction *= length
         change *= length
@@ -559,107 +457,85 @@ class _Descent:
         self.steps = [*self.steps[1:], direction]
         self.changes = [*self.changes[1:], gradient - self.gradient]
         self.gradient = gradient
-        return is_finished
+        return finished
 
     def _is_finished(self, size: Floats) -> NDArray[np.bool_]:
-        """Mark the fits [K] whose step is small enough, or whose steps no longer become smaller.
-
-        Near the end, steps that do not become smaller for long are rounding.
-        """
-        is_smaller = size < SMALLER * self.least
-        self.since = np.where(is_smaller, 0, self.since + 1)
-        self.least = np.where(is_smaller, size, self.least)
-        is_rounding = (self.since >= PATIENCE) & (self.least < NEAR)
-        return np.asarray((size <= self.tolerance) | is_rounding)
+        """Tell whose steps [K] are small enough, or have become no smaller for long: the rest is rounding."""
+        smaller = size < SMALLER * self.least
+        self.since = np.where(smaller, 0, self.since + 1)
+        self.least = np.where(smaller, size, self.least)
+        return np.asarray((size <= self.tolerance) | ((self.since >= PATIENCE) & (self.least < NEAR)))
 
     def _gradient(self, residuals: Floats) -> Floats:
-        """Compute the gradient [D + 1, K] of the mean loss and its penalty from residuals [N, K]."""
-        gradient = self.scaling.gradient(self.base, residuals)
-        gradient /= self.sizes
-        gradient[:-1] += self.strengths * self.weights[:-1]  # no penalty on the intercept
-        return gradient
+        """Compute the gradient [D + 1, K] of the mean loss and its penalty."""
+        found = self.scaling.gradient(self.base, residuals)
+        found /= self.sizes
+        found[:-1] += self.strengths * self.weights[:-1]
+        return found
 
     def _direction(self) -> Floats:
-        """Compute the quasi-Newton directions [D + 1, K], by the two loops of L-BFGS."""
-        direction = -self.gradient
+        """Compute the quasi-Newton directions [D + 1, K]."""
+        found = -self.gradient
         past = []
         for step, change in zip(reversed(self.steps), reversed(self.changes), strict=True):
-            product = _column_products(step, change)
+            product = _dot(step, change)
             if not product.any():
-                break  # no step was taken there or earlier
+                break
             inverse = np.divide(1.0, product, out=np.zeros_like(product), where=product > 0)
-            amount = _column_products(step, direction) * inverse
-            direction -= amount * change
+            amount = _dot(step, found) * inverse
+            found -= amount * change
             past.append((step, change, inverse, amount))
-        # Between the loops stands the inverse of a first guess of the curvature.
-        direction[-1] /= self.curvature
-        direction[:-1] = self.clips.axes.over_curvature(direction[:-1], self.curvature, self.strengths)
+        found[-1] /= self.curvature
+        found[:-1] = self.clips.axes.over_curvature(found[:-1], self.curvature, self.strengths)
         for step, change, inverse, amount in reversed(past):
-            direction += (amount - _column_products(change, direction) * inverse) * step
-        direction[:-1][self.scaling.stretch == 0] = 0.0
-        return np.asarray(direction)
+            found += (amount - _dot(change, found) * inverse) * step
+        found[:-1][self.scaling.stretch == 0] = 0.0
+        return np.asarray(found)
 
     def _length(self, direction: Floats, change: Floats) -> Floats:
-        """Find how far each fit goes along its direction [K], and take the residuals of the logits there.
+        """Find how far to go [K], and take the residuals there.
 
-        This is Newton's method in one dimension, kept between a length that is too short and one that is too
-        long. Slopes are computed from the logits, which are exact; products in float32 are not quite.
-
-        Parameters
-        ----------
-        direction : ndarray, shape [D + 1, K]
-        change : ndarray, shape [N, K]
-            How a step of length 1 changes the logits.
+        Newton's method in one dimension, kept between lengths of which one is too short and one too long.
+        Slopes are those of the logits as they are, which products in float32 do not quite give.
         """
-        n_fits = len(self.sizes)
-        penalty_slope = self.strengths * _column_products(self.weights[:-1], direction[:-1])
-        penalty_bend = self.strengths * _column_products(direction[:-1], direction[:-1])
-        first_slope = _column_products(self.residuals, change) / self.sizes + penalty_slope
-        flat_enough = FLAT * np.abs(first_slope)
-        length = np.ones(n_fits)
-        shortest = np.zeros(n_fits)
-        longest = np.full(n_fits, np.inf)
-        losses = _losses_along(self.logits, change, length, self.clips.y, self.inside)
-        self.residuals = losses.residuals
-        self.curvature = losses.curvature / self.sizes
-        fits = np.arange(n_fits)  # those whose length is still being looked for
+        penalty_slope = self.strengths * _dot(self.weights[:-1], direction[:-1])
+        penalty_bend = self.strengths * _dot(direction[:-1], direction[:-1])
+        flat = FLAT * np.abs(_dot(self.residuals, change) / self.sizes + penalty_slope)
+        length = np.ones(len(self.sizes))
+        shortest, longest = np.zeros_like(length), np.full_like(length, np.inf)
+        there = _look_along(self.logits, change, length, self.clips.y, self.inside)
+        self.residuals, self.curvature = there.residuals, there.curvature / self.sizes
+        tried = np.arange(len(self.sizes))
         for _ in range(MOST_TRIALS):
-            slope = losses.slope / self.sizes[fits] + (
-                penalty_slope[fits] + length[fits] * penalty_bend[fits]
-            )
-            is_steep = np.abs(slope) > flat_enough[fits]
-            if not is_steep.any():
+            penalty = penalty_slope[tried] + length[tried] * penalty_bend[tried]
+            slope = there.slope / self.sizes[tried] + penalty
+            steep = np.abs(slope) > flat[tried]
+            if not steep.any():
                 break
-            bend = losses.bend(change[:, fits]) / self.sizes[fits] + penalty_bend[fits]
-            fits = fits[is_steep]
-            slope = slope[is_steep]
-            bend = bend[is_steep]
-            is_short = slope < 0
-            shortest[fits[is_short]] = length[fits[is_short]]
-            longest[fits[~is_short]] = length[fits[~is_short]]
-            length[fits] = _next_length(length[fits], slope, bend, shortest[fits], longest[fits])
-            losses = _losses_along(
-                self.logits[:, fits], change[:, fits], length[fits], self.clips.y, self.inside[:, fits]
+            bend = there.bend(change[:, tried]) / self.sizes[tried] + penalty_bend[tried]
+            tried, slope, bend = tried[steep], slope[steep], bend[steep]
+            short = slope < 0
+            shortest[tried[short]] = length[tried[short]]
+            longest[tried[~short]] = length[tried[~short]]
+            length[tried] = _next_length(length[tried], slope, bend, shortest[tried], longest[tried])
+            there = _look_along(
+                self.logits[:, tried], change[:, tried], length[tried], self.clips.y, self.inside[:, tried]
             )
-            self.residuals[:, fits] = losses.residuals
-            self.curvature[fits] = losses.curvature / self.sizes[fits]
+            self.residuals[:, tried] = there.residuals
+            self.curvature[tried] = there.curvature / self.sizes[tried]
         return length
 
 
 def _next_length(length: Floats, slope: Floats, bend: Floats, shortest: Floats, longest: Floats) -> Floats:
-    """Choose the next length [K]: where Newton's method sees the lowest loss, if that is within the limits.
-
-    Otherwise it is the middle between the longest length known to be too short and the shortest known to be
-    too long, or, without the latter, `MOST_GROWTH` times the last length.
-    """
+    """Try the length [K] where Newton's method sees the lowest loss, or one between those known."""
     newton = length - slope / np.maximum(bend, np.finfo(np.float64).tiny)
-    is_between = (newton > shortest) & (newton < longest) & (newton < MOST_GROWTH * length)
+    between = (newton > shortest) & (newton < longest) & (newton < MOST_GROWTH * length)
     middle = np.where(np.isfinite(longest), (shortest + longest) / 2, MOST_GROWTH * length)
-    return np.where(is_between, newton, middle)
+    return np.where(between, newton, middle)
 
 
-class _Losses(NamedTuple):
-    """Derivatives of the losses of K fits, summed over the clips inside, at one point along their steps.
+class _Along(NamedTuple):
+    """What is seen of the losses of K fits, summed over clips, somewhere along their steps.
 
     Attributes
     ----------
@@ -676,64 +552,45 @@ class _Losses(NamedTuple):
     residuals: Floats
 
     def bend(self, change: Floats) -> Floats:
-        """Compute the second derivative by the length of the step [K], which changes logits by [N, K]."""
-        # The residual is p or p - 1, so that p (1 - p) is its size less its square.
-        weighted = np.abs(self.residuals)
-        weighted -= self.residuals * self.residuals
-        weighted *= change
-        return _column_products(weighted, change)
+        """Compute the second derivative [K] by the length of a step that changes logits [N, K] so."""
+        size = np.abs(self.residuals)
+        size -= self.residuals * self.residuals
+        size *= change
+        return _dot(size, change)
 
 
-def _losses_along(logits: Floats, change: Floats, length: Floats, y: Floats, inside: Masks) -> _Losses:
-    """Compute the derivatives of the logistic losses of K fits after steps of some lengths.
-
-    Parameters
-    ----------
-    logits : ndarray, shape [N, K]
-        Logits before the step.
-    change : ndarray, shape [N, K]
-        How a step of length 1 changes them.
-    length : ndarray, shape [K]
-    y : ndarray, shape [N]
-        Labels, 0 or 1.
-    inside : ndarray of bool, shape [N, K]
-        Clips that each fit is fitted on.
-    """
-    n_fits = len(length)
-    slope = np.zeros(n_fits)
-    curvature = np.zeros(n_fits)
+def _look_along(logits: Floats, change: Floats, length: Floats, y: Floats, inside: Masks) -> _Along:
+    """Look a length [K] along changes of logits [N, K] of clips with labels y [N]."""
+    slope, curvature = np.zeros(len(length)), np.zeros(len(length))
     residuals = np.empty_like(logits)
     for start in range(0, len(logits), ROWS):
         rows = slice(start, start + ROWS)
-        residual = residuals[rows]  # a view, which is filled in place
-        # p = 1 / (1 + exp(-s)) = (1 + tanh(s / 2)) / 2, which numpy computes three times as fast.
-        np.multiply(change[rows], length / 2, out=residual)
+        # p = 1 / (1 + exp(-s)) = (1 + tanh(s / 2)) / 2, which numpy has three times as fast.
+        residual = np.multiply(change[rows], length / 2, out=residuals[rows])
         residual += logits[rows] / 2
         np.tanh(residual, out=residual)
         residual /= 2
         residual += 0.5 - y[rows, None]
         residual *= inside[rows]
-        slope += _column_products(residual, change[rows])
+        slope += _dot(residual, change[rows])
         # The residual is p or p - 1, so that p (1 - p) is its size less its square.
-        curvature += np.abs(residual).sum(axis=0) - _column_products(residual, residual)
-    return _Losses(slope, np.maximum(curvature, FLATTEST * len(y)), residuals)
+        curvature += np.abs(residual).sum(axis=0) - _dot(residual, residual)
+    return _Along(slope, np.maximum(curvature, FLATTEST * len(y)), residuals)
 
 
 def _deviations(logits: Floats, inside: Masks) -> Floats:
     """Compute the deviation [K] of logits [N, K] over the clips inside."""
-    n_clips = inside.sum(axis=0)
-    sums = np.zeros(len(n_clips))
-    squares = np.zeros(len(n_clips))
+    n = inside.sum(axis=0)
+    sums, squares = np.zeros(len(n)), np.zeros(len(n))
     for start in range(0, len(logits), ROWS):
         rows = slice(start, start + ROWS)
-        logits_inside = logits[rows] * inside[rows]
-        sums += logits_inside.sum(axis=0)
-        squares += _column_products(logits_inside, logits_inside)
-    variance = squares / n_clips - (sums / n_clips) ** 2
-    # Rounding can leave less than 0.
+        own = logits[rows] * inside[rows]
+        sums += own.sum(axis=0)
+        squares += _dot(own, own)
+    variance = squares / n - (sums / n) ** 2
     return np.asarray(np.sqrt(np.maximum(variance, 0.0)))
 
 
-def _column_products(left: Floats, right: Floats) -> Floats:
-    """Compute the inner product of each column with the other's [K], of two arrays [D, K]."""
+def _dot(left: Floats, right: Floats) -> Floats:
+    """Multiply columns with columns [D, K], and add up: [K]."""
     return np.asarray(np.einsum("dk,dk->k", left, right))
