@@ -9,6 +9,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Sequence
+from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
 # Controls (Cc), the twelve with the property Bidi_Control, halves of surrogate pairs (Cs).
@@ -153,3 +154,19 @@ def first_few(texts: Sequence[str], most: int) -> str:
     """
     rest = len(texts) - most
     return ", ".join(texts[:most]) + (f" and {rest:,} more" if rest > 0 else "")
+
+
+def rounded(value: float, digits: int = 0) -> str:
+    """Round a number as it is written, a half away from zero: .425 is 43 %, beside .424 and .426.
+
+    Examples
+    --------
+    >>> from obygaze_features.text import rounded
+    >>> rounded(42.5), rounded(0.125, 2), rounded(-0.125, 2)
+    ('43', '0.13', '-0.13')
+    """
+    if not math.isfinite(value):
+        return str(value)
+    # Twelve digits are those that a number has; what comes after is of its binary form (100 * 0.285).
+    exact = Decimal(f"{value:.12g}")
+    return f"{exact.quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP):f}"

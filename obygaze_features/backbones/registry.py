@@ -7,6 +7,7 @@ A custom backbone is a function in another package, declared by an entry point o
 import inspect
 import re
 from collections.abc import Callable, Mapping
+from difflib import get_close_matches
 from functools import partial
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -212,6 +213,13 @@ def _function(name: str, options: Mapping[str, Any]) -> Callable[..., Any]:
     return function
 
 
+def _near_backbone(name: str) -> str:
+    """Propose the backbone whose name is most like one that does not exist, or else list all."""
+    names = backbone_names()
+    near = get_close_matches(name, names, n=1)
+    return f" (did you mean '{near[0]}'?)" if near else f"; there is {', '.join(names)}"
+
+
 def _find(name: str) -> Callable[..., Any]:
     if name.startswith(ONNX):
         onnx_backbone = _imported("obygaze_features.backbones.onnx_files:onnx_backbone")
@@ -224,7 +232,7 @@ def _find(name: str) -> Callable[..., Any]:
     if ours is not None:
         return _imported(ours)
     if not installed:
-        raise BackboneError(f"no backbone is called '{name}'; there is {', '.join(backbone_names())}")
+        raise BackboneError(f"no backbone is called '{name}'{_near_backbone(name)}")
     try:
         function = _imported(values[0])
     except Exception as error:

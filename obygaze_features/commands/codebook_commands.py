@@ -304,7 +304,10 @@ def _counts(codebook: "manifests.Codebook") -> str:
     concepts = manifests.counted(len(codebook.concepts), "concept")
     if len(codebook.visual_concepts) < len(codebook.concepts):
         concepts += f" ({len(codebook.visual_concepts)} visual)"
-    counts = [levels, concepts, manifests.counted(len(codebook.tasks), "task")]
+    tasks = manifests.counted(len(codebook.tasks), "task")
+    if not codebook.tasks and len(codebook.labels) > 1:
+        tasks += " (evaluate with --negative and --positive, or name one in it)"
+    counts = [levels, concepts, tasks]
     if codebook.scales:
         counts.append(manifests.counted(len(codebook.scales), "scale"))
     return ", ".join(counts)

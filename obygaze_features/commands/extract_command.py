@@ -503,7 +503,7 @@ def choose_shard(typed: tuple[int, int] | None, stage: Path) -> tuple[int, int]:
     if shard is None:
         return 0, 1
     check_shares(stage, shard, this_machine())
-    note(f"--shard {shard[0]}/{shard[1]}, as this is a task of a Slurm job array")
+    note(f"--shard {shard[0]}/{shard[1]}, by SLURM_ARRAY_TASK_ID and the numbers of the job array")
     return shard
 
 

@@ -75,7 +75,10 @@ def outcome(stage: "Stage", report: "RunReport", sealed: Path | None, stop: "Sto
         "stopped_by": None if stop.signal is None else stop.signal.name,
     }
     done = ", ".join(f"{number} {status}" for status, number in counts.items())
-    lines = [*_fault_lines(faults, unit), f"{done}, {n_left} left to do"]
+    lines = [
+        *_fault_lines(faults, unit),
+        f"{done}, {n_left} left to do in the whole stage" if n_left else f"{done}, 0 left to do",
+    ]
     if sealed is not None:
         lines.append(f"sealed: {sealed}" if report.clips else f"nothing to do; sealed: {sealed}")
         if stage.grows is not None:

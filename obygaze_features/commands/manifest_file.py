@@ -40,9 +40,10 @@ def folder_for(out: Path, codebook: "manifests.Codebook | None" = None, *, force
     if beside.exists() and not (codebook and manifests.holds_codebook(beside, codebook)):
         is_own = codebook is not None and codebook.name not in manifests.BUILTIN
         if not (is_own and force):
+            remedy = "replace both with --force" if is_own else "remove it"
             raise ManifestError(
                 f"{beside} would be taken for the codebook of {out.name}, and it is another one; choose "
-                "another --out, or remove it"
+                f"another --out, or {remedy}"
             )
     if out.exists() and not force:
         raise ManifestError(f"{out} is there already; choose another --out, or replace it with --force")

@@ -411,4 +411,6 @@ def verify(
     counts = ", ".join(f"{count} {name}" for name, count in report.counts.items())
     lines = [visible(f"{problem.file}: {problem.what}", lines=False) for problem in report.problems]
     lines.append(f"{report.where} ({report.depth}): {verdict}; {counts}; fingerprint {report.fingerprint}")
+    if not report.ok:
+        lines.append("if it was published, 'obygaze store pull URL STORE' replaces the damaged files alone")
     return Answer(report.record(), "\n".join(lines), code=0 if report.ok else PROBLEMS_FOUND)

@@ -130,7 +130,8 @@ def _stage(work: Extraction) -> Iterator[Diagnosis]:
     if elsewhere := shares_elsewhere(work.stage_path, machine):
         yield Diagnosis("shares", "fault", another_cluster(work.stage_path, elsewhere, machine))
     for renamed in work.renamed_stages():
-        yield Diagnosis("stage", "note", renamed)
+        # Nobody is there to stop a queued array, which would do anew what is done.
+        yield Diagnosis("stage", "fault", renamed)
     if stage is None:
         yield Diagnosis("stage", "ok", f"{work.stage_path} is to be made")
     else:

@@ -104,8 +104,13 @@ def examine(
     findings = [_found("host", host), _found("obygaze", f"{version}{where}")]
     if use is None and path is None and not backbones and device is None:
         return [*findings, *extras(None), *cores(), *readiness()]
-    findings += _of_use(use or "extract", backbones, device)
-    return findings if path is None else [*findings, *examine_place(Path(path))]
+    asked_use = use or "extract"
+    findings += _of_use(asked_use, backbones, device)
+    if path is not None:
+        findings += examine_place(Path(path))
+    names_of_faults = [finding.about for finding in findings if finding.level == "fault"]
+    level: Level = "fault" if names_of_faults else "ok"
+    return [*findings, Diagnosis(f"for {asked_use}", level, _verdict(asked_use, names_of_faults))]
 
 
 def docs_folder() -> Path | None:
@@ -124,12 +129,21 @@ def docs_folder() -> Path | None:
 
 def readiness() -> Iterator[Diagnosis]:
     """Say of every use whether this machine is ready for it, and what is in the way."""
-    for use, needs in USES.items():
+    for use in USES:
         faults = [f"{finding.about}: {finding.text}" for finding in _of_use(use) if finding.level == "fault"]
-        in_the_way = "; ".join(faults)
-        state = f"not ready: {in_the_way}" if faults else "ready"
+        level: Level = "note" if faults else "ok"  # nobody has asked for this use
         more = f"; obygaze doctor --for {use} says more"
-        yield Diagnosis(f"for {use}", "note" if faults else "ok", f"{needs.work}: {state}{more}")
+        yield Diagnosis(f"for {use}", level, f"{_verdict(use, faults)}{more}")
+
+
+def _verdict(use: Use, in_the_way: Sequence[str]) -> str:
+    """Say whether a machine is ready for a use, or else what is in the way."""
+    needs = USES[use]
+    if in_the_way:
+        return f"{needs.work}: not ready: {'; '.join(in_the_way)}"
+    if needs.networks and not _installed_version("torch"):
+        return f"{needs.work}: ready, with backbones that are no networks; for others, {_remedy('extract')}"
+    return f"{needs.work}: ready"
 
 
 def _of_use(use: Use, backbones: Sequence[str] = (), device: str | None = None) -> Iterator[Diagnosis]:

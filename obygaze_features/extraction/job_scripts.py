@@ -161,7 +161,7 @@ def environment_lines() -> list[str]:
     cache = quote(constants.HF_HUB_CACHE)
     return [
         *lines,
-        f'[ -n "${{HF_HUB_CACHE:-}}" ] || export HF_HUB_CACHE={cache}',
+        f'[ -n "${{HF_HUB_CACHE:-}}${{HF_HOME:-}}" ] || export HF_HUB_CACHE={cache}',
         "export HF_HUB_OFFLINE=${HF_HUB_OFFLINE:-1}  # every task loads what was fetched before",
     ]
 

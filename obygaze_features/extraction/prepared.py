@@ -321,7 +321,7 @@ class Extraction:
         if licence == NO_LICENCE:
             self.note(
                 f"no --licence given: the store will be sealed as {NO_LICENCE}, and cannot be shared so. To "
-                "state one, stop this and run it again with --licence SPDX: it goes on where it stopped"
+                "state one, stop this and add --licence SPDX to 'obygaze extract', which goes on from here"
             )
         for group in self.job.groups():
             of_weights = str(group.provenance.get("licence", NO_LICENCE))

@@ -26,11 +26,13 @@ for word in "$@"; do
     before=$word
 done
 
-last=$(sed -n 's/^#SBATCH --array=0-\([0-9]*\).*/\1/p' "$here/array.sbatch")
+numbers=$(sed -n 's/^#SBATCH --array=\([0-9]*-[0-9]*\).*/\1/p' "$here/array.sbatch")
+first=${numbers%-*}
+last=${numbers#*-}
 cluster=$(scontrol show config 2>/dev/null | sed -n 's/^ClusterName *= *//p')
-looks() {                           # as task 0 of the array would, on this machine: see obygaze extract --help
-    SLURM_CLUSTER_NAME=$cluster SLURM_ARRAY_TASK_ID=0 SLURM_ARRAY_TASK_MIN=0 SLURM_ARRAY_TASK_MAX=${last:-0} \
-        SLURM_ARRAY_TASK_COUNT=$((${last:-0} + 1)) obygaze extract "$@" "${seal[@]}" --check || return
+looks() {                           # as the array's first task would, on this machine: see obygaze extract --help
+    SLURM_CLUSTER_NAME=$cluster SLURM_ARRAY_TASK_ID=${first:-0} SLURM_ARRAY_TASK_MIN=${first:-0} \
+        SLURM_ARRAY_TASK_MAX=${last:-0} SLURM_ARRAY_TASK_COUNT=$((${last:-0} - ${first:-0} + 1)) obygaze extract "$@" "${seal[@]}" --check || return
     # What Slurm itself refuses, such as memory, a partition or an account, it says of both before one is queued.
     sbatch --test-only "$here/array.sbatch" "$@" && sbatch --test-only "$here/seal.sbatch" "$2" "${seal[@]}"
 }

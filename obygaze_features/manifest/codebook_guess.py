@@ -41,6 +41,9 @@ MOST_COMPARED = 500
 
 SHOWN = 4
 
+LEAST_LEVELS_OF_TASK = 2
+"""A task has a negative and a positive level."""
+
 
 class Word(NamedTuple):
     """A word of a table, its other spellings, how often it is there, and a frequent word that it is like."""
@@ -95,15 +98,34 @@ class GuessedCodebook:
             lines.append("# PUT THE LEVELS IN ORDER, from low to high: here they stand as in the alphabet.")
         for level in self.levels:
             lines += ["[[levels]]", *_lines(level), ""]
+        lines += self._task_to_fill_in()
         for concept in self.concepts:
             lines += ["[[concepts]]", *_lines(concept), "visual = true  # false where no image shows it", ""]
         return "\n".join(lines)
+
+    def _task_to_fill_in(self) -> list[str]:
+        """Write a task as a comment: which levels are compared with which is for a person to decide."""
+        if len(self.levels) < LEAST_LEVELS_OF_TASK:
+            return []
+        return [
+            "# A TASK says which levels `obygaze evaluate` tells from which others. Put your levels in, and",
+            "# remove the sign # before its three lines; or type --negative and --positive each time.",
+            "# [tasks.mine]",
+            f"# negative = [{_quoted(self.levels[0].name)}]",
+            f"# positive = [{_quoted(self.levels[-1].name)}]",
+            "",
+        ]
 
     def notices(self) -> list[str]:
         """Say what a person has to decide."""
         notices = []
         if not self.is_in_order:
             notices.append("put the levels in order, from low to high: they stand as in the alphabet")
+        if len(self.levels) >= LEAST_LEVELS_OF_TASK:
+            notices.append(
+                "say what 'obygaze evaluate' is to tell apart: by the task in it that you can fill in, or by "
+                "--negative LEVEL --positive LEVEL each time"
+            )
         twins = [word for word in (*self.levels, *self.concepts) if word.twin]
         if twins:
             pairs = first_few(
@@ -166,7 +188,12 @@ def _guessed(file: SpanFile, table: Table, headings: Headings) -> GuessedCodeboo
     guessed = GuessedCodebook(
         _name(file.path), tuple(levels_in_order), tuple(concept_words), (*levels, *concepts)
     )
-    with placed(f"{file.path}: the words of {', '.join(map(repr, guessed.columns))} make no codebook"):
+    with placed(
+        f"{file.path}: the words of {', '.join(map(repr, guessed.columns))} make no codebook",
+        "; several concepts of a cell are read where ; stands between them, or else a comma"
+        if concepts
+        else "",
+    ):
         Codebook(**parts_of(guessed.to_toml()))
     return guessed
 

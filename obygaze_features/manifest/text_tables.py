@@ -303,7 +303,12 @@ def read_table(path: Path, needed: Sequence[str], *, any_of: Sequence[str] = (),
         names one twice, or has a row of another length; with the line.
     """
     path = local_path(path)
-    records, delimiter, notes = read_records(path, content_of(path), ManifestError, naming(needed, any_of))
+    content = content_of(path)
+    try:
+        records, delimiter, notes = read_records(path, content, ManifestError, naming(needed, any_of))
+    except ManifestError as error:
+        advice = how.get("advice")
+        raise ManifestError(f"{error}; or {advice}" if advice else str(error)) from None
     for note in notes:
         warnings.warn(f"{path}: {note}", CellsWarning, stacklevel=2)
     return table_of(path, records, delimiter, needed, any_of=any_of, **how)

@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from shlex import quote
@@ -58,6 +59,19 @@ def locate(store: Path | str) -> StoreFiles:
     return open_zip(path) if path.is_file() else FolderFiles(path)
 
 
+def _near_store(path: Path) -> str:
+    """Propose the store beside a path whose name is most like it; empty if there is none."""
+    if not path.parent.is_dir():
+        return ""
+    stores = [node.name for node in path.parent.iterdir() if (node / FEATURES).is_dir()]
+    near = get_close_matches(path.name, sorted({*stores, *map(_without_version, stores)}), n=1)
+    return f" (did you mean {path.parent / near[0]}?)" if near else ""
+
+
+def _without_version(name: str) -> str:
+    return VERSIONED.sub("", name)
+
+
 def resolve(path: Path) -> Path:
     """Find the folder of a sealed store by its name, with or without version; else describe what is there."""
     if (path / PLAN).is_file():
@@ -72,7 +86,7 @@ def resolve(path: Path) -> Path:
         return resolve(staging)
     if not path.exists():
         version = "" if VERSIONED.search(path.name) else f", nor a version of it ({path.name}-1.0.0)"
-        raise StoreError(f"{path}: no such store{version}")
+        raise StoreError(f"{path}: no such store{version}{_near_store(path)}")
     if path.is_file():
         raise StoreError(
             f"{path}: a file; expected the folder of a store, or a zip that 'obygaze store pack' made"

@@ -4,10 +4,10 @@ import math
 import tomllib
 import unicodedata
 from collections.abc import Sequence
-from decimal import ROUND_HALF_UP, Decimal
 from functools import cache
 from typing import Any, Final
 
+from obygaze_features.text import rounded
 from obygaze_film.claims.kinds import Bounds
 from obygaze_film.notes import Said, texts
 from obygaze_film.schema import FLAGS
@@ -194,22 +194,6 @@ class Words:
     def judge(self, name: str) -> str:
         """Write the name of a judge, who may have none."""
         return name or self["no_name"]
-
-
-def rounded(value: float, digits: int = 0) -> str:
-    """Round a number as it is written, a half away from zero: .425 is 43 %, beside .424 and .426.
-
-    Examples
-    --------
-    >>> from obygaze_film.claims.words import rounded
-    >>> rounded(42.5), rounded(0.125, 2), rounded(-0.125, 2)
-    ('43', '0.13', '-0.13')
-    """
-    if not math.isfinite(value):
-        return str(value)
-    # Twelve digits are those that a number has; what comes after is of its binary form (100 * 0.285).
-    exact = Decimal(f"{value:.12g}")
-    return f"{exact.quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP):f}"
 
 
 def whole_seconds(seconds: float) -> int:

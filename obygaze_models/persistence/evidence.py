@@ -3,6 +3,7 @@
 from typing import TypedDict
 
 from obygaze_features.schema import Count, Number
+from obygaze_features.text import rounded
 
 NO_SKILL = "no_skill"
 """Flag of every clip scored by a model that may be no better than chance."""
@@ -83,4 +84,4 @@ def describe_evidence(evidence: Evidence) -> str:
 
 
 def _hundredths(value: float) -> str:
-    return f"{value:.2f}".removeprefix("0")
+    return rounded(value, 2).removeprefix("0")

@@ -122,7 +122,9 @@ def find_bytes(source: Path | str, zoo: Path | str | None = None) -> tuple[str, 
         return read_entry(find_entry(str(source), place), place)
     where = as_url(source) or str(local_path(source))
     if Path(where).exists() and not Path(where).is_file():
-        raise ModelError(f"{where} is a folder, a pipe or a device, not the file of a model")
+        models = sorted(Path(where).glob("*.model")) if Path(where).is_dir() else []
+        hint = f"; it holds {', '.join(map(str, models[:3]))}: name one" if models else ""
+        raise ModelError(f"{where} is a folder, a pipe or a device, not the file of a model{hint}")
     data = read_limited(*os.path.split(where), links=True)
     if data is None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), where)

@@ -84,6 +84,19 @@ def test_without_a_use_and_a_place_it_says_what_the_machine_is_ready_for_and_end
     assert "av: not installed" in found["for extract"].text
 
 
+@pytest.mark.parametrize(("use", "needed"), [("extract", "av"), ("film", "av"), ("share", "obstore")])
+def test_the_last_line_about_a_use_says_whether_the_machine_is_ready(installed, use, needed):
+    assert doctor.examine(use=use)[-1].level == "ok"
+    installed(needed, None)
+    last = doctor.examine(use=use)[-1]
+    assert (last.about, last.level) == (f"for {use}", "fault")
+
+
+def test_without_torch_it_says_which_backbones_are_ready(installed):
+    installed("torch", None)
+    assert "obygaze[extract]" in doctor.examine(use="extract")[-1].text
+
+
 def test_a_place_alone_is_examined_for_an_extraction(installed, tmp_path):
     installed("av", None)
     assert only(doctor.examine(tmp_path), "av").level == "fault"
@@ -156,6 +169,20 @@ def test_an_install_says_where_its_pages_are():
     folder = doctor.docs_folder()
     assert (folder / "first-hour.md").is_file()
     assert str(folder) in only(doctor.examine(), "obygaze").text
+
+
+def test_no_link_of_a_wheels_pages_leads_nowhere():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    brought = project["tool"]["hatch"]["build"]["targets"]["wheel"]["shared-data"]
+    files = [
+        file
+        for name in brought
+        for file in ((ROOT / name).rglob("*") if (ROOT / name).is_dir() else [ROOT / name])
+    ]
+    places = {*files, *(ROOT / name for name in brought)}
+    for page in filter(lambda file: file.suffix == ".md", files):
+        for link in re.findall(r"\]\((?!https?:|#|mailto:)([^)#\s]+)", page.read_text(encoding="utf-8")):
+            assert (page.parent / link).resolve() in places, (page, link)
 
 
 def test_a_wheel_brings_along_the_pages_that_messages_name():

@@ -109,7 +109,6 @@ def file_in(source: Path, names: Sequence[str]) -> Path:
     raise ManifestError(f"{source}: no {' or '.join(names)} in this folder")
 
 
-@lru_cache(4096)  # many spans are of few films
 @lru_cache(4096)  # many clips are of few films
 def slug(text: str) -> str:
     """Write a name as a part of a clip's id: letters, digits, and hyphens between them.
