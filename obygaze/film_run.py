@@ -223,8 +223,12 @@ def run(
     _refuse_options(films, shots, flags, title, year, variables=variables, sound=sound)
     _offer_year(films, year)
     _refuse_late(films, title, flags, sound=sound)
-    cards = {model: describe_model(model)[0].card for model in models}
+    model_files = {model: describe_model(model)[0] for model in models}
+    cards = {model: file.card for model, file in model_files.items()}
     features = _features(cards, weights)
+    if any(file.keeps_pictures for file in model_files.values()):
+        # By it a film that a model was trained on is known again, in another encoding too.
+        features += ["--backbone", "signature"]
     if variables and find_spec("cv2"):
         # On the frames that are decoded for windows and shots; without OpenCV there is no camera.
         features += ["--backbone", "camera"]

@@ -248,6 +248,10 @@ class Stage:
             named = {group.name: asdict(group) | {"arrays": _by_name(group)} for group in groups}
             return {**named, "corpus": corpus | {"manifest_sha256": ""}, "--append": grown}
 
+        own_names = [group.name for group in self.groups]
+        other_names = [group.name for group in record.groups]
+        if set(own_names) != set(other_names):
+            return f"it has the groups {', '.join(own_names)}, and {', '.join(other_names)} are asked for"
         own_settings = settings(self.groups, self.corpus, self.grows)
         differing = contrasts(own_settings, settings(record.groups, record.corpus, record.parent))
         if not differing and clips != self.clips:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 WITHOUT_PICTURES = (
     "no store here has a signature: models know films again by equal features, and no copies that were "
-    "encoded again (obygaze extract MANIFEST STORE --backbone signature)"
+    "encoded again (for the next store: --backbone signature beside the others of 'obygaze extract')"
 )
 
 Differing = Sequence[tuple[str, Any, Any]]

@@ -61,6 +61,11 @@ class ModelFile:
     arrays: Mapping[str, NDArray[Any]]
     about: Mapping[str, NDArray[Any]]
 
+    @property
+    def keeps_pictures(self) -> bool:
+        """Whether it knows films that it was trained on by their pictures, where a store has signatures."""
+        return all(len(self.about.get(name, ())) > 0 for name in PICTURES)
+
 
 def to_state(estimator: Any, name: str = "") -> EstimatorState:
     """Convert a fitted estimator, the zoo's or another's, to parameters and arrays.

@@ -309,7 +309,7 @@ CARD = {
 def pipeline(fake, *words):
     """Run `film run` below a root that only keeps what is asked for; return its exit code."""
     card = SimpleNamespace(inputs=(fake.card,), clip_s=None)
-    found = SimpleNamespace(card=card), "its page"
+    found = SimpleNamespace(card=card, keeps_pictures=False), "its page"
     read = mock.patch("obygaze_models.persistence.sharing.describe_model", return_value=found)
     with read, fake.make_context("obygaze", []) as root, root:
         context = film_run.make_context("run", list(map(str, words)), parent=root)

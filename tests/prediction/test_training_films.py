@@ -74,6 +74,17 @@ def test_a_copy_is_known_by_its_pictures_where_the_store_has_a_signature(films, 
     assert found.recognition.no_pictures == ""
 
 
+@pytest.mark.usefixtures("with_pictures", "without_pictures")
+def test_film_run_extracts_signatures_for_a_model_that_knows_pictures(folder, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("obygaze.film_run._features", lambda *_: ["--backbone", "net"])
+    (tmp_path / "film.mkv").write_bytes(b"")
+    for trained_on, is_extracted in (("pictures", True), ("features", False)):
+        model = folder / trained_on / "kept" / "linear.model"
+        words = ["--model", model, "--out", tmp_path / "out", "--dry-run"]
+        assert obygaze("film", "run", tmp_path / "film.mkv", *words) == 0
+        assert ("--backbone signature" in capsys.readouterr().out) == is_extracted
+
+
 def test_where_no_pictures_are_kept_that_is_said(films, with_pictures, without_pictures, tmp_path):
     asked = {"copy": other_features(films["c"])}
     bare = sealed(tmp_path, "bare", asked, with_pictures=False)
