@@ -232,6 +232,11 @@ def _shares_left(stage: Stage, missing: Sequence[str]) -> str:
 def _refuse_unready(stage: Stage, best: Best, *, allow_missing: bool, max_failed: int | None) -> None:
     """Refuse a stage with missing clips, with clips that another machine could fill, or too many failed."""
     missing = [clip.clip_id for row, clip in enumerate(stage.clips) if row not in best]
+    if len(missing) == len(stage.clips) > 0:
+        raise StoreError(
+            f"{stage.path}: none of its {len(stage.clips)} clips is done, so there is nothing to seal; "
+            "'obygaze extract' does them"
+        )
     if missing and not allow_missing:
         raise StoreError(
             f"{stage.path}: {len(missing)} of {len(stage.clips)} clips are still to do, "
