@@ -104,10 +104,12 @@ def windows(folder: Path) -> of.Manifest:
 def listed_windows() -> tuple[of.Clip, ...]:
     """Read the list of windows."""
     with WINDOWS.open(encoding="utf-8", newline="") as file:
-        return tuple(
-            of.Clip(row["clip_id"], row["movie"], row["video"], seconds(row["start_s"]), seconds(row["end_s"]))
-            for row in csv.DictReader(file)
-        )
+        rows = list(csv.DictReader(file))
+    clips = []
+    for row in rows:
+        start_s, end_s = seconds(row["start_s"]), seconds(row["end_s"])
+        clips.append(of.Clip(row["clip_id"], row["movie"], row["video"], start_s, end_s))
+    return tuple(clips)
 
 
 def seconds(cell: str) -> float | None:
@@ -205,7 +207,7 @@ def search(folder: Path) -> None:
 
     `answers.csv` has what was found: a row a query and shuffle, 0 for none.
     """
-    group = of.open_store(folder / "store")[ANSWERS]
+    group = of.open_store(folder / "store-1.0.0")[ANSWERS]
     names = classes_of(group)
     with packaged_sentence_encoder() as weights:
         encoder = load_text_backbone("sentence", weights=str(weights), compute=Compute("cpu"))
@@ -294,9 +296,8 @@ def report(folder: Path, *, check: bool) -> None:
     for reader, values in right.items():
         print(f"{reader}: right first in {sum(values)} of {len(values)}")
     print(agreement(blind, shown, readers))
-    print(
-        f"names shuffled {SHUFFLES} times: right first in {np.mean(by_chance):.2f} queries, at most {max(by_chance)}"
-    )
+    mean, most = np.mean(by_chance), max(by_chance)
+    print(f"names shuffled {SHUFFLES} times: right first in {mean:.2f} queries, at most {most}")
     wrong = []
     if len(answered) < LEAST_ANSWERED:
         wrong.append(f"{len(answered)} queries are answered")
