@@ -30,12 +30,13 @@ from PIL import Image, ImageDraw
 from public_films import HOST, bring, digest, listed
 
 import obygaze_features as of
-from obygaze_features.answer_search import LIKELY, NearClasses, class_scores, near_classes
+from obygaze_features.answer_search import NearClasses, class_scores, near_classes
 from obygaze_features.backbones import TextBackbone, load_text_backbone
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.packaged_sentence import packaged_sentence_encoder
 from obygaze_features.errors import VideoError
 from obygaze_features.store import Group, classes_of
+from obygaze_features.store.answers import LIKELY
 from obygaze_features.video import read_frames, uniform
 
 HERE = Path(__file__).parent
