@@ -1,7 +1,8 @@
-"""What layers cost, and whether they are transformers' own: every family of `networks.toml`, on a CPU.
+"""What layers cost, and whether they are transformers' own: every family that has layers, on a CPU.
 
 Networks are untrained. By default they have the published number of blocks, a width of 192 and clips of 8
-frames: the CPU time of a clip with all layers is compared with that of the same network without, in turns.
+frames, or 10 s of sound (OpenCLIP's ResNet and EfficientNet-Lite0 are whole): the CPU time of a clip with all
+layers is compared with that of the same network without, in turns.
 `--full` compares values in place of times: of X-CLIP, the LSMDC X-CLIP and ViViT at their real sizes, with
 transformers' own hidden states.
 
@@ -9,6 +10,7 @@ transformers' own hidden states.
     python benchmarks/layers.py --full
 """
 
+import json
 import math
 import sys
 import tempfile
@@ -20,9 +22,10 @@ import numpy as np
 import torch
 import transformers
 from measure import arguments, in_turn, show, verdict
+from safetensors.torch import save_file
 from transformers import AutoConfig
 
-from obygaze_features.backbones import Compute, Layers, load_backbone
+from obygaze_features.backbones import Backbone, Compute, Layers, load_backbone
 from obygaze_features.backbones.checkpoint import quiet, untrained
 from obygaze_features.backbones.encoder_kinds import IMAGES, VIDEOS
 from obygaze_features.backbones.layered import WithLayers
@@ -69,8 +72,43 @@ CONFIGS: dict[str, dict[str, Any]] = {
 }
 
 
+SPEECH = BODY | {"num_conv_pos_embeddings": 128}
+SOUNDS: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "wav2vec2": ("Wav2Vec2Model", "Wav2Vec2FeatureExtractor", SPEECH | {"num_attention_heads": 4}),
+    "hubert": ("HubertModel", "Wav2Vec2FeatureExtractor", SPEECH | {"num_attention_heads": 4}),
+    "wavlm": ("WavLMModel", "Wav2Vec2FeatureExtractor", SPEECH | {"num_attention_heads": 4}),
+    "whisper": (
+        "WhisperModel",
+        "WhisperFeatureExtractor",
+        {"d_model": 192, "encoder_layers": 12, "decoder_layers": 1, "encoder_attention_heads": 3},
+    ),
+    "audio-spectrogram-transformer": ("ASTModel", "ASTFeatureExtractor", BODY),
+    "clap": (
+        "ClapModel",
+        "ClapFeatureExtractor",
+        {
+            "text_config": TEXT | {"pad_token_id": 1},
+            "audio_config": {"patch_embeds_hidden_size": 48, "hidden_size": 384, "depths": [2, 2, 6, 2]},
+        },
+    ),
+}
+"""`model_type` of a network that hears -> its class, its feature extractor, and its configuration."""
+OPENCLIP_VIT: dict[str, Any] = {
+    "embed_dim": 64,
+    "vision_cfg": {"image_size": 224, "layers": 12, "width": 192, "head_width": 64, "patch_size": 16},
+    "text_cfg": {"context_length": 77, "vocab_size": 49408, "width": 64, "heads": 2, "layers": 1},
+}
+OTHERS = ("openclip-vit", "openclip-resnet", "efficientnet-lite0")
+"""Networks that are not of transformers, or read otherwise."""
+HEARD_S, RATE = 10, 16_000
+
+
 def encoders(kind: str, folder: Path) -> dict[str, Callable[[], object]]:
     """Make a network of a family, and what encodes one clip with it: without layers, and with all of them."""
+    if kind in SOUNDS:
+        return sound_encoders(kind, folder)
+    if kind in OTHERS:
+        return other_encoders(kind, folder)
     config = AutoConfig.for_model(kind, **CONFIGS[kind])
     names = {"metaclip_2": "MetaClip2Model", "clip": "CLIPModel", "siglip": "SiglipModel"}
     cls = getattr(transformers, names.get(kind, (IMAGES | VIDEOS)[kind].network))
@@ -79,11 +117,58 @@ def encoders(kind: str, folder: Path) -> dict[str, Callable[[], object]]:
     name = "image" if kind in IMAGES else "video"
     plain = load_backbone(name, N_FRAMES, weights=str(folder), compute=Compute("cpu"))
     layered = load_backbone(name, N_FRAMES, weights=str(folder), compute=Compute("cpu"), layers=Layers())
+    return both(plain, layered)
+
+
+def both(plain: Backbone, layered: Backbone) -> dict[str, Callable[[], object]]:
+    """Encode a clip of chance with a network without layers, and with all of them; once before the clock."""
     frames = np.random.default_rng(0).integers(0, 256, (N_FRAMES, 240, 320, 3), dtype=np.uint8)
     clip = np.stack([plain.prepare(frame) for frame in frames])[None]
-    plain.encode(clip)  # once before the clock
+    plain.encode(clip)
     layered.encode(clip)
     return {"last": lambda: plain.encode(clip), "all": lambda: layered.encode(clip)}
+
+
+def sound_encoders(kind: str, folder: Path) -> dict[str, Callable[[], object]]:
+    """Make a network that hears, and what encodes some seconds of noise with it."""
+    network, extractor, numbers = SOUNDS[kind]
+    config = AutoConfig.for_model(kind, **numbers)
+    with quiet():
+        untrained(lambda: getattr(transformers, network)(config), 0).save_pretrained(folder)
+        cuts = {"truncation": "rand_trunc"} if kind == "clap" else {}  # else it hears four crops at once
+        getattr(transformers, extractor)(**cuts).save_pretrained(folder)
+    options = {"weights": str(folder), "compute": Compute("cpu")}
+    plain = load_backbone("waveform", N_FRAMES, **options)
+    layered = load_backbone("waveform", N_FRAMES, layers=Layers(), **options)
+    rate = plain.hears.rate if plain.hears is not None else RATE
+    heard = np.random.default_rng(0).normal(0, 0.1, (N_FRAMES, HEARD_S * rate // N_FRAMES))
+    clip = heard.astype(np.float32)[None]
+    plain.encode(clip)
+    layered.encode(clip)
+    return {"last": lambda: plain.encode(clip), "all": lambda: layered.encode(clip)}
+
+
+def other_encoders(kind: str, folder: Path) -> dict[str, Callable[[], object]]:
+    """Make a network of OpenCLIP or EfficientNet-Lite0, and what encodes one clip with it."""
+    if kind == "efficientnet-lite0":
+        options: dict[str, Any] = {"answers": False}
+        name = kind
+    else:
+        name = "openclip"
+        options = {"weights": "random:0" if kind == "openclip-resnet" else str(openclip_vit(folder))}
+    options["compute"] = Compute("cpu")
+    plain = load_backbone(name, N_FRAMES, **options)
+    return both(plain, load_backbone(name, N_FRAMES, layers=Layers(), **options))
+
+
+def openclip_vit(folder: Path) -> Path:
+    """Write an untrained CLIP of OpenCLIP with a vision transformer."""
+    import open_clip
+
+    network = untrained(lambda: open_clip.CLIP(**OPENCLIP_VIT), 0)
+    save_file(dict(network.state_dict()), folder / "open_clip_model.safetensors")
+    (folder / "open_clip_config.json").write_text(json.dumps({"model_cfg": OPENCLIP_VIT}), encoding="utf-8")
+    return folder
 
 
 def times(kinds: list[str], runs: int) -> list[dict[str, Any]]:
@@ -136,7 +221,7 @@ def values(name: str) -> dict[str, Any]:
 
 def main() -> None:
     """Measure what was asked for."""
-    asked = arguments(__doc__, runs=5, only=[*CONFIGS], full=False, check=False)
+    asked = arguments(__doc__, runs=5, only=[*CONFIGS, *SOUNDS, *OTHERS], full=False, check=False)
     torch.set_num_threads(1)
     if asked.full:
         found = []

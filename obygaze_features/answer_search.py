@@ -19,9 +19,6 @@ from obygaze_features.store import Group
 NEAR = 0.6
 """Cosine of the nearest name from which on a text is taken to be about a class the network knows."""
 
-LIKELY = 0.1
-"""Probability from which on a clip is taken to show what the text names."""
-
 SHARPNESS = 0.05
 """Of cosines to names: a name this much farther counts 1 / e of a nearer one."""
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_features.answer_search import LIKELY, NearClasses, class_scores, near_classes
+from obygaze_features.answer_search import NearClasses, class_scores, near_classes
 from obygaze_features.arguments import checked
 from obygaze_features.backbones import load_text_backbone
 from obygaze_features.backbones.packaged_sentence import packaged_sentence_encoder
@@ -24,6 +24,7 @@ from obygaze_features.store import (
     open_store,
     same_numerics,
 )
+from obygaze_features.store.answers import LIKELY
 from obygaze_features.store.labelled import html_table
 from obygaze_features.store.provenance import clipped, embedding_space
 from obygaze_features.store.records import StoredClip

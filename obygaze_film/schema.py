@@ -42,6 +42,12 @@ NO_TEXTS = pd.DataFrame(columns=list(TEXT_COLUMNS))
 NO_VARIABLES = pd.DataFrame(columns=["start_s", "end_s"])
 """Of `variables.csv`: windows' times, followed by what `obygaze film variables` measured."""
 
+CLASS_COLUMNS = ("start_s", "end_s", "classifier", "class", "p", "usual_p")
+"""Of `classes.csv`: a window's times, a classifier of its store, a class, its probability there, and its mean
+over the film's windows."""
+
+NO_CLASSES = pd.DataFrame(columns=list(CLASS_COLUMNS))
+
 MOST_S: Final = 1e6
 """Seconds of the longest film that is read: eleven days."""
 

@@ -13,6 +13,7 @@ from obygaze_features.arguments import checked
 from obygaze_features.io import file_sha256, local_path
 from obygaze_features.manifest import BUILTIN, builtin_codebook, perceived
 from obygaze_features.store import Store
+from obygaze_film.classes import probable_classes
 from obygaze_film.errors import FilmError
 from obygaze_film.rows import RowGrid, flagged_seconds, make_grid, rows_of_model, windows_of
 from obygaze_film.schema import (
@@ -261,7 +262,8 @@ def _score(
     known = [_with_content(trace, shots) for trace in traces if len(trace)]
     frames = pd.concat(known, ignore_index=True) if known else NO_TRACES
     own_shots = shots.assign(movie=movie)[list(SHOT_COLUMNS)]
-    return Timeline(record, typed, own_shots, frames)
+    classes = probable_classes(store, windows)
+    return Timeline(record, typed, own_shots, frames, classes=classes)
 
 
 def _with_content(steps: pd.DataFrame, shots: pd.DataFrame) -> pd.DataFrame:

@@ -22,6 +22,7 @@ from obygaze_film.schema import (
     COLUMNS,
     LAST,
     MOST_S,
+    NO_CLASSES,
     NO_TEXTS,
     NO_TRACES,
     NO_VARIABLES,
@@ -44,13 +45,16 @@ SUBTITLES = "subtitles.csv"
 VARIABLES = "variables.csv"
 """How the film is staged, window by window, if it was asked for."""
 
+CLASSES = "classes.csv"
+"""Which classes a classifier finds probable, window by window, if the store has one's answers."""
+
 RATES = "rate.json"
 """Rates corrected by judgements."""
 
 JUDGEMENTS, PASSAGES, SETTLED = "judgements.csv", "passages.csv", "agreed.csv"
 """What people judged: windows and segments, passages of their own, and what several agreed on."""
 
-OPTIONAL = {FRAMES: NO_TRACES, SUBTITLES: NO_TEXTS, VARIABLES: NO_VARIABLES}
+OPTIONAL = {FRAMES: NO_TRACES, SUBTITLES: NO_TEXTS, VARIABLES: NO_VARIABLES, CLASSES: NO_CLASSES}
 """Tables that a film may lack, as they are then."""
 
 FILES = (RECORD, TIMELINE, SEGMENTS, SHOTS, RATES, *OPTIONAL)
@@ -61,7 +65,7 @@ MOST_BYTES = 1 << 26
 TIMES, WHOLE = ("start_s", "end_s"), ("called", "n_windows", "n_frames")
 MOST = sys.float_info.max
 PROBABILITIES = ("p", "p_low", "p_high")
-TEXTS = ("movie", "level_task", "model", "flags", "status", "detector", "text")
+TEXTS = ("movie", "level_task", "model", "flags", "status", "detector", "text", "classifier", "class")
 """Columns that hold text; all others hold numbers."""
 
 
@@ -113,7 +117,7 @@ def files_of(film: "Timeline") -> dict[str, bytes]:
     each = [film.segments(model.key) for model in film.record.models]
     segments = pd.concat([table for table in each if len(table)] or each[:1])  # empty ones decide types
     tables = {TIMELINE: film.table, SEGMENTS: segments, SHOTS: film.shots}
-    more = zip(OPTIONAL, (film.frames, film.subtitles, film.variables), strict=True)
+    more = zip(OPTIONAL, (film.frames, film.subtitles, film.variables, film.classes), strict=True)
     tables |= {name: table for name, table in more if len(table)}
     written = {
         name: table.to_csv(index=False, lineterminator="\n").encode() for name, table in tables.items()
@@ -138,7 +142,7 @@ def link(source: str | Path, target: str | Path) -> None:
 
 
 def read_scored(folder: Path) -> tuple[FilmRecord, list[pd.DataFrame]]:
-    """Read the record of a scored film, its timeline, shots, frames, subtitles and variables.
+    """Read the record of a scored film, its timeline, shots, frames, subtitles, variables and classes.
 
     Raises
     ------

@@ -11,7 +11,7 @@ from obygaze_features.arguments import checked, made_by
 from obygaze_features.io import local_path
 from obygaze_film.errors import FilmError
 from obygaze_film.film_time import FilmTime, film_time
-from obygaze_film.schema import NO_TEXTS, NO_TRACES, NO_VARIABLES, FilmRecord, ModelRecord, Rate
+from obygaze_film.schema import NO_CLASSES, NO_TEXTS, NO_TRACES, NO_VARIABLES, FilmRecord, ModelRecord, Rate
 from obygaze_film.scored_files import RECORD, read_scored, write_films
 from obygaze_film.segments import find_segments
 
@@ -37,6 +37,9 @@ class Timeline:
         Content of `subtitles.csv`: what is said, with its times; empty unless it was asked for.
     variables : DataFrame
         Content of `variables.csv`: how the film is staged, window by window; empty unless it was asked for.
+    classes : DataFrame
+        Content of `classes.csv`: which classes a classifier finds probable, window by window; empty unless
+        the store has one's answers.
 
     Examples
     --------
@@ -57,6 +60,7 @@ class Timeline:
     frames: pd.DataFrame = field(default_factory=lambda: NO_TRACES)
     subtitles: pd.DataFrame = field(default_factory=lambda: NO_TEXTS)
     variables: pd.DataFrame = field(default_factory=lambda: NO_VARIABLES)
+    classes: pd.DataFrame = field(default_factory=lambda: NO_CLASSES)
 
     @property
     def movie(self) -> str:

@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 
 import obygaze_features as of
-from obygaze_features.answer_search import LIKELY, near_classes
+from obygaze_features.answer_search import near_classes
 from obygaze_features.backbones import TextBackbone, Tokens, load_text_backbone, packaged_sentence
 from obygaze_features.backbones.class_names import imagenet_classes
 from obygaze_features.errors import BackboneError, SearchError
 from obygaze_features.io import file_sha256
 from obygaze_features.store import PlannedClip, Stage, classes_of, seal, staging_path
+from obygaze_features.store.answers import LIKELY, likely_classes
 from obygaze_features.store.records import ClipFeatures, ClipResult
 from obygaze_features.store.testing import toy_group
 from obygaze_studies.audit_common.embeddings import read_answers
@@ -197,3 +198,12 @@ def test_the_names_of_imagenets_classes_differ_and_stand_in_its_order():
         pytest.skip("OpenCLIP is not installed")
     assert len(set(names)) == len(names) == 1000
     assert (names[0], names[422], names[999]) == ("tench", "barbell", "toilet paper")
+
+
+def test_the_classes_to_name_are_likely_and_twice_as_probable_as_usual():
+    p = np.array([0.30, 0.25, 0.20, 0.15, 0.09])
+    usual = np.array([0.20, 0.05, 0.10, 0.01, 0.01])
+    found = likely_classes("abcde", p, usual)
+    assert [one.name for one in found] == ["b", "c", "d"]
+    assert (found[0].p, found[0].usual_p) == (0.25, 0.05)
+    assert likely_classes("abcde", usual, usual) == []

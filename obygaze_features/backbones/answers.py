@@ -28,15 +28,18 @@ def named_classes(config: Any, where: str) -> tuple[str, ...]:
     return names
 
 
-def answers_fields(names: Sequence[str], network: str, *, of_frames: bool = True) -> dict[str, Any]:
+def answers_fields(
+    names: Sequence[str], network: str, *, of_frames: bool = True, meaning: str = "probability of each class"
+) -> dict[str, Any]:
     """Return what the provenance says of answers in place of what it says of the network's vectors.
 
     Parameters
     ----------
     of_frames
         Whether the classifier sees each frame alone.
+    meaning
+        What a number is, of a frame or of a clip.
     """
-    meaning = "probability of each class"
     fields: dict[str, Any] = {
         "head": CLASSIFIER,
         "layer": "probabilities of classes",
@@ -57,15 +60,18 @@ class ClassifierBase(nn.Module):
     ----------
     classifier
         A network of transformers for classification.
+    inside
+        The network inside; None is the classifier's `base_model`.
     """
 
-    def __init__(self, classifier: Any) -> None:
+    def __init__(self, classifier: Any, inside: nn.Module | None = None) -> None:
         super().__init__()
         self.classifier = classifier
         self.config = classifier.config
+        network: nn.Module = inside or classifier.base_model
         self._outputs: list[Any] = []
         self._logits: list[torch.Tensor] = []
-        classifier.base_model.register_forward_hook(lambda _network, _inputs, output: self._keep(output))
+        network.register_forward_hook(lambda _network, _inputs, output: self._keep(output))
 
     def forward(self, **given: Any) -> Any:
         """Call the classifier; give what its network gave."""

@@ -140,12 +140,24 @@ class Backbone:
 
     def by_group(self, arrays: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         """Sort what `encode` gave by the groups of the store: group -> array -> its values."""
-        groups: dict[str, dict[str, Any]] = {name: {} for name in self.group_names()}
-        for key, values in arrays.items():
-            side, _, array = key.rpartition("/")
-            group = f"{self.name}.{side}" if side else self.name
-            groups[group][array] = values
-        return groups
+        return arrays_by_group(self.name, arrays)
+
+
+def arrays_by_group(backbone: str, arrays: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Sort what a backbone's `encode` gave by the groups of the store: group -> array -> its values.
+
+    Examples
+    --------
+    >>> from obygaze_features.backbones.backbone import arrays_by_group
+    >>> arrays_by_group("xclip", {"pooled": 1, "8/pooled": 2})
+    {'xclip': {'pooled': 1}, 'xclip.8': {'pooled': 2}}
+    """
+    groups: dict[str, dict[str, Any]] = {}
+    for key, values in arrays.items():
+        side, _, array = key.rpartition("/")
+        group = f"{backbone}.{side}" if side else backbone
+        groups.setdefault(group, {})[array] = values
+    return groups
 
 
 @dataclass(frozen=True, slots=True)

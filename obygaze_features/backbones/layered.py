@@ -79,7 +79,8 @@ def depths_of(model: nn.Module, stacks: Sequence[LayerStack], layers: Layers, wh
                 f"{where}: it has no final normalisation that fits {stack.unit} {number}; "
                 "leave out --layer-norm"
             )
-        meaning = f"mean over the patch tokens of the output of {stack.unit} {number} of {len(blocks)}"
+        places = "positions" if stack.order == "maps" else "patch tokens"
+        meaning = f"mean over the {places} of the output of {stack.unit} {number} of {len(blocks)}"
         if norm is not None:
             meaning += f", after {stack.norm}"
         depths.append(Depth(number, block, norm, stack, meaning))
@@ -177,7 +178,7 @@ def averaged(tokens: torch.Tensor, order: Order, prefix: int, n_moments: int) ->
     Parameters
     ----------
     tokens
-        `[N, T, D]`, or with more axes of places between.
+        `[N, T, D]`, or with more axes of places between; of `maps` `[N, D, h, w]`.
     prefix
         Tokens before those of patches.
     n_moments
@@ -186,9 +187,11 @@ def averaged(tokens: torch.Tensor, order: Order, prefix: int, n_moments: int) ->
     Returns
     -------
     torch.Tensor
-        `frames`: `[N, D]`, a row a frame. `time first`, `place first`: `[N, S, D]`. `clips of places`: the
-        tokens `[N, S, D]` themselves, whose rows are still places.
+        `frames`, `maps`: `[N, D]`, a row a frame. `time first`, `place first`: `[N, S, D]`. `clips of
+        places`: the tokens `[N, S, D]` themselves, whose rows are still places.
     """
+    if order == "maps":
+        return tokens.flatten(2).float().mean(dim=2)
     patches = tokens.flatten(1, -2)[:, prefix:].float()
     if order == "frames":
         return patches.mean(dim=1)
@@ -201,7 +204,7 @@ def averaged(tokens: torch.Tensor, order: Order, prefix: int, n_moments: int) ->
 
 def of_clips(vectors: torch.Tensor, order: Order, n_clips: int) -> torch.Tensor:
     """Give the moments of each clip `[B, S, D]` of what `averaged` gave for all of them."""
-    if order == "frames":
+    if order in ("frames", "maps"):
         return vectors.reshape(n_clips, -1, vectors.shape[-1])
     if order == "clips of places":
         return vectors.reshape(n_clips, -1, *vectors.shape[1:]).mean(dim=1)

@@ -15,10 +15,11 @@ from obygaze_features.errors import BackboneError
 ALL = "all"
 """What is typed for every layer."""
 
-Order = Literal["frames", "time first", "place first", "clips of places"]
+Order = Literal["frames", "maps", "time first", "place first", "clips of places"]
 """How the tokens of a block's output lie.
 
-`frames`: a row is a frame, its tokens are places. `time first`, `place first`: a row is a clip, whose tokens
+`frames`: a row is a frame, its tokens are places. `maps`: a row is a frame, a map of channels by rows by
+columns, as convolutions give it. `time first`, `place first`: a row is a clip, whose tokens
 are ordered by that. `clips of places`: a row is a place of a clip, its tokens are moments.
 """
 
@@ -116,7 +117,7 @@ class LayerStack(Struct, frozen=True, forbid_unknown_fields=True):
     order
         How the tokens of a block's output lie.
     unit
-        What one of them is called: a block, or a stage of blocks.
+        What one of them is called: a block, a residual block, or a stage of blocks.
     """
 
     blocks: str

@@ -8,6 +8,7 @@ features that look like any others. docs/backbones.md lists its fields.
 
 import os
 import re
+from collections import Counter
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -17,19 +18,30 @@ import msgspec
 import numpy as np
 from msgspec import UNSET, Meta, Struct, UnsetType
 from numpy.typing import NDArray
+from scipy.special import softmax
 
-from obygaze_features.backbones.backbone import Backbone, BackboneOutput, weightless
+from obygaze_features.backbones.backbone import (
+    ANSWERS,
+    Backbone,
+    BackboneOutput,
+    SideGroup,
+    weightless,
+)
 from obygaze_features.backbones.presets import Affine, Geometry, Preset, Resample
 from obygaze_features.backbones.registry import ONNX, backbone_names
 from obygaze_features.door import MOST_TOML, parse_toml, read_bytes, read_text
 from obygaze_features.errors import BackboneError, first_line
 from obygaze_features.file_kinds import UNKNOWN, what, why_not
 from obygaze_features.io import NO_LICENCE, sha256_of
+from obygaze_features.perception import PICTURES
 from obygaze_features.schema import Licence, Name, SomeText, check
 from obygaze_features.text import unsuitable
 
 MOST_NETWORK = 1 << 31
 """Most bytes of an ONNX file: protocol buffers end there."""
+
+CLASSIFIER = "classifier"
+"""What the provenance of answers calls their head."""
 
 PAGE = "docs/backbones.md#a-network-in-an-onnx-file"
 Three = Meta(min_length=3, max_length=3, description="three numbers from 0 (std: .001) to 1")
@@ -40,7 +52,7 @@ Sides = Annotated[list[Side], Meta(min_length=2, max_length=2, description="heig
 
 
 class Description(Struct, kw_only=True, forbid_unknown_fields=True):
-    """What a TOML says of the pictures that a network takes."""
+    """What a TOML says of the pictures that a network takes, and of classes that it gives."""
 
     layout: Literal["NCHW", "NHWC"]
     type: Literal["float32", "float16", "uint8"]
@@ -51,6 +63,8 @@ class Description(Struct, kw_only=True, forbid_unknown_fields=True):
     shortest: Side | UnsetType = UNSET
     mean: Mean | UnsetType = UNSET
     std: Std | UnsetType = UNSET
+    classes: SomeText | UnsetType = UNSET
+    gives: Literal["logits", "probabilities"] | UnsetType = UNSET
     name: Name | UnsetType = UNSET
     licence: Licence | UnsetType = UNSET
     citation: SomeText | UnsetType = UNSET
@@ -87,6 +101,8 @@ class OnnxNetwork:
     told: Description
     width: int | None = None
     """Length of a vector of the picture tried first, which those of every picture have."""
+    classes: tuple[str, ...] = ()
+    """Names of the classes whose logits or probabilities the layer gives; empty where it gives vectors."""
 
     def __call__(self, batch: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
         """Encode clips; gives one array for each of the backbone's outputs."""
@@ -112,7 +128,33 @@ class OnnxNetwork:
             )
         vectors = np.moveaxis(found.astype(np.float32), axis, -1)
         frames = vectors.reshape(n, -1, vectors.shape[-1]).mean(axis=1)
-        return {"frames": frames, "pooled": frames.mean(axis=0)}
+        results = {"frames": frames, "pooled": frames.mean(axis=0)}
+        if self.classes:
+            results[f"{ANSWERS}/pooled"] = self.probabilities(found).mean(axis=0)
+        return results
+
+    def probabilities(self, found: NDArray[Any]) -> NDArray[np.float32]:
+        """Give the probability of each class in each picture, `[F, Q]`, of what the layer gives.
+
+        Raises
+        ------
+        BackboneError
+            It gives other numbers than of each class one, or what are called probabilities are none.
+        """
+        if found.ndim != len("FQ") or found.shape[1] != len(self.classes):
+            raise BackboneError(
+                f"{self.path.name}: {self.told.classes} names {len(self.classes)} classes, and the network "
+                f"gives {list(found.shape[1:])} numbers of a picture as {self.layer}"
+            )
+        values = found.astype(np.float32)
+        if self.told.gives == "logits":
+            return np.asarray(softmax(values, axis=1), np.float32)
+        if not ((values >= 0) & (values <= 1)).all():
+            raise BackboneError(
+                f"{self.path.name}: as {self.layer} it gives {values.min():g} to {values.max():g}, which "
+                'are no probabilities; if they are logits, its TOML should say gives = "logits"'
+            )
+        return values
 
     def run(self, clip: NDArray[np.uint8]) -> NDArray[Any]:
         """Give what the layer gives of a clip, `[F, h, w, 3]`.
@@ -142,7 +184,7 @@ def onnx_backbone(source: str, n_frames: int = 16) -> Backbone:
     """Build the backbone of an ONNX file, `FILE[:LAYER]`, by the TOML beside it.
 
     It gives `frames` and `pooled`, their mean. Where a picture has several vectors (positions, tokens), a
-    frame is their mean.
+    frame is their mean. Where the TOML names classes, their probabilities stand beside, as `answers`.
 
     Parameters
     ----------
@@ -170,24 +212,42 @@ def onnx_backbone(source: str, n_frames: int = 16) -> Backbone:
     if name in backbone_names():
         raise BackboneError(f"{path}: {name!r} is another backbone: say another name in its TOML (name)")
     order = f"resize, crop, uint8; scale * x + shift a channel; {told.channels}, {told.layout}, {told.type}"
+    provenance = {
+        **weightless(told.type),
+        "layer": network.layer,
+        "weights_sha256": network.sha256,
+        "architecture": {"type": "onnx", "file": path.name},
+        "preset": {**Preset(name, told.geometry, told.affine).record(), "order": order},
+        "licence": told.licence or NO_LICENCE,
+        "citation": told.citation or "",
+    }
     return Backbone(
         name=name,
         n_frames=n_frames,
         prepare=told.geometry,
         encode=replace(network, width=width),
         outputs=(BackboneOutput("frames", (n_frames, width)), BackboneOutput("pooled", (width,))),
-        provenance={
-            **weightless(told.type),
-            "layer": network.layer,
-            "weights_sha256": network.sha256,
-            "architecture": {"type": "onnx", "file": path.name},
-            "preset": {**Preset(name, told.geometry, told.affine).record(), "order": order},
-            "licence": told.licence or NO_LICENCE,
-            "citation": told.citation or "",
-        },
+        provenance=provenance,
         libraries=("onnxruntime",),
         encode_in_worker=True,
+        beside=_answers(network, name, provenance),
     )
+
+
+def _answers(network: OnnxNetwork, name: str, provenance: dict[str, Any]) -> tuple[SideGroup, ...]:
+    """Describe the group of the probabilities of a network's classes, if it has any."""
+    if not network.classes:
+        return ()
+    architecture = {"type": "onnx", "file": network.path.name, "features": list(network.classes)}
+    record = {
+        **provenance,
+        "beside": name,
+        "head": CLASSIFIER,
+        "arrays": {"pooled": "probability of each class, mean over the frames"},
+        "architecture": architecture,
+        "perceives": list(PICTURES),
+    }
+    return (SideGroup(ANSWERS, (BackboneOutput("pooled", (len(network.classes),)),), record),)
 
 
 def read_network(source: str) -> OnnxNetwork:
@@ -207,7 +267,28 @@ def read_network(source: str) -> OnnxNetwork:
     names = [output.name for output in _session(path, sha256).get_outputs()]
     if found[2] is None and len(names) != 1:
         raise BackboneError(f"{path}: choose one of its outputs, as in {ONNX}{path.name}:{names[0]}: {names}")
-    return OnnxNetwork(path, sha256, found[2] or names[0], told)
+    return OnnxNetwork(path, sha256, found[2] or names[0], told, classes=_classes(path, told))
+
+
+def _classes(path: Path, told: Description) -> tuple[str, ...]:
+    """Read the names of classes, a line each, from the file beside a network that its TOML names.
+
+    Raises
+    ------
+    BackboneError
+        The file is no name of one beside it, or does not tell at least two classes apart.
+    """
+    if not told.classes:
+        return ()
+    if Path(told.classes).name != told.classes:
+        raise BackboneError(f"{path.with_suffix('.toml')}: classes names {told.classes!r}: a file beside it")
+    labels = path.with_name(told.classes)
+    names = tuple(line.strip() for line in read_text(labels, MOST_TOML).splitlines() if line.strip())
+    twice = [name for name, times in Counter(names).items() if times > 1]
+    if len(names) < 2 or twice:
+        found = f"{twice[0]!r:.80} twice" if twice else f"{len(names)} names"
+        raise BackboneError(f"{labels}: expected a class a line, each of its own name; found {found}")
+    return names
 
 
 def _description(path: Path) -> Description:
@@ -220,6 +301,11 @@ def _description(path: Path) -> Description:
     where = str(path) if is_there else f"{path} (no such file)"
     check(document, (Description,), where, error=BackboneError, page=PAGE)
     told = msgspec.convert(document, Description)
+    if bool(told.classes) != bool(told.gives):
+        raise BackboneError(
+            f"{path}: classes names a file with a class a line, gives says what the network gives of them, "
+            '"logits" or "probabilities": give both or neither'
+        )
     wrong = unsuitable(told.citation or "")
     if wrong:
         raise BackboneError(f"{path}: citation {wrong}")

@@ -8,10 +8,14 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+from torch import nn
+
 from obygaze_features.backbones.backbone import Backbone, LoadedNetwork, TextBackbone, Tokens
 from obygaze_features.backbones.checkpoint import check_size, frozen, load_exactly, untrained
 from obygaze_features.backbones.compute import Compute
-from obygaze_features.backbones.encoders import Pictures
+from obygaze_features.backbones.encoders import Pictures, output_shapes
+from obygaze_features.backbones.layered import WithLayers, depths_of, layer_groups
+from obygaze_features.backbones.layers import Layers, LayerStack
 from obygaze_features.backbones.network import network_backbone, text_backbone
 from obygaze_features.backbones.presets import OPENAI, Preset, choose_preset
 from obygaze_features.backbones.weights import (
@@ -42,11 +46,19 @@ USUAL = {
 """What a configuration of preprocessing states for the preset `clip`; what it leaves out is so too."""
 
 
+BLOCKS = LayerStack("transformer.resblocks", norm="ln_post")
+"""Where a vision transformer of OpenCLIP has its layers, whose first token is the class token."""
+
+STAGES = tuple(LayerStack(f"layer{number}", order="maps", unit="residual block") for number in (1, 2, 3, 4))
+"""Where a ResNet of OpenCLIP has its layers, stage after stage; it has no final normalisation."""
+
+
 def openclip(
     n_frames: int | None = None,
     *,
     weights: str = HUB["openclip"],
     preset: str | None = None,
+    layers: Layers | str | None = None,
     compute: Compute | None = None,
 ) -> Backbone:
     """Build the image half of a CLIP of OpenCLIP.
@@ -60,25 +72,40 @@ def openclip(
         format, or a folder with `open_clip_config.json` and the weights.
     preset
         Preprocessing, `clip`; None checks that the configuration states nothing else.
+    layers
+        Layers that are stored beside, each as a group of its own: blocks of a vision transformer, residual
+        blocks of a ResNet.
     """
     source = find_openclip(weights)
     config = configuration(source)
     # OpenCLIP does not give the tokens of an image network: the pixels are in their place.
     module = Pictures(load_openclip(source, config).visual, lambda visual, pixels: (pixels, visual(pixels)))
     frames, width = n_frames or 32, int(config["embed_dim"])
+    chosen = _preset(source, config, preset)
+    # The blocks of a ResNet are counted by stage.
+    is_resnet = isinstance(config["vision_cfg"].get("layers"), list)
+    network: nn.Module = module
+    shapes: dict[str, tuple[int, ...]] = {"frames": (frames, width), "pooled": (width,)}
+    beside: dict[str, dict[str, Any]] = {}
+    wanted = Layers.of(layers)
+    if wanted is not None:
+        stacks = STAGES if is_resnet else (BLOCKS,)
+        depths = depths_of(module.model, stacks, wanted, f"backbone 'openclip', {source.name}")
+        prefix = 0 if is_resnet else 1
+        network = WithLayers(module, depths, frames=wanted.frames, prefix=prefix, n_moments=frames)
+        shapes = output_shapes(source, network, frames, chosen.geometry.size)
+        beside = layer_groups(depths, wanted)
     return network_backbone(
         "openclip",
-        module,
+        network,
         n_frames=frames,
-        shapes={"frames": (frames, width), "pooled": (width,)},
+        shapes=shapes,
         meanings=module.meanings,
         weights=source,
-        preset=_preset(source, config, preset),
+        preset=chosen,
         compute=compute or Compute(),
-        # The blocks of a ResNet are counted by stage.
-        head="attention pooling"
-        if isinstance(config["vision_cfg"].get("layers"), list)
-        else "visual projection",
+        head="attention pooling" if is_resnet else "visual projection",
+        beside=beside,
         layer="image embedding",
         architecture={"type": "openclip", **config},
         citation=CITATION,

@@ -110,7 +110,13 @@ def made_by(provenance: Mapping[str, Any], weights: str | None) -> Maker:
         return Maker(backbone, weights or recorded, _beside(provenance, backbone, name))
     file = Path((weights or made["file"]).removeprefix(f"{name}=").removeprefix(ONNX)).expanduser()
     network = f"{ONNX}{file}:{provenance['layer']}"
-    built = load_backbone(network, provenance["sampling"].get("n")).provenance if file.is_file() else {}
+    built: Mapping[str, Any] = {}
+    if file.is_file():
+        backbone_now = load_backbone(network, provenance["sampling"].get("n"))
+        of_groups = {backbone_now.name: backbone_now.provenance}
+        for side in backbone_now.beside:
+            of_groups[f"{backbone_now.name}.{side.name}"] = side.provenance
+        built = of_groups.get(name, {})
     if any(built.get(field) != provenance[field] for field in ("architecture", "preset", "weights_sha256")):
         raise BackboneError(
             f"{file}: with its TOML it is not what made the features of {name} ({made['file']}, SHA-256 "

@@ -7,9 +7,8 @@ time are averaged over each part of the clip, between the midpoints of sampled f
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -17,9 +16,11 @@ import transformers
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from obygaze_features.backbones.backbone import Backbone, BackboneOutput, Hearing
+from obygaze_features.backbones.answers import ClassifierBase, answers_fields, named_classes
+from obygaze_features.backbones.backbone import ANSWERS, Backbone, BackboneOutput, Hearing
 from obygaze_features.backbones.checkpoint import auto_config, load_pretrained, plain_config
 from obygaze_features.backbones.compute import Compute, inference, is_out_of_memory
+from obygaze_features.backbones.encoder_kinds import TRAINING
 from obygaze_features.backbones.layered import Depth, Taps, depths_of, layer_groups
 from obygaze_features.backbones.layers import Layers, LayerStack
 from obygaze_features.backbones.network import side_group
@@ -30,6 +31,10 @@ from obygaze_features.errors import BackboneError, first_line
 EXTRACTOR = "preprocessor_config.json"
 LONGEST_S = 30.0
 """Seconds that a network with inputs of any length hears at once."""
+WHISPER = "WhisperModel"
+"""The class whose encoder alone hears."""
+MASK = r"(\w+\.)?masked_spec_embed"
+"""The tensor of what training masks, in a file with a classifier."""
 SHORTEST = 400
 """Samples of the first step of wav2vec 2.0 and its kin; fewer are padded with silence."""
 SLOWEST, FASTEST = 4_000, 192_000
@@ -48,6 +53,8 @@ class WaveformKind(Struct, frozen=True, forbid_unknown_fields=True):
         Names of classes of transformers.
     reads
         Of `STEPS`.
+    reads_layers
+        Of `STEPS`, for its layers; without, as `reads`.
     meaning
         What a step is.
     longest, a_second
@@ -58,7 +65,9 @@ class WaveformKind(Struct, frozen=True, forbid_unknown_fields=True):
     unexpected
         Patterns of tensors in the files that are not used.
     stacks
-        Where its layers are, whose tokens are read as the last ones are.
+        Where its layers are.
+    classifier
+        Class of transformers for weights with a classifier; empty if there is none.
     """
 
     network: str
@@ -71,6 +80,8 @@ class WaveformKind(Struct, frozen=True, forbid_unknown_fields=True):
     agree: dict[str, str] = {}
     unexpected: tuple[str, ...] = ()
     stacks: tuple[LayerStack, ...] = ()
+    reads_layers: str = ""
+    classifier: str = ""
 
     def longest_s(self, extractor: Any) -> float:
         """Return the longest window, in seconds."""
@@ -94,11 +105,35 @@ STEPS: Mapping[str, Steps] = {
     "whisper": _whisper_steps,
     "ast": _ast_steps,
     "clap": lambda output, _config, _n_samples: output.audio_embeds[:, None],
+    "window": lambda output, _config, _n_samples: output.last_hidden_state.mean(dim=1, keepdim=True),
 }
 """How steps in time, which divide a window evenly, are read of a network's output."""
 
 KINDS = kinds("sounds", WaveformKind)
 """`model_type` -> how its networks are read."""
+
+AUDIOSET = 527
+"""Classes of AudioSet, several of which may be heard at once: each has a probability of its own."""
+
+
+class Part(NamedTuple):
+    """What an encoder gives of the steps of a sound: of the network itself, a layer, or its answers.
+
+    Attributes
+    ----------
+    side
+        Name of the group beside the backbone's own; empty for that.
+    width
+        Numbers of a step.
+    """
+
+    side: str
+    width: int
+
+    @property
+    def prefix(self) -> str:
+        """What the names of its arrays begin with."""
+        return f"{self.side}/" if self.side else ""
 
 
 def waveform(
@@ -107,6 +142,7 @@ def waveform(
     weights: str,
     track: str = "",
     layers: Layers | str | None = None,
+    answers: bool = False,
     compute: Compute | None = None,
 ) -> Backbone:
     """Build a network that hears, for clips of `n_frames` sampled frames.
@@ -117,6 +153,8 @@ def waveform(
         Language (`fra`) or number of the sound track; empty is the one that players choose.
     layers
         Layers that are stored beside, each as a group of its own.
+    answers
+        Whether to store beside what its classifier says: probabilities of its classes, by their names.
 
     Raises
     ------
@@ -136,20 +174,28 @@ def waveform(
         if hasattr(own, masking):  # of training, where a tensor stands for what is masked
             setattr(own, masking, 0.0)
     extractor = _extractor(source, kind, own)
-    network: Any = load_pretrained(
-        getattr(transformers, kind.network), source, own, allow_unexpected=kind.unexpected
-    )
+    base = _classifier(source, kind, own) if answers else None
+    network = _network(source, kind, own) if base is None else base
     compute = compute or Compute()
     depths: list[Depth] = []
-    groups: dict[str, dict[str, Any]] = {}
+    beside: dict[str, dict[str, Any]] = {}
     wanted = Layers.of(layers)
     if wanted is not None:
-        depths = depths_of(network, kind.stacks, wanted, f"backbone 'waveform', {source.name}")
-        groups = layer_groups(depths, wanted)
-    encoder = WaveformEncoder(network, own, extractor, kind, compute, depths=depths)
+        searched = network if base is None else _layered_part(base.classifier, kind)
+        depths = depths_of(searched, kind.stacks, wanted, f"backbone 'waveform', {source.name}")
+        beside |= layer_groups(depths, wanted)
     width = own.projection_dim if config.model_type == "clap" else own.hidden_size
-    dtype: Any = compute.frames_dtype()
-    outputs = (BackboneOutput("frames", (n_frames, width), dtype), BackboneOutput("pooled", (width,)))
+    parts = [Part("", width)]
+    parts += [Part(str(depth.number), layer_width(own, depth.number)) for depth in depths]
+    if base is not None:
+        classes = named_classes(base.config, source.name)
+        parts.append(Part(ANSWERS, len(classes)))
+        each = "of each class alone" if _is_of_each_alone(own) else "of each class"
+        meaning = f"probability {each}, mean over the windows by their parts of the clip"
+        beside[ANSWERS] = answers_fields(classes, config.model_type, of_frames=False, meaning=meaning)
+    encoder = WaveformEncoder(network, own, extractor, kind, compute, depths=depths, parts=parts)
+    has_frames = wanted is not None and wanted.frames
+    outputs = _outputs(parts, n_frames, compute.frames_dtype(), of_layers=has_frames)
     provenance = {
         "head": "projection" if config.model_type == "clap" else None,
         "layer": kind.meaning,
@@ -167,23 +213,76 @@ def waveform(
         "compute": compute.record(network.config._attn_implementation),
         "citation": kind.citation,
     }
-    beside = []
-    for name, fields in groups.items():
-        of_layer = [replace(output, name=f"{name}/{output.name}") for output in outputs]
-        if wanted is not None and not wanted.frames:
-            del of_layer[0]
-        beside.append(side_group("waveform", name, of_layer, provenance, fields))
     return Backbone(
         name="waveform",
         n_frames=n_frames,
         prepare=np.asarray,
         encode=encoder,
-        outputs=outputs,
+        outputs=tuple(output for output in outputs if "/" not in output.name),
         provenance=provenance,
         libraries=("torch", "transformers"),
         hears=Hearing(encoder.rate, track),
-        beside=tuple(beside),
+        beside=tuple(
+            side_group("waveform", side, outputs, provenance, fields) for side, fields in beside.items()
+        ),
     )
+
+
+def _outputs(parts: Sequence[Part], n_frames: int, dtype: Any, *, of_layers: bool) -> list[BackboneOutput]:
+    """List the arrays of a clip: pooled of each part, frames of the network and, if wanted, of layers."""
+    outputs = []
+    for part in parts:
+        is_layer = part.side not in ("", ANSWERS)
+        if not part.side or (is_layer and of_layers):
+            outputs.append(BackboneOutput(f"{part.prefix}frames", (n_frames, part.width), dtype))
+        outputs.append(BackboneOutput(f"{part.prefix}pooled", (part.width,)))
+    return outputs
+
+
+def _network(source: Weights, kind: WaveformKind, config: Any) -> Any:
+    """Load a network without a classifier; of Whisper, its encoder."""
+    cls = getattr(transformers, kind.network)
+    network: Any = load_pretrained(cls, source, config, allow_unexpected=kind.unexpected)
+    return network
+
+
+def _classifier(source: Weights, kind: WaveformKind, config: Any) -> ClassifierBase:
+    """Load a network under its classifier.
+
+    Raises
+    ------
+    BackboneError
+        If networks of its type have none, or the file has none.
+    """
+    if not kind.classifier:
+        raise BackboneError(
+            f"{source.name}: a network of type {config.model_type!r} has no classifier here: "
+            "leave out --answers"
+        )
+    cls = getattr(transformers, kind.classifier)
+    classifier: Any = load_pretrained(cls, source, config, allow_unexpected=(*TRAINING, MASK))
+    return ClassifierBase(classifier, classifier.encoder if kind.network == WHISPER else None)
+
+
+def _layered_part(classifier: Any, kind: WaveformKind) -> Any:
+    """Return what has the layers of a network under a classifier; Whisper's has the encoder itself."""
+    return classifier if kind.network == WHISPER else classifier.base_model
+
+
+def layer_width(config: Any, number: int) -> int:
+    """Return the width of a layer: of CLAP, each stage but the last merges patches, and doubles it."""
+    if config.model_type != "clap_audio_model":
+        return int(config.hidden_size)
+    n_merged = min(number, len(config.depths) - 1)
+    return int(config.patch_embeds_hidden_size) * 2**n_merged
+
+
+def _is_of_each_alone(config: Any) -> bool:
+    """Whether several classes may be heard at once: so it is stated, or they are AudioSet's."""
+    stated = getattr(config, "problem_type", None)
+    if stated is not None:
+        return bool(stated == "multi_label_classification")
+    return config.model_type == "audio-spectrogram-transformer" and len(config.id2label) == AUDIOSET
 
 
 class WaveformEncoder:
@@ -195,6 +294,8 @@ class WaveformEncoder:
     ----------
     depths
         Layers whose steps stand beside those of the network, column by column, until clips are averaged.
+    parts
+        What the columns are: of the network, of each layer, and of its answers.
     """
 
     def __init__(
@@ -206,6 +307,7 @@ class WaveformEncoder:
         compute: Compute,
         *,
         depths: Sequence[Depth] = (),
+        parts: Sequence[Part],
     ) -> None:
         self.compute = compute
         self.device = compute.torch_device()
@@ -214,7 +316,7 @@ class WaveformEncoder:
         self._dtype = torch.bfloat16 if compute.precision == "bfloat16-weights" else torch.float32
         self._network, self._config, self._kind = network, config, kind
         self._extractor = extractor
-        self._depths = depths
+        self._depths, self._parts = depths, parts
         self._taps = Taps(depths, lambda _depth, tokens: tokens)
 
     def start(self, clips: NDArray[Any] | Sequence[NDArray[Any]]) -> dict[str, NDArray[Any]]:
@@ -228,10 +330,11 @@ class WaveformEncoder:
         every = np.stack([self._frames(clip) for clip in clips])
         dtype = self.compute.frames_dtype()
         arrays: dict[str, NDArray[Any]] = {}
-        prefixes = ["", *(f"{depth.number}/" for depth in self._depths)]
-        for prefix, frames in zip(prefixes, np.split(every, len(prefixes), axis=2), strict=True):
-            arrays[f"{prefix}frames"] = frames.astype(dtype)
-            arrays[f"{prefix}pooled"] = frames.mean(axis=1, dtype=np.float64).astype("f4")
+        edges = np.cumsum([part.width for part in self._parts])[:-1]
+        for part, frames in zip(self._parts, np.split(every, edges, axis=2), strict=True):
+            if part.side != ANSWERS:
+                arrays[f"{part.prefix}frames"] = frames.astype(dtype)
+            arrays[f"{part.prefix}pooled"] = frames.mean(axis=1, dtype=np.float64).astype("f4")
         return arrays
 
     __call__ = start
@@ -250,7 +353,7 @@ class WaveformEncoder:
     def steps(self, samples: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
         """Return the steps `[S, D]` for samples `[N]`, and the sample in the middle of each, `[S]`.
 
-        D is the network's width, then that of each layer.
+        D is the width of all parts together, in their order.
         """
         if len(samples) < SHORTEST:
             samples = np.pad(samples, (0, SHORTEST - len(samples)))
@@ -273,12 +376,20 @@ class WaveformEncoder:
             for name in given[0].keys() - {"attention_mask"}:  # all ones: windows of one length
                 value = torch.from_numpy(np.concatenate([each[name] for each in given])).to(self.device)
                 inputs[name] = value.to(self._dtype) if value.is_floating_point() else value
-            network = self._network.encoder if self._kind.network == "WhisperModel" else self._network
+            network = self._network
+            if self._kind.network == WHISPER and not isinstance(network, ClassifierBase):
+                network = network.encoder
             with inference(self.compute, self.device):
                 last: Any = network(**inputs)
-                layers = [SimpleNamespace(last_hidden_state=self._taps.take(depth)) for depth in self._depths]
                 read = STEPS[self._kind.reads]
-                steps = [read(output, self._config, len(windows[0])) for output in (last, *layers)]
+                steps = [read(last, self._config, len(windows[0]))]
+                read_layer = STEPS[self._kind.reads_layers or self._kind.reads]
+                for depth in self._depths:
+                    tokens = SimpleNamespace(last_hidden_state=self._taps.take(depth))
+                    steps.append(read_layer(tokens, self._config, len(windows[0])))
+                if isinstance(network, ClassifierBase):
+                    of_windows = self._probabilities(network.take_logits())[:, None]
+                    steps.append(of_windows.expand(-1, steps[0].shape[1], -1))
                 return np.asarray(torch.cat(steps, dim=2).float().cpu().numpy())
         except (RuntimeError, ValueError) as error:
             if is_out_of_memory(error):
@@ -287,6 +398,11 @@ class WaveformEncoder:
                 f"backbone 'waveform': the network does not take what its {EXTRACTOR} prepares: "
                 f"{first_line(error)}"
             ) from error
+
+    def _probabilities(self, logits: torch.Tensor) -> torch.Tensor:
+        """Turn logits `[B, Q]` into probabilities: of each class alone, or of all together."""
+        logits = logits.float()
+        return logits.sigmoid() if _is_of_each_alone(self._config) else logits.softmax(dim=-1)
 
 
 def _extractor(source: Weights, kind: WaveformKind, config: Any) -> Any:

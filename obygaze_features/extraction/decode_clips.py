@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.backbones import Hearing
+from obygaze_features.backbones.backbone import arrays_by_group
 from obygaze_features.errors import ObygazeError, VideoError, first_line
 from obygaze_features.store import ClipFeatures
 from obygaze_features.video import (
@@ -176,7 +177,7 @@ class DecodedClip:
         Backbone name -> its frames; backbones that need the same frames share one object. Empty if the status
         is `failed`.
     encoded
-        Backbone name -> its features, for backbones that run in the decode worker.
+        Group -> its features, for backbones that run in the decode worker.
     source
         Size in bytes and other properties of the file.
     cpu_s
@@ -298,7 +299,8 @@ def _encoded(task: DecodeTask, clip: DecodedClip) -> DecodedClip:
             arrays = {array: values[0] for array, values in encode(taken.images[None]).items()}
             if reason := not_finite(name, arrays):
                 return DecodedClip(clip.clip_id, "failed", reason, source=clip.source)
-            encoded[name] = ClipFeatures(taken.time_s, taken.frame_index, arrays)
+            for group, own in arrays_by_group(name, arrays).items():
+                encoded[group] = ClipFeatures(taken.time_s, taken.frame_index, own)
     return replace(clip, frames=frames, encoded=encoded) if encoded else clip
 
 

@@ -1,5 +1,8 @@
+from .answers import LikelyClass as LikelyClass
 from .answers import classes_of as classes_of
+from .answers import classifier_of as classifier_of
 from .answers import groups_of_classes as groups_of_classes
+from .answers import likely_classes as likely_classes
 from .format import FEATURE_ARRAYS as FEATURE_ARRAYS
 from .format import SPEC_VERSION as SPEC_VERSION
 from .format import STATUSES as STATUSES

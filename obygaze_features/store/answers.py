@@ -1,6 +1,11 @@
-"""Tell which groups of a store hold the probabilities of a classifier's named classes."""
+"""Tell which groups of a store hold the probabilities of a classifier's named classes, and which to name."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from obygaze_features.arguments import checked
 from obygaze_features.store.group import Group
@@ -8,6 +13,33 @@ from obygaze_features.store.store import Store
 
 CLASSIFIER: Final = "classifier"
 """What the provenance of such a group calls its head."""
+
+LIKELY: Final = 0.1
+"""Probability from which on a clip is taken to show a class."""
+
+TIMES_USUAL: Final = 2.0
+"""By how much a class must be more probable than usual to be named."""
+
+MOST_NAMED: Final = 3
+"""Classes that are named at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class LikelyClass:
+    """A class that a classifier finds more probable in a clip, or a span, than in the rest of its film.
+
+    Attributes
+    ----------
+    name : str
+    p : float
+        Its probability there, as the classifier gives it: it was not calibrated on films.
+    usual_p : float
+        Its mean probability over the film.
+    """
+
+    name: str
+    p: float
+    usual_p: float
 
 
 @checked
@@ -26,3 +58,34 @@ def classes_of(group: Group) -> tuple[str, ...]:
 def groups_of_classes(store: Store) -> tuple[str, ...]:
     """List the groups of a store that have probabilities of named classes."""
     return tuple(name for name in store.names if classes_of(store[name]))
+
+
+def likely_classes(
+    names: Sequence[str], p: NDArray[np.float64], usual_p: NDArray[np.float64]
+) -> list[LikelyClass]:
+    """Choose the classes to name: likely, and at least twice as probable as usual; the most probable first.
+
+    Parameters
+    ----------
+    names
+        Of the classes, length Q.
+    p, usual_p
+        Their probabilities here, and over the whole film, shape [Q].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from obygaze_features.store.answers import likely_classes
+    >>> names = ["barbell", "stage", "stove"]
+    >>> [found.name for found in likely_classes(names, np.array([0.6, 0.3, 0.1]), np.array([0.1, 0.3, 0.1]))]
+    ['barbell']
+    """
+    is_named = (p >= LIKELY) & (p >= TIMES_USUAL * usual_p)
+    order = np.argsort(-p, kind="stable")
+    chosen = [place for place in order.tolist() if is_named[place]][:MOST_NAMED]
+    return [LikelyClass(names[place], float(p[place]), float(usual_p[place])) for place in chosen]
+
+
+def classifier_of(group: Group) -> str:
+    """Name the network that a group's probabilities are of."""
+    return str(group.provenance.get("beside") or group.name)

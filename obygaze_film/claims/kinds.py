@@ -244,6 +244,23 @@ class ConceptReason(FilmClaim):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ClassSeen(FilmClaim):
+    """A class (`what`) that a classifier (`who`) finds more probable in a span than in the film.
+
+    `number` is its mean probability there, as the classifier gives it: it was not calibrated on films.
+
+    Attributes
+    ----------
+    usual_p : float
+        Its mean probability over the film.
+    """
+
+    KIND: ClassVar[str] = "class seen"
+
+    usual_p: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Passage(FilmClaim):
     """A passage of a film: `number` is its mean probability, `interval` the 80 % band.
 
@@ -259,6 +276,8 @@ class Passage(FilmClaim):
         Concepts that are seen, the heaviest first.
     flags : tuple of str
         Flags of rows in it.
+    classes : tuple of ClassSeen
+        What classifiers of the store find in it, beyond what is usual in the film.
     """
 
     KIND: ClassVar[str] = "passage"
@@ -268,6 +287,7 @@ class Passage(FilmClaim):
     reasons: tuple[ConceptReason, ...] = ()
     present: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
+    classes: tuple[ClassSeen, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,6 +25,7 @@ from obygaze_film.claims.kinds import (
     AtUsual,
     Bounds,
     ClaimTime,
+    ClassSeen,
     ConceptFound,
     ConceptReason,
     ExpectedShare,
@@ -43,8 +44,10 @@ from obygaze_film.claims.kinds import (
     Title,
     UnjudgedSpan,
 )
+from obygaze_film.classes import classes_of_span
 from obygaze_film.film_time import NOTHING, UNLIKE, UNREAD, FilmTime, film_time
 from obygaze_film.schema import (
+    NO_CLASSES,
     ConceptRecord,
     HumanRecord,
     ModelRecord,
@@ -111,7 +114,7 @@ def film_claims(film: "Timeline", key: str | None = None) -> list[FilmClaim]:
     marked = marked_passages(film, model, segments)
     if marked is not None:
         claims.append(marked)
-    claims += passages(model, segments.sort_values("start_s"))
+    claims += passages(model, segments.sort_values("start_s"), film.classes)
     claims.append(expected_share(model, film.rows(model.key)))
     claims += flagged_times(model, judged)
     windows = other_windows(model, film.record.windows)
@@ -307,13 +310,21 @@ def concepts_near_chance(model: ModelRecord) -> set[str]:
     return {concept.name for concept in model.concepts if concept.is_near_chance}
 
 
-def passages(model: ModelRecord, segments: pd.DataFrame) -> list[Passage]:
-    """Make a claim of each row of `Timeline.segments`, in their order."""
-    return [passage(model, row) for row in segments.to_dict(orient="records")]
+def passages(model: ModelRecord, segments: pd.DataFrame, classes: pd.DataFrame = NO_CLASSES) -> list[Passage]:
+    """Make a claim of each row of `Timeline.segments`, in their order; parameters as in `passage`."""
+    return [passage(model, row, classes) for row in segments.to_dict(orient="records")]
 
 
-def passage(model: ModelRecord, row: Mapping[Any, Any]) -> Passage:
-    """Make a claim of a row of `SEGMENT_COLUMNS`."""
+def passage(model: ModelRecord, row: Mapping[Any, Any], classes: pd.DataFrame = NO_CLASSES) -> Passage:
+    """Make a claim of a row of `SEGMENT_COLUMNS`.
+
+    Parameters
+    ----------
+    model : ModelRecord
+    row : mapping
+    classes : DataFrame
+        `Timeline.classes`, of which those that are likely there are named.
+    """
     time = ClaimTime("span", row["end_s"] - row["start_s"], row["start_s"], row["end_s"])
     found = reasons(row)
     return Passage(
@@ -328,7 +339,28 @@ def passage(model: ModelRecord, row: Mapping[Any, Any]) -> Passage:
         reasons=passage_reasons(model, found, time),
         present=tuple(reason.concept for reason in found if reason.is_present),
         flags=tuple(flag for flag in str(row["flags"]).split(";") if flag),
+        classes=classes_seen(classes, time),
     )
+
+
+def classes_seen(classes: pd.DataFrame, time: ClaimTime) -> tuple[ClassSeen, ...]:
+    """Tell what classifiers find in a span, beyond what is usual in the film.
+
+    Parameters
+    ----------
+    classes : DataFrame
+        `Timeline.classes`.
+    time : ClaimTime
+        Of a span.
+    """
+    if time.start_s is None or time.end_s is None:
+        return ()
+    claims = []
+    for classifier, found in classes_of_span(classes, time.start_s, time.end_s).items():
+        for likely in found:
+            name, p, usual_p = likely.name, likely.p, likely.usual_p
+            claims.append(ClassSeen(who=(classifier,), what=name, time=time, number=p, usual_p=usual_p))
+    return tuple(claims)
 
 
 def _limits_of_passage(model: ModelRecord, *, reaches: bool) -> tuple[str, ...]:

@@ -31,6 +31,7 @@ from obygaze_film.claims.kinds import (
     UNTESTED,
     AtUsual,
     ClaimTime,
+    ClassSeen,
     ConceptFound,
     ConceptReason,
     DecidedSpan,
@@ -542,6 +543,28 @@ def reason_phrase(claim: ConceptReason, words: Words) -> str:
     return f"{amount} ({', '.join(notes)})" if notes else amount
 
 
+def classes_sentence(claims: Sequence[ClassSeen], words: Words) -> str:
+    """Say which classes classifiers find more probable in a span than in its film; empty without one."""
+    sentences = []
+    for who in dict.fromkeys(claim.who for claim in claims):
+        own = [class_phrase(claim, words) for claim in claims if claim.who == who]
+        names = words["semicolon"].join(own)
+        sentences.append(words.say("classes", classifier=", ".join(who), names=names))
+    return " ".join(sentences)
+
+
+def class_sentence(claim: ClassSeen, words: Words) -> str:
+    """Say that a classifier finds a class more probable in a span than in its film."""
+    return classes_sentence([claim], words)
+
+
+def class_phrase(claim: ClassSeen, words: Words) -> str:
+    """Write a class with its probability beside the film's."""
+    p = words.probability(claim.number or 0.0)
+    usual = words.probability(claim.usual_p, "short_hundredth")
+    return words.say("class_p", name=claim.what, p=p, usual=usual)
+
+
 def reason_p(claim: ConceptReason, words: Words) -> str:
     """Write the probability of a concept in a passage, and that it is not seen there if it is not."""
     p = words.probability(claim.p)
@@ -977,6 +1000,7 @@ SENTENCES: Final[Mapping[type[FilmClaim], Callable[[Any, Words], str]]] = {
     JudgedTime: judged_sentence,
     MarkedPassages: marked_sentence,
     ConceptReason: reason_sentence,
+    ClassSeen: class_sentence,
     Passage: passage_sentence,
     UnjudgedSpan: unjudged_span_sentence,
     ExpectedShare: expected_sentence,

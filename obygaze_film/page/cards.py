@@ -25,7 +25,7 @@ HALF = 48.0
 def cards(view: "FilmView") -> list[dict[str, Any]]:
     """Return each passage's row with its sentences, the bars of its concepts, and what frames tell of it."""
     rows: Any = view.segments.to_dict(orient="records")
-    claims = [passage(view.model, row) for row in rows]
+    claims = [passage(view.model, row, view.film.classes) for row in rows]
     largest = largest_contribution([reason for claim in claims for reason in claim.reasons])
     shown = []
     for row, claim in zip(rows, claims, strict=True):
@@ -37,6 +37,7 @@ def cards(view: "FilmView") -> list[dict[str, Any]]:
             "band": phrases.passage_band(claim, view.words),
             "spoken": phrases.passage_spoken(claim, view.words),
             "sentence": phrases.reasons_sentence(claim.reasons, view.words),
+            "classes": phrases.classes_sentence(claim.classes, view.words),
             "parts": [concept_bar(reason, largest, view) for reason in claim.reasons],
             "traces": traces(view, seen, row),
         }

@@ -12,7 +12,7 @@ import obygaze_features as of
 from obygaze_features.errors import ObygazeError
 from obygaze_film.claims import Words, phrases
 from obygaze_film.claims.kinds import BELOW_THRESHOLD, ClaimTime, Passage
-from obygaze_film.claims.of_film import at_usual, other_windows, passage, unjudged_span
+from obygaze_film.claims.of_film import at_usual, classes_seen, other_windows, passage, unjudged_span
 from obygaze_film.claims.words import clock
 from obygaze_film.film_time import told_flags_in
 from obygaze_film.page.cards import concept_bar, largest_contribution
@@ -42,8 +42,9 @@ def span_evidence(
     -------
     dict
         `p`, `band` and `reaches` (of the rows inside, weighted by how long they lie in it; empty where none
-        is counted, and `note` says why), `sentence`, `cited` (the probability as a citation, or why there is
-        none), `note` (of how much of the span the numbers are), `parts` of concepts, `cuts`, `said`, `like`.
+        is counted, and `note` says why), `sentence`, `classes` (what classifiers find there), `cited` (the
+        probability as a citation, or why there is none), `note` (of how much of the span the numbers are),
+        `parts` of concepts, `cuts`, `said`, `like`.
     """
     view = film.view(words.language)
     rows = view.rows
@@ -56,6 +57,7 @@ def span_evidence(
         "band": "",
         "reaches": False,
         "sentence": "",
+        "classes": "",
         "cited": "",
         "note": "",
         "parts": [],
@@ -65,6 +67,7 @@ def span_evidence(
         "like": list(_like(film, films, start_s, end_s)),
     }
     time = ClaimTime("span", end_s - start_s, start_s, end_s)
+    found["classes"] = phrases.classes_sentence(classes_seen(film.timeline.classes, time), words)
     if counted.any() and view.model.threshold_p is not None:
         return found | _seen(view, rows[counted], overlap[counted], time)
     return found | _unseen(view, rows[overlap > 0], time)

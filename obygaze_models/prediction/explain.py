@@ -9,7 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.screen import probability, table
-from obygaze_features.store import Store
+from obygaze_features.store import (
+    LikelyClass,
+    Store,
+    classes_of,
+    classifier_of,
+    groups_of_classes,
+    likely_classes,
+)
 from obygaze_features.templates import filled
 from obygaze_models.concepts.heads import Contribution, Explanation
 from obygaze_models.errors import ConceptError, ModelError
@@ -92,6 +99,9 @@ class Explained:
     frames : tuple of dict
         For each frame of the clip its time_s and, where the model has them, weight, evidence, contribution,
         and each concept's value and p; empty if the store keeps no frames that the model can read.
+    classes : dict of str to tuple of LikelyClass
+        By classifier of the store, the classes that it finds more probable in the clip than in the clips of
+        its film; empty if the store has no answers. The model does not read them.
     """
 
     clip_id: str
@@ -117,6 +127,7 @@ class Explained:
     set_to: Mapping[str, float] = field(default_factory=dict)
     changed: Decision | None = None
     frames: tuple[Mapping[str, float | None], ...] = ()
+    classes: Mapping[str, tuple[LikelyClass, ...]] = field(default_factory=dict)
 
 
 def explain(model: Model, stores: Sequence[Store], clip_id: str, set_to: Mapping[str, float]) -> Explained:
@@ -168,6 +179,7 @@ def explain(model: Model, stores: Sequence[Store], clip_id: str, set_to: Mapping
         decision=_decide(model, model.logits(X), known=not far),
         set_to=dict(set_to),
         frames=_frames(model, store, row),
+        classes=_classes(store, row),
     )
     if far:
         return explained
@@ -204,6 +216,22 @@ def _frames(model: Model, store: Store, row: int) -> tuple[dict[str, float | Non
     table = frames_of(model, store, np.array([row])).drop(columns=["clip_id", "movie", "frame"])
     shown = table if isinstance(model.estimator, AttentionPooling) else table.drop(columns=list(OF_ATTENTION))
     return tuple(records(shown.astype(np.float64)))
+
+
+def _classes(store: Store, row: int) -> dict[str, tuple[LikelyClass, ...]]:
+    """Tell which classes the store's classifiers find more probable in a clip than in its film."""
+    movies = np.array(store.table.movies)
+    found = {}
+    for name in groups_of_classes(store):
+        group = store[name]
+        of_film = np.flatnonzero((movies == movies[row]) & group.usable)
+        if not group.usable[row]:
+            continue
+        p = group.pooled().astype(np.float64)
+        likely = likely_classes(classes_of(group), p[row], p[of_film].mean(axis=0))
+        if likely:
+            found[classifier_of(group)] = tuple(likely)
+    return found
 
 
 def parse_settings(settings: Sequence[str]) -> dict[str, float]:

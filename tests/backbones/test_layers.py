@@ -220,10 +220,26 @@ def test_layers_that_a_network_does_not_have_are_refused(folders, kind, layers):
         backbone_of(kind, folders[kind], layers=layers)
 
 
-def test_clap_has_stages_of_pictures_of_sound_and_is_refused(tmp_path):
+@without_gradients
+def test_layers_of_clap_are_its_stages_over_each_window_of_sound(tmp_path):
     folder = tiny_sound_checkpoint("clap", tmp_path)
+    options = {"weights": str(folder), "compute": cpu()}
+    backbone = load_backbone("waveform", 1, layers=Layers(frames=True), **options)
+    heard = np.random.default_rng(0).normal(0, 0.1, 16_000).astype(np.float32)
+    found = backbone.encode([heard[None]])
+    with quiet():
+        extractor = transformers.AutoFeatureExtractor.from_pretrained(folder)
+        network = transformers.ClapModel.from_pretrained(folder).eval()
+    inputs = extractor(heard, sampling_rate=16_000, return_tensors="pt")
+    states = network.audio_model(**inputs, output_hidden_states=True).hidden_states
+    assert [side.outputs[-1].shape for side in backbone.beside] == [(32,), (64,), (128,), (128,)]
+    for number, state in enumerate(states[1:], start=1):
+        assert_exact(found[f"{number}/pooled"][0], state.mean(dim=(2, 3))[0])
+        assert_exact(found[f"{number}/frames"][0, 0], state.mean(dim=(2, 3))[0])
+    plain = load_backbone("waveform", 1, **options)
+    assert np.array_equal(plain.encode([heard[None]])["pooled"], found["pooled"])
     with pytest.raises(BackboneError):
-        load_backbone("waveform", weights=str(folder), layers=Layers())
+        load_backbone("waveform", 1, layers=Layers(norm=True), **options)
 
 
 @pytest.mark.parametrize("typed", ["", "0", "1,1", "4-8", "last", "-1", "1,,2"])
@@ -239,9 +255,9 @@ def test_layers_may_be_given_as_they_are_typed_and_are_nothing_else(folders):  #
         load_backbone("image", 1, weights=str(folders["vit"]), layers=2, compute=cpu())
 
 
-def test_every_family_that_sees_says_where_its_layers_are():
+def test_every_family_says_where_its_layers_are():
     assert all(kind.stacks for kind in {**IMAGES, **VIDEOS}.values())
-    assert [name for name, kind in KINDS.items() if not kind.stacks] == ["clap"]
+    assert all(kind.stacks for kind in KINDS.values())
 
 
 @pytest.mark.long

@@ -12,11 +12,12 @@ import pytest
 from PIL import Image
 
 from obygaze.demo_corpus import write_video
-from obygaze_features import load_backbone, open_store
+from obygaze_features import Clip, Manifest, extract, load_backbone, open_store
 from obygaze_features.backbones import onnx_files
 from obygaze_features.backbones.registry import made_by
 from obygaze_features.errors import BackboneError
 from obygaze_features.extraction.decode_clips import _reason
+from obygaze_features.store import classes_of
 from tests.command import obygaze
 
 onnx = pytest.importorskip("onnx")
@@ -347,3 +348,56 @@ def test_networks_give_a_store_that_names_the_file_by_its_digest(tmp_path, monke
     (tmp_path / "nets" / "net.toml").write_bytes((tmp_path / "other.toml").read_bytes())
     with pytest.raises(BackboneError, match="with its TOML"):
         made_by(provenance, "nets/net.onnx")
+
+
+CLASSES = ("a red thing", "a green thing", "a blue thing")
+NAMED = TOLD | {"classes": "labels.txt", "gives": "logits"}
+
+
+def with_labels(folder, names=CLASSES):
+    (folder / "labels.txt").write_text("\n".join(names) + "\n", encoding="utf-8")
+
+
+def test_classes_that_a_file_beside_names_have_probabilities_beside_the_vectors(tmp_path):
+    with_labels(tmp_path)
+    backbone = load_backbone(f"onnx:{written(tmp_path, NAMED)}", 4)
+    clip = prepared(backbone)
+    found = backbone.encode(clip[None])
+    logits = found["frames"][0].astype(np.float64)
+    shares = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    assert found["answers/pooled"][0] == pytest.approx(shares.mean(axis=0), abs=1e-6)
+    (side,) = backbone.beside
+    assert side.provenance["architecture"]["features"] == list(CLASSES)
+    plain = load_backbone(f"onnx:{written(tmp_path, name='plain')}", 4)
+    assert np.array_equal(plain.encode(clip[None])["frames"], found["frames"])
+    assert plain.beside == ()
+
+
+def test_a_store_of_them_is_searched_and_grown_by_the_very_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with_labels(tmp_path)
+    path = written(tmp_path, NAMED)
+    write_video(tmp_path / "a.mp4", np.resize(FRAMES, (12, 32, 48, 3)), 8)
+    clips = Manifest((Clip("a", "a", "a.mp4"),), tmp_path)
+    store = extract(clips, tmp_path / "s", [f"onnx:{path}"], n_frames=4, licence="CC0-1.0", progress=False)
+    assert classes_of(store["net.answers"]) == CLASSES
+    maker = made_by(store["net.answers"].provenance, str(path))
+    assert maker.name.startswith("onnx:")
+
+
+@pytest.mark.parametrize(
+    ("told", "names"),
+    [
+        (TOLD | {"classes": "labels.txt"}, CLASSES),  # logits or probabilities?
+        (TOLD | {"gives": "logits"}, CLASSES),  # of what?
+        (NAMED | {"classes": "../labels.txt"}, CLASSES),
+        (NAMED, CLASSES[:2]),  # of three
+        (NAMED, (*CLASSES[:2], CLASSES[0])),
+        (NAMED | {"gives": "probabilities"}, CLASSES),  # which are below 0
+    ],
+)
+def test_classes_that_do_not_fit_the_network_are_refused(tmp_path, told, names):
+    with_labels(tmp_path, names)
+    path = written(tmp_path, told)
+    with pytest.raises(BackboneError):
+        load_backbone(f"onnx:{path}", 4)

@@ -7,7 +7,7 @@ from copy import deepcopy
 import numpy as np
 import pytest
 
-from obygaze_features.backbones import load_backbone, load_text_backbone, weights
+from obygaze_features.backbones import Layers, load_backbone, load_text_backbone, weights
 from obygaze_features.backbones.presets import choose_preset
 from obygaze_features.backbones.weights import OPENCLIP
 from obygaze_features.errors import BackboneError
@@ -66,6 +66,54 @@ def test_images_are_openclips_own(folders, originals, frames, kind):
     np.testing.assert_allclose(found["frames"], wanted, atol=SAME)
     np.testing.assert_allclose(found["pooled"], wanted.mean(axis=1), atol=SAME)
     assert backbone.provenance["head"] == {"resnet": "attention pooling", "vit": "visual projection"}[kind]
+
+
+def kept_outputs(modules):
+    """Keep what each module gives when it is called, in a list that grows."""
+    outputs = []
+    for module in modules:
+        module.register_forward_hook(lambda _module, _inputs, output: outputs.append(output))
+    return outputs
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_layer_is_the_mean_over_what_a_block_of_openclips_network_gives(folders, originals, frames, kind):
+    plain = load_backbone("openclip", 3, weights=str(folders[kind]), compute=cpu())
+    options = {"layers": Layers(frames=True), "compute": cpu()}
+    layered = load_backbone("openclip", 3, weights=str(folders[kind]), **options)
+    found = layered.encode(frames)
+    visual = deepcopy(originals[kind].visual)
+    if kind == "vit":
+        blocks = list(visual.transformer.resblocks)
+    else:
+        blocks = [block for stage in range(1, 5) for block in getattr(visual, f"layer{stage}")]
+    outputs = kept_outputs(blocks)
+    with torch.inference_mode():
+        visual(pixels(frames).flatten(0, 1))
+    assert [side.name for side in layered.beside] == [str(n) for n in range(1, len(blocks) + 1)]
+    for number, output in enumerate(outputs, start=1):
+        places = output[:, 1:].mean(dim=1) if kind == "vit" else output.mean(dim=(2, 3))
+        wanted = places.view(2, 3, -1).numpy()
+        np.testing.assert_allclose(found[f"{number}/frames"], wanted, atol=SAME * np.abs(wanted).max())
+        of_clips = wanted.mean(axis=1)
+        np.testing.assert_allclose(found[f"{number}/pooled"], of_clips, atol=SAME * np.abs(wanted).max())
+    for name, array in plain.encode(frames).items():
+        assert np.array_equal(array, found[name])
+    assert plain.provenance == layered.provenance
+
+
+def test_a_resnets_layers_have_their_own_widths_and_no_final_normalisation(folders):
+    options = {"weights": str(folders["resnet"]), "compute": cpu()}
+    backbone = load_backbone("openclip", 3, layers=Layers(), **options)
+    widths = [side.outputs[0].shape[0] for side in backbone.beside]
+    assert widths == sorted(widths)
+    assert widths[-1] == 8 * widths[0]
+    with pytest.raises(BackboneError):
+        load_backbone("openclip", 3, layers=Layers(norm=True), **options)
+    normed = load_backbone(
+        "openclip", 3, weights=str(folders["vit"]), layers=Layers((1,), norm=True), compute=cpu()
+    )
+    assert normed.beside[0].provenance["norm"] == "ln_post"
 
 
 @pytest.mark.parametrize("kind", KINDS)

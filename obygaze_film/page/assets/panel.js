@@ -89,6 +89,7 @@ export class Panel {
   text("#d-band", found?.band ? `[${found.band}]` : "");
   text("#d-flags", found && [filled(words.cuts, {n: found.cuts}), !found.reaches && found.p ? words.below : "", found.flags].filter(Boolean).join(" · "));
   text("#d-sentence", found?.sentence);
+  text("#d-classes", found?.classes);
   text("#d-evidence-note", found?.note);
   one("#d-parts").hidden = !found?.parts.length;
   one("#d-parts tbody").replaceChildren(...(found?.parts ?? []).map((part) => make("tr", {}, make("th", {scope: "row", textContent: part.name}), make("td", {className: `n${part.seen ? "" : " alone"}`, textContent: part.p, title: part.doubt ? words.doubt : ""}), make("td", {}, bar(part)), make("td", {className: "n", textContent: part.value}), make("td", {className: "n", textContent: part.usual.replace(/^.*→/, "→"), title: part.usual}))));
