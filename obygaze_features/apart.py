@@ -14,14 +14,15 @@ import signal
 import struct
 import sys
 import threading
+import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, NamedTuple
 
 from obygaze_features import errors
 from obygaze_features.errors import InputError, ManifestError, ObygazeError
@@ -36,13 +37,16 @@ from obygaze_features.limits import (
     used_by,
     without_network,
 )
-from obygaze_features.workers import Parent, WorkerPool
+from obygaze_features.workers import Event, Parent, WorkerPool
 
+PART: Final = b"p"
 DONE: Final = b"d"
 FAILED: Final = b"f"
 GIVEN_UP: Final = "the file is damaged, or made to take long: get or write it again"
 MOST_BYTES: Final = 1 << 32
-"""Of an answer, which the memory of the child limits too."""
+"""Of a part of an answer, which the memory of the child limits too."""
+NEARLY_ALL: Final = 0.6
+"""Share of its memory in use from which on a child that crashes has most likely got no more."""
 WALL_FACTOR: Final = 10.0
 """Seconds by the clock for each of processor time: a child that waits is given up too."""
 WATCH_S: Final = 0.2
@@ -53,9 +57,9 @@ _keys = count()
 
 @dataclass(frozen=True)
 class Request:
-    """What a child is to do: call a function, importable by name, with arguments; it returns bytes."""
+    """What a child is to do: call a function, importable by name, with arguments; it yields parts."""
 
-    work: Callable[..., bytes]
+    work: Callable[..., Iterable[bytes]]
     arguments: tuple[object, ...]
     folder: Path
     limits: Limits
@@ -64,16 +68,17 @@ class Request:
 class Child:
     """A child that answers requests; `readers_apart` makes and ends it."""
 
-    def __init__(self, ask: Callable[[Request, str], bytes]) -> None:
+    def __init__(self, ask: Callable[[Request, str], Iterable[bytes]]) -> None:
         self._ask = ask
 
-    def call(self, work: Callable[..., bytes], *arguments: object, path: Path) -> bytes:
-        """Have the child call a function about a file; return the bytes that it returns.
+    def call(self, work: Callable[..., Iterable[bytes]], *arguments: object, path: Path) -> Iterable[bytes]:
+        """Have the child call a function about a file; yield the parts of bytes that it yields.
 
         Raises
         ------
         ObygazeError, OSError
-            The function raised it; or the child took more time or memory than the file may take, or crashed.
+            The function raised it; or the child took more time or memory than the file may take, its parts
+            are together as large as that memory, or it crashed.
         """
         size = path.stat().st_size if path.is_file() else 0
         return self._ask(Request(work, arguments, Path.cwd(), limits_of(size)), str(path))
@@ -107,12 +112,13 @@ def _may_fork() -> bool:
     return sys.platform == "linux" and threading.active_count() == 1
 
 
-def _answer(request: Request) -> tuple[bytes, bytes]:
-    """Do a request in the child; return what kind of answer it is, and the answer."""
+def _answer(request: Request, send: Callable[[bytes], None]) -> tuple[bytes, bytes]:
+    """Do a request in the child and send its parts; return of what kind the end is, and what it says."""
     try:
         keep_to(request.limits)
         os.chdir(request.folder)
-        return DONE, request.work(*request.arguments)
+        for part in request.work(*request.arguments):
+            send(part)
     except ObygazeError as error:
         told: dict[str, Any] = {
             "refused": str(error),
@@ -128,6 +134,8 @@ def _answer(request: Request) -> tuple[bytes, bytes]:
             told = {"system": [error.errno, error.strerror, error.filename and str(error.filename)]}
     except Exception as error:  # noqa: BLE001 - a bug, whose traceback the parent raises
         told = {"bug": "".join(traceback.format_exception(error))}
+    else:
+        return DONE, b""
     return FAILED, json.dumps(told).encode()
 
 
@@ -137,10 +145,10 @@ def _known_class(error: ObygazeError) -> str:
     return next(name for name in names if hasattr(errors, name))
 
 
-def _result(kind: bytes, answer: bytes, request: Request, where: str) -> bytes:
-    """Return what a child answered, or raise what it says."""
+def _raise_failure(kind: bytes, answer: bytes, request: Request, where: str) -> None:
+    """Raise what a child says that it failed by, if it did."""
     if kind == DONE:
-        return answer
+        return
     told = json.loads(answer)
     if "refused" in told:
         if told["error"] == ManifestError.__name__:
@@ -160,6 +168,12 @@ def _too_much_memory(request: Request, where: str) -> InputError:
     return InputError(f"{where}: to read it takes more than {most:,} MB of memory: {GIVEN_UP}")
 
 
+def _refuse_large(n_bytes: int, request: Request, where: str) -> None:
+    """Refuse an answer that is larger than the memory that reading may take: here it would take as much."""
+    if n_bytes > request.limits.memory:
+        raise _too_much_memory(request, where)
+
+
 def _too_long(request: Request, where: str) -> InputError:
     return InputError(f"{where}: to read it takes more than {request.limits.cpu_s} s: {GIVEN_UP}")
 
@@ -173,13 +187,31 @@ def _ended(how: str, request: Request, where: str) -> InputError:
     return InputError(f"{where}: the process that reads it crashed ({how}): {GIVEN_UP}")
 
 
-def _how(code: int) -> str:
-    """Say how a child ended, by its exit code as `subprocess` has it."""
-    if sys.platform != "win32" and code == -signal.SIGXCPU:
-        return "time"
-    if sys.platform != "win32" and code in {-signal.SIGKILL, -signal.SIGABRT}:
-        return "memory"  # the system had none left, or a library could get no more
-    return f"signal {-code}" if code < 0 else f"exit code {code}"
+class _End(NamedTuple):
+    """How a child has ended: its exit code as `subprocess` has it, and the most memory in bytes that it used.
+
+    The memory is what it had in use beyond what it began with; 0 where that is not known.
+    """
+
+    code: int
+    peak: int
+
+    @classmethod
+    def of(cls, text: str, peak: int) -> "_End":
+        """Read how a worker has ended: `signal 11`, `exit code 1`."""
+        number = text.rpartition(" ")[2]
+        code = int(number) if number.isdecimal() else 1
+        return cls(-code if text.startswith("signal ") else code, peak)
+
+    def how(self, limits: Limits) -> str:
+        """Say by what a child has ended: `time`, `memory`, or a signal or exit code."""
+        if sys.platform != "win32" and self.code == -signal.SIGXCPU:
+            return "time"
+        if sys.platform != "win32" and self.code in {-signal.SIGKILL, -signal.SIGABRT}:
+            return "memory"  # the system had none left, or a library could get no more
+        if self.code < 0 and self.peak > NEARLY_ALL * limits.memory:
+            return "memory"  # a library did not look whether it got more
+        return f"signal {-self.code}" if self.code < 0 else f"exit code {self.code}"
 
 
 # --- a fork of this process
@@ -189,24 +221,29 @@ class _Forked:
 
     def __init__(self) -> None:
         self._pid = 0
+        self._memory_before = 0
         self._requests: BinaryIO | None = None
         self._answers: BinaryIO | None = None
 
-    def ask(self, request: Request, where: str) -> bytes:
-        """Have the fork do a request."""
+    def ask(self, request: Request, where: str) -> Iterator[bytes]:
+        """Have the fork do a request; yield the parts of its answer."""
         if self._requests is None or self._answers is None:
             self._start()
         assert self._requests is not None and self._answers is not None  # noqa: S101, PT018
+        n_bytes = 0
         try:
             with suppress(BrokenPipeError):  # its end says more
                 _send(self._requests, DONE, pickle.dumps(request))
-            kind, answer = _receive(self._answers)
+            while (message := _receive(self._answers)).kind == PART:
+                n_bytes += len(message.content)
+                _refuse_large(n_bytes, request, where)
+                yield message.content
         except EOFError:
-            raise _ended(_how(self.end()), request, where) from None
-        except BaseException:  # Ctrl-C
+            raise _ended(self.end().how(request.limits), request, where) from None
+        except BaseException:  # Ctrl-C, or the caller has stopped to listen
             self.end()
             raise
-        return _result(kind, answer, request, where)
+        _raise_failure(message.kind, message.content, request, where)
 
     def _start(self) -> None:
         requests, answers = os.pipe(), os.pipe()
@@ -216,21 +253,22 @@ class _Forked:
             self._pid = os.fork()
         if self._pid == 0:
             _serve(requests[0], answers[1])
+        self._memory_before = used_by(self._pid).memory  # of this process, as far as a fork copies it
         os.close(requests[0])
         os.close(answers[1])
         self._requests, self._answers = os.fdopen(requests[1], "wb"), os.fdopen(answers[0], "rb")
 
-    def end(self) -> int:
-        """End the fork; return how it ended, as `subprocess` does."""
+    def end(self) -> _End:
+        """End the fork; return how it ended."""
         if self._requests is None or self._answers is None:
-            return 0
+            return _End(0, 0)
         with suppress(OSError):
             os.kill(self._pid, signal.SIGKILL)  # one that has ended keeps how it did
             self._requests.close()
         self._answers.close()
         self._requests = self._answers = None
-        _, status = os.waitpid(self._pid, 0)
-        return os.waitstatus_to_exitcode(status)
+        _, status, usage = os.wait4(self._pid, 0)
+        return _End(os.waitstatus_to_exitcode(status), (usage.ru_maxrss << 10) - self._memory_before)
 
 
 def _serve(requests: int, answers: int) -> None:
@@ -245,10 +283,9 @@ def _serve(requests: int, answers: int) -> None:
         without_network()
         with os.fdopen(requests, "rb") as source, os.fdopen(answers, "wb") as sink:
             while True:
-                _, pickled = _receive(source)
-                kind, answer = _answer(pickle.loads(pickled))  # noqa: S301 - from our own process
-                _send(sink, kind, answer)
-                del pickled, answer
+                request = pickle.loads(_receive(source).content)  # noqa: S301 - from our own process
+                _send(sink, *_answer(request, lambda part: _send(sink, PART, part)))
+                del request
                 gc.collect()
     except BaseException:  # noqa: BLE001 - a fork never goes on as this process does
         os._exit(1)
@@ -272,12 +309,19 @@ def _send(stream: BinaryIO, kind: bytes, message: bytes) -> None:
     stream.flush()
 
 
-def _receive(stream: BinaryIO) -> tuple[bytes, bytes]:
+class _Message(NamedTuple):
+    """What a fork and its parent send each other; `kind` is PART, DONE or FAILED."""
+
+    kind: bytes
+    content: bytes
+
+
+def _receive(stream: BinaryIO) -> _Message:
     head = stream.read(_HEAD.size)
     if len(head) == _HEAD.size:
         kind, size = _HEAD.unpack(head)
-        if size <= MOST_BYTES and len(message := stream.read(size)) == size:
-            return kind, message
+        if size <= MOST_BYTES and len(content := stream.read(size)) == size:
+            return _Message(kind, content)
     raise EOFError
 
 
@@ -288,43 +332,90 @@ _pools: dict[tuple[str, ...], WorkerPool] = {}
 _asking = threading.Lock()
 
 
-def _ask_worker(request: Request, where: str) -> bytes:
-    """Have a worker process do a request."""
+def _ask_worker(request: Request, where: str) -> list[bytes]:
+    """Have a worker process do a request; return the parts of its answer."""
     with _asking:
         places = tuple(sys.path)
         if places not in _pools:
             end_children()
             _pools[places] = WorkerPool(1, _work, most_bytes=MOST_BYTES)
-        pool, key = _pools[places], next(_keys)
-        pool.put(key, request, WALL_FACTOR * request.limits.cpu_s)
-        parts: list[bytes] = []
-        over = ""
+        watch = _Watch(_pools[places], request.limits)
         try:
-            while (event := pool.get(WATCH_S)) is None or event.key != key or event.kind == "item":
-                if event is not None and event.key == key:
-                    parts.append(event.value)
-                elif parts and not IS_KEPT:
-                    over = over or _ended_for(pool, request.limits, Used(*json.loads(parts[0])))
-        except BaseException:  # Ctrl-C, or a bug
+            answer = _answer_of_worker(_pools[places], request, where, watch)
+        except BaseException:  # Ctrl-C, too large an answer, or a bug
             end_children()
             raise
-        if event.kind == "late":
-            raise _too_long(request, where)
-        if event.kind == "died":
-            code = str(event.value).removeprefix("signal ")
-            raise _ended(over or (_how(-int(code)) if code.isdecimal() else str(event.value)), request, where)
-    return _result(parts[-1][:1], parts[-1][1:], request, where)
+    if answer.last.kind == "late":
+        raise _too_long(request, where)
+    if answer.last.kind == "died":
+        end = _End.of(str(answer.last.value), watch.peak)
+        raise _ended(watch.over or end.how(request.limits), request, where)
+    *parts, said = answer.parts
+    _raise_failure(said[:1], said[1:], request, where)
+    return parts
 
 
-def _ended_for(pool: WorkerPool, limits: Limits, before: Used) -> str:
-    """End a worker that has used more than its limits since it began; return of what, "" if it goes on."""
-    for pid in pool.pids():
-        over = excess(pid, limits, before)
-        if over:
-            with suppress(OSError):  # it has just ended
-                os.kill(pid, signal.SIGTERM)
-            return over
-    return ""
+class _Answer(NamedTuple):
+    """The parts of a worker's answer, the last of which says how its work ended; and its last event."""
+
+    parts: list[bytes]
+    last: Event
+
+
+class _Watch:
+    """Watches a worker; ends one that uses more than its limits, where the system does not keep it to them.
+
+    Attributes
+    ----------
+    before
+        What it had used before its task; None until it has said so.
+    peak
+        The most memory in bytes that it was seen to use for its task, where the system keeps it to limits.
+    over
+        Of what it has used more: `time` or `memory`; "" while it keeps to its limits.
+    """
+
+    def __init__(self, pool: WorkerPool, limits: Limits) -> None:
+        self._pool, self._limits = pool, limits
+        self._next_s = time.monotonic() + WATCH_S
+        self.before: Used | None = None
+        self.peak = 0
+        self.over = ""
+
+    def look(self) -> None:
+        """Look at the worker, where that is due."""
+        if self.before is None or self.over or time.monotonic() < self._next_s:
+            return
+        self._next_s = time.monotonic() + WATCH_S
+        for pid in self._pool.pids():
+            if IS_KEPT:
+                self.peak = max(self.peak, used_by(pid).memory - self.before.memory)
+                continue
+            self.over = self.over or excess(pid, self._limits, self.before)
+            if self.over:
+                with suppress(OSError):  # it has just ended
+                    os.kill(pid, signal.SIGTERM)
+
+
+def _answer_of_worker(pool: WorkerPool, request: Request, where: str, watch: _Watch) -> _Answer:
+    """Have a worker do a request; collect what it answers."""
+    key = next(_keys)
+    pool.put(key, request, WALL_FACTOR * request.limits.cpu_s)
+    parts: list[bytes] = []
+    n_bytes = 0
+    while True:
+        event = pool.get(WATCH_S)
+        watch.look()
+        if event is None or event.key != key:
+            continue
+        if event.kind != "item":
+            return _Answer(parts, event)
+        if watch.before is None:
+            watch.before = Used(*json.loads(event.value))
+            continue
+        parts.append(event.value)
+        n_bytes += len(event.value)
+        _refuse_large(n_bytes, request, where)
 
 
 def _work(request: Request, parent: Parent) -> None:
@@ -334,11 +425,9 @@ def _work(request: Request, parent: Parent) -> None:
         gc.disable()
         gc.freeze()
         without_network()
-    if not IS_KEPT:
-        parent.send(json.dumps(used_by(os.getpid())).encode())
-    kind, answer = _answer(request)
+    parent.send(json.dumps(used_by(os.getpid())).encode())
+    kind, answer = _answer(request, parent.send)
     parent.send(kind + answer)
-    del answer
     gc.collect()
 
 

@@ -15,6 +15,9 @@ DELIMITERS = ",;\t"
 SAMPLE = 1 << 16
 """Characters in which the delimiter is looked for."""
 
+MOST_SHARED = 1 << 12
+"""Different cells that are remembered, so that equal ones are one text in memory."""
+
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 _SEPARATOR = re.compile(r'"?sep=([^"\r\n])"?(?:\r\n|\r|\n)', re.IGNORECASE)
@@ -93,11 +96,12 @@ def split_records(
     for quotes in ('"', None)[: 1 + (delimiter == "\t")]:
         reader = csv.reader(_lines(text), delimiter=delimiter, strict=True, quotechar=quotes)
         records: Records = []
+        known: dict[str, str] = {}
         line = offset + 1
         try:
             for record in reader:
                 if len(record) > 1 or "".join(record).strip():
-                    records.append((line, record))
+                    records.append((line, shared_cells(record, known)))
                 line = reader.line_num + 1 + offset
         except csv.Error:
             continue
@@ -106,6 +110,16 @@ def split_records(
         f"{path}: line {line}: not a well-formed table: a quote is never closed, or one inside a cell is "
         "not doubled"
     )
+
+
+def shared_cells(cells: Sequence[str], known: dict[str, str]) -> list[str]:
+    """Return cells, those that are known as the same texts in memory; remember the others.
+
+    Names of films, people and labels are on most lines of a table, which may be large.
+    """
+    if len(known) > MOST_SHARED:
+        known.clear()
+    return [known.setdefault(cell, cell) for cell in cells]
 
 
 def _lines(text: str) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
@@ -38,6 +39,10 @@ _RANGE = re.compile(
 
 _FROM = re.compile(r"\A(?:from|von|de|du|da(?:lle)?|desde)\b\s*", re.IGNORECASE)
 """What may stand before the first of two times."""
+
+
+_DIGIT = re.compile(r"\d")
+"""A cell without one is no time."""
 
 
 class Content(NamedTuple):
@@ -125,14 +130,16 @@ def range_in(cell: str) -> tuple[str, str] | None:
 def seconds_in(cells: Sequence[str]) -> list[float]:
     """Read cells as times, their decimal sign decided by all of them; NaN where one is none.
 
-    Frames behind a clock count as hundredths: nearly, as their rate is not known.
+    Frames behind a clock count as hundredths: nearly, as their rate is not known. Equal cells are read once.
     """
-    cells = [_with_hundredths(cell) for cell in cells]
+    timed = [cell for cell in dict.fromkeys(cells) if _DIGIT.search(cell)]
+    texts = [_with_hundredths(cell) for cell in timed]
     try:
-        values = instants(cells, "")
+        values = instants(texts, "")
     except ManifestError:
-        return [time_or_nan(cell) for cell in cells]
-    return [value if isinstance(value, float) else math.nan for value in values]
+        values = [time_or_nan(text) for text in texts]
+    seconds_of = {cell: value for cell, value in zip(timed, values, strict=True) if isinstance(value, float)}
+    return [seconds_of.get(cell, math.nan) for cell in cells]
 
 
 def _with_hundredths(cell: str) -> str:
@@ -147,12 +154,18 @@ def content_of(cells: Sequence[str], words: LabelWords) -> Content:
 
     Cells that say that there is no label count as none.
     """
-    said = [cell for cell in cells if words.level_of(cell) or not words.is_no_concept(cell)]
-    said = [cell for cell in said if not is_unreadable(cell)]
-    labels = [words.labels_of(cell) for cell in said]
-    n_levels = sum(label is not None and bool(label.level) for label in labels)
-    n_concepts = sum(label is not None and not label.level for label in labels)
-    return Content(len(said), n_levels, n_concepts)
+    n_cells = n_levels = n_concepts = 0
+    for cell, n in Counter(cells).items():
+        is_empty = words.is_no_concept(cell) and not words.level_of(cell)
+        if is_empty or is_unreadable(cell):
+            continue
+        n_cells += n
+        labels = words.labels_of(cell)
+        if labels is not None and labels.level:
+            n_levels += n
+        elif labels is not None:
+            n_concepts += n
+    return Content(n_cells, n_levels, n_concepts)
 
 
 def label_of_heading(heading: str, words: LabelWords) -> str:

@@ -208,7 +208,7 @@ def _read(file: SpanFile, asked: _Asked) -> Content:
     file.account.kind = asked.kind or _kind_of(file, asked.codebook)
     if file.account.kind not in OWN_TABLES:
         file.words = LabelWords(asked.codebook or default_codebook(), asked.words)
-        return FileContent(file, records=list(SOURCES[file.account.kind].read(file)))
+        return FileContent(file, records=SOURCES[file.account.kind].read(file))
     headings = file.reading.headings
     layout = read_own_table(file)
     present = [heading for heading in headings.named() if headings.is_in(heading, layout.headings)]

@@ -228,10 +228,14 @@ def _is_index(n: int, body: Records) -> bool:
     return n == 0 and all(map(str.isdecimal, cells)) and len(set(cells)) == len(cells)
 
 
-def _without_blanks(cells: Sequence[str]) -> list[str]:
+def _without_blanks(cells: list[str]) -> list[str]:
     """Empty the cells that hold blanks alone."""
+    if not any(map(str.isspace, cells)):
+        return cells  # the same: a large table has many
     return [cell if cell.strip() else "" for cell in cells]
 
 
 def _padded(cells: Sequence[str], width: int) -> list[str]:
+    if isinstance(cells, list) and len(cells) == width:
+        return cells
     return [*cells, *[""] * (width - len(cells))]

@@ -218,11 +218,14 @@ def _columns_of_labels(table: Table, headings: Headings, words: LabelWords) -> l
     """Return the columns that a person names for labels, that are ours, or whose cells are labels."""
     columns = []
     for column in table.columns:
+        if column in {*TIMES, *FILM_COLUMNS, DURATION, "annotator"}:
+            continue
         is_named = column in LABEL_COLUMNS or headings.are_of(column)
-        content = content_of(readable_cells(table, column), words)
-        is_ours = column in {*TIMES, *FILM_COLUMNS, DURATION, "annotator"}
-        is_label = is_named or content.are_labels or is_of_marks(table, column, words)
-        if is_label and not is_ours:
+        if (
+            is_named
+            or content_of(readable_cells(table, column), words).are_labels
+            or is_of_marks(table, column, words)
+        ):
             columns.append(column)
     return columns
 

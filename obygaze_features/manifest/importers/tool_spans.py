@@ -2,9 +2,11 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Final
+
+from msgspec.structs import replace
 
 from obygaze_features.manifest.clip import Clip
 from obygaze_features.manifest.codebook_parts import spellings_of

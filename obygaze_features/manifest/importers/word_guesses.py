@@ -124,17 +124,25 @@ def listed_parts(cells: Sequence[str], words: LabelWords) -> list[list[str]]:
     a comma is part of a word, where semicolons divide and none of the words around it is known.
     """
     has_semicolons = sum(";" in cell for cell in cells) > 1
-    first = [_first_parts(cell, words, has_semicolons=has_semicolons) for cell in cells]
-    counts = Counter(plain(piece) for parts in first for part in parts for piece in further_parts(part))
-    listed = []
-    for parts in first:
-        divided: list[str] = []
+    n_cells = Counter(cells)
+    first = {cell: _first_parts(cell, words, has_semicolons=has_semicolons) for cell in n_cells}
+    counts = Counter[str]()
+    for cell, parts in first.items():
         for part in parts:
-            pieces = further_parts(part)
-            is_list = not words.concept_of(part) and all(counts[plain(piece)] > 1 for piece in pieces)
-            divided += pieces if is_list else [part]
-        listed.append(divided)
-    return listed
+            for piece in further_parts(part):
+                counts[plain(piece)] += n_cells[cell]
+    divided = {cell: _further_divided(parts, counts, words) for cell, parts in first.items()}
+    return [divided[cell] for cell in cells]
+
+
+def _further_divided(parts: Sequence[str], counts: Counter[str], words: LabelWords) -> list[str]:
+    """Divide parts of a cell at further signs, where that gives words that the column has elsewhere too."""
+    divided: list[str] = []
+    for part in parts:
+        pieces = further_parts(part)
+        is_list = not words.concept_of(part) and all(counts[plain(piece)] > 1 for piece in pieces)
+        divided += pieces if is_list else [part]
+    return divided
 
 
 def _first_parts(cell: str, words: LabelWords, *, has_semicolons: bool) -> list[str]:

@@ -9,9 +9,11 @@ level's name, or the probability of each. What is neither is a refusal; nothing 
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
 
 from obygaze_features.apart import readers_apart
 from obygaze_features.arguments import checked
@@ -32,8 +34,7 @@ CALLED = 0.5
 """Probability from which on a concept is there."""
 
 
-@dataclass(frozen=True)
-class Answered(RawSpan):
+class Answered(RawSpan, frozen=True, array_like=True, gc=False):
     """What a machine answered about one clip.
 
     Its cells are clip_id, movie, model, prompt, answered_on, perceives.
@@ -46,7 +47,7 @@ class Answered(RawSpan):
         What the machine perceives, of MODALITIES; pictures where the line does not say.
     """
 
-    answers: Mapping[str, float] = field(default_factory=dict)
+    answers: Mapping[str, float] = msgspec.field(default_factory=dict)
     perceives: tuple[str, ...] = PICTURES
 
     def of(self, kind: str) -> dict[str, float]:

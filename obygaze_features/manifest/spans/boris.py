@@ -4,13 +4,16 @@ A tier is a behavioural category; behaviours without a category are of one tier,
 user guide, "Export events"; BORIS 7.13 to 9.12, export_observation.py.
 """
 
+import dataclasses
 import math
 import re
 import string
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from obygaze_features.manifest.spans.instant import time_or_nan
 from obygaze_features.manifest.spans.names import plain, stem_of
@@ -82,15 +85,16 @@ def read_boris(file: SpanFile) -> Iterator[RawSpan]:
     is_aggregated = file.has_columns(AGGREGATED)
     above = _above_the_table(records[0])
     events = tool_table(file, AGGREGATED if is_aggregated else TABULAR[:2], records)
+    del records  # which take as much memory as the table
     if OFFSET not in events.columns and not above[OFFSET]:  # as in versions before 8.22.17
         file.account.note(f"no {OFFSET}: where an observation has one in BORIS, its times are moved by it")
-    rows = [_with_places(file, row, above) for row in events.rows]
-    media = _media(file, rows)
+    events = dataclasses.replace(events, rows=tuple(_with_places(file, row, above) for row in events.rows))
+    media = _media(file, events.rows)
     status = next((name for name in (TYPE, STATUS) if name in events.columns), "")
     if not status and not is_aggregated:
         raise file.error(f"no column {TYPE} or {STATUS} says which events start and stop")
     beside = columns_beside(file, events)
-    found = _aggregated(file, rows, events) if is_aggregated else _paired(file, rows, events, status)
+    found = _aggregated(file, events) if is_aggregated else _paired(file, events, status)
     for event in found:
         for span in _in_media(event.span, media[event.span.cells["observation"]]):
             yield from with_labels_beside(span, event.rows, beside)
@@ -121,17 +125,17 @@ def _with_places(file: SpanFile, row: Row, above: Mapping[str, str]) -> Row:
     return Row(row.line, cells)
 
 
-def _aggregated(file: SpanFile, rows: Sequence[Row], events: Table) -> Iterator[Event]:
+def _aggregated(file: SpanFile, events: Table) -> Iterator[Event]:
     decimal = decimal_sign(events.delimiter)
-    for timed_row in timed(file, rows, "Start (s)", "Stop (s)", decimal=decimal):
+    for timed_row in timed(file, events.rows, "Start (s)", "Stop (s)", decimal=decimal):
         is_point = timed_row.row.cells.get(TYPE, "").strip().upper() == "POINT"
         yield _behaviour(timed_row, POINT if is_point else timed_row.reason)
 
 
-def _paired(file: SpanFile, rows: Sequence[Row], events: Table, status: str) -> Iterator[Event]:
+def _paired(file: SpanFile, events: Table, status: str) -> Iterator[Event]:
     """Pair each START with the next STOP of the same observation, subject, behaviour and modifiers."""
     started: dict[tuple[str, ...], Event] = {}
-    for timed_row in timed(file, rows, "Time", "Time", decimal=decimal_sign(events.delimiter)):
+    for timed_row in timed(file, events.rows, "Time", "Time", decimal=decimal_sign(events.delimiter)):
         kind = timed_row.row.cells[status].strip().upper()
         key = _pairing_key(timed_row.row)
         if timed_row.reason:

@@ -27,7 +27,7 @@ from obygaze_features.manifest.spans.tool_tables import (
     with_labels_beside,
 )
 from obygaze_features.manifest.text_tables import Row, counted
-from obygaze_features.text_records import header_row, split_records
+from obygaze_features.text_records import header_row, shared_cells, split_records
 from obygaze_features.workbook import Records
 
 HEADING = re.compile(r"(.+) - (hh:mm:ss\.ms|ss\.msec|msec|hh:mm:ss:ff.*)", re.IGNORECASE)
@@ -96,7 +96,12 @@ def _rows(file: SpanFile) -> Rows:
     """Split a text into cells: at tabs, where ELAN quotes nothing, or as a spreadsheet does."""
     if file.sheet is not None:
         return Rows(file.sheet, "\t")
-    records = [(at, line.split("\t")) for at, line in enumerate(file.lines, start=1) if line.strip()]
+    known: dict[str, str] = {}
+    records = [
+        (at, shared_cells(line.split("\t"), known))
+        for at, line in enumerate(file.lines, start=1)
+        if line.strip()
+    ]
     if any(len(cells) > 2 for _, cells in records):
         return Rows(records, "\t")
     return Rows(*split_records(file.path, file.text, ManifestError, _has_times))

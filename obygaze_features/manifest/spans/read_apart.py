@@ -1,8 +1,10 @@
 """Read files of spans in a child process, and rebuild here what it found: records or a table, an account."""
 
 import json
-from collections.abc import Callable, Sequence
+import struct
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
@@ -17,7 +19,19 @@ from obygaze_features.manifest.text_tables import Row, Table, content_of
 
 PACKED: Final = b"m"
 ESCAPED: Final = b"j"
-"""How an answer begins: as msgpack; or as JSON, which can hold halves of letters that no UTF-8 has."""
+"""How a part begins: as msgpack; or as JSON, which can hold halves of letters that no UTF-8 has."""
+
+NAMES: Final = "names"
+ROWS: Final = "rows"
+REST: Final = "rest"
+"""Kinds of parts besides those of records: the names of the cells of the rows that follow, rows, the rest."""
+
+PART_BYTES: Final = 1 << 16
+
+_ENCODER: Final = msgspec.msgpack.Encoder()
+_LIST_HEAD: Final = struct.Struct(">BI")
+_LIST: Final = 0xDD
+"""How a list of msgpack begins, and how many items it has. Source: msgpack specification, `array 32`."""
 
 R = TypeVar("R", bound=RawSpan)
 
@@ -28,6 +42,8 @@ class FileContent(Generic[R]):
 
     Parameters
     ----------
+    records
+        A list; where a child reads them, they may come one at a time.
     headings
         Those of the headings that the person names which the table has.
     header
@@ -37,7 +53,7 @@ class FileContent(Generic[R]):
     """
 
     file: SpanFile
-    records: Sequence[R] = ()
+    records: Iterable[R] = ()
     table: Table | None = None
     headings: Sequence[str] = ()
     header: tuple[str, ...] = ()
@@ -79,25 +95,37 @@ class _AccountMessage(msgspec.Struct, array_like=True):
 
 
 class _TableMessage(msgspec.Struct, array_like=True):
-    """A table without its path."""
+    """A table without its path and its rows."""
 
     columns: tuple[str, ...]
-    rows: tuple[Row, ...]
     delimiter: str
     notes: tuple[str, ...]
     read: frozenset[str]
 
 
-class _Message(msgspec.Struct, array_like=True):
-    """What a child found in a file; its records are of a class that `RawSpan` is, or a subclass of it."""
+class _Rest(msgspec.Struct, array_like=True):
+    """What a child says of a file besides its records and rows."""
 
     account: _AccountMessage
     table: _TableMessage | None
     headings: list[str]
     header: tuple[str, ...]
     more: bytes
-    record_class: str
-    records: Any
+
+
+class _Part(msgspec.Struct, array_like=True):
+    """A part of what a child found.
+
+    Attributes
+    ----------
+    kind
+        What it holds: records of a class of this name, names of the cells of rows, rows, or the rest.
+    content
+        As msgpack; or as values of JSON.
+    """
+
+    kind: str
+    content: Any
 
 
 def read_apart(
@@ -121,36 +149,41 @@ def read_apart(
     """
     content = content_of(path) if is_given_open(path) else None
     task = Task(path, reading, content, read, arguments)
-    message = _decoded(child.call(content_bytes, task, path=path))
+    records: list[Any] = []
+    names: tuple[str, ...] = ()
+    rows: list[Row] = []
+    rest: _Rest | None = None
+    for packed in child.call(content_parts, task, path=path):
+        part = _unpacked(packed)
+        if part.kind == NAMES:
+            names = part.content
+        elif part.kind == ROWS:
+            rows += [Row(line, dict(zip(names, cells, strict=True))) for line, cells in part.content]
+        elif part.kind == REST:
+            rest = part.content
+        else:
+            records += part.content
+    assert rest is not None  # noqa: S101 - a child that ends without it has raised
     file = SpanFile(path, reading)
-    account = message.account
-    file.account = Account(path, **{name: getattr(account, name) for name in account.__struct_fields__})
-    table = message.table
-    if table is None:
-        return FileContent(file, message.records, headings=message.headings, more=message.more)
-    parts = {name: getattr(table, name) for name in table.__struct_fields__}
-    return FileContent(
-        file,
-        message.records,
-        Table(path, **parts),
-        message.headings,
-        message.header,
-        message.more,
-    )
+    file.account = Account(path, **_fields(rest.account))
+    table = None if rest.table is None else Table(path, rows=tuple(rows), **_fields(rest.table))
+    return FileContent(file, records, table, rest.headings, rest.header, rest.more)
 
 
-def content_bytes(task: Task) -> bytes:
-    """Read a file in the child, and write what it holds."""
+def content_parts(task: Task) -> Iterator[bytes]:
+    """Read a file in the child; yield what it holds in parts, so that records need not be there at once."""
     file = SpanFile(task.path, task.reading)
     if task.content is not None:
         file.content = task.content
     content = task.read(file, *task.arguments)
-    account = content.file.account
+    yield from _packed_lists(content.records, lambda record: type(record).__name__)
     table = content.table
-    file.close()
-    records: list[RawSpan] = list(content.records)
-    name = type(records[0]).__name__ if records else RawSpan.__name__
-    message = _Message(
+    if table is not None:
+        for names, rows in groupby(table.rows, key=lambda row: tuple(row.cells)):
+            yield _packed(NAMES, names)
+            yield from _packed_lists(((row.line, [*row.cells.values()]) for row in rows), lambda _: ROWS)
+    account = content.file.account
+    rest = _Rest(
         _AccountMessage(*(getattr(account, name) for name in _AccountMessage.__struct_fields__)),
         None
         if table is None
@@ -158,30 +191,76 @@ def content_bytes(task: Task) -> bytes:
         list(content.headings),
         tuple(content.header),
         content.more,
-        name,
-        records,
     )
+    file.close()
+    yield _packed(REST, rest)
+
+
+def _fields(message: msgspec.Struct) -> dict[str, Any]:
+    """Return the fields of a message by name."""
+    return {name: getattr(message, name) for name in message.__struct_fields__}
+
+
+# --- parts
+# ---------------------------------------------------------------------------
+def _packed_lists(items: Iterable[Any], kind_of: Callable[[Any], str]) -> Iterator[bytes]:
+    """Pack items one by one, each kind apart, into parts of a list each and of about `PART_BYTES`.
+
+    So no buffer is ever larger than a part and an item, which may be long.
+    """
+    for kind, of_kind in groupby(items, key=kind_of):
+        buffer = bytearray(_LIST_HEAD.size)
+        n_items = 0
+        for item in of_kind:
+            end = len(buffer)
+            try:
+                _ENCODER.encode_into(item, buffer, end)
+                n_items += 1
+            except UnicodeEncodeError:
+                del buffer[end:]
+                yield from _list_of(kind, buffer, n_items)
+                yield _packed(kind, [item])
+                n_items = 0
+            if len(buffer) > PART_BYTES or not n_items:
+                yield from _list_of(kind, buffer, n_items)
+                buffer, n_items = bytearray(_LIST_HEAD.size), 0
+        yield from _list_of(kind, buffer, n_items)
+
+
+def _list_of(kind: str, buffer: bytearray, n_items: int) -> Iterator[bytes]:
+    """Make a part of the items that are packed in a buffer behind room for the head of a list, if any."""
+    if n_items:
+        _LIST_HEAD.pack_into(buffer, 0, _LIST, n_items)
+        yield PACKED + _ENCODER.encode(_Part(kind, buffer))
+
+
+def _packed(kind: str, content: object) -> bytes:
+    """Pack a part."""
     try:
-        message.records = msgspec.msgpack.encode(records)
-        return PACKED + msgspec.msgpack.encode(message)
+        return PACKED + _ENCODER.encode(_Part(kind, _ENCODER.encode(content)))
     except UnicodeEncodeError:
-        message.records = records
-        return ESCAPED + json.dumps(msgspec.to_builtins(message)).encode()
+        return ESCAPED + json.dumps(msgspec.to_builtins(_Part(kind, content))).encode()
 
 
-def _decoded(answer: bytes) -> _Message:
-    """Read what a child wrote, and check it."""
-    if answer[:1] == PACKED:
-        message = msgspec.msgpack.decode(memoryview(answer)[1:], type=_Message)
-        message.records = msgspec.msgpack.decode(message.records, type=_lists_of(message.record_class))
+def _unpacked(packed: bytes) -> _Part:
+    """Unpack a part, and check it."""
+    if packed[:1] == PACKED:
+        part = msgspec.msgpack.decode(memoryview(packed)[1:], type=_Part)
+        part.content = msgspec.msgpack.decode(part.content, type=_type_of(part.kind))
     else:
-        message = msgspec.convert(json.loads(answer[1:]), _Message)
-        message.records = msgspec.convert(message.records, _lists_of(message.record_class))
-    return message
+        part = msgspec.convert(json.loads(packed[1:]), _Part)
+        part.content = msgspec.convert(part.content, _type_of(part.kind))
+    return part
 
 
-def _lists_of(name: str) -> Any:
-    """Return the type of lists of a class of records, by its name."""
+def _type_of(kind: str) -> Any:
+    """Return the type of the content of a part."""
+    if kind == REST:
+        return _Rest
+    if kind == NAMES:
+        return tuple[str, ...]
+    if kind == ROWS:
+        return list[tuple[int, list[str]]]
     classes: list[type[RawSpan]] = [RawSpan, *RawSpan.__subclasses__()]
-    by_name = {kind.__name__: kind for kind in classes}
-    return list[by_name[name]]  # type: ignore[valid-type]
+    by_name = {each.__name__: each for each in classes}
+    return list[by_name[kind]]  # type: ignore[valid-type]

@@ -2,11 +2,11 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 
-@dataclass(frozen=True, slots=True)
-class RawSpan:
+class RawSpan(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One record as its file has it: a span, or why it is none.
 
     Parameters
@@ -44,7 +44,7 @@ class RawSpan:
     end_s: float = math.nan
     text: str = ""
     tier: str = ""
-    cells: Mapping[str, str] = field(default_factory=dict)
+    cells: Mapping[str, str] = msgspec.field(default_factory=dict)
     span_id: str = ""
     parent_ids: tuple[str, ...] = ()
     reason: str = ""

@@ -4,9 +4,10 @@ import math
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from obygaze_features.cells import is_unreadable
 from obygaze_features.errors import ManifestError
