@@ -1,9 +1,9 @@
 """Calibrate scores to probabilities: a posterior of sigmoids from held-out scores.
 
-The slope comes from how scores rise with the label within films (`obygaze_models.protocol.slope`), the
-intercept from the share of positive clips, which differs between films. A probability is the mean over the
-posterior's draws, its band their quantiles: with little evidence of skill draws are flat, and every clip has
-about the share of the training films.
+The slope comes from how scores rise with the label within films (`obygaze_models.protocol.slope`), and the
+intercept from the share of positive clips, which differs between films. A probability is the mean over draws
+of the posterior, and its band are quantiles of these draws. With little evidence of skill the drawn sigmoids
+are flat, and every clip's probability is about the share of the training films.
 """
 
 from dataclasses import dataclass, fields
@@ -21,14 +21,19 @@ from obygaze_models.protocol.slope import SlopeLikelihood, SlopePosterior
 Floats = NDArray[np.float64]
 
 N_DRAWS = 200
+"""Draws of the posterior of all films."""
+
 N_LEFT_OUT = 5
-"""Draws of the calibration without each film, by which its errors are measured."""
+"""Draws of the posterior without each film, by which the calibration's errors are measured."""
 
 CALIBRATION_BAND = (0.10, 0.90)
 """Quantiles of the drawn probabilities that bound the 80 % band."""
 
 BRACKET = 0.80
-"""How often the bracket around a new film's expected share shall hold the true one."""
+"""How often the bracket around a new film's expected share is to hold the true share."""
+
+LEAST_SHARE = 1e-6
+"""Least distance of a drawn share from 0 and 1, whose logits are not finite."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -42,10 +47,12 @@ class Calibration:
     p_skilled : float
         Posterior probability that scores rise with the label within films.
     error : float
-        Expected calibration error on films left out: each film's clips by a posterior of the other films.
+        Expected calibration error on films left out, whose probabilities are by a posterior of the other
+        films.
     film_error, worst_film_error : float
-        Mean and largest distance, over films left out, between the share of positive clips that is expected
-        (their mean probability by a posterior of the other films) and the true one.
+        Mean and largest distance, over films left out, between the expected and the true share of positive
+        clips. The expected share is the mean probability of the film's clips by a posterior of the other
+        films.
     film_margin : float
         Half the width of the 80 % bracket around a new film's expected share.
     """
@@ -66,19 +73,20 @@ class Calibration:
         Parameters
         ----------
         held_out : HeldOut
-            Of one model; both labels occur.
+            Held-out scores of one model; both labels occur.
         zero : float, optional
-            The mean score of training clips by the model that is calibrated, trained on all films; by default
-            that of the held-out scores.
+            The mean score that the model to be calibrated, which is trained on all films, gives to training
+            clips; by default that of the held-out scores.
         n_draws : int
-            B.
+            Number of draws, B.
         seed : int
-            Of the order in which draws of slopes meet draws of shares.
+            Seed of the order in which draws of slopes are paired with draws of shares.
         """
         labels = held_out.y.astype(np.float64)
         likelihood = SlopeLikelihood.of_scores(held_out)
         p = left_out_probabilities(held_out, likelihood)
         movie_of = np.unique(held_out.movies, return_inverse=True)[1]
+        # Of each film, the expected share of positive clips less the true one.
         errors = np.bincount(movie_of, p - labels) / np.bincount(movie_of)
         posterior = likelihood.posterior()
         return cls(
@@ -101,7 +109,7 @@ class Calibration:
     def band(self, scores: ArrayLike) -> tuple[Floats, Floats]:
         """Compute the ends [N] of the 80 % band around each score's probability.
 
-        The band shows what the training films leave open of slope and intercept; scores stay as they are. It
+        The band shows how far the training films leave slope and intercept open; scores do not vary in it. It
         always contains the probability itself.
         """
         values = np.asarray(scores, dtype=np.float64)
@@ -118,14 +126,14 @@ class Calibration:
         Parameters
         ----------
         scores, seconds : array-like, shape [N]
-            Score and length of each part of a film; N is above 0.
+            Score and length of each part of a film; there is at least one part.
         """
         return mean_and_band(self.draws, np.asarray(scores, np.float64), np.asarray(seconds, np.float64))
 
     def bracket(self, share: float) -> tuple[float, float]:
         """Compute the ends of the 80 % bracket of a new film's true share.
 
-        The bracket shows how far films differ, the band how little is known of the sigmoid.
+        The bracket shows how far films differ; the calibration band shows how well the sigmoid is known.
         """
         return max(share - self.film_margin, 0.0), min(share + self.film_margin, 1.0)
 
@@ -147,10 +155,10 @@ def mean_probability(draws: Floats, scores: Floats) -> Floats:
 
 @checked
 def mean_and_band(draws: Floats, scores: Floats, weights: Floats) -> tuple[float, float, float]:
-    """Average the probabilities of scores [N] by weights [N]: the mean, and the ends of its 80 % band.
+    """Average the probabilities of scores [N] by weights [N]; return the mean and the ends of its 80 % band.
 
-    The band is that of the mean over draws of slope and intercept [B, 2], which is no mean of bands: draws
-    that raise one score may lower another.
+    The band is that of the mean under draws of slope and intercept [B, 2]. It is not a mean of the scores'
+    bands, as a draw that raises one score may lower another.
 
     Examples
     --------
@@ -159,10 +167,11 @@ def mean_and_band(draws: Floats, scores: Floats, weights: Floats) -> tuple[float
     >>> round(mean, 3), round(low, 3), round(high, 3)
     (0.5, 0.5, 0.5)
     """
-    drawn = expit(scores[:, None] * draws[:, 0] + draws[:, 1]).T @ (weights / weights.sum())
-    value = float(drawn.mean())
-    low, high = np.quantile(drawn, CALIBRATION_BAND)
-    return value, min(float(low), value), max(float(high), value)
+    probabilities = expit(scores[:, None] * draws[:, 0] + draws[:, 1])  # [N, B]
+    means = probabilities.T @ (weights / weights.sum())  # [B]
+    mean = float(means.mean())
+    low, high = np.quantile(means, CALIBRATION_BAND)
+    return mean, min(float(low), mean), max(float(high), mean)
 
 
 def draw_sigmoids(
@@ -171,65 +180,83 @@ def draw_sigmoids(
     """Draw slope and intercept [B, 2] from their posterior.
 
     Slopes and shares are quantiles at evenly spaced levels, so that a mean over draws has hardly any error of
-    chance. The intercept is the one with which the mean probability of the held-out clips is the share drawn.
+    chance; a slope and a share are paired by a random order. With the intercept of a draw, the mean
+    probability of the held-out clips is the share drawn.
+
+    Parameters
+    ----------
+    held_out : HeldOut
+    posterior : SlopePosterior
+    zero : float or None
+        Mean score of training clips by the model that is calibrated; None for that of the held-out scores.
+    n_draws, seed : int
     """
     levels = (np.arange(n_draws) + 0.5) / n_draws
     slopes = posterior.quantiles(levels)
     shares = share_quantiles(held_out, np.random.default_rng(seed).permutation(levels))
-    intercepts = find_intercepts(slopes, held_out.levels, np.ones((1, len(held_out.y))), shares)
-    zero = float(held_out.zeros.mean()) if zero is None else zero
+    every_clip_once = np.ones((1, len(held_out.y)))
+    intercepts = find_intercepts(slopes, held_out.levels, every_clip_once, shares)
+    if zero is None:
+        zero = float(held_out.zeros.mean())
+    # Intercepts are found for scores less their zero.
     return np.column_stack([slopes, intercepts - slopes * zero])
 
 
 def share_quantiles(held_out: HeldOut, levels: Floats) -> Floats:
-    """Compute quantiles [B] of the share of positive clips in films like these.
+    """Compute quantiles, at levels [B], of the share of positive clips in films like these.
 
-    The posterior is Jeffreys' beta of as many independent clips as have the variance that the share has: the
-    jackknife's over films, widened to Student's t of as many films at the ends of the band, and at least that
-    of as many independent clips.
+    The posterior is Jeffreys' beta of a number of independent clips. It is the number that would give the
+    share the variance that the jackknife over films gives it, widened at the ends of the band from the normal
+    distribution to Student's t; it is at most the number of clips.
     """
     labels = held_out.y.astype(np.float64)
-    n, share = len(labels), float(labels.mean())
+    n_clips = len(labels)
+    share = float(labels.mean())
     movie_of = np.unique(held_out.movies, return_inverse=True)[1]
-    sizes, positives = np.bincount(movie_of), np.bincount(movie_of, labels)
+    sizes = np.bincount(movie_of)
+    positives = np.bincount(movie_of, labels)
     n_films = len(sizes)
-    n_independent = float(n)
+    n_independent = float(n_clips)
     if n_films > 1:
-        without = (labels.sum() - positives) / (n - sizes)
-        wider = t.ppf(CALIBRATION_BAND[1], n_films - 1) / norm.ppf(CALIBRATION_BAND[1])
-        variance = (n_films - 1) / n_films * np.sum((without - without.mean()) ** 2) * wider**2
-        n_independent = min(n, share * (1 - share) / max(float(variance), 1e-12))
+        shares_without = (labels.sum() - positives) / (n_clips - sizes)
+        squares = np.sum((shares_without - shares_without.mean()) ** 2)
+        widening = t.ppf(CALIBRATION_BAND[1], n_films - 1) / norm.ppf(CALIBRATION_BAND[1])
+        variance = (n_films - 1) / n_films * squares * widening**2
+        # share (1 - share) / n is the variance of n independent clips; 1e-12 stands for a variance of 0.
+        n_independent = min(n_clips, share * (1 - share) / max(float(variance), 1e-12))
     n_independent = max(n_independent, 1.0)
     quantiles = beta.ppf(levels, n_independent * share + 0.5, n_independent * (1 - share) + 0.5)
-    return np.clip(quantiles, 1e-6, 1 - 1e-6)
+    return np.clip(quantiles, LEAST_SHARE, 1 - LEAST_SHARE)
 
 
 def left_out_probabilities(held_out: HeldOut, likelihood: SlopeLikelihood) -> Floats:
     """Compute the probability [N] of each clip by a posterior of the other films.
 
-    Where the other films have clips of one label alone, all films' share is taken.
+    Where the other films have clips of one label only, the share of positive clips is that of all films.
     """
     levels = (np.arange(N_LEFT_OUT) + 0.5) / N_LEFT_OUT
     p = np.empty(len(held_out.y))
     for movie in np.unique(held_out.movies):
-        own = held_out.movies == movie
-        others = ~own
-        if not np.ptp(held_out.y[others]):
-            others = np.ones(len(own), dtype=np.bool_)
+        in_movie = held_out.movies == movie
+        counted = ~in_movie
+        has_one_label = not np.ptp(held_out.y[counted])
+        if has_one_label:
+            counted = np.ones(len(in_movie), dtype=np.bool_)
         slopes = likelihood.posterior(without=movie).quantiles(levels)
-        share = (held_out.y[others].sum() + 0.5) / (others.sum() + 1)
-        times = others[None].astype(np.float64)
+        share = (held_out.y[counted].sum() + 0.5) / (counted.sum() + 1)
+        times = counted[None].astype(np.float64)
         intercepts = find_intercepts(slopes, held_out.levels, times, np.full(N_LEFT_OUT, share))
-        p[own] = mean_probability(np.column_stack([slopes, intercepts]), held_out.levels[own])
+        p[in_movie] = mean_probability(np.column_stack([slopes, intercepts]), held_out.levels[in_movie])
     return p
 
 
 def margin(errors: Floats) -> float:
-    """Compute half the width of a bracket from the errors of M films left out.
+    """Compute half the width of a bracket from the errors [M] of films left out.
 
-    A prediction interval: Student's t with M degrees of freedom, times the root mean square of the errors,
-    times sqrt(1 + 1 / M), as the sigmoid is itself fitted on M films. It is on the scale of shares: on the
-    logit scale it would miss the films without any positive second (benchmarks/planted/rates.py).
+    It is that of a prediction interval: Student's t with M degrees of freedom, times the root mean square of
+    the errors, times sqrt(1 + 1 / M), as the sigmoid is itself fitted on M films. The bracket is on the scale
+    of shares: on the logit scale it would miss the films without any positive second
+    (benchmarks/planted/rates.py).
     """
     scale = np.sqrt(np.mean(errors**2) * (1 + 1 / len(errors)))
     return float(t.ppf((1 + BRACKET) / 2, len(errors)) * scale)
@@ -248,10 +275,14 @@ def calibration_error(y: ArrayLike, p: ArrayLike, n_bins: int = 10) -> float:
     float
         Mean, over clips, of the distance between their bin's mean probability and share of positives.
     """
-    labels, values = np.asarray(y, dtype=np.float64), np.asarray(p, dtype=np.float64)
-    # Clips of one probability have their share each: bins part them, and their order would decide.
-    _, alike, sizes = np.unique(values, return_inverse=True, return_counts=True)
-    labels = (np.bincount(alike, labels) / sizes)[alike]
+    labels = np.asarray(y, dtype=np.float64)
+    values = np.asarray(p, dtype=np.float64)
+    # Bins may divide clips of equal probability, and then the clips' order would decide: each of these clips
+    # counts as the share of positives among them.
+    _, group_of, sizes = np.unique(values, return_inverse=True, return_counts=True)
+    shares = (np.bincount(group_of, labels) / sizes)[group_of]
     order = np.argsort(values, kind="stable")
-    bins = [rows for rows in np.array_split(order, n_bins) if rows.size]
-    return float(sum(abs(values[rows].sum() - labels[rows].sum()) for rows in bins) / len(labels))
+    total = 0.0
+    for rows in np.array_split(order, n_bins):
+        total += abs(values[rows].sum() - shares[rows].sum())
+    return float(total / len(labels))

@@ -1,4 +1,4 @@
-"""Hold what predictions say of clips beside the model's words, as columns."""
+"""Hold the facts of clips that tables of predictions repeat, such as film and times, as columns."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,15 +11,15 @@ from obygaze_features.store.clip_table import ClipTable
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ClipColumns:
-    """What predictions say of N clips.
+    """Facts of N clips, a column each.
 
     Attributes
     ----------
     clip_ids, movies : list of str
     start_s, end_s : ndarray, shape [N]
-        NaN of a clip that is a whole file.
+        Start and end in seconds; NaN of a clip that is a whole file.
     is_partial : ndarray of bool, shape [N]
-        Whether a part of its video could not be read.
+        Whether a part of the clip's video could not be read.
     """
 
     clip_ids: list[str]
@@ -31,20 +31,19 @@ class ClipColumns:
     def __len__(self) -> int:
         return len(self.clip_ids)
 
-    def take(self, places: NDArray[np.intp]) -> "ClipColumns":
-        """Keep the clips at some places, in their order."""
-        listed = places.tolist()
+    def take(self, indices: NDArray[np.intp]) -> "ClipColumns":
+        """Select the clips at some indices, in the order of the indices."""
         return ClipColumns(
-            [self.clip_ids[place] for place in listed],
-            [self.movies[place] for place in listed],
-            self.start_s[places],
-            self.end_s[places],
-            self.is_partial[places],
+            clip_ids=[self.clip_ids[index] for index in indices.tolist()],
+            movies=[self.movies[index] for index in indices.tolist()],
+            start_s=self.start_s[indices],
+            end_s=self.end_s[indices],
+            is_partial=self.is_partial[indices],
         )
 
     @classmethod
     def of_table(cls, table: ClipTable) -> "ClipColumns":
-        """Take what is said of all clips of a store."""
+        """Read the facts of all clips of a store."""
         is_partial = np.fromiter((status == "partial" for status in table.status), np.bool_, len(table))
         return cls(table.clip_ids, table.movies, table.start_s, table.end_s, is_partial)
 
@@ -59,16 +58,21 @@ class ClipColumns:
             clip_ids += clips.clip_ids
             movies += clips.movies
         return cls(
-            clip_ids,
-            movies,
-            np.concatenate([clips.start_s for clips in several]),
-            np.concatenate([clips.end_s for clips in several]),
-            np.concatenate([clips.is_partial for clips in several]),
+            clip_ids=clip_ids,
+            movies=movies,
+            start_s=np.concatenate([clips.start_s for clips in several]),
+            end_s=np.concatenate([clips.end_s for clips in several]),
+            is_partial=np.concatenate([clips.is_partial for clips in several]),
         )
 
     def order(self) -> NDArray[np.intp]:
-        """Give the order [N] by movie, time and id; a movie's whole files come after its spans."""
-        by_id = np.array(sorted(range(len(self)), key=self.clip_ids.__getitem__), np.intp)
-        place_of = {movie: place for place, movie in enumerate(sorted(set(self.movies)))}
-        movie = np.fromiter((place_of[movie] for movie in self.movies), np.intp, len(self))
-        return by_id[np.lexsort((self.end_s[by_id], self.start_s[by_id], movie[by_id]))]
+        """Return the indices [N] of the clips in order: by movie, start, end and id.
+
+        A movie's whole files, which have no times, come after its spans.
+        """
+        by_id = np.array(sorted(range(len(self)), key=lambda index: self.clip_ids[index]), np.intp)
+        rank_of = {movie: rank for rank, movie in enumerate(sorted(set(self.movies)))}
+        movie_rank = np.fromiter((rank_of[movie] for movie in self.movies), np.intp, len(self))
+        # The last key counts first, and equal clips stay in the order of their ids.
+        order = np.lexsort((self.end_s[by_id], self.start_s[by_id], movie_rank[by_id]))
+        return by_id[order]

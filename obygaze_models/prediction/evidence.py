@@ -15,9 +15,9 @@ def collect_evidence(left_out: pd.DataFrame, p_skilled: float | None) -> Evidenc
     Parameters
     ----------
     left_out : DataFrame
-        Columns clip_id, movie, seed, label and score, of clips by models that did not see their movie.
+        Columns clip_id, movie, seed, label and score; scores are by models that did not see the clip's movie.
     p_skilled : float or None
-        Of the model's calibration.
+        The posterior probability of skill from the model's calibration.
 
     Examples
     --------
@@ -27,12 +27,11 @@ def collect_evidence(left_out: pd.DataFrame, p_skilled: float | None) -> Evidenc
     >>> evidence["auc"], round(evidence["auc_low"], 3), evidence["n_clips"]
     (1.0, 0.292, 6)
     """
-    of_seeds = {
-        key: auc(rows["label"].to_numpy(), rows["score"].to_numpy())
-        for key, rows in left_out.groupby(["movie", "seed"])
-    }
-    of_movies = pd.Series(of_seeds, dtype=np.float64).groupby(level=0).mean()
-    interval = auc_interval(of_movies.to_numpy(dtype=np.float64))
+    aucs = {}
+    for movie_and_seed, rows in left_out.groupby(["movie", "seed"]):
+        aucs[movie_and_seed] = auc(rows["label"].to_numpy(), rows["score"].to_numpy())
+    means_over_seeds = pd.Series(aucs, dtype=np.float64).groupby(level=0).mean()
+    interval = auc_interval(means_over_seeds.to_numpy(dtype=np.float64))
     return Evidence(
         n_clips=int(left_out["clip_id"].nunique()),
         n_movies=int(left_out["movie"].nunique()),
@@ -44,6 +43,7 @@ def collect_evidence(left_out: pd.DataFrame, p_skilled: float | None) -> Evidenc
 
 
 def _known(value: float) -> float | None:
+    """Return a number, or None in place of NaN."""
     return None if np.isnan(value) else value
 
 
@@ -53,6 +53,6 @@ def as_left_out(
     labels: NDArray[np.int64],
     scores: NDArray[np.float64],
 ) -> pd.DataFrame:
-    """Make the table that `collect_evidence` reads of one seed's arrays [N]."""
+    """Make the table that `collect_evidence` reads from arrays [N] of one seed."""
     columns = {"clip_id": clip_ids, "movie": movies, "seed": 0, "label": labels, "score": scores}
     return pd.DataFrame(columns)

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,21 +34,30 @@ ENDS = (0.05, 0.95)
 """Quantiles of the training clips' values to which every concept is set in turn."""
 
 MOST_ROWS = 40
-"""Concepts in the table of a terminal; of more, those that contribute most."""
+"""Rows of the table of concepts in a terminal: of more concepts it shows those that contribute most."""
 
 MOST_CONCEPTS = 4
-"""Concepts whose frames a terminal shows; JSON has all."""
+"""Concepts whose values a terminal shows for each frame; JSON has all."""
 
-LEAST = 0.005
-"""Contribution above which a concept is named among the reasons, where nothing says what it does to p."""
+LEAST_CONTRIBUTION = 0.005
+"""Least contribution of a concept that is named as a reason, if its change of the probability is unknown."""
 
 LEAST_CHANGE = 0.01
-"""Change of the probability from which on a concept is named."""
+"""Least change of the probability by a concept that is named as a reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A logit and the decision from it; None if the model gives none, as of a clip out of distribution."""
+    """A logit and the decision from it.
+
+    Attributes
+    ----------
+    logit : float
+    p, p_low, p_high : float or None
+        Probability and the ends of its 80 % band; None without calibration, or out of distribution.
+    called : bool or None
+        Whether the clip is called positive; None out of distribution.
+    """
 
     logit: float
     p: float | None
@@ -66,7 +75,7 @@ class Explained:
     clip_id, movie : str
     start_s, end_s : float or None
     unlike : float or None
-        Share of training clips nearer than this one.
+        Share of training clips that are nearer to the others than this clip.
     is_unlike, trained_on, no_skill : bool
         Whether the clip is out of distribution, whether its film was trained on, and whether the model may be
         no better than chance.
@@ -76,26 +85,27 @@ class Explained:
         Lowest logit at which a clip is called positive, and its probability (None if not calibrated).
     decision : Decision
     parts : Explanation or None
-        None if the clip is out of distribution.
+        Contributions of concepts; None if the clip is out of distribution.
     modalities : dict of str to float or None
-        Of a model of several modalities what each contributes to the logit, and the ``base`` that they are
-        added to; None for one that the clip lacks.
-    concept_p, concept_thresholds : tuple of float
-        The probability that each concept is in the clip (None of one that was found without labels), and that
-        from which on it counts as seen (`Model.concept_thresholds`).
+        For a model of several modalities, the contribution of each to the logit (None if the clip lacks it),
+        and the ``base`` to which the contributions are added.
+    concept_p : tuple of float
+        The probability that each concept is in the clip; None for a concept that was found without labels.
+    concept_thresholds : tuple of float
+        The probability from which on each concept counts as seen (`Model.concept_thresholds`).
     seen : tuple of str
-        The concepts that reach theirs.
+        The concepts whose probability reaches their threshold.
     near_chance : tuple of str
-        Concepts that films left out of training do not show to be found better than chance.
+        The concepts that are not shown, by films left out of training, to be found better than chance.
     changes : tuple of float
-        Of the probability, what is due to each concept: less that with the concept at its usual value. None
-        without calibration, or where the concept has no usual value.
+        For each concept, the probability less that with the concept at its usual value. None without
+        calibration, or where the concept has no usual value.
     ends : tuple of (Decision, Decision)
         The decision with each concept at the 5th and at the 95th percentile of the training clips' values.
     set_to : dict of str to float
-        The requested quantiles.
+        The requested quantile of each concept that was set.
     changed : Decision or None
-        The decision with all of them set.
+        The decision with all of these concepts set.
     frames : tuple of dict
         For each frame of the clip its time_s and, where the model has them, weight, evidence, contribution,
         and each concept's value and p; empty if the store keeps no frames that the model can read.
@@ -136,11 +146,11 @@ def explain(model: Model, stores: Sequence[Store], clip_id: str, set_to: Mapping
     Parameters
     ----------
     model : Model
-        One that decides by concepts, weighs frames, or reads several modalities.
+        A model that decides by concepts, weighs frames, or reads several modalities.
     stores : sequence of Store
     clip_id : str
     set_to : mapping of str to float
-        Concepts and the quantiles (0 to 1) of the training clips' values to set them to.
+        Concept -> the quantile (0 to 1) of the training clips' values to set it to.
 
     Raises
     ------
@@ -160,62 +170,73 @@ def explain(model: Model, stores: Sequence[Store], clip_id: str, set_to: Mapping
     fusion = model.estimator if isinstance(model.estimator, LinearFusion) else None
     if fusion is not None and set_to:
         raise ConceptError(f"--set: model {card.model} decides by no concepts")
-    weighs = isinstance(model.estimator, AttentionPooling)
-    parts = None if weighs or fusion is not None else model.explain(X)
+    has_concepts = fusion is None and not isinstance(model.estimator, AttentionPooling)
+    parts = model.explain(X) if has_concepts else None
     changed = _decide(model, model.intervene(X, set_to)) if set_to else None
-    far = bool(model.is_out_of_distribution(X)[0])
+    is_far = bool(model.is_out_of_distribution(X)[0])
     explained = Explained(
         clip_id,
         movie,
         start_s=_known(block.clips.start_s),
         end_s=_known(block.clips.end_s),
         unlike=_known(model.out_of_distribution_share(X)),
-        is_unlike=far,
+        is_unlike=is_far,
         trained_on=recognise(card, model.training, stores).knows(clip_id, movie),
         no_skill=card.no_skill,
         evidence=evidence_line(card.evidence),
         threshold=card.threshold,
         threshold_p=_decide(model, np.array([card.threshold])).p,
-        decision=_decide(model, model.logits(X), known=not far),
+        decision=_decide(model, model.logits(X), is_near=not is_far),
         set_to=dict(set_to),
         frames=_frames(model, store, row),
         classes=_classes(store, row),
     )
-    if far:
+    if is_far:
         return explained
-    thresholds = model.concept_thresholds.tolist()
     concept_p = [None if np.isnan(p) else p for p in model.concept_probabilities(X)[0].tolist()]
-    of_concepts = zip(model.concepts, concept_p, thresholds, strict=True)
-    low, high = ([_decide(model, model.intervene(X, {name: end})) for name in model.concepts] for end in ENDS)
+    concept_thresholds = model.concept_thresholds.tolist()
+    seen = []
+    for name, p, threshold in zip(model.concepts, concept_p, concept_thresholds, strict=True):
+        if p is not None and p >= threshold:
+            seen.append(name)
+    low_end, high_end = ENDS
+    ends = []
+    for name in model.concepts:
+        low = _decide(model, model.intervene(X, {name: low_end}))
+        high = _decide(model, model.intervene(X, {name: high_end}))
+        ends.append((low, high))
     return replace(
         explained,
         parts=parts,
         modalities={} if fusion is None else _by_modality(card, fusion, X),
         concept_p=tuple(concept_p),
-        concept_thresholds=tuple(thresholds),
-        seen=tuple(name for name, p, threshold in of_concepts if p is not None and p >= threshold),
+        concept_thresholds=tuple(concept_thresholds),
+        seen=tuple(seen),
         near_chance=_near_chance(card, model.concepts),
         changes=_changes(model, explained.decision, parts),
-        ends=tuple(zip(low, high, strict=True)),
+        ends=tuple(ends),
         changed=changed,
     )
 
 
 def _by_modality(card: Card, fusion: LinearFusion, X: NDArray[Any]) -> dict[str, float | None]:
-    """Decompose the score of one clip [1, D] by modality."""
+    """Decompose the score of one clip [1, D] by modality (`Explained.modalities`)."""
     base, parts = fusion.contributions(X)
-    values = {each["name"]: float(value) for each, value in zip(card.modalities, parts[0], strict=True)}
-    known = {name: None if np.isnan(value) else value for name, value in values.items()}
-    return {**known, "base": float(base[0])}
+    contributions: dict[str, float | None] = {}
+    for modality, part in zip(card.modalities, parts[0], strict=True):
+        contributions[modality["name"]] = None if np.isnan(part) else float(part)
+    contributions["base"] = float(base[0])
+    return contributions
 
 
 def _frames(model: Model, store: Store, row: int) -> tuple[dict[str, float | None], ...]:
-    """Give what the model says of each frame of a clip, if the store keeps frames that it can read."""
+    """Compute the model's output for each frame of a clip (`Explained.frames`)."""
     if not reads_frames(model, store):
         return ()
-    table = frames_of(model, store, np.array([row])).drop(columns=["clip_id", "movie", "frame"])
-    shown = table if isinstance(model.estimator, AttentionPooling) else table.drop(columns=list(OF_ATTENTION))
-    return tuple(records(shown.astype(np.float64)))
+    columns = frames_of(model, store, np.array([row])).drop(columns=["clip_id", "movie", "frame"])
+    if not isinstance(model.estimator, AttentionPooling):
+        columns = columns.drop(columns=list(OF_ATTENTION))
+    return tuple(records(columns.astype(np.float64)))
 
 
 def _classes(store: Store, row: int) -> dict[str, tuple[LikelyClass, ...]]:
@@ -261,71 +282,115 @@ def parse_settings(settings: Sequence[str]) -> dict[str, float]:
 
 
 def _changes(model: Model, decision: Decision, parts: Explanation | None) -> tuple[float | None, ...]:
-    """Compute what each concept does to the probability of a clip."""
+    """Compute how far each concept moves the probability of a clip (`Explained.changes`)."""
+    if parts is None:
+        return ()
     changes: list[float | None] = []
-    for part in () if parts is None else parts.contributions:
-        at_usual = _decide(model, np.array([decision.logit - part.contribution])).p
-        known = part.usual is not None and decision.p is not None and at_usual is not None
-        changes.append(decision.p - at_usual if known else None)  # type: ignore[operator]
+    for part in parts.contributions:
+        # At its usual value a concept contributes 0.
+        p_at_usual = _decide(model, np.array([decision.logit - part.contribution])).p
+        if part.usual is None or decision.p is None or p_at_usual is None:
+            changes.append(None)
+        else:
+            changes.append(decision.p - p_at_usual)
     return tuple(changes)
 
 
 def _near_chance(card: Card, concepts: Sequence[str]) -> tuple[str, ...]:
-    """Name the concepts that films left out do not show to be found better than chance."""
-    found = {str(row.get("task")): row for row in card.metrics if "movie_chance" in row}
-    named = []
+    """Name the concepts that are not shown, by films left out, to be found better than chance."""
+    row_of_task = {str(row.get("task")): row for row in card.metrics if "movie_chance" in row}
+    near_chance = []
     for concept in concepts:
-        row = found.get(f"concept:{concept}", {})
-        low, chance = row.get("movie_low"), row.get("movie_chance")
-        is_shown = low is not None and chance is not None and low > chance
-        if row.get("movie_mean") is not None and not is_shown:
-            named.append(concept)
-    return tuple(named)
+        row = row_of_task.get(f"concept:{concept}", {})
+        is_measured = row.get("movie_mean") is not None
+        low = row.get("movie_low")
+        chance = row.get("movie_chance")
+        is_above_chance = low is not None and chance is not None and low > chance
+        if is_measured and not is_above_chance:
+            near_chance.append(concept)
+    return tuple(near_chance)
 
 
 def _sides(card: Card) -> list[list[str]]:
-    """Name the levels of "negative" and "positive": those of the calibration, else the task's."""
+    """Name the levels of "negative" and "positive": those of the calibration's clips, else the task's."""
     sides = [list(side) for side in card.target["classes"]]
-    if len(sides) == 2:
-        clips = card.population["clips"] if card.population is not None else {}
-        negative = [level for level in clips if level not in sides[1]]
-        sides[0] = negative or sides[0]
-    return sides
+    if len(sides) != 2 or card.population is None:
+        return sides
+    negative, positive = sides
+    calibrated_negative = [level for level in card.population["clips"] if level not in positive]
+    return [calibrated_negative or negative, positive]
 
 
 def _reasons(
     concepts: Sequence[tuple[Contribution, float | None, float | None]],
     near_chance: Collection[str],
 ) -> dict[str, list[tuple[str, Contribution, float | None]]]:
-    """Part concepts, the strongest first, into those for the positive class and those against it.
+    """Divide concepts into those for the positive class and those against it.
 
-    Each is said to be more or less than usual, where a usual value is known. What moves the probability by
-    less than `LEAST_CHANGE` is left out.
+    Each is said to be more or less than usual, where a usual value is known. A concept that moves the
+    probability too little is left out.
+
+    Parameters
+    ----------
+    concepts : sequence of (contribution, p, change)
+        The strongest first: its contribution, the probability that it is in the clip, and how far it moves
+        the clip's probability.
+    near_chance : collection of str
+        Concepts that are not shown to be found better than chance.
+
+    Returns
+    -------
+    dict of str to list of (name, contribution, p)
+        Headings -> their concepts.
     """
     reasons: dict[str, list[tuple[str, Contribution, float | None]]] = {"for it": [], "against it": []}
     for part, p, change in concepts:
-        moved, least = (part.contribution, LEAST) if change is None else (change, LEAST_CHANGE)
-        if abs(moved) >= least:
-            name = f"{part.amount} {part.concept} than usual" if part.amount else part.concept
-            if part.concept in near_chance:
-                name += " [not shown to be found better than chance]"
-            reasons["for it" if moved > 0 else "against it"].append((name, part, p))
+        if change is None:
+            effect = part.contribution
+            is_too_small = abs(effect) < LEAST_CONTRIBUTION
+        else:
+            effect = change
+            is_too_small = abs(effect) < LEAST_CHANGE
+        if is_too_small:
+            continue
+        name = f"{part.amount} {part.concept} than usual" if part.amount else part.concept
+        if part.concept in near_chance:
+            name += " [not shown to be found better than chance]"
+        heading = "for it" if effect > 0 else "against it"
+        reasons[heading].append((name, part, p))
     return reasons
+
+
+class _ConceptRow(NamedTuple):
+    """A concept of an explained clip: its contribution, probability, threshold, change and ends."""
+
+    part: Contribution
+    p: float | None
+    threshold: float
+    change: float | None
+    ends: tuple[Decision, Decision]
+
+
+def _concept_rows(explained: Explained) -> list[_ConceptRow]:
+    """Put together what is known of each concept, in the model's order."""
+    if explained.parts is None:
+        return []
+    columns = (
+        explained.parts.contributions,
+        explained.concept_p,
+        explained.concept_thresholds,
+        explained.changes,
+        explained.ends,
+    )
+    return [_ConceptRow(*row) for row in zip(*columns, strict=True)]
 
 
 def describe(explained: Explained, model: Model) -> str:
     """Describe the decision in words and tables."""
-    contributions = () if explained.parts is None else explained.parts.contributions
-    columns = (contributions, explained.concept_p, explained.concept_thresholds, explained.ends)
-    concepts = list(zip(*columns, strict=True))
-    strongest = sorted(concepts, key=lambda own: -abs(own[0].contribution))
-    change_of = {part.concept: change for part, change in zip(contributions, explained.changes, strict=True)}
-    said = [(part, p, change_of[part.concept]) for part, p, *_ in strongest]
-    reasons = _reasons(said, explained.near_chance)
-    rows = [
-        (name, "absent" if value is None else f"{value:+.3f}" if value else "no weight")
-        for name, value in explained.modalities.items()
-    ]
+    concepts = _concept_rows(explained)
+    strongest = sorted(concepts, key=lambda row: -abs(row.part.contribution))
+    reasons = _reasons([(row.part, row.p, row.change) for row in strongest], explained.near_chance)
+    modalities = [(name, _contribution_text(value)) for name, value in explained.modalities.items()]
     values = {
         "it": explained,
         "task": model.card.target["name"],
@@ -333,52 +398,85 @@ def describe(explained: Explained, model: Model) -> str:
         "largest": isinstance(model.estimator, LinearFusion) and model.estimator.largest,
         "labelled": None not in explained.concept_p,
         "reasons": reasons,
-        "modalities": table(rows, ["modality", "contribution"], right=[1]),
+        "modalities": table(modalities, ["modality", "contribution"], right=[1]),
         "concepts": _concepts_table(concepts if len(concepts) <= MOST_ROWS else strongest[:MOST_ROWS]),
-        "frames": _frames_table(explained, [part.concept for part, *_ in strongest[:MOST_CONCEPTS]]),
+        "frames": _frames_table(explained, [row.part.concept for row in strongest[:MOST_CONCEPTS]]),
     }
     text = filled("obygaze_models.prediction", "explained.txt.jinja", values, filters={"p": probability})
     return text.removesuffix("\n")
 
 
+def _contribution_text(contribution: float | None) -> str:
+    """Write the contribution of a modality."""
+    if contribution is None:
+        return "absent"
+    if contribution == 0:
+        return "no weight"
+    return f"{contribution:+.3f}"
+
+
 def _frames_table(explained: Explained, concepts: Sequence[str]) -> str:
-    """Lay out the frames in time: concepts, or attention's parts."""
-    told = "value" if None in explained.concept_p else "p"
-    columns = {f"{name}_{told}": f"{told} of\n{name}" for name in concepts}
-    columns = columns or {"weight": "weight", "contribution": "contribution"}
-
-    def cell(value: float | None, decimals: int) -> str:
-        return "" if value is None else f"{value:.{decimals}f}"
-
-    rows = [
-        [cell(frame["time_s"], 2), *(cell(frame.get(name), 3) for name in columns)]
-        for frame in explained.frames
-    ]
+    """Lay out the frames in time, with some concepts, or with the parts of attention."""
+    # Concepts that were found without labels have no probability.
+    shown = "value" if None in explained.concept_p else "p"
+    columns = {f"{name}_{shown}": f"{shown} of\n{name}" for name in concepts}
+    if not columns:
+        columns = {"weight": "weight", "contribution": "contribution"}
+    rows = []
+    for frame in explained.frames:
+        row = [_decimal(frame["time_s"], 2)]
+        row += [_decimal(frame.get(name), 3) for name in columns]
+        rows.append(row)
     return table(rows, ["time s", *columns.values()], right=range(len(columns) + 1))
 
 
-def _concepts_table(concepts: Sequence[tuple[Contribution, float | None, float, Sequence[Decision]]]) -> str:
-    def cell(p: float | None) -> str:
-        return "" if p is None else probability(p, "<")
+def _decimal(value: float | None, decimals: int) -> str:
+    """Write a number with so many decimals; "" for None."""
+    return "" if value is None else f"{value:.{decimals}f}"
 
-    rows = [
-        [
-            part.concept,
-            f"{part.value:.2f}",
-            f"{part.percentile:.0f} %",
-            cell(share),
-            "" if share is None else probability(threshold),
-            f"{part.contribution:+.3f}",
-            *(cell(end.p) for end in ends),
+
+def _concepts_table(concepts: Sequence[_ConceptRow]) -> str:
+    """Lay out the concepts of a clip."""
+    rows = []
+    for concept in concepts:
+        low, high = concept.ends
+        row = [
+            concept.part.concept,
+            f"{concept.part.value:.2f}",
+            f"{concept.part.percentile:.0f} %",
+            _probability(concept.p),
+            "" if concept.p is None else probability(concept.threshold),
+            f"{concept.part.contribution:+.3f}",
+            _probability(low.p),
+            _probability(high.p),
         ]
-        for part, share, threshold, ends in concepts
+        rows.append(row)
+    headings = [
+        "concept",
+        "value",
+        "percentile",
+        "p",
+        "seen\nfrom",
+        "contri-\nbution",
+        "p at\n5 %",
+        "p at\n95 %",
     ]
-    names = ("concept", "value", "percentile", "p")
-    return table(rows, [*names, "seen\nfrom", "contri-\nbution", "p at\n5 %", "p at\n95 %"])
+    return table(rows, headings)
+
+
+def _probability(p: float | None) -> str:
+    """Write a probability; "" for None."""
+    return "" if p is None else probability(p, "<")
 
 
 def _holding(stores: Sequence[Store], clip_id: str) -> tuple[Store, int]:
-    """Find the store that has a clip, and its row."""
+    """Find the store that has a clip, and its row there.
+
+    Raises
+    ------
+    ModelError
+        No store has it.
+    """
     known: list[str] = []
     for store in stores:
         clip_ids = store.table.clip_ids
@@ -391,17 +489,19 @@ def _holding(stores: Sequence[Store], clip_id: str) -> tuple[Store, int]:
 
 
 def _known(values: NDArray[np.float64]) -> float | None:
-    """Give the number of one clip [1], which may be missing."""
+    """Return the only number of an array [1], or None in place of NaN."""
     (value,) = values.tolist()
     return None if np.isnan(value) else float(value)
 
 
-def _decide(model: Model, logits: Any, *, known: bool = True) -> Decision:
-    """Make a decision of one logit [1]."""
+def _decide(model: Model, logits: Any, *, is_near: bool = True) -> Decision:
+    """Make a decision of one logit [1]; a clip that is not near the training clips gets none."""
     logit = float(logits[0])
-    p: list[float | None] = [None] * 3
-    if model.calibration is not None and known:
-        every = (model.calibration.probability(logits), *model.calibration.band(logits))
-        p = [float(each[0]) for each in every]
-    called = bool(logit >= model.card.threshold) if known else None
-    return Decision(logit, p[0], p[1], p[2], called)
+    if not is_near:
+        return Decision(logit, None, None, None, called=None)
+    is_called = bool(logit >= model.card.threshold)
+    if model.calibration is None:
+        return Decision(logit, None, None, None, called=is_called)
+    (p,) = model.calibration.probability(logits)
+    (low,), (high,) = model.calibration.band(logits)
+    return Decision(logit, float(p), float(low), float(high), called=is_called)

@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -45,9 +45,11 @@ BANK = "bank"
 """Name of a saved concept bank without a classifier."""
 
 SUFFIX = ".model"
+"""End of the name of a model file."""
 
-HANDFUL = 6
-"""Movies, of which two clips a class are what `check_can_be_saved` fits models on."""
+FEW_MOVIES = 6
+FEW_CLIPS = 2
+"""`check_can_be_saved` fits models on so many movies, and so many clips of each class in every movie."""
 
 
 @checked
@@ -70,9 +72,9 @@ def save_models(
     run : Run
         The evaluation. Its out-of-fold metrics go on the cards, as no clip is left to test these models.
     data : Dataset
-        What was evaluated.
+        The data that the run evaluated.
     names : iterable of str
-        Models of the run; or "bank" for the directions of all concepts, without a classifier.
+        Names of models of the run, or "bank" for the directions of all concepts, without a classifier.
     folder : Path or str
         Created if missing.
     models : mapping or sequence of ModelSpec, optional
@@ -80,11 +82,12 @@ def save_models(
     licence : str
         SPDX expression of the saved models; NOASSERTION if none is stated.
     citation : str
+        How to cite the models.
 
     Returns
     -------
     dict of str to Path
-        The file of each model.
+        Name of a model -> its file.
 
     Raises
     ------
@@ -109,14 +112,15 @@ def save_models(
     folder = local_path(folder)
     paths = {name: folder / f"{file}{SUFFIX}" for name, file in file_names(wanted).items()}
     refuse_existing(*paths.values())
-    specs = {name: None if name == BANK else _find(name, run, models) for name in wanted}
-    check_can_be_saved(filter(None, specs.values()), data, _target(run.record["train"]), licence)
-    terms = {"licence": licence, "citation": citation}
-    made = {
-        name: train_bank(data, run, **terms) if spec is None else train_final(data, spec, run, **terms)
-        for name, spec in specs.items()
-    }
-    for name, model in made.items():
+    specs = {name: _find(name, run, models) for name in wanted if name != BANK}
+    check_can_be_saved(specs.values(), data, _target(run.record["train"]), licence)
+    trained = {}
+    for name in wanted:
+        if name == BANK:
+            trained[name] = train_bank(data, run, licence=licence, citation=citation)
+        else:
+            trained[name] = train_final(data, specs[name], run, licence=licence, citation=citation)
+    for name, model in trained.items():
         save_model(model, paths[name])
     return paths
 
@@ -126,69 +130,86 @@ def check_can_be_saved(
 ) -> None:
     """Refuse models that can't be saved, before they are evaluated.
 
-    Those of other packages are fitted on a handful of clips and converted; one that can't be fitted on so
-    few is converted for the first time when it is saved.
+    Models of other packages are fitted on a few clips and converted as a file would keep them. A model that
+    can't be fitted on so few is converted for the first time when it is saved.
 
     Raises
     ------
     ModelError
-        Naming the first that can't be saved.
+        A model can't be saved; it names the first.
     StoreError
         The licence is not valid.
     """
     validate_licence(licence)
     learnt = target.of(data.labels)
-    keys = pd.DataFrame({"movie": data.movies, "label": learnt})[learnt != NOT_ASKED]
-    few = keys[keys["movie"].isin(np.unique(keys["movie"])[:HANDFUL])].groupby(["movie", "label"]).head(2)
-    rows = few.index.to_numpy()
+    rows = _few_clips(data, learnt)
     for spec in specs:
-        if not spec.looks_at_features or spec.reads == "present":
-            raise ModelError(f"model {spec.name} looks at no feature: there is nothing to keep")
-        if target.kind == "ordinal":
-            raise ModelError(
-                f"model {spec.name} of ordered levels is several binary models, which can't be kept in a "
-                "file: evaluate a task of two classes, and keep that"
-            )
-        if data.modalities and ":" in spec.name:
-            raise ModelError(
-                f"model {spec.name} is one of several: to keep it, evaluate its part alone (--layer N, "
-                "STORE:BACKBONE)"
-            )
-        if data.modalities and spec.name != "linear":
-            raise ModelError(
-                f"model {spec.name}: of models of several modalities linear alone can be kept in a file; "
-                "evaluate one store to keep a model of one"
-            )
+        _refuse_kind(spec, data, target)
         if spec.name in BUILTIN_MODELS:
             continue
-        given = {"movies": data.movies[rows], "present": data.present.loc[rows]}
         try:
             with warnings.catch_warnings(action="ignore"):
-                fitted = fit(spec, 0, data.read(spec.reads, stream=spec.streams)[rows], learnt[rows], **given)
+                features = data.read(spec.reads, stream=spec.streams)[rows]
+                fitted = fit(
+                    spec, 0, features, learnt[rows], movies=data.movies[rows], present=data.present.loc[rows]
+                )
         except ObygazeError:
             continue
         to_state(_inner(fitted), spec.name)
 
 
+def _few_clips(data: Dataset, learnt: NDArray[np.int64]) -> NDArray[np.intp]:
+    """Choose some clips of each class in the first movies that have labels."""
+    clips = pd.DataFrame({"movie": data.movies, "label": learnt})
+    labelled = clips[learnt != NOT_ASKED]
+    first_movies = np.unique(labelled["movie"])[:FEW_MOVIES]
+    of_movies = labelled[labelled["movie"].isin(first_movies)]
+    few = of_movies.groupby(["movie", "label"]).head(FEW_CLIPS)
+    return few.index.to_numpy()
+
+
+def _refuse_kind(spec: ModelSpec, data: Dataset, target: Target) -> None:
+    """Refuse a model of a kind that no file can keep."""
+    if not spec.looks_at_features or spec.reads == "present":
+        raise ModelError(f"model {spec.name} looks at no feature: there is nothing to keep")
+    if target.kind == "ordinal":
+        raise ModelError(
+            f"model {spec.name} of ordered levels is several binary models, which can't be kept in a "
+            "file: evaluate a task of two classes, and keep that"
+        )
+    if data.modalities and ":" in spec.name:
+        raise ModelError(
+            f"model {spec.name} is one of several: to keep it, evaluate its part alone (--layer N, "
+            "STORE:BACKBONE)"
+        )
+    if data.modalities and spec.name != "linear":
+        raise ModelError(
+            f"model {spec.name}: of models of several modalities linear alone can be kept in a file; "
+            "evaluate one store to keep a model of one"
+        )
+
+
 def _inner(fitted: Fitted) -> Any:
-    """Return a model's estimator without the selection around it."""
+    """Return a model's estimator as a file keeps it: without the selection around it, or as linear sums."""
     estimator = fitted.estimator
     if isinstance(estimator, FusedClassifier):
         return estimator.linear()
-    return estimator.estimator_ if isinstance(estimator, GroupedSelection) else estimator
+    if isinstance(estimator, GroupedSelection):
+        return estimator.estimator_
+    return estimator
 
 
 def train_final(data: Dataset, spec: ModelSpec, run: Run, **terms: str) -> Model:
-    """Train a model on the clips of all films, in the same way as every fold of the run.
+    """Train a model on the clips of all films, in the same way as in every fold of the run.
 
-    Its scores are calibrated on out-of-fold scores: where a test of the run is wider than the task, on the
-    run's scores of that test, since a film is made of all its levels; else on those of the inner folds of
-    films.
+    Its scores are calibrated on out-of-fold scores. If a test of the run asks more clips than the task, these
+    are the run's scores of that test, since a film has clips of all levels; otherwise those of the inner
+    folds of films.
 
     Parameters
     ----------
     data : Dataset
-        What was evaluated.
+        The data that the run evaluated.
     spec : ModelSpec
     run : Run
     **terms
@@ -202,36 +223,38 @@ def train_final(data: Dataset, spec: ModelSpec, run: Run, **terms: str) -> Model
     target = _target(run.record["train"])
     learnt = target.of(data.labels)
     requests = spec.requests()
-    own = np.flatnonzero(learnt != NOT_ASKED)
-    rows = own
+    labelled = np.flatnonzero(learnt != NOT_ASKED)
+    rows = labelled
     if "unlabelled" in requests:
-        rows = np.flatnonzero(np.isin(data.movies, np.unique(data.movies[own])))
+        rows = np.flatnonzero(np.isin(data.movies, np.unique(data.movies[labelled])))
     concepts = varying(data, rows) if "present" in requests else []
     if "present" in requests and not concepts:
         raise ConceptError(f"model {spec.name}: no concept is marked in enough movies to be learnt")
-    X, y, movies = data.read(spec.reads, stream=spec.streams)[rows], learnt[rows], data.movies[rows]
-    given: dict[str, Any] = {"movies": movies}
-    if concepts:
-        given["present"] = data.present.loc[rows, concepts]
+    X = data.read(spec.reads, stream=spec.streams)[rows]
+    y = learnt[rows]
+    movies = data.movies[rows]
+    present = data.present.loc[rows, concepts] if concepts else None
     # A fold's seed depends on the film that it leaves out; here none is left out.
-    fitted = fit(spec, seed_of(_seed(run), ""), X, y, **given)
+    seed = seed_of(_seed(run), "")
+    fitted = fit(spec, seed, X, y, movies=movies, present=present)
     if isinstance(fitted.estimator, LayerClassifier):
         # A file keeps a model of the layer that was chosen, which reads no other.
         data = data.parts[fitted.estimator.layer_]
         fitted = Fitted(spec, fitted.estimator.model_, fitted.threshold)
         X = data.read("pooled")[rows]
-    zero = fitted.mean_score(X, np.flatnonzero(y != NOT_ASKED), movies)
-    standing = _calibrated(run, data, target, fitted, zero)
+    mean_score = fitted.mean_score(X, np.flatnonzero(y != NOT_ASKED), movies)
+    standing = _calibrated(run, data, target, fitted, mean_score)
     calibration = standing.calibration
     estimator = _inner(fitted)
     metrics = [row for row in records(run.metrics) if row["model"] == spec.name]
     sigmoids = NO_CONCEPTS
-    if concepts and isinstance(estimator, ConceptBottleneck):
+    if present is not None and isinstance(estimator, ConceptBottleneck):
         bank: Any = estimator.bank_
-        values, present = bank.cross_values_[:, : len(concepts)], given["present"].to_numpy()
-        sigmoids = fit_sigmoids(values, present, movies)
-        metrics += concept_metrics(spec.name, estimator.concepts_, values, present, movies)
-    about: dict[str, Any] = {
+        values = bank.cross_values_[:, : len(concepts)]
+        presence = present.to_numpy()
+        sigmoids = fit_sigmoids(values, presence, movies)
+        metrics += concept_metrics(spec.name, estimator.concepts_, values, presence, movies)
+    fields: dict[str, Any] = {
         "model": spec.name,
         "title": spec.title,
         "threshold": fitted.threshold,
@@ -243,10 +266,10 @@ def train_final(data: Dataset, spec: ModelSpec, run: Run, **terms: str) -> Model
         "metrics": tuple(metrics),
     }
     if spec.reads != "pooled":
-        reduced = data.reduction
-        about |= {"features": spec.reads if reduced is None else "tokens", "pool": "none"}
-        about |= {"reduced_by": "" if reduced is None else reduced.rule}
-    card = _card(data, run, estimator, (X, y, movies), **about, **terms)
+        fields["features"] = spec.reads if data.reduction is None else "tokens"
+        fields["pool"] = "none"
+        fields["reduced_by"] = "" if data.reduction is None else data.reduction.rule
+    card = _card(data, run, estimator, (X, y, movies), **fields, **terms)
     reach = OutOfDistribution.fit(vectors(X), movies)
     return Model(card, estimator, calibration, reach, sigmoids, TrainingFilms.of_clips(data, rows))
 
@@ -286,45 +309,93 @@ def train_bank(data: Dataset, run: Run, **terms: str) -> Model:
 
 
 def _card(
-    data: Dataset, run: Run, estimator: Any, clips: tuple[Any, ...], *, licence: str = NO_LICENCE, **own: Any
+    data: Dataset,
+    run: Run,
+    estimator: Any,
+    clips: tuple[Any, ...],
+    *,
+    licence: str = NO_LICENCE,
+    **fields: Any,
 ) -> Card:
-    """Make a card of a model's own fields, of the clips trained on, and those shared by all of a run."""
+    """Make the card of a model.
+
+    Parameters
+    ----------
+    data : Dataset
+    run : Run
+    estimator : estimator
+        As a file keeps it.
+    clips : tuple of (X, y, movies)
+        Features, labels and movies of the clips trained on.
+    licence : str
+    **fields
+        Fields of the card that only this model has; they replace those that all models of a run share.
+    """
     X, y, movies = clips
-    several = tuple(map(_input, data.modalities))
-    if len({(each["backbone"], each["provenance_sha256"]) for each in several}) < len(several):
+    modalities = tuple(_input(modality) for modality in data.modalities)
+    kinds = {(modality["backbone"], modality["provenance_sha256"]) for modality in modalities}
+    if len(kinds) < len(modalities):
         raise ModelError("two modalities are of the same backbone, made alike: no file could tell them apart")
-    if data.group is None and not several:
+    if data.group is not None:
+        provenance = data.group.provenance
+    elif modalities:
+        provenance = modalities[0]["provenance"]
+    else:
         raise ModelError("these features are of no store, so that nobody could make others like them")
-    provenance = several[0]["provenance"] if data.group is None else data.group.provenance
-    record, kept = run.record, to_state(estimator, own["model"])
-    shared = ("backbone", "store", "clip_s", "features", "pool")
+    record = run.record
+    state = to_state(estimator, fields["model"])
+    shared_fields = {
+        "backbone": data.backbone,
+        "store": data.store,
+        "clip_s": data.clip_s,
+        "features": data.features,
+        "pool": data.pool,
+        "citation": "",
+    }
     return Card(
-        kind=kept.kind,
+        kind=state.kind,
         estimator=type(estimator).__name__,
-        parameters=dict(kept.parameters),
+        parameters=dict(state.parameters),
         n_features=int(X.shape[-1]),
         movies=tuple(np.unique(movies).tolist()),
         n_clips=int((y != NOT_ASKED).sum()),
         n_positives=int((y == 1).sum()),
         provenance=provenance,
         provenance_sha256=family(provenance),
-        modalities=several,
-        **{name: record[name] for name in ("codebook", "protocol", "versions")},
+        modalities=modalities,
+        codebook=record["codebook"],
+        protocol=record["protocol"],
+        versions=record["versions"],
         seed=_seed(run),
         manifest_sha256=str(record.get("manifest_sha256", "")),
         label_policy=str(record.get("label_policy", "")),
         licence=validate_licence(licence),
-        **{name: getattr(data, name) for name in shared} | {"citation": ""} | own,
+        **(shared_fields | fields),
     )
 
 
-def _input(each: Modality) -> Input:
-    made = {"provenance": dict(each.provenance), "provenance_sha256": family(each.provenance)}
-    shared = {name: getattr(each, name) for name in ("name", "backbone", "features", "pool", "store")}
-    return cast("Input", {**shared, **made, "n_features": each.stop - each.start})
+def _input(modality: Modality) -> Input:
+    """Describe a modality as a card does."""
+    return {
+        "name": modality.name,
+        "backbone": modality.backbone,
+        "features": modality.features,
+        "pool": modality.pool,
+        "store": modality.store,
+        "provenance": dict(modality.provenance),
+        "provenance_sha256": family(modality.provenance),
+        "n_features": modality.stop - modality.start,
+    }
 
 
 def _find(name: str, run: Run, models: Any) -> ModelSpec:
+    """Find a model of a run by its name: among the models given, those that the run holds, or the zoo's.
+
+    Raises
+    ------
+    ModelError
+        It was not evaluated, or can't be found.
+    """
     if name not in run.record["models"]:
         raise ModelError(f"model {name!r} was not evaluated{suggestion(name, [*run.record['models'], BANK])}")
     if models is None:
@@ -346,23 +417,50 @@ def _find(name: str, run: Run, models: Any) -> ModelSpec:
 
 
 def _seed(run: Run) -> int:
+    """Return the first seed of a run."""
     return int(run.record["seeds"][0])
 
 
 def _wider_test(run: Run, data: Dataset, learnt: NDArray[np.int64]) -> Target | None:
-    """Find the widest test that asks every clip of the task for the same label, and more clips."""
+    """Find the test with most clips that has more than the task, and the same label for each of its clips.
+
+    Parameters
+    ----------
+    run : Run
+    data : Dataset
+    learnt : ndarray of int, shape [N]
+        Labels of the task.
+
+    Returns
+    -------
+    Target or None
+        None if no test of the run has more clips than the task.
+    """
     in_task = learnt != NOT_ASKED
-    widest, most = None, int(in_task.sum())
-    for test in map(_target, run.record["tests"]):
-        asked = test.of(data.labels)
-        n = int((asked != NOT_ASKED).sum())
-        if n > most and (asked[in_task] == learnt[in_task]).all():
-            widest, most = test, n
+    widest = None
+    most = int(in_task.sum())
+    for record in run.record["tests"]:
+        test = _target(record)
+        tested = test.of(data.labels)
+        n_tested = int((tested != NOT_ASKED).sum())
+        has_same_labels = (tested[in_task] == learnt[in_task]).all()
+        if n_tested > most and has_same_labels:
+            widest = test
+            most = n_tested
     return widest
 
 
 class _Standing(NamedTuple):
-    """What held-out scores say of a model: how to read its scores, on which clips, and how well it does."""
+    """What held-out scores tell of a model.
+
+    Attributes
+    ----------
+    calibration : Calibration or None
+    population : Population or None
+        The clips that it was calibrated on.
+    evidence : Evidence or None
+        How well it tells clips apart.
+    """
 
     calibration: Calibration | None
     population: Population | None
@@ -372,29 +470,56 @@ class _Standing(NamedTuple):
 def _calibrated(run: Run, data: Dataset, target: Target, fitted: Fitted, zero: float) -> _Standing:
     """Calibrate a model on held-out scores: of a test that is wider than the task, or of inner folds.
 
-    `zero` is the mean score of training clips. A model without inner folds has no calibration.
+    A model without inner folds has no calibration, unless the run has a wider test.
+
+    Parameters
+    ----------
+    run : Run
+    data : Dataset
+    target : Target
+        What the model learnt.
+    fitted : Fitted
+    zero : float
+        Its mean score of training clips.
     """
     held_out: HeldOut | None = getattr(fitted.estimator, "held_out_", None)
-    learnt, model = target.of(data.labels), fitted.spec.name
-    clip_ids, wider = data.clip_ids[learnt != NOT_ASKED], _wider_test(run, data, learnt)
-    left_out = _left_out(run, model, f"{target.name}>{(wider or target).name}")
+    model = fitted.spec.name
+    learnt = target.of(data.labels)
+    clip_ids = data.clip_ids[learnt != NOT_ASKED]
+    wider = _wider_test(run, data, learnt)
+    tested = target if wider is None else wider
+    left_out = _left_out(run, model, f"{target.name}>{tested.name}")
     if wider is not None:
-        table = left_out[left_out["seed"] == _seed(run)]
-        scores, y, movies, folds, clip_ids = (
-            table[name].to_numpy() for name in ("score", "label", "movie", "fold", "clip_id")
-        )
-        zeros = {fold["fold"]: fold["zeros"][model] for fold in run.record["folds"] if model in fold["zeros"]}
-        held_out = HeldOut(scores, y, movies, folds, np.array([zeros[fold] for fold in folds.tolist()]))
-    calibration = population = None
+        of_first_seed = left_out[left_out["seed"] == _seed(run)]
+        clip_ids = of_first_seed["clip_id"].to_numpy()
+        held_out = _held_out_in_run(run, model, of_first_seed)
+    calibration = None
+    population = None
     if held_out is not None:
         calibration = Calibration.fit(held_out, zero, seed=_seed(run))
-        population = _population(data, wider or target, clip_ids)
-        if left_out.empty:  # The run tested other clips than those of its task.
+        population = _population(data, tested, clip_ids)
+        if left_out.empty:  # the run tested other clips than those of its task
             left_out = as_left_out(clip_ids, held_out.movies, held_out.y, held_out.scores)
     if left_out.empty:
         return _Standing(calibration, population, None)
     p_skilled = None if calibration is None else calibration.p_skilled
     return _Standing(calibration, population, collect_evidence(left_out, p_skilled))
+
+
+def _held_out_in_run(run: Run, model: str, predictions: pd.DataFrame) -> HeldOut:
+    """Make held-out scores of a run's predictions of a model, with the mean training score of each fold."""
+    zero_of_fold = {}
+    for fold in run.record["folds"]:
+        if model in fold["zeros"]:
+            zero_of_fold[fold["fold"]] = fold["zeros"][model]
+    folds = predictions["fold"].to_numpy()
+    return HeldOut(
+        predictions["score"].to_numpy(),
+        predictions["label"].to_numpy(),
+        predictions["movie"].to_numpy(),
+        folds,
+        np.array([zero_of_fold[fold] for fold in folds.tolist()]),
+    )
 
 
 def _left_out(run: Run, model: str, task: str) -> pd.DataFrame:
@@ -408,10 +533,11 @@ def _population(data: Dataset, target: Target, clip_ids: Iterable[str]) -> Popul
     rows = np.flatnonzero(np.isin(data.clip_ids, np.array(list(clip_ids), dtype=str)))
     levels, numbers = np.unique(data.levels[rows], return_counts=True)
     clips = dict(zip(levels.tolist(), numbers.tolist(), strict=True))
-    # Of a concept's target, clips of a level may be asked that have the concept, and the others not.
-    asked = target.of(data.labels) != NOT_ASKED
-    partly = set(data.levels[~asked].tolist())
-    left_out = [level for level in data.codebook.labels if level in partly or level not in clips]
+    # A concept's target may ask the clips of a level that have the concept, and not the others: a level of
+    # which some clip is not asked counts as left out.
+    is_asked = target.of(data.labels) != NOT_ASKED
+    not_wholly_asked = set(data.levels[~is_asked].tolist())
+    left_out = [level for level in data.codebook.labels if level in not_wholly_asked or level not in clips]
     return Population(
         task=target.name,
         title=target.title,
@@ -422,11 +548,17 @@ def _population(data: Dataset, target: Target, clip_ids: Iterable[str]) -> Popul
 
 
 def _target(record: Mapping[str, Any]) -> Target:
-    classes = tuple(tuple(side) for side in record["classes"])
-    name, kind = record["name"], record["kind"]
-    concept = name.removeprefix("concept:") if kind == "concept" else ""
-    scale = name.removeprefix("scale:") if name.startswith("scale:") else ""
-    return Target(name, record["title"], kind, classes, concept, scale)
+    """Read a target from a run's record."""
+    name = record["name"]
+    kind = record["kind"]
+    return Target(
+        name=name,
+        title=record["title"],
+        kind=kind,
+        classes=tuple(tuple(levels) for levels in record["classes"]),
+        concept=name.removeprefix("concept:") if kind == "concept" else "",
+        scale=name.removeprefix("scale:") if name.startswith("scale:") else "",
+    )
 
 
 # --- concepts
@@ -437,6 +569,7 @@ N_CONCEPT_DRAWS = 50
 """Draws of each concept's sigmoid."""
 
 NO_CONCEPTS = np.empty((0, N_CONCEPT_DRAWS, 2))
+"""Sigmoids of a model without concepts."""
 
 
 def fit_sigmoids(
@@ -476,17 +609,33 @@ def concept_metrics(
     Returns
     -------
     list of dict
-        A row for each concept, with the columns of the run's metrics that it has: mean over the movies that
-        have the concept, its chance level, and the 95 % t interval of their difference, moved to the chance
-        level: `movie_low` above `movie_chance` says that the concept is found better than by chance.
+        A row for each concept, with columns of the run's metrics: `movie_mean`, the mean over movies with and
+        without the concept; `movie_chance`, its chance level; `movie_low` and `movie_high`, the 95 % t
+        interval of their difference added to the chance level, so that `movie_low` above `movie_chance` says
+        that the concept is found better than by chance; and `n_movies`.
     """
     rows = []
-    for concept, column, value in zip(concepts, present.astype(np.int64).T, values.T, strict=True):
-        sides = [(column[own], value[own]) for own in rows_by_movie(movies) if np.ptp(column[own])]
-        gain = t_interval([average_precision(*side) - random_ranking(side[:1]) for side in sides])
-        chance = random_ranking([y for y, _ in sides])
-        mean, low, high = chance + np.array([gain.mean, gain.low, gain.high])
-        of_movies = float(mean), max(float(low), 0.0), min(float(high), 1.0), chance, len(sides)
-        rows.append((model, f"concept:{concept}", "average_precision", *of_movies))
-    named = ["model", "task", "metric", *(f"movie_{name}" for name in ("mean", "low", "high", "chance"))]
-    return records(pd.DataFrame(rows, columns=[*named, "n_movies"]))
+    rows_of_movies = rows_by_movie(movies)
+    for concept, presence, scores in zip(concepts, present.astype(np.int64).T, values.T, strict=True):
+        labels_of_movies = []
+        gains = []
+        for rows_of_movie in rows_of_movies:
+            labels = presence[rows_of_movie]
+            if np.ptp(labels) == 0:
+                continue  # all clips of the movie have the concept, or none
+            labels_of_movies.append(labels)
+            gains.append(average_precision(labels, scores[rows_of_movie]) - random_ranking([labels]))
+        gain = t_interval(gains)
+        chance = random_ranking(labels_of_movies)
+        row = {
+            "model": model,
+            "task": f"concept:{concept}",
+            "metric": "average_precision",
+            "movie_mean": float(chance + gain.mean),
+            "movie_low": max(float(chance + gain.low), 0.0),
+            "movie_high": min(float(chance + gain.high), 1.0),
+            "movie_chance": chance,
+            "n_movies": len(labels_of_movies),
+        }
+        rows.append(row)
+    return records(pd.DataFrame(rows))

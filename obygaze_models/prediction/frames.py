@@ -1,4 +1,4 @@
-"""Apply a model to the frames of clips: when something is, by attention weights or concepts in time."""
+"""Apply a model to the frames of clips, to find when something happens: by attention or concepts in time."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -35,18 +35,19 @@ def predict_frames(model: Model, stores: Store | Sequence[Store]) -> pd.DataFram
     Parameters
     ----------
     model : Model
-        One that weighs frames (``attention``), or finds concepts in them (``pcbm_time``).
+        A model that weighs frames (``attention``), or finds concepts in them (``pcbm_time``).
     stores : Store or sequence of Store
-        With the array `frames` of the backbone that the model reads, or the tokens that it reads reduced.
+        Stores with the array `frames` of the backbone that the model reads, or with the tokens that it reads
+        reduced.
 
     Returns
     -------
     DataFrame
-        `FRAME_COLUMNS`, one row a frame (or vector of reduced tokens), sorted by clip and time. ``flags`` is
-        ``trained_on`` where the model knows the film. For attention
-        ``weight`` (a clip's add up to 1), ``evidence`` and ``contribution``, their product: a clip's
-        contributions and the model's bias add up to its logit. For concepts ``<concept>_value``, what a clip
-        of this frame alone has, and ``<concept>_p``, calibrated on clips. Empty where the clip is out of
+        `FRAME_COLUMNS`, one row for each frame (or vector of reduced tokens), sorted by clip and time.
+        ``flags`` is ``trained_on`` where the model was trained on the film. For attention ``weight``, which
+        adds up to 1 over a clip, ``evidence``, and ``contribution``, their product: a clip's contributions
+        and the model's bias add up to its logit. For concepts ``<concept>_value``, the value of a clip of
+        this frame alone, and ``<concept>_p``, calibrated on clips. Columns are empty where the clip is out of
         distribution.
 
     Raises
@@ -69,38 +70,42 @@ def predict_frames(model: Model, stores: Store | Sequence[Store]) -> pd.DataFram
             "concepts in them"
         )
     stores = [stores] if isinstance(stores, Store) else stores
-    parts = [
-        frames_of(model, store, np.flatnonzero(find_group(model.card, store).usable)) for store in stores
-    ]
+    parts = []
+    for store in stores:
+        rows = np.flatnonzero(find_group(model.card, store).usable)
+        parts.append(frames_of(model, store, rows))
     table = pd.concat(parts, ignore_index=True)
     if table.empty:
         raise ModelError(f"no clip of {', '.join(store.name for store in stores)} has features")
     recognition = recognise(model.card, model.training, stores)
-    owners = zip(table["clip_id"], table["movie"], strict=True)
-    flags = [TRAINED_ON if recognition.knows(*owner) else "" for owner in owners]
+    flags = [
+        TRAINED_ON if recognition.knows(clip_id, movie) else ""
+        for clip_id, movie in zip(table["clip_id"], table["movie"], strict=True)
+    ]
     table.insert(FRAME_COLUMNS.index("flags"), "flags", flags)
     return table.sort_values(["movie", "clip_id", "frame"], kind="stable", ignore_index=True)
 
 
 def says_when(model: Model) -> bool:
-    """Return whether a model has an output for single frames."""
+    """Tell whether a model has an output for single frames."""
     return isinstance(model.estimator, AttentionPooling | ConceptsInTime)
 
 
 @checked
 def reads_frames(model: Model, store: Store) -> bool:
-    """Return whether a model has an output for the frames, or reduced tokens, that a store keeps."""
+    """Tell whether a model has an output for the frames, or reduced tokens, that a store keeps."""
     if not says_when(model):
         return False
+    if model.card.reduced_by:
+        return True
     group = store[model.card.backbone]
-    own = "frames" in group.arrays and group.shape("frames")[-1] == model.card.n_features
-    return own or bool(model.card.reduced_by)
+    return "frames" in group.arrays and group.shape("frames")[-1] == model.card.n_features
 
 
 def frame_times(group: Group, rows: NDArray[np.intp]) -> NDArray[np.float64]:
     """Return the time of each vector of `frames` in seconds [N, F]; a tubelet has its frames' mean time.
 
-    Where clips have frames of any number, F is that of the longest, and NaN stands where a clip has fewer.
+    Where clips differ in their number of frames, F is that of the longest, and shorter ones end with NaN.
     """
     if group.ragged:
         return read_padded(group, "time_s", rows)
@@ -110,7 +115,9 @@ def frame_times(group: Group, rows: NDArray[np.intp]) -> NDArray[np.float64]:
 
 @checked
 def frames_of(model: Model, store: Store, rows: NDArray[np.intp]) -> pd.DataFrame:
-    """Compute a model's output for each frame of some clips of a store, without flags; rows in rising order.
+    """Compute a model's output for each frame of some clips of a store.
+
+    The table is that of `predict_frames` without flags; `rows` are rising.
 
     Raises
     ------
@@ -118,12 +125,13 @@ def frames_of(model: Model, store: Store, rows: NDArray[np.intp]) -> pd.DataFram
         The store lacks what the model reads of frames.
     """
     times, vectors = _read_frames(model, store, rows)
-    blocks = [
-        _of_clip(model, store.table, row, frames, moments[: len(frames)])
-        for row, frames, moments in zip(rows.tolist(), vectors, times, strict=True)
-    ]
-    none = pd.DataFrame(columns=[name for name in FRAME_COLUMNS if name != "flags"])
-    return pd.concat(blocks, ignore_index=True) if blocks else none
+    blocks = []
+    for row, frames, frame_times_s in zip(rows.tolist(), vectors, times, strict=True):
+        # A clip with fewer frames than the longest has NaN after its times.
+        blocks.append(_of_clip(model, store.table, row, frames, frame_times_s[: len(frames)]))
+    if not blocks:
+        return pd.DataFrame(columns=[name for name in FRAME_COLUMNS if name != "flags"])
+    return pd.concat(blocks, ignore_index=True)
 
 
 def _read_frames(
@@ -150,7 +158,9 @@ def _read_frames(
 def _of_clip(
     model: Model, clips: ClipTable, row: int, frames: NDArray[Any], times: NDArray[np.float64]
 ) -> pd.DataFrame:
-    estimator, wide = model.estimator, frames.astype(np.float32)[None]
+    """Compute a model's output for the frames [F, D] of the clip in a row, which have times [F]."""
+    estimator = model.estimator
+    clip = frames.astype(np.float32)[None]  # [1, F, D]
     columns: dict[str, Any] = {
         "clip_id": clips.clip_ids[row],
         "movie": clips.movies[row],
@@ -158,17 +168,19 @@ def _of_clip(
         "time_s": times,
         **dict.fromkeys(OF_ATTENTION, np.nan),
     }
-    far = bool(model.is_out_of_distribution(wide)[0])
-    if isinstance(estimator, AttentionPooling) and not far:
-        weights, evidence = estimator.weights(wide)[0], estimator.evidence(wide)[0]
-        # One type, whatever clips are joined: those without a weight have NaN of float64.
-        of_frames = (each.astype(np.float64) for each in (weights, evidence, weights * evidence))
-        columns |= zip(OF_ATTENTION, of_frames, strict=True)
+    is_far = bool(model.is_out_of_distribution(clip)[0])
+    if isinstance(estimator, AttentionPooling) and not is_far:
+        weights = estimator.weights(clip)[0]
+        evidence = estimator.evidence(clip)[0]
+        # Clips without weights have NaN of float64: columns that are joined must have one type.
+        columns["weight"] = weights.astype(np.float64)
+        columns["evidence"] = evidence.astype(np.float64)
+        columns["contribution"] = (weights * evidence).astype(np.float64)
     if isinstance(estimator, ConceptsInTime):
-        values = estimator.frame_values(wide)[0]
-        shares = model.probabilities_of(values)
+        values = estimator.frame_values(clip)[0]  # [F, K]
+        probabilities = model.probabilities_of(values)
         for index, concept in enumerate(model.concepts):
             columns[f"{concept}_value"] = values[:, index]
             if model.likely_concepts:
-                columns[f"{concept}_p"] = np.nan if far else shares[:, index]
+                columns[f"{concept}_p"] = np.nan if is_far else probabilities[:, index]
     return pd.DataFrame(columns)

@@ -35,8 +35,14 @@ COLUMNS = (
 )
 """Columns of every table of predictions, followed by those of concepts."""
 
-TRAINED_ON, PARTIAL = "trained_on", "partial"
-"""Values of `flags`, beside `OUT_OF_DISTRIBUTION` and `NO_SKILL`, separated by semicolons."""
+TRAINED_ON = "trained_on"
+"""Flag of a clip that the model was trained on, or whose film it was trained on."""
+
+PARTIAL = "partial"
+"""Flag of a clip of whose video a part could not be read. A clip's flags are separated by semicolons."""
+
+SHOWN_ROWS = 10
+"""Rows that a notebook shows."""
 
 Columns = dict[str, NDArray[Any]]
 """Columns of a table by name, of equal lengths."""
@@ -49,21 +55,21 @@ class Predicted:
     Attributes
     ----------
     table : DataFrame
-        `COLUMNS`, one row per clip with features, sorted by movie and time. For a model with concepts follow
-        ``<concept>_value`` and, of concepts with labels, ``<concept>_p``; for one that decides by them
-        ``<concept>_contribution``, and ``base_contribution``: all contributions add up to the logit. Missing
-        values:
+        `COLUMNS`, one row for each clip with features, sorted by movie and time. A model with concepts adds
+        ``<concept>_value`` and, if the concepts have labels, ``<concept>_p``. A model that decides by
+        concepts adds ``<concept>_contribution`` and ``base_contribution``: all contributions add up to the
+        logit. Missing values:
 
         - ``video`` if no manifest gives it, ``start_s`` and ``end_s`` if a clip is a whole file;
         - ``p``, its band, ``called``, concepts' probabilities and contributions where the clip is flagged
           ``unlike`` (out of distribution);
         - ``p`` and its band for a model without calibration.
     excluded : dict of str to list of str
-        Clips without features, by reason.
+        Reason -> ids of clips without features.
     evidence : str
         What films left out show of the model, in one line.
     recognition : Recognition
-        Which films and clips the model was trained on, and by what they are known again.
+        The films and clips that the model was trained on, and how they were recognised.
     """
 
     table: pd.DataFrame
@@ -76,8 +82,9 @@ class Predicted:
         return f"Predicted({len(self.table)} clips of {self.table['movie'].nunique()} movies{evidence})"
 
     def _repr_html_(self) -> str:
-        first: str = self.table.head(10).to_html(index=False)
-        return f"<div><strong>{escape(repr(self))}</strong>{first}</div>"
+        """Show the first rows in a notebook."""
+        first_rows: str = self.table.head(SHOWN_ROWS).to_html(index=False)
+        return f"<div><strong>{escape(repr(self))}</strong>{first_rows}</div>"
 
     def has(self, flag: str) -> NDArray[np.bool_]:
         """Mark the clips [N] that have a flag."""
@@ -108,11 +115,11 @@ def predict(
     ----------
     model : Model
     stores : Store or sequence of Store
-        No clip may be in two of them; of a model of several modalities, in two that have the same.
+        No clip may be in two of them, unless these have different modalities of the model.
     manifest : Manifest, optional
         Gives the clips' videos, which stores do not keep.
     movies : collection of str, optional
-        Score the clips of these movies alone.
+        Score the clips of these movies only.
     progress : callable or bool, optional
         Called with the numbers of clips whose tokens are reduced and of all, for a model that reads these; or
         whether to show a bar, by default in a notebook alone.
@@ -134,9 +141,10 @@ def predict(
     stores = [stores] if isinstance(stores, Store) else stores
     video_of = {}
     if manifest is not None:
-        own, other = model.card.codebook["name"], manifest.codebook.name
-        if own != other:
-            raise ModelError(f"the model is of codebook {own!r}, the manifest of codebook {other!r}")
+        trained = model.card.codebook["name"]
+        given = manifest.codebook.name
+        if trained != given:
+            raise ModelError(f"the model is of codebook {trained!r}, the manifest of codebook {given!r}")
         video_of = {clip.clip_id: clip.video for clip in manifest.clips}
     readable = find_clips(model.card, stores, movies=movies)
     if not len(readable):
@@ -154,7 +162,7 @@ def predict(
         "end_s": clips.end_s,
     }
     for name in list(parts[0]):
-        # A column after the other, so that no second table is in memory.
+        # Columns are joined one by one and leave the parts, so that memory never holds a second table.
         values = np.concatenate([part.pop(name) for part in parts])[order]
         columns[name] = pd.array(values).astype("Int64") if name == "called" else values
     table = pd.DataFrame(columns, copy=False)
@@ -162,71 +170,79 @@ def predict(
 
 
 def _columns_of(model: Model, block: ClipBlock, recognition: Recognition) -> Columns:
-    """Compute what a model says of clips that were read together, as columns."""
+    """Compute the columns of predictions for clips that were read together."""
     unlike = model.out_of_distribution_share(block.X)
     is_far = unlike > LIMIT
-
-    def where_near(values: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.where(is_far, np.nan, values)
-
     logits = model.logits(block.X)
     unknown = np.full(len(block.clips), np.nan)
-    p = p_low = p_high = called = unknown
+    p, p_low, p_high = unknown, unknown, unknown
     if model.calibration is not None:
         p = model.calibration.probability(logits)
         p_low, p_high = model.calibration.band(logits)
+    called = unknown
     if model.decides:
         called = (logits >= model.card.threshold).astype(np.float64)
     columns: Columns = {
         "logit": logits,
-        "p": where_near(p),
-        "p_low": where_near(p_low),
-        "p_high": where_near(p_high),
-        "called": where_near(called),
+        "p": np.where(is_far, np.nan, p),
+        "p_low": np.where(is_far, np.nan, p_low),
+        "p_high": np.where(is_far, np.nan, p_high),
+        "called": np.where(is_far, np.nan, called),
         "unlike": unlike,
         "flags": _flags_of(model.card, block, is_far, recognition),
     }
-    values = model.concept_values(block.X)
-    shares = model.probabilities_of(values)
-    base, contributions = 0.0, np.empty_like(values)
+    return columns | _concept_columns_of(model, block, is_far)
+
+
+def _concept_columns_of(model: Model, block: ClipBlock, is_far: NDArray[np.bool_]) -> Columns:
+    """Compute the columns of a model's concepts; none for a model without concepts.
+
+    Clips that are out of distribution, `is_far` [N], have values only.
+    """
+    columns: Columns = {}
+    values = model.concept_values(block.X)  # [N, K]
+    probabilities = model.probabilities_of(values)
     decides_by_concepts = isinstance(model.estimator, ConceptBottleneck)
+    base = 0.0
+    contributions = np.empty_like(values)
     if decides_by_concepts:
         base, contributions = model.contributions(block.X)
     for index, concept in enumerate(model.concepts):
         columns[f"{concept}_value"] = values[:, index]
         if model.likely_concepts:
-            columns[f"{concept}_p"] = where_near(shares[:, index])
+            columns[f"{concept}_p"] = np.where(is_far, np.nan, probabilities[:, index])
         if decides_by_concepts:
-            columns[f"{concept}_contribution"] = where_near(contributions[:, index])
+            columns[f"{concept}_contribution"] = np.where(is_far, np.nan, contributions[:, index])
     if decides_by_concepts:
-        columns["base_contribution"] = where_near(np.full(len(block.clips), base))
+        columns["base_contribution"] = np.where(is_far, np.nan, base)
     return columns
 
 
 def _flags_of(
     card: Card, block: ClipBlock, is_far: NDArray[np.bool_], recognition: Recognition
 ) -> NDArray[np.object_]:
-    """List the flags of each clip [N], as one text."""
+    """Write the flags of each clip [N] as one text."""
     texts = np.empty(len(block.clips), np.object_)
-    lacks = lacking(card, block.X)
+    modality_flags = lacking(card, block.X)
     clips = block.clips
-    for place, (clip_id, movie) in enumerate(zip(clips.clip_ids, clips.movies, strict=True)):
+    for index, (clip_id, movie) in enumerate(zip(clips.clip_ids, clips.movies, strict=True)):
         flags = []
-        if is_far[place]:
+        if is_far[index]:
             flags.append(OUT_OF_DISTRIBUTION)
         if card.no_skill:
             flags.append(NO_SKILL)
         if recognition.knows(clip_id, movie):
             flags.append(TRAINED_ON)
-        if clips.is_partial[place]:
+        if clips.is_partial[index]:
             flags.append(PARTIAL)
-        texts[place] = sys.intern(";".join([*flags, *lacks[place]]))
+        # Most clips have the same few texts: interned, each is in memory once.
+        texts[index] = sys.intern(";".join([*flags, *modality_flags[index]]))
     return texts
 
 
 @checked
 def refuse_wrong_order(model: str, stores: Sequence[str]) -> None:
-    """Refuse a store in place of the model, and give the order of arguments.
+    """Refuse a store in place of the model, and name the order of arguments.
 
     Raises
     ------
@@ -239,9 +255,9 @@ def refuse_wrong_order(model: str, stores: Sequence[str]) -> None:
         locate(Path(model))
     except (StoreError, OSError):
         return
-    others = [store for store in stores if not as_url(store) and Path(store).is_file()]
-    then = f" and {others[0]} a file" if others else ""
-    raise ModelError(f"{model} is a store{then}: the order is MODEL STORE..., the model first")
+    files = [store for store in stores if not as_url(store) and Path(store).is_file()]
+    and_file = f" and {files[0]} a file" if files else ""
+    raise ModelError(f"{model} is a store{and_file}: the order is MODEL STORE..., the model first")
 
 
 def document(predicted: Predicted, model: Model, stores: Sequence[Store]) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Read what a model takes of clips from stores whose features are of the kind that it was trained on."""
+"""Read the features that a model needs from stores, and refuse features of another kind."""
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -28,13 +28,13 @@ PART = 1 << 26
 """Bytes of tokens that are read at a time."""
 
 AT_ONCE = 8
-"""Blocks of vectors that are asked of a server at once."""
+"""Blocks of vectors that are requested from a server at once."""
 
 CLIPS = 1024
 """Clips of several modalities that are read at a time."""
 
 NO_ROW = -1
-"""In place of a row's number, of a clip that a store does not have."""
+"""Stands for the row of a clip that a store does not have."""
 
 WITHOUT = "without_"
 """Begins the flag of a modality that a clip lacks."""
@@ -46,9 +46,9 @@ class ClipBlock(NamedTuple):
     Attributes
     ----------
     clips : ClipColumns
-        N of them.
+        N clips.
     X : ndarray, shape [N, ...]
-        What the model reads of each; NaN where a clip lacks a modality.
+        The features that the model reads; NaN where a clip lacks a modality.
     """
 
     clips: ClipColumns
@@ -57,13 +57,13 @@ class ClipBlock(NamedTuple):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Source:
-    """A store that has a modality of clips.
+    """A store that has a modality of some clips.
 
     Attributes
     ----------
     store : Store
     rows : ndarray of int, shape [N]
-        Of each clip in this store, or `NO_ROW`.
+        Row of each clip in this store, or `NO_ROW`.
     """
 
     store: Store
@@ -72,18 +72,18 @@ class _Source:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ReadableClips:
-    """The clips of some stores that have features which a model reads, unread.
+    """The clips of some stores that have the features which a model reads; the features are not read yet.
 
     Attributes
     ----------
     card : Card
-        Of the model.
+        The model's card.
     clips : ClipColumns
         N clips, in the order of the stores and of their rows.
     sources : tuple of tuple of _Source
-        Of each modality the stores that have it.
+        For each modality, the stores that have it.
     excluded : dict of str to list of str
-        Clips without features, by reason.
+        Reason -> ids of clips that have no features.
     """
 
     card: Card
@@ -95,9 +95,10 @@ class ReadableClips:
         return len(self.clips)
 
     def blocks(self, progress: Progress | bool | None = None) -> Iterator[ClipBlock]:
-        """Yield the clips in their order with what the model reads, a block in memory at a time.
+        """Yield the clips in their order with the features that the model reads, block by block.
 
-        A block is what is stored together, which is read once; of several modalities it is `CLIPS` clips.
+        A block holds clips that are stored together, so that storage is read once. For several modalities it
+        holds `CLIPS` clips.
 
         Parameters
         ----------
@@ -106,32 +107,40 @@ class ReadableClips:
         """
         if self.card.modalities:
             for first in range(0, len(self), CLIPS):
-                places = np.arange(first, min(first + CLIPS, len(self)))
-                yield ClipBlock(self.clips.take(places), self._read_modalities(places))
+                indices = np.arange(first, min(first + CLIPS, len(self)))
+                yield ClipBlock(self.clips.take(indices), self._read_modalities(indices))
             return
         (sources,) = self.sources
         for source in sources:
-            own = np.flatnonzero(source.rows != NO_ROW)
-            longest = _longest_of(self.card, source.store, source.rows[own])
-            parts = list(_parts(self.card, source.store, source.rows[own]))
-            n_at_once = _parts_at_once(self.card, source.store)
-            for first in range(0, len(parts), n_at_once):
-                together = parts[first : first + n_at_once]
-                places = own[np.concatenate(together)]
-                X = _read_rows(self.card, source.store, source.rows[places], longest, progress)
-                ends = np.cumsum([len(part) for part in together])[:-1]
-                for part, of_part in zip(together, np.split(X, ends), strict=True):
-                    yield ClipBlock(self.clips.take(own[part]), of_part)
+            yield from self._blocks_of(source, progress)
 
-    def _read_modalities(self, places: NDArray[np.intp]) -> NDArray[np.float32]:
-        """Read all modalities of some clips, side by side [n, D]."""
-        X = np.full((len(places), self.card.n_features), np.nan, np.float32)
+    def _blocks_of(self, source: _Source, progress: Progress | bool | None) -> Iterator[ClipBlock]:
+        """Yield the clips that one store has, for a model of one modality."""
+        clips = np.flatnonzero(source.rows != NO_ROW)
+        rows = source.rows[clips]
+        longest = _longest_of(self.card, source.store, rows)
+        parts = list(_parts(self.card, source.store, rows))
+        n_at_once = _parts_at_once(self.card, source.store)
+        for first in range(0, len(parts), n_at_once):
+            parts_read_at_once = parts[first : first + n_at_once]
+            X = _read_rows(
+                self.card, source.store, rows[np.concatenate(parts_read_at_once)], longest, progress
+            )
+            start = 0
+            for part in parts_read_at_once:
+                stop = start + len(part)
+                yield ClipBlock(self.clips.take(clips[part]), X[start:stop])
+                start = stop
+
+    def _read_modalities(self, indices: NDArray[np.intp]) -> NDArray[np.float32]:
+        """Read all modalities of the clips at some indices, side by side [n, D]."""
+        X = np.full((len(indices), self.card.n_features), np.nan, np.float32)
         for (modality, columns), sources in zip(self.card.input_columns(), self.sources, strict=True):
             for source in sources:
-                rows = source.rows[places]
-                own = np.flatnonzero(rows != NO_ROW)
-                if len(own):
-                    X[own, columns] = _read_input(modality, source.store, rows[own])
+                rows = source.rows[indices]
+                is_there = rows != NO_ROW
+                if is_there.any():
+                    X[is_there, columns] = _read_input(modality, source.store, rows[is_there])
         return X
 
 
@@ -149,9 +158,9 @@ def find_clips(
     card : Card
     stores : sequence of Store
     movies : collection of str, optional
-        The clips of these movies alone.
+        Find the clips of these movies only.
     clip_id : str, optional
-        This clip alone.
+        Find this clip only.
 
     Raises
     ------
@@ -175,24 +184,26 @@ def find_clips(
         for row in np.flatnonzero(is_wanted & ~group.usable).tolist():
             reason = store.table.why_without(row, group.name)
             excluded.setdefault(reason, []).append(clips.clip_ids[row])
-    every = ClipColumns.joined(readable)
-    ends = np.cumsum([len(rows) for rows in rows_of_stores]).tolist()
+    all_clips = ClipColumns.joined(readable)
     sources: list[_Source] = []
-    for store, rows, end in zip(stores, rows_of_stores, ends, strict=True):
-        of_clips = np.full(len(every), NO_ROW, np.intp)
-        of_clips[end - len(rows) : end] = rows
-        sources.append(_Source(store, of_clips))
-    return ReadableClips(card, every, (tuple(sources),), excluded)
+    start = 0
+    for store, rows in zip(stores, rows_of_stores, strict=True):
+        stop = start + len(rows)
+        row_of_clip = np.full(len(all_clips), NO_ROW, np.intp)
+        row_of_clip[start:stop] = rows
+        sources.append(_Source(store, row_of_clip))
+        start = stop
+    return ReadableClips(card, all_clips, (tuple(sources),), excluded)
 
 
 class Wanted(NamedTuple):
-    """Which clips are to be read: those of some movies, or one, or all."""
+    """Which clips are to be read: those of some movies, one, or, where both are None, all."""
 
     movies: Collection[str] | None
     clip_id: str | None
 
     def among(self, clips: ClipColumns) -> NDArray[np.bool_]:
-        """Mark them [N]."""
+        """Mark the clips [N] that are to be read."""
         marks = np.ones(len(clips), np.bool_)
         if self.movies is not None:
             marks &= np.fromiter((movie in self.movies for movie in clips.movies), np.bool_, len(clips))
@@ -202,52 +213,68 @@ class Wanted(NamedTuple):
 
 
 def _find_joined(card: Card, holders: Sequence[Sequence[Store]], wanted: Wanted) -> ReadableClips:
-    """Find the clips that have one modality at least, which several stores may hold."""
+    """Find the clips that have at least one modality, for a model of several modalities.
+
+    Parameters
+    ----------
+    card : Card
+    holders : sequence of sequence of Store
+        For each modality, the stores that have it. Several may have a clip, each another modality.
+    wanted : Wanted
+    """
     stores = list(dict.fromkeys(store for of_modality in holders for store in of_modality))
-    every = ClipColumns.joined([ClipColumns.of_table(store.table) for store in stores])
-    place_of: dict[str, int] = {}
-    for place in np.flatnonzero(wanted.among(every)).tolist():
-        # Of a clip that is partial in one of the stores, that is said.
-        if every.clip_ids[place] not in place_of or every.is_partial[place]:
-            place_of[every.clip_ids[place]] = place
-    clips = every.take(np.fromiter(place_of.values(), np.intp, len(place_of)))
-    number_of = {clip_id: number for number, clip_id in enumerate(clips.clip_ids)}
+    clips = _merged_clips(stores, wanted)
+    index_of = {clip_id: index for index, clip_id in enumerate(clips.clip_ids)}
     sources: list[list[_Source]] = []
     reasons: dict[str, list[str]] = {}
     has_any = np.zeros(len(clips), np.bool_)
     for modality, of_modality in zip(card.modalities, holders, strict=True):
         _refuse_twins(of_modality)
-        sources.append([])
+        sources_of_modality = []
         for store in of_modality:
-            rows = np.full(len(clips), NO_ROW, np.intp)
+            row_of_clip = np.full(len(clips), NO_ROW, np.intp)
             usable = store[modality["backbone"]].usable.tolist()
             for row, clip_id in enumerate(store.table.clip_ids):
-                if clip_id not in number_of:
+                if clip_id not in index_of:
                     continue
                 if usable[row]:
-                    rows[number_of[clip_id]] = row
+                    row_of_clip[index_of[clip_id]] = row
                 else:
                     reason = store.table.why_without(row, modality["backbone"])
                     reasons.setdefault(reason, []).append(clip_id)
-            has_any |= rows != NO_ROW
-            sources[-1].append(_Source(store, rows))
-    places = np.flatnonzero(has_any)
-    lost = {clips.clip_ids[place] for place in np.flatnonzero(~has_any).tolist()}
-    readable = [
-        tuple(_Source(source.store, source.rows[places]) for source in of_modality) for of_modality in sources
-    ]
-    return ReadableClips(card, clips.take(places), tuple(readable), _first_reasons(reasons, lost))
+            has_any |= row_of_clip != NO_ROW
+            sources_of_modality.append(_Source(store, row_of_clip))
+        sources.append(sources_of_modality)
+    readable = np.flatnonzero(has_any)
+    lost = {clips.clip_ids[index] for index in np.flatnonzero(~has_any).tolist()}
+    readable_sources = []
+    for sources_of_modality in sources:
+        of_readable = [_Source(source.store, source.rows[readable]) for source in sources_of_modality]
+        readable_sources.append(tuple(of_readable))
+    excluded = _first_reasons(reasons, lost)
+    return ReadableClips(card, clips.take(readable), tuple(readable_sources), excluded)
+
+
+def _merged_clips(stores: Sequence[Store], wanted: Wanted) -> ClipColumns:
+    """List the wanted clips of several stores, each once; it is partial if it is so in one of the stores."""
+    rows = ClipColumns.joined([ClipColumns.of_table(store.table) for store in stores])
+    row_of: dict[str, int] = {}
+    for row in np.flatnonzero(wanted.among(rows)).tolist():
+        clip_id = rows.clip_ids[row]
+        if clip_id not in row_of or rows.is_partial[row]:
+            row_of[clip_id] = row
+    return rows.take(np.fromiter(row_of.values(), np.intp, len(row_of)))
 
 
 def _first_reasons(reasons: Mapping[str, list[str]], lost: set[str]) -> dict[str, list[str]]:
-    """Keep of each clip that is lost the first reason, and no clip that is not."""
+    """Select the first reason of each clip that is lost; clips that another store has are not listed."""
     excluded: dict[str, list[str]] = {}
-    told: set[str] = set()
+    listed: set[str] = set()
     for reason, clip_ids in reasons.items():
-        own = [clip_id for clip_id in clip_ids if clip_id in lost and clip_id not in told]
-        if own:
-            excluded[reason] = own
-            told.update(own)
+        newly_lost = [clip_id for clip_id in clip_ids if clip_id in lost and clip_id not in listed]
+        if newly_lost:
+            excluded[reason] = newly_lost
+            listed.update(newly_lost)
     return excluded
 
 
@@ -255,44 +282,53 @@ def _refuse_twins(stores: Sequence[Store]) -> None:
     """Refuse a clip that is in two stores."""
     if len(stores) < 2:
         return
-    place_of: dict[str, str] = {}
+    where: dict[str, str] = {}
     for store in stores:
         for clip_id in store.table.clip_ids:
-            if clip_id in place_of:
-                places = f"{place_of[clip_id]} and {store.where}"
-                raise ModelError(f"clip {clip_id} is in two stores, {places}: give one")
-            place_of[clip_id] = store.where
+            if clip_id in where:
+                both = f"{where[clip_id]} and {store.where}"
+                raise ModelError(f"clip {clip_id} is in two stores, {both}: give one")
+            where[clip_id] = store.where
 
 
 def _parts(card: Card, store: Store, rows: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:
-    """Cut rising rows of clips [N] into those to read together; yield the places of each part's rows."""
+    """Divide the rising rows of clips [N] into parts to read together; yield the indices of each part's rows.
+
+    Vectors are divided as they are stored, tokens by the memory that they take.
+    """
     group = store[card.backbone]
     if card.reduced_by:
         reduced = reduce_tokens(store, card.backbone, card.reduced_by)
-        size = max(PART // (4 * math.prod(reduced.plan.shape)), 1)
-        part_of = np.arange(len(rows)) // size
+        bytes_of_clip = 4 * math.prod(reduced.plan.shape)  # float32
+        part_of = np.arange(len(rows)) // max(PART // bytes_of_clip, 1)
     elif _reads_tokens(card):
-        size = max(PART // (2 * math.prod(group.shape("tokens")[1:])), 1)
-        part_of = np.arange(len(rows)) // size
+        bytes_of_clip = 2 * math.prod(group.shape("tokens")[1:])  # float16
+        part_of = np.arange(len(rows)) // max(PART // bytes_of_clip, 1)
     else:
         starts = [piece.start for piece in group.pieces(card.features)]
         part_of = np.searchsorted(starts, rows, side="right")
     if len(rows):
-        yield from np.split(np.arange(len(rows)), np.flatnonzero(np.diff(part_of)) + 1)
+        first_of_parts = np.flatnonzero(np.diff(part_of)) + 1
+        yield from np.split(np.arange(len(rows)), first_of_parts)
 
 
 def _parts_at_once(card: Card, store: Store) -> int:
-    """Count the parts to read together: of vectors on a server several, which then cost one wait."""
+    """Count the parts to read together: several of vectors on a server, so that one wait serves them all."""
     is_on_server = "://" in store.where
-    return AT_ONCE if is_on_server and card.features == "pooled" and not card.reduced_by else 1
+    reads_vectors = card.features == "pooled" and not card.reduced_by
+    return AT_ONCE if is_on_server and reads_vectors else 1
 
 
 def _reads_tokens(card: Card) -> bool:
+    """Tell whether a model reads tokens as they are stored."""
     return card.pool == "none" and card.features == "tokens" and not card.reduced_by
 
 
 def _longest_of(card: Card, store: Store, rows: NDArray[np.intp]) -> int | None:
-    """Count the frames of the longest clip where clips have any number and all are read, else None."""
+    """Count the frames of the longest clip, if a model reads all frames and clips differ in their number.
+
+    Otherwise it is None.
+    """
     group = store[card.backbone]
     if card.pool == "none" and not card.reduced_by and group.is_ragged(card.features):
         return int(group.row_size[rows].max(initial=1))
@@ -300,19 +336,27 @@ def _longest_of(card: Card, store: Store, rows: NDArray[np.intp]) -> int | None:
 
 
 def _find_modalities(card: Card, stores: Sequence[Store]) -> list[list[Store]]:
-    """Find the stores that have each modality of a model; refuse a store of which it reads nothing."""
+    """Find the stores that have each modality of a model.
+
+    Raises
+    ------
+    ModelError
+        The model reads nothing of a store, or no store has a modality.
+    """
     holders: list[list[Store]] = [[] for _ in card.modalities]
     for store in stores:
-        own = [index for index, modality in enumerate(card.modalities) if _is_of(modality, store)]
-        if not own:
-            named = (modality for modality in card.modalities if modality["backbone"] in store.names)
-            _find_group(next(named, card.modalities[0]), store)
-        for index in own:
+        in_store = [index for index, modality in enumerate(card.modalities) if _is_of(modality, store)]
+        if not in_store:
+            # This raises: it says what the store lacks of the modality that it is most likely meant for.
+            of_backbone = [modality for modality in card.modalities if modality["backbone"] in store.names]
+            expected = of_backbone[0] if of_backbone else card.modalities[0]
+            _find_group(expected, store)
+        for index in in_store:
             _find_group(card.modalities[index], store)
             holders[index].append(store)
-    for modality, having in zip(card.modalities, holders, strict=True):
-        if not having:
-            names = " and ".join(each["name"] for each in card.modalities)
+    for modality, stores_of_modality in zip(card.modalities, holders, strict=True):
+        if not stores_of_modality:
+            names = " and ".join(known["name"] for known in card.modalities)
             raise ModelError(
                 f"model {card.model} reads {names}: no store given has features of {modality['name']}; "
                 "give the store that has them too"
@@ -321,15 +365,22 @@ def _find_modalities(card: Card, stores: Sequence[Store]) -> list[list[Store]]:
 
 
 def _is_of(modality: Input, store: Store) -> bool:
-    """Return whether a store has features that were made as a modality's."""
+    """Tell whether a store has features that were made in the same way as a modality's."""
     name = modality["backbone"]
-    return name in store.names and not same_numerics(modality["provenance"], store[name].provenance)
+    if name not in store.names:
+        return False
+    differing_fields = same_numerics(modality["provenance"], store[name].provenance)
+    return not differing_fields
 
 
 def lacking(card: Card, X: NDArray[Any]) -> list[list[str]]:
-    """List the flags of the modalities that each clip lacks [N]."""
-    lacks = {WITHOUT + each["name"]: np.isnan(X[:, own]).all(axis=1) for each, own in card.input_columns()}
-    return [[flag for flag, rows in lacks.items() if rows[row]] for row in range(len(X))]
+    """List for each clip of X [N, D] the flags of the modalities that it lacks."""
+    flags: list[list[str]] = [[] for _ in range(len(X))]
+    for modality, columns in card.input_columns():
+        lacks_modality = np.isnan(X[:, columns]).all(axis=1)
+        for row in np.flatnonzero(lacks_modality).tolist():
+            flags[row].append(WITHOUT + modality["name"])
+    return flags
 
 
 def _read_rows(
@@ -341,7 +392,7 @@ def _read_rows(
 ) -> NDArray[Any]:
     """Read the model's input for some clips: vectors [N, D], frames or tokens as stored, or reduced.
 
-    Where clips have frames of any number, they are filled up with NaN to the number of the longest.
+    Where clips differ in their number of frames, they are filled up with NaN to the number of the `longest`.
     """
     if card.reduced_by:
         return reduce_tokens(store, card.backbone, card.reduced_by, progress=progress).read(rows)
@@ -354,6 +405,7 @@ def _read_rows(
 
 
 def _read_input(reads: Input, store: Store, rows: NDArray[np.intp]) -> NDArray[Any]:
+    """Read one modality of some clips from a store."""
     group = store[reads["backbone"]]
     array: Features = reads["features"]  # type: ignore[assignment]  # the card's rule allows these words alone
     if reads["pool"] == "none":
@@ -376,21 +428,16 @@ def find_group(card: Card, store: Store) -> Group:
 
 
 def _find_group(reads: Input, store: Store, reduced_by: str = "") -> Group:
-    backbone, array, made = reads["backbone"], reads["features"], reads["provenance"]
+    """Find the group of one modality, as `find_group` does; `reduced_by` is its rule to reduce tokens."""
+    backbone = reads["backbone"]
+    array = reads["features"]
     if backbone not in store.names:
         raise ModelError(
             f"store {store.name} has no features of {backbone}, "
             f"which the model reads, but of {', '.join(store.names)}"
         )
     group = store[backbone]
-    fields = same_numerics(made, group.provenance)
-    if fields:
-        there, here = (_look_up(provenance, fields[0]) for provenance in (made, group.provenance))
-        more = f"; and {len(fields) - 1} more: {', '.join(fields[1:4])}" if fields[1:] else ""
-        raise ModelError(
-            f"store {store.name}: its features of {backbone} were made otherwise than "
-            f"those the model was trained on: {fields[0]} is {here:.80}, was {there:.80}{more}"
-        )
+    _refuse_other_provenance(reads, store, group)
     if array not in group.arrays:
         raise ModelError(
             f"store {store.name} has no {array} features of {backbone}, which the model reads, "
@@ -398,13 +445,29 @@ def _find_group(reads: Input, store: Store, reduced_by: str = "") -> Group:
         )
     width = group.shape(array)[-1]
     if reduced_by:
-        width = TokenRule.parse(reduced_by).size or width
+        projected_width = TokenRule.parse(reduced_by).size
+        width = width if projected_width is None else projected_width
     if width != reads["n_features"]:
         raise ModelError(
             f"store {store.name} has {width} features a clip of {backbone}; "
             f"the model reads {reads['n_features']}"
         )
     return group
+
+
+def _refuse_other_provenance(reads: Input, store: Store, group: Group) -> None:
+    """Refuse features that were made otherwise than a modality's; name the first field that differs."""
+    fields = same_numerics(reads["provenance"], group.provenance)
+    if not fields:
+        return
+    was = _look_up(reads["provenance"], fields[0])
+    now = _look_up(group.provenance, fields[0])
+    others = fields[1:]
+    more = f"; and {len(others)} more: {', '.join(others[:3])}" if others else ""
+    raise ModelError(
+        f"store {store.name}: its features of {group.name} were made otherwise than "
+        f"those the model was trained on: {fields[0]} is {now:.80}, was {was:.80}{more}"
+    )
 
 
 def _look_up(provenance: Mapping[str, Any], dotted: str) -> str:

@@ -24,10 +24,10 @@ from obygaze_models.prediction.out_of_distribution import LIMIT, OutOfDistributi
 from obygaze_models.prediction.training_films import TrainingFilms
 
 REACH = ("mean", "scale", "distances")
-"""Of an `OutOfDistribution`, as files name them after ``reach_``."""
+"""Fields of an `OutOfDistribution`, whose names in a file begin with ``reach_``."""
 
 MORE_LIKELY = 0.5
-"""Lowest probability at which any concept counts as seen: it is there more likely than not."""
+"""Lowest probability at which any concept counts as seen: it is more likely present than absent."""
 
 
 @made_by("load_model(PATH)")
@@ -39,16 +39,16 @@ class Model:
     ----------
     card : Card
     estimator : estimator
-        Fitted.
+        The fitted estimator.
     calibration : Calibration or None
-        None where an estimator gave no out-of-fold scores.
+        None if the estimator has no out-of-fold scores.
     out_of_distribution : OutOfDistribution or None
-        None of models that were joined from sums.
+        None for models that were joined from sums.
     concept_sigmoids : ndarray, shape [K, B, 2]
-        Draws of slope and intercept from each concept's value to its probability; K is 0 for a model without
-        concepts, or of concepts that were found without labels.
+        For each concept, B draws of slope and intercept of the sigmoid from its value to its probability. K
+        is 0 for a model without concepts, and for concepts that were found without labels.
     training : TrainingFilms
-        By what the films trained on are known again.
+        Digests and sketches by which the films trained on are recognised.
     """
 
     card: Card
@@ -81,12 +81,12 @@ class Model:
 
     @property
     def likely_concepts(self) -> tuple[str, ...]:
-        """Names of the concepts that have probabilities: none of those that were found without labels."""
+        """Names of the concepts that have probabilities; empty where they were found without labels."""
         return self.concepts if len(self.concept_sigmoids) else ()
 
     @property
     def decides(self) -> bool:
-        """Whether it gives logits; a concept bank without a classifier does not."""
+        """Whether the model has logits; a concept bank without a classifier has none."""
         return not isinstance(self.estimator, ConceptBank)
 
     def logits(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -95,7 +95,7 @@ class Model:
         Raises
         ------
         ModelError
-            The estimator refuses the clips, or gives scores that are not finite.
+            The estimator refuses the clips, or its scores are not finite.
         """
         features = np.asarray(X)
         if not self.decides:
@@ -126,26 +126,30 @@ class Model:
         """
         if not len(self.concept_sigmoids):
             return np.full(values.shape, np.nan)
-        columns = zip(self.concept_sigmoids, values.T, strict=True)
-        return np.column_stack([mean_probability(draws, column) for draws, column in columns])
+        probabilities = []
+        for draws, values_of_concept in zip(self.concept_sigmoids, values.T, strict=True):
+            probabilities.append(mean_probability(draws, values_of_concept))
+        return np.column_stack(probabilities)
 
     @property
     def concept_thresholds(self) -> NDArray[np.float64]:
         """Lowest probability [K] at which each concept counts as seen: that at its CAV's hyperplane, or 0.5.
 
-        The larger of the two counts: the CAV says that the concept is there (a distance of 0 or more), and so
-        does its calibrated probability. The hyperplane of a rare concept, midway between clips with and
-        without it, lies where it is there as seldom as among all clips. Concepts in time have no hyperplane.
+        The larger of the two counts, so that both the CAV (by a distance of 0 or more) and the calibrated
+        probability say that the concept is present. The hyperplane of a rare concept lies midway between
+        clips with and without it: there the concept is about as rare as among all clips. Concepts in time
+        have no hyperplane.
         """
         if not self.concepts or isinstance(self.estimator, ConceptsInTime):
             return np.full(len(self.concepts), MORE_LIKELY)
         bank: Any = self.estimator if isinstance(self.estimator, ConceptBank) else self._bottleneck().bank_
-        on_plane: NDArray[np.float64] = -bank.mean_ / bank.scale_
-        p: NDArray[np.float64] = self.probabilities_of(on_plane[None])[0]
+        # The standardised value of a distance of 0.
+        at_hyperplane: NDArray[np.float64] = -bank.mean_ / bank.scale_
+        p: NDArray[np.float64] = self.probabilities_of(at_hyperplane[None])[0]
         return np.maximum(p, MORE_LIKELY)
 
     def contributions(self, X: ArrayLike) -> tuple[float, NDArray[np.float64]]:
-        """Decompose logits into a base and the contribution of each concept [N, K], which sum to the logit.
+        """Decompose logits into a base and the contributions of concepts [N, K], which add up to the logit.
 
         Raises
         ------
@@ -185,7 +189,7 @@ class Model:
         ----------
         X : array-like, shape [N, D]
         quantiles : mapping of str to float
-            For each concept to set, the quantile (0 to 1) of the training clips' values to set it to.
+            Concept -> the quantile (0 to 1) of the training clips' values to set it to.
 
         Raises
         ------
@@ -195,6 +199,7 @@ class Model:
         return self._bottleneck().intervene(X, quantiles)
 
     def _bottleneck(self) -> ConceptBottleneck:
+        """Return the estimator of a model that decides by concepts; refuse another one."""
         if not isinstance(self.estimator, ConceptBottleneck):
             raise ConceptError(
                 f"model {self.card.model} decides by no concepts: "
@@ -205,12 +210,15 @@ class Model:
 
 def vectors(X: ArrayLike | StoredClips) -> NDArray[Any]:
     """Return one vector per clip [N, D]: the mean over its present frames or tokens if there are several."""
-    if isinstance(X, StoredClips):  # more than memory holds, perhaps
-        return np.concatenate([vectors(np.asarray(X[place : place + 1])) for place in range(len(X))])
+    if isinstance(X, StoredClips):
+        # Clip by clip, as memory may not hold all tokens.
+        return np.concatenate([vectors(np.asarray(X[row : row + 1])) for row in range(len(X))])
     features = np.asarray(X)
     if features.ndim == 2:
         return features
-    return np.asarray((np.nanmean if np.isnan(features).any() else np.mean)(features, axis=1))
+    has_gaps = np.isnan(features).any()
+    mean = np.nanmean if has_gaps else np.mean
+    return np.asarray(mean(features, axis=1))
 
 
 @checked
@@ -222,11 +230,12 @@ def load_model(
     Parameters
     ----------
     place : Path or str
-        Or NAME, or NAME@VERSION, of a list.
+        A file or URL; or NAME or NAME@VERSION of a model in a list.
     offered : mapping of str to estimator, factory or ModelSpec, optional
-        By model name: external estimators that were saved by their own arrays (docs/predict.md).
+        Name of a model -> its estimator, for external estimators that were saved by their own arrays
+        (docs/predict.md).
     zoo : Path or str, optional
-        Place of the list: a folder or a URL; None for $OBYGAZE_ZOO, or the models shipped.
+        Folder or URL of the list; None for $OBYGAZE_ZOO, or the models shipped.
 
     Raises
     ------
@@ -240,15 +249,22 @@ def load_model(
     8
     """
     file = read_model(place, zoo)
-    card, about = file.card, file.about
-    calibration = out_of_distribution = None
+    card = file.card
+    arrays = file.about
+    calibration = None
     if card.calibration:
-        calibration = Calibration(**card.calibration, draws=about["calibration_draws"])
-    if "reach_mean" in about:
-        out_of_distribution = OutOfDistribution(*(about[f"reach_{name}"] for name in REACH))
-    sigmoids = about.get("concept_sigmoids", np.empty((0, 0, 2)))
-    training = TrainingFilms.from_arrays(about)
-    return Model(card, construct(file, offered), calibration, out_of_distribution, sigmoids, training)
+        calibration = Calibration(**card.calibration, draws=arrays["calibration_draws"])
+    out_of_distribution = None
+    if "reach_mean" in arrays:
+        out_of_distribution = OutOfDistribution(**{name: arrays[f"reach_{name}"] for name in REACH})
+    return Model(
+        card=card,
+        estimator=construct(file, offered),
+        calibration=calibration,
+        out_of_distribution=out_of_distribution,
+        concept_sigmoids=arrays.get("concept_sigmoids", np.empty((0, 0, 2))),
+        training=TrainingFilms.from_arrays(arrays),
+    )
 
 
 def save_model(model: Model, path: Path) -> None:
@@ -259,11 +275,12 @@ def save_model(model: Model, path: Path) -> None:
     ModelError
         Its estimator cannot be saved.
     """
-    about = model.training.to_arrays()
+    arrays = model.training.to_arrays()
     if model.out_of_distribution is not None:
-        about |= {f"reach_{name}": getattr(model.out_of_distribution, name) for name in REACH}
+        arrays |= {f"reach_{name}": getattr(model.out_of_distribution, name) for name in REACH}
     if model.calibration is not None:
-        about["calibration_draws"] = model.calibration.draws
+        arrays["calibration_draws"] = model.calibration.draws
     if len(model.concept_sigmoids):
-        about["concept_sigmoids"] = model.concept_sigmoids
-    write_model(path, model.card, to_state(model.estimator, model.card.model).arrays, about)
+        arrays["concept_sigmoids"] = model.concept_sigmoids
+    state = to_state(model.estimator, model.card.model)
+    write_model(path, model.card, state.arrays, arrays)
