@@ -113,10 +113,10 @@ def made_by(provenance: Mapping[str, Any], weights: str | None) -> Maker:
     built: Mapping[str, Any] = {}
     if file.is_file():
         backbone_now = load_backbone(network, provenance["sampling"].get("n"))
-        of_groups = {backbone_now.name: backbone_now.provenance}
-        for side in backbone_now.beside:
-            of_groups[f"{backbone_now.name}.{side.name}"] = side.provenance
-        built = of_groups.get(name, {})
+        # A group beside the network's own is named after it: `lab.answers` beside `lab`.
+        name_beside = name.removeprefix(f"{provenance.get('beside', name)}.")
+        provenances_beside = {side.name: side.provenance for side in backbone_now.beside}
+        built = provenances_beside.get(name_beside, {}) if "beside" in provenance else backbone_now.provenance
     if any(built.get(field) != provenance[field] for field in ("architecture", "preset", "weights_sha256")):
         raise BackboneError(
             f"{file}: with its TOML it is not what made the features of {name} ({made['file']}, SHA-256 "

@@ -152,7 +152,7 @@ class OwnTables:
             movie, name, video = self._of_video(file, movie, video)
         else:
             movie = movie or file.reading.movie
-            name, video = self._unique_slug(movie), self._films.files.film_of(movie)
+            name, video = self._name_of_film(movie), self._films.files.film_of(movie)
         if cells.get("start_s") and cells.get("end_s"):
             name = f"{name}-{cells['start_s']}-{cells['end_s']}"
         annotator = cells.get("annotator", "")
@@ -178,6 +178,11 @@ class OwnTables:
             is_of_a_folder = file.reading.movie or len(inside.parts) > 1
             self._films.add_place(file, movie, movie if is_of_a_folder else written, "video")
         return movie, composed(name_of(inside)), path
+
+    def _name_of_film(self, movie: str) -> str:
+        """Name a film in the ids of its clips: by its file, as where a table names that, or by its title."""
+        file = self._films.files.find(movie) if self._films.files.files else None
+        return self._unique_slug(movie) if file is None else composed(name_of(file))
 
     def _unique_slug(self, movie: str) -> str:
         """Write a film's name as a part of ids, so that no two films have the same."""
