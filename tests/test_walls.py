@@ -187,7 +187,6 @@ OPENED = {
     "obygaze_features/extraction/pool.py": "its own process's",
     "obygaze_features/extraction/ray_leader.py": "its own process's",
     "obygaze_features/file_kinds.py": "after it was found regular",
-    "obygaze_features/store/metadata.py": "of the store that is being sealed",
     "obygaze_features/store/zarr_view.py": "zarr asks the store's files, which open by the door",
     "obygaze_features/torch_files.py": "callers have digested it, or read its header, by the door",
     "obygaze_features/video/cuts.py": "a file of an installed package",

@@ -10,16 +10,19 @@ from obygaze_features.exchange.columns import ColumnKind, choose_columns
 from obygaze_features.store.format import FEATURE_ARRAYS, TIME_ARRAYS
 
 KNOWN = (*FEATURE_ARRAYS, *TIME_ARRAYS)
+"""Names of arrays that the format itself uses."""
 
 
 @dataclass
 class ArrayChoice:
-    """The arrays that are asked for in every file of one clip, and those left out so far.
+    """The rule by which the features in the files of one source are chosen; it is called with each file.
+
+    It keeps the names that it chose in the last file, and those of all arrays that were left out.
 
     Attributes
     ----------
     asked
-        Shell patterns of names; `!PATTERN` leaves out.
+        Shell patterns of the wanted names; `!PATTERN` leaves out.
     about
         Texts about the source; `left_out` there names the arrays that were left out.
     axes
@@ -32,7 +35,7 @@ class ArrayChoice:
     about: dict[str, str] = field(default_factory=dict)
     axes: int = 0
     times: str | None = None
-    _first: list[str] | None = None
+    _last_chosen: list[str] | None = None
     _left_out: set[str] = field(default_factory=set)
 
     def __call__(self, where: Path | str, arrays: Mapping[str, Any]) -> list[str]:
@@ -43,56 +46,86 @@ class ArrayChoice:
         where
             The file or group, for messages.
         arrays
-            Name -> what has a `dtype` and an `ndim`; anything without is no array.
+            Name -> object with a `dtype` and an `ndim`; an object without these is no array.
 
         Raises
         ------
         StoreError
             Naming the arrays among which features cannot be told.
         """
-        beside = [name for name in arrays if self._says_where_frames_are(name, arrays[name])]
-        if beside and len(beside) < len(arrays):
-            features = {name: array for name, array in arrays.items() if name not in beside}
-            return [*self(where, features), *beside]
+        time_names = [name for name in arrays if self._is_of_times(name, arrays[name])]
+        if time_names and len(time_names) < len(arrays):
+            others = {name: array for name, array in arrays.items() if name not in time_names}
+            return [*self._choose(where, others), *time_names]
+        return self._choose(where, arrays)
+
+    def _choose(self, where: Path | str, arrays: Mapping[str, Any]) -> list[str]:
+        """Choose among arrays that are not of times, and remember which were left out."""
         names = list(arrays)
-        if names == [""] and not self.asked:  # one array, which has no name
+        is_single_without_name = names == [""]
+        if is_single_without_name and not self.asked:
             return names
-        usual = [name for name in names if name in KNOWN and getattr(arrays[name], "ndim", 0) > self.axes]
-        has_usual = not set(usual).isdisjoint(FEATURE_ARRAYS)
-        if not self.asked and has_usual:
-            chosen = usual
-        elif self.asked or len(names) != 1:
-            chosen = choose_columns(where, names, lambda name: kind_of(arrays, name, self.axes), self.asked)
-        else:
+        known = [name for name in names if name in KNOWN and _n_axes(arrays[name]) > self.axes]
+        has_known_features = not set(known).isdisjoint(FEATURE_ARRAYS)
+        if not self.asked and has_known_features:
+            chosen = known
+        elif not self.asked and len(names) == 1:
             chosen = names
-        columns = self.axes and all(getattr(arrays[name], "ndim", 0) == self.axes for name in chosen)
-        if len(chosen) > 1 and not set(chosen) <= set(KNOWN) and not columns:
+        else:
+            chosen = choose_columns(where, names, lambda name: kind_of(arrays, name, self.axes), self.asked)
+        are_columns = self.axes > 0 and all(_n_axes(arrays[name]) == self.axes for name in chosen)
+        if len(chosen) > 1 and not set(chosen) <= set(KNOWN) and not are_columns:
             raise StoreError(
                 f"{where}: a clip has one array of features; name one of {', '.join(chosen)} (--key)"
             )
-        if not (self.asked or has_usual or self.axes or self._first in (None, chosen)):
+        is_by_name = bool(self.asked) or has_known_features
+        if not is_by_name and not self.axes and self._last_chosen not in (None, chosen):
             raise StoreError(
                 f"{where}: its features would be {', '.join(chosen)}, and other clips' are "
-                f"{', '.join(self._first or ())}: name them (--columns)"
+                f"{', '.join(self._last_chosen or ())}: name them (--columns)"
             )
-        self._first = chosen
-        if left_out := set(names).difference(chosen) - self._left_out:
-            self._left_out |= left_out
-            self.about["left_out"] = f"arrays that are no features: {', '.join(sorted(self._left_out))}"
+        self._last_chosen = chosen
+        self._note_left_out(set(names).difference(chosen))
         return chosen
 
-    def _says_where_frames_are(self, name: str, array: Any) -> bool:
+    def _note_left_out(self, names: set[str]) -> None:
+        """Add names to those of the arrays that were left out."""
+        if not names <= self._left_out:
+            self._left_out |= names
+            self.about["left_out"] = f"arrays that are no features: {', '.join(sorted(self._left_out))}"
+
+    def _is_of_times(self, name: str, array: Any) -> bool:
         """Return whether an array holds the times of frames, or their indices."""
-        return name == self.times or (name in TIME_ARRAYS and getattr(array, "ndim", 0) > self.axes)
+        if name == self.times:
+            return True
+        return name in TIME_ARRAYS and _n_axes(array) > self.axes
+
+
+def _n_axes(array: Any) -> int:
+    """Return the number of axes of an array; 0 for what is no array."""
+    return getattr(array, "ndim", 0)
 
 
 def kind_of(arrays: Mapping[str, Any], name: str, axes: int) -> ColumnKind:
-    """Tell an array that may be features from others; whole numbers may where no array has real ones."""
-    kinds = {key: getattr(getattr(array, "dtype", None), "kind", "-") for key, array in arrays.items()}
-    real = "f" if "f" in kinds.values() else "iu"
-    vectors = [key for key, kind in kinds.items() if kind in real and arrays[key].ndim > axes]
+    """Tell whether an array may be features: "list" for vectors, "number" for columns of one number.
+
+    Where no array has real numbers, arrays of whole numbers may be features.
+
+    Parameters
+    ----------
+    arrays
+        All arrays of the file.
+    name
+        The array.
+    axes
+        Axes before those of one clip's features.
+    """
+    dtype_kinds = {key: getattr(getattr(array, "dtype", None), "kind", "-") for key, array in arrays.items()}
+    feature_kinds = "f" if "f" in dtype_kinds.values() else "iu"
+    vectors = [key for key, kind in dtype_kinds.items() if kind in feature_kinds and arrays[key].ndim > axes]
     if name in vectors:
         return "list"
-    return (
-        "number" if axes and not vectors and kinds[name] in "fiu" and arrays[name].ndim == axes else "other"
-    )
+    may_be_column = axes > 0 and not vectors
+    if may_be_column and dtype_kinds[name] in "fiu" and arrays[name].ndim == axes:
+        return "number"
+    return "other"

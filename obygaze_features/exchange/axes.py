@@ -29,8 +29,8 @@ def in_order(values: NDArray[Any], n_axes: int, axes: Axes | None, where: str) -
     n_axes
         Number of its axes in the format: 1 for [D], 2 for [T, D].
     axes
-        Their order in the file; used where `n_axes` is 2. None leaves out axes of length one, where it is
-        clear which these are: as many as there are too many, or the first.
+        Their order in the file; used where `n_axes` is 2. None leaves out axes of length one, if there are
+        exactly as many as there are axes too many, or else the first one.
     where
         The file and the array, for messages.
 
@@ -55,15 +55,15 @@ def in_order(values: NDArray[Any], n_axes: int, axes: Axes | None, where: str) -
             f"{where}: its axes are {list(values.shape)}, which is not {_spelt(axes)}; "
             f"{_how_to_read(values.shape)}"
         )
-    plain = values
-    if axes in ("TD", "DT") and values.ndim == 3:
-        plain = values[0]
-    matrix = plain.reshape(len(plain), plain.shape[2] if axes == "T1D" else plain.shape[1])
-    return matrix.T if axes == "DT" else matrix
+    if axes in ("TD", "DT"):
+        matrix = values[0] if values.ndim == 3 else values
+        return matrix.T if axes == "DT" else matrix
+    n_numbers = values.shape[2] if axes == "T1D" else values.shape[1]
+    return values.reshape(len(values), n_numbers)
 
 
 def refuse_other_axes(array: str, shape: Sequence[int], n_axes: int, where: str, *, named: bool) -> None:
-    """Refuse an array with more or fewer axes than its kind has; say what reads it.
+    """Refuse an array with more or fewer axes than its kind has; name the option that reads it.
 
     Parameters
     ----------
@@ -97,47 +97,56 @@ def refuse_other_axes(array: str, shape: Sequence[int], n_axes: int, where: str,
 
 
 def _fits(shape: Sequence[int], axes: Axes) -> bool:
-    """Return whether axes can be of an order: two, and axes of length one where the order has them."""
-    if axes in ("TD", "DT") and len(shape) == 3 and shape[0] == 1:
+    """Return whether an array of a shape can have its axes in an order."""
+    has_axis_before = axes in ("TD", "DT") and len(shape) == 3 and shape[0] == 1
+    if has_axis_before:
         shape = shape[1:]
     fewest, most = AXES_OF_ONE[axes]
-    ones = shape[1:2] if axes == "T1D" else shape[2:]
-    return fewest <= len(shape) - 2 <= most and all(size == 1 for size in ones)
+    n_axes_of_one = len(shape) - 2
+    axes_of_one = shape[1:2] if axes == "T1D" else shape[2:]
+    return fewest <= n_axes_of_one <= most and all(size == 1 for size in axes_of_one)
 
 
 def _how_to_read(shape: Sequence[int], before: str = "") -> str:
-    """Say with which options an array of several axes is read as frames, or that none reads it.
+    """Say with which options an array is read as frames, or that no option reads it.
 
-    `before` is the option that is needed beside `--axes`.
+    Parameters
+    ----------
+    shape
+        Its shape.
+    before
+        The option that is needed beside `--axes`.
     """
     if len(shape) == 1:
         return "one vector a clip is --array pooled"
-    longer = [size for size in shape if size != 1]
+    long_axes = [size for size in shape if size != 1]
     orders = [order for order in AXES_OF_ONE if _fits(shape, order)]
-    if len(longer) > 2:
+    if len(long_axes) > 2:
         return (
             "no --axes reads more than two: save [T, D], such as the mean over places, or all places one "
             "after another, values.reshape(-1, D)"
         )
     if not orders:
         return "no --axes reads these: save [T, D]"
-    if len(longer) < 2:
+    if len(long_axes) < 2:
         return f"say which are frames and which numbers: {before}--axes {'|'.join(orders)}"
-    ways = []
+    choices = []
     for order in orders:
-        n_rows, n_numbers = reversed(longer) if order == "DT" else longer
-        ways.append(f"{n_rows} frames of {n_numbers} numbers are {before}--axes {order}")
-    return f"{', '.join(ways)}; tokens are --array tokens"
+        n_frames, n_numbers = reversed(long_axes) if order == "DT" else long_axes
+        choices.append(f"{n_frames} frames of {n_numbers} numbers are {before}--axes {order}")
+    return f"{', '.join(choices)}; tokens are --array tokens"
 
 
 def _without_axes_of_one(values: NDArray[Any], n_axes: int, where: str) -> NDArray[Any]:
-    """Leave out the axes of length one that are too many."""
-    longer = tuple(size for size in values.shape if size != 1)
-    if values.ndim > n_axes and len(longer) == n_axes:
-        return values.reshape(longer)
+    """Leave out the axes of length one that are too many, if it is clear which these are."""
+    if values.ndim <= n_axes:
+        return values
+    long_axes = tuple(size for size in values.shape if size != 1)
+    if len(long_axes) == n_axes:
+        return values.reshape(long_axes)
     if values.ndim == n_axes + 1 and len(values) == 1:
         return values.reshape(values.shape[1:])
-    if values.ndim > n_axes and n_axes == 2:
+    if n_axes == 2:
         raise StoreError(f"{where}: its axes are {list(values.shape)}; {_how_to_read(values.shape)}")
     return values
 

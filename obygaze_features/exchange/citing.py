@@ -1,7 +1,7 @@
-"""Say how a sealed store is cited: BibTeX, and a reference in the style of the APA.
+"""Cite a sealed store: as BibTeX, and as a reference in the style of the APA.
 
-A store has no date and no author that a program could read: its version and its fingerprint say which it is,
-and the citation that its makers stated, whatever its form, stands in full.
+A store has no date and no author that a program could read. Its version and its fingerprint identify it, and
+the citation that its makers stated is given in full, whatever its form.
 """
 
 import re
@@ -21,23 +21,23 @@ ESCAPED = str.maketrans(
         **{sign: f"\\{sign}" for sign in "{}&%$#_"},
     }
 )
-"""Signs of TeX's own -> how they are written in a text."""
+"""Characters with a meaning in TeX -> how they are written in a text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Citation:
-    """What a reference to a store says.
+    """A reference to a store.
 
     Parameters
     ----------
     key
         Name of the BibTeX entry.
     title, version, fingerprint, licence
-        Of the store.
+        Title, version, fingerprint and licence of the store.
     stated
         How its makers want it to be cited; empty if they said nothing. It may be a BibTeX entry itself.
     url
-        Where it was opened; empty for a place on this machine.
+        URL at which it was opened; empty for a path of this machine.
     """
 
     key: str
@@ -54,17 +54,19 @@ class Citation:
         return bool(re.match(r"\s*@\w+\s*\{", self.stated))
 
     def bibtex(self) -> str:
-        """Return the entry of the store, and that which its makers stated."""
+        """Return a BibTeX entry of the store, followed by the entry that its makers stated, if any."""
         note = f"obygaze feature store, fingerprint {self.fingerprint}. Licence {self.licence}"
         if self.stated and not self.is_bibtex:
             note += f". {' '.join(self.stated.split())}"
-        fields = {"title": f"{{{self.title.translate(ESCAPED)}}}", "version": self.version}
-        fields["note"] = note.translate(ESCAPED)
+        title = "{" + self.title.translate(ESCAPED) + "}"  # braces keep its capital letters
+        fields = {"title": title, "version": self.version, "note": note.translate(ESCAPED)}
         if self.url:
             fields["url"] = self.url
         lines = [f"  {name:8}= {{{value}}}," for name, value in fields.items()]
         entry = "\n".join([f"@misc{{{self.key},", *lines, "}"])
-        return f"{entry}\n\n{self.stated.strip()}" if self.is_bibtex else entry
+        if self.is_bibtex:
+            return f"{entry}\n\n{self.stated.strip()}"
+        return entry
 
     def apa(self) -> str:
         """Return a reference in the style of the APA, without the author and the date that no store has."""
@@ -72,12 +74,14 @@ class Citation:
             f"{self.title} (Version {self.version}; fingerprint {self.fingerprint}) [Data set: obygaze "
             f"feature store]. (n.d.). Licence {self.licence}."
         )
-        place = f" {self.url}" if self.url else ""
-        stated = "" if self.is_bibtex or not self.stated else f" {' '.join(self.stated.split())}"
-        return f"{reference}{place}{stated}"
+        if self.url:
+            reference += f" {self.url}"
+        if self.stated and not self.is_bibtex:
+            reference += f" {' '.join(self.stated.split())}"
+        return reference
 
     def record(self) -> dict[str, Any]:
-        """Return all of it, and both texts, as JSON has them."""
+        """Return all fields and both texts as plain JSON."""
         return {
             "title": self.title,
             "version": self.version,
@@ -92,7 +96,7 @@ class Citation:
 
 @checked
 def cite(store: Store | Path | str) -> Citation:
-    """Return how a sealed store is cited.
+    """Return the citation of a sealed store.
 
     Parameters
     ----------
@@ -115,7 +119,7 @@ def cite(store: Store | Path | str) -> Citation:
 
 
 def citation_of(store: Store, licence: str) -> Citation:
-    """Return how a store is cited under a licence, which it may be given when it is shared."""
+    """Return the citation of a store under a licence, which may be chosen only when the store is shared."""
     corpus = str(store.attributes["corpus"]["name"])
     name = store.name if store.name.endswith(store.version) else f"{store.name}-{store.version}"
     return Citation(
@@ -130,5 +134,6 @@ def citation_of(store: Store, licence: str) -> Citation:
 
 
 def _without_secrets(url: str) -> str:
-    """Return a URL without a user's name and password, and without what is asked or signed after the path."""
-    return re.sub(r"//[^/@]*@", "//", url.partition("?")[0].partition("#")[0])
+    """Return a URL without user, password, query and fragment: they may hold what is secret."""
+    without_query = url.partition("?")[0].partition("#")[0]
+    return re.sub(r"//[^/@]*@", "//", without_query)

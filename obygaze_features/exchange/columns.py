@@ -14,12 +14,13 @@ from obygaze_features.text import first_few
 ColumnKind = Literal["number", "list", "other"]
 
 LEAVE_OUT: Final = "!"
-"""Before a pattern of columns that are no features."""
+"""First character of a pattern of columns that are no features."""
 
 SHOWN: Final = 8
-"""Columns that a message names."""
+"""Columns that a message names at most."""
 
 _NUMBERED = re.compile(r"(.*\D|)(\d{1,9})", re.DOTALL)
+"""A name that ends in a number; the groups are what is before it, and the number."""
 
 
 def choose_columns(
@@ -29,18 +30,20 @@ def choose_columns(
     patterns: Sequence[str] = (),
     never: Collection[str] = (),
 ) -> list[str]:
-    """Return the names of the columns that are features; a label that holds numbers must not be one of them.
+    """Return the names of the columns that are features, so that no label with numbers is among them.
 
-    With patterns, the columns that match one. Without, one column of lists or one numbered series (f0, f1,
-    ...; 0, 1, ...; from 0 or 1 on, at least two, none missing) in the order of its numbers, if every other
-    column of numbers is left out by name.
+    With patterns, these are the columns that match one. Without, they are one column of lists or one numbered
+    series (f0, f1, ...; 0, 1, ...; from 0 or 1 on, at least two, none missing) in the order of its numbers;
+    every other column of numbers must then be left out by name.
 
     Parameters
     ----------
+    path
+        The table, for messages.
     names
         The columns, in the table's order.
     kind_of
-        What a column holds: numbers, lists of numbers, or anything else.
+        Returns what a column holds: numbers, lists of numbers, or anything else.
     patterns
         Shell patterns of columns; one that begins with `!` leaves columns out.
     never
@@ -61,61 +64,88 @@ def choose_columns(
     ['f0', 'f1', 'label']
     """
     candidates = [name for name in names if name not in never]
-    if twice := next((name for name, n in Counter(candidates).items() if n > 1), None):
-        raise StoreError(f"{path}: two columns are called {twice!r}; give each a name of its own")
-    chosen_patterns = [pattern for pattern in patterns if not pattern.startswith(LEAVE_OUT)]
+    for name, n_columns in Counter(candidates).items():
+        if n_columns > 1:
+            raise StoreError(f"{path}: two columns are called {name!r}; give each a name of its own")
     for pattern in patterns:
         if not _matching(candidates, [pattern.removeprefix(LEAVE_OUT)]):
             raise StoreError(
                 f"{path}: --columns {pattern!r} matches no column that may be a feature; "
                 f"found {first_few(candidates, SHOWN)}"
             )
-    left_out = _matching(candidates, [pattern[1:] for pattern in patterns if pattern.startswith(LEAVE_OUT)])
-    candidates = [name for name in candidates if name not in set(left_out)]
-    if chosen_patterns:
-        return _matching(candidates, chosen_patterns)
+    wanted_patterns = [pattern for pattern in patterns if not pattern.startswith(LEAVE_OUT)]
+    other_patterns = [pattern[1:] for pattern in patterns if pattern.startswith(LEAVE_OUT)]
+    left_out = set(_matching(candidates, other_patterns))
+    candidates = [name for name in candidates if name not in left_out]
+    if wanted_patterns:
+        return _matching(candidates, wanted_patterns)
     series = [columns for columns in _series(candidates) if "number" in map(kind_of, columns)]
-    within = {name for columns in series for name in columns}
-    kinds = {name: kind_of(name) for name in candidates if name not in within}
-    groups = [*series, *([name] for name, kind in kinds.items() if kind == "list")]
-    numbers = [name for name, kind in kinds.items() if kind == "number"]
-    if not groups and not numbers:
+    in_series = {name for columns in series for name in columns}
+    other_kinds = {name: kind_of(name) for name in candidates if name not in in_series}
+    lists = [[name] for name, kind in other_kinds.items() if kind == "list"]
+    numbers = [name for name, kind in other_kinds.items() if kind == "number"]
+    feature_sets = [*series, *lists]
+    if not feature_sets and not numbers:
         raise StoreError(f"{path}: no column of features beside the ids; found {first_few(names, SHOWN)}")
-    if len(groups) == 1 and not numbers:
-        return groups[0]
-    shown = [group[0] if len(group) == 1 else f"{group[0]} to {group[-1]}" for group in groups]
-    # 'f*' would take 'fps' and 'fold', too.
-    stems = [f"{escape(group[0].rstrip('0123456789'))}[0-9]*" for group in groups if len(group) > 1]
-    named = stems[0] if stems else "NAME"
-    raise StoreError(
+    if len(feature_sets) != 1 or numbers:
+        raise _several_features(path, feature_sets, numbers)
+    return feature_sets[0]
+
+
+def _several_features(
+    path: Path | str, feature_sets: Sequence[Sequence[str]], numbers: Sequence[str]
+) -> StoreError:
+    """Return the error for columns among which features cannot be told from labels.
+
+    Parameters
+    ----------
+    path
+        The table.
+    feature_sets
+        Series of columns, and columns of lists.
+    numbers
+        Other columns of numbers.
+    """
+    shown = []
+    series_patterns = []
+    for columns in feature_sets:
+        if len(columns) == 1:
+            shown.append(columns[0])
+        else:
+            shown.append(f"{columns[0]} to {columns[-1]}")
+            prefix = columns[0].rstrip("0123456789")
+            series_patterns.append(f"{escape(prefix)}[0-9]*")  # 'f*' would take 'fps' and 'fold', too
+    pattern = series_patterns[0] if series_patterns else "NAME"
+    return StoreError(
         f"{path}: cannot tell features from labels among {first_few([*shown, *numbers], SHOWN)}: name the "
-        f"features (--columns '{named}'), or leave out what is none (--columns '!NAME')"
+        f"features (--columns '{pattern}'), or leave out what is none (--columns '!NAME')"
     )
 
 
 def _matching(names: Sequence[str], patterns: Sequence[str]) -> list[str]:
-    return [name for name in names if _is_one_of(name, patterns)]
-
-
-def _is_one_of(name: str, patterns: Sequence[str]) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in patterns)
+    """List the names that match at least one shell pattern."""
+    return [name for name in names if any(fnmatchcase(name, pattern) for pattern in patterns)]
 
 
 def _series(names: Sequence[str]) -> list[list[str]]:
-    """Find series of columns that are called alike but for their numbers: from 0 or 1, none missing."""
-    numbered: dict[str, dict[int, str]] = {}
-    doubtful = set()
+    """Find series of columns whose names differ in their numbers only: from 0 or 1, none missing."""
+    numbered: dict[str, dict[int, str]] = {}  # prefix -> number -> name
+    doubtful_prefixes = set()
     for name in names:
-        if match := _NUMBERED.fullmatch(name):
-            prefix = match[1]
-            number = int(match[2])
-            if number in numbered.setdefault(prefix, {}):  # f1 and f01
-                doubtful.add(prefix)
-            numbered[prefix][number] = name
+        match = _NUMBERED.fullmatch(name)
+        if match is None:
+            continue
+        prefix = match[1]
+        number = int(match[2])
+        name_of_number = numbered.setdefault(prefix, {})
+        if number in name_of_number:  # f1 and f01
+            doubtful_prefixes.add(prefix)
+        name_of_number[number] = name
     series = []
-    for prefix, members in numbered.items():
-        first = min(members)
-        is_complete = first in {0, 1} and max(members) - first == len(members) - 1
-        if len(members) > 1 and is_complete and prefix not in doubtful:
-            series.append([members[number] for number in sorted(members)])
+    for prefix, name_of_number in numbered.items():
+        first = min(name_of_number)
+        last = max(name_of_number)
+        is_complete = first in {0, 1} and last - first == len(name_of_number) - 1
+        if len(name_of_number) > 1 and is_complete and prefix not in doubtful_prefixes:
+            series.append([name_of_number[number] for number in sorted(name_of_number)])
     return series

@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 from obygaze_features.arguments import checked
 from obygaze_features.store.format import TIME_ARRAYS
 from obygaze_features.store.group import Group, rows_of
-from obygaze_features.store.provenance import clipped, contrasts, same_numerics
+from obygaze_features.store.provenance import Contrast, clipped, contrasts, same_numerics
 from obygaze_features.store.store import Store
 from obygaze_features.text import first_few
 
-Contrasts = tuple[tuple[str, str, str], ...]
-"""Dotted fields with the values in the first and in the second store, as JSON."""
+Contrasts = tuple[Contrast, ...]
+"""Fields with the values in the first and in the second store."""
 
-TOLD = ("status", "reason", "absent", "movie", "start_s", "end_s", "source", "text")
-"""Fields of a clip that are compared beside its features."""
+CLIP_FIELDS = ("status", "reason", "absent", "movie", "start_s", "end_s", "source", "text")
+"""Fields of a clip that are compared, besides its features."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,17 +31,17 @@ class ArrayDiff:
     array
         `group/array`.
     unlike
-        In words, if the arrays cannot be compared; then nothing else is known.
+        Why the arrays cannot be compared; then nothing else is known. Empty if they can.
     clips
-        Clips compared.
+        Number of clips compared.
     changed
-        Clips of which any value differs in any bit, or whose number of frames differs.
+        Number of clips of which any value differs in any bit, or whose number of frames differs.
     resized
-        Those of them whose number of frames differs: their values are not compared.
+        Number of clips whose number of frames differs; their values are not compared.
     max_abs
         Largest absolute difference of two values, computed in float64.
     max_abs_clip
-        The clip that has it; empty if nothing differs.
+        The clip with this difference; empty if nothing differs.
     min_cosine
         Smallest cosine of two corresponding vectors; None for times and indices, which are no vectors.
     """
@@ -65,17 +65,17 @@ class StoreDiff:
     about
         Fields of the attributes that differ: licence, citation, corpus, parent.
     only_first, only_second
-        Clips of one store alone.
+        Clips that only the first or only the second store has.
     clips
         Field (status, reason, movie, ...) -> common clips in which it differs.
     statuses
         (status in the first, in the second) -> number of common clips, where they differ.
     groups_first, groups_second
-        Backbones of one store alone.
+        Backbones that only the first or only the second store has.
     provenance
-        Backbone -> fields that differ.
+        Backbone -> fields of the provenance that differ.
     numerics
-        Backbone -> names of those that forbid mixing the features.
+        Backbone -> names of the differing fields that forbid mixing the features.
     arrays
         One entry for each array of the common backbones.
     """
@@ -94,9 +94,12 @@ class StoreDiff:
     @property
     def equal(self) -> bool:
         """Whether nothing differs."""
-        alone = (self.about, self.only_first, self.only_second, self.groups_first, self.groups_second)
-        changed = any(array.unlike or array.changed for array in self.arrays)
-        return not (any(alone) or self.clips or any(self.provenance.values()) or changed)
+        has_same_clips = not self.only_first and not self.only_second and not self.clips
+        has_same_groups = not self.groups_first and not self.groups_second
+        has_same_provenance = not any(self.provenance.values())
+        has_same_values = not any(array.unlike or array.changed for array in self.arrays)
+        has_same_metadata = not self.about and has_same_provenance
+        return has_same_clips and has_same_groups and has_same_metadata and has_same_values
 
     def record(self) -> dict[str, object]:
         """Return all of it as plain JSON."""
@@ -135,98 +138,119 @@ def diff(first: Store, second: Store) -> StoreDiff:
     >>> found.equal
     True
     """
-    theirs = {clip.clip_id: clip for clip in second.clips}
-    common = [(clip, theirs[clip.clip_id]) for clip in first.clips if clip.clip_id in theirs]
-    changed = {}
-    for field in TOLD:
-        changed[field] = tuple(
-            clip.clip_id for clip, twin in common if getattr(clip, field) != getattr(twin, field)
-        )
-    shared = [name for name in first if name in second]
-    provenance = {name: (first[name].provenance, second[name].provenance) for name in shared}
+    second_clips = {clip.clip_id: clip for clip in second.clips}
+    first_ids = {clip.clip_id for clip in first.clips}
+    common = [(clip, second_clips[clip.clip_id]) for clip in first.clips if clip.clip_id in second_clips]
+    changed_clips = {}
+    for field in CLIP_FIELDS:
+        changed = [clip.clip_id for clip, other in common if getattr(clip, field) != getattr(other, field)]
+        if changed:
+            changed_clips[field] = tuple(changed)
+    provenance: dict[str, Contrasts] = {}
+    numerics: dict[str, tuple[str, ...]] = {}
+    arrays: list[ArrayDiff] = []
+    for name in first:
+        if name in second:
+            provenance_pair = (first[name].provenance, second[name].provenance)
+            provenance[name] = tuple(contrasts(*provenance_pair))
+            numerics[name] = tuple(same_numerics(*provenance_pair))
+            arrays += _compare(first[name], second[name])
     return StoreDiff(
         about=tuple(contrasts(dict(first.attributes), dict(second.attributes))),
-        only_first=tuple(clip.clip_id for clip in first.clips if clip.clip_id not in theirs),
-        only_second=tuple(sorted(theirs.keys() - {clip.clip_id for clip in first.clips})),
-        clips={field: clips for field, clips in changed.items() if clips},
-        statuses=Counter((a.status, b.status) for a, b in common if a.status != b.status),
+        only_first=tuple(clip.clip_id for clip in first.clips if clip.clip_id not in second_clips),
+        only_second=tuple(sorted(second_clips.keys() - first_ids)),
+        clips=changed_clips,
+        statuses=Counter(
+            (clip.status, other.status) for clip, other in common if clip.status != other.status
+        ),
         groups_first=tuple(name for name in first if name not in second),
         groups_second=tuple(name for name in second if name not in first),
-        provenance={name: tuple(contrasts(*provenances)) for name, provenances in provenance.items()},
-        numerics={name: tuple(same_numerics(*provenances)) for name, provenances in provenance.items()},
-        arrays=tuple(array for name in shared for array in _compare(first[name], second[name])),
+        provenance=provenance,
+        numerics=numerics,
+        arrays=tuple(arrays),
     )
 
 
 def _compare(first: Group, second: Group) -> list[ArrayDiff]:
-    usable = {clip: row for row, clip in enumerate(second.clip_ids) if second.usable[row]}
-    mine = [row for row, clip in enumerate(first.clip_ids) if first.usable[row] and clip in usable]
-    theirs = [usable[first.clip_ids[row]] for row in mine]
+    """Compare every array of a group in two stores, over the clips that both have features of."""
+    second_rows = {clip: row for row, clip in enumerate(second.clip_ids) if second.usable[row]}
+    rows_in_first = []
+    rows_in_second = []
+    for row, clip in enumerate(first.clip_ids):
+        if first.usable[row] and clip in second_rows:
+            rows_in_first.append(row)
+            rows_in_second.append(second_rows[clip])
     diffs = []
     for array in dict.fromkeys((*first.arrays, *second.arrays, *TIME_ARRAYS)):
-        if unlike := _unlike(first, second, array):
+        unlike = _unlike(first, second, array)
+        if unlike:
             diffs.append(ArrayDiff(f"{first.name}/{array}", unlike))
         else:
-            diffs.append(_compare_values(array, _Rows(first, mine), _Rows(second, theirs)))
+            diffs.append(_compare_values(array, _Rows(first, rows_in_first), _Rows(second, rows_in_second)))
     return diffs
 
 
 def _unlike(first: Group, second: Group, array: str) -> str:
-    """Explain why an array cannot be compared, if so."""
-    kinds = []
-    for group in (first, second):
-        if array not in (*group.arrays, *TIME_ARRAYS):
-            kinds.append("no such array")
-        else:
-            kinds.append(f"{group.dtype(array).name} {group.shown_shape(array)} a clip")
-    return "" if kinds[0] == kinds[1] else f"{kinds[0]} against {kinds[1]}"
+    """Explain why an array cannot be compared; empty if it can."""
+    kind_in_first = _kind(first, array)
+    kind_in_second = _kind(second, array)
+    return "" if kind_in_first == kind_in_second else f"{kind_in_first} against {kind_in_second}"
+
+
+def _kind(group: Group, array: str) -> str:
+    """Describe the data type and the shape of an array."""
+    if array not in (*group.arrays, *TIME_ARRAYS):
+        return "no such array"
+    return f"{group.dtype(array).name} {group.shown_shape(array)} a clip"
 
 
 class _Rows(NamedTuple):
-    """Rows of a backbone's arrays."""
+    """Some rows of a group."""
 
     group: Group
     rows: Sequence[int]
 
     def values(self, array: str) -> Iterator[NDArray[Any]]:
+        """Yield the rows of an array."""
         return rows_of(self.group, array, self.rows)
 
 
 def _compare_values(array: str, first: _Rows, second: _Rows) -> ArrayDiff:
-    """Compare an array of the same clips, row by row."""
-    changed = 0
-    resized = 0
+    """Compare an array of the same clips in two stores, row by row."""
+    n_changed = 0
+    n_resized = 0
     max_abs = 0.0
     max_abs_clip = ""
-    has_cosine = bool(first.rows) and array not in TIME_ARRAYS
-    cosine = 1.0
-    for row, ours, theirs in zip(first.rows, first.values(array), second.values(array), strict=True):
-        if ours.tobytes() == theirs.tobytes():
+    has_vectors = len(first.rows) > 0 and array not in TIME_ARRAYS
+    smallest_cosine = 1.0
+    for row, a, b in zip(first.rows, first.values(array), second.values(array), strict=True):
+        if a.tobytes() == b.tobytes():
             continue
-        changed += 1
-        if len(ours) != len(theirs):
-            resized += 1
+        n_changed += 1
+        if len(a) != len(b):
+            n_resized += 1
             continue
-        largest = _max_abs(ours, theirs)
+        largest = _max_abs(a, b)
         if largest > max_abs or not max_abs_clip:
             max_abs = largest
             max_abs_clip = first.group.clip_ids[row]
-        if has_cosine:
-            cosine = min(cosine, min_cosine(ours, theirs))
+        if has_vectors:
+            smallest_cosine = min(smallest_cosine, min_cosine(a, b))
     return ArrayDiff(
         array=f"{first.group.name}/{array}",
         clips=len(first.rows),
-        changed=changed,
-        resized=resized,
+        changed=n_changed,
+        resized=n_resized,
         max_abs=max_abs,
         max_abs_clip=max_abs_clip,
-        min_cosine=cosine if has_cosine else None,
+        min_cosine=smallest_cosine if has_vectors else None,
     )
 
 
 def _max_abs(a: NDArray[Any], b: NDArray[Any]) -> float:
-    apart = np.abs(a.astype(np.float64) - b.astype(np.float64))
-    return float(apart.max(where=~np.isnan(apart), initial=0.0))  # NaN is an unknown time
+    """Return the largest absolute difference of two arrays, without NaN, which is an unknown time."""
+    differences = np.abs(a.astype(np.float64) - b.astype(np.float64))
+    return float(differences.max(where=~np.isnan(differences), initial=0.0))
 
 
 def min_cosine(a: NDArray[Any], b: NDArray[Any]) -> float:
@@ -237,19 +261,32 @@ def min_cosine(a: NDArray[Any], b: NDArray[Any]) -> float:
     x = a.astype(np.float64)
     y = b.astype(np.float64)
     norms = np.linalg.norm(x, axis=-1) * np.linalg.norm(y, axis=-1)
-    alike = (x == y).all(axis=-1)
     products = (x * y).sum(axis=-1)
     cosines = np.divide(products, norms, out=np.zeros_like(products), where=norms > 0)
-    return float(np.where(alike, 1.0, np.clip(cosines, -1.0, 1.0)).min())
+    within_bounds = np.clip(cosines, -1.0, 1.0)  # rounding may leave them
+    is_equal = (x == y).all(axis=-1)
+    return float(np.where(is_equal, 1.0, within_bounds).min())
 
 
 def in_words(result: StoreDiff, first: str, second: str, *, most: int = 5) -> list[str]:
-    """Describe the differences, one line each, naming at most `most` clips."""
+    """Describe the differences, one line each.
 
-    def values(field: str, in_first: str, in_second: str) -> str:
-        return f"{field} is {clipped(in_first)} in {first}, {clipped(in_second)} in {second}"
+    Parameters
+    ----------
+    result
+        The differences.
+    first, second
+        What the lines call the stores.
+    most
+        Number of clips that a line names at most.
+    """
 
-    lines = [f"store: {values(*contrast)}" for contrast in result.about]
+    def values(contrast: Contrast) -> str:
+        in_first = f"{clipped(contrast.first)} in {first}"
+        in_second = f"{clipped(contrast.second)} in {second}"
+        return f"{contrast.field} is {in_first}, {in_second}"
+
+    lines = [f"store: {values(contrast)}" for contrast in result.about]
     for where, clips, names in (
         (first, result.only_first, result.groups_first),
         (second, result.only_second, result.groups_second),
@@ -257,22 +294,24 @@ def in_words(result: StoreDiff, first: str, second: str, *, most: int = 5) -> li
         if clips:
             lines.append(f"clips: {len(clips)} only in {where}: {first_few(clips, most)}")
         lines += [f"features of {name}: only in {where}" for name in names]
-    for (a, b), count in sorted(result.statuses.items()):
-        lines.append(f"clips: {count} {a} in {first}, {b} in {second}")
+    for (status_in_first, status_in_second), n_clips in sorted(result.statuses.items()):
+        lines.append(f"clips: {n_clips} {status_in_first} in {first}, {status_in_second} in {second}")
     for field, clips in result.clips.items():
         lines.append(f"clips: {field} differs for {len(clips)}: {first_few(clips, most)}")
-    for name, fields in result.provenance.items():
-        for contrast in fields:
-            matters = " (so the features must not be mixed)" if contrast[0] in result.numerics[name] else ""
-            lines.append(f"provenance of {name}: {values(*contrast)}{matters}")
-    return [*lines, *filter(None, map(_array_in_words, result.arrays))]
+    for name, differing in result.provenance.items():
+        for contrast in differing:
+            line = f"provenance of {name}: {values(contrast)}"
+            if contrast.field in result.numerics[name]:
+                line += " (so the features must not be mixed)"
+            lines.append(line)
+    lines += [_array_in_words(array) for array in result.arrays if array.unlike or array.changed]
+    return lines
 
 
 def _array_in_words(array: ArrayDiff) -> str:
+    """Describe the differences of an array that differs."""
     if array.unlike:
         return f"values of {array.array}: {array.unlike}"
-    if not array.changed:
-        return ""
     text = f"values of {array.array}: {array.changed} of {array.clips} clips differ"
     if array.resized:
         text += f", {array.resized} of them in their number of frames"

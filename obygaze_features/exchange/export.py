@@ -18,6 +18,7 @@ from obygaze_features.store.provenance import FILLED_IN
 from obygaze_features.store.store import Store
 
 SPAN = ("start_s", "end_s")
+"""Columns of numbers beside the features; the others hold texts."""
 ClipTexts = Mapping[str, Mapping[str, str]]
 """Texts to write beside the features, such as level and concepts: name -> clip id -> text."""
 
@@ -29,6 +30,10 @@ def export_hdf5(
 
     Parameters
     ----------
+    store, backbone
+        The store, and the backbone.
+    path
+        The file to write.
     labels
         Further attributes of a clip's group.
 
@@ -43,18 +48,18 @@ def export_hdf5(
         If the file exists, there is no such backbone, or the store's bytes are damaged.
     """
     group = store[backbone]
-    rows = _usable(group)
+    rows = _usable_rows(group)
     arrays = (*group.arrays, *TIME_ARRAYS)
-    columns = _known(store, group, rows, labels)
+    columns = _columns_beside(store, group, rows, labels)
     with _new_file(Path(path)) as (file, sink):
         for name, text in _origin(store, group).items():
             file.attrs[name] = text
         streams = [rows_of(group, array, rows) for array in arrays]
-        for n, values in enumerate(zip(*streams, strict=True)):
-            node = file.create_group(_group_name(columns["clip"][n]))
+        for position, values in enumerate(zip(*streams, strict=True)):
+            node = file.create_group(_group_name(columns["clip"][position]))
             for name, column in columns.items():
-                if column[n] is not None:
-                    node.attrs[name] = column[n]
+                if column[position] is not None:
+                    node.attrs[name] = column[position]
             for array, value in zip(arrays, values, strict=True):
                 node.create_dataset(array, data=value)
             sink.check()
@@ -71,6 +76,10 @@ def export_anndata(
 
     Parameters
     ----------
+    store, backbone
+        The store, and the backbone.
+    path
+        The file to write.
     labels
         Further columns of `obs`.
 
@@ -85,9 +94,9 @@ def export_anndata(
         If the file exists, the backbone has no pooled features, or the store's bytes are damaged.
     """
     group = store[backbone]
-    rows = _usable(group)
+    rows = _usable_rows(group)
     n_features = group.shape("pooled")[1]
-    columns = _known(store, group, rows, labels)
+    columns = _columns_beside(store, group, rows, labels)
     with _new_file(Path(path)) as (file, sink):
         _encode(file, "anndata", "0.1.0")
         x = file.create_dataset("X", (len(rows), n_features), np.float32)
@@ -103,30 +112,35 @@ def export_anndata(
     return len(rows), len(group) - len(rows)
 
 
-def _usable(group: Group) -> list[int]:
+def _usable_rows(group: Group) -> list[int]:
+    """List the rows that have features."""
     return [int(row) for row in np.flatnonzero(group.usable)]
 
 
-def _known(store: Store, group: Group, rows: Sequence[int], labels: ClipTexts | None) -> dict[str, list[Any]]:
+def _columns_beside(
+    store: Store, group: Group, rows: Sequence[int], labels: ClipTexts | None
+) -> dict[str, list[Any]]:
     """Return what is written beside the features: name -> a value for each row, None for none."""
     clips = [store.clips[row] for row in rows]
 
-    def of_clips(field: str) -> list[Any]:
+    def column(field: str) -> list[Any]:
+        """Return a field of all clips."""
         return [getattr(clip, field) for clip in clips]
 
-    columns = {"clip": of_clips("clip_id")}
+    columns = {"clip": column("clip_id")}
     for field in ("movie", "status", "reason"):
-        columns[field] = of_clips(field)
+        columns[field] = column(field)
     if group.text:
-        columns["text"] = of_clips("text")
+        columns["text"] = column("text")
     for name, texts in (labels or {}).items():
         columns[name] = [texts.get(clip.clip_id, "") for clip in clips]
     for field in SPAN:
-        columns[field] = of_clips(field)
+        columns[field] = column(field)
     return columns
 
 
 def _origin(store: Store, group: Group) -> dict[str, str]:
+    """Return texts that say where the features come from."""
     provenance = {name: value for name, value in group.provenance.items() if name not in FILLED_IN}
     return {
         "backbone": group.name,
@@ -137,17 +151,24 @@ def _origin(store: Store, group: Group) -> dict[str, str]:
 
 
 def _group_name(clip_id: str) -> str:
-    """Return a clip's name in HDF5, with '/' and a lone '.' escaped; the attribute `clip` holds its id."""
+    """Return a clip's name in HDF5; the attribute `clip` holds its id.
+
+    A "/" and a first "." are escaped, because they have a meaning in HDF5.
+    """
     name = clip_id.replace("%", "%25").replace("/", "%2F")
-    return "%2E" + name[1:] if name.startswith(".") else name
+    if name.startswith("."):
+        return "%2E" + name[1:]
+    return name
 
 
 def _encode(node: h5py.HLObject, kind: str, version: str) -> None:
+    """Mark a node with AnnData's name and version of its encoding."""
     node.attrs["encoding-type"] = kind
     node.attrs["encoding-version"] = version
 
 
 def _dataframe(file: h5py.File, name: str, index: list[str], columns: Mapping[str, list[Any]]) -> None:
+    """Write a data frame as AnnData does."""
     node = file.create_group(name)
     _encode(node, "dataframe", "0.2.0")
     node.attrs["_index"] = "_index"
@@ -157,27 +178,23 @@ def _dataframe(file: h5py.File, name: str, index: list[str], columns: Mapping[st
 
 
 def _write(parent: h5py.Group, name: str, element: object) -> None:
-    """Write an element as its kind is encoded."""
+    """Write an element as AnnData does: a dict, a list of texts, a text or an array."""
     if isinstance(element, Mapping):
         node = parent.create_group(name)
         _encode(node, "dict", "0.1.0")
-        for key, inner in element.items():
-            _write(node, key, inner)
-        return
-    shape = (len(element),) if isinstance(element, list) else None
-    dtype = h5py.string_dtype()
-    if shape:
-        kind = "string-array"
+        for key, value in element.items():
+            _write(node, key, value)
+    elif isinstance(element, list):
+        dataset = parent.create_dataset(name, (len(element),), h5py.string_dtype(), element)
+        _encode(dataset, "string-array", "0.2.0")
     elif isinstance(element, str):
-        kind = "string"
+        _encode(parent.create_dataset(name, None, h5py.string_dtype(), element), "string", "0.2.0")
     else:
-        kind = "array"
-        dtype = None
-    _encode(parent.create_dataset(name, shape, dtype, element), kind, "0.2.0")
+        _encode(parent.create_dataset(name, None, None, element), "array", "0.2.0")
 
 
 class _Sink(FileIO):
-    """The file that HDF5 writes into; the first OSError is kept and hidden from HDF5.
+    """The file that HDF5 writes into. It keeps the first OSError, and hides it from HDF5.
 
     When a write fails, HDF5 loses its buffers, then crashes at the end of the process or reports nothing.
     """
@@ -206,6 +223,7 @@ class _Sink(FileIO):
         return len(buffer)
 
     def _try(self, work: Callable[[], object]) -> None:
+        """Do work, unless there was an error before; keep its error."""
         if self.error is None:
             try:
                 work()

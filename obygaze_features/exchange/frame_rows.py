@@ -1,4 +1,4 @@
-"""Tables with a row for each frame: which columns say when a frame is, and which rows are of one clip."""
+"""Read tables with a row for each frame: find the columns of times, and gather the rows of each clip."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -20,12 +20,16 @@ _TIMES = re.compile(r"t|(frame_?)?time(s|stamps?)?(_?(s|sec|seconds|ms))?|second
 _NUMBERS = re.compile(r"frame(_?(index|idx|id|no|nr|num|nb|number))?")
 """Names of columns that number the frames of a clip."""
 
-KEPT_NUMBERS: Final = "frame_index"
-"""The one of them that is an index in the video file; others may begin at 1, or count sampled frames."""
+FILE_INDEX: Final = "frame_index"
+"""The column of numbers that is an index in the video file. Others may begin at 1, or count sampled
+frames."""
+
+SHOWN: Final = 8
+"""Columns that a message names at most."""
 
 
 class FrameColumns(NamedTuple):
-    """Columns that say where in its clip a row's frame is; "" for none.
+    """Columns that tell which frame of its clip a row is; "" for none.
 
     Attributes
     ----------
@@ -40,7 +44,7 @@ class FrameColumns(NamedTuple):
 
 
 def frame_columns(path: Path, names: Sequence[str], options: TableOptions) -> FrameColumns:
-    """Find the columns that say where in its clip a row's frame is.
+    """Find the columns that tell which frame of its clip a row is.
 
     Parameters
     ----------
@@ -49,12 +53,12 @@ def frame_columns(path: Path, names: Sequence[str], options: TableOptions) -> Fr
     names
         Its columns, or its arrays of one number a row.
     options
-        Names the column of times, or none; what it leaves out is not looked at.
+        May name the column of times. Columns that they leave out are not looked at.
 
     Raises
     ------
     StoreError
-        If the column that is asked for is not there, or several may be meant.
+        If the named column of times is not there, or several columns may be meant.
 
     Examples
     --------
@@ -62,24 +66,32 @@ def frame_columns(path: Path, names: Sequence[str], options: TableOptions) -> Fr
     >>> frame_columns(Path("a.csv"), ["clip_id", "frame", "Timestamp (ms)", "f0"], options)
     FrameColumns(times='Timestamp (ms)', numbers='frame')
     """
-    patterns = [
+    left_out = [
         pattern.removeprefix(LEAVE_OUT) for pattern in options.columns if pattern.startswith(LEAVE_OUT)
     ]
-    others = [name for name in names if not any(fnmatchcase(name, pattern) for pattern in patterns)]
-    numbers = _only(path, [name for name in others if _NUMBERS.fullmatch(_plain(name))], "number the frames")
+    candidates = [name for name in names if not any(fnmatchcase(name, pattern) for pattern in left_out)]
+    number_names = [name for name in candidates if _NUMBERS.fullmatch(_plain(name))]
+    numbers = _only(path, number_names, "number the frames")
     if options.times is None:
-        times = _only(
-            path, [name for name in others if _TIMES.fullmatch(_plain(name))], "may be times of frames"
-        )
-        return FrameColumns(times, numbers)
+        time_names = [name for name in candidates if _TIMES.fullmatch(_plain(name))]
+        return FrameColumns(_only(path, time_names, "may be times of frames"), numbers)
     if options.times not in names:
-        raise StoreError(f"{path}: has no column {options.times} (--times); found {', '.join(names[:8])}")
-    return FrameColumns(options.times, "" if numbers == options.times else numbers)
+        found = ", ".join(names[:SHOWN])
+        raise StoreError(f"{path}: has no column {options.times} (--times); found {found}")
+    if numbers == options.times:
+        numbers = ""
+    return FrameColumns(options.times, numbers)
 
 
 def _only(path: Path, names: list[str], meaning: str) -> str:
-    """Return the name of the only column of a meaning, that of the format if it is there; "" for none."""
-    for name in ("time_s", KEPT_NUMBERS):
+    """Return the only one of some columns, or the one that the format itself uses; "" for none.
+
+    Raises
+    ------
+    StoreError
+        There are several, and none is the format's.
+    """
+    for name in ("time_s", FILE_INDEX):
         if names.count(name) == 1:
             return name
     if len(names) > 1:
@@ -90,11 +102,12 @@ def _only(path: Path, names: list[str], meaning: str) -> str:
 
 
 def _plain(name: str) -> str:
-    """Write a name as names are compared: small letters, one `_` for what is no letter and no digit."""
+    """Write a name for comparison: in small letters, with one `_` for other characters between them."""
     return re.sub(r"[\W_]+", "_", name.casefold()).strip("_")
 
 
 def _is_in_ms(name: str) -> bool:
+    """Return whether a column holds milliseconds, by the end of its name."""
     return _plain(name).endswith("ms")
 
 
@@ -105,7 +118,7 @@ def in_seconds(name: str, values: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def refuse_uneven(where: str, numbers: NDArray[Any]) -> None:
-    """Refuse frames whose numbers do not rise evenly, where a rate is to say their times."""
+    """Refuse frames whose numbers do not rise evenly, because a rate is to give their times."""
     steps = np.unique(np.diff(numbers))
     if len(steps) > 1:
         raise StoreError(
@@ -115,7 +128,7 @@ def refuse_uneven(where: str, numbers: NDArray[Any]) -> None:
 
 
 def said_of_rows(columns: FrameColumns) -> str:
-    """Say what a row is, so that a column taken for another is seen.
+    """Say what a row is, so that people notice a column that was taken for another.
 
     Examples
     --------
@@ -124,16 +137,13 @@ def said_of_rows(columns: FrameColumns) -> str:
     >>> said_of_rows(FrameColumns())
     'a row is a frame, in the order of the table; its time is in no column'
     """
-    order = columns.numbers or columns.times
-    said = (
-        f"a row is a frame, in the order of {order!r}"
-        if order
-        else "a row is a frame, in the order of the table"
-    )
+    order_column = columns.numbers or columns.times
+    order = repr(order_column) if order_column else "the table"
+    sentence = f"a row is a frame, in the order of {order}"
     if not columns.times:
-        return f"{said}; its time is in no column"
+        return f"{sentence}; its time is in no column"
     unit = "milliseconds" if _is_in_ms(columns.times) else "seconds"
-    return f"{said}; times of {columns.times!r} in {unit}"
+    return f"{sentence}; times of {columns.times!r} in {unit}"
 
 
 def frame_items(
@@ -149,12 +159,15 @@ def frame_items(
 
     Parameters
     ----------
+    path
+        The table, for messages.
     ids
         The clip of each row, [R].
     vectors
-        A vector for each row, [R, D]: an array, or what is read as one by its rows.
+        A vector for each row, [R, D]: an array, or an object that is read by rows like one.
     columns
-        What orders the rows of a clip: the number of the frame, else its time, else the table.
+        Columns that order the rows of a clip: by the number of the frame, or else by its time. Without them,
+        rows are in the order of the table.
     read
         Reads one of these columns, [R].
     evenly
@@ -163,8 +176,8 @@ def frame_items(
     Raises
     ------
     StoreError
-        If no row says that it is a frame, or a column has no number in a row. Loading an item raises it where
-        two rows are one frame.
+        If nothing tells that rows are frames, or a column has no number in a row. Loading an item raises it
+        where two rows are one frame.
     """
     rows_of_clip: dict[str, list[int]] = {}
     for row, clip in enumerate(ids):
@@ -176,28 +189,40 @@ def frame_items(
             f"{path}: a row for each clip, and no column of times or of numbers of frames: these are no "
             "frames; import them with --array pooled"
         )
-    numbers = _finite(path, columns.numbers, read)
-    moments = _finite(path, columns.times, read)
-    places = _Places(path, columns, numbers, moments)
-    return {
-        clip: ImportItem(
-            f"{path}, {clip}", partial(_load, np.asarray(rows), clip, vectors, places, evenly=evenly)
-        )
-        for clip, rows in rows_of_clip.items()
-    }
+    positions = _FramePositions(
+        path,
+        columns,
+        numbers=_finite(path, columns.numbers, read),
+        times=_finite(path, columns.times, read),
+    )
+    items = {}
+    for clip, rows in rows_of_clip.items():
+        load = partial(_load, np.asarray(rows), clip, vectors, positions, evenly=evenly)
+        items[clip] = ImportItem(f"{path}, {clip}", load)
+    return items
 
 
-class _Places(NamedTuple):
-    """Where frames are: the numbers and times of all rows, None where no column has them."""
+class _FramePositions(NamedTuple):
+    """The columns of a table that tell which frame a row is, and their values.
+
+    Parameters
+    ----------
+    path
+        The table.
+    columns
+        Names of the columns.
+    numbers, times
+        Shape [R]: values of all rows; None if there is no such column.
+    """
 
     path: Path
     columns: FrameColumns
     numbers: NDArray[np.float64] | None
-    moments: NDArray[np.float64] | None
+    times: NDArray[np.float64] | None
 
 
 def _finite(path: Path, name: str, read: Callable[[str], NDArray[Any]]) -> NDArray[np.float64] | None:
-    """Read a column of numbers, none of which may be missing; None for no column."""
+    """Read a column of numbers, and refuse one with a missing number; None for the column ""."""
     if not name:
         return None
     values = np.asarray(read(name))
@@ -213,42 +238,69 @@ def _finite(path: Path, name: str, read: Callable[[str], NDArray[Any]]) -> NDArr
     return values
 
 
-def _load(rows: NDArray[np.intp], clip: str, vectors: Any, places: _Places, *, evenly: bool) -> Arrays:
-    """Read the frames of one clip in their order, with what is known of where they are."""
-    where = f"{places.path}, {clip}"
-    order_name, order = places.columns.numbers, places.numbers
-    if order is None:
-        order_name, order = places.columns.times, places.moments
-    if order is not None:
-        rows = rows[np.argsort(order[rows], kind="stable")]
-        twice = np.flatnonzero(np.diff(order[rows]) == 0)
-        if len(twice):
-            one, other = sorted(rows[twice[0] : twice[0] + 2] + 1)
-            raise StoreError(
-                f"{where}: rows {one} and {other} have the same {order_name}, {order[rows[twice[0]]]:g}; "
-                "expected a row for each frame"
-            )
-    if evenly and places.numbers is not None:
-        refuse_uneven(where, places.numbers[rows])
+def _load(
+    rows: NDArray[np.intp], clip: str, vectors: Any, positions: _FramePositions, *, evenly: bool
+) -> Arrays:
+    """Read the frames of one clip in their order, with their times and indices as far as they are known.
+
+    Parameters
+    ----------
+    rows
+        The rows of the clip.
+    clip
+        Its id.
+    vectors
+        The vectors of all rows.
+    positions
+        Numbers and times of all rows.
+    evenly
+        Whether the times follow from a rate.
+    """
+    where = f"{positions.path}, {clip}"
+    columns = positions.columns
+    if positions.numbers is not None:
+        rows = _in_order(rows, positions.numbers, columns.numbers, where)
+    elif positions.times is not None:
+        rows = _in_order(rows, positions.times, columns.times, where)
+    if evenly and positions.numbers is not None:
+        refuse_uneven(where, positions.numbers[rows])
     arrays = {"": _rows_of(vectors, rows)}
-    if places.moments is not None:
-        arrays["time_s"] = in_seconds(places.columns.times, places.moments[rows])
-    if places.numbers is not None and _plain(places.columns.numbers) == KEPT_NUMBERS:
-        arrays["frame_index"] = _whole(where, places.columns.numbers, places.numbers[rows])
+    if positions.times is not None:
+        arrays["time_s"] = in_seconds(columns.times, positions.times[rows])
+    if positions.numbers is not None and _plain(columns.numbers) == FILE_INDEX:
+        arrays["frame_index"] = _indices(where, columns.numbers, positions.numbers[rows])
     return arrays
 
 
-def _whole(where: str, name: str, numbers: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return indices of frames as whole numbers."""
+def _in_order(rows: NDArray[np.intp], order: NDArray[np.float64], name: str, where: str) -> NDArray[np.intp]:
+    """Sort the rows of a clip by a column; refuse two rows with one value."""
+    rows = rows[np.argsort(order[rows], kind="stable")]
+    equal = np.flatnonzero(np.diff(order[rows]) == 0)
+    if len(equal):
+        first = equal[0]
+        row, other_row = sorted(rows[first : first + 2] + 1)
+        raise StoreError(
+            f"{where}: rows {row} and {other_row} have the same {name}, {order[rows[first]]:g}; "
+            "expected a row for each frame"
+        )
+    return rows
+
+
+def _indices(where: str, name: str, numbers: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return indices of frames in the file as integers; refuse other numbers."""
     if (numbers != np.rint(numbers)).any() or (numbers < 0).any():
         raise StoreError(f"{where}: {name} is an index in the file; expected whole numbers from 0 on")
     return numbers.astype(np.int64)
 
 
 def _rows_of(vectors: Any, rows: NDArray[np.intp]) -> NDArray[Any]:
-    """Read some rows, in any order; files are read in rising order, and at once where rows are neighbours."""
+    """Read some rows, in any order.
+
+    Files are read in rising order, because HDF5 demands it, and neighbouring rows as one slice.
+    """
     rising = np.sort(rows)
-    if rising[-1] - rising[0] == len(rising) - 1:
+    are_neighbours = rising[-1] - rising[0] == len(rising) - 1
+    if are_neighbours:
         values = np.asarray(vectors[int(rising[0]) : int(rising[-1]) + 1])
     else:
         values = np.asarray(vectors[rising])

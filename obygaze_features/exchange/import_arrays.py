@@ -29,7 +29,7 @@ from obygaze_features.store.store_files import refuse_giants
 
 @contextmanager
 def npy_rows(path: Path, options: TableOptions) -> Iterator[FileContent]:
-    """Read a matrix, whose ids a file holds."""
+    """Read a matrix of a .npy file, whose ids are in another file."""
     matrix = map_npy(path)
     if {*options.columns} - {"*"}:
         raise StoreError(f"{path}: one matrix, whose columns have no names: --columns '*' takes all")
@@ -39,7 +39,7 @@ def npy_rows(path: Path, options: TableOptions) -> Iterator[FileContent]:
 
 @contextmanager
 def npz_rows(path: Path, options: TableOptions) -> Iterator[FileContent]:
-    """Read the ids and the arrays of numpy.savez."""
+    """Read the ids and the arrays of a .npz file."""
     with open_regular(path) as file, open_npz(file, str(path), MOST_UNPACKED) as (headers, load):
         yield _rows(path, headers, options, load, load)
 
@@ -51,18 +51,29 @@ def _rows(
     read: Callable[[str], Any],
     load: Callable[[str], Any],
 ) -> FileContent:
-    """Take ids, of the array that `read` reads, and the arrays that have a row for each."""
-    labels, column = ids_of(path, list(arrays), options.ids, read)
-    of_frames = FrameColumns()
+    """Take the ids and the features of arrays that have a row for each id.
+
+    Parameters
+    ----------
+    path
+        The file, for messages.
+    arrays
+        Name -> what describes the array.
+    options
+        What is asked for.
+    read, load
+        Read the array of ids, and the arrays of features.
+    """
+    ids, id_array = ids_of(path, list(arrays), options.ids, read)
+    others = {name: array for name, array in arrays.items() if name != id_array}
+    columns = FrameColumns()
     if options.of_frames:
-        numbers = [
-            name for name, array in arrays.items() if name != column and getattr(array, "ndim", 0) == 1
-        ]
-        of_frames = frame_columns(path, numbers, options)
+        one_number_a_row = [name for name, array in others.items() if getattr(array, "ndim", 0) == 1]
+        columns = frame_columns(path, one_number_a_row, options)
     choice = ArrayChoice(options.columns, axes=1)
-    chosen = choice(path, {name: array for name, array in arrays.items() if name not in {column, *of_frames}})
+    chosen = choice(path, {name: array for name, array in others.items() if name not in columns})
     features = {name: load(name) for name in chosen}
-    return rows_content(path, labels, features, options, columns=of_frames, read=load, about=choice.about)
+    return rows_content(path, ids, features, options, columns=columns, read=load, about=choice.about)
 
 
 @contextmanager
@@ -79,44 +90,67 @@ def hdf5_rows(path: Path, options: TableOptions) -> Iterator[FileContent]:
 
 
 def _hdf5_table(path: Path, file: h5py.File, options: TableOptions) -> FileContent | None:
-    """Read AnnData or datasets at the top; None for a file that holds groups alone."""
+    """Read AnnData, or the datasets at the top of a file; None for a file with groups only."""
     nodes = {name: plain_node(file, name) for name in file}
     if is_anndata(file):
         return _anndata(path, file, nodes["obs"], options)
-    matrices = {name: node for name, node in nodes.items() if isinstance(node, h5py.Dataset)}
-    if not matrices:
+    datasets = {name: node for name, node in nodes.items() if isinstance(node, h5py.Dataset)}
+    if not datasets:
         return None
-    return _rows(
-        path, matrices, options, lambda name: read_column(matrices[name], path), matrices.__getitem__
-    )
+
+    def read(name: str) -> Any:
+        return read_column(datasets[name], path)
+
+    return _rows(path, datasets, options, read, datasets.__getitem__)
 
 
 def _anndata(path: Path, file: h5py.File, obs: h5py.Group, options: TableOptions) -> FileContent:
-    """Read AnnData's X, or what is asked for of obsm and layers, and obs. Source: https://anndata.readthedocs.io/en/stable/fileformat-prose.html."""
-    uns = plain_node(file, "uns")
-    arrays = {"X": plain_node(file, "X")} if "X" in file else {}
-    for held in (plain_node(file, "obsm"), plain_node(file, "layers")):
-        arrays |= {name: plain_node(held, name) for name in held} if isinstance(held, h5py.Group) else {}
+    """Read AnnData: X, or the matrices of obsm and layers that are asked for, with the ids in obs.
+
+    Source: https://anndata.readthedocs.io/en/stable/fileformat-prose.html.
+    """
     choice = ArrayChoice(options.columns or ("X",), axes=1)
-    chosen = {name: arrays[name] for name in choice(path, arrays)}
-    for name, x in chosen.items():
-        if isinstance(x, h5py.Group):
+    matrices = _anndata_matrices(file)
+    features = {name: matrices[name] for name in choice(path, matrices)}
+    for name, matrix in features.items():
+        if isinstance(matrix, h5py.Group):
             raise StoreError(f"{path}: {name} is sparse; write it dense (adata.X = adata.X.toarray())")
-        if not isinstance(x, h5py.Dataset):
+        if not isinstance(matrix, h5py.Dataset):
             raise StoreError(f"{path}: {name} is no matrix of this file; name one (--columns)")
 
     def read(name: str) -> Any:
         return read_column(plain_node(obs, name), path)
 
-    labels, _ = ids_of(path, list(obs), options.ids or text_of(obs.attrs, "_index") or "_index", read)
+    index_name = text_of(obs.attrs, "_index") or "_index"
+    ids, _ = ids_of(path, list(obs), options.ids or index_name, read)
     columns = {name: id_texts(read(name), path) for name in set(obs) & {"status", "reason"}}
     for name, cells in columns.items():
-        if len(cells) != len(labels):
-            raise StoreError(f"{path}: obs/{name} has {len(cells)} rows; expected {len(labels)}, one per id")
-    about = choice.about
+        if len(cells) != len(ids):
+            raise StoreError(f"{path}: obs/{name} has {len(cells)} rows; expected {len(ids)}, one per id")
+    about = choice.about | _anndata_texts(file, path)
+    return row_items(path, ids, features, **columns), about
+
+
+def _anndata_matrices(file: h5py.File) -> dict[str, object]:
+    """Return the nodes of AnnData that may be features: X, and those in obsm and layers."""
+    matrices: dict[str, object] = {}
+    if "X" in file:
+        matrices["X"] = plain_node(file, "X")
+    for folder in (plain_node(file, "obsm"), plain_node(file, "layers")):
+        if isinstance(folder, h5py.Group):
+            matrices |= {name: plain_node(folder, name) for name in folder}
+    return matrices
+
+
+def _anndata_texts(file: h5py.File, path: Path) -> dict[str, str]:
+    """Read the provenance and the backbone that our export writes into uns."""
+    uns = plain_node(file, "uns")
+    texts: dict[str, str] = {}
+    if not isinstance(uns, h5py.Group):
+        return texts
     for name in ("provenance", "backbone"):
-        node = plain_node(uns, name) if isinstance(uns, h5py.Group) else None
+        node = plain_node(uns, name)
         if is_plain(node) and node.shape == ():
             refuse_giants(node.dtype.itemsize, f"{path}, uns/{name}")
-            about[name] = node.asstr()[()] if h5py.check_string_dtype(node.dtype) else ""
-    return row_items(path, labels, chosen, **columns), about
+            texts[name] = node.asstr()[()] if h5py.check_string_dtype(node.dtype) else ""
+    return texts

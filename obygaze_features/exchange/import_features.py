@@ -35,11 +35,14 @@ from obygaze_features.text import first_few
 FEATURE_LIKE = re.compile(
     r"feat|emb|vec|repr|hidden|token|pool|frame|data|^(?:[fvxz]|pc|dim)?[_.-]?$|^arr_0$", re.IGNORECASE
 )
-"""Names that features have in other people's files, those of a series without its numbers; or none."""
+"""Names that features have in other people's files; a series of columns counts without its numbers."""
 
 
-AROUND_S = 10.0
-"""How far behind its clip a frame may lie."""
+MOST_AFTER_S = 10.0
+"""Seconds after the end of its clip at which a frame may lie; later ones are of another clock."""
+
+FEW_NUMBERS = 64
+"""Numbers at the start of an array that decide most questions without looking at the others."""
 
 
 @dataclass(frozen=True)
@@ -57,14 +60,14 @@ class Declared:
     dtype
         Data type to convert to; None converts nothing.
     named
-        Whether the features were asked for by their name. Others are refused where an array has no name of
-        features and whole numbers in all clips: they may be labels.
+        Whether the user named the features. If not, an array of whole numbers in all clips whose name is not
+        one that features have is refused: it may hold labels.
     series
-        Name of the columns of a table, without their numbers: the name of arrays that have none.
+        Name of the columns of a table, without their numbers; it stands for the name of an array without one.
     axes
-        Order of the axes of frames and tokens in the files; None takes them for those of the format.
+        Order of the axes of frames and tokens in the files; None for that of the format.
     per_second
-        Frames in a second of the video, from which the times of frames follow; None leaves them unknown where
+        Frames in a second of the video, from which the times of frames follow. None leaves times unknown if
         the files have none.
     times
         Name of the array beside the features that holds the times of the frames, in seconds, or in
@@ -113,10 +116,18 @@ def import_features(
         Clip id -> its features.
     clips
         The clips of the store; those without features are missing.
+    declared
+        What is known of the features.
+    destination, version
+        Path of the store without the version, and the version.
+    corpus
+        Description of the clips.
+    licence, citation, allow_missing
+        As for `seal`.
     progress
         Called with (clips or rows done, in all).
     note
-        Called with what is doubtful in them, if anything is.
+        Called with sentences on what is doubtful in the features.
 
     Raises
     ------
@@ -134,16 +145,17 @@ def import_features(
     first = next(features[clip.clip_id] for clip in clips if clip.clip_id in features)
     arrays = _load(first, declared, first.load())
     with _naming(first):
-        kind = _group_spec(arrays, declared)
+        group = _group_spec(arrays, declared)
     with passing_stage(destination, version, IMPORTING_SUFFIX) as open_stage:
-        stage = open_stage(clips, [kind], corpus)
+        stage = open_stage(clips, [group], corpus)
         try:
             written = _write(stage, features, declared, progress)
         except _OtherFrames:
             remove_tree(stage.path)
-            stage = open_stage(clips, [_ragged(kind)], corpus)
+            stage = open_stage(clips, [_ragged(group)], corpus)
             written = _write(stage, features, declared, progress)
-        if doubt := _doubtful_axes(stage.groups[0], declared, written.most_frames):
+        doubt = _doubtful_axes(stage.groups[0], declared, written.most_frames)
+        if doubt:
             note(doubt)
         if written.constant:
             shown = f"{len(written.constant)} of {len(clips)} clips have one number as all their features"
@@ -164,12 +176,12 @@ class _OtherFrames(Exception):  # noqa: N818 - no error of a user: it ends a fir
 
 
 class _Written(NamedTuple):
-    """What was committed.
+    """What was noticed in the features that were committed.
 
     Attributes
     ----------
     constant
-        The clips whose features are one number, as what was never computed.
+        The clips whose features are all the same number, as if they were never computed.
     most_frames
         Largest number of frames of a clip.
     """
@@ -178,94 +190,110 @@ class _Written(NamedTuple):
     most_frames: int
 
 
-def _ragged(kind: GroupSpec) -> GroupSpec:
+def _ragged(group: GroupSpec) -> GroupSpec:
     """Return a group like another, in which clips have frames of any number."""
-    specs = [
-        replace(spec, shape=(ANY_NUMBER, *spec.shape[1:])) if spec.name == "frames" else spec
-        for spec in kind.arrays
-    ]
-    return replace(kind, arrays=tuple(specs), n_frames=ANY_NUMBER)
+    specs = []
+    for spec in group.arrays:
+        if spec.name == "frames":
+            specs.append(replace(spec, shape=(ANY_NUMBER, *spec.shape[1:])))
+        else:
+            specs.append(spec)
+    return replace(group, arrays=tuple(specs), n_frames=ANY_NUMBER)
 
 
 def _write(
     stage: Stage, features: Mapping[str, ImportItem], declared: Declared, progress: Progress | None
 ) -> _Written:
-    """Commit what is missing.
+    """Load, check and commit the features of all clips that are missing in a stage.
 
     Raises
     ------
     _OtherFrames
-        If a clip has not the number of frames that all have in the group.
+        If a clip has another number of frames than the group declares.
+    StoreError
+        If features do not fit, or may be labels.
     """
-    (kind,) = stage.groups
-    todo = [clip for clip in stage.missing() if clip in features]
-    doubtful = not declared.named
+    (group,) = stage.groups
+    to_do = [clip for clip in stage.missing() if clip in features]
+    may_be_labels = not declared.named
     constant = list[str]()
     most_frames = 0
-    with stage.writer(todo) as writer:
-        for n_imported, clip in enumerate(todo, start=1):
+    with stage.writer(to_do) as writer:
+        for n_imported, clip in enumerate(to_do, start=1):
             item = features[clip]
-            arrays = item.load()
-            doubtful = doubtful and not any(
-                FEATURE_LIKE.search(name or declared.series) or _has_fractions(values)
-                for name, values in arrays.items()
-                if name not in (*TIME_ARRAYS, declared.times)
-            )
-            arrays = _load(item, declared, arrays)
+            loaded = item.load()
+            may_be_labels = may_be_labels and not _looks_like_features(loaded, declared)
+            arrays = _load(item, declared, loaded)
             if all(_is_constant(arrays[name]) for name in FEATURE_ARRAYS if name in arrays):
                 constant.append(clip)
             if "frames" in arrays:
                 most_frames = max(most_frames, len(arrays["frames"]))
-                _refuse_other_frames(item, kind, arrays)
-            result = _result(stage.clips[stage.rows[clip]], item, kind, arrays, declared.per_second)
+                _refuse_other_frames(item, group, arrays["frames"])
+            result = _result(stage.clips[stage.rows[clip]], item, group, arrays, declared.per_second)
             with _naming(item):
                 writer.commit([result])
             if progress is not None:
-                progress(n_imported, len(todo))
-    if doubtful and todo:
+                progress(n_imported, len(to_do))
+    if may_be_labels and to_do:
         raise StoreError(
-            f"{features[todo[0]].where}: whole numbers in all clips, as labels are; if they are features, "
+            f"{features[to_do[0]].where}: whole numbers in all clips, as labels are; if they are features, "
             "name them (--columns; '*' for all)"
         )
     return _Written(constant, most_frames)
 
 
-def _refuse_other_frames(item: ImportItem, kind: GroupSpec, arrays: Arrays) -> None:
-    """Refuse frames of another number of numbers; raise `_OtherFrames` for another number of frames."""
-    (spec,) = (spec for spec in kind.arrays if spec.name == "frames")
-    frames = arrays["frames"]
+def _looks_like_features(arrays: Arrays, declared: Declared) -> bool:
+    """Return whether an array beside the times has a name of features, or numbers that labels do not have."""
+    for name, values in arrays.items():
+        if name in TIME_ARRAYS or name == declared.times:
+            continue
+        if FEATURE_LIKE.search(name or declared.series) or _has_fractions(values):
+            return True
+    return False
+
+
+def _refuse_other_frames(item: ImportItem, group: GroupSpec, frames: NDArray[Any]) -> None:
+    """Refuse frames of another size; raise `_OtherFrames` if a clip has another number of frames."""
+    (spec,) = (spec for spec in group.arrays if spec.name == "frames")
     if frames.ndim != 2:
-        return  # refused with its shape
+        return  # refused later, with its shape
     if frames.shape[1] != spec.shape[1]:
         raise StoreError(
             f"{item.where}: {frames.shape[0]} frames of {frames.shape[1]} numbers, and others have "
             f"{spec.shape[1]} in a frame; if the files have [D, T], import with --axes DT"
         )
-    if not kind.ragged and len(frames) != spec.shape[0]:
-        if kind.n_frames != spec.shape[0]:
-            raise StoreError(
-                f"{item.where}: {len(frames)} frames, and others have {spec.shape[0]}, each for several of "
-                f"{kind.n_frames} that were sampled; this needs one number of frames for all clips"
-            )
-        raise _OtherFrames
+    if group.ragged or len(frames) == spec.shape[0]:
+        return
+    are_tubelets = group.n_frames != spec.shape[0]
+    if are_tubelets:
+        raise StoreError(
+            f"{item.where}: {len(frames)} frames, and others have {spec.shape[0]}, each for several of "
+            f"{group.n_frames} that were sampled; this needs one number of frames for all clips"
+        )
+    raise _OtherFrames
 
 
 def _is_constant(values: NDArray[Any]) -> bool:
-    """Tell whether all of several numbers are one, such as zeros of what was never computed."""
+    """Return whether several numbers are all the same, such as zeros that were never computed."""
     flat = values.reshape(-1)
     if flat.size < 2:
         return False
-    first = flat[:64]  # which tell it of most arrays, without the others
-    return not (first != flat[0]).any() and not (flat != flat[0]).any()
+    # In most arrays the first numbers differ, and the others need not be looked at.
+    if (flat[:FEW_NUMBERS] != flat[0]).any():
+        return False
+    return not (flat != flat[0]).any()
 
 
 def _has_fractions(values: NDArray[Any]) -> bool:
-    """Tell whether real numbers are not all whole; in most arrays the first ones are not."""
+    """Return whether there are real numbers that are not whole."""
     if values.dtype.kind != "f":
         return False
     flat = values.reshape(-1)
-    first = flat[:64]
-    return bool((first != np.rint(first)).any() or (flat != np.rint(flat)).any())
+    # In most arrays the first numbers are not whole, and the others need not be looked at.
+    first = flat[:FEW_NUMBERS]
+    if (first != np.rint(first)).any():
+        return True
+    return bool((flat != np.rint(flat)).any())
 
 
 @contextmanager
@@ -290,24 +318,27 @@ def declaration(declared: Mapping[str, object], backbone: str) -> dict[str, obje
     complete: dict[str, object] = {}
     for name, unknown in unknown_provenance().items():
         value = declared.get(name, unknown)
-        complete[name] = (
-            {**unknown, **value} if isinstance(unknown, dict) and isinstance(value, dict) else value
-        )
+        if isinstance(unknown, dict) and isinstance(value, dict):
+            complete[name] = {**unknown, **value}
+        else:
+            complete[name] = value
     return {**declared, **complete, "name": backbone, "imported": True}
 
 
 def _load(item: ImportItem, declared: Declared, arrays: Arrays) -> Arrays:
     """Return a clip's arrays under the names of the format, converted only if declared."""
-    array_names = (*FEATURE_ARRAYS, *TIME_ARRAYS)
+    known_names = (*FEATURE_ARRAYS, *TIME_ARRAYS)
     if declared.times is not None:
         arrays = _with_times(item, declared.times, arrays)
-    named = not arrays.keys().isdisjoint(FEATURE_ARRAYS)
-    if len(arrays.keys() - set(TIME_ARRAYS)) == 1 and not named:
+    are_named = not arrays.keys().isdisjoint(FEATURE_ARRAYS)
+    feature_names = arrays.keys() - set(TIME_ARRAYS)
+    if len(feature_names) == 1 and not are_named:
         arrays = {name if name in TIME_ARRAYS else declared.array: values for name, values in arrays.items()}
-    if strange := sorted(arrays.keys() - set(array_names)):
+    unknown_names = sorted(arrays.keys() - set(known_names))
+    if unknown_names:
         raise StoreError(
-            f"{item.where}: {', '.join(strange)} beside other arrays; expected one, or "
-            f"{', '.join(array_names)}"
+            f"{item.where}: {', '.join(unknown_names)} beside other arrays; expected one, or "
+            f"{', '.join(known_names)}"
         )
     if not arrays.keys() & set(FEATURE_ARRAYS):
         raise StoreError(f"{item.where}: no features in it")
@@ -317,12 +348,12 @@ def _load(item: ImportItem, declared: Declared, arrays: Arrays) -> Arrays:
         )
     if declared.per_second is not None and "time_s" in arrays:
         raise StoreError(f"{item.where}: holds time_s, and --rate says other times; give one of both")
-    fitting = {}
+    converted = {}
     for name, values in arrays.items():
-        fitting[name] = _fit(values, name, item.where, declared, named=named)
-        if not fitting[name].size:
+        converted[name] = _converted(values, name, item.where, declared, named=are_named)
+        if not converted[name].size:
             raise StoreError(f"{item.where}: {name} is empty, {list(values.shape)}")
-    return fitting
+    return converted
 
 
 def _with_times(item: ImportItem, name: str, arrays: Arrays) -> Arrays:
@@ -337,10 +368,30 @@ def _with_times(item: ImportItem, name: str, arrays: Arrays) -> Arrays:
     return {**features, "time_s": in_seconds(name, arrays[name])}
 
 
-def _fit(values: NDArray[Any], name: str, where: str, declared: Declared, *, named: bool) -> NDArray[Any]:
-    """Return an array with the axes of the format, converted if that is declared.
+def _converted(
+    values: NDArray[Any], name: str, where: str, declared: Declared, *, named: bool
+) -> NDArray[Any]:
+    """Return an array with the axes and the data type of the format.
 
-    `named` is whether the file calls its arrays as the format does.
+    Features are converted to another data type only if that is declared; times, only if nothing is lost.
+
+    Parameters
+    ----------
+    values
+        The array as it was saved.
+    name
+        Its name in the format.
+    where
+        What messages call its file.
+    declared
+        Axes and data type.
+    named
+        Whether the file itself uses the names of the format.
+
+    Raises
+    ------
+    StoreError
+        If the array does not fit.
     """
     dtype = declared.dtype
     n_axes = len(ARRAYS[name].dims) - 1
@@ -351,21 +402,24 @@ def _fit(values: NDArray[Any], name: str, where: str, declared: Declared, *, nam
         refuse_other_axes(name, values.shape, n_axes, where, named=named)
     elif values.ndim != 1:
         raise StoreError(f"{where}: the axes of {name} are {list(values.shape)}, expected [T]: one a frame")
+    dtypes = ARRAYS[name].dtypes
     if name in FEATURE_ARRAYS and dtype is not None and values.dtype.kind in "fiu":
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore"):  # inf is refused with its clip
             values = values.astype(dtype)
-    elif name in TIME_ARRAYS and np.can_cast(values.dtype, ARRAYS[name].dtypes[0]):
-        values = values.astype(ARRAYS[name].dtypes[0])  # nothing is lost
-    if values.dtype.name not in ARRAYS[name].dtypes:
-        remedy = f"nothing is converted unless asked for (--dtype {ARRAYS[name].dtypes[0]})"
+    elif name in TIME_ARRAYS and np.can_cast(values.dtype, dtypes[0]):
+        values = values.astype(dtypes[0])
+    if values.dtype.name not in dtypes:
+        remedy = "save features as such"
+        if values.dtype.kind in "fiu":
+            remedy = f"nothing is converted unless asked for (--dtype {dtypes[0]})"
         raise StoreError(
-            f"{where}: {name} is {values.dtype}, the format stores {' or '.join(ARRAYS[name].dtypes)}; "
-            f"{remedy if values.dtype.kind in 'fiu' else 'save features as such'}"
+            f"{where}: {name} is {values.dtype}, the format stores {' or '.join(dtypes)}; {remedy}"
         )
     return values
 
 
 def _group_spec(arrays: Arrays, declared: Declared) -> GroupSpec:
+    """Describe the group of features like those of a clip, with the declared provenance."""
     specs = tuple(
         ArraySpec(name, arrays[name].shape, arrays[name].dtype.name)
         for name in FEATURE_ARRAYS
@@ -382,54 +436,85 @@ def _group_spec(arrays: Arrays, declared: Declared) -> GroupSpec:
         n_frames = len(arrays["time_s"])
     elif isinstance(declared_n, int) and declared_n > 0:
         n_frames = declared_n
+    elif "frames" in arrays:
+        n_frames = len(arrays["frames"])
     else:
-        n_frames = len(arrays["frames"]) if "frames" in arrays else 1
+        n_frames = 1
     return GroupSpec(declared.backbone, specs, n_frames, provenance)
 
 
-def _doubtful_axes(kind: GroupSpec, declared: Declared, most_frames: int) -> str:
-    """Say that what is taken for frames may be their numbers; empty where unlikely, or axes are said."""
+def _doubtful_axes(group: GroupSpec, declared: Declared, most_frames: int) -> str:
+    """Say that frames and their numbers may be swapped; empty if that is unlikely, or axes are declared.
+
+    Parameters
+    ----------
+    group
+        The group.
+    declared
+        Says the axes, or not.
+    most_frames
+        Largest number of frames of a clip, in a ragged group.
+    """
     if declared.axes is not None:
         return ""
-    for spec in kind.arrays:
+    for spec in group.arrays:
         if len(spec.shape) < 2:
             continue
-        rows = most_frames if spec.ragged else spec.shape[0]
-        numbers = spec.shape[1]
-        if rows >= numbers:
+        n_rows = most_frames if spec.ragged else spec.shape[0]
+        n_numbers = spec.shape[1]
+        if n_rows >= n_numbers:
             return (
-                f"axes: {rows} {spec.name} of {numbers} numbers in a clip, no fewer than numbers in each: if "
-                f"the files have [D, T], import with --axes DT; if this is right, --axes TD says so"
+                f"axes: {n_rows} {spec.name} of {n_numbers} numbers in a clip, no fewer than numbers in "
+                "each: if the files have [D, T], import with --axes DT; if this is right, --axes TD says so"
             )
     return ""
 
 
 def _result(
-    clip: PlannedClip, item: ImportItem, kind: GroupSpec, arrays: Arrays, per_second: float | None
+    clip: PlannedClip, item: ImportItem, group: GroupSpec, arrays: Arrays, per_second: float | None
 ) -> ClipResult:
+    """Make the result of a clip of its arrays.
+
+    Times and indices of frames come from the arrays, times also from a rate; else they are unknown.
+
+    Raises
+    ------
+    StoreError
+        If they do not fit the frames.
+    """
     if item.status not in DONE:
         raise StoreError(f"{item.where}: status {item.status!r}; features are ok or partial")
-    n_frames = len(arrays["frames"]) if kind.ragged else kind.n_frames
-    times = {"time_s": np.full(n_frames, np.nan), "frame_index": np.full(n_frames, -1, np.int64)}
+    n_frames = len(arrays["frames"]) if group.ragged else group.n_frames
+    time_s = arrays.get("time_s", np.full(n_frames, np.nan))
+    frame_index = arrays.get("frame_index", np.full(n_frames, -1, np.int64))
     if per_second is not None:
         if "frame_index" in arrays:
-            refuse_uneven(item.where, arrays["frame_index"])
-        times["time_s"] = (clip.start_s or 0.0) + np.arange(n_frames) / per_second
-    times |= {name: arrays[name] for name in times if name in arrays}
+            refuse_uneven(item.where, frame_index)
+        if "time_s" not in arrays:
+            time_s = (clip.start_s or 0.0) + np.arange(n_frames) / per_second
+    _check_times(clip, item, time_s, frame_index, n_frames)
+    values = {name: array for name, array in arrays.items() if name not in TIME_ARRAYS}
+    features = {group.name: ClipFeatures(time_s, frame_index, values)}
+    return ClipResult(clip.clip_id, cast("Status", item.status), item.reason, groups=features)
+
+
+def _check_times(
+    clip: PlannedClip, item: ImportItem, time_s: NDArray[Any], frame_index: NDArray[Any], n_frames: int
+) -> None:
+    """Refuse times [F] and indices [F] that fall, are too few or too many, or are not of the clip's video."""
+    times = {"time_s": time_s, "frame_index": frame_index}
     for name, values in times.items():
         if (np.diff(values) < 0).any():
             raise StoreError(f"{item.where}: {name} falls; frames are in the order of their times")
-    if (times["frame_index"] < 0).any() and (times["frame_index"] != -1).any():
+    are_unknown = (frame_index == -1).all()
+    if (frame_index < 0).any() and not are_unknown:
         raise StoreError(
             f"{item.where}: frame_index has negative numbers; expected indices in the file, from 0 on"
         )
-    for name in times:
-        if len(times[name]) != n_frames:
-            raise StoreError(f"{item.where}: {len(times[name])} {name}, and {n_frames} frames")
-    last_s = times["time_s"][-1]
-    latest_s = (clip.end_s or np.inf) + AROUND_S
+    for name, values in times.items():
+        if len(values) != n_frames:
+            raise StoreError(f"{item.where}: {len(values)} {name}, and {n_frames} frames")
+    last_s = time_s[-1]
+    latest_s = (clip.end_s or np.inf) + MOST_AFTER_S
     if last_s > latest_s:
         raise StoreError(f"{item.where}: time_s {last_s:g}; expected the video's seconds, up to {latest_s:g}")
-    values_of = {name: values for name, values in arrays.items() if name not in times}
-    features = {kind.name: ClipFeatures(times["time_s"], times["frame_index"], values_of)}
-    return ClipResult(clip.clip_id, cast("Status", item.status), item.reason, groups=features)

@@ -25,6 +25,8 @@ from obygaze_features.torch_files import load_torch
 
 OBJECTS = "it holds Python objects, which are never unpickled; of ids, np.asarray(ids, str) makes texts"
 MORE = "more bytes behind its array, such as of another numpy.save: save each array in a file of its own"
+MOST_SUFFIXES = 5
+"""Suffixes of other files that a message names at most."""
 ARRAY_SUFFIXES = (".npy", ".npz")
 TORCH_SUFFIXES = (".pth", ".pt", ".safetensors")
 
@@ -32,12 +34,32 @@ TORCH_SUFFIXES = (".pth", ".pt", ".safetensors")
 def files_below(
     folder: Path, suffixes: tuple[str, ...], read: Callable[[Path], Arrays]
 ) -> dict[str, ImportItem]:
-    """Find every file with a suffix: path without it, relative, with '/' -> its features."""
+    """Find the files with some suffixes in a folder and below it.
+
+    Parameters
+    ----------
+    folder
+        The folder.
+    suffixes
+        The suffixes, in small letters.
+    read
+        Reads the features of a file.
+
+    Returns
+    -------
+    dict
+        Path relative to the folder, without suffix and with "/" -> its features.
+
+    Raises
+    ------
+    StoreError
+        There is no folder, or no such file in it.
+    """
     kind = what(folder)
     if kind.remedy or not folder.is_dir():
+        found = f"this is {kind.name}: {kind.remedy}" if kind.remedy else "is a file"
         raise StoreError(
-            f"{folder}: {f'this is {kind.name}: {kind.remedy}' if kind.remedy else 'is a file'}; "
-            f"--from {suffixes[0][1:]} reads a folder with a file per clip. "
+            f"{folder}: {found}; --from {suffixes[0][1:]} reads a folder with a file per clip. "
             f"One matrix with a row per clip: --from table --ids FILE{_array_option(folder)}"
         )
     items: dict[str, ImportItem] = {}
@@ -45,8 +67,10 @@ def files_below(
         key = path.relative_to(folder).with_suffix("").as_posix()
         _add(items, key, ImportItem(str(path), partial(read, path)))
     if not items:
-        suffixes_there = sorted({path.suffix for path in folder.rglob("*") if path.suffix and path.is_file()})
-        hint = f"; it has {', '.join(suffixes_there[:5])} (choose another --from)" if suffixes_there else ""
+        other_suffixes = sorted({path.suffix for path in folder.rglob("*") if path.suffix and path.is_file()})
+        hint = ""
+        if other_suffixes:
+            hint = f"; it has {', '.join(other_suffixes[:MOST_SUFFIXES])} (choose another --from)"
         raise StoreError(f"{folder}: no file {' or '.join(suffixes)} in it or below{hint}")
     return items
 
@@ -59,28 +83,32 @@ def _array_option(path: Path) -> str:
 
 
 def walk(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
-    """Find the files below a folder; each folder once, those that links lead to last.
+    """Find the files with some suffixes below a folder, sorted.
 
-    A link that leads nowhere is found too: its clip is not lost unseen.
+    Each folder is entered once: by its own path, or else by that of a link, because links are followed last.
+    A link that leads nowhere counts as a file, so that its clip is not lost silently.
     """
     files = []
-    waiting = [folder]
+    folders = [folder]  # the last one is entered next
     entered = set[str]()
-    while waiting:
-        folder_here = waiting.pop()
-        place = os.path.realpath(folder_here)
-        if place in entered:
+    while folders:
+        current = folders.pop()
+        real_path = os.path.realpath(current)
+        if real_path in entered:
             continue
-        entered.add(place)
-        for path in folder_here.iterdir():
-            if path.is_dir():
-                waiting.insert(0 if path.is_symlink() else len(waiting), path)
+        entered.add(real_path)
+        for path in current.iterdir():
+            if path.is_dir() and path.is_symlink():
+                folders.insert(0, path)
+            elif path.is_dir():
+                folders.append(path)
             elif path.suffix.lower() in suffixes and (path.is_file() or not path.exists()):
                 files.append(path)
     return sorted(files)
 
 
 def _add(items: dict[str, ImportItem], key: str, item: ImportItem) -> None:
+    """Add a clip's features; refuse a second file of the same clip."""
     if key in items:
         raise StoreError(f"{items[key].where} and {item.where}: both are of {key!r}; remove one")
     items[key] = item
@@ -103,6 +131,13 @@ def array_files(source: Path, choice: ArrayChoice) -> dict[str, ImportItem]:
 
 
 def _tar_items(path: Path, choice: ArrayChoice) -> Iterator[tuple[str, ImportItem]]:
+    """Yield the arrays in a tar: the path of each without suffix, and its features.
+
+    Raises
+    ------
+    StoreError
+        It is no tar, or a file in it cannot be read where it lies.
+    """
     try:
         with open_regular(path) as file, tarfile.open(fileobj=file, mode="r:") as archive:
             members = archive.getmembers()
@@ -130,13 +165,23 @@ def _tar_items(path: Path, choice: ArrayChoice) -> Iterator[tuple[str, ImportIte
 def _read_file(path: Path, where: str, choice: ArrayChoice, place: tuple[int, int] | None = None) -> Arrays:
     """Read a .npy file, or the chosen arrays of a .npz; others, such as pickled ones, are not touched.
 
-    `place` is where it begins in a tar, and its size.
+    Parameters
+    ----------
+    path
+        The file, or the tar that holds it.
+    where
+        What messages call the file.
+    choice
+        Chooses the arrays.
+    place
+        Byte of the tar at which the file begins, and its size.
     """
     with open_regular(path) as file:
         content: IO[bytes] = file
         if place is not None:
-            file.seek(place[0])
-            content = io.BytesIO(file.read(place[1]))
+            start, size = place
+            file.seek(start)
+            content = io.BytesIO(file.read(size))
         if where.lower().endswith(".npy"):
             array = _read_array(content, where)
             return dict.fromkeys(choice(where, {"": array}), array)
@@ -145,7 +190,7 @@ def _read_file(path: Path, where: str, choice: ArrayChoice, place: tuple[int, in
 
 
 def map_npy(path: Path) -> NDArray[Any]:
-    """Map a .npy file; nothing is unpickled.
+    """Map a .npy file into memory; nothing is unpickled.
 
     Raises
     ------
@@ -162,6 +207,7 @@ def map_npy(path: Path) -> NDArray[Any]:
 
 
 def _read_array(file: IO[bytes], where: str, most: int = MOST_BYTES) -> NDArray[Any]:
+    """Read the array of a .npy file; refuse Python objects, more than `most` bytes, and what follows it."""
     with _naming(where, file, NPY):
         header = _header(file, where)
         size = math.prod(header.shape) * header.dtype.itemsize
@@ -175,7 +221,7 @@ def _read_array(file: IO[bytes], where: str, most: int = MOST_BYTES) -> NDArray[
 
 
 class _NpyHeader(NamedTuple):
-    """What a .npy file says of its array, in Fortran's order or in C's."""
+    """The header of a .npy file; `is_fortran` says whether its array is stored column by column."""
 
     shape: tuple[int, ...]
     is_fortran: bool
@@ -183,7 +229,7 @@ class _NpyHeader(NamedTuple):
 
 
 def _header(file: IO[bytes], where: str = "") -> _NpyHeader:
-    """Read the header of a .npy file; with `where` it lies, refuse Python objects."""
+    """Read the header of a .npy file; given `where`, refuse an array of Python objects."""
     version = np.lib.format.read_magic(file)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     header = _NpyHeader(*read(file))
@@ -194,7 +240,17 @@ def _header(file: IO[bytes], where: str = "") -> _NpyHeader:
 
 @contextmanager
 def _naming(where: str, file: IO[bytes], kind: str) -> Iterator[None]:
-    """Say why a file of NumPy cannot be read."""
+    """Turn an error of NumPy or zipfile into one that says why the file cannot be read.
+
+    Parameters
+    ----------
+    where
+        What messages call the file.
+    file
+        The file, whose beginning tells what it is.
+    kind
+        The kind that was expected.
+    """
     try:
         yield
     except StoreError:
@@ -208,9 +264,18 @@ def _naming(where: str, file: IO[bytes], kind: str) -> Iterator[None]:
 def open_npz(
     file: IO[bytes], where: str, most: int = MOST_BYTES
 ) -> Iterator[tuple[dict[str, Any], Callable[[str], NDArray[Any]]]]:
-    """Yield what the arrays of a .npz file are, by name, and a function that loads one of up to `most` bytes.
+    """Open a .npz file: yield name -> description of each array, and a function that loads one.
 
-    A member that is no .npy file is None.
+    A description has `dtype`, `ndim` and `shape`. A member that is no .npy file has the description None.
+
+    Parameters
+    ----------
+    file
+        The file.
+    where
+        What messages call it.
+    most
+        Bytes of the largest array that is loaded.
 
     Raises
     ------
@@ -247,6 +312,7 @@ def npz_clips(path: Path, choice: ArrayChoice) -> Iterator[FileContent]:
     """Open a .npz file with an array for each clip."""
 
     def read(name: str) -> Arrays:
+        """Read the array of a clip, if the choice takes it: the array has no name of its own."""
         return {key: load(name) for key in choice(path, {"": headers[name]})}
 
     with open_regular(path) as file, open_npz(file, str(path)) as (headers, load):
@@ -259,8 +325,8 @@ def npz_clips(path: Path, choice: ArrayChoice) -> Iterator[FileContent]:
 def torch_files(source: Path, choice: ArrayChoice) -> dict[str, ImportItem]:
     """Find the .pth, .pt and .safetensors files of a folder, or the clips of a dict in one file."""
     if source.is_dir():
-        return files_below(source, TORCH_SUFFIXES, lambda path: _plain(_unpickled(path), str(path), choice))
-    clips = _unpickled(source)
+        return files_below(source, TORCH_SUFFIXES, lambda path: _arrays(_loaded(path), str(path), choice))
+    clips = _loaded(source)
     if not isinstance(clips, dict):
         raise StoreError(
             f"{source}: expected a dict with a tensor per clip, or a folder with a file per clip"
@@ -268,36 +334,39 @@ def torch_files(source: Path, choice: ArrayChoice) -> dict[str, ImportItem]:
     items: dict[str, ImportItem] = {}
     for name, value in clips.items():
         where = f"{source}, {name}"
-        _add(items, str(name), ImportItem(where, partial(_plain, value, where, choice)))
+        _add(items, str(name), ImportItem(where, partial(_arrays, value, where, choice)))
     return items
 
 
-def _unpickled(path: Path) -> Any:
+def _loaded(path: Path) -> Any:
+    """Load a file of torch; nothing but tensors and plain values is unpickled."""
     refuse_giants(path.stat().st_size, str(path))
     return load_torch(path, StoreError)
 
 
-def _plain(content: Any, where: str, choice: ArrayChoice) -> Arrays:
-    """Make arrays of dense tensors; bfloat16, which numpy lacks, becomes float32, without a loss."""
-    tensors = (
-        {str(name): value for name, value in content.items()} if isinstance(content, dict) else {"": content}
-    )
-    kinds = {name: _described(value) for name, value in tensors.items()}
+def _arrays(content: Any, where: str, choice: ArrayChoice) -> Arrays:
+    """Return the chosen tensors of a clip as arrays: of a dict of tensors, or of a single one."""
+    if isinstance(content, dict):
+        tensors = {str(name): value for name, value in content.items()}
+    else:
+        tensors = {"": content}
+    descriptions = {name: _description(value) for name, value in tensors.items()}
     arrays = {}
-    for name in choice(where, kinds):
+    for name in choice(where, descriptions):
         arrays[name] = _array(tensors[name], f"{where}, {name}" if name else where)
     return arrays
 
 
-def _described(value: Any) -> Any:
-    """Describe a tensor as an array of its kind; None of what is no tensor."""
+def _description(value: Any) -> Any:
+    """Describe a tensor like an array of real or whole numbers; None for what is no tensor."""
     if not hasattr(value, "ndim"):
         return None
-    is_real = getattr(value, "is_floating_point", bool)()
+    is_real = hasattr(value, "is_floating_point") and value.is_floating_point()
     return SimpleNamespace(dtype=np.dtype("f4" if is_real else "i8"), ndim=value.ndim)
 
 
 def _array(tensor: Any, where: str) -> NDArray[Any]:
+    """Convert a plain tensor to an array; bfloat16, which numpy lacks, becomes float32 without loss."""
     if not hasattr(tensor, "is_floating_point"):
         raise StoreError(f"{where}: holds a {type(tensor).__name__}; expected one tensor")
     kind = str(tensor.dtype).removeprefix("torch.")
@@ -311,5 +380,7 @@ def _array(tensor: Any, where: str) -> NDArray[Any]:
         raise StoreError(f"{where}: a tensor that is nested or has no values; save a plain one of the CPU")
     refuse_giants(tensor.numel() * tensor.element_size(), where)
     plain = tensor.detach().resolve_conj().resolve_neg()
-    values: NDArray[Any] = (plain.float() if kind == "bfloat16" else plain).contiguous().numpy()
+    if kind == "bfloat16":
+        plain = plain.float()
+    values: NDArray[Any] = plain.contiguous().numpy()
     return values

@@ -25,8 +25,13 @@ from obygaze_features.file_kinds import AGAIN, HDF5, why_not
 from obygaze_features.store.store_files import refuse_giants
 
 MOST_TEXT = 1 << 27
+"""Most characters in a column of texts."""
 TEXT_AT_ONCE = 1 << 24
-"""Most characters in a column of texts, and bytes read together: any text may be as long as the file."""
+"""Most bytes of texts that are read at once: each of them may be as long as the file."""
+MOST_AT_ONCE = 1 << 16
+"""Most texts that are read at once."""
+ID_BYTES = 64
+"""Bytes of memory that an id takes at least, as a Python text."""
 
 
 def hdf5_items(
@@ -34,10 +39,12 @@ def hdf5_items(
 ) -> AbstractContextManager[FileContent]:
     """Open HDF5 with a group or dataset per clip, or a folder of files; yield path -> features, and texts.
 
-    An exported group has its clip and status in its attributes. HDF5 runs in a subprocess.
+    A group that `store export` wrote has its clip and status in its attributes. HDF5 runs in a subprocess.
 
     Parameters
     ----------
+    path
+        The file or folder.
     patterns
         Patterns of the dataset that is a clip's features, where its group or file has several.
     clips
@@ -69,14 +76,18 @@ def groups_of_clips(
                 raise StoreError(f"{path}: is AnnData; --from table reads it")
             about = {name: text_of(file.attrs, name) for name in ("provenance", "backbone")}
             choice = ArrayChoice(patterns, about, times=times)
-            for node in _clips_in(file, str(path), {h5py.h5o.get_info(file.id).addr: "/"}, clips):
-                key = text_of(node.attrs, "clip") or node.name.strip("/")
-                where = f"{path}, {'group' if isinstance(node, h5py.Group) else 'dataset'} {node.name}"
-                if key in items:
-                    raise StoreError(f"{where}: clip {key} is in the file twice")
-                load = partial(_read_group, node, where, choice)
-                items[key] = ImportItem(
-                    where, load, text_of(node.attrs, "status") or "ok", text_of(node.attrs, "reason")
+            root_address = h5py.h5o.get_info(file.id).addr
+            for node in _clips_in(file, str(path), {root_address: "/"}, clips):
+                clip = text_of(node.attrs, "clip") or node.name.strip("/")
+                noun = "group" if isinstance(node, h5py.Group) else "dataset"
+                where = f"{path}, {noun} {node.name}"
+                if clip in items:
+                    raise StoreError(f"{where}: clip {clip} is in the file twice")
+                items[clip] = ImportItem(
+                    where,
+                    partial(_read_group, node, where, choice),
+                    status=text_of(node.attrs, "status") or "ok",
+                    reason=text_of(node.attrs, "reason"),
                 )
         if not items:
             raise StoreError(
@@ -122,26 +133,38 @@ def naming_damage(where: str) -> Iterator[None]:
 def _clips_in(
     node: h5py.Group, where: str, name_at: dict[int, str], clips: frozenset[str]
 ) -> Iterator[h5py.Group | h5py.Dataset]:
-    """Yield every group below that holds a dataset, and datasets at the top or where one has a clip's name.
+    """Yield the groups and datasets that are clips.
 
-    `name_at` maps the address of a group to its first name: hard links give a group many names, and a few
-    levels of such groups have too many paths to visit.
+    These are all groups below a node that hold datasets, and datasets at the top. If a dataset has a clip's
+    name, the datasets of its group are clips, not the group.
+
+    Parameters
+    ----------
+    node
+        A group, or the file.
+    where
+        What messages call the file.
+    name_at
+        Address of each group visited so far -> its first name. Hard links give a group many names, and a few
+        levels of such groups have too many paths to visit.
+    clips
+        Names of clips.
     """
     for name in node:
-        called = f"{node.name.rstrip('/')}/{name}"
+        child_name = f"{node.name.rstrip('/')}/{name}"
         child = plain_node(node, name)
         if child is None:
-            raise StoreError(f"{where}: {called} is a link; only plain groups are read")
+            raise StoreError(f"{where}: {child_name} is a link; only plain groups are read")
         if isinstance(child, h5py.Group):
             address = h5py.h5o.get_info(child.id).addr
             if address in name_at:
                 raise StoreError(
-                    f"{where}: {called} is the same group as {name_at[address]}; "
+                    f"{where}: {child_name} is the same group as {name_at[address]}; "
                     "expected one place for every group of clips"
                 )
-            name_at[address] = called
-            inside = {key for key in child if isinstance(plain_node(child, key), h5py.Dataset)}
-            if inside and inside.isdisjoint(clips):
+            name_at[address] = child_name
+            datasets = {key for key in child if isinstance(plain_node(child, key), h5py.Dataset)}
+            if datasets and datasets.isdisjoint(clips):
                 yield child
             else:
                 yield from _clips_in(child, where, name_at, clips)
@@ -165,12 +188,15 @@ def plain_node(group: h5py.Group, name: str | bytes) -> object:
     links = group.id.links
     if "/" in name or name in ("", ".") or not links.exists(key):
         return None
-    return group[name] if links.get_info(key).type == h5py.h5l.TYPE_HARD else None
+    is_hard_link = links.get_info(key).type == h5py.h5l.TYPE_HARD
+    return group[name] if is_hard_link else None
 
 
 def is_anndata(file: h5py.File) -> bool:
-    """Tell AnnData, whose `obs` describes the rows of X and of obsm."""
-    return isinstance(plain_node(file, "obs"), h5py.Group) and not {"X", "obsm"}.isdisjoint(file)
+    """Return whether a file is AnnData: its group `obs` describes the rows of X and of obsm."""
+    has_obs = isinstance(plain_node(file, "obs"), h5py.Group)
+    has_matrices = "X" in file or "obsm" in file
+    return has_obs and has_matrices
 
 
 def is_plain(node: object) -> TypeGuard[h5py.Dataset]:
@@ -179,14 +205,16 @@ def is_plain(node: object) -> TypeGuard[h5py.Dataset]:
 
 
 def refuse_unreadable(dataset: h5py.Dataset, where: str) -> None:
-    """Refuse chunks larger than a clip may be, filters that are not here, and parts that were never written.
+    """Refuse a dataset with too large chunks, an unknown filter, or parts that were never written.
 
-    Reading one row decompresses its whole chunk; what was not written is read as zeros.
+    Reading one row decompresses its whole chunk, so a chunk may not be larger than a clip. Parts that were
+    never written would be read as zeros.
     """
-    size = math.prod(dataset.chunks or ()) * dataset.dtype.itemsize
-    if size > MOST_BYTES:
+    chunk_bytes = math.prod(dataset.chunks or ()) * dataset.dtype.itemsize
+    if chunk_bytes > MOST_BYTES:
         raise StoreError(
-            f"{where}: chunks of {size} bytes; expected at most {MOST_BYTES}; save it with smaller chunks"
+            f"{where}: chunks of {chunk_bytes} bytes; expected at most {MOST_BYTES}; save it with smaller "
+            "chunks"
         )
     settings = dataset.id.get_create_plist()
     for number, _, _, name in map(settings.get_filter, range(settings.get_nfilters())):
@@ -196,20 +224,33 @@ def refuse_unreadable(dataset: h5py.Dataset, where: str) -> None:
                 "(h5repack -f GZIP=4)"
             )
     if dataset.chunks:
-        parts = math.prod(-(-n // size) for n, size in zip(dataset.shape, dataset.chunks, strict=True))
-        written = dataset.id.get_num_chunks()
+        chunks_along = [
+            math.ceil(n / n_in_chunk) for n, n_in_chunk in zip(dataset.shape, dataset.chunks, strict=True)
+        ]
+        n_parts = math.prod(chunks_along)
+        n_written = dataset.id.get_num_chunks()
     else:
-        parts = int(bool(dataset.size))
-        written = int(dataset.id.get_storage_size() > 0)
-    if written < parts:
+        n_parts = 1 if dataset.size else 0
+        n_written = 1 if dataset.id.get_storage_size() > 0 else 0
+    if n_written < n_parts:
         raise StoreError(
-            f"{where}: {parts - written} of its {parts} chunks were never written, and would be zeros: "
+            f"{where}: {n_parts - n_written} of its {n_parts} chunks were never written, and would be zeros: "
             "write it again, to its end"
         )
 
 
 def in_rows(array: Any, where: str, most: int = MOST_BYTES) -> Any:
-    """Return an array with its axes in the order of its maker: MATLAB writes them reversed into HDF5."""
+    """Return an array with its axes in the order in which it was made: MATLAB reverses them in HDF5.
+
+    Parameters
+    ----------
+    array
+        A dataset of HDF5, or an array, which is returned as it is.
+    where
+        What messages call it.
+    most
+        Bytes of the largest array that is read to be turned.
+    """
     if "MATLAB_class" not in getattr(array, "attrs", ()) or array.ndim < 2:
         return array
     refuse_giants(array.nbytes, where, most)
@@ -217,6 +258,7 @@ def in_rows(array: Any, where: str, most: int = MOST_BYTES) -> Any:
 
 
 def _read_file(path: Path, choice: ArrayChoice) -> dict[str, NDArray[Any]]:
+    """Read the chosen datasets of a file of one clip."""
     with open_hdf5(path) as file:
         return _read_group(file, str(path), choice)
 
@@ -224,20 +266,21 @@ def _read_file(path: Path, choice: ArrayChoice) -> dict[str, NDArray[Any]]:
 def _read_group(node: h5py.Group | h5py.Dataset, where: str, choice: ArrayChoice) -> dict[str, NDArray[Any]]:
     """Read the chosen datasets of a group, or one dataset."""
     with naming_damage(where):
-        nodes = (
-            {name: plain_node(node, name) for name in node} if isinstance(node, h5py.Group) else {"": node}
-        )
+        nodes: dict[str, Any] = {"": node}
+        if isinstance(node, h5py.Group):
+            nodes = {name: plain_node(node, name) for name in node}
         for name, dataset in nodes.items():
             if not is_plain(dataset) and not isinstance(dataset, h5py.Group):
                 raise StoreError(f"{where}: {name} is not a plain dataset of this file")
         chosen: dict[str, h5py.Dataset] = {name: nodes[name] for name in choice(where, nodes)}
-        size = 0
+        n_bytes = 0
         for name, dataset in chosen.items():
             if not is_plain(dataset) or dataset.dtype.kind not in "fiu" or dataset.shape is None:
-                at = f"{where}: {name}" if name else where
-                raise StoreError(f"{at} holds {getattr(dataset, 'dtype', 'a group')}, expected numbers")
-            size += int(dataset.size) * dataset.dtype.itemsize
-            refuse_giants(size, where)
+                dataset_where = f"{where}: {name}" if name else where
+                content = getattr(dataset, "dtype", "a group")
+                raise StoreError(f"{dataset_where} holds {content}, expected numbers")
+            n_bytes += int(dataset.size) * dataset.dtype.itemsize
+            refuse_giants(n_bytes, where)
             refuse_unreadable(dataset, where)
         return {name: np.asarray(in_rows(dataset, where)[()]) for name, dataset in chosen.items()}
 
@@ -260,32 +303,35 @@ def read_column(node: object, path: Path) -> NDArray[Any]:
         return _plain_column(node, path)
     codes = _plain_column(plain_node(node, "codes"), path)
     categories = _plain_column(plain_node(node, "categories"), path).astype(object)
-    if codes.dtype.kind not in "iu" or not ((codes >= -1) & (codes < len(categories))).all():
+    are_numbers = codes.dtype.kind in "iu" and ((codes >= -1) & (codes < len(categories))).all()
+    if not are_numbers:
         raise StoreError(
             f"{path}: {node.name}: its codes are not the numbers of its {len(categories)} categories"
         )
-    return np.asarray(np.append(categories, "")[codes])
+    categories_and_none = np.append(categories, "")  # the code -1 takes the last one
+    return np.asarray(categories_and_none[codes])
 
 
 def _plain_column(node: object, path: Path) -> NDArray[Any]:
+    """Read a plain list of texts or numbers; refuse anything else, and what takes too much memory."""
     if not is_plain(node) or node.ndim != 1:
         raise StoreError(f"{path}: the ids are no plain list of texts")
-    refuse_giants(int(node.size) * max(64, node.dtype.itemsize), str(path))
+    refuse_giants(int(node.size) * max(ID_BYTES, node.dtype.itemsize), str(path))
     refuse_unreadable(node, f"{path}, {node.name}")
-    texts = h5py.check_string_dtype(node.dtype)
-    if texts is None and node.dtype.kind == "O":
+    string_type = h5py.check_string_dtype(node.dtype)
+    if string_type is None and node.dtype.kind == "O":
         raise StoreError(f"{path}: {node.name} holds lists or references; expected texts or numbers")
-    if texts is None:
+    if string_type is None:
         return np.asarray(node[()])
-    # Thousands of texts may all point to one text as long as the file.
-    longest = texts.length or node.file.id.get_filesize()
-    step = max(1, min(1 << 16, TEXT_AT_ONCE // longest))
-    texts_read: list[str] = []
-    size = 0
+    # Texts without a fixed length may all point to one text that is as long as the file.
+    longest = string_type.length or node.file.id.get_filesize()
+    step = max(1, min(MOST_AT_ONCE, TEXT_AT_ONCE // longest))
+    texts: list[str] = []
+    n_characters = 0
     for start in range(0, len(node), step):
         batch = node.asstr()[start : start + step].tolist()
-        size += sum(map(len, batch))
-        if size > MOST_TEXT:
+        n_characters += sum(len(text) for text in batch)
+        if n_characters > MOST_TEXT:
             raise StoreError(f"{path}: {node.name} has more than {MOST_TEXT} characters; expected ids")
-        texts_read += batch
-    return np.array(texts_read, dtype=object)
+        texts += batch
+    return np.array(texts, dtype=object)

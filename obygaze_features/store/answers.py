@@ -12,7 +12,7 @@ from obygaze_features.store.group import Group
 from obygaze_features.store.store import Store
 
 CLASSIFIER: Final = "classifier"
-"""What the provenance of such a group calls its head."""
+"""Value of the field `head` in the provenance of a group with probabilities of classes."""
 
 LIKELY: Final = 0.1
 """Probability from which on a clip is taken to show a class."""
@@ -44,14 +44,15 @@ class LikelyClass:
 
 @checked
 def classes_of(group: Group) -> tuple[str, ...]:
-    """Return the names of the classes whose probabilities are a group's `pooled`; none if it has others."""
+    """Return the names of the classes whose probabilities a group's pooled features are, or ()."""
     provenance = group.provenance
     architecture: Any = provenance.get("architecture")
     names = architecture.get("features") if isinstance(architecture, dict) else None
     if provenance.get("head") != CLASSIFIER or not isinstance(names, list) or "pooled" not in group.arrays:
         return ()
-    is_whole = len(names) == group.clip_shape("pooled")[0] and all(isinstance(name, str) for name in names)
-    return tuple(names) if is_whole else ()
+    has_name_for_each = len(names) == group.clip_shape("pooled")[0]
+    are_texts = all(isinstance(name, str) for name in names)
+    return tuple(names) if has_name_for_each and are_texts else ()
 
 
 @checked

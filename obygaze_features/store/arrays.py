@@ -28,9 +28,19 @@ from obygaze_features.store.store_files import READ_AT_ONCE, FolderFiles, StoreF
 from obygaze_features.templates import packaged_text
 
 CRC_BYTES: Final = 4
+"""Bytes of the checksum (CRC-32C) behind a chunk, a row of a shard, and the index of a shard."""
+
+INDEX_BYTES: Final = 16
+"""Bytes of a row in the index of a shard: its offset and its size."""
 
 _ZSTD_LEVEL = 3
-"""As array.json says."""
+"""Level of compression that array.json states."""
+
+_HALF_INFINITY = 0x7C00
+"""Bits of infinity in float16; larger bits with the same sign are NaN."""
+
+_HALF_MINUS_INFINITY = 0xFC00
+"""Bits of minus infinity in float16."""
 
 
 def array_layout(
@@ -41,19 +51,33 @@ def array_layout(
     *,
     ragged: bool = False,
 ) -> dict[str, Any]:
-    """Return the metadata of an array as they are written, their fields in the order of zarr-python.
+    """Return the metadata of an array as sealing writes them, with fields in the order of zarr-python.
 
-    `ragged` says whether the array is in a ragged group.
+    Parameters
+    ----------
+    name
+        Name of the array, such as `pooled`.
+    shape
+        Its shape, with all clips or frames.
+    dtype
+        Its data type, as Zarr names it.
+    dimension_names
+        Names of its dimensions.
+    ragged
+        Whether the array is in a ragged group.
     """
     document: dict[str, Any] = json.loads(_layout())
     codecs = document["codecs"].get(dtype, document["codecs"]["others"])
     if ARRAYS[name].sharded:
-        inner = {"chunk_shape": [1, *shape[1:]], "codecs": codecs, "index_codecs": codecs}
-        codecs = [{"name": "sharding_indexed", "configuration": {**inner, "index_location": "end"}}]
-    document["chunk_grid"]["configuration"]["chunk_shape"] = [
-        block_rows(name, shape[0], ragged=ragged),
-        *shape[1:],
-    ]
+        sharding = {
+            "chunk_shape": [1, *shape[1:]],
+            "codecs": codecs,
+            "index_codecs": codecs,
+            "index_location": "end",
+        }
+        codecs = [{"name": "sharding_indexed", "configuration": sharding}]
+    n_rows = block_rows(name, shape[0], ragged=ragged)
+    document["chunk_grid"]["configuration"]["chunk_shape"] = [n_rows, *shape[1:]]
     fill = ARRAYS[name].fill
     return document | {
         "shape": list(shape),
@@ -66,19 +90,26 @@ def array_layout(
 
 @cache
 def _layout() -> str:
+    """Read the metadata that all arrays have in common, with the codecs of each data type."""
     return packaged_text(__package__, "array.json")
 
 
 LAYOUT = ("chunk_grid", "chunk_key_encoding", "codecs")
-"""What of an array's metadata says how its bytes lie."""
+"""Fields of an array's metadata that say where its bytes lie and how they are coded."""
 
 
 def lean(value: Any) -> Any:
-    """Leave out empty fields, at any depth: libraries differ in whether they write them."""
+    """Leave out empty fields of JSON at any depth, because libraries differ in whether they write them."""
     if isinstance(value, dict):
-        fields = {key: lean(item) for key, item in value.items()}
-        return {key: item for key, item in fields.items() if item is not None and item not in ({}, [])}
-    return [lean(item) for item in value] if isinstance(value, list | tuple) else value
+        fields = {}
+        for key, item in value.items():
+            lean_item = lean(item)
+            if lean_item is not None and lean_item not in ({}, []):
+                fields[key] = lean_item
+        return fields
+    if isinstance(value, list | tuple):
+        return [lean(item) for item in value]
+    return value
 
 
 def row_view(values: NDArray[Any]) -> memoryview:
@@ -87,7 +118,8 @@ def row_view(values: NDArray[Any]) -> memoryview:
     return plain.reshape(-1).view(np.uint8).data
 
 
-_AT_ONCE = 1 << 17  # numbers checked together: they stay in the processor's cache
+_AT_ONCE = 1 << 17
+"""Numbers that are checked together, so few that they stay in the processor's cache."""
 
 
 def all_finite(values: NDArray[Any]) -> bool:
@@ -106,8 +138,12 @@ def all_finite(values: NDArray[Any]) -> bool:
     if values.dtype.byteorder == ">":
         bits = bits.byteswap()
     for first in range(0, len(bits), _AT_ONCE):
-        part = bits[first : first + _AT_ONCE]  # the two largest of each sign's bits: nothing is copied
-        if int(part.max()) >= 0xFC00 or int(part.view(np.int16).max()) >= 0x7C00:
+        part = bits[first : first + _AT_ONCE]
+        # Negative numbers have the largest bits. As signed integers their bits are negative, which leaves the
+        # positive numbers.
+        largest_of_negative = int(part.max())
+        largest_of_positive = int(part.view(np.int16).max())
+        if largest_of_negative >= _HALF_MINUS_INFINITY or largest_of_positive >= _HALF_INFINITY:
             return False
     return True
 
@@ -115,27 +151,28 @@ def all_finite(values: NDArray[Any]) -> bool:
 # --- reading
 # ---------------------------------------------------------------------------
 WARM = 2**22
-"""Bytes of a block of tokens, whose memory is reused. Larger blocks are new pages, which cost more than
-reading [16 clips of 4.8 MB at once: 1.6 ms per clip; one by one: 1.0]."""
+"""Most bytes of tokens that are read at once, so that their memory is reused. For more, the system gives new
+pages, which take longer than reading (16 clips of 4.8 MB at once: 1.6 ms a clip; one by one: 1.0 ms)."""
 
 
 RECENT = 2**23
-"""Bytes of chunks that an array keeps, so that rows which are read one by one cost a request a chunk."""
+"""Bytes of chunks that an array keeps in memory, so that reading its rows one by one takes one request for
+each chunk."""
 
 
 class _RecentChunks:
-    """The last chunks of an array of which a part was read, each with a checksum that was right."""
+    """The last chunks of an array of which only a part was read; their checksums are right."""
 
     def __init__(self) -> None:
         self._chunks: OrderedDict[int, NDArray[Any]] = OrderedDict()
         self._lock = Lock()
 
     def get(self, number: int) -> NDArray[Any] | None:
-        """Give a chunk that is kept."""
+        """Return a chunk by its number; None if it is not here."""
         return self._chunks.get(number)
 
     def keep(self, number: int, chunk: NDArray[Any]) -> None:
-        """Keep a chunk; of more than `RECENT` bytes the oldest are dropped, but not the last."""
+        """Keep a chunk; drop the oldest if there are more than `RECENT` bytes, but never the last one."""
         with self._lock:
             self._chunks[number] = chunk
             while len(self._chunks) > 1 and len(self._chunks) * chunk.nbytes > RECENT:
@@ -169,19 +206,21 @@ class SealedArray:
         self.ragged = ragged and name in RAGGED_ARRAYS
         array_kind = kind_of(name, ragged=ragged)
         shape = metadata["shape"]
-        kind = metadata["data_type"]
-        fitting = kind in array_kind.dtypes and len(shape) == len(array_kind.dims)
-        is_empty = self.ragged and shape[:1] == [0]  # no clip has features
-        if not fitting or not fits(shape[1:] if is_empty else shape, list[Count]):
-            raise StoreError(f"{self._where}: {kind} {shape} does not fit the format")
+        dtype = metadata["data_type"]
+        fits_kind = dtype in array_kind.dtypes and len(shape) == len(array_kind.dims)
+        no_clip_has_features = self.ragged and shape[:1] == [0]
+        sizes = shape[1:] if no_clip_has_features else shape
+        if not fits_kind or not fits(sizes, list[Count]):
+            raise StoreError(f"{self._where}: {dtype} {shape} does not fit the format")
         self.shape: tuple[int, ...] = tuple(shape)
         self.dtype: np.dtype[Any] = (
-            np.dtypes.StringDType() if kind == "string" else np.dtype(kind).newbyteorder("<")
+            np.dtypes.StringDType() if dtype == "string" else np.dtype(dtype).newbyteorder("<")
         )
-        expected = lean(array_layout(name, self.shape, kind, (), ragged=ragged))
+        expected = lean(array_layout(name, self.shape, dtype, (), ragged=ragged))
         stated = lean(metadata)
-        if wrong := [field for field in LAYOUT if stated[field] != expected[field]]:
-            raise StoreError(f"{self._where}: {wrong[0]}: not as the format demands, so it is not read")
+        for field in LAYOUT:
+            if stated[field] != expected[field]:
+                raise StoreError(f"{self._where}: {field}: not as the format demands, so it is not read")
         self._recent = _RecentChunks()
         self._block = block_rows(name, self.shape[0], ragged=ragged)
         self._sharded = array_kind.sharded
@@ -191,6 +230,8 @@ class SealedArray:
 
         Parameters
         ----------
+        rows
+            Which rows; all by default.
         out
             Array to read into; None makes one.
 
@@ -201,43 +242,51 @@ class SealedArray:
         ArgumentError
             If `out` is of another shape or type, or does not lie in one piece.
         """
-        numbers = range(*rows.indices(self.shape[0]))
-        shape = (len(numbers), *self.shape[1:])
-        if out is not None and not (
-            out.shape == shape and out.dtype == self.dtype and out.flags.c_contiguous and out.flags.writeable
-        ):
+        row_numbers = range(*rows.indices(self.shape[0]))
+        if out is not None:
+            self._refuse_unfit(out, (len(row_numbers), *self.shape[1:]))
+        values: NDArray[Any] = guarded(
+            self._where, lambda: self._read(row_numbers, out=out), store=self._files.where
+        )
+        return values
+
+    def _refuse_unfit(self, out: NDArray[Any], shape: tuple[int, ...]) -> None:
+        """Raise unless rows of a shape can be read into an array."""
+        has_right_type = out.shape == shape and out.dtype == self.dtype
+        has_right_memory = out.flags.c_contiguous and out.flags.writeable
+        if not has_right_type or not has_right_memory:
             raise ArgumentError(
                 f"{self._where}: out is {out.dtype} {list(out.shape)}; expected {self.dtype} {list(shape)} "
                 "that can be written to and lies in one piece, as numpy.empty makes"
             )
-        values: NDArray[Any] = guarded(
-            self._where, lambda: self._read(numbers, out=out), store=self._files.where
-        )
-        return values
 
     def stored(self, rows: range) -> Iterator[tuple[int, NDArray[Any]]]:
-        """Yield the first row and the values of slices of one stored object, of which a file is opened once.
+        """Yield slices of the rows of one stored object: the first row of each, and its values.
 
-        Slices are of a size that is cheap to read one after another.
+        Slices have a size that is cheap to read one after another. A file is opened once for all of them.
 
         Raises
         ------
         StoreError
             As `read`.
         """
-        opened = None
-        with ExitStack() as stack:
+        open_once = None
+        with ExitStack() as open_files:
             if isinstance(self._files, FolderFiles) and self._sharded:
-                opening = self._files.open
-                opened = cache(lambda name: stack.enter_context(opening(name)))
+                open_file = self._files.open
+                open_once = cache(lambda name: open_files.enter_context(open_file(name)))
             for start in range(rows.start, rows.stop, self.piece):
-                read = partial(self._read, range(start, min(start + self.piece, rows.stop)), opened)
+                piece = range(start, min(start + self.piece, rows.stop))
+                read = partial(self._read, piece, open_once)
                 values: NDArray[Any] = guarded(self._where, read, store=self._files.where)
                 yield start, values
 
     @property
     def piece(self) -> int:
-        """Number of rows that are cheap to read at once: of a stored object, or of a shard's first rows."""
+        """Number of rows that are cheap to read at once: those of a stored object, or fewer of a shard.
+
+        Of a shard in a folder, single rows can be read, so a piece has at most `WARM` bytes.
+        """
         if isinstance(self._files, FolderFiles) and self._sharded:
             return min(self._block, max(1, WARM // self._row_bytes))
         return self._block
@@ -245,111 +294,146 @@ class SealedArray:
     def _read(
         self,
         rows: range,
-        opened: Callable[[str], FileIO] | None = None,
+        open_once: Callable[[str], FileIO] | None = None,
         out: NDArray[Any] | None = None,
     ) -> NDArray[Any]:
-        """Read rows, into `out` if it is given; `opened` opens files of shards that stay open."""
-        values = np.empty((len(rows), *self.shape[1:]), self.dtype) if out is None else out
-        blocks = range(rows.start // self._block, -(-rows.stop // self._block) if rows else 0)
+        """Read rows, of several chunks or shards concurrently where that is faster.
 
-        def fill(number: int) -> None:
-            first = number * self._block
-            part = range(max(rows.start, first), min(rows.stop, first + self._block))
-            within = slice(part.start - first, part.stop - first)
-            self._fill(number, within, values[part.start - rows.start : part.stop - rows.start], opened)
+        Parameters
+        ----------
+        rows
+            Numbers of the rows.
+        open_once
+            Opens a file of a shard, which stays open; None opens files for each slice anew.
+        out
+            Array to read into; None makes one.
+        """
+        values = np.empty((len(rows), *self.shape[1:]), self.dtype) if out is None else out
+        first_block = rows.start // self._block
+        end_block = math.ceil(rows.stop / self._block) if rows else 0
+        blocks = range(first_block, end_block)
+
+        def fill_from(block: int) -> None:
+            """Read the rows that lie in one chunk or shard."""
+            block_start = block * self._block
+            start = max(rows.start, block_start)
+            stop = min(rows.stop, block_start + self._block)
+            rows_in_block = slice(start - block_start, stop - block_start)
+            self._fill(block, rows_in_block, values[start - rows.start : stop - rows.start], open_once)
 
         if len(blocks) == 1 or self._files.readers == 1:
-            for number in blocks:
-                fill(number)
+            for block in blocks:
+                fill_from(block)
         else:
             with ThreadPoolExecutor(self._files.readers) as threads:
-                for _ in threads.map(fill, blocks):
+                for _ in threads.map(fill_from, blocks):  # raises what a thread has raised
                     pass
         return values
 
     def _fill(
-        self, number: int, rows: slice, values: NDArray[Any], opened: Callable[[str], FileIO] | None
+        self, block: int, rows: slice, values: NDArray[Any], open_once: Callable[[str], FileIO] | None
     ) -> None:
-        """Read rows of one chunk or shard, which are counted within it, into an array."""
-        name = chunk_file(self._name, number, ragged=self.ragged)
+        """Read rows of one chunk or shard into an array; `rows` are counted within the chunk or shard."""
+        name = chunk_file(self._name, block, ragged=self.ragged)
         try:
             if self.dtype.kind == "T":
                 values[:] = _read_strings(self._files, name, self._block)[rows]
                 return
             if self._sharded:
-                good = self._fill_of_shard(name, rows, values, opened)
+                is_whole = self._fill_from_shard(name, rows, values, open_once)
             else:
-                good = self._fill_of_chunk(number, rows, values)
+                is_whole = self._fill_from_chunk(block, rows, values)
         except FileNotFoundError:
             raise gone(self._files, name) from None
-        if not good:
+        if not is_whole:
             raise damaged(f"{self._files.where}/{name}: this chunk is damaged", self._files.where)
 
-    def _fill_of_chunk(self, number: int, rows: slice, values: NDArray[Any]) -> bool:
-        """Read rows of a chunk, which is its rows and a checksum; return whether it is that."""
-        chunk = self._recent.get(number)
+    def _fill_from_chunk(self, block: int, rows: slice, values: NDArray[Any]) -> bool:
+        """Read rows of a chunk; return whether its size and checksum are right."""
+        chunk = self._recent.get(block)
         if chunk is None:
-            data = memoryview(self._files.read(chunk_file(self._name, number, ragged=self.ragged)))
+            data = memoryview(self._files.read(chunk_file(self._name, block, ragged=self.ragged)))
             if len(data) != self._block * self._row_bytes + CRC_BYTES or not is_checked(data):
                 return False
             chunk = np.frombuffer(data[:-CRC_BYTES], self.dtype).reshape(self._block, *self.shape[1:])
-            # Other rows of a chunk may be asked for next, but not of one that is read whole.
+            # Whoever reads a part of a chunk may read its other rows next.
             if len(values) < self._block:
-                self._recent.keep(number, chunk)
+                self._recent.keep(block, chunk)
         values[:] = chunk[rows]
         return True
 
-    def _fill_of_shard(
-        self, name: str, rows: slice, values: NDArray[Any], opened: Callable[[str], FileIO] | None
+    def _fill_from_shard(
+        self, name: str, rows: slice, values: NDArray[Any], open_once: Callable[[str], FileIO] | None
     ) -> bool:
         """Read rows of a shard, absent ones as NaN; return whether all checksums are right."""
-        tail = 16 * self._block + CRC_BYTES
+        index_bytes = INDEX_BYTES * self._block + CRC_BYTES
         if not isinstance(self._files, FolderFiles):
-            index = self._index(self._files.read(name, -tail), rows)
-            present = [place for place in index or () if place != _ABSENT]
-            first, last = (min(present)[0], max(present)[0] + max(present)[1]) if present else (0, 0)
-            footer = BytesIO(self._files.read(name, first, last))
-            return index is not None and _read_rows(footer, index, first, values)
-        with self._files.open(name) if opened is None else nullcontext(opened(name)) as file:
-            file.seek(max(0, file.seek(0, SEEK_END) - tail))
-            index = self._index(file.read(tail), rows)
+            index = self._index(self._files.read(name, -index_bytes), rows)
+            if index is None:
+                return False
+            # One request for all bytes from the first of the rows to the last.
+            present = [place for place in index if place != _ABSENT]
+            first_byte = min((offset for offset, _ in present), default=0)
+            end_byte = max((offset + size for offset, size in present), default=0)
+            row_data = BytesIO(self._files.read(name, first_byte, end_byte))
+            return _read_rows(row_data, index, first_byte, values)
+        with self._files.open(name) if open_once is None else nullcontext(open_once(name)) as file:
+            file_bytes = file.seek(0, SEEK_END)
+            file.seek(max(0, file_bytes - index_bytes))
+            index = self._index(file.read(index_bytes), rows)
             return index is not None and _read_rows(file, index, 0, values)
 
     def _index(self, data: bytes, rows: slice) -> list[list[int]] | None:
-        """Read where rows are in a shard, [offset, size] each, of its last bytes; None if they are wrong."""
-        if len(data) != 16 * self._block + CRC_BYTES or not is_checked(memoryview(data)):
+        """Read the [offset, size] of some rows from the last bytes of a shard; None if they are damaged."""
+        if len(data) != INDEX_BYTES * self._block + CRC_BYTES or not is_checked(memoryview(data)):
             return None
         index: list[list[int]] = (
             np.frombuffer(data[:-CRC_BYTES], "<u8").reshape(self._block, 2)[rows].tolist()
         )
-        size = self._row_bytes + CRC_BYTES
-        wrong = any(
-            place != _ABSENT and (place[1] != size or place[0] > self._block * size) for place in index
-        )
-        return None if wrong else index
+        row_bytes = self._row_bytes + CRC_BYTES
+        for place in index:
+            offset, size = place
+            if place != _ABSENT and (size != row_bytes or offset > self._block * row_bytes):
+                return None
+        return index
 
     @property
     def _row_bytes(self) -> int:
+        """Bytes of a row, without a checksum."""
         return math.prod(self.shape[1:]) * self.dtype.itemsize
 
 
 _ABSENT = [2**64 - 1, 2**64 - 1]
+"""Offset and size, in the index of a shard, of a row that the shard does not have."""
 
 
 def _read_rows(
-    source: FileIO | BytesIO, index: Sequence[Sequence[int]], first: int, values: NDArray[Any]
+    source: FileIO | BytesIO, index: Sequence[Sequence[int]], source_start: int, values: NDArray[Any]
 ) -> bool:
-    """Read rows of a shard, whose bytes begin with that number `first`; whether all checksums are right."""
-    for place, row in zip(index, values.reshape(len(values), -1).view(np.uint8), strict=True):
+    """Read rows of a shard; return whether all checksums are right.
+
+    Parameters
+    ----------
+    source
+        The shard, or a part of it.
+    index
+        Offset and size of each row in the shard.
+    source_start
+        Byte of the shard with which `source` begins.
+    values
+        Array to read into, with a row for each row.
+    """
+    rows_of_bytes = values.reshape(len(values), -1).view(np.uint8)
+    for place, row in zip(index, rows_of_bytes, strict=True):
         if place == _ABSENT:
-            row[:] = 0xFF  # every float of which all bits are set is NaN
-        elif not read_row(source, place[0] - first, row.data):
+            row[:] = 0xFF  # a float with all bits set is NaN
+        elif not read_row(source, place[0] - source_start, row.data):
             return False
     return True
 
 
 def read_row(source: FileIO | BytesIO, offset: int, view: memoryview) -> bool:
-    """Read a row, after which its checksum lies; return whether it is right."""
+    """Read a row at an offset into a view; return whether the checksum behind it is right."""
     checksum = 0
     source.seek(offset)
     for start in range(0, len(view), READ_AT_ONCE):
@@ -361,13 +445,14 @@ def read_row(source: FileIO | BytesIO, offset: int, view: memoryview) -> bool:
 
 
 def with_checksum(data: bytes | bytearray | memoryview) -> bytes:
-    """Return a chunk or a row with its checksum."""
+    """Return a chunk or a row with its checksum behind it."""
     return b"".join((data, crc32c(data).to_bytes(CRC_BYTES, "little")))
 
 
 def string_chunk(strings: Sequence[str], rows: int) -> bytes:
-    """Return the rows of a chunk of strings, the last of an array filled up with empty ones."""
-    padded = np.array([*strings, *[""] * (rows - len(strings))], dtype=object)
+    """Encode a chunk of strings, without checksum; empty strings fill it up to `rows` rows."""
+    n_empty = rows - len(strings)
+    padded = np.array([*strings, *[""] * n_empty], dtype=object)
     return bytes(Zstd(level=_ZSTD_LEVEL).encode(VLenUTF8().encode(padded)))
 
 
@@ -380,20 +465,23 @@ def is_checked(data: memoryview) -> bool:
 # Libraries trust the sizes in it: 17 bytes can make them allocate 10 GB.
 # ---------------------------------------------------------------------------
 FEW = 1 << 20
-"""Bytes of strings in one chunk up to which the size of the table of clips is not checked."""
+"""Bytes of strings in one chunk up to which the chunk is not compared with the table of clips, whose size a
+server would have to be asked for."""
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 
 
 def _read_strings(files: StoreFiles, name: str, count: int) -> list[str]:
-    """Read a chunk: vlen-utf8, Zstandard, CRC-32C.
+    """Read a chunk of `count` strings: vlen-utf8, Zstandard, CRC-32C.
 
-    Every string stands in the table of clips too, so a chunk that would be larger than it is refused unread.
+    Every string stands in the table of clips too, so a chunk that would be larger than the table is refused
+    before memory is taken for it.
     """
 
     def refuse_more(size: int) -> None:
-        if size <= FEW:  # without a question to a server
+        """Raise if the chunk has more bytes of strings than the table."""
+        if size <= FEW:
             return
-        most = files.size(TABLE) + 4 * (count + 1)
+        most = files.size(TABLE) + 4 * (count + 1)  # vlen-utf8 has 4 bytes before each string, and once more
         if size > most:
             claim = f"this chunk claims more than {most} bytes of strings, which {TABLE} does not have"
             raise damaged(f"{files.where}/{name}: {claim}", files.where)
@@ -402,12 +490,12 @@ def _read_strings(files: StoreFiles, name: str, count: int) -> list[str]:
     for block in files.stream(name):
         stored += block
         refuse_more(len(stored))
-    data = bytes(stored[:-CRC_BYTES])
-    size = _zstd_size(data)
+    compressed = bytes(stored[:-CRC_BYTES])
+    size = _zstd_size(compressed)
     refuse_more(size or 0)
     if size is not None and is_checked(memoryview(stored)):
         try:
-            return _split_strings(bytes(Zstd().decode(data)), count)
+            return _split_strings(bytes(Zstd().decode(compressed)), count)
         except (ValueError, RuntimeError) as error:
             reason = str(error)
     else:
@@ -419,18 +507,24 @@ def _zstd_size(data: bytes) -> int | None:
     """Return the decompressed size that a Zstandard frame states (RFC 8878, 3.1.1.1), or None."""
     if data[:4] != _ZSTD_MAGIC or len(data) < 5:
         return None
-    flags = data[4]
-    alone = flags >> 5 & 1  # a single segment: no window descriptor
-    octets = (alone, 2, 4, 8)[flags >> 6]
-    at = 5 + (not alone) + (0, 1, 2, 4)[flags & 3]
-    size = int.from_bytes(data[at : at + octets], "little")
-    if octets == 2:  # sizes below 256 take one
-        size += 256
-    return size if size and len(data) >= at + octets else None
+    descriptor = data[4]
+    is_single_segment = bool(descriptor >> 5 & 1)
+    window_bytes = 0 if is_single_segment else 1
+    dictionary_bytes = (0, 1, 2, 4)[descriptor & 3]
+    size_bytes = (1 if is_single_segment else 0, 2, 4, 8)[descriptor >> 6]
+    size_start = 5 + window_bytes + dictionary_bytes
+    size_end = size_start + size_bytes
+    size = int.from_bytes(data[size_start:size_end], "little")
+    if size_bytes == 2:
+        size += 256  # smaller sizes are stated in one byte
+    return size if size and len(data) >= size_end else None
 
 
 def _split_strings(data: bytes, count: int) -> list[str]:
-    """Decode strings; numcodecs would take memory for as many as a chunk claims."""
+    """Decode the strings of a chunk.
+
+    Their number is checked first, because numcodecs takes memory for as many as the chunk claims.
+    """
     if int.from_bytes(data[:4], "little") != count:
         raise ValueError(f"it has another count of strings than its {count} rows")
     strings: list[str] = VLenUTF8().decode(data).tolist()

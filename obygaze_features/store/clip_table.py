@@ -12,7 +12,7 @@ from obygaze_features.store.format import ABSENT
 from obygaze_features.store.records import SHA256_BYTES, StoredClip
 
 NO_DIGEST = bytes(SHA256_BYTES)
-"""Of a row without features."""
+"""Stands for the digest of a row without features."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -22,7 +22,7 @@ class ClipTable:
     Attributes
     ----------
     clip_ids, movies, status : list of str
-        As of `StoredClip`.
+        Fields of `StoredClip`, by row.
     start_s, end_s : ndarray, shape [N]
         NaN of a clip that is a whole file.
     n_words : ndarray of int, shape [N]
@@ -50,18 +50,24 @@ class ClipTable:
 
     def why_without(self, row: int, group: str) -> str:
         """Say why a group has no features of a clip: its status there, and the reason if there is one."""
-        status, reason = self.status[row], self.reasons.get(row, "")
-        if row in self.absent.get(group, {}):
-            status, reason = ABSENT, self.absent[group][row]
+        absent_reasons = self.absent.get(group, {})
+        if row in absent_reasons:
+            status = ABSENT
+            reason = absent_reasons[row]
+        else:
+            status = self.status[row]
+            reason = self.reasons.get(row, "")
         return f"{status}: {reason}" if reason else status
 
 
 def clip_table(clips: Iterable[StoredClip]) -> ClipTable:
-    """Make the table of clips that come one after the other."""
+    """Collect the columns of clips that come one after the other."""
     clip_ids: list[str] = []
     movies: list[str] = []
     status: list[str] = []
-    start_s, end_s, n_words = array("d"), array("d"), array("q")
+    start_s = array("d")
+    end_s = array("d")
+    n_words = array("q")
     reasons: dict[int, str] = {}
     absent: dict[str, dict[int, str]] = {}
     digests: dict[str, bytearray] = {}
@@ -77,19 +83,25 @@ def clip_table(clips: Iterable[StoredClip]) -> ClipTable:
         for group, reason in clip.absent.items():
             absent.setdefault(group, {})[row] = reason
         for name, digest in clip.digests.items():
-            of_array = digests.setdefault(name, bytearray())
-            of_array.extend(bytes(row * SHA256_BYTES - len(of_array)))
-            of_array.extend(bytes.fromhex(digest))
-    for of_array in digests.values():
-        of_array.extend(bytes(len(clip_ids) * SHA256_BYTES - len(of_array)))
+            column = digests.setdefault(name, bytearray())
+            _fill_up(column, row)
+            column.extend(bytes.fromhex(digest))
+    for column in digests.values():
+        _fill_up(column, len(clip_ids))
     return ClipTable(
-        clip_ids,
-        movies,
-        status,
-        np.frombuffer(start_s, np.float64),
-        np.frombuffer(end_s, np.float64),
-        np.frombuffer(n_words, np.int64),
-        reasons,
-        absent,
-        {name: np.frombuffer(of_array, f"S{SHA256_BYTES}") for name, of_array in digests.items()},
+        clip_ids=clip_ids,
+        movies=movies,
+        status=status,
+        start_s=np.frombuffer(start_s, np.float64),
+        end_s=np.frombuffer(end_s, np.float64),
+        n_words=np.frombuffer(n_words, np.int64),
+        reasons=reasons,
+        absent=absent,
+        digests={name: np.frombuffer(column, f"S{SHA256_BYTES}") for name, column in digests.items()},
     )
+
+
+def _fill_up(column: bytearray, n_rows: int) -> None:
+    """Extend a column of digests to a number of rows, for rows without features."""
+    n_missing = n_rows - len(column) // SHA256_BYTES
+    column.extend(NO_DIGEST * n_missing)

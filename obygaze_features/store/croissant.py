@@ -52,7 +52,7 @@ TERMS = [
     "subField",
     "transform",
 ]
-"""Terms of the context; those that `OTHER_TERMS` does not have are Croissant's own."""
+"""Terms of the context. Those that are not in `OTHER_TERMS` are Croissant's own."""
 
 OTHER_TERMS: Mapping[str, object] = {
     "conformsTo": "dct:conformsTo",
@@ -95,8 +95,12 @@ def croissant(
 
     Parameters
     ----------
+    facts
+        What the store's card says, too.
+    name, licence, version
+        Name of the data set, the URL or expression of its licence, and its version.
     limits
-        Sentences on what the features are not.
+        Sentences on what the features do not tell.
     table_sha256, table_bytes
         Digest and size of `data/clips.csv`.
     """
@@ -128,7 +132,7 @@ def croissant(
 
 
 def _table(sha256: str, n_bytes: int) -> dict[str, object]:
-    """Describe the file of the table."""
+    """Describe the file with the table of clips."""
     return {
         "@type": "cr:FileObject",
         "@id": "clips.csv",
@@ -142,25 +146,27 @@ def _table(sha256: str, n_bytes: int) -> dict[str, object]:
 
 
 def _clips(rows: str) -> dict[str, object]:
-    """Describe the rows of the table, which name the text of each only where they are texts."""
+    """Describe the columns of the table; only a store of texts has the column `text`."""
+    fields = []
+    for name, (data_type, description) in FIELDS.items():
+        if name == "text" and rows != "texts":
+            continue
+        field = {
+            "@type": "cr:Field",
+            "@id": f"clips/{name}",
+            "name": name,
+            "description": description,
+            "dataType": data_type,
+            "source": {"fileObject": {"@id": "clips.csv"}, "extract": {"column": name}},
+        }
+        fields.append(field)
     return {
         "@type": "cr:RecordSet",
         "@id": "clips",
         "name": "clips",
         "description": "The clips, in the order of the rows of every array",
         "key": {"@id": "clips/clip"},
-        "field": [
-            {
-                "@type": "cr:Field",
-                "@id": f"clips/{name}",
-                "name": name,
-                "description": description,
-                "dataType": kind,
-                "source": {"fileObject": {"@id": "clips.csv"}, "extract": {"column": name}},
-            }
-            for name, (kind, description) in FIELDS.items()
-            if name != "text" or rows == "texts"
-        ],
+        "field": fields,
     }
 
 

@@ -20,9 +20,9 @@ from obygaze_features.store.records import GroupSpec, PlannedClip
 
 PAGE = 4096
 """Block size in bytes in which file systems allocate space."""
-_METADATA = 4200
+_METADATA_BYTES = 4200
 """Bytes of an array's metadata in a store, which has three copies of it, and in its list of digests."""
-_CLIP = 300
+_CLIP_BYTES = 300
 """Bytes of a clip in the plan and in a line of the journal; half as many in the table of a store."""
 
 _NOT_OFFERED = (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINTR)
@@ -65,54 +65,76 @@ def estimate_disk(
 
     Parameters
     ----------
+    clips, groups
+        The clips and the backbones.
     links
         Whether the file system has hard links; without them, shards are copied.
     """
     layout = StageLayout(sorted(groups, key=lambda group: group.name), len(clips))
-    ragged = _ragged_bytes(layout, groups, clips)
+    shards = _sizes_on_disk(layout.shards)
+    shard_bytes = sum(shards)
+    chunks = _sizes_on_disk(layout.small)
+    ragged_bytes = _ragged_bytes(layout, groups, clips)
+    text_bytes = sum(len(f"{clip.clip_id}{clip.text or ''}".encode()) for clip in clips)
+    digest_bytes = len(clips) * len(layout.names) * SHA256_HEX
+    provenance_bytes = len(json_bytes([dict(group.provenance) for group in groups]))
+    rows_bytes = layout.n_pieces * _on_disk(PIECE_ROWS * layout.record_bytes)
+    journal_bytes = len(clips) * _CLIP_BYTES + 2 * text_bytes + digest_bytes + provenance_bytes
+    stage_bytes = shard_bytes + rows_bytes + ragged_bytes + journal_bytes
+    n_nodes = len(layout.names) + 3 * len(groups)  # arrays, with ids, statuses and groups
+    metadata_bytes = n_nodes * (_METADATA_BYTES + PAGE) + 3 * provenance_bytes
+    table_bytes = len(clips) * _CLIP_BYTES // 2 + text_bytes + digest_bytes
+    store_bytes = shard_bytes + sum(chunks) + ragged_bytes + table_bytes + metadata_bytes
+    shared_bytes = shard_bytes if links else 0
+    # Of each group its clips and statuses; the root and the files of the bag.
+    store_files = len(shards) + len(chunks) + len(layout.names) + 5 * len(groups) + 8
+    return DiskEstimate(
+        stage_bytes=stage_bytes,
+        store_bytes=store_bytes,
+        peak_bytes=stage_bytes + store_bytes - shared_bytes,
+        stage_files=layout.n_pieces * (1 + len(layout.shards)) + 3,
+        store_files=store_files,
+        links=links,
+    )
 
-    def sizes_on_disk(arrays: Sequence[StoredArray]) -> list[int]:
-        """Round the sizes of all blocks of arrays up to whole pages."""
-        return [-(-size // PAGE) * PAGE for array in arrays for _, size in array.blocks()]
 
-    shards = sizes_on_disk(layout.shards)
-    chunks = sizes_on_disk(layout.small)
-    texts = sum(len(f"{clip.clip_id}{clip.text or ''}".encode()) for clip in clips)
-    digests = len(clips) * len(layout.names) * SHA256_HEX
-    about = len(json_bytes([dict(group.provenance) for group in groups]))
-    record = PIECE_ROWS * layout.record_bytes
-    rows = layout.n_pieces * -(-record // PAGE) * PAGE
-    stage = sum(shards) + rows + ragged + len(clips) * _CLIP + 2 * texts + digests + about
-    listed = len(layout.names) + 3 * len(groups)  # arrays, with ids, statuses and groups
-    # Each group with its clips and statuses; the root and the files of the bag.
-    files = len(shards) + len(chunks) + len(layout.names) + 5 * len(groups) + 8
-    table = len(clips) * _CLIP // 2 + texts + digests
-    store = sum(shards) + sum(chunks) + ragged + table + listed * (_METADATA + PAGE) + 3 * about
-    peak = stage + store - (sum(shards) if links else 0)
-    return DiskEstimate(stage, store, peak, layout.n_pieces * (1 + len(layout.shards)) + 3, files, links)
+def _on_disk(size: int) -> int:
+    """Round a size in bytes up to whole pages."""
+    n_pages = -(-size // PAGE)  # rounds up, exactly for any size
+    return n_pages * PAGE
+
+
+def _sizes_on_disk(arrays: Sequence[StoredArray]) -> list[int]:
+    """Return the size on disk of every chunk or shard of some arrays, in bytes."""
+    sizes = []
+    for array in arrays:
+        for _, size in array.blocks():
+            sizes.append(_on_disk(size))
+    return sizes
 
 
 UNKNOWN_S = 60.0
-"""Length in seconds that a clip is taken for, if those of all clips are unknown."""
+"""Seconds that each clip is taken to last if the lengths of all clips are unknown."""
 
 
 def _ragged_bytes(layout: StageLayout, groups: Sequence[GroupSpec], clips: Sequence[PlannedClip]) -> int:
-    """Estimate the bytes of frames of any number, from the lengths of spans and the rate of each group.
+    """Estimate the bytes of the frames of ragged groups, by the lengths of spans and the rates of groups.
 
-    A clip without a span is taken to be as long as those with one.
+    A clip without a span is taken to be as long as the others are on average.
     """
     lengths = [
         clip.end_s - clip.start_s for clip in clips if clip.start_s is not None and clip.end_s is not None
     ]
     length_s = sum(lengths) / len(lengths) if lengths else UNKNOWN_S
-    sampling = {group.name: group.provenance["sampling"] for group in groups}
-    total = 0.0
+    sampling_of_group = {group.name: group.provenance["sampling"] for group in groups}
+    n_bytes = 0.0
     for group in layout.ragged:
-        record = sampling[group.name]
-        rate = record.get("rate") if isinstance(record, dict) else None
+        sampling = sampling_of_group[group.name]
+        rate = sampling.get("rate") if isinstance(sampling, dict) else None
         if isinstance(rate, int | float):
-            total += len(clips) * max(1.0, length_s * rate) * group.frame_bytes
-    return int(total)
+            frames_of_clip = max(1.0, length_s * rate)
+            n_bytes += len(clips) * frames_of_clip * group.frame_bytes
+    return int(n_bytes)
 
 
 @dataclass(frozen=True)
@@ -127,15 +149,18 @@ def free_space(path: Path) -> FreeSpace:
     """Return the free space of the disk of an existing or future file or folder."""
     folder = existing_folder(path)
     files = None
-    if hasattr(os, "statvfs") and (disk := os.statvfs(folder)).f_files:  # not on Windows
-        files = disk.f_favail
+    if hasattr(os, "statvfs"):  # not on Windows
+        disk = os.statvfs(folder)
+        counts_files = disk.f_files > 0
+        if counts_files:
+            files = disk.f_favail
     return FreeSpace(shutil.disk_usage(folder).free, files)
 
 
 def existing_folder(path: Path) -> Path:
     """Return an existing or future file or folder, or the nearest folder above it that exists."""
     path = path.absolute()
-    return next(filter(os.path.lexists, (path, *path.parents)))
+    return next(folder for folder in (path, *path.parents) if os.path.lexists(folder))
 
 
 def links_work(folder: Path) -> bool:
@@ -155,10 +180,10 @@ def links_work(folder: Path) -> bool:
 
 
 def refused_reservation(folder: Path, size: int) -> OSError | None:
-    """Try to reserve space as a quota would count it; return why the system refused, None if it did not.
+    """Try to reserve space, which a quota counts; return why the system refuses, None if it does not.
 
-    The file has no name, nothing is written to it, and it is gone at once. None also where space cannot be
-    reserved without writing it: outside of Linux, and on file systems such as ZFS.
+    The file has no name, nothing is written to it, and it is gone at once. Outside of Linux, and on file
+    systems such as ZFS, space cannot be reserved without writing it: then None is returned, too.
 
     Parameters
     ----------
@@ -174,7 +199,8 @@ def refused_reservation(folder: Path, size: int) -> OSError | None:
     """
     if sys.platform != "linux" or size < 1:
         return None
-    fallocate = ctypes.CDLL(None, use_errno=True).fallocate  # Python's writes where it cannot reserve
+    # Not os.posix_fallocate, which writes to the file where space cannot be reserved.
+    fallocate = ctypes.CDLL(None, use_errno=True).fallocate
     fallocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
     with tempfile.TemporaryFile(dir=folder) as file:
         if fallocate(file.fileno(), 0, 0, size) == 0:

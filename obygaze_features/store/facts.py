@@ -1,4 +1,4 @@
-"""State what a store's card and its croissant.json say of it."""
+"""Collect what a store's card and its croissant.json say of it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,9 +19,9 @@ class Facts:
     counts
         Status -> number of clips.
     groups
-        (name, provenance, lines that describe its arrays) of every backbone.
+        Of every backbone: its name, its provenance, and a line on each of its arrays.
     absent
-        Backbone -> clips that it has no features of, and others have.
+        Backbone -> number of clips that only other backbones have features of.
     """
 
     about: Mapping[str, Any]

@@ -23,11 +23,18 @@ from obygaze_features.store import served
 from obygaze_features.store.served import Answer, ServedFiles, line_of, no_ranges, slow
 from obygaze_features.store.store_files import BLOCK
 
-_OPENER = OpenerDirector()  # of these protocols alone: a redirection leads to no file
-for _handler in (
-    *(ProxyHandler, UnknownHandler, HTTPHandler, HTTPSHandler),
-    *(HTTPDefaultErrorHandler, HTTPRedirectHandler, HTTPErrorProcessor),
-):
+_HANDLERS = (
+    ProxyHandler,
+    UnknownHandler,
+    HTTPHandler,
+    HTTPSHandler,
+    HTTPDefaultErrorHandler,
+    HTTPRedirectHandler,
+    HTTPErrorProcessor,
+)
+"""The usual handlers, without those of other protocols: a redirection must not lead to a local file."""
+_OPENER = OpenerDirector()
+for _handler in _HANDLERS:
     _OPENER.add_handler(_handler())
 
 
@@ -51,8 +58,11 @@ class HttpFiles(ServedFiles):
             yield Answer(answer.length or 0, "", self._blocks(answer, name))
 
     def _blocks(self, answer: HTTPResponse, name: str) -> Iterator[bytes]:
-        yield from iter(lambda: answer.read1(BLOCK), b"")
-        if answer.length:
+        """Yield the bytes of an answer as they come."""
+        while block := answer.read1(BLOCK):
+            yield block
+        n_missing = answer.length
+        if n_missing:
             raise InterruptedTransferError(f"{self.where}/{name}: the server breaks off")
 
     @contextmanager
@@ -60,10 +70,8 @@ class HttpFiles(ServedFiles):
         self, name: str, start: int = 0, stop: int | None = None, method: str = "GET"
     ) -> Iterator[HTTPResponse]:
         """Send a request; turn errors of the server or the network into one line."""
-        last = "" if stop is None else stop - 1
-        part = {"Range": f"bytes={start}" if start < 0 else f"bytes={start}-{last}"}
         is_part = start != 0 or stop is not None
-        headers = part if is_part else {}
+        headers = {"Range": _range(start, stop)} if is_part else {}
         request = Request(f"{self.where}/{quote(name)}", headers=headers, method=method)  # noqa: S310 - http
         try:
             with _OPENER.open(request, timeout=served.SLOW_S) as answer:
@@ -74,17 +82,25 @@ class HttpFiles(ServedFiles):
             error.close()
             if error.code in (404, 410):
                 raise FileNotFoundError(2, "the server has no such file", f"{self.where}/{name}") from None
-            is_passing = error.code >= 500 or error.code in (408, 429)
-            kind = InterruptedTransferError if is_passing else StoreError
-            raise kind(f"{self.where}/{name}: {line_of(error)}") from None
+            may_pass = error.code >= 500 or error.code in (408, 429)  # a timeout, too many requests
+            error_class = InterruptedTransferError if may_pass else StoreError
+            raise error_class(f"{self.where}/{name}: {line_of(error)}") from None
         except TimeoutError:
             raise slow(self.where, name) from None
         except (URLError, HTTPException, ConnectionError) as error:
             raise InterruptedTransferError(f"{self.where}/{name}: {_network_line(error)}") from None
 
 
+def _range(start: int, stop: int | None) -> str:
+    """Write a range of bytes as HTTP does; a negative start counts from the end of the file."""
+    if start < 0:
+        return f"bytes={start}"
+    last = "" if stop is None else stop - 1
+    return f"bytes={start}-{last}"
+
+
 def _network_line(error: URLError | HTTPException | ConnectionError) -> str:
-    """Say in one line why no answer came, without the library's words about itself."""
+    """Say in one line why no answer came, without what the library adds."""
     reason = error.reason if isinstance(error, URLError) else error
     if isinstance(reason, OSError) and reason.strerror:
         return f"the server does not answer: {reason.strerror}"

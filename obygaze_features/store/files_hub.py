@@ -1,7 +1,8 @@
 """Read a store on the Hugging Face Hub, whose library is imported only when a URL is opened.
 
-It looks for credentials where its own tools do (`hf auth login`). A place is
-`hf://datasets/OWNER/NAME[@REVISION][/FOLDER]`; it is read at one commit and kept in the library's cache.
+The library looks for credentials where the Hub's own tools do (`hf auth login`). A URL is
+`hf://datasets/OWNER/NAME[@REVISION][/FOLDER]`. A store is read at one commit, and stays in the library's
+cache.
 """
 
 import re
@@ -18,7 +19,7 @@ _PLACE = re.compile(r"hf://datasets/([\w.-]+/[\w.-]+)(?:@([\w.-]+))?((?:/[\w.-]+
 _PINNED = re.compile(r"[0-9a-f]{40}")
 
 LOST_ON_HUB = (409, 412)
-"""What the Hub answers if the parent commit is no longer the last one."""
+"""Status codes with which the Hub answers if the parent commit is no longer the last one."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class HubFiles(Listed):
 
     @property
     def where(self) -> str:
-        """Its place, with the commit."""
+        """URL of the store, with the commit."""
         return f"hf://datasets/{self.repository}@{self.commit}/{self.folder}".rstrip("/")
 
     @property
@@ -55,6 +56,7 @@ class HubFiles(Listed):
         return FolderFiles(path.parent, links=True).stream(path.name, start)
 
     def _here(self, name: str) -> Path:
+        """Return a file in the library's cache; download it first if it is not there."""
         from huggingface_hub import hf_hub_download  # noqa: PLC0415 - obygaze[remote]
 
         with asking_hub(f"{self.where}/{name}"):
@@ -101,14 +103,15 @@ def asking_hub(where: str) -> Iterator[None]:
         RevisionNotFoundError,
     )
 
-    any_http_error: type[Exception] = HfHubHTTPError.__bases__[0]  # httpx's or httpx2's, as the library chose
+    # The library uses httpx or httpx2; the base of its error is the error of the one that it uses.
+    any_http_error: type[Exception] = HfHubHTTPError.__bases__[0]
     try:
         yield
     except (RepositoryNotFoundError, RevisionNotFoundError):
         raise StoreError(
             f"{where}: no such dataset or revision, or it is private (hf auth login gives access)"
         ) from None
-    except LocalEntryNotFoundError as error:  # it is not in the cache, and the Hub cannot be reached
+    except LocalEntryNotFoundError as error:  # the file is not in the cache, and the Hub cannot be reached
         raise InterruptedTransferError(f"{where}: {line_of(error)}") from None
     except EntryNotFoundError:
         raise FileNotFoundError(2, "the Hub has no such file", where) from None
@@ -116,8 +119,9 @@ def asking_hub(where: str) -> Iterator[None]:
         code = error.response.status_code
         if code in LOST_ON_HUB:
             raise StoreError(f"{where}: another push came in between: push again, which goes on") from None
-        kind = InterruptedTransferError if code >= 500 or code in (408, 429) else StoreError
-        raise kind(f"{where}: {line_of(error)}") from None
+        may_pass = code >= 500 or code in (408, 429)  # a timeout, too many requests
+        error_class = InterruptedTransferError if may_pass else StoreError
+        raise error_class(f"{where}: {line_of(error)}") from None
     except HFValidationError as error:
         raise StoreError(f"{where}: {line_of(error)}") from None
     except (ConnectionError, any_http_error) as error:

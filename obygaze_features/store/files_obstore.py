@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from obstore.store import ClientConfig, ObjectStore, RetryConfig
 
 _NOWHERE = "127.0.0.1:0"
+"""A proxy that is not there: nothing can be reached through it."""
 _HOSTS = packaged(__package__, "s3_hosts.toml")
+"""Names of environment variables with proxies and endpoints, and hosts that give credentials."""
 
 
 def connect(url: str) -> "ObjectStore":
@@ -36,7 +38,7 @@ def connect(url: str) -> "ObjectStore":
         from obstore.exceptions import BaseError  # noqa: PLC0415 - obygaze[remote]
         from obstore.store import HTTPStore, S3Store  # noqa: PLC0415 - obygaze[remote]
 
-    # The client does not try again after a silence, which takes longer than this.
+    # `retry_timeout` is shorter than `read_timeout`, so the client does not repeat a request after a silence.
     waits: RetryConfig = {"max_retries": 4, "retry_timeout": timedelta(seconds=served.SLOW_S / 2)}
     # No limit for a whole file: a shard may take long. `read_timeout` is for a silent server.
     client: ClientConfig = {"timeout": timedelta(hours=6), "read_timeout": timedelta(seconds=served.SLOW_S)}
@@ -52,20 +54,21 @@ def connect(url: str) -> "ObjectStore":
 def _known_hosts() -> "ClientConfig":
     """Return settings with which S3's client reaches the endpoint's host, and no other.
 
-    The client follows redirections and takes the session token along (obstore has no setting for either).
-    All other hosts are therefore left to a proxy that is not there. Where the environment names a proxy, that
-    one stays.
+    The client follows redirections and takes the session token along (obstore has no setting for either). All
+    other hosts are therefore sent to a proxy that is not there. A proxy that the environment names is kept,
+    and requests without a signature carry no token.
     """
-    if (
-        any(map(os.environ.get, _HOSTS["proxies"]))
-        or os.environ.get("AWS_SKIP_SIGNATURE", "").lower() == "true"
-    ):
+    has_proxy = any(os.environ.get(name) for name in _HOSTS["proxies"])
+    is_unsigned = os.environ.get("AWS_SKIP_SIGNATURE", "").lower() == "true"
+    if has_proxy or is_unsigned:
         return {}
-    named = [urlsplit(os.environ.get(name, "")).hostname or "" for name in _HOSTS["endpoints"]]
-    return {
-        "proxy_url": f"http://{_NOWHERE}",
-        "proxy_excludes": ",".join([*filter(None, named), *_HOSTS["credentials"]]),
-    }
+    known_hosts = []
+    for name in _HOSTS["endpoints"]:
+        host = urlsplit(os.environ.get(name, "")).hostname
+        if host:
+            known_hosts.append(host)
+    known_hosts += _HOSTS["credentials"]
+    return {"proxy_url": f"http://{_NOWHERE}", "proxy_excludes": ",".join(known_hosts)}
 
 
 @dataclass(frozen=True)
@@ -95,11 +98,11 @@ class ObstoreFiles(ServedFiles):
             options["range"] = {"offset": start}
         with asking(self.where, name):
             result = obstore.get(self.client, name, options=options)
-            first, last = result.range
-            # Blocks have the size in which they arrive: larger ones of a slow server might never be full.
-            yield Answer(
-                last - first, result.meta["e_tag"] or "", map(bytes, result.stream(min_chunk_size=1))
-            )
+            first, end = result.range
+            # Blocks are passed on in the size in which they arrive: a slow server might never fill larger
+            # ones.
+            blocks = map(bytes, result.stream(min_chunk_size=1))
+            yield Answer(end - first, result.meta["e_tag"] or "", blocks)
 
 
 @contextmanager
@@ -118,9 +121,10 @@ def asking(where: str, name: str) -> Iterator[None]:
     except FileNotFoundError:
         raise FileNotFoundError(2, "the server has no such file", f"{where}/{name}") from None
     except NotSupportedError as error:
-        if "ange" not in str(error):
-            raise StoreError(f"{where}/{name}: {line_of(error)}") from None
-        raise no_ranges(where) from None
+        is_about_ranges = "ange" in str(error)  # "Range" or "range"
+        if is_about_ranges:
+            raise no_ranges(where) from None
+        raise StoreError(f"{where}/{name}: {line_of(error)}") from None
     except (PermissionDeniedError, UnauthenticatedError):
         raise StoreError(
             f"{where}/{name}: the server refuses access; credentials are looked for where its own tools look"
@@ -137,6 +141,6 @@ def asking(where: str, name: str) -> Iterator[None]:
             ) from None
         if "source: TimedOut," in str(error):  # `read_timeout`; asked again, it would be waited for again
             raise slow(where, name) from None
-        is_passing = isinstance(error, GenericError) and "redirect" not in str(error)
-        kind = InterruptedTransferError if is_passing else StoreError
-        raise kind(f"{where}/{name}: {line_of(error)}") from None
+        may_pass = isinstance(error, GenericError) and "redirect" not in str(error)
+        error_class = InterruptedTransferError if may_pass else StoreError
+        raise error_class(f"{where}/{name}: {line_of(error)}") from None

@@ -18,14 +18,18 @@ _URL = re.compile(r"(https?|s3|hf):[/\\]+(?=[^/\\])")
 
 
 def as_url(path: Path | str) -> str | None:
-    """Return a place as a URL without its last slash, or None if it is a path."""
+    """Return a URL without its last slash, or None for a path of this machine."""
     text = str(path)
     match = _URL.match(text)
-    return f"{match[1]}://{text[match.end() :].replace(BACKSLASH, '/').rstrip('/')}" if match else None
+    if match is None:
+        return None
+    scheme = match[1]
+    rest = text[match.end() :].replace(BACKSLASH, "/").rstrip("/")
+    return f"{scheme}://{rest}"
 
 
 def open_url(url: str) -> StoreFiles:
-    """Find the store at a URL: a folder, or a zip by its name. Nothing is read of a folder yet.
+    """Return the files of the store at a URL: a folder, or a zip, by its name. A folder is not read yet.
 
     Raises
     ------
@@ -41,9 +45,15 @@ def open_url(url: str) -> StoreFiles:
         )
     if parts.scheme == "hf":
         return open_hub(url)
-    above, _, name = url.rpartition("/")
-    is_zip = name.lower().endswith(ZIP_SUFFIX)
-    place, inner = (above, "") if is_zip else (url, name)
-    plain = parts.scheme != "s3" and find_spec("obstore") is None
-    files = HttpFiles(place, inner) if plain else ObstoreFiles(place, inner, client=connect(place))
-    return open_within(files, name, url) if is_zip else files
+    parent_url, _, name = url.rpartition("/")
+    if name.lower().endswith(ZIP_SUFFIX):
+        return open_within(_files_below(parent_url, ""), name, url)
+    return _files_below(url, name)
+
+
+def _files_below(url: str, name: str) -> StoreFiles:
+    """Return the files below a URL, read with obstore if it is installed; S3 needs it."""
+    is_http = urlsplit(url).scheme != "s3"
+    if is_http and find_spec("obstore") is None:
+        return HttpFiles(url, name)
+    return ObstoreFiles(url, name, client=connect(url))

@@ -9,6 +9,7 @@ import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from obygaze_features.errors import StoreError
 from obygaze_features.file_kinds import HEAD_BYTES, why_not
@@ -17,12 +18,13 @@ from obygaze_features.store.store_files import BLOCK, FolderFiles, StoreFiles, i
 
 ZIP_SUFFIX = ".zip"
 ROOT = f"{FEATURES}/{ZARR_METADATA}"
-"""The first member."""
+"""The member that every store has."""
 _ENCRYPTED = 1
+"""Flag of an encrypted member."""
 _LOCAL_HEADER = 30
-"""Bytes before a member's own: the header, without the name and what may follow it."""
+"""Bytes of the header before a member's bytes, without the member's name and what may follow it."""
 TAILS = (1 << 16, 1 << 20, 1 << 26)
-"""Bytes from the end of a zip in which its directory is looked for; no store needs a larger one."""
+"""Bytes at the end of a zip that are searched for its directory, one after the other; no store needs more."""
 
 
 @dataclass(frozen=True)
@@ -31,10 +33,16 @@ class ZipFiles:
 
     Attributes
     ----------
-    files, file
-        Where the zip is: the files beside it, and its name among them.
+    where
+        What messages call the zip.
+    name
+        Name of the store: that of the folder in the zip.
+    files
+        The folder or server with the zip.
+    file
+        Name of the zip there.
     members
-        Name -> (where its bytes begin, size).
+        Name -> at which byte of the zip its bytes begin, and how many there are.
     """
 
     where: str
@@ -53,7 +61,7 @@ class ZipFiles:
         return sorted(self.members)
 
     def is_plain(self, name: str) -> bool:
-        """Whether there is such a member; all are plain."""
+        """Return whether there is such a member: members are never links or folders."""
         return name in self.members
 
     def size(self, name: str) -> int:
@@ -64,21 +72,23 @@ class ZipFiles:
         """Read a member or a part of it."""
         offset, size = self._place(name)
         first = max(0, size + start) if start < 0 else min(start, size)
-        last = size if stop is None else max(first, min(stop, size))
-        refuse_giants(last - first, f"{self.where}/{name}")
-        data = self.files.read(self.file, offset + first, offset + last) if last > first else b""
-        if len(data) != last - first:
+        end = size if stop is None else max(first, min(stop, size))
+        refuse_giants(end - first, f"{self.where}/{name}")
+        data = self.files.read(self.file, offset + first, offset + end) if end > first else b""
+        if len(data) != end - first:
             raise StoreError(f"{self.where}: ends within {name}; it was cut short")
         return data
 
     def stream(self, name: str, start: int = 0) -> Iterator[bytes]:
         """Yield a member from `start` in blocks."""
         size = self.size(name)
-        step = 8 * BLOCK if self.readers > 1 else BLOCK
+        is_remote = self.readers > 1
+        step = 8 * BLOCK if is_remote else BLOCK  # a request takes time, whatever its size
         for first in range(start, size, step):
             yield self.read(name, first, first + step)
 
     def _place(self, name: str) -> tuple[int, int]:
+        """Return at which byte of the zip a member begins, and its size."""
         if name not in self.members:
             raise FileNotFoundError(2, "no such member", f"{self.where}/{name}")
         return self.members[name]
@@ -92,25 +102,35 @@ def open_zip(path: Path) -> ZipFiles:
 
 
 def open_within(files: StoreFiles, file: str, where: str) -> ZipFiles:
-    """Open a zip among files by its directory, which lies at its end; its members are left alone.
+    """Open a zip by the directory at its end; no member is read.
+
+    Parameters
+    ----------
+    files
+        The folder or server with the zip.
+    file
+        Name of the zip there.
+    where
+        What messages call it.
 
     Raises
     ------
     StoreError
         If it is no zip, or not one of a store that `pack` made.
     """
-    members, end = _directory(files, file, where)
-    prefix = members[0].filename.partition("/")[0] if members else ""
-    if not prefix.isprintable() or prefix.startswith(".") or set(prefix) & set("\\:"):
-        raise StoreError(f"{where}: its folder {prefix[:80]!r} is no name of a store")
+    directory = _directory(files, file, where)
+    first_name = directory.members[0].filename if directory.members else ""
+    folder = first_name.partition("/")[0]
+    if not folder.isprintable() or folder.startswith(".") or set(folder) & set("\\:"):
+        raise StoreError(f"{where}: its folder {folder[:80]!r} is no name of a store")
     places: dict[str, tuple[int, int]] = {}
-    # A member's own bytes end where the next one's header begins.
-    for member in sorted(members, key=lambda member: member.header_offset, reverse=True):
-        name = member.filename.removeprefix(f"{prefix}/")
+    # From the last member on: the bytes of a member end where the header of the next one begins.
+    end = directory.start
+    for member in sorted(directory.members, key=lambda member: member.header_offset, reverse=True):
+        name = member.filename.removeprefix(f"{folder}/")
         start = end - member.file_size
-        stored = member.compress_type == zipfile.ZIP_STORED and not member.flag_bits & _ENCRYPTED
-        within = member.header_offset >= 0 and start >= member.header_offset + _LOCAL_HEADER + len(name)
-        if not (stored and within and is_safe(name) and member.filename != name) or name in places:
+        is_in_folder = member.filename != name and is_safe(name)
+        if name in places or not is_in_folder or not _is_stored(member, start, name):
             raise StoreError(
                 f"{where}: member {member.filename[:200]!r} is compressed, is there twice, leads out of the "
                 "store or overlaps another; a store's zip is what obygaze store pack made, unchanged"
@@ -119,11 +139,31 @@ def open_within(files: StoreFiles, file: str, where: str) -> ZipFiles:
         end = member.header_offset
     if ROOT not in places:
         raise StoreError(f"{where}: not a store's zip; make one: obygaze store pack")
-    return ZipFiles(where, prefix, files, file, places)
+    return ZipFiles(where, folder, files, file, places)
 
 
-def _directory(files: StoreFiles, file: str, where: str) -> tuple[list[zipfile.ZipInfo], int]:
-    """Read the directory of a zip from the end of the file; return it, and where it begins."""
+def _is_stored(member: zipfile.ZipInfo, start: int, name: str) -> bool:
+    """Return whether a member is stored as it is, and begins at `start`, behind its header."""
+    is_plain = member.compress_type == zipfile.ZIP_STORED and not member.flag_bits & _ENCRYPTED
+    least_header_end = member.header_offset + _LOCAL_HEADER + len(name)
+    return is_plain and member.header_offset >= 0 and start >= least_header_end
+
+
+class _Directory(NamedTuple):
+    """The members of a zip as its directory lists them, and the byte at which the directory begins."""
+
+    members: list[zipfile.ZipInfo]
+    start: int
+
+
+def _directory(files: StoreFiles, file: str, where: str) -> _Directory:
+    """Read the directory of a zip from the end of the file.
+
+    Raises
+    ------
+    StoreError
+        If there is none.
+    """
     size = files.size(file)
     for tail in TAILS:
         start = max(0, size - tail)
@@ -134,8 +174,8 @@ def _directory(files: StoreFiles, file: str, where: str) -> tuple[list[zipfile.Z
             if isinstance(error, StoreError):
                 raise
             continue
-        for member in members:  # zipfile counts from where it takes the file to begin
-            member.header_offset += start
-        return members, archive.start_dir + start
+        for member in members:
+            member.header_offset += start  # zipfile got the file from there on
+        return _Directory(members, archive.start_dir + start)
     head = files.read(file, 0, min(size, HEAD_BYTES))
     raise StoreError(f"{where}: {why_not(head, 'a zip archive')}")

@@ -149,9 +149,11 @@ FEATURE_DTYPES: Final = tuple(sorted({dtype for name in FEATURE_ARRAYS for dtype
 
 
 def spec_version(arrays: Iterable[str], *, absent: bool = False) -> str:
-    """Return the oldest version of the format that has all of these arrays, and rows that are absent."""
-    since = [ARRAYS[name].since for name in arrays]
-    return max([*since, "1.2"] if absent else since, key=_numbers)
+    """Return the oldest version of the format that has some arrays, and, if asked, rows that are absent."""
+    versions = [ARRAYS[name].since for name in arrays]
+    if absent:
+        versions.append("1.2")
+    return max(versions, key=_numbers)
 
 
 def is_newer(version: str, other: str) -> bool:
@@ -160,6 +162,7 @@ def is_newer(version: str, other: str) -> bool:
 
 
 def _numbers(version: str) -> tuple[int, ...]:
+    """Return the numbers of a version, by which versions are ordered."""
     return tuple(map(int, version.split(".")))
 
 
@@ -168,10 +171,19 @@ SPEC_VERSION: Final = spec_version(ARRAYS, absent=True)
 
 
 def dimensions(array: str, sizes: tuple[int, ...], n_frames: int) -> tuple[str, ...]:
-    """Name the dimensions of an array whose sizes are these, the clips' first.
+    """Name the dimensions of an array, the clips' first.
 
-    A network that joins neighbouring frames into tubelets gives fewer vectors than frames were sampled: its
-    `frames` then have the dimension `tubelet` in place of `frame`, which `time_s` keeps.
+    A network that joins neighbouring frames into tubelets gives fewer vectors than frames were sampled. Its
+    `frames` then have the dimension `tubelet` in place of `frame`; `time_s` still has `frame`.
+
+    Parameters
+    ----------
+    array
+        Name of the array.
+    sizes
+        Its shape.
+    n_frames
+        Frames sampled from every clip; `ANY_NUMBER` in a ragged group.
     """
     if n_frames == ANY_NUMBER and array in RAGGED_ARRAYS:
         return RAGGED_ARRAYS[array].dims
@@ -186,8 +198,13 @@ def kind_of(array: str, *, ragged: bool = False) -> ArrayKind:
 
 
 def chunk_file(array: str, number: int, *, ragged: bool = False) -> str:
-    """Return the relative path of a chunk or shard of `group/array`, by its number along the first axis."""
-    zeros = ["0"] * (len(kind_of(array.partition("/")[2], ragged=ragged).dims) - 1)
+    """Return the relative path of a chunk or shard of `group/array`, by its number along the first axis.
+
+    Along the other axes there is one chunk only, number 0.
+    """
+    name = array.partition("/")[2]
+    n_other_axes = len(kind_of(name, ragged=ragged).dims) - 1
+    zeros = ["0"] * n_other_axes
     return "/".join([FEATURES, array, "c", str(number), *zeros])
 
 

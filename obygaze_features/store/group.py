@@ -6,6 +6,7 @@ import math
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -41,7 +42,7 @@ _DONE_CODES = tuple(GROUP_STATUSES.index(status) for status in DONE)
 
 
 class Groups(Protocol):
-    """Interface of a store that its groups need."""
+    """What a group needs of its store."""
 
     @property
     def files(self) -> StoreFiles:
@@ -117,9 +118,9 @@ class Group:
         self.arrays = tuple(array for array in FEATURE_ARRAYS if array in self._stored)
         n_clips = self.shape("status")[0]
         with needed(files, TABLE):
-            most = files.size(TABLE)
-        by_clip = [array for array in self._stored.values() if not array.ragged]
-        if any(array.shape[0] != n_clips for array in by_clip) or n_clips > most:
+            most_clips = files.size(TABLE)  # each takes more than a byte of the table
+        n_rows = {array.shape[0] for array in self._stored.values() if not array.ragged}
+        if n_rows != {n_clips} or n_clips > most_clips:
             raise StoreError(
                 f"{self._where}, group {name}: its arrays differ in clips, or have more than {TABLE}"
             )
@@ -133,15 +134,17 @@ class Group:
     def _refuse_odd_sizes(self) -> None:
         """Refuse numbers of frames that do not go with the statuses, or with the arrays of frames."""
         sizes = self.row_size
-        frames = {name: array.shape for name, array in self._stored.items() if array.ragged}
-        widest = max(math.prod(shape[1:]) for shape in frames.values())
-        wrong = (sizes < 0) | ((sizes > 0) != self.usable) | (sizes > MOST_NUMBERS // widest)
-        if wrong.any():
-            clip = self.clip_ids[int(np.flatnonzero(wrong)[0])]
+        ragged_shapes = {name: array.shape for name, array in self._stored.items() if array.ragged}
+        most_numbers_of_frame = max(math.prod(shape[1:]) for shape in ragged_shapes.values())
+        most_frames = MOST_NUMBERS // most_numbers_of_frame
+        has_frames = sizes > 0
+        is_wrong = (sizes < 0) | (has_frames != self.usable) | (sizes > most_frames)
+        if is_wrong.any():
+            clip = self.clip_ids[int(np.flatnonzero(is_wrong)[0])]
             reason = "its number of frames does not go with its status, or is larger than any"
             raise damaged(f"{self._where}, group {self.name}, {ROW_SIZE}: clip {clip}: {reason}", self._where)
         n_frames = int(sizes.sum())
-        for name, shape in frames.items():
+        for name, shape in ragged_shapes.items():
             if shape[0] != n_frames:
                 reason = f"{shape[0]} frames, and its clips have {n_frames}"
                 raise damaged(f"{self._where}, array {self.name}/{name}: {reason}", self._where)
@@ -258,23 +261,29 @@ class Group:
     def moments(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Mean and standard deviation [D] of the pooled vectors that are usable.
 
-        They are those of the differences to one of the vectors: a mean far from zero costs no digits.
+        They are computed of the differences to one of the vectors, so that a mean far from zero costs no
+        digits.
         """
-        first = int(self.usable.argmax())
-        n = max(int(self.usable.sum()), 1)
-        origin = self.raw("pooled", slice(first, first + 1))[0]
-        sums, squares = np.zeros((2, len(origin)))
+        first_usable = int(self.usable.argmax())
+        n_usable = max(int(self.usable.sum()), 1)
+        origin = self.raw("pooled", slice(first_usable, first_usable + 1))[0]
+        sums = np.zeros(len(origin))
+        squares = np.zeros(len(origin))
         for start, block in self.blocks("pooled"):
-            apart = block[self.usable[start : start + len(block)]] - origin
-            sums += apart.sum(axis=0, dtype=np.float64)
-            squares += np.einsum("ij,ij->j", apart, apart, dtype=np.float64)
-        mean = sums / n
-        return origin + mean, np.sqrt(np.maximum(squares / n - mean**2, 0))
+            usable = self.usable[start : start + len(block)]
+            differences = block[usable] - origin
+            sums += differences.sum(axis=0, dtype=np.float64)
+            squares += np.einsum("ij,ij->j", differences, differences, dtype=np.float64)
+        mean = sums / n_usable
+        variance = np.maximum(squares / n_usable - mean**2, 0)  # rounding may make it negative
+        return origin + mean, np.sqrt(variance)
 
     @cached_property
     def text(self) -> tuple[str, ...] | None:
         """The text of every row, whatever its status; None in a store of clips."""
-        return tuple(str(text) for text in self.raw("text")) if "text" in self._stored else None
+        if "text" not in self._stored:
+            return None
+        return tuple(str(text) for text in self.raw("text"))
 
     @cached_property
     def time_s(self) -> NDArray[np.float64]:
@@ -313,8 +322,8 @@ class Group:
 
     def shown_shape(self, array: str) -> str:
         """Write the shape of an array for one clip, for people: [3, 4], or [any number, 4]."""
-        sizes = map(str, self.clip_shape(array))
-        return f"[{', '.join('any number' if size == str(ANY_NUMBER) else size for size in sizes)}]"
+        sizes = ["any number" if size == ANY_NUMBER else str(size) for size in self.clip_shape(array)]
+        return f"[{', '.join(sizes)}]"
 
     def shape(self, array: str) -> tuple[int, ...]:
         """Return the shape of an array without reading it."""
@@ -359,14 +368,16 @@ class Group:
             )
         rows = np.array([self._row_with_features(clip_id) for clip_id in clip_ids], dtype=np.intp)
         values = np.empty((len(rows), *self.shape(array)[1:]), self.dtype(array))
+        # Positions among the ids, in the order of their rows, and split where the piece changes.
         order = np.argsort(rows, kind="stable")
-        block = rows[order] // self._array(array).piece
-        for places in np.split(order, np.flatnonzero(np.diff(block)) + 1):
-            if len(places):
-                rows_here = rows[places]
-                values[places] = self.rows(array, slice(rows_here[0], rows_here[-1] + 1))[
-                    rows_here - rows_here[0]
-                ]
+        pieces = rows[order] // self._array(array).piece
+        piece_starts = np.flatnonzero(np.diff(pieces)) + 1
+        for positions in np.split(order, piece_starts):
+            if len(positions):
+                rows_of_piece = rows[positions]
+                first = rows_of_piece[0]
+                stored = self.rows(array, slice(first, rows_of_piece[-1] + 1))
+                values[positions] = stored[rows_of_piece - first]
         return values
 
     def _row_with_features(self, clip_id: str) -> int:
@@ -375,15 +386,14 @@ class Group:
         if row is None:
             raise StoreError(f"{self._where}: no clip {clip_id}")
         if not self.usable[row]:
+            status = GROUP_STATUSES[self.status[row]]
             reason = self._clips[row].reason if row < len(self._clips) else ""
-            raise StoreError(
-                f"{self._where}: clip {clip_id} is {GROUP_STATUSES[self.status[row]]}"
-                f"{': ' if reason else ''}{reason}; it has no features of {self.name}"
-            )
+            why = f"{status}: {reason}" if reason else status
+            raise StoreError(f"{self._where}: clip {clip_id} is {why}; it has no features of {self.name}")
         return row
 
     def blocks(self, array: str, start: int = 0) -> Iterator[tuple[int, NDArray[Any]]]:
-        """Yield (first row, rows) over a whole array, or from the block on that `start` is in.
+        """Yield (first row, rows) over a whole array, or from the block on that holds row `start`.
 
         Memory stays bounded. A block is what is stored together: 1,024 clips' pooled vectors, 64 clips'
         frames, 16 clips' tokens; of large tokens in a folder 4 MB, or one clip.
@@ -399,16 +409,18 @@ class Group:
                 f"{self._where}: clips have any number of {array} of {self.name}, not one: read them clip by "
                 "clip (read, rows_of), or a vector a clip (pooled)"
             )
-        size = block_rows(array, len(self.clip_ids))
-        for first in range(start // size * size, len(self.clip_ids), size):
-            rows = range(first, min(first + size, len(self.clip_ids)))
+        n_clips = len(self.clip_ids)
+        size = block_rows(array, n_clips)
+        block_start = start // size * size
+        for first in range(block_start, n_clips, size):
+            rows = range(first, min(first + size, n_clips))
             for row, values in self.stored(array, rows):
-                yield row, self._whole(array, row, values)
+                yield row, self._refuse_holes(array, row, values)
 
     def pieces(self, array: str) -> list[slice]:
-        """List the rows that are read at once, in order: what `blocks` yields, to be read in any order.
+        """List the slices of rows that are cheapest to read at once, in order.
 
-        For loaders that shuffle: `rows` of one piece cost the least for a clip.
+        For loaders that shuffle: they read the pieces with `rows`, in any order.
 
         Examples
         --------
@@ -469,24 +481,28 @@ class Group:
 
     def stored_rows(self, array: str, rows: slice, out: NDArray[Any] | None = None) -> NDArray[Any]:
         """Read rows as they are stored, clips or frames, and refuse those that hold nothing."""
-        first = rows.indices(self.shape(array)[0])[0]
-        return self._whole(array, first, self._array(array).read(rows, out))
+        first, _, _ = rows.indices(self.shape(array)[0])
+        return self._refuse_holes(array, first, self._array(array).read(rows, out))
 
     def _ragged_pieces(self, array: str) -> list[slice]:
-        """List the clips whose frames begin in the same stored object."""
-        starts = self.frame_ends - self.row_size
-        block = self._array(array).piece
-        firsts = np.flatnonzero(np.diff(starts // block, prepend=-1)).tolist()
-        ends = [*firsts[1:], len(self.clip_ids)]
-        return [slice(first, end) for first, end in zip(firsts, ends, strict=True)]
+        """List slices of clips: those whose frames begin in the same stored object."""
+        frame_starts = self.frame_ends - self.row_size
+        objects = frame_starts // self._array(array).piece
+        firsts = np.flatnonzero(np.diff(objects, prepend=-1)).tolist()
+        edges = [*firsts, len(self.clip_ids)]
+        return [slice(first, end) for first, end in pairwise(edges)]
 
     def _first_frames(self, array: str, start: int, stop: int) -> NDArray[np.int64]:
-        """List the rows of a ragged array from `start` to `stop` at which clips and stored objects begin."""
+        """List the frames from `start` to `stop` at which clips and stored objects begin, and `start`.
+
+        Frames are counted over all clips.
+        """
         block = self._array(array).piece
-        ends = np.searchsorted(self.frame_ends, [start, stop])
-        of_clips = self.frame_ends[ends[0] : ends[1]]
-        of_objects = np.arange((start // block + 1) * block, stop, block)
-        return np.concatenate([[start], of_clips, of_objects])
+        first, end = np.searchsorted(self.frame_ends, [start, stop])
+        clip_starts = self.frame_ends[first:end]  # a clip begins where the one before ends
+        next_object = (start // block + 1) * block
+        object_starts = np.arange(next_object, stop, block)
+        return np.concatenate([[start], clip_starts, object_starts])
 
     def stored(self, array: str, rows: range) -> Iterator[tuple[int, NDArray[Any]]]:
         """Yield (first row, rows) over rows of one stored object, whatever their status.
@@ -500,6 +516,7 @@ class Group:
         return self._array(name).read(rows)
 
     def _array(self, name: str) -> SealedArray:
+        """Return an array; refuse one that the group does not have."""
         if name not in self._stored:
             raise StoreError(f"{self._where}: group {self.name} has no {name}, but {', '.join(self.arrays)}")
         return self._stored[name]
@@ -515,6 +532,7 @@ class Group:
 
     @cached_property
     def _clips(self) -> tuple[StoredClip, ...]:
+        """The clips, with their status and reason in this group."""
         return tuple(clip.within(self.name) for clip in self._store.clips)
 
     @cached_property
@@ -524,23 +542,32 @@ class Group:
     def _dims(self, name: str) -> tuple[str, ...]:
         return dimensions(name, self.shape(name), self.n_frames)
 
-    def _whole(self, name: str, start: int, values: NDArray[Any]) -> NDArray[Any]:
-        """Return rows from `start` on; refuse features of clips of which nothing is stored: NaN.
+    def _refuse_holes(self, name: str, start: int, values: NDArray[Any]) -> NDArray[Any]:
+        """Return rows as they are; refuse features that are NaN although their clip should have some.
 
-        Times may be unknown. The first number of a clip tells, in a ragged array also that of the first frame
-        in each stored object: a clip's frames may be in several objects, of which one is gone.
+        Only features are checked, because times may be unknown. It is enough to look at the first number of
+        each clip. In a ragged array the frames of a clip may lie in several stored objects, one of which is
+        lost, so the first frame of each object is looked at, too.
+
+        Parameters
+        ----------
+        name
+            Name of the array.
+        start
+            Number of the first row: of its clip, or, in a ragged array, of its frame.
+        values
+            The rows.
         """
         if name not in FEATURE_ARRAYS or not len(values):
             return values
         first_numbers = values.reshape(len(values), -1)[:, 0]
         if self.is_ragged(name):
             frames = self._first_frames(name, start, start + len(values))
-            empty = frames[np.isnan(first_numbers[frames - start])]
-            if len(empty):
-                empty = np.unique(np.searchsorted(self.frame_ends, empty, side="right"))
+            empty_frames = frames[np.isnan(first_numbers[frames - start])]
+            empty_clips = np.unique(np.searchsorted(self.frame_ends, empty_frames, side="right"))
         else:
-            empty = start + np.flatnonzero(np.isnan(first_numbers))
-        holes = empty[self.usable[empty]]
+            empty_clips = start + np.flatnonzero(np.isnan(first_numbers))
+        holes = empty_clips[self.usable[empty_clips]]
         if len(holes):
             lost = f"nothing is stored for {len(holes)} clips that should have features"
             raise damaged(
@@ -558,14 +585,16 @@ def spec_of(group: Group) -> GroupSpec:
 
 
 def rows_of(group: Group, array: str, rows: Sequence[int]) -> Iterator[NDArray[Any]]:
-    """Yield some clips' rows of an array, in rising order; of a ragged array all frames of each clip.
+    """Yield the row of each of some clips in an array; of a ragged array all frames of the clip.
 
     Parameters
     ----------
+    group
+        The group with the array.
     array
         A feature array, `time_s` or `frame_index`.
     rows
-        Their numbers, rising.
+        Rows of the clips, rising.
 
     Raises
     ------
@@ -578,7 +607,8 @@ def rows_of(group: Group, array: str, rows: Sequence[int]) -> Iterator[NDArray[A
     remaining = iter(rows)
     row = next(remaining, None)
     for start, block in group.blocks(array):
-        while row is not None and row < start + len(block):
+        end = start + len(block)
+        while row is not None and row < end:
             yield block[row - start]
             row = next(remaining, None)
         if row is None:
@@ -588,33 +618,44 @@ def rows_of(group: Group, array: str, rows: Sequence[int]) -> Iterator[NDArray[A
 def frames_of(
     group: Group, array: str, rows: Sequence[int], read: Callable[[slice], NDArray[Any]]
 ) -> Iterator[NDArray[Any]]:
-    """Yield the frames of some clips in a ragged array; what is stored together is read once.
+    """Yield the frames of some clips in a ragged array; a stored object is read once for neighbouring clips.
 
-    `read` reads frames of all clips: `Group.stored_rows`, or `Group.raw` for those that may be damaged.
+    Parameters
+    ----------
+    group
+        The group with the array.
+    array
+        Name of the array.
+    rows
+        Rows of the clips, rising.
+    read
+        Reads a slice of the frames of all clips: `Group.stored_rows`, or `Group.raw` for frames that may be
+        damaged.
     """
-    n_stored = group.shape(array)[0]
-    block = block_rows(array, n_stored, ragged=True)
-    held = np.empty((0, *group.shape(array)[1:]), group.dtype(array))
-    held_from = 0
-    held_to = 0
-    places = np.asarray(rows, np.intp)
-    ends = group.frame_ends[places]
-    starts = ends - group.row_size[places]
+    n_frames = group.shape(array)[0]
+    block_size = block_rows(array, n_frames, ragged=True)
+    # The stored object that was read last: frames from `block_start` to `block_end`.
+    block = np.empty((0, *group.shape(array)[1:]), group.dtype(array))
+    block_start = 0
+    block_end = 0
+    clips = np.asarray(rows, np.intp)
+    ends = group.frame_ends[clips]
+    starts = ends - group.row_size[clips]
     for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
-        if held_from <= start and end <= held_to:
-            yield held[start - held_from : end - held_from]
+        if block_start <= start and end <= block_end:
+            yield block[start - block_start : end - block_start]
             continue
         parts: list[NDArray[Any]] = []
-        at = start
-        while at < end:
-            if not held_from <= at < held_to:
-                held_from = at // block * block
-                held_to = min(held_from + block, n_stored)
-                held = read(slice(held_from, held_to))
-            stop = min(end, held_to)
-            parts.append(held[at - held_from : stop - held_from])
-            at = stop
+        frame = start
+        while frame < end:
+            if not block_start <= frame < block_end:
+                block_start = frame // block_size * block_size
+                block_end = min(block_start + block_size, n_frames)
+                block = read(slice(block_start, block_end))
+            part_end = min(end, block_end)
+            parts.append(block[frame - block_start : part_end - block_start])
+            frame = part_end
         if len(parts) == 1:
             yield parts[0]
         else:
-            yield np.concatenate(parts or [held[:0]])
+            yield np.concatenate(parts or [block[:0]])

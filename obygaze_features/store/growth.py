@@ -6,6 +6,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from obygaze_features.errors import StoreError
 from obygaze_features.io import remove_tree
 from obygaze_features.store.format import (
@@ -16,18 +18,18 @@ from obygaze_features.store.format import (
     STATUSES,
     is_newer,
 )
-from obygaze_features.store.group import spec_of
+from obygaze_features.store.group import Group, spec_of
 from obygaze_features.store.provenance import NOT_NUMERICS, differences, same_numerics
 from obygaze_features.store.records import GroupSpec, PlannedClip
-from obygaze_features.store.stage import ParentStore, read_stage
+from obygaze_features.store.stage import ParentStore, Stage, read_stage
 from obygaze_features.store.store import Store, open_store, sealed_versions
 from obygaze_features.store.store_files import guarded, parse_digests, whole
 
 
 class MovedFrames(NamedTuple):
-    """What a store of the next version had to write anew of a ragged group.
+    """How much of a ragged group the next version of a store had to write anew.
 
-    Its frames lie one behind the other: a clip that is inserted moves those of all clips after it.
+    The frames of the clips lie one behind the other, so an inserted clip moves those of all clips after it.
 
     Attributes
     ----------
@@ -37,8 +39,10 @@ class MovedFrames(NamedTuple):
         The first clip of the older version whose frames lie elsewhere now; "" if none do.
     clips
         Number of clips of the older version whose frames lie elsewhere.
-    chunks, chunks_kept
-        Number of the group's chunks of frames, times and indices, and of those that the older version has.
+    chunks
+        Number of the group's chunks of frames, times and indices in the newer version.
+    chunks_kept
+        How many of them the older version has, too.
     """
 
     group: str
@@ -61,17 +65,21 @@ def plan_growth(
 ) -> Plan:
     """Plan the next version of a store, with new clips.
 
-    Its clips come first, in their order. Provenance fields that may differ are joined, and the corpus is that
-    of the manifest if this has all clips.
+    The clips of the store come first, in their order. Provenance fields that may differ are joined. The
+    corpus is that of the manifest if the manifest has all clips.
 
     Parameters
     ----------
+    parent
+        The store.
     version
         Version of the new store.
     clips
         Requested clips; some may be in the store already.
     groups
         Groups that extracting the clips would store.
+    corpus
+        Description of the requested clips.
 
     Raises
     ------
@@ -85,30 +93,35 @@ def plan_growth(
             f"{parent.where}: version {version} does not follow {parent.version}; "
             "choose a higher one (--store-version)"
         )
-    requested = {clip.clip_id: clip for clip in clips}
-    planned = []
+    new_clips = {clip.clip_id: clip for clip in clips}
+    old_clips = []
     for clip in parent.clips:
-        before = clip.planned
-        now = requested.pop(clip.clip_id, None)
-        if now is None and clip.status == STATUSES[0]:
+        planned = clip.planned
+        requested = new_clips.pop(clip.clip_id, None)
+        if requested is None and clip.status == STATUSES[0]:
             raise StoreError(f"{where}: clip {clip.clip_id} is missing in it: add it to the manifest")
-        if now is not None and (apart := differences(asdict(before), asdict(now))):
-            raise StoreError(f"clip {clip.clip_id}: {', '.join(apart)} is not what it is in {where}")
-        planned.append(before)
-    is_disjoint = len(planned) + len(requested) == len(clips)
-    about = {"name": parent.attributes["corpus"]["name"]}
+        if requested is not None:
+            changed_fields = differences(asdict(planned), asdict(requested))
+            if changed_fields:
+                raise StoreError(
+                    f"clip {clip.clip_id}: {', '.join(changed_fields)} is not what it is in {where}"
+                )
+        old_clips.append(planned)
     names = {group.name for group in groups}
     if names != set(parent.names):
         raise StoreError(
             f"{where} has features of {', '.join(parent.names)}, not of {', '.join(sorted(names))}: "
             "appending needs the same backbones"
         )
-    kinds = [combined(group, [spec_of(parent[group.name]), group]) for group in groups]
-    return [*planned, *requested.values()], kinds, {**corpus, **about} if is_disjoint else about
+    all_groups = [combined(group, [spec_of(parent[group.name]), group]) for group in groups]
+    all_clips = [*old_clips, *new_clips.values()]
+    corpus_name = {"name": parent.attributes["corpus"]["name"]}
+    manifest_has_all = len(all_clips) == len(clips)
+    return all_clips, all_groups, {**corpus, **corpus_name} if manifest_has_all else corpus_name
 
 
 def moved_frames(older: Store, newer: Store) -> list[MovedFrames]:
-    """Count what the next version of a store shares with it of each ragged group, and what was written anew.
+    """Count how much of each ragged group the next version of a store shares with it.
 
     Parameters
     ----------
@@ -122,29 +135,32 @@ def moved_frames(older: Store, newer: Store) -> list[MovedFrames]:
     >>> moved_frames(films, films)  # no group is ragged
     []
     """
-    was, _ = parse_digests(whole(older.files, DIGESTS))
-    now, _ = parse_digests(whole(newer.files, DIGESTS))
+    older_digests, _ = parse_digests(whole(older.files, DIGESTS))
+    newer_digests, _ = parse_digests(whole(newer.files, DIGESTS))
     counts = []
     for name in older:
-        before, after = older[name], newer[name]
-        if not (before.ragged and after.ragged):
+        if not (older[name].ragged and newer[name].ragged):
             continue
-        starts = dict(zip(after.clip_ids, (after.frame_ends - after.row_size).tolist(), strict=True))
-        begun = (before.frame_ends - before.row_size).tolist()
-        moved = [
-            clip
-            for clip, start, usable in zip(before.clip_ids, begun, before.usable, strict=True)
-            if usable and starts[clip] != start
-        ]
+        older_starts = _frame_starts(older[name])
+        newer_starts = _frame_starts(newer[name])
+        clips_with_features = np.array(older[name].clip_ids)[older[name].usable].tolist()
+        moved = [clip for clip in clips_with_features if newer_starts[clip] != older_starts[clip]]
         folders = tuple(f"{FEATURES}/{name}/{array}/c/" for array in RAGGED_ARRAYS)
-        chunks = [file for file in now if file.startswith(folders)]
-        n_kept = sum(was.get(file) == now[file] for file in chunks)
-        counts.append(MovedFrames(name, moved[0] if moved else "", len(moved), len(chunks), n_kept))
+        chunks = [file for file in newer_digests if file.startswith(folders)]
+        kept = [file for file in chunks if older_digests.get(file) == newer_digests[file]]
+        first = moved[0] if moved else ""
+        counts.append(MovedFrames(name, first, len(moved), len(chunks), len(kept)))
     return counts
 
 
+def _frame_starts(group: Group) -> dict[str, int]:
+    """Return the number of the first frame of each clip in a ragged group."""
+    starts = (group.frame_ends - group.row_size).tolist()
+    return dict(zip(group.clip_ids, starts, strict=True))
+
+
 def is_outlived(path: Path, parent: Path) -> bool:
-    """Whether a stage is not one that grows `parent`, and has no clip that is not sealed."""
+    """Return whether a stage does not grow `parent`, has no writer, and has no clip that is not sealed."""
     if not path.is_dir():
         return False
     stage = read_stage(path)
@@ -154,34 +170,44 @@ def is_outlived(path: Path, parent: Path) -> bool:
 def still_needed(path: Path) -> str:
     """Return why a stage is still needed; empty if a sealed store beside it has all its clips."""
     stage = read_stage(path)
-    if n_missing := len(stage.missing()):
+    n_missing = len(stage.missing())
+    if n_missing:
         return f"{n_missing} of {len(stage.clips)} clips are still to do"
     sealed = sealed_versions(path.with_name(path.name.removesuffix(STAGING_SUFFIX)))
-    status = stage.status()
     for folder in sealed:
         try:
             store = open_store(folder)
         except (StoreError, OSError):
             continue
-        clips = {clip.clip_id: clip for clip in store.clips}
-        if all(
-            (clip := clips.get(clip_id)) is not None
-            and (clip.status, dict(clip.digests)) == (entry.status, dict(entry.digests(stage.layout.names)))
-            for clip_id, entry in status.items()
-        ):
+        if _has_clips_of(store, stage):
             return ""
     return "no sealed store has all of its clips" if sealed else "it is not sealed"
 
 
+def _has_clips_of(store: Store, stage: Stage) -> bool:
+    """Return whether a store has all clips of a stage, with the same status and features."""
+    clips = {clip.clip_id: clip for clip in store.clips}
+    for clip_id, entry in stage.status().items():
+        clip = clips.get(clip_id)
+        if clip is None or clip.status != entry.status:
+            return False
+        if dict(clip.digests) != dict(entry.digests(stage.layout.names)):
+            return False
+    return True
+
+
 def discard(folder: Path) -> None:
-    """Remove a store or a stage; renamed first, so that what is partly removed is not read as one."""
+    """Remove a store or a stage.
+
+    It is renamed first, so that nobody opens one that is partly removed.
+    """
     doomed = folder.absolute().with_name(f".{folder.name}.{os.getpid()}.removing")
     folder.rename(doomed)
     remove_tree(doomed)
 
 
 def combined(base: GroupSpec, specs: Sequence[GroupSpec]) -> GroupSpec:
-    """Return a group of the features of all `specs`; those of `base`, but for fields that may differ.
+    """Describe the group that holds the features of several groups: `base`, with joined provenance.
 
     Raises
     ------
@@ -189,9 +215,10 @@ def combined(base: GroupSpec, specs: Sequence[GroupSpec]) -> GroupSpec:
         If such features must not be mixed; names the fields.
     """
     for spec in specs:
-        if fields := same_numerics(base.provenance, spec.provenance):
+        differing_fields = same_numerics(base.provenance, spec.provenance)
+        if differing_fields:
             raise StoreError(
-                f"features of {base.name}: provenance differs in {', '.join(fields)}: "
+                f"features of {base.name}: provenance differs in {', '.join(differing_fields)}: "
                 "such features must not be mixed"
             )
         if {*spec.arrays} != {*base.arrays} or spec.n_frames != base.n_frames:
@@ -207,9 +234,12 @@ def combined(base: GroupSpec, specs: Sequence[GroupSpec]) -> GroupSpec:
 
 
 def _joined(field: str, values: list[Any]) -> object:
-    """Return one value for a field that may differ: texts are joined, other values become unknown."""
-    if not any(differences(values[0], value) for value in values):
+    """Return one value for a field that may differ: texts are joined, other values become unknown (None)."""
+    all_equal = not any(differences(values[0], value) for value in values)
+    if all_equal:
         return values[0]
+    separator = {"licence": " AND ", "citation": "; ", "contact": "; "}.get(field)
+    if separator is None:
+        return None
     texts = sorted({value for value in values if isinstance(value, str) and value})
-    joint = {"licence": " AND ", "citation": "; ", "contact": "; "}.get(field)
-    return None if joint is None else joint.join(texts)
+    return separator.join(texts)

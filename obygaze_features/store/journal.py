@@ -18,12 +18,13 @@ from obygaze_features.schema import Count, Whole
 from obygaze_features.store.format import DONE, PIECE_ROWS
 
 SHA256_HEX: Final = 64
+"""Hexadecimal digits of a digest."""
 NO_ROW: Final = "-" * SHA256_HEX
-"""In place of the digest of a row that an array does not have."""
+"""Stands in an entry for the digest of a row that an array does not have."""
 
 
 class Attempt(NamedTuple):
-    """One writer's try at a piece; its files are named by it."""
+    """The n-th attempt at a piece by a writer; it names the files that the attempt writes."""
 
     piece: int
     writer: str
@@ -32,24 +33,32 @@ class Attempt(NamedTuple):
 
 # gc=False: the garbage collector would visit all entries of a large stage again and again.
 class JournalEntry(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """What a line of a journal says of one clip.
+    """One clip in a line of a journal.
 
     Attributes
     ----------
+    row
+        Row of the clip in every array.
+    clip_id
+        Its id.
     status
         ok, partial or failed; `missing` annuls what this and earlier attempts say of the clip.
+    reason
+        Why it is not ok.
     attempt
         Number of the attempt at its piece, from 1; 0 if the row is in the parent store.
     writer
         Writer of the attempt; empty for a row of the parent store.
+    source
+        What is known of its file.
     sha256
         SHA-256 (64 hexadecimal digits each) of the bytes of this clip's rows (little-endian, C order), joined
         in the order of the stage's arrays; empty without features.
     absent
         Group name -> why it has no features of the clip, while other groups have.
     frames
-        Name of a ragged group -> where its frames of the clip lie in the file of the attempt, or in the
-        arrays of the parent store: the first, counted in frames, and how many.
+        Name of a ragged group -> number of the clip's first frame in the file of the attempt, or in the
+        arrays of the parent store, and how many frames it has.
     """
 
     row: int
@@ -69,8 +78,9 @@ class JournalEntry(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
         return Attempt(self.row // PIECE_ROWS, self.writer, self.attempt)
 
     def sha256_of(self, position: int) -> str:
-        """Return the digest of the row of an array, given its position in the stage."""
-        return self.sha256[SHA256_HEX * position : SHA256_HEX * (position + 1)]
+        """Return the digest of the row of an array, given the array's position in the stage."""
+        start = SHA256_HEX * position
+        return self.sha256[start : start + SHA256_HEX]
 
     def digests(self, names: tuple[str, ...]) -> dict[str, str]:
         """Return `group/array` -> SHA-256 of this clip's row, given the names of the stage's arrays."""
@@ -84,12 +94,15 @@ def is_done(entry: JournalEntry) -> bool:
 
 
 class Line(msgspec.Struct, gc=False, omit_defaults=True):
-    """A line of a journal: what an attempt did.
+    """A line of a journal: the clips that an attempt at a piece did.
 
     Attributes
     ----------
+    rows
+        The clips.
     whole
-        Whether its shards are those of a store: complete, with fill values in all rows without features.
+        Whether the shards of the attempt can be used in a store as they are: they are complete, with fill
+        values in all rows without features.
     """
 
     rows: list[JournalEntry]
@@ -126,13 +139,22 @@ class Journal(LineJournal):
 
 
 def has_ended(journal: Path) -> bool:
-    """Return whether the writer of a journal has ended."""
-    with locked(journal, wait=False) as ours:
-        return ours
+    """Return whether the writer of a journal has ended: then its lock can be taken."""
+    with locked(journal, wait=False) as is_locked_here:
+        return is_locked_here
 
 
 def read_journals(folder: Path, n_arrays: int) -> tuple[list[Line], list[str]]:
-    """Read the lines of all journals; name the damaged ones."""
+    """Read the journals of a stage; return the valid lines, and a sentence on each damaged one.
+
+    Parameters
+    ----------
+    folder
+        Folder of the journals.
+    n_arrays
+        Number of the stage's arrays.
+    """
+    # Entries of a stage may be a million, and many have equal sources: they share one.
     sources: dict[tuple[Any, ...], Mapping[str, Any]] = {}
     lines = []
     damage = []
@@ -141,15 +163,15 @@ def read_journals(folder: Path, n_arrays: int) -> tuple[list[Line], list[str]]:
             if line is None or not _fits(line.rows, n_arrays):
                 damage.append(f"{path}, line {number}: damaged and ignored; its clips will be done again")
                 continue
-            for at, entry in enumerate(line.rows):  # a million entries share what is equal in them
+            for position, entry in enumerate(line.rows):
                 source = sources.setdefault(tuple(entry.source.items()), entry.source)
-                line.rows[at] = msgspec.structs.replace(entry, source=source, writer=path.stem)
+                line.rows[position] = msgspec.structs.replace(entry, source=source, writer=path.stem)
             lines.append(line)
     return lines, damage
 
 
 def _fits(rows: Sequence[JournalEntry], n_arrays: int) -> bool:
-    """Return whether a line's rows have as many digests as arrays, and are of one attempt."""
+    """Return whether the rows of a line have a digest for each array, and are of one attempt."""
     for row in rows:
         n_digests = n_arrays if is_done(row) else 0
         if len(row.sha256) != SHA256_HEX * n_digests:
@@ -158,22 +180,30 @@ def _fits(rows: Sequence[JournalEntry], n_arrays: int) -> bool:
 
 
 RANKS: Final = {"ok": 0, "partial": 1, "failed": 2}
+"""Status -> its rank: entries of a lower rank are better."""
 
 
 def best_entries(entries: Sequence[JournalEntry]) -> dict[int, JournalEntry]:
-    """Return row -> its best valid entry: ok, partial, failed; of equal ones that of the latest attempt."""
-    annulled: dict[int, int] = {}
+    """Return row -> its best entry that is not annulled.
+
+    ok is better than partial, and partial better than failed; of equal ones the latest attempt is best. The
+    other fields only make the choice the same whatever the order of the entries.
+    """
+    last_annulled: dict[int, int] = {}
     for entry in entries:
         if entry.status == "missing":
-            annulled[entry.row] = max(entry.attempt, annulled.get(entry.row, 0))
+            last_annulled[entry.row] = max(entry.attempt, last_annulled.get(entry.row, 0))
 
     def order(entry: JournalEntry) -> tuple[int, int, str, str, str]:
+        """Return what sorts better entries first."""
         return RANKS[entry.status], -entry.attempt, entry.reason, entry.sha256, entry.writer
 
     best: dict[int, JournalEntry] = {}
     for entry in entries:
-        if entry.attempt > annulled.get(entry.row, -1):
-            entry_before = best.setdefault(entry.row, entry)
-            if entry_before is not entry and order(entry) < order(entry_before):
-                best[entry.row] = entry
+        is_annulled = entry.attempt <= last_annulled.get(entry.row, -1)
+        if is_annulled:
+            continue
+        best_so_far = best.get(entry.row)
+        if best_so_far is None or order(entry) < order(best_so_far):
+            best[entry.row] = entry
     return best

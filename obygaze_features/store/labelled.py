@@ -68,9 +68,9 @@ class LazyArray:
     dims
         Names of the dimensions, the clips' first.
     shape, dtype
-        Of the whole array.
+        Shape and data type of the whole array.
     read
-        Slice of rows -> these rows, checked.
+        Reads and checks a slice of its rows.
     """
 
     dims: tuple[str, ...]
@@ -82,12 +82,16 @@ class LazyArray:
 def frame_of(
     X: NDArray[np.float32], clips: Sequence[StoredClip], labels: LabelledManifest | None, where: str
 ) -> pd.DataFrame:
-    """Make a table of one vector per clip [N, D], with the labels of a manifest.
+    """Make a table of one vector per clip, with the labels of a manifest.
 
     Parameters
     ----------
+    X
+        Shape [N, D]: the vectors.
     clips
         Status and origin of each of the N clips.
+    labels
+        The manifest; None for a table without labels.
     where
         What messages call the group.
 
@@ -98,28 +102,32 @@ def frame_of(
     """
     import pandas as pd  # noqa: PLC0415 - reading stores needs no pandas
 
-    left_out = {
-        position: reason for position, clip in enumerate(clips) if (reason := _left_out(clip, labels))
-    }
-    rows = [position for position in range(len(clips)) if position not in left_out]
-    stored = [clips[position] for position in rows]
+    rows: list[int] = []
+    left_out = Counter[str]()
+    for row, clip in enumerate(clips):
+        reason = _why_left_out(clip, labels)
+        if reason is None:
+            rows.append(row)
+        else:
+            left_out[reason] += 1
+    stored_clips = [clips[row] for row in rows]
     columns: dict[str, Any] = {
-        "clip_id": [clip.clip_id for clip in stored],
-        "movie": [clip.movie for clip in stored],
-        "start_s": np.array([clip.start_s for clip in stored], dtype=np.float64),
-        "end_s": np.array([clip.end_s for clip in stored], dtype=np.float64),
+        "clip_id": [clip.clip_id for clip in stored_clips],
+        "movie": [clip.movie for clip in stored_clips],
+        "start_s": np.array([clip.start_s for clip in stored_clips], dtype=np.float64),
+        "end_s": np.array([clip.end_s for clip in stored_clips], dtype=np.float64),
     }
     features = [f"f{number}" for number in range(X.shape[1])]
     if labels is not None:
-        labels_of_rows = [labels.by_id[clip.clip_id] for clip in stored]
-        columns["level"] = pd.Series([clip.level for clip in labels_of_rows], dtype="str")
+        labelled_clips = [labels.by_id[clip.clip_id] for clip in stored_clips]
+        columns["level"] = pd.Series([clip.level for clip in labelled_clips], dtype="str")
         for concept in labels.codebook.concept_names:
             if concept in {*columns, *features}:
                 raise StoreError(f"{where}: the concept {concept!r} has the name of another column")
-            marked = [concept in clip.concepts if _annotated(clip) else None for clip in labels_of_rows]
-            columns[concept] = pd.array(marked, dtype="boolean")
+            is_marked = [concept in clip.concepts if _annotated(clip) else None for clip in labelled_clips]
+            columns[concept] = pd.array(is_marked, dtype="boolean")
     frame = pd.concat([pd.DataFrame(columns), pd.DataFrame(X[rows], columns=features)], axis="columns")
-    frame.attrs["left_out"] = dict(sorted(Counter(left_out.values()).items()))
+    frame.attrs["left_out"] = dict(sorted(left_out.items()))
     return frame
 
 
@@ -128,11 +136,13 @@ def _annotated(clip: LabelledClip) -> bool:
     return clip.level is not None or bool(clip.concepts)
 
 
-def _left_out(clip: StoredClip, labels: LabelledManifest | None) -> str | None:
+def _why_left_out(clip: StoredClip, labels: LabelledManifest | None) -> str | None:
     """Explain why a clip has no row in a table; None if it has one."""
     if clip.status not in DONE:
         return clip.status
-    return NOT_IN_MANIFEST if labels is not None and clip.clip_id not in labels.by_id else None
+    if labels is not None and clip.clip_id not in labels.by_id:
+        return NOT_IN_MANIFEST
+    return None
 
 
 def imported_xarray() -> Any:
@@ -151,8 +161,17 @@ def dataset_of(
 ) -> xr.Dataset:
     """Make a dataset of arrays whose rows are clips; clip id, movie, status and span are its coordinates.
 
-    `row_size` is the number of frames of every clip, where arrays have a row for each of them: it becomes a
-    variable, and the clip of each row a coordinate.
+    Parameters
+    ----------
+    arrays
+        The arrays by name.
+    clips
+        Status and origin of each clip.
+    attributes
+        Attributes of the dataset.
+    row_size
+        Number of frames of every clip, for arrays that have a row for each frame. It becomes a variable, and
+        the clip of each row a coordinate.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Write all files of a store but chunks and shards: metadata, ids, table of clips, bag, card, croissant.json.
+"""Write the files of a store except chunks and shards: metadata, ids, table, bag, card, croissant.json.
 
 The card, README.md, has the front matter that dataset hubs read; `card.md.jinja` is its template.
 """
@@ -44,6 +44,7 @@ from obygaze_features.store.store_files import write_bag
 from obygaze_features.templates import filled, packaged
 
 _SIZES = ("n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M")
+"""The Hub's categories of sizes, by the digits of the number of rows: up to 3, 4, 5, 6, and more."""
 
 
 def write_all_but_parts(
@@ -74,19 +75,21 @@ def write_all_but_parts(
     row_sizes
         Name of a ragged group -> number of frames of every clip, int64 [N].
     """
-    below: dict[str, dict[str, Any]] = {}
+    nodes: dict[str, dict[str, Any]] = {}
     for group in groups:
         attributes = {PROVENANCE: _provenance(group, about["corpus"])}
         arrays = _write_arrays(root, group, clips, row_sizes.get(group.name))
-        _write_node(root, group.name, _group(attributes, arrays))
-        below |= {group.name: _group(attributes, {})}
-        below |= {f"{group.name}/{name}": array for name, array in arrays.items()}
-    in_order = sorted(below, key=lambda name: (name.count("/"), name.casefold(), name))
-    _write_node(root, "", _group({ATTRIBUTE: about}, {name: below[name] for name in in_order}))
-    names = [f"{group.name}/{array}" for group in groups for array in group.clip_arrays()]
-    (root / TABLE).write_bytes(clips_csv_bytes(clips, names, digests))
+        _write_node(root, group.name, _group_node(attributes, arrays))
+        nodes[group.name] = _group_node(attributes, {})
+        for name, array in arrays.items():
+            nodes[f"{group.name}/{name}"] = array
+    # The order of zarr-python: groups before what is in them.
+    names = sorted(nodes, key=lambda name: (name.count("/"), name.casefold(), name))
+    _write_node(root, "", _group_node({ATTRIBUTE: about}, {name: nodes[name] for name in names}))
+    array_names = [f"{group.name}/{array}" for group in groups for array in group.clip_arrays()]
+    table = clips_csv_bytes(clips, array_names, digests)
+    (root / TABLE).write_bytes(table)
     facts = facts_of(about, clips, groups)
-    table = (root / TABLE).read_bytes()
     (root / CROISSANT).write_bytes(croissant(facts, version, sha256_of(table), len(table)))
     info = {
         "External-Description": f"obygaze feature store, format {about['spec_version']}",
@@ -96,6 +99,7 @@ def write_all_but_parts(
 
 
 def _provenance(group: GroupSpec, corpus: dict[str, object]) -> dict[str, object]:
+    """Return the provenance of a group with the data types of its arrays and the corpus, as it is sealed."""
     storage = {spec.name: spec.dtype for spec in sorted(group.arrays, key=lambda spec: spec.name)}
     return {**group.provenance, "storage": storage, "source": corpus}
 
@@ -103,66 +107,94 @@ def _provenance(group: GroupSpec, corpus: dict[str, object]) -> dict[str, object
 def _write_arrays(
     root: Path, group: GroupSpec, clips: Sequence[StoredClip], row_sizes: NDArray[np.int64] | None
 ) -> dict[str, dict[str, Any]]:
-    """Write the metadata of a group's arrays, which are returned, and the chunks that name its rows."""
-    within = [clip.within(group.name) for clip in clips]
-    ids: dict[str, Sequence[str] | NDArray[Any]] = {
-        "clip": [clip.clip_id for clip in within],
-        "status": np.array([GROUP_STATUSES.index(clip.status) for clip in within], np.uint8),
+    """Write the metadata of a group's arrays, and the arrays that describe its rows: ids, statuses, texts.
+
+    Returns
+    -------
+    dict
+        Name of each array -> its metadata.
+    """
+    clips_of_group = [clip.within(group.name) for clip in clips]
+    statuses = [GROUP_STATUSES.index(clip.status) for clip in clips_of_group]
+    columns: dict[str, Sequence[str] | NDArray[Any]] = {
+        "clip": [clip.clip_id for clip in clips_of_group],
+        "status": np.array(statuses, np.uint8),
     }
-    if texts := [clip.text for clip in within if clip.text is not None]:
-        ids["text"] = texts
+    texts = [clip.text for clip in clips_of_group if clip.text is not None]
+    if texts:
+        columns["text"] = texts
     n_frames = 0
     if row_sizes is not None:
-        ids[ROW_SIZE] = row_sizes.astype("<i8")
+        columns[ROW_SIZE] = row_sizes.astype("<i8")
         n_frames = int(row_sizes.sum())
-    nodes = array_nodes(group, len(clips), texts="text" in ids, n_frames=n_frames)
+    nodes = array_nodes(group, len(clips), texts="text" in columns, n_frames=n_frames)
     for name, node in nodes.items():
         _write_node(root, f"{group.name}/{name}", node)
-    for name, rows in ids.items():
-        size = block_rows(name, len(clips))
-        for start in range(0, len(clips), size):
-            part = rows[start : start + size]
-            if isinstance(part, np.ndarray):
-                chunk = part.tobytes().ljust(size * part.itemsize, b"\0")  # 0 is the fill value of both
-            else:
-                chunk = string_chunk(part, size)
-            path = root / chunk_file(f"{group.name}/{name}", start // size)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(with_checksum(chunk))
+    for name, column in columns.items():
+        _write_column(root, f"{group.name}/{name}", column, block_rows(name, len(clips)))
     return nodes
+
+
+def _write_column(root: Path, array: str, column: Sequence[str] | NDArray[Any], chunk_rows: int) -> None:
+    """Write the chunks of an array `group/array` that has one value a clip."""
+    for start in range(0, len(column), chunk_rows):
+        values = column[start : start + chunk_rows]
+        if isinstance(values, np.ndarray):
+            # Filled up with 0, the fill value of statuses and of numbers of frames.
+            chunk = values.tobytes().ljust(chunk_rows * values.itemsize, b"\0")
+        else:
+            chunk = string_chunk(values, chunk_rows)
+        path = root / chunk_file(array, start // chunk_rows)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(with_checksum(chunk))
 
 
 def array_nodes(
     group: GroupSpec, n_clips: int, *, texts: bool, n_frames: int = 0
 ) -> dict[str, dict[str, Any]]:
-    """Return the metadata of a group's arrays, by name; `n_frames` is that of all clips of a ragged group."""
-    kinds: dict[str, tuple[tuple[int, ...], str]] = {}
-    for name, (shape, dtype) in group.clip_arrays().items():
-        whole_shape = (n_clips, *shape)
+    """Return the metadata of a group's arrays, by name.
+
+    Parameters
+    ----------
+    group
+        The group.
+    n_clips
+        Number of clips of the store.
+    texts
+        Whether the rows of the store are texts.
+    n_frames
+        Number of frames of all clips, in a ragged group.
+    """
+    shapes: dict[str, tuple[int, ...]] = {}
+    dtypes: dict[str, str] = {}
+    for name, (clip_shape, dtype) in group.clip_arrays().items():
         if group.ragged and name in RAGGED_ARRAYS:
-            whole_shape = (n_frames, *shape[1:])
-        kinds[name] = (whole_shape, dtype.name)
-    ids = ["clip", "status"]
+            shapes[name] = (n_frames, *clip_shape[1:])
+        else:
+            shapes[name] = (n_clips, *clip_shape)
+        dtypes[name] = dtype.name
+    column_names = ["clip", "status"]
     if texts:
-        ids.append("text")
+        column_names.append("text")
     if group.ragged:
-        ids.append(ROW_SIZE)
-    for name in ids:
-        kinds[name] = ((n_clips,), ARRAYS[name].dtypes[0])
+        column_names.append(ROW_SIZE)
+    for name in column_names:
+        shapes[name] = (n_clips,)
+        dtypes[name] = ARRAYS[name].dtypes[0]
     return {
-        name: array_layout(name, shape, dtype, group.dimensions(name), ragged=group.ragged)
-        for name, (shape, dtype) in sorted(kinds.items())
+        name: array_layout(name, shapes[name], dtypes[name], group.dimensions(name), ragged=group.ragged)
+        for name in sorted(shapes)
     }
 
 
-def _group(attributes: dict[str, Any], below: Mapping[str, object]) -> dict[str, Any]:
-    """Return the metadata of a group, with those of all below it, for readers that cannot list folders."""
-    inline = {"kind": "inline", "must_understand": False, "metadata": below}
+def _group_node(attributes: dict[str, Any], nodes: Mapping[str, object]) -> dict[str, Any]:
+    """Return the metadata of a group and of the nodes below it, for readers that cannot list folders."""
+    inline = {"kind": "inline", "must_understand": False, "metadata": nodes}
     return {"attributes": attributes, "zarr_format": 3, "consolidated_metadata": inline, "node_type": "group"}
 
 
 def _write_node(root: Path, name: str, node: Mapping[str, object]) -> None:
-    """Write the metadata of a group or an array as zarr-python does: the bytes of a store hang on it."""
+    """Write the metadata of a group or an array with the same bytes as zarr-python."""
     path = root / FEATURES / name / ZARR_METADATA
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(json.dumps(node, indent=2, allow_nan=False).encode())
@@ -172,15 +204,16 @@ def _write_node(root: Path, name: str, node: Mapping[str, object]) -> None:
 # ---------------------------------------------------------------------------
 def facts_of(about: Mapping[str, Any], clips: Sequence[StoredClip], groups: Sequence[GroupSpec]) -> Facts:
     """Gather the content of a card."""
-    counts = Counter(clip.status for clip in clips)
-    described = []
+    counter = Counter(clip.status for clip in clips)
+    counts = {status: counter[status] for status in STATUSES}
+    described_groups = []
     for group in groups:
-        arrays = [
-            f"{spec.name}: {spec.dtype} [{', '.join(group.dimensions(spec.name))}], {_size(spec)} a clip"
-            for spec in group.arrays
-        ]
-        described.append((group.name, group.provenance, arrays))
-    return Facts(about, {status: counts[status] for status in STATUSES}, described, absent_counts(clips))
+        array_lines = []
+        for spec in group.arrays:
+            dimensions = ", ".join(group.dimensions(spec.name))
+            array_lines.append(f"{spec.name}: {spec.dtype} [{dimensions}], {_size(spec)} a clip")
+        described_groups.append((group.name, group.provenance, array_lines))
+    return Facts(about, counts, described_groups, absent_counts(clips))
 
 
 def _size(spec: ArraySpec) -> str:
@@ -191,32 +224,44 @@ def _size(spec: ArraySpec) -> str:
 
 
 def _on_hub(licence: str) -> str:
-    """Return the Hub's name of a licence; "other" if it has none."""
+    """Return the Hub's name of a licence in small letters; "other" if it has none."""
     names = packaged(__package__, "hub_licences.toml")
-    return licence if licence in names["same"].lower().split() else str(names["others"].get(licence, "other"))
+    same_names = names["same"].lower().split()
+    if licence in same_names:
+        return licence
+    return str(names["others"].get(licence, "other"))
 
 
 def readme(facts: Facts, citing: Sequence[str] = ()) -> str:
     """Write the card: front matter as the Hub's dataset cards have it, then the same as text.
 
-    `citing` are lines to paste; the card inside a store has none, since it is written before there is a
-    fingerprint.
+    Parameters
+    ----------
+    facts
+        What the card says.
+    citing
+        Lines to paste. The card inside a store has none, since it is written before there is a fingerprint.
     """
     kind = "text-features" if facts.rows == TEXTS else "video-features"
+    group_names = [name for name, *_ in facts.groups]
+    n_digits = len(str(facts.total))
+    size = _SIZES[min(max(0, n_digits - 3), len(_SIZES) - 1)]
+    missing_last = (*STATUSES[1:], STATUSES[0])
     values = {
         "facts": facts,
         "citing": citing,
         "about": facts.about,
         "known": _on_hub(facts.about["licence"].lower()),
-        "size": _SIZES[min(len(_SIZES) - 1, max(0, len(str(facts.total)) - 3))],
-        "tags": ["obygaze", kind, "zarr", *(name for name, *_ in facts.groups)],
-        "counts": ", ".join(f"{facts.counts[status]} {status}" for status in (*STATUSES[1:], STATUSES[0])),
+        "size": size,
+        "tags": ["obygaze", kind, "zarr", *group_names],
+        "counts": ", ".join(f"{facts.counts[status]} {status}" for status in missing_last),
         "table": TABLE,
     }
     return filled(__package__, "card.md.jinja", values, filters={"json": json.dumps, "known": _known})
 
 
 def _known(value: object) -> object:
+    """Return a value, or "unknown" for None."""
     return "unknown" if value is None else value
 
 

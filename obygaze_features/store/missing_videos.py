@@ -1,8 +1,8 @@
 """Tell a video that does not exist from a lost mount, so that no store is sealed with clips missing.
 
 A machine with a lost mount finds no videos, which a single process cannot distinguish from videos that do not
-exist. So each run notes in the stage which videos are absent where it begins, for the other machines and for
-the sealing; a clip that failed as absent is tried again by a run that finds its video.
+exist. So each run notes in the stage which videos its machine lacks when it begins. The other machines and
+the sealing read these notes. A clip that failed as absent is tried again by a run that finds its video.
 """
 
 import errno
@@ -22,19 +22,24 @@ from obygaze_features.store.journal import JournalEntry
 from obygaze_features.store.records import ClipResult
 from obygaze_features.store.stage import Stage
 
-LOST: Final = (
-    NO_SUCH_FILE,
-    *(
-        words.format(os.strerror(number))
-        for number in (errno.ESTALE, errno.ENOTCONN, errno.ENODEV, errno.EHOSTDOWN)
-        for words in ("the file cannot be reached ({})", "the file cannot be read: {}")
-    ),
-)
+MOUNT_ERRORS: Final = (errno.ESTALE, errno.ENOTCONN, errno.ENODEV, errno.EHOSTDOWN)
+"""Errors of the system for files of a lost mount."""
+
+
+def _lost_reasons() -> Iterator[str]:
+    """Yield the reasons of failed clips that an absent file or a lost mount can cause."""
+    yield NO_SUCH_FILE
+    for number in MOUNT_ERRORS:
+        yield f"the file cannot be reached ({os.strerror(number)})"
+        yield f"the file cannot be read: {os.strerror(number)}"
+
+
+LOST: Final = tuple(_lost_reasons())
 """Reasons of failed clips that either an absent file or a lost mount can cause."""
 
 
 QUERIES: Final = 32
-"""Files that are asked for at a time."""
+"""Files that are looked for at a time."""
 
 ABSENT: Final = "absent"
 """Folder of a stage with a file per machine: the clips whose video was absent there when it last began."""
@@ -43,8 +48,12 @@ ABSENT: Final = "absent"
 class MissingVideoCheck:
     """Detect that this machine lacks videos which others find, or which were there when it began.
 
+    It keeps which videos this machine lacked when it began, and the first clip whose video was lost since.
+
     Parameters
     ----------
+    stage
+        The stage that the run works on.
     videos
         Clip id -> its video; None if the manifest names none. Empty if rows are not videos.
     working
@@ -59,24 +68,28 @@ class MissingVideoCheck:
     def __init__(self, stage: Stage, videos: Mapping[str, Path | None], *, working: bool = True) -> None:
         self._stage = stage
         self._videos = {clip: path for clip, path in videos.items() if path is not None}
-        gone = missing_files(self._videos.values())
-        self._absent = {clip for clip, path in self._videos.items() if path in gone}
+        missing = missing_files(self._videos.values())
+        self._absent = {clip for clip, path in self._videos.items() if path in missing}
         self._working = working
         self._lost: ClipResult | None = None
         if self._videos:
-            folder = stage.path / ABSENT
-            folder.mkdir(exist_ok=True)
-            name = re.sub(r"[^A-Za-z0-9.-]", "_", host_name())
-            lost = {entry.clip_id for entry in stage.best().values() if is_lost(entry)}
-            # Clips that failed before this store grew, and that no manifest names now, are found nowhere.
-            not_found = self._absent | (lost - self._videos.keys())
-            write_whole(folder / f"{name}.json", json.dumps(sorted(not_found)) + "\n")
+            self._note_absent()
         if working and self._absent and len(self._absent) == len(self._videos):
             raise StoreError(
-                f"{host_name()} finds none of the videos of {len(self._videos)} clips, such as {min(gone)}: "
-                "is their file system mounted there? Nothing was extracted"
+                f"{host_name()} finds none of the videos of {len(self._videos)} clips, "
+                f"such as {min(missing)}: is their file system mounted there? Nothing was extracted"
             )
         self._refuse_found_elsewhere()
+
+    def _note_absent(self) -> None:
+        """Write into the stage which clips' videos this machine does not find."""
+        folder = self._stage.path / ABSENT
+        folder.mkdir(exist_ok=True)
+        machine = re.sub(r"[^A-Za-z0-9.-]", "_", host_name())
+        # Clips that failed before this store grew, and that no manifest names now, are found nowhere.
+        unnamed = _lost_clips(self._stage) - self._videos.keys()
+        absent = sorted(self._absent | unnamed)
+        write_whole(folder / f"{machine}.json", json.dumps(absent) + "\n")
 
     @property
     def failed(self) -> bool:
@@ -84,10 +97,14 @@ class MissingVideoCheck:
         return self._lost is not None
 
     def check(self, results: Iterable[ClipResult]) -> None:
-        """Check clips that were just written."""
+        """Check whether the videos of clips that were just written were lost during the run."""
+        if self._lost is not None:
+            return
         for result in results:
-            if is_lost(result) and result.clip_id in self._videos.keys() - self._absent:
-                self._lost = self._lost or result
+            was_found = result.clip_id in self._videos and result.clip_id not in self._absent
+            if was_found and is_lost(result):
+                self._lost = result
+                return
 
     def refuse(self) -> None:
         """Raise a StoreError after a run that lost videos, or on a machine that lacks videos others find."""
@@ -100,22 +117,25 @@ class MissingVideoCheck:
         self._refuse_found_elsewhere()
 
     def _refuse_found_elsewhere(self) -> None:
-        for machine, absent in _absent_by_machine(self._stage) if self._working else ():
-            if unseen := sorted(self._absent - absent):
+        """Raise if another machine finds a video that this one lacks, and there is work to do."""
+        if not self._working:
+            return
+        for machine, absent in _absent_by_machine(self._stage):
+            found_there = sorted(self._absent - absent)
+            if found_there:
                 raise StoreError(
-                    f"{host_name()} does not find the videos of {len(unseen)} clips, such as "
-                    f"{self._videos[unseen[0]]}, and {machine} does: mount them on {host_name()} or leave it "
-                    f"out. If they were removed everywhere, delete {self._stage.path / ABSENT}"
+                    f"{host_name()} does not find the videos of {len(found_there)} clips, such as "
+                    f"{self._videos[found_there[0]]}, and {machine} does: mount them on {host_name()} or "
+                    f"leave it out. If they were removed everywhere, delete {self._stage.path / ABSENT}"
                 )
 
 
 def missing_files(paths: Iterable[Path]) -> frozenset[Path]:
-    """Return the paths that do not exist, asking for many at a time: a server needs a while for each."""
+    """Return the paths that do not exist; many are looked for at a time, as a server takes time for each."""
     files = list(dict.fromkeys(paths))
     with ThreadPoolExecutor(QUERIES) as threads:
-        return frozenset(
-            path for path, exists in zip(files, threads.map(os.path.exists, files), strict=True) if not exists
-        )
+        exists = list(threads.map(os.path.exists, files))
+    return frozenset(path for path, is_there in zip(files, exists, strict=True) if not is_there)
 
 
 def is_lost(entry: JournalEntry | ClipResult) -> bool:
@@ -123,11 +143,20 @@ def is_lost(entry: JournalEntry | ClipResult) -> bool:
     return entry.status == "failed" and entry.reason in LOST
 
 
+def _lost_clips(stage: Stage) -> set[str]:
+    """Return the clips of a stage that failed for a reason that a lost mount can also cause."""
+    return {entry.clip_id for entry in stage.best().values() if is_lost(entry)}
+
+
 def tried_again(stage: Stage, videos: Mapping[str, Path | None]) -> set[str]:
     """Return the clips that failed because their video was absent, and whose video is there now."""
-    lost = [entry.clip_id for entry in stage.best().values() if is_lost(entry)]
-    gone = missing_files(path for clip in lost if (path := videos.get(clip)) is not None)
-    return {clip for clip in lost if videos.get(clip) not in {None, *gone}}
+    videos_of_lost = {}
+    for clip in _lost_clips(stage):
+        video = videos.get(clip)
+        if video is not None:
+            videos_of_lost[clip] = video
+    missing = missing_files(videos_of_lost.values())
+    return {clip for clip, video in videos_of_lost.items() if video not in missing}
 
 
 def refuse_missing_videos(stage: Stage) -> None:
@@ -138,7 +167,7 @@ def refuse_missing_videos(stage: Stage) -> None:
     StoreError
         If there is such a clip; names the clip and the machine.
     """
-    lost = {entry.clip_id for entry in stage.best().values() if is_lost(entry)}
+    lost = _lost_clips(stage)
     for machine, absent in _absent_by_machine(stage):
         found_elsewhere = sorted(lost - absent)
         if found_elsewhere:
@@ -150,5 +179,6 @@ def refuse_missing_videos(stage: Stage) -> None:
 
 
 def _absent_by_machine(stage: Stage) -> Iterator[tuple[str, set[str]]]:
+    """Yield the machines that noted what they lack, each with the clips whose video was absent there."""
     for path in sorted((stage.path / ABSENT).glob("*.json")):
         yield path.stem, set(parse_json(read_bytes(path)))

@@ -1,4 +1,4 @@
-"""Bring single files from a folder, a server, S3 or the Hub, resumed and checked, and put them there."""
+"""Copy single files from a folder, a server, S3 or the Hub, resumed and checked, and put files there."""
 
 import hashlib
 import os
@@ -23,15 +23,32 @@ if TYPE_CHECKING:
     from huggingface_hub import HfApi
 
 ATTEMPTS = 5
-"""Attempts in a row that bring a file less than STEP bytes further, after which a download fails."""
+"""Attempts in a row, each with less than STEP bytes more of a file, after which a download fails; and
+attempts to change a list that others change, too."""
 FIRST_WAIT_S = 0.1
+"""Seconds before the first repeated attempt; the wait doubles with each attempt."""
+MOST_WRONG = 2
+"""Complete downloads with a wrong digest after which a file counts as damaged on the server."""
 
 Count = Callable[[str, int, int], None]
 """Called with (name, its size so far, new bytes)."""
 
 
 def download_file(files: StoreFiles, name: str, partial: Path, expected: str, count: Count) -> None:
-    """Complete `partial` as a file with digest `expected`; bytes that it has are not requested again.
+    """Complete a file that may have been downloaded in part; its present bytes are not requested again.
+
+    Parameters
+    ----------
+    files
+        Where the file is.
+    name
+        Its name there.
+    partial
+        The file to complete.
+    expected
+        SHA-256 of the complete file.
+    count
+        Called when bytes have come.
 
     Raises
     ------
@@ -39,42 +56,44 @@ def download_file(files: StoreFiles, name: str, partial: Path, expected: str, co
         If the file is not there, what comes has another digest twice, or nothing comes at all.
     """
     failures = 0
-    wrong = 0
-    furthest = 0
-    while wrong < 2:
-        with os.fdopen(_appending(partial), "a+b") as file:
-            before = partial.stat().st_size
+    n_wrong = 0
+    most_bytes = 0
+    while n_wrong < MOST_WRONG:
+        with os.fdopen(_open_to_append(partial), "a+b") as file:
+            bytes_before = partial.stat().st_size
             try:
                 digest = _append(files, name, file, expected, count)
             except NoRangesError:
-                if not before:
+                if not bytes_before:
                     raise
-                file.truncate(0)  # no ranges: start again
+                file.truncate(0)  # the server gives whole files only: start again
                 continue
             except InterruptedTransferError:
-                came = partial.stat().st_size
-                failures = 1 if came >= furthest + STEP else failures + 1
-                furthest = max(furthest, came)
+                n_bytes = partial.stat().st_size
+                made_progress = n_bytes >= most_bytes + STEP
+                failures = 1 if made_progress else failures + 1
+                most_bytes = max(most_bytes, n_bytes)
                 if failures >= ATTEMPTS:
                     raise
                 time.sleep(FIRST_WAIT_S * 2**failures)
                 continue
             if digest == expected:
                 return
-            wrong += not before  # bytes of an earlier run may be at fault: not counted
+            if not bytes_before:  # else the bytes of an earlier run may be at fault
+                n_wrong += 1
             file.truncate(0)
     raise StoreError(
         f"{files.where}/{name}: what comes is not what its digest says, twice; it is damaged there"
     )
 
 
-def _appending(partial: Path) -> int:
-    """Open what was fetched before, or a new file, but no link: in a shared folder anybody may make one."""
+def _open_to_append(partial: Path) -> int:
+    """Open a partial or new file, but no link: in a shared folder anybody may make one."""
     return open_binary(partial, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0))
 
 
 def _append(files: StoreFiles, name: str, file: BinaryIO, expected: str, count: Count) -> str:
-    """Read a file's present bytes, append the missing ones; return the digest of all."""
+    """Append the missing bytes of a file; return the digest of all its bytes."""
     digest = hashlib.sha256()
     file.seek(0)
     while block := file.read(BLOCK):
@@ -110,7 +129,7 @@ def files_in(place: Path | str, *, links: bool = False) -> StoreFiles:
 
 
 def read_or_none(files: StoreFiles, name: str, most: int) -> bytes | None:
-    """Read a file whole, whatever a server says of its size; None if it is not there.
+    """Read a whole file, whatever a server says of its size; None if it is not there.
 
     Raises
     ------
@@ -129,21 +148,26 @@ def read_or_none(files: StoreFiles, name: str, most: int) -> bytes | None:
 
 
 Change = Callable[[bytes | None], bytes]
-"""Makes the next bytes of a list of the present ones, None if there is none; may refuse."""
+"""Returns the new content of a list for its present content, which is None if there is no list; may
+refuse."""
 
 
 def put_listed(place: Path | str, name: str, change: Change, new: Mapping[str, bytes], most: int) -> str:
     """Put new files into a folder, S3 or the Hub, and then change the list that names them.
 
-    No change of others is lost: a folder is locked, elsewhere the list is put only if it is still the one
-    that was read, and otherwise read and changed again. New files are never put over others.
+    No change of others is lost: a folder is locked; elsewhere the list is replaced only if it is still the
+    one that was read, and otherwise read and changed again. New files never replace others.
 
     Parameters
     ----------
-    name, change
-        The list, and what makes its next bytes; called again after a lost race.
+    place
+        Path or URL of the folder.
+    name
+        Name of the list.
+    change
+        Returns the new content of the list; called again after a lost race.
     new
-        Files by name.
+        Name -> content of the new files.
     most
         Most bytes of a list.
 
@@ -162,78 +186,100 @@ def put_listed(place: Path | str, name: str, change: Change, new: Mapping[str, b
         with suppress(_LostRace):
             if url is None:
                 return _put_in_folder(local_path(place), name, change, new, most)
-            return (_put_on_s3 if url.startswith("s3://") else _put_on_hub)(url, name, change, new, most)
+            if url.startswith("s3://"):
+                return _put_on_s3(url, name, change, new, most)
+            return _put_on_hub(url, name, change, new, most)
     raise StoreError(f"{place}: others changed {name} each time that it was to be changed: push again")
 
 
 class _LostRace(Exception):  # noqa: N818 - it is no error for users
-    """Another process put something since the list was read."""
+    """Another process changed the list since it was read."""
 
 
-def _other(place: object, name: str) -> StoreError:
+def _other_file(place: object, name: str) -> StoreError:
+    """Return the error for a name that another file has already."""
     return StoreError(f"{place}/{name}: another file is there, and none is replaced: choose another version")
 
 
 def _put_in_folder(folder: Path, name: str, change: Change, new: Mapping[str, bytes], most: int) -> str:
+    """Put files and their list into a folder, as `put_listed` does; the folder is locked meanwhile."""
     make_folder(folder)
     with locked(folder, wait=True):
-        is_there = (folder / name).is_symlink() or (folder / name).exists()
-        listing = change(read_bytes(folder / name, most, within=folder) if is_there else None)
-        for object_name, data in new.items():
+        list_file = folder / name
+        is_there = list_file.is_symlink() or list_file.exists()
+        before = read_bytes(list_file, most, within=folder) if is_there else None
+        after = change(before)
+        for file_name, data in new.items():
             try:
-                write_once(folder / object_name, data)
+                write_once(folder / file_name, data)
             except FileExistsError:
-                if read_bytes(folder / object_name, len(data) + 1, within=folder) != data:
-                    raise _other(folder, object_name) from None
-        write_whole(folder / name, listing)
+                if read_bytes(folder / file_name, len(data) + 1, within=folder) != data:
+                    raise _other_file(folder, file_name) from None
+        write_whole(list_file, after)
     return str(folder)
 
 
 def _put_on_s3(url: str, name: str, change: Change, new: Mapping[str, bytes], most: int) -> str:
-    store = connect(url)
+    """Put files and their list on S3, as `put_listed` does; the list only if it has the tag that was read.
+
+    Raises
+    ------
+    _LostRace
+        The list was changed meanwhile.
+    """
+    client = connect(url)
     import obstore  # noqa: PLC0415 - obygaze[remote], which `connect` asks for
     from obstore.exceptions import AlreadyExistsError, PreconditionError  # noqa: PLC0415 - the same
 
-    files = ObstoreFiles(url, name, client=store)
+    files = ObstoreFiles(url, name, client=client)
     try:
         before, tag = files.read_tagged(name, most)
     except FileNotFoundError:
         before = None
         tag = ""
-    listing = change(before)
-    for object_name, data in new.items():
-        with asking(url, object_name):
+    after = change(before)
+    for file_name, data in new.items():
+        with asking(url, file_name):
             try:
-                obstore.put(store, object_name, data, mode="create")
+                obstore.put(client, file_name, data, mode="create")
             except AlreadyExistsError:
-                if files.size(object_name) != len(data) or files.read(object_name) != data:
-                    raise _other(url, object_name) from None
+                if files.size(file_name) != len(data) or files.read(file_name) != data:
+                    raise _other_file(url, file_name) from None
     with asking(url, name):
         try:
-            obstore.put(store, name, listing, mode={"e_tag": tag} if tag else "create")
+            obstore.put(client, name, after, mode={"e_tag": tag} if tag else "create")
         except (AlreadyExistsError, PreconditionError):
             raise _LostRace from None
     return url
 
 
 def _put_on_hub(url: str, name: str, change: Change, new: Mapping[str, bytes], most: int) -> str:
+    """Put files and their list on the Hub in one commit, as `put_listed` does.
+
+    Raises
+    ------
+    _LostRace
+        Another commit was made meanwhile.
+    """
     target, api = begin_push(url)
     from huggingface_hub import CommitOperationAdd  # noqa: PLC0415 - obygaze[remote], as `begin_push` asks
     from huggingface_hub.errors import HfHubHTTPError  # noqa: PLC0415 - the same
 
     with asking_hub(url):
         files = replace(target, commit=api.dataset_info(target.repository).sha or "")
-    objects = {**new, name: change(read_or_none(files, name, most))}
-    for object_name, data in new.items():
-        if read_or_none(files, object_name, len(data)) not in (None, data):
-            raise _other(url, object_name)
+    before = read_or_none(files, name, most)
+    contents = {**new, name: change(before)}
+    for file_name, data in new.items():
+        if read_or_none(files, file_name, len(data)) not in (None, data):
+            raise _other_file(url, file_name)
+    additions = [CommitOperationAdd(target.folder + path, data) for path, data in contents.items()]
     with asking_hub(url):
         try:
             commit = api.create_commit(
                 target.repository,
-                [CommitOperationAdd(target.folder + path, data) for path, data in objects.items()],
+                additions,
                 repo_type="dataset",
-                commit_message=f"add {', '.join(objects)}",
+                commit_message=f"add {', '.join(contents)}",
                 parent_commit=files.commit,
             )
         except HfHubHTTPError as error:

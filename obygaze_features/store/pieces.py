@@ -1,10 +1,11 @@
-"""Where the rows of a stage and of a store lie: pieces of neighbouring rows, chunks and shards.
+"""Define where the rows of a stage and of a store lie: pieces of neighbouring rows, chunks and shards.
 
 A piece is `PIECE_ROWS` neighbouring rows of all arrays. An attempt at it writes one file of rows, with every
-small array of every clip, for each array of tokens the very shard that the store will have, and for each
+small array of every clip; for each array of tokens the shard, just as the store will have it; and for each
 ragged group one file with the frames of the clips.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,7 +16,7 @@ import numpy as np
 from obygaze_features.door import open_regular
 from obygaze_features.errors import StoreError
 from obygaze_features.io import sha256_of
-from obygaze_features.store.arrays import CRC_BYTES, with_checksum
+from obygaze_features.store.arrays import CRC_BYTES, INDEX_BYTES, with_checksum
 from obygaze_features.store.format import (
     ARRAYS,
     PIECE_ROWS,
@@ -66,14 +67,19 @@ class StoredArray:
 
     def offset(self, index: int) -> int:
         """Return the offset of a row in its chunk or shard, in bytes."""
-        return index * (len(self.fill) + CRC_BYTES * self.sharded)
+        row_bytes = len(self.fill)
+        if self.sharded:
+            row_bytes += CRC_BYTES  # in a shard, each row has its own checksum behind it
+        return index * row_bytes
 
     def blocks(self) -> Iterator[tuple[str, int]]:
         """Yield the relative path and the size in bytes of every chunk or shard."""
         for number, start in enumerate(range(0, self.n_clips, self.block)):
-            size = self.offset(self.block) + CRC_BYTES
             if self.sharded:
-                size = self.offset(min(self.block, self.n_clips - start)) + 16 * self.block + CRC_BYTES
+                n_rows = min(self.block, self.n_clips - start)
+                size = self.offset(n_rows) + INDEX_BYTES * self.block + CRC_BYTES
+            else:
+                size = self.offset(self.block) + CRC_BYTES
             yield self.file(number), size
 
     def shard_index(self, n_rows: int) -> bytes:
@@ -86,7 +92,7 @@ class StoredArray:
 
 @dataclass(frozen=True, slots=True)
 class RaggedArray:
-    """An array of a ragged group, which has rows for each clip's frames, of any number.
+    """An array of a ragged group, which has a row for each frame of each clip.
 
     Attributes
     ----------
@@ -134,7 +140,7 @@ class RaggedGroup:
         return sum(len(array.fill) for array in self.arrays)
 
     def split(self, data: memoryview, n_frames: int) -> Iterator[tuple[RaggedArray, memoryview]]:
-        """Yield the arrays with their rows in the data of a clip."""
+        """Yield the arrays, each with its rows in the data of a clip of `n_frames` frames."""
         start = 0
         for array in self.arrays:
             size = n_frames * len(array.fill)
@@ -183,20 +189,20 @@ class StageLayout:
         arrays: list[StoredArray] = []
         ragged: list[RaggedGroup] = []
         for group in groups:
-            of_frames: list[RaggedArray] = []
+            ragged_arrays: list[RaggedArray] = []
             for array, (shape, dtype) in sorted(group.clip_arrays().items()):
                 name = f"{group.name}/{array}"
                 position = len(names)
                 names.append(name)
                 fill = ARRAYS[array].fill
                 if group.ragged and array in RAGGED_ARRAYS:
-                    row = np.full(shape[1:], fill, dtype).tobytes()
-                    of_frames.append(RaggedArray(name, position, row))
+                    frame = np.full(shape[1:], fill, dtype).tobytes()
+                    ragged_arrays.append(RaggedArray(name, position, frame))
                 else:
-                    rows = np.full(shape, fill, dtype).tobytes()
-                    arrays.append(StoredArray(name, position, rows, n_clips))
-            if of_frames:
-                ragged.append(RaggedGroup(group.name, tuple(of_frames)))
+                    row = np.full(shape, fill, dtype).tobytes()
+                    arrays.append(StoredArray(name, position, row, n_clips))
+            if ragged_arrays:
+                ragged.append(RaggedGroup(group.name, tuple(ragged_arrays)))
         self.names = tuple(names)
         self.small = tuple(array for array in arrays if not array.sharded)
         self.shards = tuple(array for array in arrays if array.sharded)
@@ -206,14 +212,15 @@ class StageLayout:
     @property
     def n_pieces(self) -> int:
         """Number of pieces."""
-        return -(-self.n_clips // PIECE_ROWS)
+        return math.ceil(self.n_clips / PIECE_ROWS)
 
     def rows(self, piece: int) -> range:
         """Return the rows of a piece."""
-        return range(piece * PIECE_ROWS, min((piece + 1) * PIECE_ROWS, self.n_clips))
+        start = piece * PIECE_ROWS
+        return range(start, min(start + PIECE_ROWS, self.n_clips))
 
     def split(self, record: memoryview) -> Iterator[tuple[StoredArray, memoryview]]:
-        """Yield the small arrays with their rows in a clip's record."""
+        """Yield the small arrays, each with its row in a clip's record."""
         start = 0
         for array in self.small:
             yield array, record[start : start + len(array.fill)]
@@ -221,9 +228,16 @@ class StageLayout:
 
 
 def attempt_file(stage: Path, attempt: Attempt, part: StoredArray | RaggedGroup | None = None) -> str:
-    """Return the path of an attempt's shard of an array, of its frames of a group, or of its file of rows.
+    """Return the path of a file of an attempt, as text: making a `Path` for every row is a third of sealing.
 
-    A string: making a `Path` for every row would be a third of sealing.
+    Parameters
+    ----------
+    stage
+        The staging folder.
+    attempt
+        The attempt.
+    part
+        An array for its shard, a ragged group for the file of its frames, None for the file of rows.
     """
     kind = "rows"
     if isinstance(part, RaggedGroup):
@@ -249,78 +263,99 @@ class Rows:
     def __init__(self, stage: Path, layout: StageLayout, parent: ParentRows | None) -> None:
         self.stage = stage
         self.layout = layout
-        self._parent, self._clips, self._n_frames = parent or ParentRows(Path(), (), {})
-        self._slots = {clip.clip_id: row for row, clip in enumerate(self._clips)}
-        self._listed: Mapping[str, str] = listed(FolderFiles(self._parent)) if parent else {}
+        self._parent, self._parent_clips, self._parent_frames = parent or ParentRows(Path(), (), {})
+        self._parent_row = {clip.clip_id: row for row, clip in enumerate(self._parent_clips)}
+        self._parent_digests: Mapping[str, str] = listed(FolderFiles(self._parent)) if parent else {}
 
     def record(self, entry: JournalEntry) -> memoryview | None:
-        """Return the rows of a clip in the small arrays, joined; None if they are not what they were."""
+        """Return the rows of a clip in the small arrays, joined, or None if they are not as digested."""
         if entry.writer:
             offset = entry.row % PIECE_ROWS * self.layout.record_bytes
             record = _read_at(attempt_file(self.stage, entry.written_in), offset, self.layout.record_bytes)
         else:
-            record = memoryview(b"".join(self._of_parent(entry, array) for array in self.layout.small))
-        if record is None or not all(_is(entry, array, row) for array, row in self.layout.split(record)):
+            record = memoryview(b"".join(self._row_of_parent(entry, array) for array in self.layout.small))
+        if record is None:
             return None
-        return record
+        is_intact = all(_has_digest(entry, array, row) for array, row in self.layout.split(record))
+        return record if is_intact else None
 
     def row(self, entry: JournalEntry, array: StoredArray) -> memoryview | None:
-        """Return a clip's row of a sharded array; None if it is not what it was."""
+        """Return a clip's row of a sharded array; None if it is not that of its digest."""
         if not entry.writer:
-            return self._of_parent(entry, array)
+            return self._row_of_parent(entry, array)
         path = attempt_file(self.stage, entry.written_in, array)
         row = _read_at(path, array.offset(entry.row % PIECE_ROWS), len(array.fill))
-        return row if row is not None and _is(entry, array, row) else None
+        if row is None or not _has_digest(entry, array, row):
+            return None
+        return row
 
     def frames(self, entry: JournalEntry, group: RaggedGroup) -> dict[RaggedArray, memoryview] | None:
-        """Return a clip's rows of the arrays of a ragged group; None if they are not what they were."""
+        """Return a clip's rows of the arrays of a ragged group; None if they are not those of its digests."""
         first, n_frames = entry.frames.get(group.name, (0, 0))
         if not n_frames:  # absent in the group
             return {array: memoryview(b"") for array in group.arrays}
         if not entry.writer:
-            return {
-                array: self._frames_of_parent(entry, group, array, range(first, first + n_frames))
-                for array in group.arrays
-            }
+            frames = range(first, first + n_frames)
+            return {array: self._frames_of_parent(entry, group, array, frames) for array in group.arrays}
         path = attempt_file(self.stage, entry.written_in, group)
         size = group.frame_bytes
         data = _read_at(path, first * size, n_frames * size)
         if data is None:
             return None
         rows = dict(group.split(data, n_frames))
-        return rows if all(_is_digested(entry, array, part) for array, part in rows.items()) else None
+        is_intact = all(_frames_have_digest(entry, array, part) for array, part in rows.items())
+        return rows if is_intact else None
 
     def _frames_of_parent(
         self, entry: JournalEntry, group: RaggedGroup, array: RaggedArray, frames: range
     ) -> memoryview:
-        """Read rows of a ragged array of the parent, which may lie in several chunks."""
-        block = array.block(self._n_frames[group.name])
+        """Read rows of a ragged array of the parent, which may lie in several chunks.
+
+        Raises
+        ------
+        StoreError
+            They are not those of the clip's digest.
+        """
+        block = array.block(self._parent_frames[group.name])
         size = len(array.fill)
+        first_chunk = frames.start // block
+        last_chunk = (frames.stop - 1) // block
         parts: list[memoryview] = []
-        for number in range(frames.start // block, (frames.stop - 1) // block + 1):
-            begin = max(frames.start, number * block)
-            end = min(frames.stop, (number + 1) * block)
+        for number in range(first_chunk, last_chunk + 1):
+            chunk_start = number * block
+            start = max(frames.start, chunk_start)
+            end = min(frames.stop, chunk_start + block)
             path = f"{self._parent}/{array.file(number)}"
-            part = _read_at(path, (begin - number * block) * size, (end - begin) * size)
+            part = _read_at(path, (start - chunk_start) * size, (end - start) * size)
             if part is not None:
                 parts.append(part)
         data = memoryview(b"".join(parts))
-        if not _is_digested(entry, array, data):
+        if not _frames_have_digest(entry, array, data):
             raise self.damaged_parent(entry.clip_id, array)
         return data
 
     def parent_shard(
         self, array: StoredArray, rows: range, entries: Sequence[JournalEntry | None]
     ) -> tuple[Path, str] | None:
-        """Return the parent's shard and its digest, if it holds exactly these rows of an array; else None."""
-        theirs = replace(array, n_clips=len(self._clips))
-        file = theirs.file(rows.start // PIECE_ROWS)
-        clips = self._clips[rows.start : rows.start + PIECE_ROWS]
-        digests_there = [clip.digests.get(array.name, NO_ROW) for clip in clips]
+        """Return the parent's shard and its digest, if it holds exactly some rows of an array; else None.
+
+        Parameters
+        ----------
+        array
+            A sharded array.
+        rows
+            The rows of a piece.
+        entries
+            The entry of each row; None for a row without features.
+        """
+        parent_array = replace(array, n_clips=len(self._parent_clips))
+        file = parent_array.file(rows.start // PIECE_ROWS)
+        parent_clips = self._parent_clips[rows.start : rows.start + PIECE_ROWS]
+        parent_digests = [clip.digests.get(array.name, NO_ROW) for clip in parent_clips]
         digests = [NO_ROW if entry is None else entry.sha256_of(array.position) for entry in entries]
-        if digests != digests_there:
+        if digests != parent_digests:
             return None
-        return self._parent / file, self._listed[file]
+        return self._parent / file, self._parent_digests[file]
 
     def damaged_parent(self, clip_id: str, array: StoredArray | RaggedArray) -> StoreError:
         """Return the error for a parent store whose bytes are not those of its digests."""
@@ -329,22 +364,27 @@ class Rows:
         )
         return damaged(reason, str(self._parent))
 
-    def _of_parent(self, entry: JournalEntry, array: StoredArray) -> memoryview:
-        theirs = replace(array, n_clips=len(self._clips))
-        slot = self._slots[entry.clip_id]
-        path = f"{self._parent}/{theirs.file(slot // theirs.block)}"
-        row = _read_at(path, theirs.offset(slot % theirs.block), len(array.fill))
-        if row is None or not _is(entry, array, row):
+    def _row_of_parent(self, entry: JournalEntry, array: StoredArray) -> memoryview:
+        """Read a clip's row of an array of the parent; refuse one that is not that of its digest."""
+        parent_array = replace(array, n_clips=len(self._parent_clips))
+        block, index = divmod(self._parent_row[entry.clip_id], parent_array.block)
+        path = f"{self._parent}/{parent_array.file(block)}"
+        row = _read_at(path, parent_array.offset(index), len(array.fill))
+        if row is None or not _has_digest(entry, array, row):
             raise self.damaged_parent(entry.clip_id, array)
         return row
 
 
-def _is(entry: JournalEntry, array: StoredArray, row: memoryview) -> bool:
+def _has_digest(entry: JournalEntry, array: StoredArray, row: memoryview) -> bool:
+    """Return whether a row is that of its clip's digest, or fill values where the array has no row of it."""
     digest = entry.sha256_of(array.position)
-    return row == array.fill if digest == NO_ROW else sha256_of(row) == digest
+    if digest == NO_ROW:
+        return row == array.fill
+    return sha256_of(row) == digest
 
 
-def _is_digested(entry: JournalEntry, array: RaggedArray, rows: memoryview) -> bool:
+def _frames_have_digest(entry: JournalEntry, array: RaggedArray, rows: memoryview) -> bool:
+    """Return whether rows of a ragged array are those of their clip's digest."""
     return sha256_of(rows) == entry.sha256_of(array.position)
 
 
@@ -354,9 +394,9 @@ def _read_at(path: str, offset: int, size: int) -> memoryview | None:
         with open_regular(path) as file:
             file.seek(offset)
             buffer = memoryview(bytearray(size))
-            filled = 0
-            while filled < size and (n := file.readinto(buffer[filled:])):
-                filled += n
+            n_read = 0
+            while n_read < size and (n_more := file.readinto(buffer[n_read:])):
+                n_read += n_more
     except FileNotFoundError:
         return None
-    return buffer if filled == size else None
+    return buffer if n_read == size else None

@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Mapping
 from types import NoneType
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, NamedTuple
 
 import numpy as np
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -172,8 +172,10 @@ X_CLIPS: Final = ("xclip", "xclip-lsmdc")
 """Backbones whose text halves came later: their groups have no field `space`, and more of them exist."""
 
 _NOTHING = object()
+"""Stands for a field that only the other value has."""
 
 FORBIDDEN_KEYS = ("host", "hostname", "user", "username", "path")
+"""Keys that would tell something about machines and users."""
 _ABSOLUTE_PATH = re.compile(r"/[^/\s]|~[\w.-]*/|[A-Za-z]:[\\/]|\\\\|file:")
 
 
@@ -199,8 +201,9 @@ def plain(value: object, where: str) -> object:
             raise StoreError(
                 f"{where}: {value!r} is a path on somebody's machine; leave it out or make it relative"
             )
-        if wrong := unsuitable(value):
-            raise StoreError(f"{where}: {value!r:.200} {wrong}")
+        reason = unsuitable(value)
+        if reason:
+            raise StoreError(f"{where}: {value!r:.200} {reason}")
         return str(value)
     if isinstance(value, Mapping):
         return {_key(key, where): plain(item, f"{where}.{key}") for key, item in value.items()}
@@ -210,10 +213,12 @@ def plain(value: object, where: str) -> object:
 
 
 def _key(key: object, where: str) -> str:
+    """Return a key of an object; refuse one that is no suitable text, or tells about machines and users."""
     if not isinstance(key, str):
         raise StoreError(f"{where}: the key {key!r} is not text")
-    if wrong := unsuitable(key):
-        raise StoreError(f"{where}: the key {key!r:.200} {wrong}")
+    reason = unsuitable(key)
+    if reason:
+        raise StoreError(f"{where}: the key {key!r:.200} {reason}")
     if key.lower() in FORBIDDEN_KEYS:
         raise StoreError(
             f"{where}: {key!r} does not belong in provenance, which tells nothing about machines and users"
@@ -222,6 +227,7 @@ def _key(key: object, where: str) -> str:
 
 
 def _plain_object(value: object, where: str) -> dict[str, object]:
+    """Turn a value into plain JSON, as `plain` does; refuse what is no object."""
     checked = plain(value, where)
     if not isinstance(checked, dict):
         raise StoreError(f"{where}: expected an object, found {type(value).__name__}")
@@ -247,9 +253,13 @@ def validate_provenance(provenance: Mapping[str, object], *, sealed: bool = Fals
     """
     checked = _plain_object(provenance, "provenance")
     schema = ImportedProvenance if checked.get("imported") is True else Provenance
-    check(checked, (schema, FilledIn) if sealed else (schema,), "provenance")
-    if not sealed and (misplaced := [name for name in FILLED_IN if name in checked]):
-        raise StoreError(f"provenance: {misplaced[0]!r} is filled in at sealing; leave it out")
+    if sealed:
+        check(checked, (schema, FilledIn), "provenance")
+        return checked
+    check(checked, (schema,), "provenance")
+    for name in FILLED_IN:
+        if name in checked:
+            raise StoreError(f"provenance: {name!r} is filled in at sealing; leave it out")
     return checked
 
 
@@ -267,19 +277,23 @@ def unknown_provenance() -> dict[str, Any]:
     """
 
     def unknown(kind: Any) -> object:
+        """Return what stands for an unknown value of a type: null, or what the type has for nothing."""
         if NoneType in choices(kind) or kind is Any:
             return None
-        if schema := nested(kind):
+        schema = nested(kind)
+        if schema:
+            # A name with a dot is a field of a field, which the field's own value has.
             return {name: unknown(inner) for name, inner, _ in fields(schema) if "." not in name}
         if kind is Licence:
             return NO_LICENCE
         return {} if kind is Object else ""
 
-    return {
-        name: unknown(kind)
-        for name, kind, required in fields(ImportedProvenance)
-        if required and "." not in name and name != "name"
-    }
+    provenance = {}
+    for name, kind, required in fields(ImportedProvenance):
+        is_own_field = "." not in name
+        if required and is_own_field and name != "name":
+            provenance[name] = unknown(kind)
+    return provenance
 
 
 def validate_licence(licence: str) -> str:
@@ -296,34 +310,54 @@ def validate_licence(licence: str) -> str:
     if licence == NO_LICENCE:
         return licence
     try:
-        spelt = canonicalize_license_expression(licence)
+        canonical = canonicalize_license_expression(licence)
     except InvalidLicenseExpression as error:
         raise StoreError(
             f"licence: expected {expected(Licence)}, or LicenseRef-NAME for one of your own; "
             f"found {licence!r} ({str(error).partition(': ')[0].lower()}); "
             "the ids are listed at https://spdx.org/licenses"
         ) from error
-    if spelt != licence:
-        raise StoreError(f"licence: {licence!r} is spelt {spelt}")
+    if canonical != licence:
+        raise StoreError(f"licence: {licence!r} is spelt {canonical}")
     return licence
 
 
-def contrasts(a: object, b: object, where: str = "") -> list[tuple[str, str, str]]:
-    """List the fields (dotted) in which two JSON values differ, with both sides as JSON, or "nothing"."""
+class Contrast(NamedTuple):
+    """A field in which two JSON values differ, with dots between nested names, and its values as JSON."""
+
+    field: str
+    first: str
+    second: str
+
+
+def contrasts(a: object, b: object, where: str = "") -> list[Contrast]:
+    """List the fields in which two JSON values differ; a field that one of them lacks is "nothing".
+
+    Parameters
+    ----------
+    a, b
+        The values.
+    where
+        Name of the field that they are values of; empty for whole documents.
+    """
     if isinstance(a, Mapping) and isinstance(b, Mapping):
-        contrasting: list[tuple[str, str, str]] = []
+        differing: list[Contrast] = []
         for name in sorted({*a, *b}):
-            dotted = f"{where}.{name}" if where else str(name)
-            contrasting += contrasts(a.get(name, _NOTHING), b.get(name, _NOTHING), dotted)
-        return contrasting
-    in_first = _as_json(a)
-    in_second = _as_json(b)
-    return [] if in_first == in_second else [(where, in_first, in_second)]
+            field = f"{where}.{name}" if where else str(name)
+            differing += contrasts(a.get(name, _NOTHING), b.get(name, _NOTHING), field)
+        return differing
+    first = _as_json(a)
+    second = _as_json(b)
+    if first == second:
+        return []
+    return [Contrast(where, first, second)]
 
 
 def _as_json(value: object) -> str:
-    """Write a value such that 1, 1.0 and true differ."""
-    return "nothing" if value is _NOTHING else json.dumps(value, sort_keys=True, ensure_ascii=False)
+    """Write a value as JSON, in which 1, 1.0 and true differ; "nothing" for a field that is not there."""
+    if value is _NOTHING:
+        return "nothing"
+    return json.dumps(value, sort_keys=True, ensure_ascii=False)
 
 
 def clipped(value: str) -> str:
@@ -340,7 +374,8 @@ def differences(a: object, b: object) -> list[str]:
 def embedding_space(provenance: Mapping[str, object]) -> str | None:
     """Name the embedding space of vectors, such as `clip sha256:...`; None if it is unknown.
 
-    It is the field `space`; of an X-CLIP, whose groups of clips lack the field, name and weights.
+    The field `space` names it. Groups of X-CLIP lack this field: their space is named by backbone and
+    weights.
     """
     space = provenance.get("space")
     if isinstance(space, str) and space.strip():
@@ -348,15 +383,16 @@ def embedding_space(provenance: Mapping[str, object]) -> str | None:
     name = provenance.get("name")
     digest = provenance.get("weights_sha256")
     weights = f"sha256:{digest}" if digest else provenance.get("weights")  # such as random:7
-    return f"{name} {weights}" if name in X_CLIPS and weights else None
+    if name in X_CLIPS and weights:
+        return f"{name} {weights}"
+    return None
 
 
 @checked
 def same_numerics(a: Mapping[str, object], b: Mapping[str, object]) -> list[str]:
     """Name the fields that forbid mixing the features of two groups; an empty list allows it.
 
-    Every field counts but those of `NOT_NUMERICS`: a field this version does not know is taken to matter.
+    Every field counts except those of `NOT_NUMERICS`: a field that this version does not know may matter.
     """
-    first = plain(a, "provenance")
-    second = plain(b, "provenance")
-    return [field for field in differences(first, second) if field.partition(".")[0] not in NOT_NUMERICS]
+    differing = differences(plain(a, "provenance"), plain(b, "provenance"))
+    return [field for field in differing if field.partition(".")[0] not in NOT_NUMERICS]

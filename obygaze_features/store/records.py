@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import numpy as np
@@ -32,13 +32,14 @@ from obygaze_features.text import unsuitable
 
 def one_line(text: str, field: str) -> str:
     """Return a text of one line, or raise a StoreError that names the field."""
-    if wrong := unsuitable(text):
-        raise StoreError(f"{field}: {text!r} should be one line of text; it {wrong}")
+    reason = unsuitable(text)
+    if reason:
+        raise StoreError(f"{field}: {text!r} should be one line of text; it {reason}")
     return text
 
 
-MOST_OF_A_LINE: Final = 1 << 20
-"""Bytes of a line of the table of clips: a reason, and a digest for each array."""
+MOST_LINE_BYTES: Final = 1 << 20
+"""Bytes of the longest line of a table of clips: it has a reason, and a digest for each array."""
 
 MOST_NUMBERS: Final = 1 << 25
 """Largest number of values of one array of one clip; a larger array is refused before memory is allocated."""
@@ -59,11 +60,12 @@ class ArraySpec:
     def __post_init__(self) -> None:
         if self.name not in FEATURE_ARRAYS:
             raise StoreError(f"array {self.name!r}: expected one of {', '.join(FEATURE_ARRAYS)}")
-        expected = ARRAYS[self.name].dims[1:]
+        dimensions_of_clip = ARRAYS[self.name].dims[1:]
         sizes = self.shape[1:] if self.ragged else self.shape
-        if len(self.shape) != len(expected) or any(size < 1 for size in sizes):
+        if len(self.shape) != len(dimensions_of_clip) or any(size < 1 for size in sizes):
             raise StoreError(
-                f"array {self.name}: expected sizes of [{', '.join(expected)}], found {list(self.shape)}"
+                f"array {self.name}: expected sizes of [{', '.join(dimensions_of_clip)}], "
+                f"found {list(self.shape)}"
             )
         if self.dtype not in ARRAYS[self.name].dtypes:
             raise StoreError(
@@ -97,35 +99,48 @@ class GroupSpec:
     def __post_init__(self) -> None:
         if not fits(self.name, Name):
             raise StoreError(f"group {self.name!r}: expected {expected(Name)}")
-        sizes = {"frame": self.n_frames}
         if not ANY_NUMBER <= self.n_frames <= MOST_NUMBERS or not self.arrays:
             raise StoreError(
                 f"group {self.name}: expected one frame to {MOST_NUMBERS} frames, and at least one array"
             )
+        size_of_dimension = {"frame": self.n_frames}
         for spec in self.arrays:
-            if spec.name in RAGGED_ARRAYS and spec.ragged != self.ragged:
-                raise StoreError(
-                    f"group {self.name}, array {spec.name}: {list(spec.shape)} a clip does not go with "
-                    f"{self.n_frames} frames a clip; both are {ANY_NUMBER} where clips have any number"
-                )
-            shape = spec.shape[1:] if spec.ragged else spec.shape
-            for dimension, size in zip(self.dimensions(spec.name)[1:], shape, strict=True):
-                if sizes.setdefault(dimension, size) != size:
-                    raise StoreError(
-                        f"group {self.name}, array {spec.name}: dimension {dimension!r} has size {size} here "
-                        f"and {sizes[dimension]} elsewhere; one size per dimension name within a group"
-                    )
-            if spec.name == "frames" and not spec.ragged and self.n_frames % spec.shape[0]:
-                raise StoreError(
-                    f"group {self.name}, array frames: {spec.shape[0]} rows, "
-                    f"which neither are the {self.n_frames} sampled frames nor divide them into tubelets"
-                )
+            self._check_array(spec, size_of_dimension)
         if len({spec.name for spec in self.arrays}) < len(self.arrays):
             raise StoreError(f"group {self.name}: an array is declared twice")
         try:
             object.__setattr__(self, "provenance", validate_provenance(self.provenance))
         except StoreError as error:
             raise StoreError(f"group {self.name}: {error}") from None
+
+    def _check_array(self, spec: ArraySpec, size_of_dimension: dict[str, int]) -> None:
+        """Refuse an array that does not go with the number of frames, or with the sizes of other arrays.
+
+        Parameters
+        ----------
+        spec
+            The array.
+        size_of_dimension
+            Sizes of the dimensions of the arrays before; those of this one are added.
+        """
+        if spec.name in RAGGED_ARRAYS and spec.ragged != self.ragged:
+            raise StoreError(
+                f"group {self.name}, array {spec.name}: {list(spec.shape)} a clip does not go with "
+                f"{self.n_frames} frames a clip; both are {ANY_NUMBER} where clips have any number"
+            )
+        shape = spec.shape[1:] if spec.ragged else spec.shape
+        for dimension, size in zip(self.dimensions(spec.name)[1:], shape, strict=True):
+            other_size = size_of_dimension.setdefault(dimension, size)
+            if other_size != size:
+                raise StoreError(
+                    f"group {self.name}, array {spec.name}: dimension {dimension!r} has size {size} here "
+                    f"and {other_size} elsewhere; one size per dimension name within a group"
+                )
+        if spec.name == "frames" and not spec.ragged and self.n_frames % spec.shape[0]:
+            raise StoreError(
+                f"group {self.name}, array frames: {spec.shape[0]} rows, "
+                f"which neither are the {self.n_frames} sampled frames nor divide them into tubelets"
+            )
 
     @property
     def ragged(self) -> bool:
@@ -138,16 +153,16 @@ class GroupSpec:
         return dimensions(array, (0, *shapes.get(array, (self.n_frames,))), self.n_frames)
 
     def clip_arrays(self) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
-        """Map every array with rows of clips to its shape for one clip and its little-endian data type.
+        """Return the arrays that a clip has rows of: name -> (shape for one clip, little-endian data type).
 
-        The first size of a ragged array is `ANY_NUMBER`.
+        These are the times and the features. The first size of a ragged array is `ANY_NUMBER`.
         """
-        times = {name: ((self.n_frames,), np.dtype(ARRAYS[name].dtypes[0])) for name in TIME_ARRAYS}
-        arrays = {
-            spec.name: (spec.shape, np.dtype(spec.dtype))
-            for spec in sorted(self.arrays, key=lambda a: a.name)
-        }
-        return {name: (shape, dtype.newbyteorder("<")) for name, (shape, dtype) in (times | arrays).items()}
+        arrays: dict[str, tuple[tuple[int, ...], np.dtype[Any]]] = {}
+        for name in TIME_ARRAYS:
+            arrays[name] = ((self.n_frames,), np.dtype(ARRAYS[name].dtypes[0]).newbyteorder("<"))
+        for spec in sorted(self.arrays, key=lambda spec: spec.name):
+            arrays[spec.name] = (spec.shape, np.dtype(spec.dtype).newbyteorder("<"))
+        return arrays
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,9 +183,9 @@ class PlannedClip:
             raise StoreError("clip id: an empty id")
         one_line(self.movie, f"clip {self.clip_id}, movie")
         if self.text is not None:
-            wrong = unsuitable(self.text, lines=True) if self.text.strip() else "is empty"
-            if wrong:
-                raise StoreError(f"clip {self.clip_id}, text: {self.text!r:.200} {wrong}")
+            reason = unsuitable(self.text, lines=True) if self.text.strip() else "is empty"
+            if reason:
+                raise StoreError(f"clip {self.clip_id}, text: {self.text!r:.200} {reason}")
         for name in ("start_s", "end_s"):
             value = getattr(self, name)
             if value is not None:
@@ -255,6 +270,7 @@ class ClipResult:
 
 
 def _source(source: Mapping[str, object], where: str) -> dict[str, object]:
+    """Check what is known of a clip's file, and return it with plain numbers in place of those of numpy."""
     plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in source.items()}
     check(plain, (ClipSource,), f"{where}, source")
     return plain
@@ -263,12 +279,13 @@ def _source(source: Mapping[str, object], where: str) -> dict[str, object]:
 # --- data/clips.csv
 # ---------------------------------------------------------------------------
 FIELDS: Final = packaged(__package__, "columns.toml")
+"""Column -> its data type and description; the last one is only in stores of texts."""
 *_names, TEXT_COLUMN = FIELDS
 COLUMNS = tuple(_names)
 ABSENT_PREFIX = "absent:"
-"""Columns after `reason`, `absent:<group>`: why a group has no features of a clip that others have some of.
+"""Columns `absent:<group>` say why a group has no features of a clip that other groups have features of.
 
-They are not at the end, where readers of format 1.0 and 1.1 would take them for digests.
+They follow `reason`. At the end, readers of format 1.0 and 1.1 would take them for digests.
 """
 SHA256_BYTES = 32
 
@@ -326,8 +343,11 @@ class StoredClip:
 
 
 def absent_counts(clips: Iterable[StoredClip]) -> dict[str, int]:
-    """Count the clips that are absent in a group, by group."""
-    return dict(sorted(Counter(name for clip in clips for name in clip.absent).items()))
+    """Count the clips that are absent in a group, by group, sorted."""
+    counter = Counter[str]()
+    for clip in clips:
+        counter.update(clip.absent.keys())
+    return dict(sorted(counter.items()))
 
 
 _ABSENT_AT = COLUMNS.index("reason") + 1
@@ -336,28 +356,41 @@ _ABSENT_AT = COLUMNS.index("reason") + 1
 def clips_csv_bytes(
     clips: Sequence[StoredClip], arrays: Sequence[str], digests: Iterable[Mapping[str, str]] | None = None
 ) -> bytes:
-    """Write the table; `arrays` are the `group/array` names whose digests it has.
+    """Write the table.
 
-    `digests` are those of every clip, if the clips have none.
+    Parameters
+    ----------
+    clips
+        The rows.
+    arrays
+        The arrays `group/array` whose digests the table has.
+    digests
+        `group/array` -> digest, of every clip; None for those that the clips have.
     """
-    digests = (clip.digests for clip in clips) if digests is None else digests
-    extra = [TEXT_COLUMN] if any(clip.text is not None for clip in clips) else []
-    absent = list(absent_counts(clips))
-    columns = [*COLUMNS[:_ABSENT_AT], *(ABSENT_PREFIX + name for name in absent), *COLUMNS[_ABSENT_AT:]]
+    if digests is None:
+        digests = (clip.digests for clip in clips)
+    has_text = any(clip.text is not None for clip in clips)
+    absent_groups = list(absent_counts(clips))
+    header = [*COLUMNS[:_ABSENT_AT], *(ABSENT_PREFIX + name for name in absent_groups), *COLUMNS[_ABSENT_AT:]]
+    if has_text:
+        header.append(TEXT_COLUMN)
+    header += [DIGEST_PREFIX + name for name in arrays]
     table = io.BytesIO()  # a list of a million lines would take three times the memory
-    table.write(csv_line([*columns, *extra, *(DIGEST_PREFIX + name for name in arrays)]).encode())
-    for row, (clip, digest_of) in enumerate(zip(clips, digests, strict=True)):
-        source = [_cell(clip.source.get(name)) for name in ("bytes", "duration_s", "sha256")]
-        span = [_cell(clip.start_s), _cell(clip.end_s)]
-        text = [clip.text or ""] if extra else []
-        reasons = [clip.reason, *(clip.absent.get(name, "") for name in absent)]
-        about = [clip.clip_id, clip.status, *reasons, clip.movie]
-        cells = [str(row), *about, *span, *source, *text, *(digest_of.get(name, "") for name in arrays)]
+    table.write(csv_line(header).encode())
+    for row, (clip, clip_digests) in enumerate(zip(clips, digests, strict=True)):
+        cells = [str(row), clip.clip_id, clip.status, clip.reason]
+        cells += [clip.absent.get(name, "") for name in absent_groups]
+        cells += [clip.movie, _cell(clip.start_s), _cell(clip.end_s)]
+        cells += [_cell(clip.source.get(name)) for name in ("bytes", "duration_s", "sha256")]
+        if has_text:
+            cells.append(clip.text or "")
+        cells += [clip_digests.get(name, "") for name in arrays]
         table.write(csv_line(cells).encode())
     return table.getvalue()
 
 
 def _cell(value: object) -> str:
+    """Write a value as a cell: nothing for None, all digits of a float."""
     if value is None:
         return ""
     return repr(value) if isinstance(value, float) else str(value)
@@ -366,14 +399,50 @@ def _cell(value: object) -> str:
 def parse_clips_csv(
     blocks: Iterable[bytes], where: str, rows: Collection[int] | None = None
 ) -> tuple[StoredClip, ...]:
-    """Read the table, or these rows of it, as `each_clip` does."""
+    """Read the table, or some rows of it, as `each_clip` does."""
     return tuple(each_clip(blocks, where, rows))
+
+
+class _Columns(NamedTuple):
+    """The columns of a table that not every table has.
+
+    Parameters
+    ----------
+    absent_groups
+        Groups with a column on why they have no features of a clip.
+    has_text
+        Whether there is a column of texts.
+    arrays
+        Arrays `group/array` with a column of digests.
+    """
+
+    absent_groups: list[str]
+    has_text: bool
+    arrays: list[str]
+
+    @property
+    def n_cells(self) -> int:
+        """Number of cells of a line, without those on absent groups."""
+        return len(COLUMNS) + len(self.arrays) + (1 if self.has_text else 0)
+
+
+def _columns_of(header: list[str], where: str) -> _Columns:
+    """Read the header of a table; refuse one without the columns that every table has."""
+    absent_groups = [name.removeprefix(ABSENT_PREFIX) for name in header if name.startswith(ABSENT_PREFIX)]
+    columns = header[:_ABSENT_AT] + header[_ABSENT_AT + len(absent_groups) :]
+    if tuple(columns[: len(COLUMNS)]) != COLUMNS:
+        raise StoreError(f"{where}, line 1: expected the columns {','.join(COLUMNS)}")
+    further = columns[len(COLUMNS) :]
+    has_text = further[:1] == [TEXT_COLUMN]
+    digest_columns = further[1:] if has_text else further
+    arrays = [name.removeprefix(DIGEST_PREFIX) for name in digest_columns]
+    return _Columns(absent_groups, has_text, arrays)
 
 
 def each_clip(
     blocks: Iterable[bytes], where: str, rows: Collection[int] | None = None
 ) -> Iterator[StoredClip]:
-    """Yield the clips of the table, or of these rows of it.
+    """Yield the clips of the table, or of some rows of it.
 
     Parameters
     ----------
@@ -382,7 +451,7 @@ def each_clip(
     where
         Its name in messages.
     rows
-        None for all.
+        Numbers of the rows; None for all.
 
     Raises
     ------
@@ -391,21 +460,10 @@ def each_clip(
     """
     lines = csv.reader(_lines(blocks), strict=True)
     try:
-        header = next(lines, [])
-        absent = [name.removeprefix(ABSENT_PREFIX) for name in header if name.startswith(ABSENT_PREFIX)]
-        del header[_ABSENT_AT : _ABSENT_AT + len(absent)]
-        has_text = header[len(COLUMNS) :][:1] == [TEXT_COLUMN]
-        names = [name.removeprefix(DIGEST_PREFIX) for name in header[len(COLUMNS) + has_text :]]
-        if tuple(header[: len(COLUMNS)]) != COLUMNS:
-            raise StoreError(f"{where}, line 1: expected the columns {','.join(COLUMNS)}")
-        for row, line in enumerate(lines):
-            if rows is not None and row not in rows:
-                continue
-            reasons = line[_ABSENT_AT : _ABSENT_AT + len(absent)]
-            del line[_ABSENT_AT : _ABSENT_AT + len(absent)]
-            clip = _clip(line, names, row, has_text=has_text)
-            reason_of = {name: reason for name, reason in zip(absent, reasons, strict=True) if reason}
-            yield replace(clip, absent=reason_of) if reason_of else clip
+        columns = _columns_of(next(lines, []), where)
+        for row, cells in enumerate(lines):
+            if rows is None or row in rows:
+                yield _clip(cells, columns, row)
     except (ValueError, csv.Error) as error:
         if isinstance(error, StoreError):
             raise
@@ -413,6 +471,7 @@ def each_clip(
 
 
 def _lines(blocks: Iterable[bytes]) -> Iterator[str]:
+    """Yield the lines of a table that comes in blocks; refuse a line that is longer than any line."""
     unfinished = b""
     for block in blocks:
         lines = io.BytesIO(unfinished + block)
@@ -420,30 +479,45 @@ def _lines(blocks: Iterable[bytes]) -> Iterator[str]:
         for line in lines:
             if line.endswith(b"\n"):
                 yield line.decode()
-            elif len(line) <= MOST_OF_A_LINE:
+            elif len(line) <= MOST_LINE_BYTES:
                 unfinished = line
             else:
-                raise ValueError(f"a line has more than {MOST_OF_A_LINE} bytes")
+                raise ValueError(f"a line has more than {MOST_LINE_BYTES} bytes")
     if unfinished:
         yield unfinished.decode()
 
 
 def _is_sha256(digest: str) -> bool:
-    # a tenth of what a check by schema costs: a table may have a million lines
+    """Return whether a text is 64 hexadecimal digits.
+
+    This takes a tenth of the time of a check by schema: a table may have a million lines.
+    """
     try:
-        return len(digest) == 2 * len(bytes.fromhex(digest)) == 2 * SHA256_BYTES
+        n_bytes = len(bytes.fromhex(digest))
     except ValueError:
         return False
+    has_no_blanks = len(digest) == 2 * n_bytes  # `fromhex` skips blanks
+    return has_no_blanks and n_bytes == SHA256_BYTES
 
 
-def _clip(cells: list[str], names: list[str], row: int, *, has_text: bool) -> StoredClip:
-    number, clip_id, status, reason, movie, start, end, size, duration, source_digest, *more_cells = cells
+def _clip(cells: list[str], columns: _Columns, row: int) -> StoredClip:
+    """Read a line of the table.
+
+    Raises
+    ------
+    ValueError
+        It is not the line of this row, or a cell does not fit.
+    """
+    absent_end = _ABSENT_AT + len(columns.absent_groups)
+    reasons = cells[_ABSENT_AT:absent_end]
+    usual_cells = cells[:_ABSENT_AT] + cells[absent_end:]
+    number, clip_id, status, reason, movie, start, end, size, duration, source_digest, *further = usual_cells
     text = None
-    digests = more_cells
-    if has_text and more_cells:
-        text, *digests = more_cells
-    if number != str(row) or len(digests) != len(names):
-        raise ValueError(f"expected row {row} with {len(COLUMNS) + has_text + len(names)} cells")
+    digests = further
+    if columns.has_text and further:
+        text, *digests = further
+    if number != str(row) or len(digests) != len(columns.arrays):
+        raise ValueError(f"expected row {row} with {columns.n_cells} cells")
     source: dict[str, object] = {}
     if size:
         source["bytes"] = int(size)
@@ -451,9 +525,20 @@ def _clip(cells: list[str], names: list[str], row: int, *, has_text: bool) -> St
         source["duration_s"] = float(duration)
     if source_digest:
         source["sha256"] = source_digest
-    span = (float(start) if start else None, float(end) if end else None)
-    row_digests = {name: digest for name, digest in zip(names, digests, strict=True) if digest}
-    for name, digest in row_digests.items():
+    digest_of = {name: digest for name, digest in zip(columns.arrays, digests, strict=True) if digest}
+    for name, digest in digest_of.items():
         if not _is_sha256(digest):
             raise ValueError(f"expected 64 hexadecimal digits as {DIGEST_PREFIX}{name}, found {digest!r}")
-    return StoredClip(clip_id, status, reason, movie, *span, source, row_digests, text)
+    absent = {name: reason for name, reason in zip(columns.absent_groups, reasons, strict=True) if reason}
+    return StoredClip(
+        clip_id=clip_id,
+        status=status,
+        reason=reason,
+        movie=movie,
+        start_s=float(start) if start else None,
+        end_s=float(end) if end else None,
+        source=source,
+        digests=digest_of,
+        text=text,
+        absent=absent,
+    )

@@ -1,7 +1,7 @@
 """Seal a stage as an immutable store; the same clips always give the same bytes.
 
-Shards of tokens are linked from the stage, which holds them as the store does. The small arrays of the pieces
-are poured into chunks, which have more rows than a piece.
+Shards of tokens are linked from the stage, which holds them as the store does. Rows of the small arrays are
+copied from the pieces into chunks, which have more rows than a piece.
 """
 
 import hashlib
@@ -16,7 +16,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from io import FileIO
-from itertools import repeat
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,6 +37,7 @@ from obygaze_features.store.format import (
     ATTRIBUTE,
     BAGIT,
     BUILDING_SUFFIX,
+    PIECE_ROWS,
     RAGGED_ARRAYS,
     ROW_CHUNK,
     ROW_SIZE,
@@ -89,8 +89,14 @@ def seal(
     ----------
     stage_path
         The staging folder; None for `DESTINATION.staging`.
+    destination
+        Path of the store, without the version.
+    version
+        Version of the store.
     licence
         SPDX expression or NOASSERTION.
+    citation
+        How to cite the features.
     allow_missing
         Seal although clips are still to do; their rows get the status missing.
     max_failed
@@ -100,8 +106,8 @@ def seal(
     merged_with
         Fingerprints of the stores whose clips were added to the parent's.
     counted
-        Attributes of stores all of whose clips are here: what they count is added. A stage that grows a store
-        adds that one's.
+        Attributes of stores all of whose clips are in this one: their counts of GPUs and streams are added. A
+        stage that grows a store adds those of that store.
     workers
         Files written at a time; None is one per usable core. The bytes do not depend on it.
     progress
@@ -123,34 +129,32 @@ def seal(
         counted = [stage.grows.attributes()]
     if parent is not None and not fits(parent, Hex64):
         raise StoreError(f"parent {parent!r}: expected a fingerprint, {expected(Hex64)}")
-    best: Best = stage.best()
-    _refuse_unready(stage, best, allow_missing=allow_missing, max_failed=max_failed)
-    about: dict[str, object] = {
-        "spec_version": "",  # known once the rows are
+    _refuse_unready(stage, stage.best(), allow_missing=allow_missing, max_failed=max_failed)
+    attributes: dict[str, object] = {
+        "spec_version": "",  # known when the rows are written
         "licence": validate_licence(licence),
         "citation": one_line(citation, "citation"),
         "corpus": stage.corpus,
         "parent": parent,
-        **({"merged_with": list(merged_with)} if merged_with else {}),
     }
-    plain(about, ATTRIBUTE)
+    if merged_with:
+        attributes["merged_with"] = list(merged_with)
+    plain(attributes, ATTRIBUTE)
     with alone_in(building, "sealing here"):
         final_path(destination, version)
         root = building / "store"
         try:
-            best, parts = _seal_rows(root, stage, progress or (lambda *_: None), workers or usable_cores())
-            clips = _stored_clips(stage, best)
-            about |= _found(stage, best, counted)
-            digests = _digests(stage, best)
+            rows = _seal_rows(root, stage, progress or (lambda *_: None), workers or usable_cores())
+            attributes |= _counted_attributes(stage, rows.best, counted)
             write_all_but_parts(
                 root,
-                clips,
+                _stored_clips(stage, rows.best),
                 stage.groups,
-                about,
+                attributes,
                 version=version,
-                parts=parts,
-                digests=digests,
-                row_sizes=_row_sizes(stage, best),
+                parts=rows.files,
+                digests=_digests(stage, rows.best),
+                row_sizes=_row_sizes(stage, rows.best),
             )
             sync_tree(root)
             root.rename(final)
@@ -165,14 +169,14 @@ def seal(
 def final_path(destination: Path, version: str) -> Path:
     """Return the path of a version of a store; refuse invalid versions and existing ones.
 
-    Removes what a sealing left that was killed as the store had its name.
+    If the version exists, what a sealing left that was killed right after it renamed the store is removed.
     """
     final = versioned(destination, version)
     if final.exists():
         building = destination.with_name(destination.name + BUILDING_SUFFIX)
         if building.is_dir():
-            with locked(building, wait=False) as ours:
-                if ours:
+            with locked(building, wait=False) as is_locked_here:
+                if is_locked_here:  # no sealing is at work there
                     remove_tree(building, ignore_errors=True)
         raise StoreError(
             f"{final}: exists, and a sealed store never changes; "
@@ -183,9 +187,17 @@ def final_path(destination: Path, version: str) -> Path:
 
 @contextmanager
 def passing_stage(destination: Path, version: str, suffix: str) -> Iterator[Callable[..., Stage]]:
-    """Yield what opens a stage beside a store to be sealed from it at once; it is removed in any case.
+    """Yield a function that opens a stage from which a store is sealed at once; then remove the stage.
 
-    What a killed process left of it is removed first: its rows may be of files that have changed since.
+    The stage lies beside the store. What a killed process left of it is removed first, because its rows may
+    be of files that have changed since.
+
+    Parameters
+    ----------
+    destination, version
+        Path of the store without its version, and the version.
+    suffix
+        Suffix of the folder of the stage.
 
     Raises
     ------
@@ -201,7 +213,7 @@ def passing_stage(destination: Path, version: str, suffix: str) -> Iterator[Call
     with alone_in(work, "making this store"):
         try:
             empty(work)
-            # Not in `work` itself: making a stage locks the folder that it is in.
+            # Two folders down, because making a stage locks the folder that it is in.
             yield partial(Stage.open, work / "part" / "stage")
         finally:
             remove_tree(work, ignore_errors=True)
@@ -211,8 +223,8 @@ def versioned(destination: Path, version: str) -> Path:
     """Return the path of a version of a store; refuse invalid versions and folders of sealed stores."""
     if not VERSION.fullmatch(version):
         raise StoreError(f"store version {version!r}: expected three numbers such as 1.0.0")
-    name, _, last = destination.name.rpartition("-")
-    if name and VERSION.fullmatch(last) and (destination / BAGIT).is_file():
+    name, _, ending = destination.name.rpartition("-")
+    if name and VERSION.fullmatch(ending) and (destination / BAGIT).is_file():
         raise StoreError(f"{destination} is sealed; the name is {destination.with_name(name)}")
     if destination.name.endswith(STAGING_SUFFIX):
         stem = destination.with_name(destination.name.removesuffix(STAGING_SUFFIX))
@@ -221,16 +233,17 @@ def versioned(destination: Path, version: str) -> Path:
 
 
 def _shares_left(stage: Stage, missing: Sequence[str]) -> str:
-    """Name the shares in which clips are still to do; empty where clips are not divided."""
-    number = number_of_shares(stage.path)
-    if number is None:
+    """Name the shares with clips that are still to do; empty if the clips are not divided into shares."""
+    n_shares = number_of_shares(stage.path)
+    if n_shares is None:
         return ""
-    shares = shown_shares(sorted({stage.piece(clip_id) % number for clip_id in missing}))
-    return f" (shares {shares} of {number}: --array={shares} does these again)"
+    shares_of_missing = {stage.piece(clip_id) % n_shares for clip_id in missing}
+    shares = shown_shares(sorted(shares_of_missing))
+    return f" (shares {shares} of {n_shares}: --array={shares} does these again)"
 
 
 def _refuse_unready(stage: Stage, best: Best, *, allow_missing: bool, max_failed: int | None) -> None:
-    """Refuse a stage with missing clips, with clips that another machine could fill, or too many failed."""
+    """Refuse a stage with missing clips, clips that another machine finds a video of, or too many failed."""
     missing = [clip.clip_id for row, clip in enumerate(stage.clips) if row not in best]
     if len(missing) == len(stage.clips) > 0:
         raise StoreError(
@@ -245,37 +258,51 @@ def _refuse_unready(stage: Stage, best: Best, *, allow_missing: bool, max_failed
         )
     if not allow_missing:
         refuse_missing_videos(stage)
-    failed = sum(entry.status == "failed" for entry in best.values())
-    if max_failed is not None and failed > max_failed:
+    n_failed = len([entry for entry in best.values() if entry.status == "failed"])
+    if max_failed is not None and n_failed > max_failed:
         raise StoreError(
-            f"{stage.path}: {failed} clips have failed, and at most {max_failed} may (--max-failed); "
+            f"{stage.path}: {n_failed} clips have failed, and at most {max_failed} may (--max-failed); "
             "`obygaze extract` with --retry-failed tries them again"
         )
 
 
-class _Counted(msgspec.Struct):
+class _StreamCount(msgspec.Struct):
+    """An entry of the attribute `streams`: the facts of a stream, and the number of clips that have it."""
+
     clips: int
 
 
-def _found(stage: Stage, best: Best, counted: Sequence[Mapping[str, Any]]) -> dict[str, object]:
-    """Return the attributes that depend on the clips: the format's version, GPUs' shares, and streams."""
-    attributes: dict[str, object] = {"spec_version": _version_of(stage, best)}
+def _counted_attributes(stage: Stage, best: Best, counted: Sequence[Mapping[str, Any]]) -> dict[str, object]:
+    """Return the attributes that depend on the clips.
+
+    They are the version of the format, and the number of clips by GPU and by stream.
+
+    Parameters
+    ----------
+    stage, best
+        The stage, and the best entry of each row.
+    counted
+        Attributes of other stores, whose counts are added.
+    """
     sources = [entry.source for entry in best.values() if is_done(entry)]
     devices = Counter(str(source["device"]) for source in sources if "device" in source)
-    streams = Counter(str(source["stream"]) for source in sources if "stream" in source)  # as JSON
-    for merged in counted:
-        devices_of_store = merged.get("devices", {})
-        streams_of_store = merged.get("streams", [])
-        if not (fits(devices_of_store, dict[str, int]) and fits(streams_of_store, list[_Counted])):
+    streams = Counter(str(source["stream"]) for source in sources if "stream" in source)  # facts as JSON
+    for other_attributes in counted:
+        other_devices = other_attributes.get("devices", {})
+        other_streams = other_attributes.get("streams", [])
+        if not fits(other_devices, dict[str, int]) or not fits(other_streams, list[_StreamCount]):
             raise StoreError("devices or streams, attributes of a store, do not count its clips")
-        devices.update(devices_of_store)
-        for stream in streams_of_store:
+        devices.update(other_devices)
+        for stream in other_streams:
             facts = {name: value for name, value in stream.items() if name != "clips"}
             streams[json.dumps(facts, sort_keys=True)] += stream["clips"]
+    attributes: dict[str, object] = {"spec_version": _version_of(stage, best)}
     if devices:
         attributes["devices"] = dict(sorted(devices.items()))
     if streams:
-        attributes["streams"] = [{**json.loads(text), "clips": n} for text, n in sorted(streams.items())]
+        attributes["streams"] = [
+            {**json.loads(facts_json), "clips": n_clips} for facts_json, n_clips in sorted(streams.items())
+        ]
     return attributes
 
 
@@ -292,20 +319,28 @@ def _version_of(stage: Stage, best: Best) -> str:
 
 
 def _stored_clips(stage: Stage, best: Best) -> list[StoredClip]:
-    unknown = JournalEntry(0, "", STATUSES[0])
+    """Return the clips of the store, without digests; those without an entry are missing."""
+    missing = JournalEntry(0, "", STATUSES[0])
     clips = []
-    for row, plan in enumerate(stage.clips):
-        entry = best.get(row, unknown)
-        outcome = (entry.status, entry.reason)
-        span = (plan.start_s, plan.end_s)
-        clips.append(
-            StoredClip(plan.clip_id, *outcome, plan.movie, *span, entry.source, {}, plan.text, entry.absent)
+    for row, planned in enumerate(stage.clips):
+        entry = best.get(row, missing)
+        clip = StoredClip(
+            clip_id=planned.clip_id,
+            status=entry.status,
+            reason=entry.reason,
+            movie=planned.movie,
+            start_s=planned.start_s,
+            end_s=planned.end_s,
+            source=entry.source,
+            text=planned.text,
+            absent=entry.absent,
         )
+        clips.append(clip)
     return clips
 
 
 def _digests(stage: Stage, best: Best) -> Iterator[dict[str, str]]:
-    """Yield the digests of every row; a million of these dictionaries at once take 0.5 GB."""
+    """Yield the digests of every row: one by one, because a million of these dictionaries take 0.5 GB."""
     names = stage.layout.names
     for row in range(len(stage.clips)):
         yield best[row].digests(names) if row in best else {}
@@ -324,133 +359,219 @@ def _row_sizes(stage: Stage, best: Best) -> dict[str, NDArray[np.int64]]:
 # --- chunks and shards
 # ---------------------------------------------------------------------------
 @dataclass
-class _Done:
-    """What a run of rows came to: the digests of files, and the rows whose bytes are not what they were."""
+class _Written:
+    """Result of writing the chunks or shards with some rows.
+
+    Parameters
+    ----------
+    rows
+        The rows that count as done.
+    digests
+        File -> SHA-256 of every chunk and shard.
+    bad
+        Rows whose bytes are not those of their digests; if there are any, not all files are written.
+    """
 
     rows: range
     digests: dict[str, str] = field(default_factory=dict)
     bad: set[int] = field(default_factory=set)
 
 
-def _seal_rows(root: Path, stage: Stage, progress: Progress, workers: int) -> tuple[Best, dict[str, str]]:
-    """Write every chunk and link every shard, several at a time; return what is in them, and file -> SHA-256.
+class _SealedRows(NamedTuple):
+    """All chunks and shards of a store.
 
-    Pieces whose rows lie in several attempts, and pieces with bytes that are not what they were, are written
-    once more from what is good. A writer at work may add entries meanwhile: those returned are of the bytes.
+    Parameters
+    ----------
+    best
+        Row -> the entry whose bytes they hold.
+    files
+        File -> SHA-256.
     """
-    layout = stage.layout
-    total = layout.n_clips * (1 + len(layout.shards) + len(layout.ragged))
-    had = {row for row, entry in stage.best().items() if is_done(entry)}
+
+    best: Best
+    files: dict[str, str]
+
+
+def _seal_rows(root: Path, stage: Stage, progress: Progress, workers: int) -> _SealedRows:
+    """Write every chunk and link every shard, several at a time.
+
+    Pieces whose rows lie in several attempts, and pieces with damaged bytes, are written once more from the
+    good rows. Another writer may add entries meanwhile, so the entries that are returned are those that were
+    used.
+
+    Raises
+    ------
+    StoreError
+        Rows are damaged and in no other attempt.
+    """
+    done_at_start = {row for row, entry in stage.best().items() if is_done(entry)}
     while True:
         best = stage.best()
-        if lost := sorted(row for row in had if row not in best or not is_done(best[row])):
+        lost = sorted(row for row in done_at_start if row not in best or not is_done(best[row]))
+        if lost:
             raise StoreError(
                 f"{stage.path}: {len(lost)} clips are not what they were when committed, the first is "
                 f"{stage.clips[lost[0]].clip_id}; they are marked missing now: extract again, then seal"
             )
-        shards, scattered = _shards(stage, best)
-        parts: list[_Done] = []
-        if not scattered:
-            empty(root.parent)
-            files = [file for array in (*layout.small, *layout.shards) for file, _ in array.blocks()]
-            for file in files:
-                (root / file).parent.mkdir(parents=True, exist_ok=True)
-            starts = range(0, layout.n_clips, ROW_CHUNK)
-            reader = stage.reader()
-            work = [partial(_pour, root, reader, best, start) for start in starts]
-            work += [partial(_link, root, stage, shard) for shard in shards]
-            sizes = _row_sizes(stage, best)
-            for group in layout.ragged:
-                ends = np.cumsum(sizes[group.name])
-                pour = partial(_pour_frames, root, reader, best, _Frames(group, ends))
-                work += [
-                    partial(pour, range(start, start + FRAMES_AT_ONCE))
-                    for start in range(0, int(ends[-1]), FRAMES_AT_ONCE)
-                ]
-            with ThreadPoolExecutor(workers) as threads:  # most of the work releases the GIL
-                n_done = 0
-                for part in threads.map(lambda task: task(), work):
-                    parts.append(part)
-                    n_done += len(part.rows)
-                    progress(n_done, total)
-        bad = {stage.piece(stage.clips[row].clip_id) for part in parts for row in part.bad}
-        if not bad and not scattered:
-            return best, {file: digest for part in parts for file, digest in part.digests.items()}
+        shards, scattered_pieces = _shards(stage, best)
+        written: list[_Written] = []
+        if not scattered_pieces:
+            written = _write_parts(root, stage, best, shards, progress=progress, workers=workers)
+        damaged_pieces = set[int]()
+        files: dict[str, str] = {}
+        for part in written:
+            damaged_pieces.update(row // PIECE_ROWS for row in part.bad)
+            files |= part.digests
+        if not damaged_pieces and not scattered_pieces:
+            return _SealedRows(best, files)
         with stage.writer([]) as writer:
-            for piece in sorted(bad.union(scattered)):
+            for piece in sorted(damaged_pieces.union(scattered_pieces)):
                 writer.join(piece)
 
 
-def _pour(root: Path, reader: Rows, best: Best, start: int) -> _Done:
-    """Write the chunks of the small arrays for `ROW_CHUNK` rows."""
+def _write_parts(
+    root: Path, stage: Stage, best: Best, shards: Sequence["_Shard"], *, progress: Progress, workers: int
+) -> list[_Written]:
+    """Write all chunks and link all shards into an empty folder, several at a time.
+
+    Parameters
+    ----------
+    root
+        Folder of the store.
+    stage, best
+        The stage, and the best entry of each row.
+    shards
+        The shards.
+    progress
+        Called with the rows written and the rows in total; a row counts once for each kind of file it is in.
+    workers
+        Number of files that are written at a time.
+    """
+    layout = stage.layout
+    empty(root.parent)
+    for array in (*layout.small, *layout.shards):
+        for file, _ in array.blocks():
+            (root / file).parent.mkdir(parents=True, exist_ok=True)
+    reader = stage.reader()
+    tasks = [
+        partial(_write_chunks, root, reader, best, start) for start in range(0, layout.n_clips, ROW_CHUNK)
+    ]
+    tasks += [partial(_link, root, stage, shard) for shard in shards]
+    row_sizes = _row_sizes(stage, best)
+    for group in layout.ragged:
+        ends = np.cumsum(row_sizes[group.name])
+        n_frames = int(ends[-1])
+        write_frames = partial(_write_frames, root, reader, best, _FrameEnds(group, ends))
+        for start in range(0, n_frames, FRAMES_AT_ONCE):
+            tasks.append(partial(write_frames, range(start, min(start + FRAMES_AT_ONCE, n_frames))))
+    n_total = layout.n_clips * (1 + len(layout.shards) + len(layout.ragged))
+    n_done = 0
+    written = []
+    with ThreadPoolExecutor(workers) as threads:  # most of the work releases the GIL
+        for part in threads.map(lambda task: task(), tasks):
+            written.append(part)
+            n_done += len(part.rows)
+            progress(n_done, n_total)
+    return written
+
+
+def _write_chunks(root: Path, reader: Rows, best: Best, start: int) -> _Written:
+    """Write the chunks of the small arrays for `ROW_CHUNK` rows from `start` on."""
     layout = reader.layout
-    part = _Done(range(start, min(start + ROW_CHUNK, layout.n_clips)))
+    written = _Written(range(start, min(start + ROW_CHUNK, layout.n_clips)))
     chunks = [(array, bytearray(array.block * len(array.fill))) for array in layout.small]
     fill = memoryview(b"".join(array.fill for array in layout.small))
-    for row in part.rows:
+    for row in written.rows:
         entry = best.get(row)
-        record = fill if entry is None or not is_done(entry) else reader.record(entry)
+        record = reader.record(entry) if entry is not None and is_done(entry) else fill
         if record is None:
-            part.bad.add(row)
-        if record is None or part.bad:
-            continue  # the remaining rows are checked too
+            written.bad.add(row)
+        if record is None or written.bad:
+            continue  # the remaining rows are checked, too
         for (array, chunk), (_, values) in zip(chunks, layout.split(record), strict=True):
             index = row % array.block
-            size = len(array.fill)
-            chunk[index * size : (index + 1) * size] = values
-            if index + 1 == array.block or row == part.rows[-1]:
-                chunk[(index + 1) * size :] = array.fill * (array.block - index - 1)
+            n_bytes = len(array.fill)
+            row_end = (index + 1) * n_bytes
+            chunk[row_end - n_bytes : row_end] = values
+            is_full = index + 1 == array.block
+            if is_full or row == written.rows[-1]:
+                n_unused = array.block - index - 1
+                chunk[row_end:] = array.fill * n_unused
                 file = array.file(row // array.block)
-                part.digests[file] = _write(root / file, [with_checksum(chunk)])
-    return part
+                written.digests[file] = _write(root / file, [with_checksum(chunk)])
+    return written
 
 
 FRAMES_AT_ONCE = max(kind.chunk for kind in RAGGED_ARRAYS.values())
-"""Frames of a ragged group that are poured as one: whole chunks of every array."""
+"""Frames of a ragged group that are written by one task: whole chunks of every array."""
 
 
-class _Frames(NamedTuple):
+class _FrameEnds(NamedTuple):
     """A ragged group, and the number of frames up to the end of each clip, int64 [N]."""
 
     group: RaggedGroup
     ends: NDArray[np.int64]
 
 
-def _pour_frames(root: Path, reader: Rows, best: Best, of_clips: _Frames, frames: range) -> _Done:
-    """Write the chunks of a ragged group's arrays for some frames, counted over all clips.
+def _write_frames(root: Path, reader: Rows, best: Best, frame_ends: _FrameEnds, frames: range) -> _Written:
+    """Write the chunks of a ragged group's arrays with some frames.
 
     A clip that goes on in the next chunks is read, and checked, for both.
+
+    Parameters
+    ----------
+    root
+        Folder of the store.
+    reader, best
+        Reads rows of the stage; the best entry of each row.
+    frame_ends
+        The group, and where the frames of each clip end.
+    frames
+        The frames, counted over all clips.
     """
-    group, ends = of_clips
+    group, ends = frame_ends
     n_frames = int(ends[-1])
-    stop = min(frames.stop, n_frames)
-    first, last = np.searchsorted(ends, [frames.start, stop - 1], side="right").tolist()
-    is_last = stop == n_frames
-    part = _Done(range(first if frames.start else 0, len(ends) if is_last else last))
+    first_clip, last_clip = np.searchsorted(ends, [frames.start, frames.stop - 1], side="right").tolist()
+    # Each clip counts as done once: with its last frame, or, without frames, with those around it.
+    first_done = first_clip if frames.start else 0
+    end_done = len(ends) if frames.stop == n_frames else last_clip
+    written = _Written(range(first_done, end_done))
     chunks = [_Chunks(root, array, n_frames, frames.start) for array in group.arrays]
-    for row in range(first, last + 1):
-        start = int(ends[row - 1]) if row else 0
-        if ends[row] == start:
+    for row in range(first_clip, last_clip + 1):
+        clip_start = int(ends[row - 1]) if row else 0
+        clip_end = int(ends[row])
+        if clip_start == clip_end:
             continue
         arrays = reader.frames(best[row], group)
         if arrays is None:
-            part.bad.add(row)
-        if arrays is None or part.bad:
-            continue  # the remaining rows are checked too
-        begin = max(frames.start, start) - start
-        end = min(stop, int(ends[row])) - start
+            written.bad.add(row)
+        if arrays is None or written.bad:
+            continue  # the remaining rows are checked, too
+        start = max(frames.start, clip_start) - clip_start
+        end = min(frames.stop, clip_end) - clip_start
         for chunk, (array, data) in zip(chunks, arrays.items(), strict=True):
-            size = len(array.fill)
-            chunk.add(data[begin * size : end * size])
+            n_bytes = len(array.fill)
+            chunk.add(data[start * n_bytes : end * n_bytes])
     for chunk in chunks:
-        if not part.bad:
+        if not written.bad:
             chunk.close()
-        part.digests |= chunk.digests
-    return part
+        written.digests |= chunk.digests
+    return written
 
 
 class _Chunks:
-    """Chunks of a ragged array that are filled one after another, from the one with a given frame on.
+    """Chunks of a ragged array that are filled one after the other, and written when they are full.
+
+    Parameters
+    ----------
+    root
+        Folder of the store.
+    array
+        The array.
+    n_frames
+        Number of all its rows.
+    start
+        The row with which the first chunk begins.
 
     Attributes
     ----------
@@ -469,18 +590,19 @@ class _Chunks:
     def add(self, rows: memoryview) -> None:
         """Add rows, and write the chunks that are full."""
         self._rows += rows
-        size = self._block * len(self._array.fill)
-        while len(self._rows) >= size:
-            self._write(self._rows[:size])
-            del self._rows[:size]
+        chunk_bytes = self._block * len(self._array.fill)
+        while len(self._rows) >= chunk_bytes:
+            self._write(self._rows[:chunk_bytes])
+            del self._rows[:chunk_bytes]
 
     def close(self) -> None:
-        """Fill up the last chunk, if it has any row."""
+        """Write the last chunk, filled up with fill values, if it has any row."""
         if self._rows:
-            lacking = self._block - len(self._rows) // len(self._array.fill)
-            self._write(self._rows + self._array.fill * lacking)
+            n_unused = self._block - len(self._rows) // len(self._array.fill)
+            self._write(self._rows + self._array.fill * n_unused)
 
     def _write(self, rows: bytearray) -> None:
+        """Write the rows of the next chunk."""
         file = self._array.file(self._number)
         (self._root / file).parent.mkdir(parents=True, exist_ok=True)
         self.digests[file] = _write(self._root / file, [with_checksum(rows)])
@@ -488,7 +610,7 @@ class _Chunks:
 
 
 def _write(path: Path, blocks: Iterable[bytes]) -> str:
-    """Write a file; return its digest."""
+    """Write a new file; return its SHA-256."""
     digest = hashlib.sha256()
     with naming(path), FileIO(path, "x") as file:
         for block in blocks:
@@ -499,9 +621,16 @@ def _write(path: Path, blocks: Iterable[bytes]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Shard:
-    """A shard of a piece, and where it is: nowhere, if it has no features.
+    """A shard of a piece.
 
-    `digest` is what it must have, if it is one of the parent's.
+    Attributes
+    ----------
+    array, rows
+        Its array and rows.
+    path
+        The file in the stage or the parent store; empty if no row has features.
+    digest
+        SHA-256 that the file must have, if it is one of the parent store.
     """
 
     array: StoredArray
@@ -513,77 +642,106 @@ class _Shard:
 def _shards(stage: Stage, best: Best) -> tuple[list[_Shard], list[int]]:
     """Find the shards of every piece; return them, and the pieces that no attempt and no parent has whole."""
     layout = stage.layout
+    if not layout.shards:
+        return [], []
     reader = stage.reader()
     shards: list[_Shard] = []
-    scattered = []
-    for piece in range(layout.n_pieces if layout.shards else 0):
+    scattered_pieces = []
+    for piece in range(layout.n_pieces):
         rows = layout.rows(piece)
-        features = [
-            entry if (entry := best.get(row)) is not None and is_done(entry) else None for row in rows
-        ]
-        attempts: set[Attempt] = {entry.written_in for entry in features if entry is not None}
-        parents = [reader.parent_shard(array, rows, features) for array in layout.shards]
-        if len(attempts) == 1 and attempts <= stage.whole:
-            where = attempts.pop()
-            shards += [
-                _Shard(shard_array, rows, attempt_file(stage.path, where, shard_array))
-                for shard_array in layout.shards
-            ]
-        elif None not in parents:
-            pairs = zip(layout.shards, filter(None, parents), strict=True)
-            shards += [_Shard(array, rows, str(path), digest) for array, (path, digest) in pairs]
-        elif not attempts:
-            shards += [_Shard(shard_array, rows, "") for shard_array in layout.shards]
+        shards_of_piece = _shards_of_piece(stage, reader, rows, [_done_entry(best, row) for row in rows])
+        if shards_of_piece is None:
+            scattered_pieces.append(piece)
         else:
-            scattered.append(piece)
-    return shards, scattered
+            shards += shards_of_piece
+    return shards, scattered_pieces
 
 
-def _link(root: Path, stage: Stage, shard: _Shard) -> _Done:
-    """Link a shard into the store, or copy it where links do not work; its bytes are checked."""
-    part = _Done(shard.rows)
+def _done_entry(best: Best, row: int) -> JournalEntry | None:
+    """Return the best entry of a row, if it has features."""
+    entry = best.get(row)
+    return entry if entry is not None and is_done(entry) else None
+
+
+def _shards_of_piece(
+    stage: Stage, reader: Rows, rows: range, entries: Sequence[JournalEntry | None]
+) -> list[_Shard] | None:
+    """Find the shards of a piece, or None if they are neither whole in one attempt nor in the parent.
+
+    Parameters
+    ----------
+    stage, reader
+        The stage, and a reader of its rows.
+    rows
+        The rows of the piece.
+    entries
+        The entry of each row; None for a row without features.
+    """
+    arrays = stage.layout.shards
+    attempts: set[Attempt] = {entry.written_in for entry in entries if entry is not None}
+    if len(attempts) == 1 and attempts <= stage.whole:
+        (attempt,) = attempts
+        return [_Shard(array, rows, attempt_file(stage.path, attempt, array)) for array in arrays]
+    parent_shards = []
+    for array in arrays:
+        parent_shard = reader.parent_shard(array, rows, entries)
+        if parent_shard is not None:
+            path, digest = parent_shard
+            parent_shards.append(_Shard(array, rows, str(path), digest))
+    if len(parent_shards) == len(arrays):
+        return parent_shards
+    if not attempts:
+        return [_Shard(array, rows, "") for array in arrays]
+    return None
+
+
+def _link(root: Path, stage: Stage, shard: _Shard) -> _Written:
+    """Link a shard into the store, or copy it where links do not work; its bytes are checked.
+
+    A shard without features is written.
+    """
+    written = _Written(shard.rows)
     file = shard.array.file(shard.rows.start // shard.array.block)
     if not shard.path:
-        fill = shard.array.fill
         n_rows = len(shard.rows)
-        filler = repeat(with_checksum(fill), n_rows)
-        part.digests[file] = _write(root / file, [*filler, shard.array.shard_index(n_rows)])
-        return part
+        fill_rows = [with_checksum(shard.array.fill)] * n_rows
+        written.digests[file] = _write(root / file, [*fill_rows, shard.array.shard_index(n_rows)])
+        return written
     try:
-        part.digests[file], part.bad = _checked_shard(shard)
+        written.digests[file], written.bad = _checked_shard(shard)
     except FileNotFoundError:
-        part.bad = set(shard.rows)
-    if shard.digest and part.digests.get(file) != shard.digest:
-        row = min(part.bad or shard.rows)
+        written.bad = set(shard.rows)
+    if shard.digest and written.digests.get(file) != shard.digest:
+        row = min(written.bad or shard.rows)
         raise stage.reader().damaged_parent(stage.clips[row].clip_id, shard.array)
-    if not part.bad:
+    if not written.bad:
         try:
             os.link(shard.path, root / file)
         except OSError:
             with naming(root / file):
                 shutil.copyfile(shard.path, root / file)
-    return part
+    return written
 
 
 def _checked_shard(shard: _Shard) -> tuple[str, set[int]]:
-    """Return the digest of a shard, and the rows that do not have their checksum."""
+    """Return the digest of a shard, and the rows whose checksum is wrong."""
     digest = hashlib.sha256()
     bad = set[int]()
     buffer = memoryview(bytearray(BLOCK))
     with open_regular(shard.path) as file:
         for row in shard.rows:
             checksum = 0
-            fill_left = len(shard.array.fill)
-            while fill_left and (size := file.readinto(buffer[: min(BLOCK, fill_left)])):
-                checksum = crc32c(buffer[:size], checksum)
-                digest.update(buffer[:size])
-                fill_left -= size
-            tail = file.read(CRC_BYTES) or b""
-            digest.update(tail)
-            if tail != checksum.to_bytes(CRC_BYTES, "little"):
+            n_left = len(shard.array.fill)
+            while n_left and (n_read := file.readinto(buffer[: min(BLOCK, n_left)])):
+                checksum = crc32c(buffer[:n_read], checksum)
+                digest.update(buffer[:n_read])
+                n_left -= n_read
+            stored_checksum = file.read(CRC_BYTES) or b""
+            digest.update(stored_checksum)
+            if stored_checksum != checksum.to_bytes(CRC_BYTES, "little"):
                 bad.add(row)
-        tail = file.read() or b""
-    digest.update(tail)
-    if tail != shard.array.shard_index(len(shard.rows)):
+        index = file.read() or b""
+    digest.update(index)
+    if index != shard.array.shard_index(len(shard.rows)):
         bad |= set(shard.rows)
     return digest.hexdigest(), bad

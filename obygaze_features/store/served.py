@@ -1,4 +1,4 @@
-"""Read stores that are on servers: what all clients have in common, and what is said of a server's errors."""
+"""Read stores on servers: what all clients have in common, and messages on the errors of a server."""
 
 import re
 import time
@@ -20,24 +20,37 @@ READERS = 8
 """Requests under way at a time."""
 
 STEP = 1 << 16
+"""Bytes that a server must send in `SLOW_S` seconds; a slower transfer is aborted."""
 SLOW_S = 60.0
-"""A transfer is aborted if the server sends fewer than STEP bytes in SLOW_S seconds, or none at all."""
+"""Seconds for `STEP` bytes, and for the first byte."""
+MOST_MESSAGE = 300
+"""Characters of a server's message that are shown."""
 
 
 class Listed:
-    """Files of a place that cannot be listed: those of the lists of digests."""
+    """Files of a server that cannot list them: those that the lists of digests name."""
 
     def names(self: StoreFiles) -> list[str]:
         """List the files that the lists of digests name."""
         return named(self)
 
     def is_plain(self, _name: str) -> bool:
-        """Whether it is plain: a server has nothing else."""
+        """Return True: a server has plain files only."""
         return True
 
 
 class Answer(NamedTuple):
-    """A file, or a part of one, as a server sends it; 0 and "" for what it does not say."""
+    """A file, or a part of one, as a server sends it.
+
+    Parameters
+    ----------
+    size
+        Its bytes; 0 if the server does not say.
+    tag
+        By which the server knows the content of the file (ETag); empty if the server does not say.
+    blocks
+        Its content.
+    """
 
     size: int
     tag: str
@@ -68,8 +81,14 @@ class ServedFiles(Listed):
     def read_tagged(
         self, name: str, most: int = LARGEST_READ, *, start: int = 0, stop: int | None = None
     ) -> tuple[bytes, str]:
-        """Read at most `most` bytes, and the tag by which the server knows the file's bytes (ETag)."""
-        for retries in reversed(range(self.requests)):
+        """Read a file or a part of it, and the tag by which the server knows the content of the file (ETag).
+
+        Raises
+        ------
+        StoreError
+            It has more than `most` bytes, or the server fails again and again.
+        """
+        for request in range(1, self.requests + 1):
             data = bytearray()
             try:
                 with self.answer(name, start, stop) as (size, tag, blocks):
@@ -79,7 +98,7 @@ class ServedFiles(Listed):
                         refuse_giants(len(data), f"{self.where}/{name}", most)
                 break
             except InterruptedTransferError:
-                if not retries:
+                if request == self.requests:
                     raise
         return bytes(data), tag
 
@@ -89,17 +108,17 @@ class ServedFiles(Listed):
             yield from self._in_time(answer.blocks, name)
 
     def _in_time(self, blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
-        """Yield blocks; abort if they are too slow."""
-        until = time.monotonic() + SLOW_S
-        came = 0
+        """Yield blocks; abort if fewer than `STEP` bytes come in `SLOW_S` seconds."""
+        deadline = time.monotonic() + SLOW_S
+        n_bytes = 0
         for block in blocks:
             yield block
-            came += len(block)
+            n_bytes += len(block)
             now = time.monotonic()
-            if came >= STEP:
-                until = now + SLOW_S
-                came = 0
-            elif now > until:
+            if n_bytes >= STEP:
+                deadline = now + SLOW_S
+                n_bytes = 0
+            elif now > deadline:
                 raise slow(self.where, name)
 
 
@@ -115,7 +134,7 @@ def naming_extra(url: str) -> Iterator[None]:
 
 
 def no_ranges(where: str) -> NoRangesError:
-    """Say that a server gives whole files only."""
+    """Return the error for a server that gives whole files only."""
     return NoRangesError(
         f"{where}: this server gives whole files only and this needs parts of them (range requests); "
         "pull the store, or serve it with nginx, Apache or S3"
@@ -123,21 +142,25 @@ def no_ranges(where: str) -> NoRangesError:
 
 
 def slow(where: str, name: str) -> StoreError:
-    """Say that a server sends too little."""
+    """Return the error for a server that sends too little."""
     return StoreError(
         f"{where}/{name}: the server sends less than {STEP // 1024} KiB in {SLOW_S:.0f} s; "
         "run the command again later (a pull goes on where it stopped)"
     )
 
 
-_TRIES = re.compile(r" after \d++ retries, ")
+_RETRIES = re.compile(r" after \d++ retries, ")
+"""Part of obstore's messages: "... after N retries, DETAILS - REASON"."""
 
 
 def line_of(error: BaseException) -> str:
     """Return the first line of a message, without retries, queries, and the page that a server sent."""
     text = first_line(error)
-    tries = _TRIES.search(text)
-    if tries:
-        _, dash, reason = text[tries.end() :].partition(" - ")
-        text = reason if dash else text
-    return re.sub(r"\?\S*", "", text.partition(": <")[0]).strip()[:300]
+    retries = _RETRIES.search(text)
+    if retries:
+        _, dash, reason = text[retries.end() :].partition(" - ")
+        if dash:
+            text = reason
+    without_page = text.partition(": <")[0]
+    without_query = re.sub(r"\?\S*", "", without_page)
+    return without_query.strip()[:MOST_MESSAGE]

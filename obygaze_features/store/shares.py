@@ -1,8 +1,8 @@
-"""Remember in a stage into how many shares jobs divide its clips, which have begun, and where.
+"""Write down in a stage into how many shares jobs divide its clips, which shares have begun, and where.
 
-Every task of a job array does one share. That all tasks mean the same division, that no share is forgotten
-and that two clusters do not do the same one, is known nowhere else: the first task writes the number, every
-other one reads it, and each leaves a note of its share.
+Every task of a job array does one share. The first task writes the number of shares into the stage, all
+others read it, and each leaves a note of its share. So all tasks use the same division, no share is
+forgotten, and two clusters do not do the same share.
 """
 
 from collections.abc import Iterator
@@ -19,18 +19,19 @@ from obygaze_features.lines import json_bytes
 from obygaze_features.machine import Machine
 
 SHARES: Final = "shares"
-"""Folder of a stage: the file NUMBER, and a file for every share that has begun, called by its number."""
+"""Folder of a stage: the file NUMBER, and for every share that has begun a file, named by its number."""
 
 NUMBER: Final = "number"
+"""File with the number of shares."""
 
 
 class ShareNote(msgspec.Struct, frozen=True):
-    """What the last task of a share left in the stage.
+    """Note of the last task that worked on a share.
 
     Attributes
     ----------
     cluster, host
-        Where it ran.
+        Cluster and node that it ran on.
     done
         Whether nothing of the share is left to do.
     """
@@ -58,12 +59,16 @@ def number_of_shares(stage: Path) -> int | None:
 
 
 def check_shares(stage: Path, shard: tuple[int, int], machine: Machine) -> None:
-    """Refuse a share (i, n) of another division than the stage has, or that another cluster has begun.
+    """Refuse a share of another division than the stage has, or that another cluster has begun.
 
-    Anything goes where none has begun.
+    As long as no share has begun, every share is allowed.
 
     Parameters
     ----------
+    stage
+        The staging folder.
+    shard
+        The share (i, n): number i of n.
     machine
         Where the share is to be done.
 
@@ -74,37 +79,44 @@ def check_shares(stage: Path, shard: tuple[int, int], machine: Machine) -> None:
         one and not finished it.
     """
     n_shares = number_of_shares(stage)
-    n_here = shard[1]
+    share, n_here = shard
     if n_shares is None or n_here == 1:  # all clips at once is no division
         return
     if n_here != n_shares:
         raise StoreError(
             f"{stage}: its clips are divided into {n_shares} shares, 0 to {n_shares - 1}, and this is share "
-            f"{shard[0]} of {n_here}: clips would be done twice or never. Give --shard i/{n_shares}, or "
+            f"{share} of {n_here}: clips would be done twice or never. Give --shard i/{n_shares}, or "
             f"number the job array 0 to {n_shares - 1}; to divide what is left anew, delete "
             f"{stage / SHARES} when no task runs"
         )
     elsewhere = shares_elsewhere(stage, machine)
-    if shard[0] in elsewhere:
+    if share in elsewhere:
         raise StoreError(another_cluster(stage, elsewhere, machine))
 
 
 def another_cluster(stage: Path, elsewhere: dict[int, ShareNote], machine: Machine) -> str:
-    """Say which shares another cluster does, and what this one can do.
+    """Say which shares another cluster does, and what to do on this one.
 
     Parameters
     ----------
+    stage
+        The staging folder.
     elsewhere
-        As `shares_elsewhere` returns them; at least one.
+        Shares that another cluster does, as of `shares_elsewhere`; at least one.
+    machine
+        Where the message is shown.
     """
-    number = number_of_shares(stage) or 0
-    here = [share for share in range(number) if share not in elsewhere]
+    n_shares = number_of_shares(stage) or 0
+    free = [share for share in range(n_shares) if share not in elsewhere]
+    advice = "leave them to that cluster"
+    if free:
+        advice = f"submit the others here, --array={shown_shares(free)}"
+    noun = "share" if len(elsewhere) == 1 else "shares"
+    shares = f"{noun} {shown_shares(list(elsewhere))} of {n_shares}"
     first, note = next(iter(elsewhere.items()))
-    free = f"submit the others here, --array={shown_shares(here)}" if here else "leave them to that cluster"
-    shares = f"{'share' if len(elsewhere) == 1 else 'shares'} {shown_shares(list(elsewhere))} of {number}"
     return (
         f"{stage}: cluster {note.cluster} (node {note.host}) has begun {shares}, and not finished; cluster "
-        f"{machine.cluster} would do the same again: {free}. If no task runs there any more, delete the "
+        f"{machine.cluster} would do the same again: {advice}. If no task runs there any more, delete the "
         f"files with these numbers in {stage / SHARES}, such as {first}"
     )
 
@@ -117,11 +129,13 @@ def begin_share(stage: Path, shard: tuple[int, int], machine: Machine) -> None:
     StoreError
         As `check_shares` does.
     """
+    share, n_shares = shard
     (stage / SHARES).mkdir(exist_ok=True)
     with suppress(FileExistsError):
-        write_once(stage / SHARES / NUMBER, f"{shard[1]}\n".encode())
+        write_once(stage / SHARES / NUMBER, f"{n_shares}\n".encode())
     check_shares(stage, shard, machine)
-    file, note = stage / SHARES / str(shard[0]), _note_bytes(machine)
+    file = stage / SHARES / str(share)
+    note = _note_bytes(machine)
     try:
         write_once(file, note)
     except FileExistsError:
@@ -131,10 +145,12 @@ def begin_share(stage: Path, shard: tuple[int, int], machine: Machine) -> None:
 
 def finish_share(stage: Path, shard: tuple[int, int], machine: Machine) -> None:
     """Note that nothing of a share (i, n) is left to do."""
-    write_whole(stage / SHARES / str(shard[0]), _note_bytes(machine, done=True))
+    share, _ = shard
+    write_whole(stage / SHARES / str(share), _note_bytes(machine, done=True))
 
 
 def _note_bytes(machine: Machine, *, done: bool = False) -> bytes:
+    """Write the note of a share that a machine works on."""
     return json_bytes(msgspec.to_builtins(ShareNote(machine.cluster, machine.host, done)))
 
 
@@ -168,11 +184,16 @@ def shares_not_begun(stage: Path) -> list[int]:
 
 
 def shown_shares(shares: list[int]) -> str:
-    """Write numbers of shares as Slurm reads them: `2,4-7`."""
+    """Write numbers of shares, rising, as Slurm reads them: `2,4-7`."""
     runs: list[list[int]] = []
     for share in shares:
         if runs and share == runs[-1][-1] + 1:
             runs[-1].append(share)
         else:
             runs.append([share])
-    return ",".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+    shown_runs = []
+    for run in runs:
+        first = run[0]
+        last = run[-1]
+        shown_runs.append(str(first) if first == last else f"{first}-{last}")
+    return ",".join(shown_runs)

@@ -57,6 +57,9 @@ from obygaze_features.store.records import GroupSpec, PlannedClip, StoredClip, p
 from obygaze_features.store.store_files import FolderFiles, guarded, whole
 from obygaze_features.store.writer import DigestLater, StageWriter
 
+MOST_SHOWN = 3
+"""Settings that differ which a message names at most."""
+
 
 @checked
 def staging_path(destination: Path | str) -> Path:
@@ -108,6 +111,8 @@ class ParentStore(msgspec.Struct, frozen=True):
 
 
 class _Record(msgspec.Struct, omit_defaults=True):
+    """What stage.json holds."""
+
     layout: int
     groups: Annotated[tuple[GroupSpec, ...], msgspec.Meta(min_length=1)]
     corpus: dict[str, Any]
@@ -134,7 +139,7 @@ class Stage:
     layout
         The pieces, and the places of rows in them.
     whole
-        Attempts whose shards are those of a store; as of the last call of `best`.
+        Attempts whose shards a store can have as they are; as of the last call of `best`.
     """
 
     def __init__(self, path: Path, clips: tuple[PlannedClip, ...], record: _Record) -> None:
@@ -145,9 +150,10 @@ class Stage:
         self.grows = record.parent
         self.rows = {clip.clip_id: row for row, clip in enumerate(clips)}
         self.layout = StageLayout(record.groups, len(clips))
+        # What the journals said when they had these sizes.
+        self._journal_sizes: dict[str, int] | None = None
         self.whole: set[Attempt] = set()
         self._attempts: set[Attempt] = set()
-        self._seen: object = None
         self._best: dict[int, JournalEntry] = {}
         self._damage: tuple[str, ...] = ()
         self._parent_clips = () if self.grows is None else self.grows.clips()
@@ -184,22 +190,25 @@ class Stage:
             kept.
         """
         path = Path(path)
-        in_order = tuple(sorted(clips, key=lambda clip: clip.clip_id))
-        kinds = tuple(sorted(groups, key=lambda group: group.name))
+        sorted_clips = tuple(sorted(clips, key=lambda clip: clip.clip_id))
+        sorted_groups = tuple(sorted(groups, key=lambda group: group.name))
         grows = None if parent is None else ParentStore.of(parent)
-        layout = RAGGED_LAYOUT if any(group.ragged for group in kinds) else LAYOUT
-        record = _Record(layout, kinds, validate_corpus(corpus), grows)
-        _refuse_twins([clip.clip_id for clip in in_order], "clip")
-        _refuse_twins([group.name for group in kinds], "group")
-        if not in_order or not kinds:
+        layout = RAGGED_LAYOUT if any(group.ragged for group in sorted_groups) else LAYOUT
+        record = _Record(layout, sorted_groups, validate_corpus(corpus), grows)
+        _refuse_twins([clip.clip_id for clip in sorted_clips], "clip")
+        _refuse_twins([group.name for group in sorted_groups], "group")
+        if not sorted_clips or not sorted_groups:
             raise StoreError(f"{path}: a stage needs at least one clip and one group")
-        if len({clip.text is None for clip in in_order}) > 1:
+        if len({clip.text is None for clip in sorted_clips}) > 1:
             raise StoreError(f"{path}: some rows have a text and others none; a store has one kind of rows")
         if not path.is_dir() or not any(path.iterdir()):
-            _create(path, in_order, record)
+            _create(path, sorted_clips, record)
         with locked(path, wait=True):  # another process may be resuming it at the same time
             stage = cls(path, *_read_files(path))
-            if refusal := stage._other_clips(in_order, record) or stage._other_settings(in_order, record):
+            refusal = stage._other_clips(sorted_clips, record)
+            if not refusal:
+                refusal = stage._other_settings(sorted_clips, record)
+            if refusal:
                 raise StoreError(f"{path}: {refusal}")
             if record.corpus != stage.corpus and not trial:
                 write_whole(path / STAGE, json_bytes(msgspec.to_builtins(record)))
@@ -207,64 +216,59 @@ class Stage:
             return stage
 
     def _other_clips(self, clips: tuple[PlannedClip, ...], record: _Record) -> str:
-        """Say how the clips of a stage and those that it is to be resumed with differ by their ids."""
+        """Say how the ids of other clips differ from those of the stage; empty if they are the same."""
         clip_ids = {clip.clip_id for clip in clips}
-        gone = sorted(self.rows.keys() - clip_ids)
-        new = sorted(clip_ids - self.rows.keys())
-        if not gone and not new:
+        only_here = sorted(self.rows.keys() - clip_ids)
+        only_there = sorted(clip_ids - self.rows.keys())
+        if not only_here and not only_there:
             return ""
         corpus = self.corpus.get("name")
         other_corpus = record.corpus.get("name")
-        example = f"{gone[0]} is in it alone" if gone else f"{new[0]} is in yours alone"
+        example = f"{only_here[0]} is in it alone" if only_here else f"{only_there[0]} is in yours alone"
         return (
-            f"holds {len(self.clips)} clips of '{corpus}', {len(gone)} of which your list '{other_corpus}' "
-            f"of {len(clips)} lacks; {len(new)} of yours are not in it ({example}). Nothing was changed. "
+            f"holds {len(self.clips)} clips of '{corpus}', {len(only_here)} of which your list "
+            f"'{other_corpus}' of {len(clips)} lacks; {len(only_there)} of yours are not in it ({example}). "
+            "Nothing was changed. "
             "Resume it with the list that it was begun with, or choose another name for STORE. To add clips, "
             "seal it (obygaze store seal; --allow-missing if clips are still to do), then extract the longer "
             "list with --append STORE"
         )
 
     def _other_settings(self, clips: tuple[PlannedClip, ...], record: _Record) -> str:
-        """Say in what a stage differs from what it is to be resumed with."""
-        contrast = self._contrast(clips, record)
-        if not contrast:
-            return ""
-        name = str(self.corpus.get("name"))
-        only_the_name = contrast.startswith("corpus.name") and ";" not in contrast
-        as_begun = "resume with what it was begun with"
-        remedy = f"--corpus {quote(name)} resumes it" if only_the_name else as_begun
-        return (
-            f"was begun with other settings: {contrast}; nothing was changed: {remedy}, or choose another "
-            "name for STORE"
+        """Say in which settings another record differs from that of the stage; empty if in none."""
+        differing = contrasts(
+            _settings(self.groups, self.corpus, self.grows),
+            _settings(record.groups, record.corpus, record.parent),
         )
-
-    def _contrast(self, clips: tuple[PlannedClip, ...], record: _Record) -> str:
-        """List the first settings in which a stage differs from what it is to be resumed with."""
-
-        def settings(
-            groups: Sequence[GroupSpec], corpus: dict[str, object], parent: ParentStore | None
-        ) -> object:
-            grown = parent and f"{parent.path} {parent.fingerprint}"
-            named = {group.name: asdict(group) | {"arrays": _by_name(group)} for group in groups}
-            return {**named, "corpus": corpus | {"manifest_sha256": ""}, "--append": grown}
-
-        own_names = [group.name for group in self.groups]
-        other_names = [group.name for group in record.groups]
-        if set(own_names) != set(other_names):
-            return f"it has the groups {', '.join(own_names)}, and {', '.join(other_names)} are asked for"
-        own_settings = settings(self.groups, self.corpus, self.grows)
-        differing = contrasts(own_settings, settings(record.groups, record.corpus, record.parent))
         if not differing and clips != self.clips:
-            before = {clip.clip_id: asdict(clip) for clip in self.clips}
-            after = {clip.clip_id: asdict(clip) for clip in clips}
-            differing = contrasts(before, after)
-        return "; ".join(
-            f"{field} is {clipped(old)}, not {clipped(new)}" for field, old, new in differing[:3]
+            own_clips = {clip.clip_id: asdict(clip) for clip in self.clips}
+            other_clips = {clip.clip_id: asdict(clip) for clip in clips}
+            differing = contrasts(own_clips, other_clips)
+        if not differing:
+            return ""
+        group_names = [group.name for group in self.groups]
+        other_names = [group.name for group in record.groups]
+        if set(group_names) != set(other_names):
+            return (
+                f"has the groups {', '.join(group_names)}, and {', '.join(other_names)} are asked for; "
+                "nothing was changed: resume with what it was begun with, or choose another name for STORE"
+            )
+        shown = "; ".join(
+            f"{field} is {clipped(old)}, not {clipped(new)}" for field, old, new in differing[:MOST_SHOWN]
+        )
+        if [contrast.field for contrast in differing] == ["corpus.name"]:
+            remedy = f"--corpus {quote(str(self.corpus.get('name')))} resumes it"
+        else:
+            remedy = "resume with what it was begun with"
+        return (
+            f"was begun with other settings: {shown}; nothing was changed: {remedy}, or choose another "
+            "name for STORE"
         )
 
     def n_writers(self) -> int:
         """Count the processes that are writing to this stage; each holds a lock on its journal."""
-        return sum(not has_ended(journal) for journal in (self.path / JOURNALS).glob("*.jsonl"))
+        journals = (self.path / JOURNALS).glob("*.jsonl")
+        return len([journal for journal in journals if not has_ended(journal)])
 
     def best(self) -> dict[int, JournalEntry]:
         """Read the journals if they have changed; return row -> its best entry. Rows without are missing.
@@ -274,9 +278,9 @@ class Stage:
         StoreError
             If an entry and the plan name different clips, or the parent store is missing.
         """
-        # Journals only grow: while their sizes are the same, so is what they say.
+        # Journals only grow: while their sizes are the same, so is their content.
         sizes = {path.name: path.stat().st_size for path in (self.path / JOURNALS).glob("*.jsonl")}
-        if sizes != self._seen:
+        if sizes != self._journal_sizes:
             lines, damage = read_journals(self.path / JOURNALS, len(self.layout.names))
             entries = [entry for line in lines for entry in line.rows]
             for entry in entries:
@@ -287,28 +291,28 @@ class Stage:
                     )
             self._attempts = {line.rows[0].written_in for line in lines if line.rows}
             self.whole = {line.rows[0].written_in for line in lines if line.rows and line.whole}
-            self._best = best_entries([*self._inherited(), *entries])
+            self._best = best_entries([*self._parent_entries(), *entries])
             self._damage = tuple(damage)
-            self._seen = sizes
+            self._journal_sizes = sizes
         return self._best
 
-    def _inherited(self) -> Iterable[JournalEntry]:
-        """Yield the entries of the parent's clips."""
-        first = dict.fromkeys(self._parent_sizes, 0)
-        for slot, clip in enumerate(self._parent_clips):
+    def _parent_entries(self) -> Iterable[JournalEntry]:
+        """Yield an entry for each clip of the parent store that is in the plan."""
+        first_frame = dict.fromkeys(self._parent_sizes, 0)  # of the next clip, by ragged group
+        for parent_row, clip in enumerate(self._parent_clips):
             frames = {}
             for name, sizes in self._parent_sizes.items():
-                n_frames = int(sizes[slot])
+                n_frames = int(sizes[parent_row])
                 if n_frames:
-                    frames[name] = (first[name], n_frames)
-                first[name] += n_frames
+                    frames[name] = (first_frame[name], n_frames)
+                first_frame[name] += n_frames
             if clip.status != "missing" and clip.clip_id in self.rows:
                 digests = "".join(clip.digests.get(name, NO_ROW) for name in self.layout.names)
                 yield JournalEntry(
-                    self.rows[clip.clip_id],
-                    clip.clip_id,
-                    clip.status,  # type: ignore[arg-type]  # checked text
-                    clip.reason,
+                    row=self.rows[clip.clip_id],
+                    clip_id=clip.clip_id,
+                    status=clip.status,  # type: ignore[arg-type]  # checked text
+                    reason=clip.reason,
                     sha256=digests if clip.digests else "",
                     source=clip.source,
                     absent=clip.absent,
@@ -330,16 +334,24 @@ class Stage:
         retry_failed: bool = False,
         again: Callable[[JournalEntry], bool] = lambda _: False,
     ) -> list[str]:
-        """List the clips still to do in shard (i, n), which has the pieces k with k % n == i, sorted by id.
+        """List the clips that are still to do in a shard, sorted by id.
 
-        Failed clips are included if `retry_failed` is set, or if `again` returns true for their entry.
+        Parameters
+        ----------
+        shard
+            (i, n): the pieces k with k % n == i.
+        retry_failed
+            Whether failed clips are to do again.
+        again
+            Whether the clip of an entry is to do again.
         """
         best = self.best()
-        return [
-            self.clips[row].clip_id
-            for row in shard_rows(len(self.clips), shard)
-            if row not in best or (retry_failed and not is_done(best[row])) or again(best[row])
-        ]
+        clip_ids = []
+        for row in shard_rows(len(self.clips), shard):
+            entry = best.get(row)
+            if entry is None or (retry_failed and not is_done(entry)) or again(entry):
+                clip_ids.append(self.clips[row].clip_id)
+        return clip_ids
 
     def damage(self) -> tuple[str, ...]:
         """List the damaged lines of the journals; their clips count as missing."""
@@ -361,37 +373,48 @@ class Stage:
         Parameters
         ----------
         clip_ids
-            The clips that it will do; a piece is finished when all of them that are in it are there. None is
-            all that are missing.
+            The clips that it will do; None for all that are missing. A piece is finished when all of these
+            clips that are in it are written.
         digest_later
             As of `StageWriter`.
         """
         best = self.best()
-        to_do = {self.rows[clip] for clip in (self.missing() if clip_ids is None else clip_ids)}
-        options: dict[str, Any] = {"best": best, "attempts": self._attempts, "digest_later": digest_later}
-        return StageWriter(self.reader(), self.groups, self.rows, to_do=to_do, **options)
+        if clip_ids is None:
+            clip_ids = self.missing()
+        return StageWriter(
+            self.reader(),
+            self.groups,
+            self.rows,
+            best=best,
+            attempts=self._attempts,
+            to_do={self.rows[clip_id] for clip_id in clip_ids},
+            digest_later=digest_later,
+        )
 
     def sweep(self, keep: Collection[int] = ()) -> int:
-        """Remove the pieces that killed writers left open; return how many clips they lost.
+        """Remove the pieces that killed writers left open; return how many clips may be lost by that.
 
-        At most: how many rows of a piece without a line were written is not known.
+        How many rows of such a piece were written is not known, so all its clips that are to do count.
 
         Parameters
         ----------
         keep
-            Numbers of pieces that stay: others do them, whose locks cannot be seen from here.
+            Numbers of pieces that stay: writers on other machines do them, whose locks cannot be seen here.
         """
-        files = defaultdict(list)
+        files_of_attempt = defaultdict(list)
         for path in (self.path / PIECES).iterdir():
-            if match := re.match(r"(\d+)\.(\d+)\.(\d+)\.", path.name):  # and no file of NFS's own
-                files[Attempt(int(match[1]), match[2], int(match[3]))].append(path)
-        journals = {writer: self.path / JOURNALS / f"{writer}.jsonl" for _, writer, _ in files}
-        ended = {writer for writer, journal in journals.items() if has_ended(journal)}
-        to_do = {self.rows[clip] for clip in self.missing()}  # reads the last lines of those that have ended
+            match = re.match(r"(\d+)\.(\d+)\.(\d+)\.", path.name)
+            if match:  # not one of the hidden files that NFS makes
+                attempt = Attempt(int(match[1]), match[2], int(match[3]))
+                files_of_attempt[attempt].append(path)
+        writers = {attempt.writer for attempt in files_of_attempt}
+        ended = {writer for writer in writers if has_ended(self.path / JOURNALS / f"{writer}.jsonl")}
+        # After the writers were looked at, so that the last lines of those that have ended are read.
+        to_do = {self.rows[clip_id] for clip_id in self.missing()}
         lost: set[int] = set()
-        for attempt, paths in files.items():
-            left_open = attempt not in self._attempts and attempt.writer in ended
-            if left_open and attempt.piece not in keep:
+        for attempt, paths in files_of_attempt.items():
+            is_left_open = attempt not in self._attempts and attempt.writer in ended
+            if is_left_open and attempt.piece not in keep:
                 for path in paths:
                     path.unlink(missing_ok=True)  # another run may sweep too
                 lost |= to_do.intersection(self.layout.rows(attempt.piece))
@@ -413,14 +436,23 @@ def shard_rows(n_clips: int, shard: tuple[int, int]) -> list[int]:
 
 
 def _refuse_twins(names: list[str], noun: str) -> None:
-    """Refuse names that are not unique, in sorted order."""
-    for name, after in pairwise(names):
-        if name == after:
+    """Refuse sorted names that are not unique."""
+    for name, next_name in pairwise(names):
+        if name == next_name:
             raise StoreError(f"{noun} {name}: given twice; ids are unique")
 
 
-def _by_name(group: GroupSpec) -> dict[str, object]:
-    return {spec.name: {"shape": list(spec.shape), "dtype": spec.dtype} for spec in group.arrays}
+def _settings(
+    groups: Sequence[GroupSpec], corpus: Mapping[str, object], parent: ParentStore | None
+) -> dict[str, object]:
+    """Return the settings of a stage that must not change, to be compared field by field."""
+    settings: dict[str, object] = {}
+    for group in groups:
+        arrays = {spec.name: {"shape": list(spec.shape), "dtype": spec.dtype} for spec in group.arrays}
+        settings[group.name] = asdict(group) | {"arrays": arrays}
+    settings["corpus"] = {**corpus, "manifest_sha256": ""}  # which may change
+    settings["--append"] = None if parent is None else f"{parent.path} {parent.fingerprint}"
+    return settings
 
 
 # --- stage.json and the plan
@@ -446,6 +478,8 @@ def _create(path: Path, clips: tuple[PlannedClip, ...], record: _Record) -> None
 
 
 class _PlanLine(msgspec.Struct):
+    """The number of a row in a line of the plan, beside the clip."""
+
     row: int
 
 
@@ -461,6 +495,12 @@ def _read_files(path: Path) -> tuple[tuple[PlannedClip, ...], _Record]:
         raise StoreError(f"{path}: there is no such stage; obygaze extract makes it")
     if not (path / PLAN).is_file() or not (path / STAGE).is_file():
         raise StoreError(f"{path}: not a staging folder (no {PLAN} or {STAGE} in it)")
+    record = _read_record(path)
+    return _read_plan(path), record
+
+
+def _read_record(path: Path) -> _Record:
+    """Read the stage.json of a stage; refuse another layout, and a damaged file."""
     try:
         document = msgspec.json.decode(read_bytes(path / STAGE))
         if document["layout"] not in (LAYOUT, RAGGED_LAYOUT):
@@ -476,19 +516,25 @@ def _read_files(path: Path) -> tuple[tuple[PlannedClip, ...], _Record]:
         if isinstance(error, StoreError):
             raise
         raise StoreError(f"{path / STAGE}: damaged; begin another stage") from error
+    return record
+
+
+def _read_plan(path: Path) -> tuple[PlannedClip, ...]:
+    """Read the plan of a stage; refuse a damaged line, behind which rows cannot be told apart."""
     clips: list[PlannedClip] = []
-    numbers = msgspec.json.Decoder(_PlanLine)
-    planned = msgspec.json.Decoder(PlannedClip)
+    row_decoder = msgspec.json.Decoder(_PlanLine)
+    clip_decoder = msgspec.json.Decoder(PlannedClip)
     for row, line in enumerate(read_bytes(path / PLAN, MOST_LINES).splitlines()):
-        text = checked_entry(line) or b""
+        entry = checked_entry(line) or b""
         with suppress(*UNREADABLE):
-            if numbers.decode(text).row == row:
-                clips.append(planned.decode(text))
-        if len(clips) == row:
+            if row_decoder.decode(entry).row == row:
+                clips.append(clip_decoder.decode(entry))
+        is_damaged = len(clips) == row
+        if is_damaged:
             raise StoreError(
                 f"{path / PLAN}, line {row + 1}: damaged; rows can no longer be told apart: begin another "
                 "stage"
             )
     if not clips:
         raise StoreError(f"{path / PLAN}: no clips; begin another stage")
-    return tuple(clips), record
+    return tuple(clips)

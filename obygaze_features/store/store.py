@@ -44,12 +44,13 @@ if TYPE_CHECKING:
     import zarr
 
 VERSIONED = re.compile(r"-(\d+)\.(\d+)\.(\d+)$")
-"""How the name of a sealed store's folder ends."""
+"""The version at the end of the name of a sealed store's folder."""
 
 
 def locate(store: Path | str) -> StoreFiles:
     """Find a sealed store by its path or URL."""
-    if url := as_url(store):
+    url = as_url(store)
+    if url is not None:
         return open_url(url)
     if "://" in str(store):
         raise StoreError(
@@ -73,27 +74,39 @@ def _without_version(name: str) -> str:
 
 
 def resolve(path: Path) -> Path:
-    """Find the folder of a sealed store by its name, with or without version; else describe what is there."""
+    """Find the folder of a sealed store by its name, with or without version.
+
+    Raises
+    ------
+    StoreError
+        There is none; the message says what is there.
+    """
     if (path / PLAN).is_file():
         raise StoreError(f"{path}: a staging folder, not a store yet; {_what_is_left(path)}")
     if path.name.endswith((PULLING_SUFFIX, BUILDING_SUFFIX)):
         raise StoreError(f"{path}: a store in the making, or whose making was stopped; pull or seal it again")
     if (path / FEATURES).is_dir() or (path.suffix == ZIP_SUFFIX and path.is_file()):
         return path
-    if versions := sealed_versions(path):
+    versions = sealed_versions(path)
+    if versions:
         return versions[-1]
-    if (staging := path.parent / f"{path.name}{STAGING_SUFFIX}").is_dir():
-        return resolve(staging)
+    staging = path.parent / f"{path.name}{STAGING_SUFFIX}"
+    if staging.is_dir():
+        return resolve(staging)  # raises, and says what is still to do
+    raise StoreError(f"{path}: {_why_no_store(path)}")
+
+
+def _why_no_store(path: Path) -> str:
+    """Say what is at a path at which there is no store."""
     if not path.exists():
         version = "" if VERSIONED.search(path.name) else f", nor a version of it ({path.name}-1.0.0)"
-        raise StoreError(f"{path}: no such store{version}{_near_store(path)}")
+        return f"no such store{version}{_near_store(path)}"
     if path.is_file():
-        raise StoreError(
-            f"{path}: a file; expected the folder of a store, or a zip that 'obygaze store pack' made"
-        )
-    if inside := sorted(node.name for node in path.iterdir() if (node / FEATURES).is_dir()):
-        raise StoreError(f"{path}: not a store, but stores are in it; name one: {', '.join(inside)}")
-    raise StoreError(f"{path}: not a store (no {FEATURES} in it)")
+        return "a file; expected the folder of a store, or a zip that 'obygaze store pack' made"
+    stores_inside = sorted(node.name for node in path.iterdir() if (node / FEATURES).is_dir())
+    if stores_inside:
+        return f"not a store, but stores are in it; name one: {', '.join(stores_inside)}"
+    return f"not a store (no {FEATURES} in it)"
 
 
 def _what_is_left(staging: Path) -> str:
@@ -101,38 +114,49 @@ def _what_is_left(staging: Path) -> str:
     from obygaze_features.store.stage import read_stage  # noqa: PLC0415 - reading stores needs no stage
 
     stage = read_stage(staging)
-    place = staging if staging.name else staging.absolute()
-    name = place.with_name(place.name.removesuffix(STAGING_SUFFIX))
-    if to_do := len(stage.missing()):
+    folder = staging if staging.name else staging.absolute()  # "." has no name
+    destination = folder.with_name(folder.name.removesuffix(STAGING_SUFFIX))
+    n_missing = len(stage.missing())
+    if n_missing:
         return (
-            f"{to_do} of {len(stage.clips)} clips are still to do: "
-            f"extract into {name} again, which resumes where it stopped"
+            f"{n_missing} of {len(stage.clips)} clips are still to do: "
+            f"extract into {destination} again, which resumes where it stopped"
         )
-    return f"seal it: obygaze store seal {quote(str(name))} --licence SPDX"
+    return f"seal it: obygaze store seal {quote(str(destination))} --licence SPDX"
 
 
 def sealed_versions(path: Path) -> list[Path]:
     """List the sealed stores `NAME-X.Y.Z` of a name, lowest version first."""
-    versions = []
-    if path.parent.is_dir():
-        for folder in path.parent.iterdir():
-            match = VERSIONED.search(folder.name)
-            if match and folder.name == path.name + match[0] and (folder / FEATURES).is_dir():
-                versions.append((tuple(map(int, match.groups())), folder))
-    return [folder for _, folder in sorted(versions)]
+    if not path.parent.is_dir():
+        return []
+    folders = {}
+    for folder in path.parent.iterdir():
+        match = VERSIONED.search(folder.name)
+        if match and folder.name == path.name + match[0] and (folder / FEATURES).is_dir():
+            version = tuple(map(int, match.groups()))
+            folders[version, folder.name] = folder  # by name too: 1.0.0 and 01.0.0 are one version
+    return [folders[key] for key in sorted(folders)]
 
 
 STATED = ("licence", "citation", "corpus", "parent")
-"""What every store states of itself."""
+"""Attributes that every store has."""
 
 
 def check_version(store: StoreFiles | Path) -> dict[str, Any]:
     """Read a store's attributes, before any other file is trusted; refuse a newer format."""
-    return _metadata(FolderFiles(store) if isinstance(store, Path) else store)[0]
+    files = FolderFiles(store) if isinstance(store, Path) else store
+    attributes, _ = _metadata(files)
+    return attributes
 
 
 def _metadata(files: StoreFiles) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return a store's attributes and the metadata of its root, which has those of all groups and arrays."""
+    """Return a store's attributes and the metadata of its root, which has those of all groups and arrays.
+
+    Raises
+    ------
+    StoreError
+        They are damaged, or of a newer format.
+    """
     file = f"{files.where}/{FEATURES}/{ZARR_METADATA}"
     data = whole(files, f"{FEATURES}/{ZARR_METADATA}")
     root: dict[str, Any] = guarded(file, lambda: dict(json.loads(data)), store=files.where)
@@ -145,8 +169,9 @@ def _metadata(files: StoreFiles) -> tuple[dict[str, Any], dict[str, Any]]:
             f"{files.where}: format {version} is newer than this obygaze reads ({SPEC_VERSION}): "
             f"update obygaze to one that reads format >= {version}"
         )
-    if missing := [name for name in STATED if name not in attributes]:
-        raise StoreError(f"{file}: does not state its {missing[0]}; run: obygaze store verify {files.where}")
+    for name in STATED:
+        if name not in attributes:
+            raise StoreError(f"{file}: does not state its {name}; run: obygaze store verify {files.where}")
     return attributes, root
 
 
@@ -192,14 +217,14 @@ class Store:
 
     @property
     def backbones(self) -> tuple[str, ...]:
-        """Its groups without those that a backbone gave beside its own: layers, and answers of a head."""
-        own = []
+        """Its groups without those that stand beside another group, such as layers and answers of a head."""
+        backbones = []
         for name in self.names:
             provenance = self._nodes[name].get("attributes", {}).get(PROVENANCE)
-            beside = provenance.get("beside") if isinstance(provenance, Mapping) else None
-            if beside not in self.names:
-                own.append(name)
-        return tuple(own)
+            main_group = provenance.get("beside") if isinstance(provenance, Mapping) else None
+            if main_group not in self.names:
+                backbones.append(name)
+        return tuple(backbones)
 
     @property
     def path(self) -> Path:
@@ -234,9 +259,9 @@ class Store:
         return clip_table(self.each_clip())
 
     def each_clip(self) -> Iterator[StoredClip]:
-        """Yield status and origin of every clip, in the order of the rows, without room for all of them.
+        """Yield status and origin of every clip, in the order of the rows, without holding all in memory.
 
-        Those that `clips` has read are not read again.
+        If `clips` has read them already, they are not read again.
         """
         if "clips" in vars(self):
             yield from self.clips
@@ -245,7 +270,7 @@ class Store:
             yield from each_clip(self.files.stream(TABLE), f"{self.where}/{TABLE}")
 
     def clips_at(self, rows: Iterable[int]) -> dict[int, StoredClip]:
-        """Return the clips of some rows, by row, without room for all the others.
+        """Return the clips of some rows, by row, without holding the others in memory.
 
         Raises
         ------
@@ -346,9 +371,10 @@ class Store:
         return self._groups[name]
 
     def _group(self, name: str) -> Group:
-        below = f"{name}/"
+        """Make a group of the metadata below its name."""
+        prefix = f"{name}/"
         arrays = {
-            path.removeprefix(below): node for path, node in self._nodes.items() if path.startswith(below)
+            path.removeprefix(prefix): node for path, node in self._nodes.items() if path.startswith(prefix)
         }
         return Group(self, name, self._nodes[name]["attributes"][PROVENANCE], arrays)
 
@@ -405,14 +431,16 @@ def _reopened(place: str, fingerprint: str) -> Store:
 
 
 Place = Store | StoreFiles | Path | str
-"""A store: opened, its files, its path or its URL."""
+"""Where a store is: an open store, its files, its path or its URL."""
 
 
 def files_of(store: Place) -> StoreFiles:
     """Return the files of a store that is opened, or lies at a path or URL."""
     if isinstance(store, Store):
         return store.files
-    return locate(store) if isinstance(store, str | Path) else store
+    if isinstance(store, str | Path):
+        return locate(store)
+    return store
 
 
 def open_files(files: StoreFiles) -> Store:

@@ -1,8 +1,8 @@
-"""List and read the files of a sealed store, wherever it is stored, and its BagIt bag.
+"""List and read the files of a sealed store, wherever it is, and its BagIt bag.
 
-Other modules read a store by the relative names of its files, independently of where they are.
-The two lists of digests are the only list of files that is trusted. In a partial copy, fetch.txt (RFC 8493,
-2.2.3) lists the files that are left out; its digests, and so its fingerprint, are those of the whole store.
+Other modules read a store by the relative names of its files, independently of where they are. The two
+manifests of digests are the only list of files that is trusted. In a partial copy, fetch.txt (RFC 8493,
+2.2.3) lists the files that are left out; the manifests, and so the fingerprint, are those of the whole store.
 BagIt (RFC 8493, Kunze et al. 2018) is written in one canonical way, so that any changed bit shows.
 """
 
@@ -90,7 +90,7 @@ class FolderFiles:
     path: Path
     readers: int = 1
     links: bool = False
-    """Whether links are followed: its reader checks digests, or a library of ours made them."""
+    """Whether links are followed, because the reader checks digests, or a trusted library made them."""
 
     @property
     def where(self) -> str:
@@ -104,8 +104,10 @@ class FolderFiles:
 
     def names(self) -> list[str]:
         """List every file; a link to a folder counts as a file."""
-        tags = [TAG_DIGESTS] if (self.path / TAG_DIGESTS).exists() else []
-        return sorted([*payload_files(self.path), *tag_files(self.path), *tags])
+        names = [*payload_files(self.path), *tag_files(self.path)]
+        if (self.path / TAG_DIGESTS).exists():
+            names.append(TAG_DIGESTS)
+        return sorted(names)
 
     def is_plain(self, name: str) -> bool:
         """Whether there is an ordinary file of this name."""
@@ -119,8 +121,9 @@ class FolderFiles:
     def read(self, name: str, start: int = 0, stop: int | None = None) -> bytes:
         """Read a file or a part of it."""
         with self.open(name) as file:
-            if start:
-                file.seek(start if start > 0 else max(0, self.size(name) + start))
+            if start < 0:
+                start = max(0, self.size(name) + start)
+            file.seek(start)
             if stop is not None:
                 return file.read(max(0, stop - start))
             refuse_giants(os.fstat(file.fileno()).st_size, f"{self.path}/{name}")
@@ -134,7 +137,10 @@ class FolderFiles:
                 yield block
 
     def open(self, name: str) -> FileIO:
-        """Open a file of the folder; a link, as git-annex makes, if it leads to what the bag lists."""
+        """Open a file of the folder.
+
+        A link, as git-annex makes, is followed if the file that it leads to has the digest in the manifest.
+        """
         path = self.path / name
         try:
             return open_regular(path, within=None if self.links else self.path)
@@ -142,23 +148,34 @@ class FolderFiles:
             if not path.is_file():  # a device, a folder, nothing
                 raise
             status = path.stat()
-            if name == TAG_DIGESTS or not _is_listed(self, name, (status.st_mtime_ns, status.st_size)):
+            state = (status.st_mtime_ns, status.st_size)
+            if name == TAG_DIGESTS or not _has_listed_digest(self, name, state):
                 raise
             return open_regular(path)
 
 
 @lru_cache(1 << 16)
-def _is_listed(files: FolderFiles, name: str, _state: tuple[int, int]) -> bool:
-    """Whether a file, in its present state, has the digest that the bag lists."""
-    listing = DIGESTS if name.startswith(f"{PAYLOAD}/") else TAG_DIGESTS
-    if not (files.path / listing).exists():
+def _has_listed_digest(files: FolderFiles, name: str, _state: tuple[int, int]) -> bool:
+    """Return whether a file has the digest in the manifest; remembered as long as its state is the same.
+
+    Parameters
+    ----------
+    files
+        The folder of the store.
+    name
+        Name of the file.
+    _state
+        When the file was changed, in nanoseconds, and its size.
+    """
+    manifest = DIGESTS if name.startswith(f"{PAYLOAD}/") else TAG_DIGESTS
+    if not (files.path / manifest).exists():
         return False
-    digests = parse_digests(files.read(listing))[0]
+    digests, _ = parse_digests(files.read(manifest))
     return name in digests and file_sha256(files.path / name) == digests[name]
 
 
 def refuse_giants(size: int, where: str, most: int = LARGEST_READ) -> None:
-    """Refuse what is larger than any file of a store, or features of a clip, before it is held in memory."""
+    """Raise for a size that no file of a store and no features of a clip can have."""
     if size > most:
         raise StoreError(f"{where}: {size} bytes; expected at most {most}; is it damaged, or of many clips?")
 
@@ -189,18 +206,19 @@ NOT_ARRAYS = (
     *(*UNREADABLE, OSError, EOFError, SyntaxError, SystemError, TokenError),
     *(struct.error, zlib.error, zipfile.BadZipFile),
 )
-"""What zipfile and NumPy raise for damaged bytes: a header is read as Python text (SystemError: by 3.12)."""
+"""Exceptions that zipfile and NumPy raise for damaged bytes. NumPy reads a header as Python text
+(SystemError: by Python 3.12)."""
 
 
 def whole(files: StoreFiles, name: str) -> bytes:
-    """Read a file that every store has."""
+    """Read a whole file that every store has."""
     with needed(files, name):
         return files.read(name)
 
 
 @contextmanager
 def needed(files: StoreFiles, name: str) -> Iterator[None]:
-    """Say what it means that a file is missing which every store has."""
+    """Turn the error for a missing file that every store has into one that says what that means."""
     try:
         yield
     except (FileNotFoundError, IsADirectoryError):
@@ -211,9 +229,16 @@ def needed(files: StoreFiles, name: str) -> Iterator[None]:
 
 
 def guarded(where: str, read: Callable[[], T], *, store: str | None = None) -> T:
-    """Call `read`; turn any error of damaged bytes into a StoreError that names `where`.
+    """Call `read`; turn any error of damaged bytes into a StoreError.
 
-    `store` is what to verify, where it is not `where` itself.
+    Parameters
+    ----------
+    where
+        What is read, for the message.
+    read
+        Reads it.
+    store
+        The store to verify, for the message; `where` by default.
     """
     try:
         return read()
@@ -224,7 +249,7 @@ def guarded(where: str, read: Callable[[], T], *, store: str | None = None) -> T
 
 
 def damaged(reason: str, store: str) -> StoreError:
-    """Return the error for a store that is not what it was, which says how to look at all of it."""
+    """Return the error for a store whose bytes have changed; it names the command that checks all of it."""
     return StoreError(f"{reason}; run: obygaze store verify --full {store}")
 
 
@@ -244,9 +269,13 @@ def fetch_bytes(names: Iterable[str], source: str) -> bytes:
         What the copy was made from: a URL, or a path. Of a path only the last name is kept, as `file:NAME`:
         the rest belongs to this machine, and may name people.
     """
-    local = f"file:{quote(Path(source).absolute().name, '')}"
-    base = quote(source, f"{_URL_SIGNS}%") if "://" in source else local
-    return "".join(f"{base}/{quote(name, _URL_SIGNS)} - {name}\n" for name in sorted(names)).encode()
+    if "://" in source:
+        base = quote(source, f"{_URL_SIGNS}%")
+    else:
+        folder_name = Path(source).absolute().name
+        base = f"file:{quote(folder_name, '')}"
+    lines = [f"{base}/{quote(name, _URL_SIGNS)} - {name}\n" for name in sorted(names)]
+    return "".join(lines).encode()
 
 
 def absent_files(files: StoreFiles) -> dict[str, str]:
@@ -255,16 +284,16 @@ def absent_files(files: StoreFiles) -> dict[str, str]:
         data = files.read(FETCH)
     except (FileNotFoundError, IsADirectoryError):
         return {}
-    if data and no_text(data):  # such as the page that some servers give for what they have not
+    if data and no_text(data):  # such as the page that some servers send for a missing file
         raise StoreError(f"{files.where}/{FETCH}: {why_not(data, FETCH_LIST)}")
     absent = {}
     for number, line in enumerate(data.decode("utf-8", errors="replace").splitlines(), start=1):
-        url, between, place = line.rpartition(_BETWEEN)
-        if not (url and between and place):
+        url, _, name = line.rpartition(_BETWEEN)
+        if not url or not name:
             raise StoreError(
                 f"{files.where}/{FETCH}, line {number}: expected 'URL - FILE'; found {line[:80]!r}"
             )
-        absent[f"{PAYLOAD}/{place}"] = url
+        absent[f"{PAYLOAD}/{name}"] = url
     return absent
 
 
@@ -278,25 +307,30 @@ def gone(files: StoreFiles, name: str) -> StoreError:
     return damaged(f"{files.where}/{name}: this chunk is missing", files.where)
 
 
-LONGEST_FILE = 150
+LONGEST_NAME = 150
 """Most characters of a file's name: while it is pulled its digest is added, and systems allow 255."""
 _CHUNK = re.compile(rf"{FEATURES}/([^/]*)/([^/]*)/c/(\d+)(/.*)?")
-_PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+ -]{0,200}")
+"""The path of a chunk: group, array, and number along the clips."""
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+ -]{0,200}")
+"""A name of a file or a folder of a store."""
 
 
 ALWAYS = {TAG_DIGESTS: {BAG_INFO, DIGESTS}, DIGESTS: {TABLE, f"{FEATURES}/{ZARR_METADATA}"}}
-"""What each manifest of digests must list."""
+"""Manifest of digests -> files that it lists in every store."""
 
 
 def is_safe(name: str) -> bool:
     """Return whether an untrusted relative name may be a file of a store, inside its folder."""
     parts = name.split("/")
-    deep = parts[0] == PAYLOAD and len(parts) > 1
+    are_names = all(_NAME.fullmatch(part) for part in parts)
+    is_tag_file = len(parts) == 1
+    is_in_payload = len(parts) > 1 and parts[0] == PAYLOAD
+    is_temporary = name.endswith(PARTIAL_SUFFIX)
     return (
-        all(_PART.fullmatch(part) for part in parts)
-        and (deep or len(parts) == 1)
-        and len(parts[-1]) <= LONGEST_FILE
-        and not name.endswith(PARTIAL_SUFFIX)
+        are_names
+        and (is_tag_file or is_in_payload)
+        and len(parts[-1]) <= LONGEST_NAME
+        and not is_temporary
         and name != FETCH
     )
 
@@ -308,44 +342,64 @@ def chunk_of(name: str) -> tuple[str, str, int] | None:
 
 
 def listed(files: StoreFiles) -> dict[str, str]:
-    """Return name -> SHA-256 of every file of a store but the list of digests of the tag files.
+    """Return name -> SHA-256 of every file of a store except the manifest of the tag files.
 
     Raises
     ------
     StoreError
         If a manifest is missing, was changed, or names what cannot be a file of a store.
     """
-    digests_by_name: dict[str, str] = {}
-    for manifest in (TAG_DIGESTS, DIGESTS):
-        data = whole(files, manifest)
-        digests, canonical = parse_digests(data)
-        payload = {name for name in digests if name.startswith(f"{PAYLOAD}/")}
-        fitting = payload == digests.keys() if manifest == DIGESTS else not payload
-        fitting &= all(fits(digest, Hex64) for digest in digests.values())
-        if manifest == DIGESTS:
-            fitting &= digests_by_name.get(DIGESTS) == hashlib.sha256(data).hexdigest()
-        if lacking := sorted(ALWAYS[manifest] - digests.keys()):
-            raise StoreError(f"{files.where}/{manifest}: does not list {lacking[0]}, which every store has")
-        if not canonical or not fitting or not all(map(is_safe, digests)):
-            raise StoreError(
-                f"{files.where}/{manifest}: was changed; it is not as the format or {TAG_DIGESTS} has it"
-            )
-        digests_by_name |= digests
-    return digests_by_name
+    tag_data = whole(files, TAG_DIGESTS)
+    tag_digests = _manifest(files, TAG_DIGESTS, tag_data)
+    payload_data = whole(files, DIGESTS)
+    payload_digests = _manifest(files, DIGESTS, payload_data)
+    if tag_digests[DIGESTS] != hashlib.sha256(payload_data).hexdigest():
+        raise _changed_manifest(files, DIGESTS)
+    return tag_digests | payload_digests
+
+
+def _manifest(files: StoreFiles, manifest: str, data: bytes) -> dict[str, str]:
+    """Read a manifest of digests: of the payload below `data/`, or of the tag files beside it.
+
+    Raises
+    ------
+    StoreError
+        It is not as the format demands.
+    """
+    digests, is_canonical = parse_digests(data)
+    lacking = sorted(ALWAYS[manifest] - digests.keys())
+    if lacking:
+        raise StoreError(f"{files.where}/{manifest}: does not list {lacking[0]}, which every store has")
+    if not is_canonical:
+        raise _changed_manifest(files, manifest)
+    lists_payload = manifest == DIGESTS
+    for name, digest in digests.items():
+        is_payload = name.startswith(f"{PAYLOAD}/")
+        if is_payload != lists_payload or not fits(digest, Hex64) or not is_safe(name):
+            raise _changed_manifest(files, manifest)
+    return digests
+
+
+def _changed_manifest(files: StoreFiles, manifest: str) -> StoreError:
+    """Return the error for a manifest that was changed."""
+    return StoreError(
+        f"{files.where}/{manifest}: was changed; it is not as the format or {TAG_DIGESTS} has it"
+    )
 
 
 def named(files: StoreFiles) -> list[str]:
-    """Return the files listed by manifests that may be damaged, for verification."""
+    """List the files that the manifests name, also if the manifests are damaged, for verification."""
     names = {DIGESTS, TAG_DIGESTS}
     for manifest in (TAG_DIGESTS, DIGESTS):
         digests, _ = parse_digests(whole(files, manifest))
-        names.update(filter(is_safe, digests))
+        names.update(name for name in digests if is_safe(name))
     return sorted(names)
 
 
 # --- the BagIt bag: which files there are, and the digest of each (RFC 8493)
 # ---------------------------------------------------------------------------
 REQUIRED_TAGS = (BAGIT, BAG_INFO, DIGESTS, CARD)
+"""Files beside `data/` that every store has, besides the manifest that lists them."""
 
 
 def payload_files(root: Path) -> list[str]:
@@ -358,7 +412,7 @@ def payload_files(root: Path) -> list[str]:
 
 
 def tag_files(root: Path) -> list[str]:
-    """List what lies beside `data/`, except the list of digests of these files, sorted."""
+    """List the files beside `data/`, except the manifest that lists them, sorted."""
     return sorted(node.name for node in root.iterdir() if node.name not in (PAYLOAD, TAG_DIGESTS))
 
 
@@ -379,28 +433,52 @@ def parse_digests(data: bytes) -> tuple[dict[str, str], bool]:
 
 
 def parse_info(data: bytes) -> dict[str, str]:
-    """Read bag-info.txt; lines without a label are ignored, the list of digests reveals them."""
-    pairs = (line.partition(": ") for line in data.decode("utf-8", errors="replace").splitlines())
-    return {label: value for label, colon, value in pairs if colon}
+    """Read bag-info.txt. Lines without a label are ignored: the digest of the file reveals them."""
+    info = {}
+    for line in data.decode("utf-8", errors="replace").splitlines():
+        label, colon, value = line.partition(": ")
+        if colon:
+            info[label] = value
+    return info
+
+
+LEAST_LIMIT = 1 << 24
+"""Bytes that a file of a store may always have, for small stores whose tag files are larger than the
+payload."""
+MOST_DIGITS = 18
+"""Digits of the largest size of a payload that is believed."""
 
 
 def most_bytes(info: bytes) -> int:
     """Return the largest possible size of a file of a store, by bag-info.txt: the payload, at least 16 MB."""
-    octets = parse_info(info).get("Payload-Oxum", "").partition(".")[0]
-    return max(1 << 24, int(octets) if octets.isdecimal() and len(octets) < 19 else 0)
+    stated, _, _ = parse_info(info).get("Payload-Oxum", "").partition(".")
+    if not stated.isdecimal() or len(stated) > MOST_DIGITS:
+        return LEAST_LIMIT
+    return max(LEAST_LIMIT, int(stated))
 
 
 def write_bag(root: Path, info: Mapping[str, str], card: str, digest_of: Mapping[str, str]) -> None:
-    """Write the tag files of a store whose payload is complete; `digest_of` are digests computed already."""
+    """Write the tag files of a store whose payload is complete.
+
+    Parameters
+    ----------
+    root
+        Folder of the store.
+    info
+        Fields of bag-info.txt.
+    card
+        The card.
+    digest_of
+        File -> SHA-256, as far as they are known; the others are computed.
+    """
     payload = payload_files(root)
     (root / BAGIT).write_bytes(BAGIT_TEXT.encode())
-    octets = sum((root / path).stat().st_size for path in payload)
-    fields = {**info, "Payload-Oxum": f"{octets}.{len(payload)}"}
-    lines = (f"{label}: {fields[label]}\n" for label in sorted(fields))
+    n_bytes = sum((root / path).stat().st_size for path in payload)
+    fields = {**info, "Payload-Oxum": f"{n_bytes}.{len(payload)}"}
+    lines = [f"{label}: {fields[label]}\n" for label in sorted(fields)]
     (root / BAG_INFO).write_bytes("".join(lines).encode())
     (root / CARD).write_bytes(card.encode())
-    digests = digests_of(root, (path for path in payload if not digest_of.get(path)))
-    (root / DIGESTS).write_bytes(
-        digests_bytes({path: digests.get(path) or digest_of[path] for path in payload})
-    )
+    known = {path: digest_of[path] for path in payload if digest_of.get(path)}
+    computed = digests_of(root, (path for path in payload if path not in known))
+    (root / DIGESTS).write_bytes(digests_bytes(known | computed))
     (root / TAG_DIGESTS).write_bytes(digests_bytes(digests_of(root, tag_files(root))))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_features.store.format import ANY_NUMBER, TEXTS
+from obygaze_features.store.format import ANY_NUMBER, TEXTS, Status
 from obygaze_features.store.provenance import unknown_provenance
 from obygaze_features.store.records import ArraySpec, ClipFeatures, ClipResult, GroupSpec, PlannedClip
 from obygaze_features.store.sealing import seal
@@ -15,7 +15,7 @@ from obygaze_features.store.stage import Stage, staging_path
 
 
 def toy_provenance(name: str, n_frames: int = 2, **changes: object) -> dict[str, object]:
-    """Make a provenance with all required fields, of features that come from nowhere."""
+    """Make a provenance with all required fields, for features that no model gave."""
     unknown = unknown_provenance()
     return {
         "name": name,
@@ -74,31 +74,34 @@ def seal_arrays(
     """
     failed = failed or {}
     partial = partial or {}
-    text_of = texts or {}
+    absent = absent or {}
+    texts = texts or {}
+    spans = spans or {}
+    times = times or {}
     if texts:
         n_frames = 1
         changes = {"sampling": {"policy": TEXTS, "n": None}, **changes}
     specs = [toy_group(name, arrays, n_frames, **changes) for name, arrays in groups.items()]
     planned = []
     for clip_id, movie in movie_of.items():
-        start_s, end_s = (spans or {}).get(clip_id, (None, None))
-        planned.append(PlannedClip(clip_id, movie, start_s, end_s, text_of.get(clip_id)))
+        start_s, end_s = spans.get(clip_id, (None, None))
+        planned.append(PlannedClip(clip_id, movie, start_s, end_s, texts.get(clip_id)))
     stage = Stage.open(staging_path(destination), planned, specs, {"name": "toy"})
     results = []
     for row, clip_id in enumerate(movie_of):
-        without = (absent or {}).get(clip_id, {})
-        time_s = (times or {}).get(clip_id, np.arange(float(n_frames)))
-        features = {}
-        for name, arrays in groups.items():
-            if name not in without:
-                values = {array: rows[row] for array, rows in arrays.items()}
-                features[name] = ClipFeatures(time_s, np.arange(n_frames), values)
         if clip_id in failed:
             results.append(ClipResult(clip_id, "failed", failed[clip_id]))
-        elif clip_id in partial:
-            results.append(ClipResult(clip_id, "partial", partial[clip_id], groups=features, absent=without))
-        else:
-            results.append(ClipResult(clip_id, "ok", groups=features, absent=without))
+            continue
+        absent_groups = absent.get(clip_id, {})
+        time_s = times.get(clip_id, np.arange(float(n_frames)))
+        features = {}
+        for name, arrays in groups.items():
+            if name not in absent_groups:
+                values = {array: rows[row] for array, rows in arrays.items()}
+                features[name] = ClipFeatures(time_s, np.arange(n_frames), values)
+        status: Status = "partial" if clip_id in partial else "ok"
+        reason = partial.get(clip_id, "")
+        results.append(ClipResult(clip_id, status, reason, groups=features, absent=absent_groups))
     with stage.writer() as writer:
         writer.commit(results)
     return seal(staging_path(destination), destination, licence="CC0-1.0")
@@ -145,18 +148,19 @@ def seal_frames(
     [2, 5]
     """
     failed = failed or {}
-    first = next(iter(frames.values()))
-    spec = ArraySpec("frames", (ANY_NUMBER, first.shape[1]), first.dtype.name)
-    kind = GroupSpec(name, (spec,), ANY_NUMBER, toy_provenance(name, ANY_NUMBER, **changes))
+    times = times or {}
+    some_frames = next(iter(frames.values()))
+    spec = ArraySpec("frames", (ANY_NUMBER, some_frames.shape[1]), some_frames.dtype.name)
+    group = GroupSpec(name, (spec,), ANY_NUMBER, toy_provenance(name, ANY_NUMBER, **changes))
     planned = [PlannedClip(clip_id, movie) for clip_id, movie in movie_of.items()]
-    stage = Stage.open(staging_path(destination), planned, [kind], {"name": "toy"})
+    stage = Stage.open(staging_path(destination), planned, [group], {"name": "toy"})
     with stage.writer() as writer:
         for clip_id in movie_of:
             if clip_id in failed:
                 writer.commit([ClipResult(clip_id, "failed", failed[clip_id])])
                 continue
             values = frames[clip_id]
-            moments = (times or {}).get(clip_id, np.arange(float(len(values))))
-            features = ClipFeatures(moments, np.arange(len(values)), {"frames": values})
+            time_s = times.get(clip_id, np.arange(float(len(values))))
+            features = ClipFeatures(time_s, np.arange(len(values)), {"frames": values})
             writer.commit([ClipResult(clip_id, "ok", groups={name: features})])
     return seal(staging_path(destination), destination, licence="CC0-1.0", workers=workers)

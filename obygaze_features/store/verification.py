@@ -2,12 +2,13 @@
 
 import hashlib
 import json
+import math
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -113,10 +114,18 @@ class VerifyReport:
 
 
 LONGER = "longer than the whole store"
-"""Replaces the digest of a file that was not read to its end."""
+"""Stands for the digest of a file that was not read to its end."""
 
-FileCheck = tuple[int, str]
-"""Size of a file, and its digest if it was read."""
+
+class FileCheck(NamedTuple):
+    """Size of a file in bytes, and its SHA-256; empty if it was not read."""
+
+    size: int
+    digest: str
+
+
+BlockRows = tuple[Group, str, Sequence[int]]
+"""A group, the name of one of its arrays, and the clips whose rows are checked together."""
 
 
 @checked
@@ -151,78 +160,102 @@ def verify(store: Place, depth: Depth = "digests", progress: Progress | bool | N
     """
     files = files_of(store)
     names = files.names()
-    tags = [name for name in names if not name.startswith(f"{PAYLOAD}/") and name != FETCH]
     payload = [name for name in names if name.startswith(f"{PAYLOAD}/")]
+    tags = [name for name in names if not name.startswith(f"{PAYLOAD}/") and name != FETCH]
     problems: list[Problem] = []
-    absent: dict[str, str] = {}
     try:
         check_version(files)
     except StoreError as error:
         problems.append(Problem(f"{FEATURES}/{ZARR_METADATA}", str(error)))
+    absent: dict[str, str] = {}
     try:
         absent = absent_files(files)
     except StoreError as error:
         problems.append(Problem(FETCH, str(error)))
-    tag_checks = _look(files, tags, digests=True)
+    tag_checks = _check_files(files, tags, digests=True)
+    content_problems: list[Problem] = []
+    clip_counts: dict[str, int] = {}
     with shown_progress(progress, "verify", "file") as show:
-        checks = _look(files, payload, digests=depth != "quick", progress=show)
-        wrong, clips = check_content(files, names, absent, show) if depth == "full" else ([], {})
-    n_bytes = sum(file[0] for file in checks.values() if file)
+        checks = _check_files(files, payload, digests=depth != "quick", progress=show)
+        if depth == "full":
+            content_problems, clip_counts = check_content(files, names, absent, show)
+    plain_files = [check for check in checks.values() if check is not None]
+    n_bytes = sum(check.size for check in plain_files)
     counts = {"files": len(payload), "bytes": n_bytes}
     if absent:
         counts["not pulled"] = len(absent)
-    oxum = f"{n_bytes}.{sum(file is not None for file in checks.values())}"
-    problems += _check_tags(files, tag_checks, "" if absent else oxum)
+    counts |= clip_counts
+    # A partial copy has fewer bytes and files than bag-info.txt states.
+    oxum = "" if absent else f"{n_bytes}.{len(plain_files)}"
+    problems += _check_tags(files, tag_checks, oxum)
     if depth != "quick":
         problems += _compare(files, DIGESTS, checks, absent)
-    problems += wrong
-    counts |= clips
-    fingerprint = (tag_checks.get(DIGESTS) or (0, ""))[1]
+    problems += content_problems
+    digests_check = tag_checks.get(DIGESTS)
+    fingerprint = "" if digests_check is None else digests_check.digest
     return VerifyReport(files.where, files.name, depth, tuple(sorted(set(problems))), counts, fingerprint)
 
 
-def _look(
+def _check_files(
     files: StoreFiles,
     names: Sequence[str],
     *,
     digests: bool,
     progress: Progress = lambda _done, _n_files: None,
 ) -> dict[str, FileCheck | None]:
-    """Measure files; None for what is not an ordinary file. Files missing on a server are left out.
+    """Measure files, several at a time: name -> size and digest, or None for what is no plain file.
 
-    At most the size of the whole store is read of a file: a server may never stop sending.
+    Files that a server does not have are left out. At most the size of the whole store is read of a file,
+    because a server may never stop sending.
+
+    Parameters
+    ----------
+    files
+        The files of the store.
+    names
+        Which of them.
+    digests
+        Whether files are read for their digests; else only their sizes are measured.
+    progress
+        Called with the number of files measured, and of all.
     """
     most = most_bytes(_read(files, BAG_INFO) or b"")
 
-    def look(name: str) -> tuple[str, FileCheck | None] | None:
-        try:
-            if not files.is_plain(name):
-                return name, None
-            return name, _digest(files, name, most) if digests else (files.size(name), "")
-        except FileNotFoundError:
+    def check(name: str) -> FileCheck | None:
+        if not files.is_plain(name):
             return None
+        if digests:
+            return _digest(files, name, most)
+        return FileCheck(files.size(name), "")
+
+    def check_if_there(name: str) -> dict[str, FileCheck | None]:
+        try:
+            return {name: check(name)}
+        except FileNotFoundError:
+            return {}
 
     with ThreadPoolExecutor(max(usable_cores(), files.readers)) as threads:  # none outlives the call
-        checks = {}
-        for n_done, result in enumerate(threads.map(look, names), 1):
-            if result:
-                checks[result[0]] = result[1]
+        checks: dict[str, FileCheck | None] = {}
+        for n_done, check_of_file in enumerate(threads.map(check_if_there, names), start=1):
+            checks |= check_of_file
             progress(n_done, len(names))
         return checks
 
 
 def _digest(files: StoreFiles, name: str, most: int) -> FileCheck:
+    """Read a file for its size and digest, but not more than `most` bytes."""
     size = 0
     digest = hashlib.sha256()
     for block in files.stream(name):
         size += len(block)
         digest.update(block)
         if size > most:
-            return (size, LONGER)
-    return (size, digest.hexdigest())
+            return FileCheck(size, LONGER)
+    return FileCheck(size, digest.hexdigest())
 
 
 def _read(files: StoreFiles, name: str) -> bytes | None:
+    """Read a file; None if it is not there."""
     try:
         return files.read(name)
     except (FileNotFoundError, IsADirectoryError):
@@ -230,13 +263,26 @@ def _read(files: StoreFiles, name: str) -> bytes | None:
 
 
 def _check_tags(files: StoreFiles, checks: Mapping[str, FileCheck | None], oxum: str) -> Iterator[Problem]:
-    """Check the files beside `data/`; the tag manifest has no digest, but it must match these files."""
-    yield from (Problem(name, "missing") for name in (*REQUIRED_TAGS, TAG_DIGESTS) if not checks.get(name))
+    """Check the files beside `data/`. Their manifest has no digest itself, but it must match the others.
+
+    Parameters
+    ----------
+    files
+        The files of the store.
+    checks
+        Sizes and digests of the files beside `data/`.
+    oxum
+        Bytes and number of the files below `data/`, as BagIt states them; empty if they are not to be
+        compared.
+    """
+    for name in (*REQUIRED_TAGS, TAG_DIGESTS):
+        if checks.get(name) is None:
+            yield Problem(name, "missing")
     if checks.get(BAGIT) and files.read(BAGIT) != BAGIT_TEXT.encode():
         yield Problem(BAGIT, "is not the declaration of a BagIt 1.0 bag")
     if checks.get(TAG_DIGESTS):
-        tags = {name: file for name, file in checks.items() if name != TAG_DIGESTS}
-        yield from _compare(files, TAG_DIGESTS, tags, {})
+        listed_tags = {name: check for name, check in checks.items() if name != TAG_DIGESTS}
+        yield from _compare(files, TAG_DIGESTS, listed_tags, {})
     if checks.get(BAG_INFO) and oxum:
         declared = parse_info(files.read(BAG_INFO)).get("Payload-Oxum", "nothing")
         if oxum != declared:
@@ -246,15 +292,31 @@ def _check_tags(files: StoreFiles, checks: Mapping[str, FileCheck | None], oxum:
 def _compare(
     files: StoreFiles, manifest: str, present: Mapping[str, FileCheck | None], absent: Mapping[str, str]
 ) -> Iterator[Problem]:
-    """Compare files with the digests of a manifest; names it lists are never opened, only those present."""
+    """Compare the files that are there with a manifest; a name that it lists is never opened by that.
+
+    Parameters
+    ----------
+    files
+        The files of the store.
+    manifest
+        Name of the manifest.
+    present
+        Sizes and digests of the files that the manifest should list; None for what is no plain file.
+    absent
+        Files that a partial copy leaves out.
+    """
     data = _read(files, manifest)
     if data is None:
         return
-    declared, canonical = parse_digests(data)
-    if not canonical:
+    declared, is_canonical = parse_digests(data)
+    if not is_canonical:
         yield Problem(manifest, "is not written as the format demands: it was changed")
-    yield from (Problem(name, "is not a plain file") for name, file in present.items() if not file)
-    digests = {name: file[1] for name, file in present.items() if file}
+    digests = {}
+    for name, check in present.items():
+        if check is None:
+            yield Problem(name, "is not a plain file")
+        else:
+            digests[name] = check.digest
     for name in digests.keys() - declared.keys():
         yield Problem(name, f"extra: {manifest} does not list it")
     for name in declared.keys() - digests.keys() - absent.keys():
@@ -271,13 +333,15 @@ def _what_changed(name: str, digest: str, manifest: str) -> str:
     if digest == LONGER:
         return f"is longer than the whole store, by {BAG_INFO}; it was not read to its end"
     reason = f"changed: its SHA-256 is not the one in {manifest}"
-    if chunk := chunk_of(name):
-        group, array, number = chunk
-        ragged = array in RAGGED_ARRAYS and name == chunk_file(f"{group}/{array}", number, ragged=True)
-        rows = "frames" if ragged else "rows"
-        first = number * block_rows(array, 2**31, ragged=ragged)
-        reason += f"; it holds {rows} from {first} on of {group}/{array}"
-    return reason
+    chunk = chunk_of(name)
+    if chunk is None:
+        return reason
+    group, array, number = chunk
+    ragged = array in RAGGED_ARRAYS and name == chunk_file(f"{group}/{array}", number, ragged=True)
+    rows = "frames" if ragged else "rows"
+    rows_of_whole_chunk = block_rows(array, 2**31, ragged=ragged)  # of an array with as many rows as any
+    first = number * rows_of_whole_chunk
+    return f"{reason}; it holds {rows} from {first} on of {group}/{array}"
 
 
 # --- the content
@@ -288,46 +352,55 @@ def check_content(
     absent: Container[str] = (),
     progress: Progress = lambda _done, _n_blocks: None,
 ) -> tuple[list[Problem], dict[str, int]]:
-    """Check attributes, metadata, table, ids, statuses, every row; return problems, and counts of clips.
-
-    Clips are counted by status, and those that are absent in a group by group.
+    """Check attributes, metadata, table, ids, statuses and every row.
 
     Parameters
     ----------
+    files
+        The files of the store.
     names
-        All files of the store.
+        Names of all of them.
     absent
-        The files that a partial copy leaves out; what would lie in them is not checked.
+        The files that a partial copy leaves out; the rows in them are not checked.
     progress
         Called with the number of chunks and shards whose rows were checked, and of all.
+
+    Returns
+    -------
+    list of Problem
+        Everything that is wrong.
+    dict
+        Number of clips by status, and, for each group in which some are absent, the number of these.
     """
     try:
         store = open_files(files)
-        tallies = Counter(clip.status for clip in store.clips)
+        n_by_status = Counter(clip.status for clip in store.clips)
     except (*UNREADABLE, OSError) as error:
         return [Problem(FEATURES, _reason(error))], {}
     nodes = [name for name in names if name.startswith(f"{FEATURES}/") and name.endswith(f"/{ZARR_METADATA}")]
-    problems = [
-        *_tried(f"{FEATURES}/{ZARR_METADATA}", partial(_check_attributes, store)),
-        *_tried(TABLE, partial(_check_table, store)),
-    ]
+    problems = _problems_of(f"{FEATURES}/{ZARR_METADATA}", partial(_check_attributes, store))
+    problems += _problems_of(TABLE, partial(_check_table, store))
+    blocks: list[BlockRows] = []
     for name in store.names:
-        problems += _tried(f"{FEATURES}/{name}", partial(_check_group, store, name, nodes))
-    blocks = [block for name in store.names for block in _blocks(store, name, absent)]
+        problems += _problems_of(f"{FEATURES}/{name}", partial(_check_group, store, name, nodes))
+        blocks += _blocks(store, name, absent)
 
-    def look(block: tuple[Group, str, Sequence[int]]) -> list[Problem]:
+    def check_block(block: BlockRows) -> list[Problem]:
         group, array, _ = block
-        return _tried(f"{FEATURES}/{group.name}/{array}", partial(_check_rows, store, *block))
+        return _problems_of(f"{FEATURES}/{group.name}/{array}", partial(_check_rows, store, *block))
 
     with ThreadPoolExecutor(max(usable_cores(), files.readers)) as threads:  # none outlives the call
-        for n_done, wrong in enumerate(threads.map(look, blocks), 1):
-            problems += wrong
+        for n_done, problems_of_block in enumerate(threads.map(check_block, blocks), start=1):
+            problems += problems_of_block
             progress(n_done, len(blocks))
-    absent_in = {f"absent in {name}": count for name, count in absent_counts(store.clips).items()}
-    return problems, {status: tallies[status] for status in STATUSES} | absent_in
+    counts = {status: n_by_status[status] for status in STATUSES}
+    for name, n_absent in absent_counts(store.clips).items():
+        counts[f"absent in {name}"] = n_absent
+    return problems, counts
 
 
 def _check_attributes(store: Store) -> Iterator[Problem]:
+    """Check the attributes that every store has, and that the version of the format has all that is in it."""
     file = f"{FEATURES}/{ZARR_METADATA}"
     about = store.attributes
     if not fits(about["licence"], Licence):
@@ -351,47 +424,67 @@ def _check_attributes(store: Store) -> Iterator[Problem]:
 
 
 def _check_table(store: Store) -> Iterator[Problem]:
+    """Check the table of clips."""
     ids = [clip.clip_id for clip in store.clips]
     if ids != sorted(set(ids)):
         yield Problem(TABLE, "clip ids are not unique and sorted")
     for clip in store.clips:
-        for problem in _wrong_in_table(clip, set(store.names)):
-            yield Problem(TABLE, f"clip {clip.clip_id!r}: {problem}")
+        for description in _wrong_in_line(clip, set(store.names)):
+            yield Problem(TABLE, f"clip {clip.clip_id!r}: {description}")
 
 
-def _wrong_in_table(clip: StoredClip, groups: Set[str]) -> Iterator[str]:
+def _wrong_in_line(clip: StoredClip, groups: Set[str]) -> Iterator[str]:
+    """Describe what is wrong in the line of a clip, given the names of all groups."""
     texts = {"id": clip.clip_id, "movie": clip.movie, "status": clip.status, "reason": clip.reason}
-    texts |= {f"{ABSENT_PREFIX}{name}": reason for name, reason in clip.absent.items()}
-    texts |= {"text": clip.text or ""}
+    for name, reason in clip.absent.items():
+        texts[f"{ABSENT_PREFIX}{name}"] = reason
+    texts["text"] = clip.text or ""
     for column, text in texts.items():
-        if wrong := unsuitable(text, lines=column == "text"):
-            yield f"{column} {wrong}"
+        why_unsuitable = unsuitable(text, lines=column == "text")
+        if why_unsuitable:
+            yield f"{column} {why_unsuitable}"
     if clip.status not in STATUSES:
         yield f"status {clip.status!r} is not one of {', '.join(STATUSES)}"
     if clip.status in ("partial", "failed") and not clip.reason:
         yield f"{clip.status} without a reason"
-    if clip.absent and (clip.status not in DONE or clip.absent.keys() >= groups):
+    is_absent_everywhere = clip.absent.keys() >= groups
+    if clip.absent and (clip.status not in DONE or is_absent_everywhere):
         yield f"{clip.status}, and absent in {', '.join(clip.absent)}"
-    if unknown := clip.absent.keys() - groups:
-        yield f"absent in {min(unknown)}, which is no group"
+    unknown_groups = clip.absent.keys() - groups
+    if unknown_groups:
+        yield f"absent in {min(unknown_groups)}, which is no group"
 
 
 def _check_group(store: Store, name: str, nodes: Sequence[str]) -> Iterator[Problem]:
+    """Check the provenance, the metadata, and the ids, texts and statuses of a group.
+
+    Parameters
+    ----------
+    store
+        The store.
+    name
+        Name of the group.
+    nodes
+        All files of metadata.
+    """
     group = store[name]
     where = f"{FEATURES}/{group.name}"
     file = f"{where}/{ZARR_METADATA}"
     provenance = validate_provenance(group.provenance, sealed=True)
     if provenance["source"] != store.attributes["corpus"]:
         yield Problem(file, "provenance: 'source' is not the store's corpus")
-    if provenance["storage"] != {name: group.dtype(name).name for name in sorted(group.arrays)}:
+    if provenance["storage"] != {array: group.dtype(array).name for array in sorted(group.arrays)}:
         yield Problem(file, "provenance: 'storage' is not the arrays' data types")
-    if (group.provenance["sampling"]["policy"] == TEXTS) != (group.text is not None):
+    is_of_texts = group.provenance["sampling"]["policy"] == TEXTS
+    has_texts = group.text is not None
+    if is_of_texts != has_texts:
         yield Problem(file, f"'sampling.policy' should be {TEXTS} where there is 'text', and only there")
     yield from _check_arrays(store.files, group, nodes)
     if group.clip_ids != tuple(clip.clip_id for clip in store.clips):
         yield Problem(f"{where}/clip", f"does not hold the ids of {TABLE}")
         return
-    for clip, text in zip(store.clips, group.text or [None] * len(group), strict=True):
+    texts = group.text or [None] * len(group)
+    for clip, text in zip(store.clips, texts, strict=True):
         if text != clip.text or text == "":
             yield Problem(f"{where}/text", f"clip {clip.clip_id}: {text!r}, but {clip.text!r} in {TABLE}")
     for clip, code in zip(store.clips, group.status.tolist(), strict=True):
@@ -400,10 +493,10 @@ def _check_group(store: Store, name: str, nodes: Sequence[str]) -> Iterator[Prob
             yield Problem(f"{where}/status", f"clip {clip.clip_id}: code {code}, but {status} in {TABLE}")
 
 
-def _blocks(store: Store, name: str, absent: Container[str]) -> list[tuple[Group, str, Sequence[int]]]:
-    """List the clips of each chunk and shard of a group that is there; none of a group that is unreadable.
+def _blocks(store: Store, name: str, absent: Container[str]) -> list[BlockRows]:
+    """List the rows of a group to check together: those of a chunk or shard, without absent ones.
 
-    Of a ragged array these are the clips of several chunks, one or more of which are there.
+    Of a ragged array these are the clips of several chunks. Of a group that cannot be read there are none.
     """
     try:
         group = store[name]
@@ -411,7 +504,7 @@ def _blocks(store: Store, name: str, absent: Container[str]) -> list[tuple[Group
             return []  # reported already
     except (*UNREADABLE, OSError):
         return []
-    blocks: list[tuple[Group, str, Sequence[int]]] = []
+    blocks: list[BlockRows] = []
     for array in (*group.arrays, *TIME_ARRAYS):
         if group.is_ragged(array):
             blocks += [(group, array, clips) for clips in _ragged_blocks(group, array, absent)]
@@ -424,84 +517,122 @@ def _blocks(store: Store, name: str, absent: Container[str]) -> list[tuple[Group
 
 
 CHUNKS_AT_ONCE = 16
-"""Chunks of a ragged array whose clips are checked together: only the last one is read twice."""
+"""Chunks of a ragged array whose clips are checked together: only the last of them is read twice."""
 
 
 def _ragged_blocks(group: Group, array: str, absent: Container[str]) -> Iterator[list[int]]:
-    """Yield the clips whose frames begin in neighbouring chunks, but those with frames in an absent chunk."""
-    n_stored = group.shape(array)[0]
-    size = block_rows(array, n_stored, ragged=True)
-    lacking = {
+    """Yield lists of clips whose frames begin in neighbouring chunks, without clips with an absent chunk."""
+    n_frames = group.shape(array)[0]
+    chunk_frames = block_rows(array, n_frames, ragged=True)
+    n_chunks = math.ceil(n_frames / chunk_frames)
+    absent_chunks = {
         number
-        for number in range(-(-n_stored // size))
+        for number in range(n_chunks)
         if chunk_file(f"{group.name}/{array}", number, ragged=True) in absent
     }
     clips: list[int] = []
-    run = 0
-    first = 0
+    current_run = 0
+    start = 0
     for row, end in enumerate(group.frame_ends.tolist()):
-        if first // size // CHUNKS_AT_ONCE > run and clips:
+        first_chunk = start // chunk_frames
+        run = first_chunk // CHUNKS_AT_ONCE
+        if run > current_run and clips:
             yield clips
             clips = []
-        run = first // size // CHUNKS_AT_ONCE
-        if not lacking or end == first or lacking.isdisjoint(range(first // size, -(-end // size))):
+        current_run = run
+        chunks_of_clip = range(first_chunk, math.ceil(end / chunk_frames))
+        if end == start or absent_chunks.isdisjoint(chunks_of_clip):
             clips.append(row)
-        first = end
+        start = end
     if clips:
         yield clips
 
 
 def _check_rows(store: Store, group: Group, array: str, rows: Sequence[int]) -> Iterator[Problem]:
     """Compare the rows of a chunk, or all frames of some clips, with their digests and statuses."""
-    imported = group.provenance.get("imported") is True  # times of frames may be unknown
-    blocks: Iterator[tuple[int, Iterable[NDArray[Any]]]]
+    is_imported = group.provenance.get("imported") is True
+    may_be_unknown = is_imported and array == "time_s"
+    for row, values in _clip_rows(group, array, rows):
+        clip = store.clips[row]
+        digest = clip.digests.get(f"{group.name}/{array}")
+        status = clip.within(group.name).status
+        description = _wrong_in_row(status, digest, values, may_be_unknown=may_be_unknown)
+        if description:
+            yield Problem(f"{FEATURES}/{group.name}/{array}", f"clip {clip.clip_id}: {description}")
+
+
+def _clip_rows(group: Group, array: str, rows: Sequence[int]) -> Iterator[tuple[int, NDArray[Any]]]:
+    """Yield the row number of each clip with its row, or, in a ragged array, with all its frames."""
     if group.is_ragged(array):
-        of_clips = frames_of(group, array, rows, partial(group.raw, array))
-        blocks = ((row, [frames]) for row, frames in zip(rows, of_clips, strict=True))
-    else:
-        blocks = group.stored(array, range(rows[0], rows[-1] + 1))
-    for start, block in blocks:
-        for row, values in enumerate(block, start):
-            clip = store.clips[row]
-            digest = clip.digests.get(f"{group.name}/{array}")
-            status = clip.within(group.name).status
-            unknown = imported and array == "time_s"
-            if problem := _wrong_row(status, digest, values, unknown=unknown):
-                yield Problem(f"{FEATURES}/{group.name}/{array}", f"clip {clip.clip_id}: {problem}")
+        yield from zip(rows, frames_of(group, array, rows, partial(group.raw, array)), strict=True)
+        return
+    for start, block in group.stored(array, range(rows[0], rows[-1] + 1)):
+        yield from enumerate(block, start)
 
 
-def _wrong_row(status: str, digest: str | None, values: NDArray[Any], *, unknown: bool) -> str | None:
-    """Describe what is wrong with one clip's row of one array, if anything; `unknown`: it may be all NaN."""
+def _wrong_in_row(
+    status: str, digest: str | None, values: NDArray[Any], *, may_be_unknown: bool
+) -> str | None:
+    """Describe what is wrong with one clip's row of one array; None if nothing is.
+
+    Parameters
+    ----------
+    status
+        Status of the clip in the group.
+    digest
+        SHA-256 of the row in the table, if there is one.
+    values
+        The row.
+    may_be_unknown
+        Whether all values may be NaN although the clip has features.
+    """
     if status not in DONE:
-        empty = (values == -1).all() if values.dtype.kind == "i" else np.isnan(values).all()
-        return None if empty and digest is None else f"is {status}, yet something is stored for it"
+        is_fill = (values == -1).all() if values.dtype.kind == "i" else np.isnan(values).all()
+        if is_fill and digest is None:
+            return None
+        return f"is {status}, yet something is stored for it"
     if digest is None:
         return f"has no digest in {TABLE}"
     if sha256_of(row_view(values)) != digest:
         return f"is not what {TABLE} has a digest of"
-    if all_finite(values) or (unknown and np.isnan(values).all()):
+    if all_finite(values) or (may_be_unknown and np.isnan(values).all()):
         return None
     return "holds NaN or inf"
 
 
 def _check_arrays(files: StoreFiles, group: Group, nodes: Sequence[str]) -> Iterator[Problem]:
-    """Compare every array's metadata with those that sealing would write."""
-    below = f"{FEATURES}/{group.name}/"
-    inner = [name.removeprefix(below).split("/") for name in nodes if name.startswith(below)]
-    present = {parts[0] for parts in inner if len(parts) == 2}
+    """Compare every array's metadata with those that sealing would write.
+
+    Parameters
+    ----------
+    files
+        The files of the store.
+    group
+        The group of the arrays.
+    nodes
+        All files of metadata of the store.
+    """
+    folder = f"{FEATURES}/{group.name}"
+    present = set()
+    for name in nodes:
+        array, _, file = name.removeprefix(f"{folder}/").partition("/")
+        if name.startswith(f"{folder}/") and file == ZARR_METADATA:
+            present.add(array)
     n_frames = int(group.row_size.sum())
-    expected = array_nodes(spec_of(group), len(group), texts=group.text is not None, n_frames=n_frames)
-    if present != expected.keys():
-        yield Problem(below[:-1], f"arrays {', '.join(sorted(present))}; expected {', '.join(expected)}")
-    for name in sorted(present & expected.keys()):
-        metadata = json.loads(files.read(f"{below}{name}/{ZARR_METADATA}"))
-        wrong = differences(lean(expected[name]), lean(metadata))
-        if fields := sorted({field.partition(".")[0] for field in wrong}):
-            yield Problem(f"{below}{name}/{ZARR_METADATA}", f"{', '.join(fields)}: not as the format demands")
+    expected_nodes = array_nodes(spec_of(group), len(group), texts=group.text is not None, n_frames=n_frames)
+    if present != expected_nodes.keys():
+        yield Problem(folder, f"arrays {', '.join(sorted(present))}; expected {', '.join(expected_nodes)}")
+    for array in sorted(present & expected_nodes.keys()):
+        file = f"{folder}/{array}/{ZARR_METADATA}"
+        metadata = json.loads(files.read(file))
+        differing = differences(lean(expected_nodes[array]), lean(metadata))
+        fields = sorted({field.partition(".")[0] for field in differing})
+        if fields:
+            yield Problem(file, f"{', '.join(fields)}: not as the format demands")
 
 
-def _tried(file: str, check: Callable[[], Iterator[Problem]]) -> list[Problem]:
-    """List the problems that a check finds; what stops it is the last one."""
+def _problems_of(file: str, check: Callable[[], Iterator[Problem]]) -> list[Problem]:
+    """List the problems that a check finds. An error that stops the check is the last of them."""
     problems: list[Problem] = []
     try:
         problems.extend(check())
@@ -511,4 +642,7 @@ def _tried(file: str, check: Callable[[], Iterator[Problem]]) -> list[Problem]:
 
 
 def _reason(error: BaseException) -> str:
-    return f"{error} is missing" if isinstance(error, KeyError) else str(error) or type(error).__name__
+    """Describe an error by its message, or by its class if it has none."""
+    if isinstance(error, KeyError):
+        return f"{error} is missing"
+    return str(error) or type(error).__name__

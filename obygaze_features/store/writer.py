@@ -1,8 +1,8 @@
 """Write the pieces of a stage: rows at their offsets in any order, then one line in the writer's journal.
 
 The files of an attempt at a piece are created exclusively and never opened for writing again. Without its
-line an attempt does not exist, so that a killed writer loses its open pieces alone. What is complete is what
-the store will have: sealing links the shards.
+line in the journal an attempt does not count, so that a killed writer loses only its open pieces. A complete
+shard is just as the store will have it: sealing links it.
 """
 
 import hashlib
@@ -42,12 +42,22 @@ BLOCK = 1 << 18
 """Bytes of a row that are checked and digested together, while they are in the processor's cache."""
 
 WRITE_BLOCK = 1 << 20
-"""Bytes per write [4.8 MB of tokens: 1.6 ms; 3.2 ms in a single write]."""
+"""Bytes of each write (4.8 MB of tokens take 1.6 ms; in a single write 3.2 ms)."""
 
 
 @dataclass(frozen=True, slots=True)
 class _CheckedRow:
-    """Bytes of a checked row, with their digests; `sha256` is None if it is computed after writing."""
+    """The bytes of a checked row.
+
+    Parameters
+    ----------
+    data
+        The bytes.
+    sha256
+        Their SHA-256; None if it is computed after they are written.
+    crc32c
+        Their checksum.
+    """
 
     data: memoryview | bytes
     sha256: str | None
@@ -58,7 +68,7 @@ _NO_FRAMES = _CheckedRow(b"", NO_ROW, 0)
 """The rows of a clip that is absent in a ragged group."""
 
 DigestLater = Callable[[str, int, int], Callable[[], str]]
-"""Begins to digest a part of a file (path, offset, bytes), and returns what waits for the SHA-256."""
+"""Begins to digest a part of a file (path, offset, bytes); returns a function that waits for the SHA-256."""
 
 
 class StageWriter:
@@ -75,11 +85,12 @@ class StageWriter:
     best
         Row -> its best valid entry.
     attempts
-        Those that have a line.
+        Attempts that have a line in a journal.
     to_do
-        Rows that this writer will do: a piece is finished when all of them that are in it are there.
+        Rows that this writer will do. A piece is finished when all of these that are in it are written.
     digest_later
-        Digests rows of `WRITE_BLOCK` bytes and more of shards, once they are written; None digests them here.
+        Digests rows of shards with `WRITE_BLOCK` bytes and more when they are written; None digests them
+        here.
     """
 
     def __init__(
@@ -100,12 +111,12 @@ class StageWriter:
         self._row_of = row_of
         self._best = dict(best)
         self.to_do = set(to_do)
-        self._later = digest_later
-        self._earlier: defaultdict[int, set[Attempt]] = defaultdict(set)
+        self._digest_later = digest_later
+        self._attempts: defaultdict[int, set[Attempt]] = defaultdict(set)  # by piece
         for attempt in attempts:
-            self._earlier[attempt.piece].add(attempt)
+            self._attempts[attempt.piece].add(attempt)
         self._journal = Journal(self._stage / JOURNALS)
-        self._open: dict[int, _Piece] = {}
+        self._open_pieces: dict[int, _Piece] = {}
         self._is_open = True
 
     @property
@@ -119,7 +130,10 @@ class StageWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with suppress(*([] if error is None else [OSError, StoreError])):
+        if error is None:
+            self.close()
+            return
+        with suppress(OSError, StoreError):  # the error that is under way matters more
             self.close()
 
     def close(self) -> None:
@@ -128,19 +142,19 @@ class StageWriter:
         Raises
         ------
         OSError, StoreError
-            If a piece cannot be finished; names the path. The others are.
+            If a piece cannot be finished; names the path. The other pieces are finished.
         """
         self._is_open = False
-        with ExitStack() as stack:  # which does all of it, whatever fails
-            stack.callback(self._journal.close)
-            for _, piece in sorted(self._open.items()):
-                stack.callback(self._finish, piece)
+        with ExitStack() as to_finish:  # calls all of them, whatever fails
+            to_finish.callback(self._journal.close)
+            for _, piece in sorted(self._open_pieces.items()):
+                to_finish.callback(self._finish, piece)
 
     def commit(self, results: Sequence[ClipResult]) -> None:
         """Write clips; all of them are checked before any is written.
 
-        They are durable once the piece that they are in is finished: when all its clips that this writer will
-        do are there, or when the writer is closed.
+        They are durable once the piece that they are in is finished: when all clips of the piece that this
+        writer will do are written, or when the writer is closed.
 
         Raises
         ------
@@ -153,53 +167,71 @@ class StageWriter:
             raise StoreError(
                 f"{self._journal.path}: this writer was closed, or stopped at an error: begin another"
             )
-        checked: dict[int, tuple[ClipResult, dict[str, _CheckedRow]]] = {}
+        rows_of_result: dict[int, dict[str, _CheckedRow]] = {}
+        result_of_row: dict[int, ClipResult] = {}
         for result in results:
-            rows = self._check(result)
-            if checked.setdefault(self._row_of[result.clip_id], (result, rows))[0] is not result:
+            checked_rows = self._check(result)
+            row = self._row_of[result.clip_id]
+            if row in result_of_row:
                 raise StoreError(f"clip {result.clip_id}: committed twice at once")
+            result_of_row[row] = result
+            rows_of_result[row] = checked_rows
         try:
-            for row, (result, rows) in sorted(checked.items()):
-                piece = self._piece(row // PIECE_ROWS)
-                outcome = (result.clip_id, result.status, result.reason, 0, "")
-                piece.put(JournalEntry(row, *outcome, "", result.source, result.absent), rows)
-                self.to_do.discard(row)
-                if self.to_do.isdisjoint(self._layout.rows(row // PIECE_ROWS)):
-                    self._finish(piece)
+            for row, result in sorted(result_of_row.items()):
+                self._write(row, result, rows_of_result[row])
         except BaseException:
             with suppress(OSError, StoreError):
                 self.close()
             raise
 
-    def join(self, number: int) -> None:
-        """Write an attempt at a piece that takes all rows from earlier ones, and has fill values in others.
+    def _write(self, row: int, result: ClipResult, checked_rows: Mapping[str, _CheckedRow]) -> None:
+        """Write a checked clip, and finish its piece if it was the last one to do."""
+        entry = JournalEntry(
+            row=row,
+            clip_id=result.clip_id,
+            status=result.status,
+            reason=result.reason,
+            source=result.source,
+            absent=result.absent,
+        )
+        number = row // PIECE_ROWS
+        piece = self._piece(number)
+        piece.put(entry, checked_rows)
+        self.to_do.discard(row)
+        if self.to_do.isdisjoint(self._layout.rows(number)):
+            self._finish(piece)
 
-        A row that is not what it was is marked as missing.
+    def join(self, number: int) -> None:
+        """Write an attempt at a piece with the rows of all earlier attempts, and fill values in the others.
+
+        A row whose bytes are not those of its digests is marked as missing.
         """
         piece = self._piece(number)
-        for bad in piece.take_over(self._reader, self._best):
+        for damaged_entry in piece.take_over(self._reader, self._best):
             reason = "its bytes are not what they were"
-            piece.put(JournalEntry(bad.row, bad.clip_id, "missing", reason), {})
+            entry = JournalEntry(damaged_entry.row, damaged_entry.clip_id, "missing", reason)
+            piece.put(entry, {})
         piece.complete()
         self._record(piece, whole=True)
 
     def _piece(self, number: int) -> "_Piece":
-        if number not in self._open:
-            last = max((attempt.number for attempt in self._earlier[number]), default=0)
+        """Return the open attempt at a piece; begin the next attempt if there is none."""
+        if number not in self._open_pieces:
+            last = max((attempt.number for attempt in self._attempts[number]), default=0)
             attempt = Attempt(number, self.name, last + 1)
-            self._open[number] = _Piece(self._stage, self._layout, attempt, self._later)
-        return self._open[number]
+            self._open_pieces[number] = _Piece(self._stage, self._layout, attempt, self._digest_later)
+        return self._open_pieces[number]
 
     def _finish(self, piece: "_Piece") -> None:
-        """Make a piece durable; whole, with the rows of earlier attempts, if all its clips are done."""
+        """Make a piece durable; if all its clips are done, complete it with the rows of earlier attempts."""
         rows = self._layout.rows(piece.attempt.piece)
-        is_whole = bool(self._layout.shards) and all(
-            row in piece.entries or row in self._best for row in rows
-        )
+        all_done = all(row in piece.entries or row in self._best for row in rows)
+        is_whole = all_done and len(self._layout.shards) > 0
         failure: Exception | None = None
         if is_whole:
             try:
-                is_whole = not piece.take_over(self._reader, self._best)
+                damaged_entries = piece.take_over(self._reader, self._best)
+                is_whole = not damaged_entries
                 if is_whole:
                     piece.complete()
             except (OSError, StoreError) as error:  # such as a full disk: the rows that are there are kept
@@ -210,21 +242,23 @@ class StageWriter:
             raise failure
 
     def _record(self, piece: "_Piece", *, whole: bool) -> None:
-        """Force a piece to the disk, then its line; if it has all rows, remove the files of earlier ones.
+        """Force a piece to the disk, then its line; if it is whole, remove the files of earlier attempts.
 
-        Not those of attempts that were made meanwhile, which removed the same ones.
+        Only files of attempts that this writer knew when it began are removed: another writer may be at work
+        on the same piece.
         """
         number = piece.attempt.piece
-        del self._open[number]  # first: after a failed fsync another one proves nothing
+        # Before anything can fail: after a failed fsync, another one proves nothing.
+        del self._open_pieces[number]
         piece.force()
         piece.settle()
         self._journal.append(Line(list(piece.entries.values()), whole))
         self._best |= piece.entries
-        if whole:  # those of a writer at work on the same piece are left alone
-            for attempt in self._earlier[number]:
+        if whole:
+            for attempt in self._attempts[number]:
                 for part in (None, *self._layout.shards, *self._layout.ragged):
                     Path(attempt_file(self._stage, attempt, part)).unlink(missing_ok=True)
-        self._earlier[number].add(piece.attempt)
+        self._attempts[number].add(piece.attempt)
 
     def _check(self, result: ClipResult) -> dict[str, _CheckedRow]:
         """Check a result; return `group/array` -> its row, nothing for a failed clip."""
@@ -232,10 +266,12 @@ class StageWriter:
         row = self._row_of.get(result.clip_id)
         if row is None:
             raise StoreError(f"{where}: not in the plan of this stage")
-        piece = self._open.get(row // PIECE_ROWS)
-        # What another process did since this one was asked for it is done again: both have the same features.
+        open_piece = self._open_pieces.get(row // PIECE_ROWS)
+        # A clip of `to_do` that another process has done meanwhile is done again: both have the same
+        # features.
         was_done = row in self._best and is_done(self._best[row]) and row not in self.to_do
-        if was_done or (piece and row in piece.entries):
+        is_written = open_piece is not None and row in open_piece.entries
+        if was_done or is_written:
             raise StoreError(f"{where}: already done; rows of a stage are written once")
         if result.status == "failed":
             return {}
@@ -245,54 +281,76 @@ class StageWriter:
                 f"found {', '.join(result.groups) or 'none'}"
             )
         rows: dict[str, _CheckedRow] = {}
+        least_later = WRITE_BLOCK if self._digest_later else inf
         for name, features in result.groups.items():
-            group = self._groups[name]
-            large = WRITE_BLOCK if self._later else inf
-            checked = _check_features(features, group, f"{where}, group {name}", large)
-            rows |= {f"{name}/{array}": row for array, row in checked.items()}
-        for array in (*self._layout.small, *self._layout.shards):
-            if array.name not in rows:  # of a group that is absent
-                rows[array.name] = _CheckedRow(array.fill, NO_ROW, crc32c(array.fill))
-        for ragged in self._layout.ragged:
-            for array_of_frames in ragged.arrays:
-                rows.setdefault(array_of_frames.name, _NO_FRAMES)
+            checked = _check_features(features, self._groups[name], f"{where}, group {name}", least_later)
+            for array_name, checked_row in checked.items():
+                rows[f"{name}/{array_name}"] = checked_row
+        self._add_absent(rows)
         return rows
+
+    def _add_absent(self, rows: dict[str, _CheckedRow]) -> None:
+        """Add rows for the arrays of groups in which a clip is absent: fill values, or no frames."""
+        for array in (*self._layout.small, *self._layout.shards):
+            if array.name not in rows:
+                rows[array.name] = _CheckedRow(array.fill, NO_ROW, crc32c(array.fill))
+        for group in self._layout.ragged:
+            for ragged_array in group.arrays:
+                rows.setdefault(ragged_array.name, _NO_FRAMES)
 
 
 class _Piece:
-    """An attempt at a piece that is being written."""
+    """An attempt at a piece that is being written.
 
-    def __init__(self, stage: Path, layout: StageLayout, attempt: Attempt, later: DigestLater | None) -> None:
+    It keeps the entries of the clips, the open files, how many frames of each ragged group were written, and
+    the digests of rows, some of which are still being computed.
+
+    Parameters
+    ----------
+    stage
+        The staging folder.
+    layout
+        Places of the rows in files.
+    attempt
+        The attempt, which names the files.
+    digest_later
+        As of `StageWriter`.
+    """
+
+    def __init__(
+        self, stage: Path, layout: StageLayout, attempt: Attempt, digest_later: DigestLater | None
+    ) -> None:
         self._stage = stage
         self._layout = layout
         self.attempt = attempt
-        self._later = later
+        self._digest_later = digest_later
         self.entries: dict[int, JournalEntry] = {}
-        self._files: dict[str, int] = {}  # path -> descriptor
-        self._owed: dict[int, list[str | Callable[[], str]]] = {}
-        self._n_frames = dict.fromkeys((group.name for group in layout.ragged), 0)  # written so far
-        of_frames = [array for group in layout.ragged for array in group.arrays]
+        self._descriptors: dict[str, int] = {}  # by path
+        self._digests: dict[int, list[str | Callable[[], str]]] = {}  # by row, in the order of arrays
+        self._n_frames = dict.fromkeys((group.name for group in layout.ragged), 0)
+        ragged_arrays = [array for group in layout.ragged for array in group.arrays]
         self._arrays: list[StoredArray | RaggedArray] = sorted(
-            (*layout.small, *layout.shards, *of_frames), key=lambda array: array.position
+            (*layout.small, *layout.shards, *ragged_arrays), key=lambda array: array.position
         )
 
     def put(self, entry: JournalEntry, rows: Mapping[str, _CheckedRow]) -> None:
-        """Write a clip's rows; a failed clip has none."""
+        """Write a clip's rows, by `group/array`; a failed clip has none."""
+        frames = {}
         if rows:
             record = b"".join(rows[array.name].data for array in self._layout.small)
             self._write(None, entry.row % PIECE_ROWS * len(record), record)
             for array in self._layout.shards:
                 self._put_in_shard(array, entry.row, rows[array.name].data, rows[array.name].crc32c)
-        frames = {}
-        for group in self._layout.ragged if rows else ():
-            n_frames = self._put_frames(group, rows)
-            if n_frames:
-                frames[group.name] = (self._n_frames[group.name], n_frames)
-                self._n_frames[group.name] += n_frames
-        where = {"writer": self.attempt.writer, "attempt": self.attempt.number, "frames": frames}
-        self.entries[entry.row] = structs.replace(entry, **where)
+            for group in self._layout.ragged:
+                n_frames = self._put_frames(group, rows)
+                if n_frames:
+                    frames[group.name] = (self._n_frames[group.name], n_frames)
+                    self._n_frames[group.name] += n_frames
+        self.entries[entry.row] = structs.replace(
+            entry, writer=self.attempt.writer, attempt=self.attempt.number, frames=frames
+        )
         if rows and not entry.sha256:
-            self._owed[entry.row] = [
+            self._digests[entry.row] = [
                 self._digest(array, entry.row, rows[array.name]) for array in self._arrays
             ]
 
@@ -306,33 +364,42 @@ class _Piece:
     def _digest(
         self, array: StoredArray | RaggedArray, row: int, checked: _CheckedRow
     ) -> str | Callable[[], str]:
-        if checked.sha256 is not None or self._later is None or isinstance(array, RaggedArray):
+        """Return the SHA-256 of a row that was written, or a function that waits for it."""
+        if checked.sha256 is not None or self._digest_later is None or isinstance(array, RaggedArray):
             return checked.sha256 or ""
         path = attempt_file(self._stage, self.attempt, array)
-        return self._later(path, array.offset(row % PIECE_ROWS), len(checked.data))
+        return self._digest_later(path, array.offset(row % PIECE_ROWS), len(checked.data))
 
     def settle(self) -> None:
-        """Wait for the digests, without which the entries are not whole."""
-        for row, digests in self._owed.items():
-            hexdigests = "".join(digest if isinstance(digest, str) else digest() for digest in digests)
-            self.entries[row] = structs.replace(self.entries[row], sha256=hexdigests)
+        """Wait for the digests, and add them to the entries."""
+        for row, digests in self._digests.items():
+            hexdigests = [digest if isinstance(digest, str) else digest() for digest in digests]
+            self.entries[row] = structs.replace(self.entries[row], sha256="".join(hexdigests))
 
     def take_over(self, reader: Rows, best: Mapping[int, JournalEntry]) -> list[JournalEntry]:
-        """Copy the other rows from earlier attempts; return the entries whose bytes are others now."""
-        bad = []
+        """Copy the rows that this attempt lacks from earlier ones; return the entries with damaged bytes.
+
+        Parameters
+        ----------
+        reader
+            Reads the rows of the stage.
+        best
+            Row -> its best entry.
+        """
+        damaged_entries = []
         for row in self._layout.rows(self.attempt.piece):
             entry = best.get(row)
             if row in self.entries or entry is None or not is_done(entry):
                 continue
             rows = _rows_of(reader, entry)
             if rows is None:
-                bad.append(entry)
+                damaged_entries.append(entry)
             else:
                 self.put(entry, rows)
-        return bad
+        return damaged_entries
 
     def complete(self) -> None:
-        """Make the shards those of a store: fill values for all rows without features, and the index."""
+        """Complete the shards: add fill values for rows without features, and the index."""
         rows = self._layout.rows(self.attempt.piece)
         for array in self._layout.shards:
             checksum = crc32c(array.fill)
@@ -344,21 +411,23 @@ class _Piece:
     def force(self) -> None:
         """Force the files to the disk, and close them."""
 
-        def force(file: tuple[str, int]) -> None:
-            with naming(Path(file[0])):
-                force_to_disk(file[1])
+        def force(path: str, descriptor: int) -> None:
+            with naming(Path(path)):
+                force_to_disk(descriptor)
 
         try:
-            if self._files:
-                with ThreadPoolExecutor(len(self._files)) as threads:  # file systems combine them
-                    list(threads.map(force, self._files.items()))
+            if self._descriptors:
+                # All at a time, because file systems combine them.
+                with ThreadPoolExecutor(len(self._descriptors)) as threads:
+                    list(threads.map(force, self._descriptors.keys(), self._descriptors.values()))
                 sync(self._stage / PIECES)
         finally:
-            for descriptor in self._files.values():
+            for descriptor in self._descriptors.values():
                 with suppress(OSError):
                     os.close(descriptor)
 
     def _put_in_shard(self, array: StoredArray, row: int, data: memoryview | bytes, checksum: int) -> None:
+        """Write a row and its checksum into the shard of an array."""
         offset = array.offset(row % PIECE_ROWS)
         tail = checksum.to_bytes(CRC_BYTES, "little")
         if len(data) < WRITE_BLOCK:
@@ -368,35 +437,35 @@ class _Piece:
             self._write(array, offset + len(data), tail)
 
     def _write(self, part: StoredArray | RaggedGroup | None, offset: int, data: memoryview | bytes) -> None:
+        """Write bytes at an offset of a file of the attempt (see `attempt_file`), which is created first."""
         path = attempt_file(self._stage, self.attempt, part)
         with naming(Path(path)):
-            if path not in self._files:
-                self._files[path] = open_binary(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-            os.lseek(self._files[path], offset, os.SEEK_SET)
+            if path not in self._descriptors:
+                self._descriptors[path] = open_binary(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+            descriptor = self._descriptors[path]
+            os.lseek(descriptor, offset, os.SEEK_SET)
             for start in range(0, len(data), WRITE_BLOCK):
-                write_all(self._files[path], memoryview(data)[start : start + WRITE_BLOCK])
+                write_all(descriptor, memoryview(data)[start : start + WRITE_BLOCK])
 
 
 def _rows_of(reader: Rows, entry: JournalEntry) -> dict[str, _CheckedRow] | None:
-    """Read a clip's rows; None if they are not what they were."""
-    rows: dict[StoredArray | RaggedArray, memoryview | None] = dict.fromkeys(reader.layout.small)
-    rows |= {array: reader.row(entry, array) for array in reader.layout.shards}
+    """Read a clip's rows, by `group/array`; None if some are not those of their digests."""
+    rows: list[tuple[StoredArray | RaggedArray, memoryview]] = []
+    for array in reader.layout.shards:
+        row = reader.row(entry, array)
+        if row is None:
+            return None
+        rows.append((array, row))
     for group in reader.layout.ragged:
         frames = reader.frames(entry, group)
         if frames is None:
             return None
-        for array, part in frames.items():
-            rows[array] = part
+        rows += frames.items()
     record = reader.record(entry)
-    if record is not None:
-        rows |= dict(reader.layout.split(record))
-    if any(row is None for row in rows.values()):
+    if record is None:
         return None
-    return {
-        array.name: _CheckedRow(row, entry.sha256_of(array.position), crc32c(row))
-        for array, row in rows.items()
-        if row is not None
-    }
+    rows += reader.layout.split(record)
+    return {array.name: _CheckedRow(row, entry.sha256_of(array.position), crc32c(row)) for array, row in rows}
 
 
 # --- checking results
@@ -404,57 +473,82 @@ def _rows_of(reader: Rows, entry: JournalEntry) -> dict[str, _CheckedRow] | None
 def digest_of_part(path: str, offset: int, size: int) -> str:
     """Compute the SHA-256 of a part of a file."""
     digest = hashlib.sha256()
-    block = bytearray(BLOCK)
+    block = memoryview(bytearray(BLOCK))
+    n_left = size
     with open_regular(path) as file:
         file.seek(offset)
-        while size and (n := file.readinto(memoryview(block)[: min(size, BLOCK)])):
-            digest.update(memoryview(block)[:n])
-            size -= n
+        while n_left and (n_read := file.readinto(block[: min(n_left, BLOCK)])):
+            digest.update(block[:n_read])
+            n_left -= n_read
     return digest.hexdigest()
 
 
 def _check_features(
-    features: ClipFeatures, group: GroupSpec, where: str, large: float = inf
+    features: ClipFeatures, group: GroupSpec, where: str, least_later: float = inf
 ) -> dict[str, _CheckedRow]:
-    """Check the arrays of a clip; of tokens of `large` bytes and more without the SHA-256."""
+    """Check the arrays of a clip; return array -> its checked row.
+
+    Parameters
+    ----------
+    features
+        The features of the clip in the group.
+    group
+        What the group declares.
+    where
+        What messages call the clip and the group.
+    least_later
+        Bytes from which on a row of tokens gets no SHA-256, because it is digested when it is written.
+
+    Raises
+    ------
+    StoreError
+        An array does not fit, or has NaN or inf.
+    """
     expected = group.clip_arrays()
     arrays = {**features.arrays, "time_s": features.time_s, "frame_index": features.frame_index}
     if arrays.keys() != expected.keys():
         raise StoreError(f"{where}: expected arrays {', '.join(expected)}; found {', '.join(sorted(arrays))}")
+    is_imported = group.provenance.get("imported") is True  # times and indices of frames may be unknown
     rows: dict[str, _CheckedRow] = {}
-    imported = group.provenance.get("imported") is True  # times and indices of frames may be unknown
     for name, (shape, dtype) in expected.items():
         values = arrays[name]
-        if not isinstance(values, np.ndarray):
-            raise StoreError(f"{where}, array {name}: expected a numpy array, found {type(values).__name__}")
-        if values.dtype.newbyteorder("<") != dtype:
-            raise StoreError(
-                f"{where}, array {name}: expected {dtype.name}, found {values.dtype}; convert it on purpose"
-            )
+        _check_type(values, dtype, f"{where}, array {name}")
         if group.ragged and name in RAGGED_ARRAYS:
             _check_frames(values, (len(features.time_s), *shape[1:]), f"{where}, array {name}")
         elif values.shape != shape:
             raise StoreError(
                 f"{where}, array {name}: expected shape {list(shape)}, found {list(values.shape)}"
             )
-        later = ARRAYS[name].sharded and values.nbytes >= large
-        rows[name], finite = _checked(values, hashes=not later)
-        unknown = imported and name == "time_s" and bool(np.isnan(values).all())
-        if not finite and not unknown:
-            kinds = "NaN" if np.isnan(values).any() else "inf"
-            hint = " (float16 overflow?)" if kinds == "inf" and dtype == np.float16 else ""
-            count = int((~np.isfinite(values)).sum())
-            raise StoreError(
-                f"{where}, array {name}: {count} values are not finite, {kinds} among them{hint}"
-            )
+        is_digested_later = ARRAYS[name].sharded and values.nbytes >= least_later
+        rows[name], is_finite = _checked(values, hashes=not is_digested_later)
+        is_unknown = is_imported and name == "time_s" and bool(np.isnan(values).all())
+        if not is_finite and not is_unknown:
+            raise StoreError(f"{where}, array {name}: {_not_finite(values)}")
     indices = features.frame_index
-    if (indices < 0).any() and not (imported and (indices == -1).all()):
+    are_unknown = is_imported and (indices == -1).all()
+    if (indices < 0).any() and not are_unknown:
         raise StoreError(f"{where}, array frame_index: a negative index; -1 in all frames where unknown")
     return rows
 
 
+def _check_type(values: object, dtype: np.dtype[Any], where: str) -> None:
+    """Refuse what is no array of a data type, of either byte order."""
+    if not isinstance(values, np.ndarray):
+        raise StoreError(f"{where}: expected a numpy array, found {type(values).__name__}")
+    if values.dtype.newbyteorder("<") != dtype:
+        raise StoreError(f"{where}: expected {dtype.name}, found {values.dtype}; convert it on purpose")
+
+
+def _not_finite(values: NDArray[Any]) -> str:
+    """Describe an array with NaN or inf."""
+    kind = "NaN" if np.isnan(values).any() else "inf"
+    hint = " (float16 overflow?)" if kind == "inf" and values.dtype == np.float16 else ""
+    n_wrong = int((~np.isfinite(values)).sum())
+    return f"{n_wrong} values are not finite, {kind} among them{hint}"
+
+
 def _check_frames(values: NDArray[Any], shape: tuple[int, ...], where: str) -> None:
-    """Refuse an array of a ragged group that has not a row for each frame, or too many numbers."""
+    """Refuse an array of a ragged group that has no row for each frame, or too many numbers."""
     if values.shape != shape or not shape[0]:
         raise StoreError(
             f"{where}: expected shape {list(shape)}, a row for each of one frame or more; "
@@ -465,18 +559,22 @@ def _check_frames(values: NDArray[Any], shape: tuple[int, ...], where: str) -> N
 
 
 def _checked(values: NDArray[Any], *, hashes: bool = True) -> tuple[_CheckedRow, bool]:
-    """Return a row's bytes with their digests, and whether all values are finite; SHA-256 is dear."""
+    """Return a row's bytes with their digests, and whether all values are finite.
+
+    Each block is checked and digested while it is in the processor's cache. `hashes` says whether the SHA-256
+    is computed, which takes most of the time.
+    """
     data = row_view(values)
     numbers = np.frombuffer(data, values.dtype.newbyteorder("<"))
     digest = hashlib.sha256()
     checksum = 0
-    finite = True
+    is_finite = True
     for start in range(0, len(data), BLOCK):
-        block = data[start : start + BLOCK]
+        end = start + BLOCK
+        block = data[start:end]
         if hashes:
             digest.update(block)
         checksum = crc32c(block, checksum)
-        first = start // numbers.itemsize
-        last = (start + BLOCK) // numbers.itemsize
-        finite = finite and all_finite(numbers[first:last])
-    return _CheckedRow(data, digest.hexdigest() if hashes else None, checksum), finite
+        block_numbers = numbers[start // numbers.itemsize : end // numbers.itemsize]
+        is_finite = is_finite and all_finite(block_numbers)
+    return _CheckedRow(data, digest.hexdigest() if hashes else None, checksum), is_finite

@@ -23,11 +23,17 @@ class RowsOfStore(BackendArray):
         return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.BASIC, self._read)
 
     def _read(self, key: tuple[Any, ...]) -> NDArray[Any]:
-        """Read what an index asks for: its first part is of clips."""
-        first, *axes = key
-        places = np.atleast_1d(np.arange(self.shape[0])[first])
-        if not len(places):
-            return np.empty((0, *self.shape[1:]), self.dtype)[(slice(None), *axes)]
-        rows = self.read(slice(places.min(), places.max() + 1))
-        chosen = rows[places - places.min()]
-        return np.asarray(chosen[(slice(None) if isinstance(first, slice) else 0, *axes)])
+        """Read the values of a basic index: a number or a slice for each axis, the clips' first.
+
+        All rows from the first one asked for to the last are read at once.
+        """
+        clip_key, *other_keys = key
+        clips = np.atleast_1d(np.arange(self.shape[0])[clip_key])
+        if not len(clips):
+            return np.empty((0, *self.shape[1:]), self.dtype)[(slice(None), *other_keys)]
+        first = clips.min()
+        rows = self.read(slice(first, clips.max() + 1))
+        chosen = rows[clips - first]
+        # A number takes the axis of clips away, a slice keeps it.
+        clip_axis = slice(None) if isinstance(clip_key, slice) else 0
+        return np.asarray(chosen[(clip_axis, *other_keys)])

@@ -1,7 +1,7 @@
-"""Hand the sealed arrays of a store to zarr-python, read-only, wherever the store is.
+"""Give zarr-python the sealed arrays of a store, read-only, wherever the store is.
 
-zarr-python checks the checksum of every chunk that it reads (crc32c). It would take a chunk that is gone
-for one without values; here it is refused.
+zarr-python checks the checksum of every chunk that it reads (crc32c). A chunk that is lost it would take for
+one without values; here it is refused.
 """
 
 import asyncio
@@ -68,7 +68,8 @@ class SealedZarr(Store):
         self, prototype: BufferPrototype, key_ranges: Iterable[tuple[str, ByteRequest | None]]
     ) -> list[Buffer | None]:
         """Read parts of several files at a time."""
-        return [*await asyncio.gather(*(self.get(key, prototype, part) for key, part in key_ranges))]
+        requests = [self.get(key, prototype, byte_range) for key, byte_range in key_ranges]
+        return list(await asyncio.gather(*requests))
 
     async def exists(self, key: str) -> bool:
         """Return whether there is such a file."""
@@ -86,10 +87,14 @@ class SealedZarr(Store):
                 yield key
 
     async def list_dir(self, prefix: str) -> AsyncIterator[str]:
-        """Yield what lies directly below a prefix."""
+        """Yield the names of files and folders directly below a prefix."""
         folder = f"{prefix.rstrip('/')}/" if prefix else ""
-        below = (key.removeprefix(folder) for key in self._keys() if key.startswith(folder))
-        for name in dict.fromkeys(rest.partition("/")[0] for rest in below):
+        names = []
+        for key in self._keys():
+            if key.startswith(folder):
+                name, _, _ = key.removeprefix(folder).partition("/")
+                names.append(name)
+        for name in dict.fromkeys(names):
             yield name
 
     async def set(self, key: str, value: Buffer) -> Never:
@@ -102,10 +107,12 @@ class SealedZarr(Store):
         raise self._sealed(key)
 
     def _keys(self) -> Iterable[str]:
+        """List the files of the Zarr group, relative to it."""
         root = f"{FEATURES}/"
         return [name.removeprefix(root) for name in self.store.files.names() if name.startswith(root)]
 
     def _sealed(self, key: str) -> StoreError:
+        """Return the error for who wants to write."""
         return StoreError(f"{self.store.where}/{FEATURES}/{key}: a sealed store never changes")
 
 

@@ -1,4 +1,4 @@
-"""Know the files of a film; compute their digest and packets once for all processes of a run."""
+"""List the files of a film, and compute facts about them once for all processes of a run."""
 
 import hashlib
 import io
@@ -17,8 +17,8 @@ from obygaze_features.door import open_regular, read_bytes
 from obygaze_features.errors import StoreError, VideoError
 from obygaze_features.locks import hold
 
-# Below this size, recomputing costs less than a cache file: reading 32 MiB takes tens of milliseconds.
 LARGE_BYTES = 1 << 25
+"""Bytes from which on facts are cached: reading less takes tens of milliseconds, as long as a cache file."""
 FIRST_PART = re.compile(r"(VTS_\d\d_)1(\.VOB)", re.IGNORECASE)
 """The file with which the film of a DVD's title begins; those of 1 GB that follow it are numbered from 2."""
 T = TypeVar("T")
@@ -26,7 +26,7 @@ _folder: Path | None = None
 
 
 def is_large(size: int) -> bool:
-    """Tell whether facts about a file of so many bytes are cached."""
+    """Return whether facts about a file of so many bytes are cached."""
     return size >= LARGE_BYTES
 
 
@@ -39,7 +39,9 @@ def share_in(folder: Path | None) -> None:
 
 @checked
 def files_of(path: Path) -> list[Path]:
-    """List the files of a film: of a DVD's title, VTS_01_1.VOB or its folder, all parts in order; else one.
+    """List the files of a film: all parts of a DVD's title in order, or the file itself.
+
+    A title is given by its first part, such as VTS_01_1.VOB, or by its folder.
 
     Raises
     ------
@@ -57,8 +59,9 @@ def files_of(path: Path) -> list[Path]:
     first = FIRST_PART.fullmatch(path.name)
     if first is None or not path.is_file():
         return [path]
-    part = re.compile(rf"{first[1]}[2-9]{first[2]}", re.IGNORECASE)
-    files = [path, *sorted(file for file in path.parent.iterdir() if part.fullmatch(file.name))]
+    later_part = re.compile(rf"{first[1]}[2-9]{first[2]}", re.IGNORECASE)
+    later_files = sorted(file for file in path.parent.iterdir() if later_part.fullmatch(file.name))
+    files = [path, *later_files]
     for number, file in enumerate(files, start=1):
         if file.stem[-1] != str(number):
             raise VideoError(f"part {number} of the title is missing before {file.name}", path)
@@ -85,9 +88,9 @@ def file_digest(path: Path) -> str:
 
     def compute() -> str:
         digest = hashlib.sha256()
-        for each in files_of(path):
-            with open_regular(each) as file:
-                hashlib.file_digest(file, lambda: digest)
+        for file_path in files_of(path):
+            with open_regular(file_path) as file:
+                hashlib.file_digest(file, lambda: digest)  # adds the bytes to the one digest
         return digest.hexdigest()
 
     return cached_fact(path, "sha256", compute, str)
@@ -130,13 +133,15 @@ def cached_fact(path: Path, what: str, compute: Callable[[], T], kind: type[T]) 
 def packed(value: Any) -> bytes:
     """Serialise plain values, arrays, and dataclasses and tuples of them, without pickles."""
 
-    def plain(array: Any) -> Any:
+    def as_plain(array: Any) -> Any:
+        """Convert a numpy scalar to a plain number, and an array to the bytes of an npy file."""
         if not array.ndim:
             return array.item()
-        np.save(file := io.BytesIO(), array, allow_pickle=False)
+        file = io.BytesIO()
+        np.save(file, array, allow_pickle=False)
         return file.getvalue()
 
-    return msgspec.msgpack.encode(value, enc_hook=plain)
+    return msgspec.msgpack.encode(value, enc_hook=as_plain)
 
 
 def unpacked(data: bytes, kind: type[T]) -> T:
@@ -145,10 +150,11 @@ def unpacked(data: bytes, kind: type[T]) -> T:
     Raises
     ------
     ValueError
-        The bytes are others.
+        The bytes hold no value of this type.
     """
 
-    def array(_: type, stored: bytes) -> Any:
+    def as_array(_: type, stored: bytes) -> Any:
+        """Read an array from the bytes of an npy file."""
         return np.load(io.BytesIO(stored), allow_pickle=False)
 
-    return msgspec.msgpack.decode(data, type=kind, dec_hook=array)
+    return msgspec.msgpack.decode(data, type=kind, dec_hook=as_array)

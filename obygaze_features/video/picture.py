@@ -210,7 +210,8 @@ class Converter:
             grey = self._reformatter.reformat(frame, format="gray16le", threads=1).to_ndarray()
             return np.repeat(tags.levels[grey][..., None], 3, axis=2)
         if not tags.exact:
-            return self._reformatter.reformat(frame, format="rgb24", threads=1).to_ndarray()
+            rgb = self._reformatter.reformat(frame, format="rgb24", threads=1).to_ndarray()
+            return np.asarray(rgb, np.uint8)
         # Converting to planes takes less time than to rgb24, and gives the same bits.
         planar = self._reformatter.reformat(frame, format="gbrp", interpolation=EXACT, threads=1)
         planes = []

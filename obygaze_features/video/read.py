@@ -23,8 +23,9 @@ from obygaze_features.video.stills import is_still, read_still
 
 T = TypeVar("T")
 CONVERSION = "3"
-"""Version of how pixels become RGB: 1 darkened 10 bits, and dropped crop, transparency and grey's range; 2
-dropped tags of colours that the container alone has, and crops at the left that H.264 and HEVC state."""
+"""Version of how pixels become RGB. Version 1 darkened pictures of 10 bits, and ignored crop, transparency
+and the range of grey. Version 2 ignored tags of colours that only the container has, and crops at the left
+that H.264 and HEVC state."""
 
 
 @overload
@@ -175,8 +176,11 @@ def probe(path: str | Path) -> Probe:
         return Probe(file_state(path)[0], 0.0, math.nan, 1, "")
     table = index_packets(path)
     times = table.frame_times
-    losses = [*(loss for _, loss in table.losses), times.gap(None, None, table.holes)]
-    damage = "; ".join(filter(None, losses))
+    losses = [loss for _, loss in table.losses]
+    gap = times.gap(None, None, table.holes)
+    if gap:
+        losses.append(gap)
+    damage = "; ".join(losses)
     first_s = float(times.time_s[0])
     duration_s = times.end_s - first_s
     return Probe(file_state(path)[0], first_s, duration_s, len(times), damage, table.besides, table.stream)
@@ -202,22 +206,34 @@ def frame_times(path: str | Path) -> NDArray[np.float64]:
 def sampled_times(
     path: Path, sampling: Sampling, start_s: float | None, end_s: float | None
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], float]:
-    """Find the frames of a span that a rule selects, without decoding: index [F], time [F], the span's end.
+    """Find the frames of a span that a rule selects, without decoding.
+
+    Returns
+    -------
+    NDArray[np.int64]
+        Shape [F]: numbers of the frames in the whole video.
+    NDArray[np.float64]
+        Shape [F]: their times in seconds.
+    float
+        End of the span in seconds, or of the video if it ends before.
 
     Raises
     ------
     VideoError
         The file can't be opened, or can't give these frames.
     """
-    every = index_packets(path).frame_times
+    all_frames = index_packets(path).frame_times
     with naming_file(path):
-        frames = every.within(start_s, end_s)
+        frames = all_frames.within(start_s, end_s)
         index = choose(sampling, frames)
-    return index, every.time_s[index], every.end_s if end_s is None else min(end_s, every.end_s)
+    span_end_s = all_frames.end_s if end_s is None else min(end_s, all_frames.end_s)
+    return index, all_frames.time_s[index], span_end_s
 
 
 @checked
 def decoder_versions(*, stills: bool = False) -> dict[str, str]:
     """Return the versions of PyAV, its FFmpeg, and the conversion to RGB; for still images also Pillow's."""
-    pillow = {"pillow": PIL.__version__} if stills else {}
-    return {"av": av.__version__, "ffmpeg": av.ffmpeg_version_info, "pixels": CONVERSION} | pillow
+    versions = {"av": av.__version__, "ffmpeg": av.ffmpeg_version_info, "pixels": CONVERSION}
+    if stills:
+        versions["pillow"] = PIL.__version__
+    return versions

@@ -30,11 +30,13 @@ def contact_sheet(
     width = max(THUMBNAIL_WIDTH, *(picture.shape[1] for picture in thumbnails))
     height = max(picture.shape[0] for picture in thumbnails) + LINE_HEIGHT
     columns = min(COLUMNS, len(thumbnails))
-    sheet = Image.new("RGB", (columns * width, -(-len(thumbnails) // columns) * height))
+    rows = math.ceil(len(thumbnails) / columns)
+    sheet = Image.new("RGB", (columns * width, rows * height))
     draw = ImageDraw.Draw(sheet)
-    for place, (picture, number, time) in enumerate(zip(thumbnails, index, time_s, strict=True)):
-        left = place % columns * width
-        top = place // columns * height
+    for position, (picture, number, time) in enumerate(zip(thumbnails, index, time_s, strict=True)):
+        row, column = divmod(position, columns)
+        left = column * width
+        top = row * height
         sheet.paste(Image.fromarray(picture), (left, top))
         caption = f"{number}" if math.isnan(time) else f"{number}  {time:.3f} s"
         draw.text((left, top + height - 1), caption, font=font, anchor="ld")

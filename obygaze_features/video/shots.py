@@ -392,4 +392,4 @@ def _has_bars(bars: NDArray[np.int64]) -> bool:
     width, height = SMALL
     has_rows = min(above, below) >= LEAST_BAR * height
     has_columns = min(left, right) >= LEAST_BAR * width
-    return has_rows or has_columns
+    return bool(has_rows or has_columns)

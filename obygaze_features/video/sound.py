@@ -2,8 +2,8 @@
 
 A track is decoded in blocks of half a minute, each by a decoder of its own from two seconds before it, so
 that a span has the same samples whatever else is read. Times are those of the frames' time stamps. Containers
-round them, so a run of frames starts where all of their time stamps agree best. Frames that state no time go
-on from those before, and the first ones end where the first that states one begins. Where a file has no
+round them, so a run of frames starts at the median of what its time stamps say. Frames that state no time
+follow the frames before; those before the first time stamp end where its frame begins. Where a file has no
 samples there is silence, which is counted.
 """
 
@@ -16,7 +16,7 @@ from fractions import Fraction
 from functools import partial
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import av
 import numpy as np
@@ -36,38 +36,61 @@ BLOCK_S = 30
 PREROLL_S = 1
 """Seconds that are decoded before a block and its margin: codecs need some frames to begin."""
 GAPS_A_SECOND = 25
-"""What is missing is counted so often."""
+"""Intervals of a second in which missing samples are counted."""
 MARGIN_S = 1
 """Seconds before and after a block that are resampled, or measured, with it."""
 JUMP_S = 0.02
-"""A frame whose time stamp is so far from the end of the frame before begins another run, of most codecs."""
+"""Seconds between a frame's time stamp and the end of the frame before, from which on another run begins."""
 ROUNDED_S = 0.002
-"""By how much containers round two time stamps apart."""
+"""Seconds by which containers round two time stamps apart."""
 VORBIS_HEAD = b"\x01vorbis"
+"""How the header of Vorbis begins."""
 VORBIS_BLOCKS = 28
-"""How the header of Vorbis begins, and its byte with the exponents of its two lengths of blocks."""
+"""The byte of the header of Vorbis with the exponents of its two block lengths."""
 KEPT_S = BLOCK_S + 2 * (MARGIN_S + PREROLL_S)
-"""Seconds of packets that are kept of joined files, more than a block needs."""
+"""Seconds of packets of joined files that are kept in memory: more than a block needs."""
 BYTES_KEPT = 1 << 26
-"""Bytes of blocks that are kept, of each kind; the last block always is."""
+"""Bytes of blocks that are kept in memory, of each kind; the last block always is."""
 HIGHEST_RATE = 384_000
+"""Samples a second of the highest rate that is read; above it the header is damaged."""
 LOUDEST = 1e18
-"""Above it, a sample's square is no number of 32 bits: the sample is missing."""
+"""Size of a sample above which its square is no number of 32 bits, so that the sample counts as missing."""
 PAUSE_S = 3600
+"""Longest pause in a track of a joined file, in seconds; a longer one begins a part."""
 TRACK_BACK_S = 0.1
-"""Seconds by which the times of sound step back where a part begins; less is inexact times."""
+"""Seconds by which the times of sound step back at least where a part begins; by less, times are inexact."""
+LEAST_SOUND = 2
+"""Intervals with samples (see `GAPS_A_SECOND`) that a span needs: fewer may be rounding at its ends."""
 
 ENCRYPTED_SOUND = ENCRYPTED.replace("pictures are", "sound is")
 
 K = TypeVar("K")
 Arrays = TypeVar("Arrays", bound=tuple[NDArray[np.float32], ...])
 Samples = NDArray[np.float32]
-PlacedPackets = Generator[tuple[float, Any, int], None, None]
 Measure = Callable[[Samples], NDArray[Any]]
+"""Turns samples [L] into values [steps] or [steps, D]."""
+
+
+class PlacedPacket(NamedTuple):
+    """A packet of a track, its time in seconds on the line of the pictures, and its part of the track."""
+
+    time_s: float
+    packet: Any
+    part: int
+
+
+PlacedPackets = Generator[PlacedPacket, None, None]
 
 
 class SoundTrack:
-    """A sound track of a video; `parts` reads spans of it. Blocks that were read last are kept.
+    """A sound track of a video; `parts` reads spans of it. Blocks that were read last stay in memory.
+
+    Parameters
+    ----------
+    path
+        A video file.
+    track
+        Number or language of the track; empty for the one that players choose.
 
     Raises
     ------
@@ -79,27 +102,39 @@ class SoundTrack:
         self.path = path
         self.track = track
         self._offset_s = index_packets(path).part_offset_s.tolist()
-        n_parts = len(self._offset_s)
         self._reach = track_reach(path, track)
+        is_joined = len(self._offset_s) > 1
         with opened_to(path, self._reach) as source:
             stream = opened_track(source, track)
             self._origin = float(source.origin)
             self._rate = stream.codec_context.sample_rate
             self._jump_s = jump_s(stream.codec_context.extradata or b"", self._rate)
-            every = (part for *_, part in placed(source, stream, self._offset_s))
-            next(every, 0)  # encrypted sound is refused before a span of it
-            if n_parts > 1:
-                last = cached_fact(path, f"sound parts {track}", lambda: max(every, default=0), int)
-                if last + 1 != n_parts:
-                    parts = f"its pictures are joined from {n_parts} parts and its sound from {last + 1}"
-                    raise VideoError(f"{parts}: join the parts anew with FFmpeg", path)
-        self._ways: tuple[str, ...] = ("sound", "pictures") if n_parts == 1 else ()
-        self._native: dict[int, tuple[Samples]] = {}
+            packets = placed(source, stream, self._offset_s)
+            next(packets, None)  # so that encrypted sound is refused now, not when a span is read
+            if is_joined:
+                self._refuse_other_parts(packets)
+        # Streams whose times can be sought in. Times of joined files are not unique.
+        self._seekable: tuple[str, ...] = () if is_joined else ("sound", "pictures")
+        # Blocks as they are decoded, and as they are asked for.
+        self._decoded: dict[int, tuple[Samples]] = {}
         self._ready: dict[tuple[int, int, Measure | None], tuple[Samples, Samples]] = {}
+        # For reading in order: the open file, its next packets, and the last ones that were read.
         self._opened = ExitStack()  # closed with this object
-        self._last: deque[tuple[float, Any, int]] = deque()
-        self._new: Iterator[tuple[float, Any, int]] = iter(())
+        self._next_packets: Iterator[PlacedPacket] = iter(())
+        self._last_packets: deque[PlacedPacket] = deque()
         self._dropped_s = math.inf
+
+    def _refuse_other_parts(self, packets: Iterable[PlacedPacket]) -> None:
+        """Raise unless the track has as many parts as the pictures of a joined file."""
+        n_parts = len(self._offset_s)
+
+        def last_part() -> int:
+            return max((packet.part for packet in packets), default=0)
+
+        n_track_parts = cached_fact(self.path, f"sound parts {self.track}", last_part, int) + 1
+        if n_track_parts != n_parts:
+            parts = f"its pictures are joined from {n_parts} parts and its sound from {n_track_parts}"
+            raise VideoError(f"{parts}: join the parts anew with FFmpeg", self.path)
 
     def parts(
         self,
@@ -122,12 +157,14 @@ class SoundTrack:
         rate
             Samples a second.
         measure
-            Turns samples into `[steps]` or `[steps, D]`, `steps_a_second`, in their place.
+            If given, its values are returned in place of the samples.
+        steps_a_second
+            Values that `measure` returns for a second of samples.
 
         Returns
         -------
         NDArray
-            `[parts, L]`, or `[parts, L, D]` of what is measured: one row a part, NaN after its end.
+            `[parts, L]`, or `[parts, L, D]` of measured values: one row a part, NaN after its end.
         float
             Seconds of the span that have no samples.
 
@@ -137,131 +174,180 @@ class SoundTrack:
             The span has no samples at all.
         """
         per_s = steps_a_second or rate
+        start_s_in_file = max(start_s, 0.0)
         cuts = [round(max(time_s, 0.0) * per_s) for time_s in (start_s, *edges_s, end_s)]
         last = max(cuts[-1] - 1, cuts[0])
         blocks = range(cuts[0] // (per_s * BLOCK_S), last // (per_s * BLOCK_S) + 1)
-        read = [self._block(block, rate, measure, per_s) for block in blocks]
-        signal, gaps = (np.concatenate(each) for each in zip(*read, strict=True))
-        first_s = blocks[0] * BLOCK_S
-        span = slice(*(round((time_s - first_s) * GAPS_A_SECOND) for time_s in (max(start_s, 0.0), end_s)))
-        missing_s = float(gaps[span].sum()) / GAPS_A_SECOND
-        if missing_s >= end_s - start_s - 2 / GAPS_A_SECOND:
+        block_values = []
+        block_missing = []
+        for block in blocks:
+            values, missing = self._block(block, rate, measure, per_s)
+            block_values.append(values)
+            block_missing.append(missing)
+        signal = np.concatenate(block_values)
+        missing = np.concatenate(block_missing)
+        blocks_start_s = blocks[0] * BLOCK_S
+        first_interval = round((start_s_in_file - blocks_start_s) * GAPS_A_SECOND)
+        end_interval = round((end_s - blocks_start_s) * GAPS_A_SECOND)
+        missing_s = float(missing[first_interval:end_interval].sum()) / GAPS_A_SECOND
+        if missing_s >= end_s - start_s - LEAST_SOUND / GAPS_A_SECOND:
             raise VideoError(f"no sound between {start_s:g} and {end_s:g} s", self.path)
-        first = first_s * per_s
+        blocks_start = blocks_start_s * per_s
         longest = max(1, *np.diff(cuts))
         parts = np.full((len(cuts) - 1, longest, *signal.shape[1:]), np.nan, np.float32)
-        for part, (begin, end) in enumerate(pairwise(cuts)):
-            taken = signal[min(begin, last) - first : max(end, begin + 1) - first]
-            parts[part, : len(taken)] = taken
+        for part, (start, end) in enumerate(pairwise(cuts)):
+            # A part that is shorter than one step gets the value at its start.
+            values = signal[min(start, last) - blocks_start : max(end, start + 1) - blocks_start]
+            parts[part, : len(values)] = values
         return parts, missing_s
 
     def _block(self, block: int, rate: int, measure: Measure | None, per_s: int) -> tuple[Samples, Samples]:
-        """Return the signal of a block without its margins, and the share of its samples that are missing.
+        """Return the values of a block, from memory if they are there.
 
-        What is measured is small, and shared with other processes that read the file.
+        Measured values are small, and are shared with other processes that read the file.
+
+        Parameters
+        ----------
+        block
+            Number of the block.
+        rate
+            Samples a second.
+        measure
+            As for `parts`.
+        per_s
+            Values a second that are returned.
+
+        Returns
+        -------
+        NDArray
+            Samples or measured values of the block, without its margins.
+        NDArray
+            Shape [BLOCK_S * GAPS_A_SECOND]: share of the samples of each interval that are missing.
         """
-        fact = f"sound {self.track} {rate} {getattr(measure, '__qualname__', '')} {block}"
-        make = partial(self._read_block, block, rate, measure, per_s)
-        shared = partial(cached_fact, self.path, fact, make, tuple[Samples, Samples])
-        return _kept(self._ready, (block, rate, measure), make if measure is None else shared)
+        compute = partial(self._read_block, block, rate, measure, per_s)
+        if measure is not None:
+            fact = f"sound {self.track} {rate} {getattr(measure, '__qualname__', '')} {block}"
+            compute = partial(cached_fact, self.path, fact, compute, tuple[Samples, Samples])
+        return _cached(self._ready, (block, rate, measure), compute)
 
     def _read_block(
         self, block: int, rate: int, measure: Measure | None, per_s: int
     ) -> tuple[Samples, Samples]:
-        edges_s = block * BLOCK_S - MARGIN_S, (block + 1) * BLOCK_S + MARGIN_S
-        own_rate = self._rate
-        (samples,) = _kept(self._native, block, lambda: (self._decode(*edges_s),))
-        inner = samples[MARGIN_S * own_rate : (MARGIN_S + BLOCK_S) * own_rate]
-        starts = np.arange(BLOCK_S * GAPS_A_SECOND) * own_rate // GAPS_A_SECOND
-        gaps = np.add.reduceat(np.isnan(inner), starts, dtype=np.float32)
-        gaps *= np.float32(GAPS_A_SECOND / own_rate)
-        signal = _resampled(samples, own_rate, rate)
-        signal = signal if measure is None else measure(signal)
-        return np.array(signal[MARGIN_S * per_s : (MARGIN_S + BLOCK_S) * per_s], np.float32), gaps
+        """Decode a block with its margins, resample and measure it; return what `_block` does."""
+        start_s = block * BLOCK_S
+        track_rate = self._rate
+        (samples,) = _cached(
+            self._decoded,
+            block,
+            lambda: (self._decode(start_s - MARGIN_S, start_s + BLOCK_S + MARGIN_S),),
+        )
+        without_margins = samples[MARGIN_S * track_rate : (MARGIN_S + BLOCK_S) * track_rate]
+        interval_starts = np.arange(BLOCK_S * GAPS_A_SECOND) * track_rate // GAPS_A_SECOND
+        missing = np.add.reduceat(np.isnan(without_margins), interval_starts, dtype=np.float32)
+        missing *= np.float32(GAPS_A_SECOND / track_rate)
+        values: NDArray[Any] = _resampled(samples, track_rate, rate)
+        if measure is not None:
+            values = measure(values)
+        return np.array(values[MARGIN_S * per_s : (MARGIN_S + BLOCK_S) * per_s], np.float32), missing
 
     def _decode(self, start_s: int, end_s: int) -> Samples:
         """Return the samples between two times at the rate of the track; NaN where it has none."""
-        runs: list[_Run] = []
-        n = 0
-        most = 2 * (end_s - start_s + 2 * PREROLL_S)
-        origin = self._origin
         rate = self._rate
-        begin_s = origin + start_s - PREROLL_S
-        with closing(self._packets(begin_s)) as packets:
-            for time_s, packet, part in packets:
-                if time_s >= origin + end_s:
-                    break
-                with suppress(FFmpegError):  # what a damaged packet held is missing
-                    for frame in packet.decode():
-                        n += _add(runs, frame, origin, rate, part, longest_s=self._jump_s)
-                if n > most * rate:
-                    raise VideoError(
-                        f"its sound has far more samples near {start_s} s than seconds", self.path
-                    )
         samples = np.full((end_s - start_s) * rate, np.nan, np.float32)
-        for run in runs:
+        for run in self._runs(start_s, end_s):
             if run.start_s is None:  # no frame of it states a time
                 continue
             first = round((run.start_s - start_s) * rate)
             for values in run.mono(rate):
-                place = samples[max(first, 0) : max(first + len(values), 0)]
-                place[:] = values[max(-first, 0) :][: len(place)]
-                first += len(values)
-        samples[~(np.abs(samples) < LOUDEST)] = np.nan
+                end = first + len(values)
+                target = samples[max(first, 0) : max(end, 0)]
+                n_before = max(-first, 0)  # values before the first sample
+                target[:] = values[n_before : n_before + len(target)]
+                first = end
+        is_number = np.abs(samples) < LOUDEST  # not where it is NaN
+        samples[~is_number] = np.nan
         return samples
 
-    def _packets(self, begin_s: float) -> PlacedPackets:
-        """Yield packets from a time on, with their times on the line of the pictures and their part.
+    def _runs(self, start_s: int, end_s: int) -> "list[_Run]":
+        """Decode the frames between two times and join them to runs without gaps.
 
-        Some containers can be sought in by their pictures alone, and some not at all: then all is read, by a
-        reader that has sought nothing, for a failed seek may move it.
+        Raises
+        ------
+        VideoError
+            There are so many samples that the times of the sound cannot be right.
         """
-        for seek in self._ways if begin_s > 0 else ():
+        runs: list[_Run] = []
+        origin = self._origin
+        n_samples = 0
+        most_samples = 2 * (end_s - start_s + 2 * PREROLL_S) * self._rate
+        with closing(self._packets(origin + start_s - PREROLL_S)) as packets:
+            for time_s, packet, part in packets:
+                if time_s >= origin + end_s:
+                    break
+                with suppress(FFmpegError):  # the samples of a damaged packet are missing
+                    for frame in packet.decode():
+                        n_samples += _add(runs, frame, origin, self._rate, part, longest_s=self._jump_s)
+                if n_samples > most_samples:
+                    raise VideoError(
+                        f"its sound has far more samples near {start_s} s than seconds", self.path
+                    )
+        return runs
+
+    def _packets(self, begin_s: float) -> PlacedPackets:
+        """Yield packets from a time on, in seconds of the stream.
+
+        In some containers only times of pictures can be sought, and in some none. Then the file is read from
+        its start by a new reader, because a failed seek may move the present one.
+        """
+        seekable = self._seekable if begin_s > 0 else ()
+        for stream_kind in seekable:
             with opened_to(self.path, self._reach) as source:
-                stream = opened_track(source, self.track)
+                track = opened_track(source, self.track)
                 try:
-                    source.stream.discard = Discard.default if seek == "pictures" else Discard.all
+                    source.stream.discard = Discard.default if stream_kind == "pictures" else Discard.all
                     source.container.seek(int(begin_s * av.time_base), backward=True)
                 except FFmpegError:
-                    self._ways = tuple(remaining for remaining in self._ways if remaining != seek)
+                    self._seekable = tuple(kind for kind in self._seekable if kind != stream_kind)
                     continue
                 source.stream.discard = Discard.all
-                packets = placed(source, stream, (0.0,))
+                packets = placed(source, track, (0.0,))
                 first = next(packets, None)
-                if first is not None and first[0] <= begin_s:
-                    yield from (
-                        timed_packet for timed_packet in chain([first], packets) if timed_packet[0] >= begin_s
-                    )
+                if first is not None and first.time_s <= begin_s:
+                    for packet in chain([first], packets):
+                        if packet.time_s >= begin_s:
+                            yield packet
                     return
         yield from self._packets_in_order(begin_s)
 
     def _packets_in_order(self, begin_s: float) -> PlacedPackets:
-        """Yield packets from a time on where no time can be sought, as in a joined file: read once, in order.
+        """Yield packets from a time on, by reading on where the last call stopped, as in a joined file.
 
-        The last packets are kept, so that blocks in order need not be read from the start.
+        The last packets are kept in memory, so that blocks that are read in order need no second reading. For
+        an earlier time the file is opened again.
         """
         if begin_s < self._dropped_s:
-            self._last.clear()
+            self._last_packets.clear()
             self._opened.close()
             source = self._opened.enter_context(opened_to(self.path, self._reach))
             self._stream = opened_track(source, self.track)
-            self._new = placed(source, self._stream, self._offset_s)
+            self._next_packets = placed(source, self._stream, self._offset_s)
             self._dropped_s = -math.inf
         self._stream.codec_context.flush_buffers()
-        yield from [timed_packet for timed_packet in self._last if timed_packet[0] >= begin_s]
-        for timed_packet in self._new:
-            self._last.append(timed_packet)
-            while self._last[0][0] < timed_packet[0] - KEPT_S:
-                self._dropped_s = self._last.popleft()[0]
-            if timed_packet[0] >= begin_s:
-                yield timed_packet
+        yield from [packet for packet in self._last_packets if packet.time_s >= begin_s]
+        for packet in self._next_packets:
+            self._last_packets.append(packet)
+            while self._last_packets[0].time_s < packet.time_s - KEPT_S:
+                dropped = self._last_packets.popleft()
+                self._dropped_s = dropped.time_s
+            if packet.time_s >= begin_s:
+                yield packet
 
 
 def jump_s(settings: bytes, rate: int) -> float:
-    """Return how far a frame's time stamp is from the end of the frame before, where another run begins.
+    """Return the distance of a frame's time stamp from the end of the frame before that begins another run.
 
     Blocks of Vorbis are long or short, and overlap by a quarter of each (Vorbis I, 4.3.8). Some writers count
-    half a block for each, and so are early or late by half of what the two lengths differ by.
+    half a block for each, and so are early or late by half of the difference of the two lengths.
 
     Parameters
     ----------
@@ -270,24 +356,27 @@ def jump_s(settings: bytes, rate: int) -> float:
     rate
         Samples a second.
     """
-    exponents = settings.partition(VORBIS_HEAD)[2][VORBIS_BLOCKS - len(VORBIS_HEAD) :][:1]
-    if not exponents:
+    header_start = settings.find(VORBIS_HEAD)
+    blocks_byte = header_start + VORBIS_BLOCKS
+    if header_start < 0 or blocks_byte >= len(settings):
         return JUMP_S
-    short = 1 << (exponents[0] & 15)
-    long = 1 << (exponents[0] >> 4)
-    return max(JUMP_S, (long - short) / 2 / rate + ROUNDED_S)
+    exponents = settings[blocks_byte]
+    short_block = 1 << (exponents & 15)
+    long_block = 1 << (exponents >> 4)
+    most_wrong = (long_block - short_block) / 2
+    return max(JUMP_S, most_wrong / rate + ROUNDED_S)
 
 
 def track_reach(path: Path, track: str = "") -> int:
-    """Return how many bytes of a file to look through to know a sound track; 0 if opening it is enough.
+    """Return how many bytes of a file FFmpeg must look through to know a track; 0 if opening it is enough.
 
-    Of tracks that appear after the beginning, broadcast and discs have many: the default is one of those at
+    Broadcasts and discs have many tracks that appear after the beginning. The default is one of the tracks at
     the beginning, if there are any.
 
     Raises
     ------
     VideoError
-        The track may be one that begins too far behind.
+        The track may be one that begins too late in the file.
     """
     late = [stream for stream in index_packets(path).late if stream.kind == "audio"]
     if not late:
@@ -295,42 +384,37 @@ def track_reach(path: Path, track: str = "") -> int:
     with opened(path) as source:
         announced = source.container.streams.audio
         languages = {stream.metadata.get("language", "") for stream in announced}
-        is_number = track.isdecimal() and int(track) < len(announced)
-        is_known = bool(announced) if not track else is_number or track in languages
+        if not track:
+            is_known = len(announced) > 0
+        elif track.isdecimal() and int(track) < len(announced):
+            is_known = True
+        else:
+            is_known = track in languages
     return 0 if is_known else reach(path, late)
 
 
 def opened_track(source: Source, track: str = "") -> AudioStream:
-    """Read a sound track in place of the pictures: by number, by language, or the one that players choose.
+    """Choose a sound track, and have FFmpeg read it in place of the pictures.
+
+    Parameters
+    ----------
+    source
+        An open file.
+    track
+        Number or language of the track; empty for the one that players choose.
 
     Raises
     ------
     VideoError
-        There is no such track.
+        There is no such track, or it cannot be read.
     """
-    every: list[Any] = list(source.container.streams.audio)
-    decodable: list[AudioStream] = [stream for stream in every if stream.codec_context is not None]
-    languages = [stream.metadata.get("language", "") for stream in every]
-    best: Any = source.container.streams.best("audio")
-    if not decodable:
-        reason = "no sound track of a codec that is known here" if every else "no sound track"
-        raise VideoError(reason, source.path)
-    if not track:
-        stream = best if best in decodable else decodable[0]
-    elif track.isdecimal() and int(track) < len(every):
-        stream = every[int(track)]
-    elif track in languages:
-        of_language = [stream for stream, name in zip(every, languages, strict=True) if name == track]
-        stream = next((stream for stream in of_language if stream in decodable), of_language[0])
-    else:
-        tracks = ", ".join(f"{number} {language}".strip() for number, language in enumerate(languages))
-        raise VideoError(f"no sound track '{track}'; there is {tracks}", source.path)
-    if stream not in decodable:
+    stream = _chosen_track(source, track)
+    if stream.codec_context is None:
         raise VideoError(f"the codec of sound track '{track}' is not known here", source.path)
     if is_encrypted(stream, source.container):
         raise VideoError(ENCRYPTED_SOUND, source.path)
-    listed = stream.index_entries
-    if len(listed) > 1 and listed[0].timestamp == listed[-1].timestamp:
+    entries = stream.index_entries
+    if len(entries) > 1 and entries[0].timestamp == entries[-1].timestamp:
         raise VideoError("all times of its sound are equal: when it is heard is not known", source.path)
     stream.discard = Discard.default
     source.stream.discard = Discard.all
@@ -339,9 +423,37 @@ def opened_track(source: Source, track: str = "") -> AudioStream:
     return stream
 
 
-def placed(
-    source: Source, stream: AudioStream, offset_s: Sequence[float]
-) -> Iterator[tuple[float, Any, int]]:
+def _chosen_track(source: Source, track: str) -> AudioStream:
+    """Return the track with a number or language, or the one that players choose.
+
+    Raises
+    ------
+    VideoError
+        There is none.
+    """
+    streams: list[Any] = list(source.container.streams.audio)
+    decodable: list[AudioStream] = [stream for stream in streams if stream.codec_context is not None]
+    if not decodable:
+        reason = "no sound track of a codec that is known here" if streams else "no sound track"
+        raise VideoError(reason, source.path)
+    if not track:
+        best: Any = source.container.streams.best("audio")
+        return best if best in decodable else decodable[0]
+    if track.isdecimal() and int(track) < len(streams):
+        numbered_stream: AudioStream = streams[int(track)]
+        return numbered_stream
+    languages = [stream.metadata.get("language", "") for stream in streams]
+    if track in languages:
+        for stream in decodable:
+            if stream.metadata.get("language", "") == track:
+                return stream
+        first_of_language: AudioStream = streams[languages.index(track)]
+        return first_of_language
+    tracks = ", ".join(f"{number} {language}".strip() for number, language in enumerate(languages))
+    raise VideoError(f"no sound track '{track}'; there is {tracks}", source.path)
+
+
+def placed(source: Source, stream: AudioStream, offset_s: Sequence[float]) -> Iterator[PlacedPacket]:
     """Yield the packets of a track with their times on the line of the pictures and their part.
 
     A packet that states no time has that of the one before it. The k-th part of the track, by its own times,
@@ -349,78 +461,113 @@ def placed(
 
     Parameters
     ----------
+    source
+        An open file.
+    stream
+        Its sound track.
     offset_s
         Shape [K]: seconds that are added to the times of each part of the pictures.
+
+    Raises
+    ------
+    VideoError
+        The track is encrypted.
     """
     tick_s = float(stream.time_base or 0)
+    # In a file that was not joined, the pictures may pause as long as the sound.
+    longest_pause_s = PAUSE_S if len(offset_s) > 1 else math.inf
     time_s = -math.inf
-    part = 0
     latest_s = -math.inf
-    longest_s = PAUSE_S if len(offset_s) > 1 else math.inf  # a pause, where the pictures have one too
+    part = 0
     side_data = set[str]()
-    for packet in _to_damage(source.demux(stream)):
+    for packet in _up_to_damage(source.demux(stream)):
         note_side_data(packet, side_data)
         if not ENCRYPTED_SIGNS.isdisjoint(side_data):
             raise VideoError(ENCRYPTED_SOUND, source.path)
+        if not packet.size:
+            continue
         stamp = packet.dts if packet.pts is None else packet.pts
-        if packet.size and stamp is not None:
-            own_s = stamp * tick_s
-            if latest_s > -math.inf and not -TRACK_BACK_S <= own_s - latest_s <= longest_s:
-                part = part + 1
-                latest_s = own_s
-            latest_s = max(own_s, latest_s)
-            time_s = own_s + offset_s[min(part, len(offset_s) - 1)]
+        if stamp is not None:
+            stated_s = stamp * tick_s
+            is_first = latest_s == -math.inf
+            goes_on = -TRACK_BACK_S <= stated_s - latest_s <= longest_pause_s
+            if not is_first and not goes_on:
+                part += 1
+                latest_s = stated_s
+            latest_s = max(stated_s, latest_s)
+            time_s = stated_s + offset_s[min(part, len(offset_s) - 1)]
             packet.pts = round(time_s / tick_s)
-        if packet.size:
-            yield time_s, packet, part
+        yield PlacedPacket(time_s, packet, part)
 
 
-def _to_damage(packets: Iterable[Any]) -> Iterator[Any]:
-    """Yield packets as far as FFmpeg can read; what a damaged file holds behind is counted as missing."""
+def _up_to_damage(packets: Iterable[Any]) -> Iterator[Any]:
+    """Yield packets up to where FFmpeg cannot read a damaged file; samples behind it are missing."""
     with suppress(FFmpegError):
         yield from packets
 
 
-class _Run:
-    """Frames of one kind and part without a gap: their samples, mixed, and when the run starts by each."""
+class _FrameKind(NamedTuple):
+    """What frames of one run share: format and layout of samples, part of the track, samples a second."""
 
-    def __init__(self, kind: tuple[str, str, int, int]) -> None:
+    samples: str
+    layout: str
+    part: int
+    rate: int
+
+
+class _Run:
+    """Frames of one kind without a gap between them.
+
+    It keeps their samples, mixed to one channel, and when the run starts by the time stamp of each frame.
+    """
+
+    def __init__(self, kind: _FrameKind) -> None:
         self.kind = kind
-        *_, self.rate = kind
-        self.n = 0
-        self._starts_s: list[float] = []
+        self._n_samples = 0
+        self._starts_s: list[float] = []  # rising
         self._resampler: av.AudioResampler | None = av.AudioResampler(format="flt", layout="mono")
         self._values: list[Samples] = []
 
     @property
     def start_s(self) -> float | None:
-        """The median of what its time stamps say, which one odd stamp does not move (phones write some)."""
+        """Start by the median of the time stamps, which one odd stamp does not move; None without stamps.
+
+        Some phones write odd stamps.
+        """
         if not self._starts_s:
             return None
         middle = len(self._starts_s) // 2
-        return (self._starts_s[middle] + self._starts_s[~middle]) / 2
+        lower, upper = self._starts_s[~middle], self._starts_s[middle]
+        return (upper + lower) / 2
 
     def is_far(self, time_s: float | None, longest_s: float) -> bool:
-        """Whether a frame of this time is farther than `longest_s` from the run's end."""
+        """Return whether a frame of this time is farther than `longest_s` from the run's end."""
         start_s = self.start_s
         if time_s is None or start_s is None:
             return False
-        return abs(time_s - self.n / self.rate - start_s) > longest_s
+        duration_s = self._n_samples / self.kind.rate
+        return abs(time_s - duration_s - start_s) > longest_s
 
     def add(self, frame: Any, time_s: float | None) -> None:
         """Add a frame; its time, if it states one, says when the run starts."""
         if time_s is not None:
-            insort(self._starts_s, time_s - self.n / self.rate)
+            insort(self._starts_s, time_s - self._n_samples / self.kind.rate)
         self._values += self._mixed(frame)
-        self.n += frame.samples
+        self._n_samples += frame.samples
 
     def mono(self, rate: int) -> list[Samples]:
-        """Return the samples, mixed from all channels as they came, at a rate."""
-        values = [*self._values, *self._mixed(None)]
-        return values if rate == self.rate else [_resampled(np.concatenate(values), self.rate, rate)]
+        """Return the samples at a rate, in consecutive arrays; it ends the run."""
+        rest = self._mixed(None)
+        values = [*self._values, *rest]
+        if rate == self.kind.rate:
+            return values
+        return [_resampled(np.concatenate(values), self.kind.rate, rate)]
 
     def _mixed(self, frame: Any) -> list[Samples]:
-        """Mix channels by libswresample, or with equal weights where it knows no places; None ends it."""
+        """Mix the channels of a frame; None returns what the mixer still holds.
+
+        libswresample mixes them. If it does not know where the channels belong, they have equal weights.
+        """
         if self._resampler is not None:
             try:
                 return [part.to_ndarray()[0] for part in self._resampler.resample(frame)]
@@ -428,49 +575,79 @@ class _Run:
                 self._resampler = None
         if frame is None:
             return []
-        values = frame.to_ndarray()
-        n = frame.layout.nb_channels
-        mixed = (values if frame.format.is_planar else values.reshape(-1, n).T).mean(axis=0, dtype=np.float64)
-        if values.dtype.kind == "u":
+        stored = frame.to_ndarray()
+        # Shape [channels, L]; packed samples of all channels alternate.
+        channels = stored if frame.format.is_planar else stored.reshape(-1, frame.layout.nb_channels).T
+        mixed = channels.mean(axis=0, dtype=np.float64)
+        # Integers are scaled to -1 ... 1. Unsigned ones have 8 bits, and 128 is silence.
+        if stored.dtype.kind == "u":
             mixed = mixed - 128
-        if values.dtype.kind != "f":
-            mixed = mixed / 2.0 ** (8 * values.itemsize - 1)
+        if stored.dtype.kind != "f":
+            mixed = mixed / 2.0 ** (8 * stored.itemsize - 1)
         return [mixed.astype(np.float32)]
 
 
 def _add(runs: list[_Run], frame: Any, origin: float, rate: int, part: int, *, longest_s: float) -> int:
-    """Add a decoded frame to the run that it goes on, or begin another; return how many samples it adds."""
+    """Add a decoded frame to the last run if it continues it, else to a new one.
+
+    Parameters
+    ----------
+    runs
+        The runs so far; a new one is added at the end.
+    frame
+        A decoded frame.
+    origin
+        Time stamp in seconds at which the player's clock is zero.
+    rate
+        Samples a second of the track.
+    part
+        Part of the track that the frame belongs to.
+    longest_s
+        Seconds from which on there is a gap before the frame.
+
+    Returns
+    -------
+    int
+        How many samples it adds, at the rate of the track.
+    """
     if not 0 < frame.sample_rate <= HIGHEST_RATE:
         return 0
-    kind = frame.format.name, frame.layout.name, part, frame.sample_rate
+    kind = _FrameKind(frame.format.name, frame.layout.name, part, frame.sample_rate)
     time_s = None if frame.time is None else frame.time - origin
     if not runs or runs[-1].kind != kind or runs[-1].is_far(time_s, longest_s):
         runs.append(_Run(kind))
-    run = runs[-1]
-    run.add(frame, time_s)
-    return int(frame.samples) * rate // run.rate
+    runs[-1].add(frame, time_s)
+    return int(frame.samples) * rate // kind.rate
 
 
-def _resampled(samples: Samples, rate: int, rate_wanted: int) -> Samples:
-    """Make `rate_wanted` samples a second with libswresample, second by second; silence of NaN."""
-    resampler = av.AudioResampler(format="flt", layout="mono", rate=rate_wanted)
-    blocks = []
-    for first in (*range(0, len(samples), rate), None):
-        frame: Any = None
-        if first is not None:
-            block = np.nan_to_num(samples[None, first : first + rate], posinf=0.0, neginf=0.0)
-            frame = av.AudioFrame.from_ndarray(block, format="fltp", layout="mono")
-            frame.sample_rate = rate
-            frame.time_base = Fraction(1, rate)
-            frame.pts = first
-        blocks += [part.to_ndarray()[0] for part in resampler.resample(frame)]
-    n = len(samples) * rate_wanted // rate
-    return np.concatenate([*blocks, np.zeros(n, np.float32)])[:n]
+def _resampled(samples: Samples, rate: int, wanted_rate: int) -> Samples:
+    """Resample from one rate to another with libswresample; NaN becomes silence.
+
+    A second goes in at a time, so that a block needs little memory.
+    """
+    resampler = av.AudioResampler(format="flt", layout="mono", rate=wanted_rate)
+    resampled = []
+    for first in range(0, len(samples), rate):
+        second = np.nan_to_num(samples[None, first : first + rate], posinf=0.0, neginf=0.0)
+        frame = av.AudioFrame.from_ndarray(second, format="fltp", layout="mono")
+        frame.sample_rate = rate
+        frame.time_base = Fraction(1, rate)
+        frame.pts = first
+        resampled += [part.to_ndarray()[0] for part in resampler.resample(frame)]
+    resampled += [part.to_ndarray()[0] for part in resampler.resample(None)]
+    n_wanted = len(samples) * wanted_rate // rate
+    padding = np.zeros(n_wanted, np.float32)  # the resampler may return too few
+    return np.concatenate([*resampled, padding])[:n_wanted]
 
 
-def _kept(cache: dict[K, Arrays], key: K, make: Callable[[], Arrays]) -> Arrays:
-    """Return the arrays that were made for a key, or make them; those asked for last are kept."""
-    cache[key] = cache.pop(key) if key in cache else make()
-    while len(cache) > 1 and sum(array.nbytes for arrays in cache.values() for array in arrays) > BYTES_KEPT:
-        del cache[next(iter(cache))]
-    return cache[key]
+def _cached(cache: dict[K, Arrays], key: K, compute: Callable[[], Arrays]) -> Arrays:
+    """Return the arrays of a key, computed if the cache lacks them; drop those that were used longest ago."""
+    arrays_of_key = cache.pop(key) if key in cache else compute()
+    cache[key] = arrays_of_key  # at the end, so that the first ones are those used longest ago
+    while len(cache) > 1:
+        n_bytes = sum(array.nbytes for arrays in cache.values() for array in arrays)
+        if n_bytes <= BYTES_KEPT:
+            break
+        oldest = next(iter(cache))
+        del cache[oldest]
+    return arrays_of_key

@@ -1,7 +1,7 @@
-"""Describe a stream of pictures whole when it is opened, with the fate of each fact that the file states.
+"""Describe a stream of pictures when it is opened, and what happens to each fact that the file states of it.
 
-A fact is *used*, *noted* (left out, and said), *refused*, or *listed*: it concerns no pixel and no time, and
-is kept in the record alone. A fact of a kind that the tables lack is noted.
+A fact is *used*, *noted* (not applied, with a note), *refused*, or *listed* (it concerns no pixel and no
+time, and stands in the record only). A fact of a kind that the tables lack is noted.
 """
 
 import re
@@ -26,30 +26,42 @@ UNKNOWN: Final = "unknown"
 FATES: Final = packaged(__package__, "fates.toml")
 
 
-def _table(name: str) -> dict[str, str]:
-    """Read what is said of each fact of one kind of names: a sentence, or nothing."""
-    return {
-        entry: group.get("sentence", "")
-        for fate in ("used", "listed", "refused", "noted")
-        for group in FATES[fate]
-        for entry in group.get(name, ())
-    }
+def _sentences(kind: str) -> dict[str, str]:
+    """Read the facts of a kind: name of each -> the sentence to note, empty for none."""
+    sentences = {}
+    for fate in ("used", "listed", "refused", "noted"):
+        for group in FATES[fate]:
+            for name in group.get(kind, ()):
+                sentences[name] = group.get("sentence", "")
+    return sentences
 
 
-PACKETS, FRAMES, DISPOSITIONS = map(_table, ("packets", "frames", "dispositions"))
-PICTURES: Final = _table("pictures") | FRAMES
+PACKETS = _sentences("packets")
+"""Side data of packets."""
+
+FRAMES = _sentences("frames")
+"""Side data of decoded pictures."""
+
+DISPOSITIONS = _sentences("dispositions")
+"""FFmpeg's dispositions of streams."""
+
+PICTURES: Final = _sentences("pictures") | FRAMES
 """Facts of single pictures, and their side data."""
 
 STREAMS: Final[dict[str, str]] = FATES["streams"]
+"""Name by which FFmpeg prints side data of a stream -> PyAV's name of the same data of packets."""
+
 STRANGE: Final = PICTURES[UNKNOWN]
+"""The sentence on a fact of a kind that the tables lack."""
+
 ENCRYPTED: Final = PACKETS["encryption_info"]
 ENCRYPTED_SIGNS: Final = {
-    *(name for name, said in PACKETS.items() if said == ENCRYPTED),
+    *(name for name, sentence in PACKETS.items() if sentence == ENCRYPTED),
     *("enc_key_id", "ASF_Protection_Type", "ASF Extended Content Encryption"),
     *(f"{kind}\0\0\0" for kind in "\xdb\xcf\xc1\xc2"),
 }
-"""What tells an encrypted stream: side data of its packets, keys or values that FFmpeg's readers of Matroska
-and ASF give, and types of streams of MPEG-TS (SAMPLE-AES of HLS)."""
+"""Signs of an encrypted stream: side data of its packets; keys or values that FFmpeg reads from Matroska and
+ASF; and types of streams of MPEG-TS (SAMPLE-AES of HLS)."""
 DOLBY_TAGS: Final = ("dvh1", "dvhe")
 """Names of codecs whose pictures only Dolby Vision shows rightly, whether the file describes it or not."""
 UNCOMPRESSED = "\0\0\0\0"
@@ -60,8 +72,9 @@ GAMUTS: Final = {9: "BT.2020", 10: "XYZ", 11: "DCI-P3", 12: "Display P3"}
 """Primaries wider than those of an ordinary screen (H.273, table 2)."""
 RANGES: Final = {int(ColorRange.MPEG): False, int(ColorRange.JPEG): True}
 SECTION: Final = r"\b(?:.*\n(?!  Stream #))*?    Side data:\n((?: {5}.*\n|\n)*)"
+"""How FFmpeg prints the side data of a stream, behind the stream's number; the group holds its lines."""
 STATED: Final = re.compile(r"^ {6}(\S[^:\n]*(?::\d+ [^:\n]*)?): ?(.*)", re.MULTILINE)
-"""Where FFmpeg prints the side data of a stream, and each with its name."""
+"""A line of side data; the groups are its name and value."""
 
 
 class Stream(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -118,7 +131,8 @@ class Stream(msgspec.Struct, frozen=True, omit_defaults=True):
     def shape(self) -> float:
         """Width of a pixel by its height, in upright pictures."""
         ratio = float(Fraction(self.sample_aspect.replace(":", "/") or 1))
-        return 1 / ratio if "90." in self.rotation else ratio
+        is_turned_on_its_side = "90." in self.rotation
+        return 1 / ratio if is_turned_on_its_side else ratio
 
     def record(self) -> dict[str, Any]:
         """Return as plain JSON what differs from the plainest stream."""
@@ -127,7 +141,7 @@ class Stream(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def note_side_data(packet: Any, names: set[str]) -> None:
-    """Add the side data of a packet to names of side data, by PyAV's."""
+    """Add PyAV's names of a packet's side data to `names`."""
     try:
         for data in packet.iter_sidedata():  # few packets have any
             names.add(data.data_type)
@@ -136,7 +150,7 @@ def note_side_data(packet: Any, names: set[str]) -> None:
 
 
 def describe(source: Source, packet_data: Iterable[str], parts: int) -> tuple[Stream, tuple[str, ...]]:
-    """Describe an opened stream; return what to note, too.
+    """Describe an opened stream; return also the sentences to note.
 
     Parameters
     ----------
@@ -152,45 +166,65 @@ def describe(source: Source, packet_data: Iterable[str], parts: int) -> tuple[St
     VideoError
         The pictures are encrypted, or without meaning to an ordinary decoder.
     """
-    pixels = source.context.pix_fmt or UNKNOWN
-    ratio = source.stream.sample_aspect_ratio
-    if (source.codec, pixels, tag_of(source.context)) == ("rawvideo", "bgra", UNCOMPRESSED):
-        pixels = WITHOUT_ALPHA
-    stated = _stream_data(source)
-    names = sorted({*stated, *packet_data})
+    context = source.context
+    pixels = _pixels(source)
+    is_known = pixels != UNKNOWN
+    side_data = _stream_data(source)
+    names = sorted({*side_data, *packet_data})
     if is_encrypted(source.stream, source.container, names):
         raise VideoError(ENCRYPTED, source.path)
-    films = [e for e in source.container.streams.video if not e.disposition & Disposition.attached_pic]
+    video_streams = source.container.streams.video
+    films = [stream for stream in video_streams if not stream.disposition & Disposition.attached_pic]
     stream = Stream(
         codec=source.codec,
         pixels=pixels,
-        bits=source.context.format.components[0].bits if pixels != UNKNOWN else 8,  # type: ignore[union-attr]
-        matrix=int(source.context.colorspace),
-        transfer=int(source.context.color_trc),
-        primaries=int(source.context.color_primaries),
-        full_range=RANGES.get(int(source.context.color_range)),
-        rotation=stated.get("display_matrix", "").removeprefix("rotation of "),
-        crop=_crop(stated.get("frame_cropping", "")),
-        dolby_vision=_dolby_vision(stated.get("dovi_conf", ""), source),
-        sample_aspect="" if not ratio or ratio == 1 else f"{ratio.numerator}:{ratio.denominator}",
-        alpha=pixels not in (UNKNOWN, WITHOUT_ALPHA) and has_alpha(source.context.format),
+        bits=context.format.components[0].bits if is_known else 8,  # type: ignore[union-attr]
+        matrix=int(context.colorspace),
+        transfer=int(context.color_trc),
+        primaries=int(context.color_primaries),
+        full_range=RANGES.get(int(context.color_range)),
+        rotation=side_data.get("display_matrix", "").removeprefix("rotation of "),
+        crop=_crop(side_data.get("frame_cropping", "")),
+        dolby_vision=_dolby_vision(side_data.get("dovi_conf", ""), source),
+        sample_aspect=_sample_aspect(source),
+        alpha=is_known and pixels != WITHOUT_ALPHA and has_alpha(context.format),
         other_streams=len(films) - 1,
         parts=parts,
         side_data=tuple(names),
-        conversion=2 if pixels == UNKNOWN or is_exact(source.context.format) else 1,
+        conversion=2 if not is_known or is_exact(context.format) else 1,
     )
-    remarks = [PACKETS.get(name, STRANGE) for name in names]
-    remarks += [
-        DISPOSITIONS.get(e.name or "", STRANGE) for e in Disposition if e in source.stream.disposition
-    ]
-    return stream, tuple(dict.fromkeys(filter(None, (*_remarks(source, stream), *remarks))))
+    remarks = [*_remarks(source, stream)]
+    remarks += [PACKETS.get(name, STRANGE) for name in names]
+    for disposition in Disposition:
+        if disposition in source.stream.disposition:
+            remarks.append(DISPOSITIONS.get(disposition.name or "", STRANGE))
+    distinct_remarks = dict.fromkeys(remark for remark in remarks if remark)
+    return stream, tuple(distinct_remarks)
+
+
+def _pixels(source: Source) -> str:
+    """Return FFmpeg's name of the format of pixels, or `WITHOUT_ALPHA` where its alpha is not used."""
+    pixels = source.context.pix_fmt or UNKNOWN
+    if (source.codec, pixels, tag_of(source.context)) == ("rawvideo", "bgra", UNCOMPRESSED):
+        return WITHOUT_ALPHA
+    return pixels
+
+
+def _sample_aspect(source: Source) -> str:
+    """Return the width of a pixel by its height, such as `16:11`; empty if square or not stated."""
+    ratio = source.stream.sample_aspect_ratio
+    if not ratio or ratio == 1:
+        return ""
+    return f"{ratio.numerator}:{ratio.denominator}"
 
 
 def _remarks(source: Source, stream: Stream) -> Iterable[str]:
+    """Yield notes on the files, the shape of pixels, the colours and the other streams."""
     width = source.context.width
     height = source.context.height
-    if (count := len(files_of(source.path))) > 1:
-        yield f"{count} files of a DVD's title are read as one film"
+    n_files = len(files_of(source.path))
+    if n_files > 1:
+        yield f"{n_files} files of a DVD's title are read as one film"
     if stream.sample_aspect:
         shown = f"{round(width * source.stream.sample_aspect_ratio)}x{height}"  # type: ignore[operator]
         yield (
@@ -206,9 +240,12 @@ def _remarks(source: Source, stream: Stream) -> Iterable[str]:
 
 
 def _crop(text: str) -> tuple[int, ...]:
-    """Read `left/right/top/bottom`."""
-    left, right, above, below = map(int, text.split("/")) if text else (0, 0, 0, 0)
-    return (above, below, left, right) if left or right or above or below else ()
+    """Read a crop printed as `left/right/top/bottom`: rows above and below, columns left and right, or ()."""
+    if not text:
+        return ()
+    left, right, above, below = map(int, text.split("/"))
+    crop = (above, below, left, right)
+    return crop if any(crop) else ()
 
 
 _DOLBY_PROFILE = re.compile(
@@ -217,7 +254,14 @@ _DOLBY_PROFILE = re.compile(
 
 
 def _dolby_vision(text: str, source: Source) -> str:
-    """Return profile and compatibility.
+    """Return the profile and compatibility of Dolby Vision, such as `8.1`; empty without Dolby Vision.
+
+    Parameters
+    ----------
+    text
+        What FFmpeg prints of its configuration.
+    source
+        The stream.
 
     Raises
     ------
@@ -225,39 +269,49 @@ def _dolby_vision(text: str, source: Source) -> str:
         The base layer is made for Dolby Vision alone (profile 5, and any without compatibility).
     """
     match = _DOLBY_PROFILE.search(text)
-    profile, compatible = match.groups() if match else ("not stated", "0")
-    if not match and tag_of(source.context) not in DOLBY_TAGS:
+    if match:
+        profile, compatibility = match.groups()
+    elif tag_of(source.context) in DOLBY_TAGS:
+        profile = "not stated"
+        compatibility = "0"
+    else:
         return ""
-    if compatible == "0" or profile == "5":
+    if compatibility == "0" or profile == "5":
         raise VideoError(
             f"its colours are those of Dolby Vision alone (profile {profile}), which cannot be read here: "
             "convert it to HDR10 or BT.709, for instance with FFmpeg's filter libplacebo",
             source.path,
         )
-    return f"{profile}.{compatible}"
+    return f"{profile}.{compatibility}"
 
 
 def tag_of(context: Any) -> str:
-    """Return the four characters by which a container names a codec, of which PyAV reads ASCII alone."""
+    """Return the four characters by which a container names a codec."""
     try:
         return str(context.codec_tag)
-    except UnicodeDecodeError as error:
+    except UnicodeDecodeError as error:  # PyAV reads only ASCII
         return error.object.decode("latin-1")
 
 
 def is_encrypted(stream: Any, container: Any, side_data: Iterable[str] = ()) -> bool:
     """Return whether a container, or side data of packets, says that a stream is encrypted."""
-    stated = {*stream.metadata, *container.metadata, *container.metadata.values()}
-    return not ENCRYPTED_SIGNS.isdisjoint({*stated, *side_data, tag_of(stream.codec_context)})
+    metadata = {*stream.metadata, *container.metadata, *container.metadata.values()}
+    stated = {*metadata, *side_data, tag_of(stream.codec_context)}
+    return not ENCRYPTED_SIGNS.isdisjoint(stated)
 
 
 def _stream_data(source: Source) -> dict[str, str]:
-    """Read side data of the stream, by PyAV's names of packets' side data; FFmpeg prints what PyAV lacks."""
+    """Read side data of the stream: PyAV's name of the same side data of packets -> its value.
+
+    It is read from what FFmpeg prints, because PyAV does not give side data of streams.
+    """
     text = dumped(source.container)
-    match = re.search(rf"^  Stream #\d+:{source.stream.index}{SECTION}", f"{text}\n", re.MULTILINE)
-    stated = STATED.findall(match[1] if match else "")
-    names = (name.strip().lower().replace(" ", "_") for name, _ in stated)
-    return {STREAMS.get(name, name): value for name, (_, value) in zip(names, stated, strict=True)}
+    section = re.search(rf"^  Stream #\d+:{source.stream.index}{SECTION}", f"{text}\n", re.MULTILINE)
+    side_data = {}
+    for printed_name, value in STATED.findall(section[1] if section else ""):
+        name = printed_name.strip().lower().replace(" ", "_")
+        side_data[STREAMS.get(name, name)] = value
+    return side_data
 
 
 def has_alpha(pixels: Any) -> bool:
@@ -266,12 +320,15 @@ def has_alpha(pixels: Any) -> bool:
 
 
 def is_exact(pixels: Any) -> bool:
-    """Return whether pixels are converted to RGB within a level: all but 8 bits of planar 4:2:0 and 4:2:2.
+    """Return whether pixels are converted to RGB within a level, over planes at full precision.
 
-    Of those the usual conversion is kept, which rounds down (docs/decoding.md).
+    Planar YUV of 8 bits is not: its usual conversion is kept, which rounds down (docs/decoding.md). RGB, grey
+    and palettes need no such conversion.
     """
-    if pixels.is_rgb:  # swscale mixes up the bytes of these on its short way
+    if pixels.is_rgb:
+        # The usual conversion of these mixes up their bytes.
         return re.fullmatch(r"(rgb|bgr)5[56]5be", pixels.name) is not None
     if pixels.has_palette or len(pixels.components) < 3:
         return False
-    return not re.fullmatch(r"yuv[aj]?4(20|22|44)p", pixels.name)
+    is_planar_yuv_of_8_bits = re.fullmatch(r"yuv[aj]?4(20|22|44)p", pixels.name) is not None
+    return not is_planar_yuv_of_8_bits

@@ -21,8 +21,8 @@ from obygaze_features.video.source import Source, opened_to
 TEXTUAL = {"mov_text", "subrip", "srt", "ass", "ssa", "webvtt", "text"}
 """Codecs of subtitles that are text, and no pictures of text."""
 
-CLEAN = {"ass": ass_text, "ssa": ass_text, "webvtt": vtt_text}
-"""What takes words out of the texts of a codec; the others write tags as SubRip does."""
+WORDS_OF = {"ass": ass_text, "ssa": ass_text, "webvtt": vtt_text}
+"""Codec -> the function that removes tags from its texts; the other codecs write tags as SubRip does."""
 
 Line = tuple[float, float, str]
 """Start and end in seconds, and the text on one line."""
@@ -32,11 +32,18 @@ Line = tuple[float, float, str]
 def read_subtitle_track(path: Path, tell: Callable[[str], None] = lambda _: None) -> list[Line]:
     """Read the text track of a film in time order, on the time line of its pictures.
 
-    Of several, the first that the film marks as its default is read, or else the first; forced ones, which
-    hold only what is said in other languages, come last. `tell` gets which it is.
+    Of several tracks, the first that the film marks as its default is read, or else the first. Forced ones,
+    which hold only what is said in other languages, come last.
 
-    All of it: a line that ends before the first picture begins below zero, one without a duration ends where
-    it begins, and one without a time has NaN.
+    No line is left out: one that ends before the first picture begins below zero, one without a duration ends
+    where it begins, and one without a time has NaN.
+
+    Parameters
+    ----------
+    path
+        A video file.
+    tell
+        Called with notes: which track is read, and how many cannot be read.
 
     Raises
     ------
@@ -47,65 +54,104 @@ def read_subtitle_track(path: Path, tell: Callable[[str], None] = lambda _: None
     late_tracks = [stream for stream in table.late if stream.codec in TEXTUAL]
     try:
         with opened_to(path, reach(path, late_tracks)) as source:
-            subtitles = [
-                # A line that is still shown when the pictures begin begins with them.
-                (0.0 if start + offset_s < 0 < end + offset_s else start + offset_s, end + offset_s, text)
-                for offset_s, packet in _placed(source, table, tell)
-                for start, end, text in _lines(packet)
-            ]
+            lines = list(_lines(source, table, tell))
     except FFmpegError as error:
         raise VideoError(f"its subtitles cannot be read ({first_line(error)})", path) from error
-    if not subtitles:
+    if not lines:
         kinds = "pictures, TTML, teletext and WebVTT in MP4 cannot be read: convert them to SubRip"
         raise VideoError(f"it has no subtitles that are text ({kinds})", path)
-    return sorted(subtitles, key=lambda line: line[0])
+    return sorted(lines, key=lambda line: line[0])
 
 
-def _placed(source: Source, table: PacketTable, tell: Callable[[str], None]) -> Iterator[tuple[float, Any]]:
-    """Yield the packets of a film's text track, and the seconds to add for the pictures' line."""
-    every = source.container.streams.subtitles
-    # A codec that is not known has no context.
-    tracks = [track for track in every if getattr(track.codec_context, "name", "") in TEXTUAL]
-    if unread := len(every) - len(tracks):
-        tell(f"{unread} of {len(every)} subtitle tracks hold no text that can be read")
-    if not tracks:
+def _lines(source: Source, table: PacketTable, tell: Callable[[str], None]) -> Iterator[Line]:
+    """Yield the lines of a film's text track, on the time line of the pictures.
+
+    Parameters
+    ----------
+    source
+        The open film.
+    table
+        Packets of its pictures, with the offset of each part of a joined film.
+    tell
+        Called with notes on the tracks.
+    """
+    track = _chosen_track(source, tell)
+    if track is None:
         return
-
-    def rank(track: Any) -> tuple[int, int]:
-        """Put what is not forced first, and of that what players show by default."""
-        return track.disposition & Disposition.forced, -(track.disposition & Disposition.default)
-
-    track = min(tracks, key=rank)
-    if len(tracks) > 1:
-        language = track.language or "of no language"
-        tell(f"text track {tracks.index(track) + 1} of {len(tracks)} ({language}) is read")
     track.discard = Discard.default
+    origin_s = float(source.origin)
     n_pictures = 0
     for packet in source.demux(track, source.stream):
         if packet.stream.index == track.index:
-            part = int(np.searchsorted(table.part_first, max(n_pictures - 1, 0), side="right")) - 1
-            yield float(table.part_offset_s[part]) - float(source.origin), packet
+            last_picture = max(n_pictures - 1, 0)
+            part = int(np.searchsorted(table.part_first, last_picture, side="right")) - 1
+            offset_s = float(table.part_offset_s[part]) - origin_s
+            line = _line(packet, offset_s)
+            if line is not None:
+                yield line
         elif packet.size > 0:
             n_pictures += 1
 
 
-def _lines(packet: Any) -> Iterator[Line]:
-    """Yield what a packet shows, with its own times."""
-    tick = math.nan if packet.pts is None else float(packet.time_base or math.nan)
+def _chosen_track(source: Source, tell: Callable[[str], None]) -> Any:
+    """Choose the text track of a film; None if it has none."""
+    subtitle_tracks = source.container.streams.subtitles
+    # A codec that FFmpeg does not know has no context.
+    text_tracks = [track for track in subtitle_tracks if getattr(track.codec_context, "name", "") in TEXTUAL]
+    n_unread = len(subtitle_tracks) - len(text_tracks)
+    if n_unread:
+        tell(f"{n_unread} of {len(subtitle_tracks)} subtitle tracks hold no text that can be read")
+    if not text_tracks:
+        return None
+
+    def rank(track: Any) -> tuple[int, int]:
+        """Put tracks that are not forced first, and of those the ones that players show by default."""
+        return track.disposition & Disposition.forced, -(track.disposition & Disposition.default)
+
+    track = min(text_tracks, key=rank)
+    if len(text_tracks) > 1:
+        language = track.language or "of no language"
+        tell(f"text track {text_tracks.index(track) + 1} of {len(text_tracks)} ({language}) is read")
+    return track
+
+
+def _line(packet: Any, offset_s: float) -> Line | None:
+    """Return the line that a packet shows; None if it has no words.
+
+    Parameters
+    ----------
+    packet
+        A packet of the text track.
+    offset_s
+        Seconds to add to its times.
+    """
     text = _words(packet.stream.codec_context.name, bytes(packet))
-    if text:
-        pts = packet.pts or 0
-        duration = packet.duration or 0
-        start = pts * tick
-        yield start, start + duration * tick, text
+    if not text:
+        return None
+    if packet.pts is None or not packet.time_base:
+        return math.nan, math.nan, text
+    tick_s = float(packet.time_base)
+    own_start_s = packet.pts * tick_s
+    end_s = own_start_s + (packet.duration or 0) * tick_s + offset_s
+    start_s = own_start_s + offset_s
+    if start_s < 0 < end_s:
+        start_s = 0.0  # it is shown when the pictures begin, and so begins with them
+    return start_s, end_s, text
 
 
 def _words(codec: str, content: bytes) -> str:
-    """Take the words out of a packet, as out of a line of a file; FFmpeg's decoders change them."""
-    if codec == "mov_text":  # its length, and settings behind it
-        content = content[2 : 2 + int.from_bytes(content[:2])]
-    text = content.decode("utf-16" if content[:2] in {b"\xfe\xff", b"\xff\xfe"} else "utf-8", "replace")
+    """Take the words out of a packet as out of a line of a subtitle file.
+
+    FFmpeg's own decoders are not used, because they change the words.
+    """
+    if codec == "mov_text":
+        # Two bytes of length come before the text, and settings behind it.
+        n_bytes = int.from_bytes(content[:2])
+        content = content[2 : 2 + n_bytes]
+    has_utf16_mark = content[:2] in {b"\xfe\xff", b"\xff\xfe"}
+    text = content.decode("utf-16" if has_utf16_mark else "utf-8", "replace")
     if codec in {"ass", "ssa"}:
-        text = text.split(",", 8)[-1]
-    words = " ".join(CLEAN.get(codec, srt_text)(text).split())
+        text = text.split(",", 8)[-1]  # behind eight fields, such as style and margins
+    words_of = WORDS_OF.get(codec, srt_text)
+    words = " ".join(words_of(text).split())
     return "".join(sign for sign in words if unsuitable(sign) is None)

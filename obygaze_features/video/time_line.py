@@ -224,7 +224,7 @@ def _may_start_part(
     is_early_key = key & (ticks < latest_before)
     is_too_early = ticks < latest_long_before
     is_jump = ticks - latest_before > longest
-    starts = is_early_key | is_too_early | is_jump
+    starts: NDArray[np.bool_] = is_early_key | is_too_early | is_jump
     if step > 1:  # else ticks are too coarse for the rate, and pictures share them
         repeats_first = (latest_before == ticks[0]) & (ticks == ticks[0])
         starts[1:] |= key[1:] & repeats_first[1:]
