@@ -81,9 +81,8 @@ def best_layer(
     """
     table = predictions.table[predictions.table["task"] == task]
     is_of_classes = predictions.n_classes == 2
-    films = []
-    for clips in _ranked_clips(table, list(names.values())):
-        films.append(_film_of_classes(clips) if is_of_classes else _film_of_levels(clips))
+    weighted = _film_of_classes if is_of_classes else _film_of_levels
+    films = [weighted(clips) for clips in _ranked_clips(table, list(names.values()))]
     if not films:
         return None
     rng = np.random.default_rng(seed)
