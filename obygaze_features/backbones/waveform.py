@@ -274,7 +274,10 @@ def layer_width(config: Any, number: int) -> int:
     if config.model_type != "clap_audio_model":
         return int(config.hidden_size)
     n_merged = min(number, len(config.depths) - 1)
-    return int(config.patch_embeds_hidden_size) * 2**n_merged
+    width = int(config.patch_embeds_hidden_size)
+    for _ in range(n_merged):
+        width *= 2
+    return width
 
 
 def _is_of_each_alone(config: Any) -> bool:

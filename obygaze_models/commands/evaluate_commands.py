@@ -264,7 +264,7 @@ def evaluate(
     named = models or (("linear",) if fuse or several else None)
     specs = models_for(train.kind, named, imbalance=imbalance)
     named_specs = specs[: len(set(models)) or 1]
-    _check_models(specs, save, reduce)
+    _check_models(specs, save, reduce, several)
 
     # --- what is read, and the models of it
     data = _load(inputs, labelled, fuse, reduce, layer)
@@ -466,8 +466,14 @@ def _check_layer(layer: str | None, others: "Mapping[str, object]") -> "Layer | 
     return None
 
 
-def _check_models(specs: "Sequence[ModelSpec]", save: "Sequence[str]", reduce: str | None) -> None:
-    """Refuse to save what isn't evaluated, and to reduce tokens that no model reads."""
+def _check_models(
+    specs: "Sequence[ModelSpec]", save: "Sequence[str]", reduce: str | None, layers: "Layer | None"
+) -> None:
+    """Refuse to save what isn't evaluated, or not of one layer, and to reduce tokens that no model reads."""
+    if layers == "each" and save:
+        raise click.UsageError("--save keeps a model of one layer: with --layer N, or --layer chosen")
+    if layers is not None and "bank" in save:
+        raise click.UsageError("--save bank: a bank of concepts reads one layer: name it, --layer N")
     names = [spec.name for spec in specs]
     for name in save:
         if name != "bank" and name not in names:

@@ -1,4 +1,4 @@
-"""Draw how much each layer of a network knows: AUC and average precision by layer, with intervals."""
+"""Draw how much each layer of a network knows: two metrics by layer, with intervals."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from obygaze_models.evaluation.metrics import METRICS
+from obygaze_models.evaluation.metrics import metrics_of
 from obygaze_models.evaluation.run import Run
 from obygaze_models.report.blocks import Picture
 from obygaze_models.report.run_answers import models_of_layers, title_prefix
@@ -17,7 +17,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 SHOWN = ("auc", "average_precision")
-"""Metrics that are drawn, side by side."""
+"""Metrics of two classes that are drawn, side by side."""
+
+SHOWN_OF_LEVELS = ("spearman", "quadratic_kappa")
+"""Metrics of ordered levels that are drawn."""
+
 SUFFIXES: Mapping[str, Any] = {
     ".pdf": {"CreationDate": None, "Creator": None, "Producer": None},
     ".png": {"Software": None},
@@ -34,20 +38,31 @@ def layer_pictures(run: Run) -> tuple[Picture, ...]:
     Without matplotlib (`obygaze[figures]`) there are no figures; the tables have the numbers.
     """
     layers = models_of_layers(run)
-    if not layers or run.predictions.n_classes != 2 or find_spec("matplotlib") is None:
+    if not layers or find_spec("matplotlib") is None:
         return ()
+    titles = shown_metrics(run.predictions.n_classes)
+    metrics = " and ".join(titles.values())
     pictures = []
     for number, task in enumerate(run.metrics["task"].unique(), start=1):
         table = run.metrics[run.metrics["task"] == task]
         caption = (
-            f"{title_prefix(run, task)}AUC and average precision by movie of each layer, with 95 % "
-            "intervals; dashed: chance of one layer, not of the best"
+            f"{title_prefix(run, task)}{metrics} by movie of each layer, with 95 % intervals; dashed: chance "
+            "of one layer, not of the best"
         )
-        pictures.append(Picture(f"layers-{number}", caption, partial(draw_layers, table, layers)))
+        pictures.append(Picture(f"layers-{number}", caption, partial(draw_layers, table, layers, titles)))
     return tuple(pictures)
 
 
-def draw_layers(metrics: pd.DataFrame, layers: Mapping[str, Mapping[str, str]], path: Path) -> None:
+def shown_metrics(n_classes: int) -> dict[str, str]:
+    """Return the metrics that are drawn, of two classes or of ordered levels: name -> title."""
+    names = SHOWN if n_classes == 2 else SHOWN_OF_LEVELS
+    every = metrics_of(n_classes)
+    return {name: every[name].title for name in names}
+
+
+def draw_layers(
+    metrics: pd.DataFrame, layers: Mapping[str, Mapping[str, str]], titles: Mapping[str, str], path: Path
+) -> None:
     """Draw metrics of one task by layer.
 
     Parameters
@@ -56,6 +71,8 @@ def draw_layers(metrics: pd.DataFrame, layers: Mapping[str, Mapping[str, str]], 
         Rows of `Run.metrics`, of one task.
     layers : mapping
         Model -> layer -> the name of the layer's model in the metrics.
+    titles : mapping
+        Metric that is drawn -> its title.
     path : Path
         A .pdf, .png or .svg file; for a path without such a suffix all three files are drawn.
     """
@@ -66,11 +83,11 @@ def draw_layers(metrics: pd.DataFrame, layers: Mapping[str, Mapping[str, str]], 
     with rc_context({"svg.hashsalt": "obygaze", "svg.fonttype": "path", "font.size": 8}):
         figure = Figure(figsize=(7.2, 2.8), layout="constrained")
         FigureCanvasAgg(figure)
-        for position, metric in enumerate(SHOWN, start=1):
-            axes = figure.add_subplot(1, len(SHOWN), position)
+        for position, (metric, title) in enumerate(titles.items(), start=1):
+            axes = figure.add_subplot(1, len(titles), position)
             _draw_metric(axes, metrics[metrics["metric"] == metric].set_index("model"), layers)
             axes.set_xlabel("layer")
-            axes.set_ylabel(f"{METRICS[metric].title} by movie")
+            axes.set_ylabel(f"{title} by movie")
         if len(layers) > 1:
             axes.legend(frameon=False)
         path.parent.mkdir(parents=True, exist_ok=True)

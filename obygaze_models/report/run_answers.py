@@ -248,12 +248,13 @@ def _on_layers(run: Run, task: _Task, layers: Mapping[str, Mapping[str, str]]) -
         best = best_layer(run.predictions, task.name, model, names)
         if best is None:
             lines.append(
-                f"{task.before}{model}: no movie has clips of both classes, by which layers are ranked"
+                f"{task.before}{model}: no movie has clips of two classes, by which layers are ranked"
             )
             continue
+        title = metrics_of(run.predictions.n_classes)[best.metric].title
         lines.append(
-            f"{task.before}{model}: of {best.n_layers} layers {best.layer} is best, AUC by movie "
-            f"{number(best.auc)}; the best of {best.n_layers} reaches {number(best.chance)} by chance, and "
+            f"{task.before}{model}: of {best.n_layers} layers {best.layer} is best, {title} by movie "
+            f"{number(best.value)}; the best of {best.n_layers} reaches {number(best.chance)} by chance, and "
             f"{number(best.high)} in 1 of 20 (labels exchanged within films): p {p_value(best.p)}"
         )
     return lines
