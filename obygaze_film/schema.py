@@ -188,6 +188,8 @@ class CalibrationRecord(Struct, frozen=True, kw_only=True):
         Levels of the codebook that it was not fitted on. Films have them, so the share is refused.
     film_error, worst_film_error : float or None
         Mean and largest distance between expected and true share of positive clips of a film left out.
+    clip_s : float or None
+        Median length of the clips that it was fitted on, in seconds; None where the card does not say.
     """
 
     draws: Annotated[list[tuple[float, float]], Meta(min_length=1)]
@@ -198,6 +200,7 @@ class CalibrationRecord(Struct, frozen=True, kw_only=True):
     levels_left_out: list[str]
     film_error: float | None = None
     worst_film_error: float | None = None
+    clip_s: float | None = None
 
 
 class EvidenceRecord(Struct, frozen=True, kw_only=True):

@@ -373,17 +373,19 @@ class FlaggedTime(FilmClaim):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherWindows(FilmClaim):
-    """The windows that were scored are of another length (`number`, the median) than the training's clips.
+    """The windows that were scored are of another length (`number`, the median) than the model's clips.
 
     Attributes
     ----------
-    trained_s : float
-        Median length of those clips.
+    trained_s, calibrated_s : float or None
+        Median length of the clips that it was trained on, and of those that it was calibrated on, which may
+        be others; None where that is not known.
     """
 
     KIND: ClassVar[str] = "other windows"
 
-    trained_s: float
+    trained_s: float | None
+    calibrated_s: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

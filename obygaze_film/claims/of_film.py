@@ -70,7 +70,7 @@ LEVEL: Final = 0.95
 """Level of the intervals over films."""
 
 OTHER_LENGTH: Final = 0.1
-"""By which share windows may differ in length from the clips of the training, without a word."""
+"""By which share windows may differ in length from the model's clips, without a word."""
 
 TOLD_OTHERWISE: Final = ("unlike", "missing", "black", "credits", "trained_on", "no_skill")
 """Flags whose time, or meaning, other claims tell."""
@@ -474,15 +474,19 @@ def flagged_times(model: ModelRecord, judged: JudgedTime) -> list[FlaggedTime]:
 
 
 def other_windows(model: ModelRecord, windows: WindowsRecord) -> OtherWindows | None:
-    """Tell where the windows are of another length than the clips that a model was trained on."""
-    if not model.clip_s or abs(windows.window_s - model.clip_s) <= OTHER_LENGTH * model.clip_s:
+    """Tell where the windows are of another length than the clips that a model was trained, or calibrated, on."""
+    trained_s = model.clip_s
+    calibrated_s = None if model.calibration is None else model.calibration.clip_s
+    lengths = [length for length in (trained_s, calibrated_s) if length]
+    if not any(abs(windows.window_s - length) > OTHER_LENGTH * length for length in lengths):
         return None
     return OtherWindows(
         who=(model.key,),
         what="length of the windows in seconds",
         time=ClaimTime("film"),
         number=windows.window_s,
-        trained_s=model.clip_s,
+        trained_s=trained_s,
+        calibrated_s=calibrated_s,
     )
 
 

@@ -431,7 +431,8 @@ def citation_sentence(
         parts.append(words.say("cited_judged", length=length, judged=judged))
     parts += [words[key] for condition, key in WARNINGS.items() if claim.has(condition)]
     if windows is not None:
-        parts.append(words.say("cited_windows", **_lengths(windows, words)))
+        window = words.seconds(windows.number or 0.0)
+        parts.append(words.say("cited_windows", window=window, clips=_lengths_of_clips(windows, words)))
     return words["semicolon"].join(parts)
 
 
@@ -458,13 +459,23 @@ def flagged_sentence(claim: FlaggedTime, words: Words) -> str:
 
 
 def windows_sentence(claim: OtherWindows, words: Words) -> str:
-    """Say that the windows are of another length than the clips of the training."""
-    return words.say("another_window", **_lengths(claim, words))
+    """Say that the windows are of another length than the clips of the training, or of the calibration."""
+    window = words.seconds(claim.number or 0.0)
+    return words.say("another_window", window=window, clips=_lengths_of_clips(claim, words))
 
 
-def _lengths(claim: OtherWindows, words: Words) -> dict[str, str]:
-    """Write the median lengths of windows and of the training's clips."""
-    return {"window": words.seconds(claim.number or 0.0), "clip": words.seconds(claim.trained_s)}
+def _lengths_of_clips(claim: OtherWindows, words: Words) -> str:
+    """Write the median lengths of the clips that a model was trained on, and calibrated on, as far as known."""
+    trained = "" if claim.trained_s is None else words.seconds(claim.trained_s)
+    calibrated = "" if claim.calibrated_s is None else words.seconds(claim.calibrated_s)
+    if trained == calibrated:
+        return words.say("clips_of_both", clip=trained)
+    parts = []
+    if trained:
+        parts.append(words.say("clips_trained", clip=trained))
+    if calibrated:
+        parts.append(words.say("clips_calibrated", clip=calibrated))
+    return words.listed(parts)
 
 
 def concept_label(claim: ConceptFound, words: Words) -> str:

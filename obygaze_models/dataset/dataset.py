@@ -96,14 +96,12 @@ class Dataset:
         Where frames and tokens are read from.
     reduction : ReducedTokens, optional
         What models that read frames or tokens get in their place.
-    clip_s : float, optional
-        Median length of the clips with features, in seconds, where the store tells it of all.
     modalities : tuple of Modality
         Of several stores or backbones, which share X; else empty.
     parts : tuple of Dataset
         What the modalities were joined of: their frames are read from these.
     seconds : ndarray of float64, shape [N], optional
-        The clips' lengths, where the store tells them all.
+        The clips' lengths, where the store tells them all (of several stores, each of its clips).
     variables : ndarray of float64, shape [N, V], optional
         Numbers of a table (`with_variables`); NaN where a clip has none.
     variable_names : tuple of str
@@ -140,7 +138,6 @@ class Dataset:
     counts: Mapping[str, int] = field(default_factory=dict)
     group: Group | None = None
     reduction: ReducedTokens | None = None
-    clip_s: float | None = None
     modalities: tuple[Modality, ...] = ()
     seconds: NDArray[np.float64] | None = None
     bags: NDArray[np.float32] | None = None
@@ -208,6 +205,12 @@ class Dataset:
         return replace(
             self, modalities=tuple(replace(modality, name=name or modality.name) for modality, name in pairs)
         )
+
+    def median_s(self, rows: NDArray[np.intp]) -> float | None:
+        """Return the median length of some clips in seconds; None where lengths are not known."""
+        if self.seconds is None or not len(rows):
+            return None
+        return round(float(np.median(self.seconds[rows])), 3)
 
     def take(self, rows: NDArray[np.intp]) -> "Dataset":
         """Keep some clips."""

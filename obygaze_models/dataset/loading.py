@@ -1,6 +1,6 @@
 """Combine stores and a manifest into features, labels and movies of the same clips."""
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -134,7 +134,6 @@ def load_dataset(
         },
         group=group,
         reduction=None if reduce is None else reduce_tokens(store, group.name, reduce, progress=progress),
-        clip_s=None if lengths is None else round(float(np.median(lengths)), 3),
         seconds=lengths,
     )
 
@@ -274,10 +273,20 @@ def join_modalities(names: Sequence[str], parts: Sequence[Dataset], manifest: Ma
             "with_features": len(index),
             "partial": max(p.counts["partial"] for p in parts),
         },
-        clip_s=first.clip_s,
         modalities=tuple(modalities),
+        seconds=_joined_lengths(parts, rows),
         parts=tuple(parts),
     )
+
+
+def _joined_lengths(parts: Sequence[Dataset], rows: Mapping[str, int]) -> NDArray[np.float64] | None:
+    """Return the lengths of the clips of several stores [N]; None where a store does not tell them."""
+    lengths = np.full(len(rows), np.nan)
+    for part in parts:
+        if part.seconds is None:
+            return None
+        lengths[[rows[clip_id] for clip_id in part.clip_ids.tolist()]] = part.seconds
+    return lengths
 
 
 @checked

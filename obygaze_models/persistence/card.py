@@ -6,7 +6,7 @@ The checks, their messages and docs/model-card.schema.json follow from the class
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Literal, TypedDict
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -73,6 +73,9 @@ JOINT = "joint: fitted to sums over films of several labs; penalties chosen by l
 UNLABELLED = "unlabelled"
 """The parameter of a model whose concepts were found without labels: they have values, no probabilities."""
 
+ClipLength = Annotated[float, Meta(gt=0, lt=1e300, description="a number above 0")]
+"""Median length of some clips, in seconds."""
+
 CALIBRATED = ("p_skilled", "error", "film_error", "worst_film_error", "film_margin")
 Calibrated = Annotated[
     dict[Literal["p_skilled", "error", "film_error", "worst_film_error", "film_margin"], Number],
@@ -95,7 +98,8 @@ class Population(TypedDict):
 
     `task` and `title` are of the target that asks for them: the one trained on, or a wider test. `clips`
     counts them by level. `levels_left_out` are the codebook's levels some of whose clips, or all, were not
-    asked for: nobody knows what the calibration makes of them.
+    asked for: nobody knows what the calibration makes of them. `clip_s` is the clips' median length, absent
+    where it is not known.
     """
 
     task: Text
@@ -103,6 +107,7 @@ class Population(TypedDict):
     clips: Annotated[dict[str, Count], Meta(description="an object of numbers of clips")]
     n_movies: Count
     levels_left_out: Annotated[list[str], Meta(description="a list of levels")]
+    clip_s: NotRequired[ClipLength]
 
 
 class Input(TypedDict):
@@ -226,7 +231,7 @@ class ModelCard(CardFields, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     format: Literal["obygaze model"]
     protocol_number: Literal[4]
     arrays: Annotated[dict[str, ArrayEntry], Meta(description="dtype and shape of every array")]
-    clip_s: Annotated[float, Meta(gt=0, lt=1e300, description="a number above 0")] | UnsetType = UNSET
+    clip_s: ClipLength | UnsetType = UNSET
     reduced_by: SomeText | UnsetType = UNSET
     population: Annotated[Population, Meta(description="an object of what was calibrated on")] | UnsetType = (
         UNSET

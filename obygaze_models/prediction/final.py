@@ -285,6 +285,7 @@ def train_final(data: Dataset, spec: ModelSpec, run: Run, **terms: str) -> Model
         "concepts": tuple(estimator.concepts_) if isinstance(estimator, ConceptBottleneck) else (),
         "calibration": {} if calibration is None else calibration.to_json(),
         "population": standing.population,
+        "clip_s": data.median_s(labelled),
         "evidence": standing.evidence,
         "metrics": tuple(metrics),
     }
@@ -323,6 +324,7 @@ def train_bank(data: Dataset, run: Run, **terms: str) -> Model:
         target=CardTarget(name="concepts", title="Visual concepts", kind="concepts", classes=[], concept=""),
         concepts=tuple(concepts),
         calibration={},
+        clip_s=data.median_s(rows),
         metrics=(),
         **terms,
     )
@@ -370,7 +372,6 @@ def _card(
     shared_fields = {
         "backbone": data.backbone,
         "store": data.store,
-        "clip_s": data.clip_s,
         "features": data.features,
         "pool": data.pool,
         "citation": "",
@@ -561,13 +562,17 @@ def _population(data: Dataset, target: Target, clip_ids: Iterable[str]) -> Popul
     is_asked = target.of(data.labels) != NOT_ASKED
     not_wholly_asked = set(data.levels[~is_asked].tolist())
     left_out = [level for level in data.codebook.labels if level in not_wholly_asked or level not in clips]
-    return Population(
+    median_s = data.median_s(rows)
+    population = Population(
         task=target.name,
         title=target.title,
         clips=clips,
         n_movies=len(np.unique(data.movies[rows])),
         levels_left_out=[] if target.scale else left_out,
     )
+    if median_s is not None:
+        population["clip_s"] = median_s
+    return population
 
 
 def _target(record: Mapping[str, Any]) -> Target:
