@@ -425,7 +425,7 @@ def expected_share(model: ModelRecord, rows: pd.DataFrame) -> ExpectedShare:
         worst_error=calibration.worst_film_error if calibration else None,
         clips=calibration.clips if calibration else {},
         levels_left_out=tuple(calibration.levels_left_out) if calibration else (),
-        unlike=time.share(time.unlike_s),
+        unlike=rate.unreliable,
         reason=rate.reason,
     )
 
@@ -474,7 +474,7 @@ def flagged_times(model: ModelRecord, judged: JudgedTime) -> list[FlaggedTime]:
 
 
 def other_windows(model: ModelRecord, windows: WindowsRecord) -> OtherWindows | None:
-    """Tell where the windows are of another length than the clips that a model was trained, or calibrated, on."""
+    """Tell where the windows are of another length than a model's clips of training or calibration."""
     trained_s = model.clip_s
     calibrated_s = None if model.calibration is None else model.calibration.clip_s
     lengths = [length for length in (trained_s, calibrated_s) if length]
@@ -510,9 +510,17 @@ def no_passage(model: ModelRecord) -> NoPassage:
     )
 
 
-def staging_mean(name: str, mean: float, digits: int) -> StagingMean:
-    """Tell the mean of a variable of staging over a film."""
-    return StagingMean(who=(), what=name, time=ClaimTime("film"), number=mean, digits=digits)
+def staging_mean(name: str, values: pd.Series, digits: int) -> StagingMean:
+    """Tell the mean of a variable of staging over the windows of a film [N]; NaN where one has none."""
+    return StagingMean(
+        who=(),
+        what=name,
+        time=ClaimTime("film"),
+        number=float(values.mean()),
+        digits=digits,
+        n_known=int(values.notna().sum()),
+        n_windows=len(values),
+    )
 
 
 def moved_passage(model: ModelRecord, ends: tuple[float, float], before: float, after: float) -> Moved:

@@ -38,7 +38,7 @@ Floats = NDArray[np.float64]
 MINUTE: Final = 60.0
 
 LEAST_OF_MINUTE_S: Final = 10.0
-"""Seconds with a probability from which on a minute has means; of a shorter last one, all of it."""
+"""Seconds with a probability from which on a minute has means; the last one of a film too."""
 
 SLACK_S: Final = 1e-6
 """By which sums of decimals may miss a number."""
@@ -264,7 +264,7 @@ class FilmView:
         strips = []
         for name, scale in SCALES.items():
             if name in table and table[name].notna().any():
-                mean = of_film.staging_mean(name, float(table[name].mean()), scale.digits)
+                mean = of_film.staging_mean(name, table[name], scale.digits)
                 values = ((table[name] - scale.low) / (scale.high - scale.low)).clip(0, 1)
                 note = phrases.staging_sentence(mean, self.words)
                 strips.append(Strip(self.words[name], note, starts, ends, values.to_numpy(dtype=np.float64)))
@@ -363,7 +363,7 @@ class FilmView:
 
     def _minute(self, start_s: float) -> Minute:
         end_s = min(start_s + MINUTE, self.whole_s)
-        least_s = min(LEAST_OF_MINUTE_S, end_s - start_s) - SLACK_S
+        least_s = LEAST_OF_MINUTE_S - SLACK_S
         inside = self.between(start_s, end_s)
         seconds = _seconds_inside(inside, start_s, end_s)
         counted = is_counted(inside)

@@ -117,8 +117,8 @@ def explain(
     settings: Annotated[
         tuple[str, ...],
         option(
-            "Set a concept's value to this quantile (0 to 1) of the training clips' values and show the "
-            "change; repeatable.",
+            "Set a concept's value to this quantile (0 to 1) of the training clips' values, each by a model "
+            "without its film, and show the change; repeatable.",
             name="set",
             metavar="CONCEPT=QUANTILE",
         ),

@@ -185,11 +185,12 @@ class Contribution:
     value : float
         The clip's value on the concept, as the head reads it.
     percentile : float
-        Share of the training clips with a value no larger, in percent.
+        Share of the training clips with a value no larger, in percent: each by a model without its movie.
     contribution : float
         What the concept adds to the score.
     usual : float or None
-        The value at which it adds nothing, the training clips' mean; None of a tree.
+        The value at which it adds nothing, the training clips' mean, each by a model without its movie; None
+        of a tree.
     """
 
     concept: str

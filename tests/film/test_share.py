@@ -44,7 +44,7 @@ LENGTHS = {"EN": 3.0, "HN": 4.5, "S": 5.0}
 
 
 def clips_of(movies, per_film, seed, lengths=None):
-    """Draw clips, of five seconds or of their level's `lengths`, and their features, in the planted shares."""
+    """Draw clips of five seconds, or of their level's `lengths`, and features, in the planted shares."""
     rng = np.random.default_rng(seed)
     clips, rows = [], []
     for movie in movies:

@@ -96,7 +96,9 @@ def test_s_of_one_concept_and_of_several(found):
     assert row["verdict"] == "holds"
     assert "15% with 1" in row["note"]
     assert "92% with 4" in row["note"]
-    assert "7 of 37" in found.loc["clothing-alone", "note"]
+    note = found.loc["clothing-alone", "note"]
+    assert "7 of 37" in note
+    assert "0 of 22" in note  # of those that have no other concept, heard or told, either
 
 
 def test_sure_is_sixteen_percent_and_not_the_least_represented(found):
@@ -104,6 +106,17 @@ def test_sure_is_sixteen_percent_and_not_the_least_represented(found):
     assert row["verdict"] == "fails"
     assert row["value"] > 0
     assert "HN 309 clips, NS 292 clips" in row["note"]
+
+
+def test_numbers_of_labels_say_under_which_labels_they_are(found):
+    """The paper's labels take 550 of 1,461 clips to EN; as annotated, both parts of a claim turn."""
+    of_paper = ("same-rate", "rising", "compositional", "clothing-alone", "sure-share")
+    for claim in of_paper:
+        assert "550 of the 1,461" in found.loc[claim, "note"], claim
+    assert "550 of" not in found.loc["any-visual", "note"]
+    assert "S 18.4%" in found.loc["sure-share", "note"]
+    for claim in ("any-visual", "length"):
+        assert "labels as annotated" in found.loc[claim, "note"]
 
 
 def test_the_number_of_shots_is_no_sign_of_the_level_and_no_proof_that_it_is_none(found):
