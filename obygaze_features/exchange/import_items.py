@@ -296,8 +296,8 @@ def _ask(request: _Request, library: str, where: str, limit_s: float) -> tuple[A
     pool = _pools[0]
     key = next(_numbers)
     parts = list[bytes]()
-    pool.put(key, request, limit_s)
     try:
+        pool.put(key, request, limit_s)
         while True:
             event = pool.get(1.0)
             if event is None or event.key != key:
