@@ -253,20 +253,24 @@ def _features_of(path: Path, columns: _Columns, options: TableOptions) -> FileCo
     indices_of_pandas = {name for name in header if name.startswith("Unnamed: ")}
     never = {id_column, *options.never, *indices_of_pandas, *positions}
     features = choose_columns(path, header, columns.kind_of, options.columns, never)
-    values = [columns.numbers(name) for name in features]
-    has_vectors = values[0].ndim > 1
-    shapes = {column.shape for column in values}
-    if len(shapes) != 1 or (has_vectors and len(values) > 1):
-        raise StoreError(f"{path}: expected columns of numbers, or one of lists")
+    matrix = _one_matrix(path, [columns.numbers(name) for name in features])
     texts = {"features": "\n".join(features)}
     used = {*features, id_column, *(name for name in positions if name)}
     left_out = [name or "(without a name)" for name in header if name not in used]
     if left_out:
         _add_left_out(texts, f"columns that are no features: {', '.join(left_out)}")
-    matrix = values[0] if has_vectors else np.stack(values, axis=1)
     return rows_content(
         path, ids, {"": matrix}, options, columns=positions, read=columns.positions, about=texts
     )
+
+
+def _one_matrix(path: Path, columns: Sequence[Any]) -> Any:
+    """Return the features of all rows: the only column of vectors, or columns of numbers side by side."""
+    has_vectors = columns[0].ndim > 1
+    shapes = {column.shape for column in columns}
+    if len(shapes) != 1 or (has_vectors and len(columns) > 1):
+        raise StoreError(f"{path}: expected columns of numbers, or one of lists")
+    return columns[0] if has_vectors else np.stack(columns, axis=1)
 
 
 @dataclass(frozen=True)

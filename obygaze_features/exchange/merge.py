@@ -16,7 +16,7 @@ from obygaze_features.store.format import DONE, MERGING_SUFFIX, STATUSES, TABLE,
 from obygaze_features.store.group import rows_of, spec_of
 from obygaze_features.store.growth import combined
 from obygaze_features.store.provenance import differences, validate_licence
-from obygaze_features.store.records import ClipFeatures, ClipResult, StoredClip, one_line
+from obygaze_features.store.records import ClipFeatures, ClipResult, GroupSpec, StoredClip, one_line
 from obygaze_features.store.sealing import passing_stage, seal
 from obygaze_features.store.store import Place, Store, files_of, open_files
 from obygaze_features.store.store_files import damaged
@@ -77,10 +77,7 @@ def merge(
     attributes = _attributes(stores, {"licence": licence, "citation": citation, "corpus": corpus})
     validate_licence(attributes["licence"])
     one_line(attributes["citation"], "citation")
-    groups = []
-    for name in _same_backbones(stores):
-        specs = [spec_of(store[name]) for store in stores]
-        groups.append(combined(specs[0], specs))
+    groups = _merged_groups(stores)
     sources = _sources(stores)
     _refuse_one_name(clip.movie for clip, _ in sources.values())
     planned = [clip.planned for clip, _ in sources.values()]
@@ -112,6 +109,15 @@ def merge(
             counted=counted,
             progress=show,
         )
+
+
+def _merged_groups(stores: Sequence[Store]) -> list[GroupSpec]:
+    """Return what the groups of the result declare; refuse stores whose backbones or shapes differ."""
+    groups = []
+    for name in _same_backbones(stores):
+        specs = [spec_of(store[name]) for store in stores]
+        groups.append(combined(specs[0], specs))
+    return groups
 
 
 def _same_backbones(stores: Sequence[Store]) -> tuple[str, ...]:
