@@ -63,16 +63,27 @@ def test_times_that_are_all_zero_are_by_the_rate_and_said(tmp_path):
     assert any("25 frames a second" in note for note in frames.notes)
 
 
+def zero_transport_times(data: bytearray) -> None:
+    """Set the times of all pictures of a transport stream to 0, in place (ISO/IEC 13818-1, 2.4.3)."""
+    for packet in range(0, len(data), 188):
+        has_adaptation_field = data[packet + 3] >> 5 & 1
+        header = packet + 4
+        if has_adaptation_field:
+            header += 1 + data[packet + 4]
+        begins_picture = data[packet + 1] & 0x5F == 0x41 and data[header : header + 3] == b"\0\0\1"
+        if begins_picture:
+            flags = data[header + 7] >> 6  # 2: when it is shown; 3: also when it is decoded
+            time_starts = {2: [9], 3: [9, 14]}.get(flags, [])
+            for time_start in time_starts:
+                start = header + time_start
+                data[start] &= 0xF1  # the upper bits of the time; marker bits stay
+                data[start + 1 : start + 5] = b"\0\x01\0\x01"
+
+
 def test_times_of_a_transport_stream_that_are_nearly_all_zero_are_by_the_rate(tmp_path):
     path = encode(tmp_path / "a.ts", map(draw, range(30)), "mpeg2video", options=MPEG)
     data = bytearray(path.read_bytes())
-    zero = b"\0\x01\0\x01"
-    for start in range(0, len(data), 188):
-        head = start + 4 + (data[start + 3] >> 5 & 1) * (data[start + 4] + 1)  # behind the adaptation field
-        if data[start + 1] & 0x5F == 0x41 and data[head : head + 3] == b"\0\0\1":
-            for place in (9, 14)[: (data[head + 7] >> 6) - 1]:  # when it is shown, and decoded
-                data[head + place] &= 0xF1
-                data[head + place + 1 : head + place + 5] = zero
+    zero_transport_times(data)
     path.write_bytes(data)
     frames = read_frames(path, at(range(30)))
     np.testing.assert_allclose(frames.time_s, np.arange(30) / 25)
