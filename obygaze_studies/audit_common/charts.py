@@ -229,8 +229,9 @@ def _fill_stacks(axes: Axes, bars: Mapping[str, Mapping[str, float]]) -> None:
     table = pd.DataFrame(bars).T
     lefts = table.cumsum(axis=1).shift(axis=1, fill_value=0.0)
     for part, colour in zip(table, PARTS, strict=False):
-        look = {"left": lefts[part], "color": colour, "edgecolor": "white", "label": part}
-        drawn_bars = axes.barh(table.index, table[part], **look)
+        drawn_bars = axes.barh(
+            table.index, table[part], left=lefts[part], color=colour, edgecolor="white", label=str(part)
+        )
         shares = [f"{share:.0%}" if share >= ROOM else "" for share in table[part]]
         axes.bar_label(drawn_bars, shares, label_type="center", fontsize=7)
 
