@@ -174,7 +174,7 @@ def _root(scaled: NDArray[np.float64], rest: NDArray[np.float64]) -> NDArray[np.
 
 _KEPT: OrderedDict[bytes, _Axes] = OrderedDict()
 MOST_BYTES = 200_000_000
-"""Bytes of the decompositions that are kept: each film left out has one, which all concepts and heads share."""
+"""Bytes of decompositions that are kept: each film left out has one, which all concepts and heads share."""
 
 N_TUNED = 2
 """Results kept with a decomposition: of the concepts, and of the control whose concepts are exchanged."""

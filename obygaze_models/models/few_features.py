@@ -1,7 +1,7 @@
 """Fit logistic regression of a few features on many subsets of the same clips, by Newton's method.
 
-The values of concepts are a dozen numbers a clip. What scikit-learn's `newton-cholesky` takes for such a fit is
-mostly what it checks; here all inner folds and penalties take each step together. The minimum is the same: a
+Values of concepts are a dozen numbers a clip. Most of what scikit-learn's `newton-cholesky` takes for such
+a fit are its checks; here all inner folds and penalties take each step together. The minimum is the same: a
 penalty on the weights, none on the intercept, features as they are. Figures: benchmarks/README.md, zoo.
 """
 

@@ -460,7 +460,7 @@ class _Block:
         own = slice(0, self.n_fits)
         return FoldFits(
             places,
-            self.logits[:, own],
+            self.logits[:, own].astype(np.float64, copy=False),
             self.coefficients[:-1, own],
             self.coefficients[-1, own],
             Moments(self.moments.mean[own], self.moments.scale[own]),
@@ -557,7 +557,7 @@ class _Descent:
     def step(self) -> NDArray[np.bool_]:
         """Take a step; tell which fits [K] it leaves finished."""
         direction = self._direction()
-        # Rounded to float32 a step is another step, hardly; its sum with the logits is in the base's precision.
+        # A step is small beside the logits: float32 does for it, to the precision of their sum.
         change = self.scaling.logits(self.narrow, direction)
         if self.n_steps % LOOK_AGAIN == 0:
             self.small = self._size_of_logits()

@@ -1,4 +1,4 @@
-"""Logistic regressions of a few features on subsets of the same clips: each is the fit on its own clips alone."""
+"""Logistic regressions of a few features on subsets of clips: each is the fit on its own clips alone."""
 
 import numpy as np
 import pytest
