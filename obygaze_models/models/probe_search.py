@@ -20,7 +20,7 @@ from obygaze_models.models.ridge_folds import FoldFits, FoldLogistic, block_widt
 from obygaze_models.models.ridge_logistic import RidgeLogistic
 from obygaze_models.models.scaling import ClippedScaler
 
-STEPS_OF_FOLD = 250
+STEPS_OF_FOLD = 110
 """Steps that the fits of an outer fold take together, measured (benchmarks/README.md, zoo)."""
 
 NUMBERS_A_SECOND = 5e9
