@@ -223,8 +223,18 @@ def logistic(
     return np.asarray(fit.x)
 
 
+NEWTON_STEPS = 100
+"""Steps after which the search of an intercept ends; five are usual."""
+
+SMALL_STEP = 1e-10
+"""The search ends with a step of this size: after Newton's next one nothing would be left but rounding."""
+
+
 def find_intercepts(slopes: Floats, levels: Floats, times: Floats, shares: Floats) -> Floats:
-    """Find the intercepts [B] with which the mean probabilities of clips are `shares` [B], by bisection.
+    """Find the intercepts [B] with which the mean probabilities of clips are `shares` [B].
+
+    Newton's method on the logit of the mean, for all at once. A step that would leave the interval in which an
+    intercept is known to lie is replaced by half of that interval.
 
     Parameters
     ----------
@@ -242,10 +252,21 @@ def find_intercepts(slopes: Floats, levels: Floats, times: Floats, shares: Float
     # With the first intercept no clip has a higher probability than the share, with the second none a lower.
     low = logit_of_share - logits.max(axis=1)
     high = logit_of_share - logits.min(axis=1)
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2
-        mean_probability = np.sum(times * expit(logits + middle[:, None]), axis=1) / n_clips
+    intercepts: Floats = (low + high) / 2
+    for _ in range(NEWTON_STEPS):
+        p = expit(logits + intercepts[:, None])
+        mean_probability = np.sum(times * p, axis=1) / n_clips
+        slope_of_mean = np.sum(times * p * (1 - p), axis=1) / n_clips
         is_too_high = mean_probability > shares
-        low = np.where(is_too_high, low, middle)
-        high = np.where(is_too_high, middle, high)
-    return np.asarray((low + high) / 2)
+        low = np.where(is_too_high, low, intercepts)
+        high = np.where(is_too_high, intercepts, high)
+        with np.errstate(divide="ignore", invalid="ignore"):  # where all probabilities are 0, or 1
+            missing = np.log(mean_probability / (1 - mean_probability)) - logit_of_share
+            slope_of_logit = slope_of_mean / (mean_probability * (1 - mean_probability))
+            newton = intercepts - missing / slope_of_logit
+        is_small = np.abs(newton - intercepts) <= SMALL_STEP
+        is_between = (newton > low) & (newton < high)
+        intercepts = np.where(is_small | is_between, newton, (low + high) / 2)
+        if is_small.all():
+            break
+    return intercepts

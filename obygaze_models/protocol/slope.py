@@ -18,6 +18,7 @@ and Ventura 2011, Statistica Sinica 21). Its spread is then that of the estimate
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -111,15 +112,40 @@ class SlopeLikelihood:
         logs = np.array(list(log_of_movie.values())).reshape(-1, len(KNOTS))
         return cls(np.array(list(log_of_movie)), logs, float(deviations[0]))
 
+    @cached_property
+    def _films(self) -> CubicSpline:
+        """The log likelihoods of the films between the knots."""
+        return CubicSpline(KNOTS, self.logs, axis=1)
+
+    @cached_property
+    def _sums_on_grid(self) -> tuple[Floats, Floats]:
+        """The log likelihoods at `GRID` of the films before each film, and of those after it [M + 1, G].
+
+        The sum of the others is that of the two. To add them up anew for each film would cost films times
+        films, and to subtract a film from all would leave its rounding behind.
+        """
+        films = self._films(GRID)
+        before = np.zeros((len(films) + 1, len(GRID)))
+        after = np.zeros_like(before)
+        np.cumsum(films, axis=0, out=before[1:])
+        after[:-1] = np.cumsum(films[::-1], axis=0)[::-1]
+        return before, after
+
     def posterior(self, without: object = None) -> SlopePosterior:
         """Combine likelihood and prior, for all films or without one movie."""
-        logs = self.logs if without is None else self.logs[self.movies != without]
+        is_used = np.ones(len(self.movies), dtype=np.bool_)
+        if without is not None:
+            is_used = self.movies != without
         log_likelihood = np.zeros(len(GRID))
-        if len(logs):
-            films = CubicSpline(KNOTS, logs, axis=1)
-            log_likelihood = films(GRID).sum(axis=0)
+        if is_used.any():
+            before, after = self._sums_on_grid
+            left_out = np.flatnonzero(~is_used)
+            log_likelihood = before[-1]
+            if len(left_out):
+                log_likelihood = before[left_out[0]] + after[left_out[0] + 1]
             mode = float(GRID[np.argmax(log_likelihood)])
-            log_likelihood *= _power(films, mode)
+            power = _power(self._films(mode, 1)[is_used], self._films(mode, 2)[is_used])
+            log_likelihood = power * log_likelihood
         # The log likelihood at a slope of 0 is 0. Subtracting the highest one keeps exp from overflowing.
         highest = max(float(log_likelihood.max()), 0.0)
         prior = 2 * t.pdf(GRID / SLOPE_SCALE, SLOPE_FREEDOM) / SLOPE_SCALE
@@ -137,10 +163,9 @@ def rows_of_groups(group_of: NDArray[np.intp]) -> list[NDArray[np.intp]]:
     return np.split(order, ends[:-1])
 
 
-def _power(films: CubicSpline, mode: float) -> float:
-    """Compute the power of the likelihood at its mode, given the log likelihoods of films as one spline."""
-    first_derivatives = films(mode, 1)
-    curvature = -float(films(mode, 2).sum())
+def _power(first_derivatives: Floats, second_derivatives: Floats) -> float:
+    """Compute the power of the likelihood from the derivatives of films' log likelihoods [M] at its mode."""
+    curvature = -float(second_derivatives.sum())
     n_films = len(first_derivatives)
     if n_films < 2 or curvature <= 0:
         return 1.0
