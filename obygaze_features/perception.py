@@ -36,8 +36,9 @@ OF_VARIABLES: Mapping[str, tuple[str, ...]] = {
     "loudness": PERCEIVED_BY["heard"],
     "speech": PERCEIVED_BY["heard"],
     "black": PICTURES,
-    "faces": PICTURES,
-    "face": PICTURES,
+    **dict.fromkeys(
+        ("present", "persons", "screen", "face", "close", "medium", "long", "profile", "frames"), PICTURES
+    ),
 } | dict.fromkeys(("cuts", "camera", "pan", "tilt", "zoom", "roll", "inliers"), PERCEIVED_BY["visual"])
 """Column of `obygaze film variables` -> what it is measured of."""
 
