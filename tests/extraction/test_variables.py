@@ -82,7 +82,7 @@ def test_a_film_is_decoded_once_for_all_that_is_seen(film, monkeypatch):
 
         def __call__(self, batch):
             is_lit = batch.max(axis=(2, 3, 4)) > 16
-            rows = is_lit[..., None] * np.array([1, 0.5, 0, 0, 3], np.float32)
+            rows = is_lit[..., None] * np.array([1, 0.5, 0, 0, 0, 3], np.float32)
             return {"frames": rows.astype(np.float32)}
 
     for name in ("decode_with_av", "find_shots"):
