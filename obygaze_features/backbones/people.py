@@ -28,7 +28,7 @@ from obygaze_features.backbones.sightings import (
 )
 from obygaze_features.errors import BackboneError, install_command
 from obygaze_features.io import NO_LICENCE, sha256_of
-from obygaze_features.perception import PICTURES
+from obygaze_features.perception import PEOPLE_FRAMES, PICTURES
 
 N_FRAMES: Final = 3
 """Frames of a window that are looked at."""
@@ -92,7 +92,7 @@ invented, but with scores of .1 or .2."""
 MORE: Final = 3
 """Number of persons that stands for more than two."""
 
-COLUMNS: Final = ("present", "persons", "screen", "face", "height", *SCALES, "profile", "frames")
+COLUMNS: Final = ("present", "persons", "screen", "face", "height", *SCALES, "profile", PEOPLE_FRAMES)
 """Of a window, as `people_values` gives them."""
 
 Detector = CenterFace | DetectorFile
@@ -340,7 +340,7 @@ def people_values(frames: NDArray[Any]) -> dict[str, float]:
         median height of the largest face, of the frames with one, if half of those with anybody have one;
         `height` the same of the largest person;
         `close`, `medium` and `long`, 1 for the scale that over half of the frames with anybody have, none if
-        there is no such; `profile`, the share of faces; `frames`, how many there are.
+        there is no such; `profile`, the share of faces; `people_frames`, how many frames there are.
     """
     rows = dict(zip(FEATURES, frames.T.astype(np.float64), strict=True))
     is_seen = rows["persons"] > 0
@@ -358,7 +358,7 @@ def people_values(frames: NDArray[Any]) -> dict[str, float]:
         values |= {name: float(2 * n > len(scales)) for name, n in votes.items()}
     if rows["sides"].any():
         values["profile"] = float(rows["profiles"].sum() / rows["sides"].sum())
-    return values | {"frames": float(len(frames))}
+    return values | {PEOPLE_FRAMES: float(len(frames))}
 
 
 def _low_median(counts: NDArray[np.float64]) -> float:

@@ -82,7 +82,8 @@ def variables(
     close, medium, long
               scale of the picture, 1 for what it is; none if undecided
     profile   share of faces in profile
-    frames    frames that were looked at
+    people_frames
+              frames that were looked at
 
     What cannot be told is an empty cell, and what no window has is no column. A film is decoded once.
 

@@ -30,6 +30,7 @@ from obygaze_features.extraction.decode_clips import (
 )
 from obygaze_features.manifest import FilmPart
 from obygaze_features.manifest.clip import OVERHANG_S
+from obygaze_features.perception import PEOPLE_FRAMES
 from obygaze_features.pixels import opencv
 from obygaze_features.text import first_few
 from obygaze_features.video import Rest, SoundTrack, find_shots, joined_shots, probe
@@ -124,7 +125,7 @@ def film_variables(
     rows: list[Values] = [{} for _ in spans]
     for number, *found in zip(inside, pictured, heard, strict=False):  # of no window nothing is decoded
         rows[number] = {name: value for name, value in (found[0] | found[1]).items() if isfinite(value)}
-    for name, column in (("cuts", "cuts"), ("camera", "camera"), ("people", "frames")):
+    for name, column in (("cuts", "cuts"), ("camera", "camera"), ("people", PEOPLE_FRAMES)):
         if name == "cuts" or name in requests or known[name] is not None:
             account[f"no {name}"] = sum(column not in rows[number] for number in inside)
     if told := [f"{what} ({n} of {len(spans)} windows)" for what, n in account.most_common() if n]:

@@ -118,7 +118,7 @@ def with_variables(
     """Add the numbers of a table to a dataset's clips, and say what was used and what was not.
 
     Each column is used, unless it is one of a manifest, the same in every clip, or of `film variables` and
-    measured of what does not convey the target's concept. Cells may be empty.
+    measured of what does not convey the target's concept, or an account of the others. Cells may be empty.
 
     Parameters
     ----------
@@ -138,7 +138,8 @@ def with_variables(
     """
     table = read_table(path, needed=("clip_id",), known=FIELDS)
     absent = _unperceived_columns(table.columns, target, data.codebook)
-    names = [name for name in table.columns if name not in FIELDS and name not in absent]
+    accounts = [name for name in table.columns if OF_VARIABLES.get(name) == ()]
+    names = [name for name in table.columns if name not in {*FIELDS, *absent, *accounts}]
     values_of = table.numbers(names, clips)
     values = np.array([values_of.get(name, [np.nan] * len(names)) for name in data.clip_ids.tolist()])
     without = len(data.row_of.keys() - values_of)

@@ -320,11 +320,11 @@ PAIR = OfFrame(2, 0.2, 0.75, 2, 1, 2)
 def test_a_window_is_what_its_median_frame_is():
     assert window(NOBODY, CLOSE, NOBODY) == {
         "present": 0, "persons": 0, "screen": pytest.approx(1 / 3),
-        "close": 0, "medium": 0, "long": 0, "profile": 0, "frames": 3,
+        "close": 0, "medium": 0, "long": 0, "profile": 0, "people_frames": 3,
     }  # fmt: skip
     assert window(PAIR, CLOSE, PAIR) == {
         "present": 1, "persons": 2, "screen": 1, "face": pytest.approx(0.2), "height": 0.75,
-        "close": 0, "medium": 1, "long": 0, "profile": pytest.approx(0.4), "frames": 3,
+        "close": 0, "medium": 1, "long": 0, "profile": pytest.approx(0.4), "people_frames": 3,
     }  # fmt: skip
     crowd = OfFrame(9, 0.05, 0, 0, 0, 1)
     assert window(crowd, crowd, PAIR)["persons"] == 3

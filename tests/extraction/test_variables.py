@@ -92,7 +92,9 @@ def test_a_film_is_decoded_once_for_all_that_is_seen(film, monkeypatch):
     found = film_variables(
         film, spans, people=People(), note=notes.append, show=lambda *done: shown.append(done)
     )
-    assert [(each["frames"], each["present"], each.get("face"), "camera" in each) for each in found] == [
+    assert [
+        (each["people_frames"], each["present"], each.get("face"), "camera" in each) for each in found
+    ] == [
         *[(3, 1, 0.5, True)] * 3,
         (3, 0, None, False),
     ]
@@ -268,7 +270,7 @@ def test_nothing_that_identifies_anybody_is_in_any_file(film, tmp_path):
     assert obygaze("film", "variables", film, "--windows", windows, "--people", net, "--out", again) == 0
     assert out.read_bytes() == again.read_bytes()  # a store of windows has what the film gives
     header, *rows = out.read_text(encoding="utf-8").splitlines()
-    assert header.endswith("present,persons,screen,face,close,medium,long,profile,frames")
+    assert header.endswith("present,persons,screen,face,close,medium,long,profile,people_frames")
     # Its height alone is kept, and that in thousandths; one frame of three of the second window is black.
     close = ["0.465", "1", "0", "0", "0", "3"]
     assert [row.split(",")[-9:] for row in rows] == [
