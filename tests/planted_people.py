@@ -70,16 +70,17 @@ def person(left, top, right, bottom, *, score=0.9, head=None, torso=0.3, sure=0.
     torso
         From the shoulders, a fifth below the top, to the hips, in heights of the person.
     sure
-        Score of all joints but the ankles.
+        Score of shoulders and hips; .8 of all others but the ankles.
     ankles
         Score of these.
     """
     across, height = (left + right) / 2, bottom - top
-    joints = np.full((17, 3), sure, np.float32)
+    joints = np.full((17, 3), 0.8, np.float32)
     joints[:, :2] = bottom, across
     joints[:5, :2] = (top + 0.1 * height, across) if head is None else head[::-1]
     joints[5:11, 0] = top + 0.2 * height
     joints[11:13, 0] = top + (0.2 + torso) * height
+    joints[[5, 6, 11, 12], 2] = sure
     joints[15:, 2] = ankles
     return [*joints.ravel(), top, left, bottom, right, score]
 

@@ -237,6 +237,15 @@ def test_a_person_by_joints_has_the_height_that_is_planted_and_a_small_one_has_n
     assert found == NOBODY
 
 
+def test_what_has_few_sure_joints_is_nobody(tmp_path):
+    unsure = np.array(in_input(0.1, 0.2, 0.3, 0.8))
+    unsure[2:51:3] = 0.1
+    for n_sure, persons in ((4, 0), (5, 1)):
+        unsure[2 : 3 * n_sure : 3] = 0.8
+        (found,) = seen(load_people([with_joints(tmp_path, unsure)]), BRIGHT)
+        assert found.persons == persons
+
+
 def test_a_face_and_joints_of_one_person_are_one_and_the_face_of_another_is_a_second(tmp_path, planted):
     face = str(planted(height=0.2))  # its middle at .504 across and .511 down
     frame = with_a_bright_cell()
