@@ -1,4 +1,4 @@
-"""Compare what is found of people with what one reader saw in 372 frames of public videos and pictures.
+"""Compare what is found of people with what one reader saw in 370 frames of public videos and pictures.
 
 `people_frames.csv` has the labels: where the video is (a repository of GitHub, or a package), the frame with
 the SHA-256 of its pixels, and what is in it. The reader saw no output, and the thresholds were fixed before.
