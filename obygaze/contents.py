@@ -187,11 +187,15 @@ COMMANDS = {
     "store push": Entry("Upload a store.", "obygaze_features.commands.store_transfer:push"),
     "store rm": Entry("Remove stores and staging folders.", "obygaze_features.commands.store_commands:rm"),
     "weights": Entry(
-        "Download and verify network weights.",
+        "Download, verify and convert network weights.",
         examples=(
             "  obygaze weights fetch xclip",
             "  obygaze weights verify pytorch_model.bin.4 --sha256 9f86d081...",
         ),
+    ),
+    "weights convert": Entry(
+        "Convert a network that finds people to an ONNX file.",
+        "obygaze_features.commands.weights_commands:convert",
     ),
     "weights fetch": Entry(
         "Download weights from the hub and print their commit.",

@@ -61,6 +61,9 @@ SCALES: Final = {
     "cuts": StagingScale(0.0, 60.0, 1),
     "black": StagingScale(0.0, 1.0, 2),
     "camera": StagingScale(0.0, 0.3, 2),
+    "screen": StagingScale(0.0, 1.0, 2),
+    "close": StagingScale(0.0, 1.0, 2),
+    "face": StagingScale(0.0, 0.5, 2),
 }
 """Variables of staging that are drawn."""
 

@@ -126,8 +126,8 @@ def with_variables(
 ) -> tuple[Dataset, list[str]]:
     """Add the numbers of a table to a dataset's clips.
 
-    A column is used unless it is one of a manifest, is the same in every clip, or was measured by `film
-    variables` in a medium that cannot convey the target's concept. Cells may be empty.
+    A column is used unless it is one of a manifest, is the same in every clip, was measured by `film variables`
+    in a medium that cannot convey the target's concept, or is an account of the others. Cells may be empty.
 
     Parameters
     ----------
@@ -153,7 +153,8 @@ def with_variables(
     """
     table = read_table(path, needed=("clip_id",), known=FIELDS)
     absent = _unperceived_columns(table.columns, target, data.codebook)
-    names = [name for name in table.columns if name not in FIELDS and name not in absent]
+    accounts = [name for name in table.columns if OF_VARIABLES.get(name) == ()]
+    names = [name for name in table.columns if name not in {*FIELDS, *absent, *accounts}]
     values_of = table.numbers(names, clips)
     no_values = [np.nan] * len(names)
     values = np.array([values_of.get(clip_id, no_values) for clip_id in data.clip_ids.tolist()])

@@ -233,8 +233,8 @@ SMALL_STEP = 1e-10
 def find_intercepts(slopes: Floats, levels: Floats, times: Floats, shares: Floats) -> Floats:
     """Find the intercepts [B] with which the mean probabilities of clips are `shares` [B].
 
-    Newton's method on the logit of the mean, for all at once. A step that would leave the interval in which an
-    intercept is known to lie is replaced by half of that interval.
+    Newton's method on the logit of the mean, for all at once. A step that would leave the interval in which
+    an intercept is known to lie is replaced by half of that interval.
 
     Parameters
     ----------

@@ -246,8 +246,8 @@ def test_planted_predictions_tell_whether_hard_negatives_help():
     assert measures.hard_negatives(swapped).high < 0
 
 
-def staging(folder, obygaze12, *, columns="camera,tilt,cuts", tilt=0.1):
-    """Planted: the camera moves at S and tilts at Type of shot, film by film; cuts tell nothing."""
+def staging(folder, obygaze12, *, columns="camera,tilt,cuts,close", tilt=0.1):
+    """Planted: the camera moves at S, tilts and is close at Type of shot, film by film; cuts tell nothing."""
     rng = np.random.default_rng(0)
     lines = [f"clip_id,movie,start_s,end_s,{columns}"]
     for clip in obygaze12:
@@ -256,6 +256,7 @@ def staging(folder, obygaze12, *, columns="camera,tilt,cuts", tilt=0.1):
             "camera": (0.1 if clip.level == "S" else 0.05) + 0.01 * rng.normal(),
             "tilt": (tilt if is_shot else 0.0) + 0.01 * rng.normal(),
             "cuts": 10 + rng.normal(),
+            "close": float(rng.random() < (0.6 if is_shot else 0.2)),
         }
         cells = ",".join(f"{values[name]:.4f}" for name in columns.split(","))
         lines.append(f"{clip.clip_id},{clip.movie},0,5,{cells}")
@@ -266,7 +267,11 @@ def staging(folder, obygaze12, *, columns="camera,tilt,cuts", tilt=0.1):
 @pytest.mark.long
 def test_staging_that_is_planted_decides_the_sentences_on_the_camera(files, obygaze12, tmp_path):
     found = claims([files[0], staging(tmp_path, obygaze12)]).data.set_index("claim")
-    for name, missing in (("camera-level", "placement of the camera"), ("shot-tilt", "whose perspective")):
+    for name, missing in (
+        ("camera-level", "placement of the camera"),
+        ("shot-tilt", "whose perspective"),
+        ("shot-close", "whose face it is"),
+    ):
         assert found.loc[name, "verdict"].startswith("in part: what is measured holds; not measured")
         assert missing in found.loc[name, "verdict"]
     assert found.loc["camera-level", "value"] == pytest.approx(0.05, abs=0.005)
@@ -287,7 +292,7 @@ def test_without_staging_its_manifest_or_a_column_nothing_is_decided(files, obyg
     path.write_text(whole + whole.splitlines()[1] + "\n", encoding="utf-8")
     with pytest.raises(ManifestError, match="has a row already"):
         claims([path])
-    path.write_text(whole + "x,y,0,5,fast,0,0\n", encoding="utf-8")
+    path.write_text(whole + "x,y,0,5,fast,0,0,0\n", encoding="utf-8")
     with pytest.raises(ManifestError, match="column camera"):
         claims([path])
 
