@@ -48,7 +48,7 @@ KINDS = (
 """How a file keeps an estimator: the zoo's own, one that gives its arrays, one of scikit-learn's parts."""
 
 DIGEST_BYTES = 16
-"""Of the SHA-256 of a row trained on: two rows that differ have the same with a chance of 2 ** -128."""
+"""Bytes of the SHA-256 of a row trained on that are kept: two rows share them with a chance of 2 ** -128."""
 
 KEPT_VIEWS = 2
 """Views of a clip's signature that are kept: the picture, and it without a twentieth at each side."""
@@ -271,13 +271,15 @@ class Card(CardFields, frozen=True, kw_only=True):
 
     @property
     def inputs(self) -> tuple[Input, ...]:
-        """The modalities that the model reads; of others, the one."""
+        """The modalities that the model reads; a model of one backbone has one, made of the card's fields."""
+        if self.modalities:
+            return self.modalities
         fields = {name: getattr(self, name) for name in Input.__annotations__ if name != "name"}
         only = Input(name=self.backbone, **fields)  # type: ignore[typeddict-item]  # a card has all of them
-        return self.modalities or (only,)
+        return (only,)
 
     def input_columns(self) -> Iterator[tuple[Input, slice]]:
-        """Yield each modality with its place in a row of features."""
+        """Yield each modality with its columns in a row of features."""
         start = 0
         for modality in self.modalities:
             stop = start + modality["n_features"]
@@ -291,7 +293,7 @@ class Card(CardFields, frozen=True, kw_only=True):
 
     @property
     def levels_left_out(self) -> tuple[str, ...] | None:
-        """Levels of the codebook that the calibration was not fitted on; None where the card can't tell."""
+        """Levels of the codebook that the calibration was not fitted on; None if the card does not tell."""
         if self.population is not None:
             return tuple(self.population["levels_left_out"])
         target = self.target
@@ -304,14 +306,18 @@ class Card(CardFields, frozen=True, kw_only=True):
 
     def to_json(self) -> dict[str, object]:
         """Return the card as JSON values, with the format's name and number."""
-        written = {name: value for name, value in asdict(self).items() if name not in OPTIONAL or value}
-        return {"format": FORMAT, "protocol_number": PROTOCOL, **written}
+        document: dict[str, object] = {"format": FORMAT, "protocol_number": PROTOCOL}
+        for name, value in asdict(self).items():
+            is_left_out = name in OPTIONAL and not value
+            if not is_left_out:
+                document[name] = value
+        return document
 
 
 def family(provenance: Mapping[str, Any]) -> str:
     """Digest (SHA-256) the fields of a provenance that make numbers differ."""
-    counting = {name: value for name, value in provenance.items() if name not in NOT_NUMERICS}
-    return hashlib.sha256(json.dumps(counting, sort_keys=True).encode("utf-8")).hexdigest()
+    numeric_fields = {name: value for name, value in provenance.items() if name not in NOT_NUMERICS}
+    return hashlib.sha256(json.dumps(numeric_fields, sort_keys=True).encode("utf-8")).hexdigest()
 
 
 def check_family(provenance: Mapping[str, Any], digest: str, where: str) -> None:
@@ -370,7 +376,7 @@ def _check_values(document: Mapping[str, Any], name: str) -> None:
 
 
 def _check_number(document: Mapping[str, Any], name: str) -> None:
-    """Refuse what is no card, and one of another format than this; of an older one say what makes it anew."""
+    """Refuse a document that is no card, or of another format; for an older one, name the command to use."""
     if document.get("format") != FORMAT:
         raise ModelError(
             f"{name}: not a model of obygaze (its card's format is {document.get('format')!r:.80})"
@@ -390,7 +396,7 @@ def _check_number(document: Mapping[str, Any], name: str) -> None:
 
 
 def _again(document: Mapping[str, Any]) -> str:
-    """Write the line that makes a model of an older format anew, as far as its card tells."""
+    """Write the command that trains a model of an older format again, as far as its card tells."""
     target = document.get("target")
     task = target.get("name") if isinstance(target, Mapping) else document.get("train_task")
     if document.get("protocol") == JOINT:

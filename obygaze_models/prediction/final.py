@@ -173,7 +173,7 @@ def _few_clips(data: Dataset, learnt: NDArray[np.int64]) -> NDArray[np.intp]:
     first_movies = np.unique(labelled["movie"])[:FEW_MOVIES]
     of_movies = labelled[labelled["movie"].isin(first_movies)]
     few = of_movies.groupby(["movie", "label"]).head(FEW_CLIPS)
-    return few.index.to_numpy()
+    return np.asarray(few.index.to_numpy(), np.intp)
 
 
 def _refuse_kind(spec: ModelSpec, data: Dataset, target: Target) -> None:
