@@ -63,14 +63,18 @@ estimator."""
 
 # --- linear
 # ---------------------------------------------------------------------------
+_BEFORE_HEAD: tuple[tuple[type, ...], ...] = ((ClippedScaler,), (FramePool, ClippedScaler))
+"""Steps that a linear probe may have before its linear model."""
+
+
 def is_linear(estimator: Any) -> bool:
     """Tell whether an estimator is a linear probe, on vectors or on pooled frames."""
     if not isinstance(estimator, Pipeline):
         return False
-    kinds: list[type] = [type(step) for _, step in estimator.steps]
+    kinds = tuple(type(step) for _, step in estimator.steps)
     if len(kinds) < 2 or kinds[-1] not in (RidgeLogistic, LogisticRegression):
         return False
-    return kinds[:-1] in ([ClippedScaler], [FramePool, ClippedScaler])
+    return kinds[:-1] in _BEFORE_HEAD
 
 
 def _linear_to_state(estimator: Any) -> tuple[dict[str, Any], Arrays]:
