@@ -210,7 +210,7 @@ class Dataset:
         return replace(self, modalities=tuple(modalities))
 
     def median_s(self, rows: NDArray[np.intp]) -> float | None:
-        """Return the median length of some clips in seconds; None if lengths are not known, or without clips."""
+        """Return the median length of some clips in seconds; None without clips or known lengths."""
         if self.seconds is None or not len(rows):
             return None
         return round(float(np.median(self.seconds[rows])), 3)
