@@ -126,8 +126,9 @@ def with_variables(
 ) -> tuple[Dataset, list[str]]:
     """Add the numbers of a table to a dataset's clips.
 
-    A column is used unless it is one of a manifest, is the same in every clip, was measured by `film variables`
-    in a medium that cannot convey the target's concept, or is an account of the others. Cells may be empty.
+    A column is used unless it is one of a manifest, is the same in every clip, was measured by `film
+    variables` in a medium that cannot convey the target's concept, or is an account of the others. Cells
+    may be empty.
 
     Parameters
     ----------

@@ -104,7 +104,7 @@ class Dataset:
     parts : tuple of Dataset
         The datasets of the modalities, from which their frames are read.
     seconds : ndarray of float64, shape [N], optional
-        The clips' lengths; None if a store does not know those of all its clips.
+        The clips' lengths; None if a store does not know all of its clips' lengths.
     variables : ndarray of float64, shape [N, V], optional
         Numbers of a table (`with_variables`); NaN where a clip has none.
     variable_names : tuple of str
@@ -210,7 +210,7 @@ class Dataset:
         return replace(self, modalities=tuple(modalities))
 
     def median_s(self, rows: NDArray[np.intp]) -> float | None:
-        """Return the median length of some clips in seconds; None where lengths are not known."""
+        """Return the median length of some clips in seconds; None without clips or known lengths."""
         if self.seconds is None or not len(rows):
             return None
         return round(float(np.median(self.seconds[rows])), 3)

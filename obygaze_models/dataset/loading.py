@@ -322,12 +322,13 @@ def join_modalities(names: Sequence[str], parts: Sequence[Dataset], manifest: Ma
 
 
 def _joined_lengths(parts: Sequence[Dataset], row_of: Mapping[str, int]) -> NDArray[np.float64] | None:
-    """Return the lengths of the clips of several stores [N]; None where a store does not tell them."""
+    """Collect the lengths of the clips of several stores [N]; None if a store does not know them."""
     lengths = np.full(len(row_of), np.nan)
     for part in parts:
         if part.seconds is None:
             return None
-        lengths[[row_of[clip_id] for clip_id in part.clip_ids.tolist()]] = part.seconds
+        rows = [row_of[clip_id] for clip_id in part.clip_ids.tolist()]
+        lengths[rows] = part.seconds
     return lengths
 
 
