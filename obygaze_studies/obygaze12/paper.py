@@ -127,9 +127,9 @@ def redo(
     notes: list[str] = []
     tables: dict[str, pd.DataFrame] = {}
     if FIGURE2 in names:
-        report = figure2(manifest)
-        reports.append(report)
-        made(report)
+        printed_report = figure2(manifest)
+        reports.append(printed_report)
+        made(printed_report)
     names_of_trained = [name for name in names if name != FIGURE2]
     folds_error: FoldsError | None = None
     n_trained = 0

@@ -77,7 +77,7 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
 
 def _has_papers_metric(row: Mapping[str, Any]) -> bool:
     """Return whether a row has the F1 that the papers print of its model; the perceptron has both."""
-    return row["model"] != "mlp" or row["metric"] == papers_metric("mlp")
+    return bool(row["model"] != "mlp" or row["metric"] == papers_metric("mlp"))
 
 
 def _trivial_rows() -> list[dict[str, Any]]:
