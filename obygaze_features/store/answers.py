@@ -87,6 +87,7 @@ def likely_classes(
     return [LikelyClass(names[place], float(p[place]), float(usual_p[place])) for place in chosen]
 
 
+@checked
 def classifier_of(group: Group) -> str:
     """Name the network that a group's probabilities are of."""
     return str(group.provenance.get("beside") or group.name)
