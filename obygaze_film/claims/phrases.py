@@ -427,9 +427,9 @@ def citation_sentence(
         why = no_prediction_phrase(claim.conditions[0], words)
         return words.say("cited_none", positive=positive, why=why, model=model)
     cited = words.say("cited", positive=positive, p=passage_p(claim, words), model=model)
-    if claim.has(BELOW_THRESHOLD):
-        cited = f"{cited} ({words['below']})"
     parts = [cited]
+    if claim.has(BELOW_THRESHOLD):
+        parts.append(words["below"])
     if _is_judged_in_part(claim):
         length, judged = words.durations(claim.time.seconds or 0.0, claim.judged_s)
         parts.append(words.say("cited_judged", length=length, judged=judged))
@@ -522,10 +522,11 @@ def threshold_label(p: float, words: Words) -> str:
 
 # --- reasons
 # ---------------------------------------------------------------------------
-def reasons_sentence(reasons: Sequence[ConceptReason], words: Words) -> str:
+def reasons_sentence(reasons: Sequence[ConceptReason], words: Words, most: int | None = None) -> str:
     """Say what speaks for a passage and what against it: more or less than usual of which concepts.
 
-    All concepts are named that move its probability enough. Of a model without usual values, as a tree, they
+    All concepts are named that move its probability enough; with `most` so many of each side at most, the
+    heaviest, and how many more there are. Of a model without usual values, as a tree, they
     are named alone, by what they add to the logit.
     """
     if not reasons:
@@ -534,8 +535,11 @@ def reasons_sentence(reasons: Sequence[ConceptReason], words: Words) -> str:
     for key, is_for in (("why_for", True), ("why_against", False)):
         own = [reason for reason in reasons if reason.moves and reason.is_for == is_for]
         if own:
-            phrases = words["semicolon"].join(reason_phrase(reason, words) for reason in own)
-            parts.append(words.say(key, reasons=phrases))
+            named = own if most is None else own[:most]
+            phrases = [reason_phrase(reason, words) for reason in named]
+            if len(named) < len(own):
+                phrases.append(words.say("more_concepts", n=len(own) - len(named)))
+            parts.append(words.say(key, reasons=words["semicolon"].join(phrases)))
     if parts:
         return " ".join(parts)
     if all(reason.number is None for reason in reasons):

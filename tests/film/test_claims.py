@@ -306,6 +306,10 @@ def test_each_reason_has_the_direction_and_the_numbers_of_the_raw_rows(film, lan
             if abs(change) > 0.0102:
                 phrase = words.say(f"why_{reasons[concept.name].amount}", concept=words.of(concept.name))
                 assert phrase in phrases.reasons_sentence(claim.reasons, words)
+                shortened = phrases.reasons_sentence(claim.reasons, words, most=1)
+                of_side = [one for one in claim.reasons if one.moves and one.is_for == (change > 0)]
+                more = words.say("more_concepts", n=len(of_side) - 1)
+                assert (phrase in shortened) or more in shortened
             if is_seen:
                 assert reasons[concept.name].is_present
             assert (concept.name in claim.present) == is_seen
