@@ -121,6 +121,7 @@ def convert(
 
 
 def _record(weight_files: "Weights") -> dict[str, Any]:
+    """Describe weight files as JSON values."""
     return {
         "repository": weight_files.repository,
         "revision": weight_files.revision,

@@ -127,9 +127,8 @@ def redo(
     notes: list[str] = []
     tables: dict[str, pd.DataFrame] = {}
     if FIGURE2 in names:
-        printed_report = figure2(manifest)
-        reports.append(printed_report)
-        made(printed_report)
+        reports.append(figure2(manifest))
+        made(reports[0])
     names_of_trained = [name for name in names if name != FIGURE2]
     folds_error: FoldsError | None = None
     n_trained = 0

@@ -77,7 +77,9 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
 
 def _has_papers_metric(row: Mapping[str, Any]) -> bool:
     """Return whether a row has the F1 that the papers print of its model; the perceptron has both."""
-    return bool(row["model"] != "mlp" or row["metric"] == papers_metric("mlp"))
+    model: str = row["model"]
+    metric: str = row["metric"]
+    return model != "mlp" or metric == papers_metric("mlp")
 
 
 def _trivial_rows() -> list[dict[str, Any]]:
