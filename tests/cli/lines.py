@@ -359,9 +359,9 @@ film score in/models/pcbm_lr.model in/alien --title Alien --out out/alien
 film next out/scored --n 4 --blind --codebook {BOOK} --out out/blind.csv
     0 | 4 drawn at random
 film rate out/scored in/truth.csv --json
-    1 | 0 windows were judged blindly
+    1 | 0 windows judged blindly
 film rate out/scored in/truth.csv --labels in/truth.csv
-    1 | 0 windows were judged blindly
+    1 | 0 windows judged blindly
 film compare out/scored --labels in/truth.csv
     3 | 0 of 1 films judged
 =film compare out/scored --html out/groups.html
