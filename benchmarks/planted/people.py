@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Final
 
 import cv2
-import matplotlib as mpl
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.datasets import load_sample_images
@@ -46,6 +45,8 @@ CLOTHES = ((40, 60, 110), (120, 40, 40), (60, 60, 60), (200, 190, 170), (50, 100
 @cache
 def portrait() -> Picture:
     """Read the portrait, red first."""
+    import matplotlib as mpl
+
     path = Path(mpl.get_data_path()) / "sample_data" / "grace_hopper.jpg"
     picture = cv2.imread(str(path), cv2.IMREAD_COLOR_RGB)
     if picture is None:

@@ -61,6 +61,7 @@ def groups_of_classes(store: Store) -> tuple[str, ...]:
     return tuple(name for name in store.names if classes_of(store[name]))
 
 
+@checked
 def likely_classes(
     names: Sequence[str], p: NDArray[np.float64], usual_p: NDArray[np.float64]
 ) -> list[LikelyClass]:
