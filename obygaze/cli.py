@@ -17,7 +17,11 @@ from obygaze.contents import COMMANDS, SECTIONS, Entry
 from obygaze.safe_output import shown
 
 PLAIN_WARNING = warnings.formatwarning
-SIGPIPE = 13  # its number everywhere; Windows lacks signal.SIGPIPE
+"""Python's function that formats warnings."""
+
+SIGPIPE = 13
+"""Number of the signal on all systems; Windows does not have signal.SIGPIPE."""
+
 EXTRAS = {
     "av": "video",
     "PIL": "video",
@@ -41,6 +45,8 @@ EXTRAS = {
     "uvicorn": "workspace",
 }
 
+"""Module that may be missing -> the extra of the package that installs it."""
+
 HELP = """Features of frozen video models, kept in stores that labs can share,
 and the small models that read them.
 
@@ -60,11 +66,18 @@ class Contents(click.Group):
     Parameters
     ----------
     path
-        Words of this group, each with a blank behind it; empty for the root.
+        Words that lead to this group, each followed by a space; empty for the root.
     entries
-        Entries of the whole table.
+        Entries of all commands and groups.
     sections
-        Title of a section of the help -> names of its commands; one section has all where none is given.
+        Title of a section of the help -> names of its commands; by default one section with all commands.
+
+    Attributes
+    ----------
+    table
+        The entries of all commands and groups.
+    entries
+        The entries of this group: name -> entry.
     """
 
     def __init__(
@@ -77,11 +90,18 @@ class Contents(click.Group):
         super().__init__(path.rsplit(maxsplit=1)[-1] if path else "obygaze", **settings)
         self.path = path
         self.table = entries
-        below = {name.removeprefix(path): entry for name, entry in entries.items() if name.startswith(path)}
-        own = {name: entry for name, entry in below.items() if " " not in name}
-        self.sections = sections or {"Commands": tuple(own)}
-        self.entries = {name: own[name] for names in self.sections.values() for name in names}
-        self.commands = dict.fromkeys(self.entries, click.Command(None))  # names that click suggests
+        entries_of_group = {}
+        for words, entry in entries.items():
+            name = words.removeprefix(path)
+            if words.startswith(path) and " " not in name:
+                entries_of_group[name] = entry
+        self.sections = sections or {"Commands": tuple(entries_of_group)}
+        self.entries: dict[str, Entry] = {}
+        for names in self.sections.values():
+            for name in names:
+                self.entries[name] = entries_of_group[name]
+        # click suggests these names for one that is mistyped; the commands are not imported for it.
+        self.commands = dict.fromkeys(self.entries, click.Command(None))
 
     def list_commands(self, _: click.Context) -> list[str]:
         """List the command names in the order of the contents."""
@@ -135,24 +155,26 @@ def fail(message: str) -> int:
 
 @contextmanager
 def interrupted() -> Iterator[list[int]]:
-    """Have SIGTERM and SIGHUP end a command as Ctrl-C does; list those that came."""
+    """Let SIGTERM and SIGHUP end a command as Ctrl-C does; yield a list of the signals that have come."""
     caught: list[int] = []
 
     def stop(number: int, _: object) -> None:
+        """Note a signal, and stop."""
         caught.append(number)
         raise KeyboardInterrupt
 
-    taken = []
-    for name in ("SIGTERM", "SIGHUP"):  # Windows has no SIGHUP; nohup has it ignored
+    handled = []
+    for name in ("SIGTERM", "SIGHUP"):
+        # Windows has no SIGHUP, and a signal that is ignored, as by nohup, stays ignored.
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) is signal.SIG_DFL:
-            with suppress(ValueError):  # in another thread than the first
+            with suppress(ValueError):  # Python allows it in the main thread only.
                 signal.signal(number, stop)
-                taken.append(number)
+                handled.append(number)
     try:
         yield caught
     finally:
-        for number in taken:
+        for number in handled:
             signal.signal(number, signal.SIG_DFL)
 
 
@@ -202,13 +224,14 @@ def _run(arguments: list[str] | None) -> object:
 def _format_warning(
     message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
 ) -> str:
-    """Write a warning of ours as one line, without its place in the code."""
-    is_ours = category.__module__.startswith("obygaze")
-    return f"{message}\n" if is_ours else PLAIN_WARNING(message, category, filename, lineno, line)
+    """Format a warning; one of this package's has no file and line, which mean nothing to users."""
+    if category.__module__.startswith("obygaze"):
+        return f"{message}\n"
+    return PLAIN_WARNING(message, category, filename, lineno, line)
 
 
 def _missing(error: Exception) -> str | None:
-    """Say what to install after an import failed; None if the error is another one."""
+    """Return a message that says what to install after an import has failed; None for another error."""
     if isinstance(error, ModuleNotFoundError) and error.name in EXTRAS:
         from obygaze_features.errors import install_command  # noqa: PLC0415 - as above
 
@@ -216,7 +239,7 @@ def _missing(error: Exception) -> str | None:
         return f"this needs {error.name}; install it with: {command}"
     reason: BaseException | None = error
     while reason is not None:
-        # torchvision says so, and transformers, which imports it whenever it is there, passes it on.
+        # Raised by torchvision, and passed on by transformers, which imports torchvision if it is installed.
         if isinstance(reason, RuntimeError) and str(reason).startswith("operator torchvision::"):
             return (
                 "the installed torchvision does not work with the installed torch: they are of different "

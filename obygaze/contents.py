@@ -1,10 +1,20 @@
-"""Every command by its words: a summary, where it stands, and examples of a group, which stands nowhere."""
+"""The table of all commands and groups, from which the command line is built without importing them."""
 
 from typing import NamedTuple
 
 
 class Entry(NamedTuple):
-    """What the contents say of a command, or of a group (which has no target)."""
+    """A command or a group.
+
+    Attributes
+    ----------
+    summary
+        One line for the help.
+    target
+        Module and name of the command, as MODULE:NAME; "" for a group.
+    examples
+        Example lines of a group's help.
+    """
 
     summary: str
     target: str = ""
@@ -19,7 +29,7 @@ SECTIONS = {
     ),
     "Papers": ("paper", "mobygaze", "audit", "task", "gradcam", "lm", "train"),
 }
-"""Sections of the first page of help -> its commands, in the order of need."""
+"""Title of a section of the first page of help -> its commands, the most needed first."""
 
 COMMANDS = {
     "demo": Entry("Make a small film corpus, extract, seal, verify, evaluate.", "obygaze.demo:demo"),
@@ -187,11 +197,15 @@ COMMANDS = {
     "store push": Entry("Upload a store.", "obygaze_features.commands.store_transfer:push"),
     "store rm": Entry("Remove stores and staging folders.", "obygaze_features.commands.store_commands:rm"),
     "weights": Entry(
-        "Download and verify network weights.",
+        "Download, verify and convert network weights.",
         examples=(
             "  obygaze weights fetch xclip",
             "  obygaze weights verify pytorch_model.bin.4 --sha256 9f86d081...",
         ),
+    ),
+    "weights convert": Entry(
+        "Convert a network that finds people to an ONNX file.",
+        "obygaze_features.commands.weights_commands:convert",
     ),
     "weights fetch": Entry(
         "Download weights from the hub and print their commit.",

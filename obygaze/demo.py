@@ -11,9 +11,17 @@ from obygaze.pipeline import remove, run_command
 from obygaze_features.signatures import command, option
 
 MARK = ".obygaze-demo"
+"""File that marks a folder as the demo's."""
+
 FINISHED = "Made by 'obygaze demo', which writes its files anew every time.\n"
+"""Content of the mark when the demo has finished."""
+
 STOPPED = "Made by 'obygaze demo', which was stopped: the next one resumes its extraction.\n"
+"""Content of the mark until then."""
+
 STAGE = "store.staging"
+"""Name of the staging folder of the extraction."""
+
 WRITTEN = (
     "films",
     "labels.csv",
@@ -68,7 +76,8 @@ def demo(
     click.echo(f"Writing seven films with planted concepts to {out / 'films'}")
     with tqdm(total=len(plan_corpus()), unit="movie", disable=None, file=unescaped(sys.stderr)) as bar:
         labels = write_corpus(out, workers, on_movie=lambda _: bar.update())
-    manifest, store = out / "manifest.csv", out / "store"
+    manifest = out / "manifest.csv"
+    store = out / "store"
     sealed = out / "store-1.0.0"
     run = out / "run"
     _run(ctx, "manifest", "import", "spans", labels, "--videos", out / "films", "--out", manifest)
@@ -106,16 +115,16 @@ The two failed clips were planted. Next, your own videos: obygaze manifest impor
 
 
 def _run(ctx: click.Context, *words: object, expected: int = 0) -> None:
-    """Run a command; stop if its exit code is another."""
+    """Run a command; end the demo if the exit code is not the expected one."""
     code = run_command(ctx, words)
     if code != expected:
         ctx.exit(code or 1)
 
 
 def _clear(out: Path) -> None:
-    """Remove only the output of an earlier demo; leave other folders unchanged.
+    """Remove the output of an earlier demo; raise a UsageError if the folder holds anything else.
 
-    The stage of a stopped demo is kept, since its films are rewritten with the same bytes.
+    The staging folder of a stopped demo is kept, since its films are written again with the same bytes.
     """
     from obygaze_features.io import naming
 

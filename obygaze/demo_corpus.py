@@ -1,11 +1,12 @@
 """Generate the demo corpus: draw seven films, their clips, and labels that are known by construction.
 
 What is planted: the level of a clip follows from its concepts alone. S and HN clips show one or two of
-Posture, Clothing and Appearance, and others that tell nothing; S clips show Body too, HN clips never; EN
-clips show no concept. Cues are faint. How visible a cue is, how bright a clip is and how its colours lean
-does not depend on the level, and varies more than any cue; each film has a look of its own. So concepts
-tell levels apart, though not always; a direction that knows no concept tells little more than that a clip
-shows any; and a film's look tells nothing. Nobody labelled the last film: it is there to be predicted.
+Posture, Clothing and Appearance, and other concepts that do not depend on the level; S clips also show Body,
+HN clips never do; EN clips show no concept. The cues of concepts are faint. How visible a cue is, how bright
+a clip is and which colours it has does not depend on the level and varies more than any cue; each film has a
+look of its own. So a model of concepts can tell the levels apart most of the time, a direction that knows no
+concept can tell little more than whether a clip shows any, and the look of a film tells nothing. The last
+film has no labels: it is there to be predicted.
 """
 
 import csv
@@ -23,8 +24,17 @@ from obygaze_features.io import write_whole
 from obygaze_features.lines import csv_line
 from obygaze_features.workers import Parent, WorkerPool
 
-HEIGHT, WIDTH, RATE = 96, 160, 24
+HEIGHT = 96
+"""Height of a frame in pixels."""
+
+WIDTH = 160
+"""Width of a frame in pixels."""
+
+RATE = 24
+"""Frames per second."""
+
 SEED = 13
+"""Seed of the whole corpus."""
 
 
 @dataclass(frozen=True)
@@ -58,31 +68,66 @@ FILMS = (
 """Look of each film, and how many clips of each level it has: films differ in both, as real ones do."""
 
 DECISIVE = ("Body",)
+"""The concept that tells S clips from HN clips."""
+
 ACCOMPANYING = ("Posture", "Clothing", "Appearance")
+"""Concepts of which every S and HN clip shows one or two."""
+
 INDEPENDENT = ("Type of shot", "Look", "Expression of emotion", "Activity")
+"""Concepts that do not tell S clips from HN clips."""
+
 CONCEPTS: Mapping[str, tuple[tuple[tuple[str, ...], int, int], ...]] = {
     "EN": (),
     "HN": ((ACCOMPANYING, 1, 2), (INDEPENDENT, 1, 2)),
     "NS": ((DECISIVE, 0, 1), (ACCOMPANYING, 0, 1), (INDEPENDENT, 1, 2)),
     "S": ((DECISIVE, 1, 1), (ACCOMPANYING, 1, 2), (INDEPENDENT, 1, 2)),
 }
-"""Of each level: concepts to draw from, fewest and most."""
+"""Level -> groups of concepts, each with the smallest and the largest number that a clip shows of it."""
 
 STRENGTH = (0.2, 0.4)
+"""Smallest and largest strength of a clip's cues."""
+
 SPREAD = 0.6
-"""How far a clip's brightness may lie from its film's, as a share; its colours, a third of that."""
+"""Largest relative difference of a clip's brightness from its film's; of its colours, a third of this."""
 
 UNLABELLED = "tt9000007"
 """The film without labels."""
 
-SHORTEST, LONGEST = 5, 20
-CORRUPT, MISSING = "tt9000002-005", "tt9000003-009"
+SHORTEST = 5
+"""Shortest duration of a clip in seconds."""
+
+LONGEST = 20
+"""Longest duration of a clip in seconds."""
+
+CORRUPT = "tt9000002-005"
+"""The clip whose file holds random bytes."""
+
+MISSING = "tt9000003-009"
+"""The clip whose file is not written."""
+
 POLL_S = 1.0
+"""Seconds between two checks whether the workers have finished a film."""
 
 
 @dataclass(frozen=True, slots=True)
 class DemoClip:
-    """One clip, before it is drawn."""
+    """The plan of a clip.
+
+    Attributes
+    ----------
+    clip_id
+        Its id.
+    level, concepts
+        What is planted in it.
+    look
+        Its look, which differs a little from its film's.
+    strength
+        Strength of the cues of its concepts, between 0 and 1.
+    n_frames
+        Number of frames.
+    seed
+        Seed of the random parts of its frames.
+    """
 
     clip_id: str
     level: str
@@ -95,7 +140,7 @@ class DemoClip:
 
 @dataclass(frozen=True, slots=True)
 class DemoMovie:
-    """One film: its clips, in a file each, or all in one file of which clips are spans."""
+    """The plan of a film: its clips, and whether they are spans of one file or have a file each."""
 
     movie: str
     clips: tuple[DemoClip, ...]
@@ -108,34 +153,32 @@ def plan_corpus() -> tuple[DemoMovie, ...]:
     for number, (look, levels) in enumerate(FILMS, start=1):
         rng = np.random.default_rng([SEED, number])
         movie = f"tt{9000000 + number}"
-        order = rng.permutation(list(chain.from_iterable([level] * n for level, n in levels.items())))
-        clips = tuple(
-            _plan_clip(f"{movie}-{i:03d}", str(level), look, rng) for i, level in enumerate(order, start=1)
-        )
-        movies.append(DemoMovie(movie, clips, one_file=number > len(FILMS) - 2))
+        levels_of_clips: list[str] = []
+        for level, n_clips in levels.items():
+            levels_of_clips += [level] * n_clips
+        clips = []
+        for index, level in enumerate(rng.permutation(levels_of_clips), start=1):
+            clips.append(_plan_clip(f"{movie}-{index:03d}", str(level), look, rng))
+        movies.append(DemoMovie(movie, tuple(clips), one_file=number > len(FILMS) - 2))
     return tuple(movies)
 
 
 def _plan_clip(clip_id: str, level: str, look: Look, rng: np.random.Generator) -> DemoClip:
-    concepts = [
-        str(concept)
-        for names, fewest, most in CONCEPTS[level]
-        for concept in rng.choice(names, size=rng.integers(fewest, most + 1), replace=False)
-    ]
+    """Draw the concepts, the look and the length of a clip; the order of the draws is fixed."""
+    concepts: list[str] = []
+    for names, fewest, most in CONCEPTS[level]:
+        n_concepts = rng.integers(fewest, most + 1)
+        concepts += map(str, rng.choice(names, size=n_concepts, replace=False))
     # Most clips are short and a few are long, as in MovieGraphs.
     seconds = min(SHORTEST + rng.exponential(2.0), LONGEST)
     red, green, blue = (
         float(min(part * rng.uniform(1 - SPREAD / 3, 1 + SPREAD / 3), 1.0)) for part in look.tint
     )
-    return DemoClip(
-        clip_id,
-        level,
-        tuple(concepts),
-        Look((red, green, blue), look.brightness * float(rng.uniform(1 - SPREAD, 1 + SPREAD)), look.grain),
-        float(rng.uniform(*STRENGTH)),
-        int(seconds * RATE),
-        int(rng.integers(2**31)),
-    )
+    brightness = look.brightness * float(rng.uniform(1 - SPREAD, 1 + SPREAD))
+    strength = float(rng.uniform(*STRENGTH))
+    seed = int(rng.integers(2**31))
+    clip_look = Look((red, green, blue), brightness, look.grain)
+    return DemoClip(clip_id, level, tuple(concepts), clip_look, strength, int(seconds * RATE), seed)
 
 
 def write_corpus(folder: Path, workers: int, on_movie: Callable[[str], object] = lambda _: None) -> Path:
@@ -156,26 +199,28 @@ def write_corpus(folder: Path, workers: int, on_movie: Callable[[str], object] =
     movies = plan_corpus()
     with WorkerPool(workers, _work) as pool:
         for planned in movies:
-            (place := folder / "films" / planned.movie).mkdir(parents=True, exist_ok=True)
-            pool.put(planned.movie, (planned, place))
-        left = len(movies)
-        while left:
+            film_folder = folder / "films" / planned.movie
+            film_folder.mkdir(parents=True, exist_ok=True)
+            pool.put(planned.movie, (planned, film_folder))
+        n_left = len(movies)
+        while n_left:
             event = pool.get(POLL_S)
             if event and event.kind == "died":
                 raise WorkerError(f"the process that drew {event.key} died ({event.value})")
             if event and event.kind == "done":
-                left -= 1
+                n_left -= 1
                 on_movie(str(event.key))
     _write_tables(movies, folder)
     return folder / "labels.csv"
 
 
 def _work(task: tuple[DemoMovie, Path], _parent: Parent) -> None:
-    """Write a film in a worker; there is nothing to send back."""
+    """Write a film in a worker process, which sends nothing back."""
     _write_movie(*task)
 
 
 def _write_movie(planned: DemoMovie, folder: Path) -> None:
+    """Write the files of a film into its folder; one clip is corrupt and one is missing on purpose."""
     if planned.one_file:
         frames = chain.from_iterable(map(draw_clip, planned.clips))
         write_video(folder / f"{planned.movie}.mkv", frames, RATE)
@@ -194,10 +239,14 @@ def draw_clip(clip: DemoClip) -> Iterator[NDArray[np.uint8]]:
     No person is drawn: the cues are motion, colour and texture alone.
     """
     rng = np.random.default_rng(clip.seed)
-    look, strength, shown = clip.look, clip.strength, clip.concepts
+    look = clip.look
+    strength = clip.strength
+    shown = clip.concepts
     y, x = np.mgrid[0:HEIGHT, 0:WIDTH].astype(np.float32)
-    # In float64, then rounded: the last bit of a float32 sine depends on the processor.
-    down, across = np.arange(HEIGHT)[:, None], np.arange(WIDTH)[None]
+    # Whole numbers, so that sines are computed in float64 and rounded afterwards: the last bit of a float32
+    # sine depends on the processor.
+    down = np.arange(HEIGHT)[:, None]
+    across = np.arange(WIDTH)[None]
     shot_length = int(RATE * (1.0 if "Type of shot" in shown else 5.0))
     pan_speed = 2.5 * strength if "Look" in shown else 0.2
     grain = rng.normal(0, look.grain, (8, HEIGHT, WIDTH, 1)).astype(np.float32)
@@ -214,9 +263,8 @@ def draw_clip(clip: DemoClip) -> Iterator[NDArray[np.uint8]]:
             light = light * (1 + 0.5 * strength * np.sin(t * 0.9))
         frame = 255 * light[..., None] * tint
         if "Clothing" in shown:  # checks
-            frame[24:72, 100:150] *= (
-                1 + strength * ((x[24:72, 100:150] // 3 + y[24:72, 100:150] // 3) % 2 - 0.5)
-            )[..., None]
+            checks = (x[24:72, 100:150] // 3 + y[24:72, 100:150] // 3) % 2 - 0.5
+            frame[24:72, 100:150] *= (1 + strength * checks)[..., None]
         if "Posture" in shown:  # stripes
             frame += 60 * strength * (((x + y) // 5) % 2)[..., None]
         if "Body" in shown:  # disc
@@ -224,23 +272,28 @@ def draw_clip(clip: DemoClip) -> Iterator[NDArray[np.uint8]]:
             frame[inside] = (1 - strength) * frame[inside] + strength * np.array((230, 140, 110), np.float32)
         if "Activity" in shown:  # sparks
             for k in range(12):
-                row, column = (17 * k + 5 * t) % (HEIGHT - 8), (41 * k + 7 * t * (1 + k % 3)) % (WIDTH - 8)
+                row = (17 * k + 5 * t) % (HEIGHT - 8)
+                column = (41 * k + 7 * t * (1 + k % 3)) % (WIDTH - 8)
                 frame[row : row + 8, column : column + 8] = 255 * strength
         yield np.clip(frame + grain[t % 8], 0, 255).astype(np.uint8)
 
 
 def _write_tables(movies: tuple[DemoMovie, ...], folder: Path) -> None:
-    """Write what is labelled, and what is planted."""
+    """Write the table of labels, empty for the unlabelled film, and the table of what is planted."""
     labels = [csv_line(["clip_id", "movie", "video", "start_s", "end_s", "level", "concepts"])]
     planted = [csv_line(["clip_id", "movie", "level", "concepts"])]
     for planned in movies:
         start = 0
         for clip in planned.clips:
-            end, truth = start + clip.n_frames, (clip.level, ";".join(clip.concepts))
-            span = (str(start / RATE), str(end / RATE)) if planned.one_file else ("", "")
-            name = f"{planned.movie}.mkv" if planned.one_file else f"{clip.clip_id}.mp4"
-            known = ("", "") if planned.movie == UNLABELLED else truth
-            labels.append(csv_line([clip.clip_id, planned.movie, f"{planned.movie}/{name}", *span, *known]))
+            end = start + clip.n_frames
+            span = ["", ""]
+            name = f"{clip.clip_id}.mp4"
+            if planned.one_file:
+                span = [str(start / RATE), str(end / RATE)]
+                name = f"{planned.movie}.mkv"
+            truth = [clip.level, ";".join(clip.concepts)]
+            label = ["", ""] if planned.movie == UNLABELLED else truth
+            labels.append(csv_line([clip.clip_id, planned.movie, f"{planned.movie}/{name}", *span, *label]))
             planted.append(csv_line([clip.clip_id, planned.movie, *truth]))
             start = end
     write_whole(folder / "planted.csv", "".join(planted))
@@ -287,21 +340,23 @@ def compare_with_planted(folder: Path) -> list[str]:
         f"{UNLABELLED}, which nobody labelled:",
         f"{'clip':14}{'planted':9}{'p of S':10}concepts",
     ]
-    n_sure = agree = 0
+    n_sure = 0
+    n_agreeing = 0
     for row in predicted:
         truth = planted[row["clip_id"]]
-        called = row["called"] == "1"
-        # A level that is not sure is planted as neither.
-        is_sure = truth["level"] != "NS"
-        n_sure += is_sure
-        agree += is_sure and called == (truth["level"] == "S")
-        shown = f"{float(row['p']):.2f}" if row["p"] else "unlike"
-        lines.append(
-            f"{row['clip_id']:14}{truth['level']:9}{shown + ' S' * called:10}"
-            + truth["concepts"].replace(";", ", ")
-        )
-    told = f"{agree} of {n_sure} clips are called as planted"
+        is_called = row["called"] == "1"
+        # NS (not sure) is planted as neither S nor not S.
+        if truth["level"] != "NS":
+            n_sure += 1
+            if is_called == (truth["level"] == "S"):
+                n_agreeing += 1
+        prediction = f"{float(row['p']):.2f}" if row["p"] else "unlike"
+        if is_called:
+            prediction += " S"
+        concepts = truth["concepts"].replace(";", ", ")
+        lines.append(f"{row['clip_id']:14}{truth['level']:9}{prediction:10}{concepts}")
+    agreement = f"{n_agreeing} of {n_sure} clips are called as planted"
     if n_sure < len(predicted):
-        told += f"; {len(predicted) - n_sure} planted as not sure (NS) do not count"
+        agreement += f"; {len(predicted) - n_sure} planted as not sure (NS) do not count"
     note = "levels and concepts of the demo are planted by this program: no expert judged its films"
-    return [*lines, told, note]
+    return [*lines, agreement, note]

@@ -17,6 +17,7 @@ from obygaze_film.commands.film_options import YEARS, Language
 
 if TYPE_CHECKING:
     from obygaze_features.backbones import Layers
+    from obygaze_features.backbones.people import People
     from obygaze_models.persistence.card import Card
 
 RECORD = "film-run.json"
@@ -181,6 +182,13 @@ def run(
         option("Measure how films are staged too (film variables): for the page, and in variables.csv."),
     ] = False,
     sound: Annotated[bool, option("With --variables, measure speech; needs the extra sound.")] = False,
+    people: Annotated[
+        tuple[str, ...],
+        option(
+            "With --variables, count and measure people, by detectors as of film variables.",
+            metavar="centerface|WHEEL|onnx:FILE[:LAYER]",
+        ),
+    ] = (),
     out: Annotated[Path, option("Folder to write.")],
     title: Annotated[str | None, option("Title of the film, if there is one only.")] = None,
     year: Annotated[int | None, option("Its year, by which films are compared.", type=YEARS)] = None,
@@ -220,7 +228,7 @@ def run(
     from obygaze_features.video import file_digest
     from obygaze_models.persistence.sharing import describe_model
 
-    _refuse_options(films, shots, flags, title, year, variables=variables, sound=sound)
+    _refuse_options(films, shots, flags, title, year, variables=variables, sound=sound, people=people)
     _offer_year(films, year)
     _refuse_late(films, title, flags, sound=sound)
     model_files = {model: describe_model(model)[0] for model in models}
@@ -229,9 +237,8 @@ def run(
     if any(file.keeps_pictures for file in model_files.values()):
         # By it a film that a model was trained on is known again, in another encoding too.
         features += ["--backbone", "signature"]
-    if variables and find_spec("cv2"):
-        # On the frames that are decoded for windows and shots; without OpenCV there is no camera.
-        features += ["--backbone", "camera"]
+    finder = _people(people)
+    features += _measured(finder, variables=variables)
 
     plan = Plan(out, films, models, shots)
     score_options = _subtitles_of(films, encoding) if subtitles else []
@@ -256,6 +263,7 @@ def run(
         "shots": file_sha256(Path(shots)) if Path(shots).is_file() else shots,
         "features": [str(word) for word in features],
         "variables": "none",
+        "people": [detector.digest for detector in finder.detectors] if finder else [],
     }
     if variables:
         made_of["variables"] = "with speech" if sound else "without speech"
@@ -263,7 +271,9 @@ def run(
     if plan.sealed.exists():
         remove([out / "features.building"])  # of a run that was killed as the store had its name
     ctx = click.get_current_context()
-    code = _take(ctx, steps)
+    code = _take(ctx, steps[:1])
+    _say_cost(finder, plan)
+    code = max(code, _take(ctx, steps[1:]))
     if stills:
         _make_stills(plan.scored, [Path(film) for film in films])
     click.echo(f"\nThe page: {plan.page}")
@@ -280,6 +290,7 @@ def _refuse_options(
     *,
     variables: bool,
     sound: bool,
+    people: Sequence[str],
 ) -> None:
     """Refuse options that do not go together."""
     if (title or year) and len(films) > 1:
@@ -288,6 +299,8 @@ def _refuse_options(
         raise click.UsageError("--flags replaces flags of shots: there are none with --shots none")
     if (sound and not variables) or (variables and shots == "none"):
         raise click.UsageError("--sound is for --variables, and these count cuts: not with --shots none")
+    if people and not variables:
+        raise click.UsageError("--people is for --variables")
 
 
 def _options_of(values: Mapping[str, object]) -> list[object]:
@@ -321,6 +334,31 @@ def _offer_year(films: Sequence[str], year: int | None) -> None:
     named = re.search(r"\((1[89]\d\d|20\d\d)\)", Path(films[0]).stem)
     if named and year is None and len(films) == 1:
         click.echo(f"{films[0]}: its name says {named[1]}: 'film run --year {named[1]}' keeps that", err=True)
+
+
+def _people(sources: Sequence[str]) -> "People | None":
+    """Load the detectors of people: what is wrong with one is said before any work."""
+    from obygaze_features.backbones.people import load_people
+
+    return load_people(sources) if sources else None
+
+
+def _measured(finder: "People | None", *, variables: bool) -> list[object]:
+    """Say in options of `extract` what is measured on the frames that are decoded for windows and shots."""
+    options: list[object] = []
+    if variables and find_spec("cv2"):  # without OpenCV there is no camera
+        options += ["--backbone", "camera"]
+    if finder is not None:
+        options += ["--backbone", "people", "--weights", f"people={','.join(finder.sources())}"]
+    return options
+
+
+def _say_cost(finder: "People | None", plan: Plan) -> None:
+    """Say how long people take, before the windows of the films are decoded."""
+    from obygaze_features import read_manifest
+
+    if finder is not None and not plan.sealed.exists():
+        click.echo(f"\n{finder.cost(len(read_manifest(plan.windows)))}")
 
 
 def _take(ctx: click.Context, steps: Sequence[Step]) -> int:

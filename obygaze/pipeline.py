@@ -8,11 +8,12 @@ from pathlib import Path
 
 import click
 
-LINE = 76  # and a backslash behind it
+LINE = 76
+"""Length of a printed line of a command, without the backslash at its end."""
 
 
 def run_command(ctx: click.Context, words: Sequence[object]) -> int:
-    """Print a command and run it through the same root that this one was called by; return its exit code."""
+    """Print a command, run it within the running command's root group, and return its exit code."""
     click.echo("\n" + typed(words))
     sys.stdout.flush()
     root = ctx.find_root().command
@@ -21,7 +22,7 @@ def run_command(ctx: click.Context, words: Sequence[object]) -> int:
 
 
 def typed(words: Sequence[object]) -> str:
-    """Lay out a command as one types it, in lines that a terminal holds."""
+    """Write a command as one types it, broken into lines that fit a terminal."""
     lines = ["$ obygaze"]
     for word in (shlex.quote(str(word)) for word in words):
         if len(lines[-1]) + len(word) > LINE:
@@ -32,7 +33,7 @@ def typed(words: Sequence[object]) -> str:
 
 
 def remove(paths: Iterable[Path]) -> None:
-    """Remove files and folders that are there."""
+    """Remove files and folders; those that do not exist are skipped."""
     for path in paths:
         if path.is_dir():
             shutil.rmtree(path)

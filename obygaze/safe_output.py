@@ -1,4 +1,4 @@
-"""Write what the command prints: odd characters visible, secrets of URLs left out, long lines wrapped."""
+"""Write a command's output with control characters made visible, passwords masked and long lines wrapped."""
 
 import re
 import shutil
@@ -9,13 +9,14 @@ from contextlib import contextmanager
 from typing import Any, TextIO
 
 HARMLESS = re.compile(r"[\t\n\x20-\x7e]*")
-"""Needs no look at the rule of texts, which would cost an import: help pages, most lines."""
+"""A text without characters to make visible. Most lines are, and need no import of the rules for texts."""
+
 SECRET = re.compile(r":/\S*[@?:]|\?\S")
-"""Is in every URL with a password or a query."""
+"""Occurs in every URL with a password or a query."""
 
 
 def _broken(line: str, width: int) -> str:
-    """Break a line that is too long at blanks."""
+    """Break a line that is longer than the width at spaces; continued lines are indented by two more."""
     if len(line) <= width:
         return line
     return textwrap.fill(
@@ -30,12 +31,19 @@ def _broken(line: str, width: int) -> str:
 
 
 class Shown:
-    """A stream that shows characters which a terminal would obey as escapes, and no password of a URL.
+    """A stream that makes control characters visible and masks passwords in URLs before it writes.
+
+    Parameters
+    ----------
+    stream
+        The stream to write to.
+    width
+        Width in characters at which lines are wrapped; None to wrap none.
 
     Attributes
     ----------
     unescaped
-        The stream below, for what moves the cursor on purpose: progress bars.
+        The stream to write to, for progress bars, which move the cursor on purpose.
     """
 
     def __init__(self, stream: TextIO, width: int | None = None) -> None:
@@ -43,7 +51,7 @@ class Shown:
         self._width = width
 
     def write(self, text: str) -> int:
-        """Write a text, its odd characters visible, its long lines wrapped at blanks."""
+        """Write a text with control characters made visible, passwords masked and long lines wrapped."""
         if HARMLESS.fullmatch(text) is None or SECRET.search(text) is not None:
             from obygaze_features.text import masked, visible  # noqa: PLC0415 - help needs no package
 
@@ -64,16 +72,25 @@ class Shown:
 
 @contextmanager
 def shown(words: Sequence[str]) -> Iterator[None]:
-    """Escape everything that is written to stdout and stderr; wrap long lines on terminals, except JSON."""
-    before = {name: getattr(sys, name) for name in ("stdout", "stderr")}
+    """Replace stdout and stderr by `Shown` streams while the block runs.
+
+    Long lines are wrapped on terminals, but not on stdout with --json.
+
+    Parameters
+    ----------
+    words
+        The words of the command line.
+    """
+    streams_before = {name: getattr(sys, name) for name in ("stdout", "stderr")}
     width = shutil.get_terminal_size((80, 24)).columns
-    for name, stream in before.items():
+    for name, stream in streams_before.items():
         if stream is not None and not isinstance(stream, Shown):
             wraps = stream.isatty() and not (name == "stdout" and "--json" in words)
             setattr(sys, name, Shown(stream, width if wraps else None))
     try:
         yield
     finally:
-        for name, stream in before.items():
-            if isinstance(getattr(sys, name), Shown):  # else its reader has left: click flushes it no more
+        for name, stream in streams_before.items():
+            # click replaces a stream whose reader has closed it by one that is never flushed: that one stays.
+            if isinstance(getattr(sys, name), Shown):
                 setattr(sys, name, stream)

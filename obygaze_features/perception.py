@@ -32,14 +32,18 @@ PERCEIVED_BY: Mapping[str, tuple[str, ...]] = {
 }
 """What is perceived by features of pictures in their order, of motion, of sound, of speech, and of texts."""
 
+PEOPLE_FRAMES = "people_frames"
+"""Column of `obygaze film variables` that says how many frames those of people come of."""
+
 OF_VARIABLES: Mapping[str, tuple[str, ...]] = {
     "loudness": PERCEIVED_BY["heard"],
     "speech": PERCEIVED_BY["heard"],
     "black": PICTURES,
-    "faces": PICTURES,
-    "face": PICTURES,
+    **dict.fromkeys(("present", "persons", "screen", "face", "height", "profile"), PICTURES),
+    **dict.fromkeys(("close", "medium", "long"), PICTURES),
+    PEOPLE_FRAMES: (),
 } | dict.fromkeys(("cuts", "camera", "pan", "tilt", "zoom", "roll", "inliers"), PERCEIVED_BY["visual"])
-"""Column of `obygaze film variables` -> what it is measured of."""
+"""Column of `obygaze film variables` -> what it is measured of; of nothing what is an account of others."""
 
 
 @checked

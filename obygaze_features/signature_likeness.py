@@ -128,6 +128,26 @@ def mirrored(signs: NDArray[Any]) -> NDArray[Any]:
     return np.concatenate(turned, axis=-1)
 
 
+@cache
+def mirror_halves() -> tuple[Floats, Floats]:
+    """Give orthonormal coordinates of what a mirror leaves of a view, and of what it turns round.
+
+    Returns
+    -------
+    stays, turns : ndarray of float32, shapes [264, 126] and [264, 138]
+    """
+    signs = np.eye(SIGNS, dtype=np.float32)
+    turned = mirrored(signs)
+    halves = []
+    for both in (signs + turned, signs - turned):
+        # A difference and the one it is exchanged with give the same sum; one that is its own gives 0 or 2.
+        partner = np.abs(turned).argmax(axis=1)
+        is_first = (np.arange(SIGNS) <= partner) & both.any(axis=1)
+        kept = both[is_first]
+        halves.append(np.ascontiguousarray((kept / np.linalg.norm(kept, axis=1, keepdims=True)).T))
+    return halves[0], halves[1]
+
+
 # --- sketches: of a clip's mean frame, small enough to be kept with a model
 # ---------------------------------------------------------------------------
 SKETCH_BYTES = SIGNS // 8

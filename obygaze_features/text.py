@@ -32,6 +32,10 @@ _RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(?=\.|$)", re.IGNORECASE)
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
 
 
+MOST_OF_A_SENTENCE = 1008
+"""Characters of an error; a cell or a name that it quotes may have millions."""
+
+
 def unsuitable(text: str, *, lines: bool = False) -> str | None:
     r"""Describe the first character that a text must not hold; None if there is none.
 
@@ -142,6 +146,20 @@ def number_of(text: str) -> float:
         return math.nan if "_" in text else float(text)
     except ValueError:
         return math.nan
+
+
+def shortened(text: str) -> str:
+    """Write a sentence that quotes what a file holds: of a very long one the beginning and the end.
+
+    Examples
+    --------
+    >>> len(shortened("x" * 100_000))
+    1023
+    """
+    if len(text) <= MOST_OF_A_SENTENCE:
+        return text
+    end = MOST_OF_A_SENTENCE // 4
+    return f"{text[: MOST_OF_A_SENTENCE - end]} [{len(text) - MOST_OF_A_SENTENCE:,} more] {text[-end:]}"
 
 
 def first_few(texts: Sequence[str], most: int) -> str:

@@ -23,6 +23,9 @@ are packed to a tenth or a twentieth, those that are made to fill the memory to 
 FREE_CELLS: Final = 2_000_000
 MOST_EMPTY: Final = 10
 """Cells that any sheet may have up to its last one, and how many for each that is written a larger one."""
+FREE_REPEATED: Final = 100_000
+MOST_REPEATED: Final = 100
+"""Cells with a value that any document may have by repeating some, and how many for each that is written."""
 MOST_CELLS: Final = 20_000_000
 MOST_ROWS: Final = 1 << 20
 MOST_COLUMNS: Final = 1 << 14
@@ -200,13 +203,14 @@ def refuse_large_document(archive: zipfile.ZipFile, packed: int) -> None:
         raise DamagedPartError
     cells = _DocumentCells()
     _parse(archive.open(DOCUMENT), cells.start, cells.end)
+    cells.refuse_repetition()
 
 
 class _DocumentCells:
     """Count the cells of a spreadsheet of OpenDocument that have a value, as its elements come."""
 
     def __init__(self) -> None:
-        self._n_cells, self._n_of_row, self._row_repeats = 0, 0, 1
+        self._n_written, self._n_cells, self._n_of_row, self._row_repeats = 0, 0, 0, 1
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
         """Take an element that begins."""
@@ -215,14 +219,22 @@ class _DocumentCells:
         if tag == "table-row":
             self._n_of_row, self._row_repeats = 0, _repeats(named.get("number-rows-repeated", "1"))
         elif tag == "table-cell" and "value-type" in named:
+            self._n_written += 1
             self._n_of_row += _repeats(named.get("number-columns-repeated", "1"))
-            if self._n_cells + self._n_of_row * self._row_repeats > MOST_CELLS:
+            n_cells = self._n_cells + self._n_of_row * self._row_repeats
+            if n_cells > MOST_CELLS:
                 raise TooLargeError(f"a workbook of more than {MOST_CELLS:,} cells; save its table as CSV")
 
     def end(self, name: str) -> None:
         """Take the end of an element."""
         if _local(name) == "table-row":
             self._n_cells += self._n_of_row * self._row_repeats
+
+    def refuse_repetition(self) -> None:
+        """Refuse a document of few cells that are repeated very often."""
+        if self._n_cells > max(FREE_REPEATED, MOST_REPEATED * self._n_written):
+            what = f"a workbook of {self._n_written:,} cells, repeated to {self._n_cells:,}"
+            raise TooLargeError(f"{what}; save its table as CSV")
 
 
 def _repeats(text: str) -> int:

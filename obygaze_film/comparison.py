@@ -138,6 +138,8 @@ class Estimate:
     reason : str
     n_any : int
         Of a contrast: how many judged films have any positive judgement, or lack any: the fewer of both.
+    accounts_for_judges : bool
+        Of a contrast: whether films were judged by different people, and it accounts for who judged which.
     """
 
     value: float = np.nan
@@ -146,6 +148,7 @@ class Estimate:
     worth: float = np.nan
     reason: str = ""
     n_any: int = 0
+    accounts_for_judges: bool = False
 
 
 def estimate_groups(groups: Sequence[Sequence[FilmSample]]) -> list[Estimate]:
@@ -206,7 +209,7 @@ def estimate_contrast(films: Sequence[FilmSample], x: Floats) -> Estimate:
     # Rates lie between 0 and 1, and so no group's mean is more than 1 above the other's.
     most = 1 / float(np.ptp(x)) if len(np.unique(x)) == 2 else np.inf
     value, low, high = np.clip([value, value - half, value + half], -most, most).tolist()
-    return Estimate(value, low, high, n_any=n_any)
+    return Estimate(value, low, high, n_any=n_any, accounts_for_judges=judges.shape[1] > 0)
 
 
 def judge_name(name: str) -> str:

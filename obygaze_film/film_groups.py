@@ -38,8 +38,8 @@ from obygaze_film.comparison import (
 )
 from obygaze_film.errors import FilmError
 from obygaze_film.film_time import NOTHING
-from obygaze_film.judged_rate import correct_rates, main_rate
-from obygaze_film.judged_windows import judged_film, least_judged, votes
+from obygaze_film.judged_rate import correct_rates, counted_windows, main_rate
+from obygaze_film.judged_windows import WindowCounts, judged_film, votes
 from obygaze_film.notes import LATER, said
 from obygaze_film.schema import CorrectedRate, shared_seconds
 from obygaze_film.timeline import Timeline
@@ -75,8 +75,8 @@ Facts = Mapping[str, Mapping[str, str]]
 class ComparedFilm:
     """A film with its facts (title and year among them), its group, the number of its trend, and its rate.
 
-    `expected` is the rate by the model alone; NaN where the model has none. `n_unsure` counts the
-    windows that were left out as nobody who judged them was sure.
+    `expected` is the rate by the model alone; NaN where the model has none. `counts` are of the windows that
+    anybody judged, and of those of which somebody was sure; None where nobody judged any.
     """
 
     timeline: Timeline
@@ -86,7 +86,14 @@ class ComparedFilm:
     sample: FilmSample
     rate: CorrectedRate | None
     expected: float
-    n_unsure: int = 0
+    counts: WindowCounts | None = None
+
+    @property
+    def n_unsure(self) -> int:
+        """Windows that its share leaves out, as nobody who judged them was sure."""
+        if self.counts is None or not self.sample.n:
+            return 0
+        return self.counts.judged - self.counts.sure
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -101,12 +108,14 @@ class FilmComparison:
         A row for each group: `group`, `n_films`, `n_judged` (films), `judges`, `n_windows` (judged),
         `n_unsure` (judged and left out, as nobody was sure), `value`, `low`, `high`, `worth` (judged windows
         that would be needed without the model; NaN where it does not help), `expected` (by the model alone,
-        mean of the `n_expected` films of which it has a share) and `reason`: why there is no value.
+        mean of the `n_expected` films of which it has a share), `is_mixed` (whether not all of its films were
+        judged by the same people) and `reason`: why there is no value.
     changes : DataFrame
         A row for every two groups with a value, and for the trend, by ten years or by 1 of another column
         (or .1, .01, where films lie nearer together):
         `change`, `n_films`, `n_judged`, `judges`, `value`, `low`, `high`, `reason` and `note`: on how few
-        films it rests, if there are fewer than three that have any positive window, or lack any.
+        films it rests, if there are fewer than three that have any positive window, or lack any, and whether
+        it accounts for who judged.
     notes : tuple of str
         What was left out, and why.
     by, positive, model : str
@@ -343,7 +352,7 @@ def compare_films(
             notes += [said("note_of", movie=film.movie, notice=notice) for notice in judged.notices]
             has_rate = labels is not None or film.model(key).rate.value is not None
             expected = judged.sample.expected if has_rate else np.nan
-            one = ComparedFilm(film, cells, group, x, judged.sample, judged.rate, expected, judged.n_unsure)
+            one = ComparedFilm(film, cells, group, x, judged.sample, judged.rate, expected, judged.counts)
             compared.append(one)
     for what, movies in left_out.items():
         notes += _note(what, movies)
@@ -490,7 +499,7 @@ class _Judged(NamedTuple):
 
     sample: FilmSample
     rate: CorrectedRate | None
-    n_unsure: int
+    counts: WindowCounts | None
     notices: list[str]
 
 
@@ -499,19 +508,21 @@ def _judged(film: Timeline, judgements: Manifest, key: str | None, labels: Manif
     own = judgements.with_clips(clip for clip in judgements if clip.movie == film.movie)
     cells = cells_of(film, key) if labels is None else cells_by(labels, film, key)
     notices: list[str] = []
+    counts: WindowCounts | None = None
     if own.clips:
         judged = judged_film(film, own, key)
         windows = judged.together()  # the comparison accounts for who judged
-        n_windows, least = len(windows.by_cell), least_judged(cells)
+        counts = windows.counts
         notices += judged.notices
-        if n_windows >= least:
+        if windows.is_enough:
             sure_cells = replace(windows.sure_cells, p=cells.p)
             sample = sample_of(sure_cells, *votes(windows.by_cell), law=windows.law)
             rate = _film_rate(film, own, key, labels)
-            return _Judged(sample, rate, len(windows.unsure), notices)
-        notices.append(said("note_few", n=n_windows, least=least))
+            return _Judged(sample, rate, counts, notices)
+        key = "note_few" if counts.left else "note_none_left"
+        notices.append(said(key, counted=counted_windows(counts), least=counts.least))
     nothing = sample_of(cells, np.empty(0, np.int64), np.empty(0))
-    return _Judged(nothing, None, 0, notices)
+    return _Judged(nothing, None, counts, notices)
 
 
 def _film_rate(
@@ -560,6 +571,7 @@ def _group_row(name: str, counts: Row, films: Sequence[ComparedFilm], estimate: 
         **_values(estimate),
         "expected": float(np.mean(known)) if known else np.nan,
         "n_expected": len(known),
+        "is_mixed": len({frozenset(film.sample.judges) for film in films if film.sample.n}) > 1,
     }
 
 
@@ -584,13 +596,17 @@ def _step(values: Sequence[float]) -> float:
 
 
 def _counts(films: Sequence[ComparedFilm], least: int) -> Row:
-    """Count films and judged ones; where these are too few, draw which to judge next."""
-    movies = [film.timeline.movie for film in films if not film.sample.n]
-    n_judged = len(films) - len(movies)
+    """Count films and those with enough judged windows; where these are too few, draw which to judge next."""
+    n_judged = sum(film.sample.n > 0 for film in films)
+    movies = []
+    for film in films:
+        has_windows_left = film.counts is None or film.counts.left > 0
+        if not film.sample.n and has_windows_left:
+            movies.append(film.timeline.movie)
     reason = ""
     if n_judged < least:
         advice = said("advice_score")
-        if len(films) >= least:
+        if n_judged + len(movies) >= least:
             # Films that somebody chose would not stand for the others.
             movies.sort(key=_place_in_draw)
             advice = said("advice_judge", names=", ".join(movies[: least - n_judged]))
@@ -614,10 +630,21 @@ def _contrasted(row: Row, films: Sequence[ComparedFilm], x: Floats) -> Row:
     if row["reason"]:
         return {**row, "note": "", **_values(Estimate())}
     contrast = estimate_contrast([film.sample for film in films], x)
-    note = ""
-    if not contrast.reason and contrast.n_any < FEW:
-        note = said("note_rests", n=contrast.n_any, s="" if contrast.n_any == 1 else "s")
-    return {**row, "note": note, "reason": contrast.reason, **_values(contrast)}
+    return {**row, "note": _note_of(contrast), "reason": contrast.reason, **_values(contrast)}
+
+
+def _note_of(contrast: Estimate) -> str:
+    """Say on how few films a contrast rests, and that it accounts for who judged."""
+    if contrast.reason:
+        return ""
+    notes = []
+    if contrast.n_any < FEW:
+        notes.append(said("note_rests", n=contrast.n_any, s="" if contrast.n_any == 1 else "s"))
+    if contrast.accounts_for_judges:
+        notes.append(said("note_accounts"))
+    if len(notes) == 2:
+        return said("note_both", one=notes[0], other=notes[1])
+    return notes[0] if notes else ""
 
 
 def _values(estimate: Estimate) -> dict[str, float]:

@@ -17,11 +17,11 @@ NOTES: Final = (said("note_share"), said("note_worth"), said("note_alone"))
 
 SHARE: Final[Column] = ("share of time [95 %]", ("value", "low", "high"), interval)
 CHANGE: Final[Column] = ("share of time [95 %]", ("value", "low", "high"), signed)
-WINDOWS: Final[Column] = ("windows", "n_windows", str)
+WINDOWS: Final[Column] = ("windows counted", "n_windows", str)
 EXPECTED: Final[Column] = ("model alone", "expected", number)
 COUNTS: Final[tuple[Column, ...]] = (
     ("films", "n_films", str),
-    ("judged", "n_judged", str),
+    ("with enough judged", "n_judged", str),
     ("by", "judges", str),
 )
 
@@ -84,7 +84,7 @@ def comparison_report(compared: FilmComparison) -> Report:
 def _expected(value: float, n_expected: int, n_films: int) -> str:
     """Write the mean of the shares that a model expects, and of how many films where not of all."""
     text = number(value)
-    return f"{text} ({n_expected} films)" if 0 < n_expected < n_films else text
+    return f"{text} ({n_expected} of {n_films} films)" if 0 < n_expected < n_films else text
 
 
 def _worth(value: float) -> str:

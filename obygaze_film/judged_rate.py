@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 import msgspec
 import numpy as np
@@ -21,8 +21,8 @@ from obygaze_film.errors import FilmError
 from obygaze_film.judged_windows import (
     JudgedFilm,
     JudgedWindows,
+    WindowCounts,
     judged_film,
-    least_judged,
     votes,
 )
 from obygaze_film.notes import said
@@ -54,7 +54,7 @@ class FilmRates(Struct, frozen=True):
     Attributes
     ----------
     rates : tuple of CorrectedRate
-        Each judge's own who judged 10 windows or more, by name, and at the end the panel's, if there is one.
+        Each judge's own who has one, by name, and at the end the panel's, if there is one.
     agreement : tuple of JudgesAgreement
         Of every two judges.
     alpha : JudgesAlpha or None
@@ -81,9 +81,9 @@ def correct_rates(
 ) -> FilmRates:
     """Correct a film's rate by the blind judgements of each judge, and of all together.
 
-    A judge's number comes from the windows that they judged themselves, 10 or more (all, if there are fewer),
-    up to the first of the draw that they did not; the panel's, which is the mean of its judges' shares, from
-    windows that all of it judged.
+    A judge's number comes from the windows that they judged themselves and were sure of, up to the first of
+    the draw that they did not judge: 10 or more, or what they were sure of where no window is left to judge.
+    The panel's, which is the mean of its judges' shares, comes from windows that all of it judged surely.
 
     Parameters
     ----------
@@ -93,33 +93,31 @@ def correct_rates(
     Raises
     ------
     FilmError
-        Nobody judged 10 cells of this film (all, if it has fewer), or the judgements are of two draws.
+        Nobody was sure of 10 cells of this film or judged all of it, or the judgements are of two draws.
     ManifestError
         They were made under two definitions.
     """
     film = judged_film(timeline, judgements, key)
     own = {judge: film.of(judge) for judge in film.judges}
-    most = max((len(windows.by_cell) for windows in own.values()), default=0)
     notices = [*film.notices, *film.gaps()]
-    if most < least_judged(film.cells):
-        raise _too_few(film, most, notices)
+    if not any(windows.is_enough for windows in own.values()):
+        raise _too_few(film, [windows.counts for windows in own.values()], notices)
     agreement, n_pairs = _agreements(film)
     if len(agreement) < n_pairs:
         notices.append(said("note_pairs", n=len(agreement), pairs=f"{n_pairs:,}"))
     estimator = _Estimator(timeline, key, labels)
-    least = least_judged(film.cells)
     targets = [([judge], windows) for judge, windows in own.items()]
     if len(film.judges) > 1:
         targets.append(([*film.judges], film.panel()))
     rates = []
     too_few = []
     for judges, windows in targets:
-        n = len(windows.by_cell)
-        if n >= least:
+        counts = windows.counts
+        if windows.is_enough:
             rate = estimator.rate(windows, judges)
             rates.append(structs.replace(rate, agreement=_of_judges(agreement, judges)))
         else:
-            too_few.append(TooFewJudged(judges=judges, n=n, least=least))
+            too_few.append(TooFewJudged(judges=judges, **counts._asdict()))
     return FilmRates(tuple(rates), tuple(agreement), _alpha(film), tuple(too_few), tuple(notices))
 
 
@@ -210,21 +208,23 @@ def correct_rate(
     Raises
     ------
     FilmError
-        Fewer than 10 cells of this film (all, if it has fewer) were judged blindly, of several judges by all
-        of them, of a judge who is asked for none; or the judgements are of two draws.
+        The judges (each of several) were sure of fewer than 10 cells of this film, and did not judge all of
+        it; a judge who is asked for was sure of none; or the judgements are of two draws.
     ManifestError
         They were made under two definitions.
     """
     film = judged_film(timeline, judgements, key)
     notices = [*film.notices, *film.gaps()]
     if judge is None:
-        windows, judges, least = film.panel(), film.judges, least_judged(film.cells)
+        windows, judges = film.panel(), film.judges
+        has_rate = windows.is_enough
     elif judge in film.judges:
-        windows, judges, least = film.of(judge), (judge,), 1
+        windows, judges = film.of(judge), (judge,)
+        has_rate = windows.counts.sure > 0
     else:
-        raise _too_few(film, 0, notices)
-    if len(windows.by_cell) < least:
-        raise _too_few(film, len(windows.by_cell), notices)
+        raise _too_few(film, [], notices)
+    if not has_rate:
+        raise _too_few(film, [windows.counts], notices)
     rate = _Estimator(timeline, key, labels).rate(windows, judges)
     agreement, n_pairs = _agreements(film)
     if len(agreement) < n_pairs:
@@ -240,11 +240,22 @@ def main_rate(rates: Sequence[CorrectedRate]) -> CorrectedRate:
     return max(rates, key=lambda rate: (rate.is_of_panel, rate.n))
 
 
-def _too_few(film: JudgedFilm, n: int, notices: Sequence[str]) -> FilmError:
+def _too_few(film: JudgedFilm, counts: Sequence[WindowCounts], notices: Sequence[str]) -> FilmError:
+    """Say how many windows were judged by whoever judged most surely, and how to go on if any is left."""
+    nothing = JudgedWindows(film.cells, {}, (), film.law).counts
+    most = max(counts, key=lambda judge: (judge.sure, judge.judged), default=nothing)
     told = "; ".join(notices) or said("rate_none_out")
-    n_windows = int((film.cells.content > 0).sum())
-    known = {"n": n, "least": least_judged(film.cells), "more": min(MOST_ADVISED, n_windows)}
-    return FilmError(said("rate_few", movie=film.movie, notices=told, **known))
+    known = {"movie": film.movie, "counted": counted_windows(most), "notices": told}
+    if not most.left:
+        return FilmError(said("rate_none_left", **known))
+    more = min(most.judged + most.left, max(MOST_ADVISED, most.judged + most.least))
+    return FilmError(said("rate_few", **known, least=most.least, more=more))
+
+
+def counted_windows(counts: WindowCounts) -> str:
+    """Say how many windows were judged blindly, and how many of them surely where that is fewer."""
+    key = "counted" if counts.are_all_sure else "counted_sure"
+    return said(key, judged=counts.judged, sure=counts.sure)
 
 
 def estimate_windows(windows: JudgedWindows) -> Estimates:
@@ -278,20 +289,20 @@ class _Estimator:
         calls = windows.by_cell.values()
         content = windows.sure_cells.content
         n_windows = int((content > 0).sum())
-        is_census = len(order) == n_windows
         return CorrectedRate(
             model=self.name,
             value=float(found.value[0]),
             low=float(found.low[0]),
             high=float(found.high[0]),
             level=LEVEL,
-            method="census" if is_census else _method(found.gain[0] > 0, windows.law, y),
+            method="census" if windows.is_census else _method(found.gain[0] > 0, windows.law, y),
             n=len(order),
-            n_positive=int((y == 1).sum()),
+            n_positive_by_all=int((y == 1).sum()),
             n_rows=int((windows.cells.content > 0).sum()),
             worth=_worth(found, len(order), n_windows),
             expected=self.expected,
             expected_s=self.expected_s,
+            is_of_labels=self.machine is not None,
             annotators=[*judges],
             positives=[sum(own[judge] for own in calls) for judge in judges],
             content_s=float(content.sum()),
@@ -329,40 +340,64 @@ def _method(uses_model: bool, law: Law, y: Floats) -> str:
     return "exact" if is_uniform and law == SUCCESSIVE else "wilson"
 
 
-def _named_calls(film: JudgedFilm) -> tuple[list[str], Floats]:
-    """Return the judges who have a name, and what each calls each window, [J, C]: 0, 1 or NaN."""
+class _NamedCalls(NamedTuple):
+    """What the judges who have a name say of each window.
+
+    Attributes
+    ----------
+    names : list of str
+    called : ndarray, shape [J, C]
+        0, 1, or NaN where a judge is not sure or did not judge.
+    judged : ndarray of bool, shape [J, C]
+        Whether they judged it, sure or not.
+    """
+
+    names: list[str]
+    called: Floats
+    judged: NDArray[np.bool_]
+
+
+def _named_calls(film: JudgedFilm) -> _NamedCalls:
+    """Gather what each judge who has a name says of each window."""
     names = [name for name in film.judges if name]
-    cells = sorted(film.cell_at, key=lambda place: film.cell_at[place])
-    called = np.full((len(names), len(cells)), np.nan)
+    places = sorted(film.cell_at, key=lambda place: film.cell_at[place])
+    called = np.full((len(names), len(places)), np.nan)
+    judged = np.zeros(called.shape, dtype=np.bool_)
     for row, name in enumerate(names):
-        for column, place in enumerate(cells):
+        for column, place in enumerate(places):
+            judged[row, column] = place in film.calls[name]
             call = film.calls[name].get(place)
             if call is not None:
                 called[row, column] = call
-    return names, called
+    return _NamedCalls(names, called, judged)
 
 
 def _alpha(film: JudgedFilm) -> JudgesAlpha | None:
     """Compute Krippendorff's alpha of three judges or more; of two there is kappa."""
-    names, called = _named_calls(film)
-    value = krippendorff_alpha(called)
-    if len(names) < 3 or value is None:
+    every = _named_calls(film)
+    value = krippendorff_alpha(every.called)
+    if len(every.names) < 3 or value is None:
         return None
-    n_calls = (~np.isnan(called)).sum(axis=0)
-    return JudgesAlpha(len(names), int((n_calls >= 2).sum()), value)
+    n_sure = (~np.isnan(every.called)).sum(axis=0)
+    n_judges = every.judged.sum(axis=0)
+    n_unsure = int(((n_judges >= 2) & (n_sure < 2)).sum())
+    return JudgesAlpha(len(every.names), int((n_sure >= 2).sum()), value, n_unsure)
 
 
 def _agreements(film: JudgedFilm) -> tuple[list[JudgesAgreement], int]:
     """Compare every two judges on the cells that both judged; of many pairs, some drawn at random."""
-    names, called = _named_calls(film)
-    known = ~np.isnan(called)
+    every = _named_calls(film)
+    known = ~np.isnan(every.called)
     pairs = np.argwhere(np.triu(known.astype(np.float64) @ known.T, 1))
     agreements = []
     for pair in pairs[np.sort(np.random.default_rng(0).permutation(len(pairs))[:MOST_PAIRS])]:
-        a, b = called[pair][:, known[pair].all(axis=0)] == 1
-        found, who = kappa_interval(a, b), [names[judge] for judge in pair]
-        told = [None if np.isnan(value) else value for value in (found.mean, found.low, found.high)]
-        agreements.append(JudgesAgreement(who, len(a), int((a == b).sum()), *told))
+        are_sure = known[pair].all(axis=0)
+        a, b = every.called[pair][:, are_sure] == 1
+        found, who = kappa_interval(a, b), [every.names[judge] for judge in pair]
+        value, low, high = (None if np.isnan(end) else end for end in (found.mean, found.low, found.high))
+        n_unsure = int((every.judged[pair].all(axis=0) & ~are_sure).sum())
+        alike = int((a == b).sum())
+        agreements.append(JudgesAgreement(who, len(a), alike, value, low, high, n_unsure))
     return agreements, len(pairs)
 
 
@@ -389,7 +424,7 @@ class _Rates(Struct, kw_only=True):
 
 def write_rates(folder: Path, rates: Sequence[FilmRates]) -> None:
     """Write corrected rates beside a timeline, those of each model, for the page."""
-    document = _Rates(format="obygaze film rate", number=3, models=[*rates])
+    document = _Rates(format="obygaze film rate", number=4, models=[*rates])
     write_whole(
         folder / RATES, json_bytes(msgspec.to_builtins(document, enc_hook=str)), links=False
     )  # a stranger's folder

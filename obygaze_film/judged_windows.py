@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import count
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,10 +29,36 @@ from obygaze_film.rows import SLACK_S
 from obygaze_film.timeline import Timeline
 
 LEAST: Final = 10
-"""Minimum number of blind judgements for a rate, unless the film has fewer windows."""
+"""Minimum number of windows judged surely for a rate, unless no window of the film is left to judge."""
 
 ByCell = dict[int, dict[str, bool]]
 """For each judged cell, in the order of the draw, whether each annotator calls it positive."""
+
+
+class WindowCounts(NamedTuple):
+    """How many windows of a film one judge judged, or each of a panel, as every sentence counts them.
+
+    Attributes
+    ----------
+    judged : int
+        Windows that they judged, whether or not they were sure.
+    sure : int
+        Those of them of which they (each of a panel) were sure: a share is estimated from these.
+    left : int
+        Windows with content that are left to judge.
+    least : int
+        Windows of which they must be sure for a share, unless none is left to judge.
+    """
+
+    judged: int
+    sure: int
+    left: int
+    least: int
+
+    @property
+    def are_all_sure(self) -> bool:
+        """Whether they were sure of all that they judged."""
+        return self.sure == self.judged
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -59,6 +85,24 @@ class JudgedWindows:
     def sure_cells(self) -> Cells:
         """The cells to which a rate refers: all but those of which nobody was sure."""
         return self.cells if self.law == SEQUENTIAL_POISSON else self.cells.without(self.unsure)
+
+    @property
+    def counts(self) -> WindowCounts:
+        """How many were judged, judged surely, and are left."""
+        with_content = np.flatnonzero(self.cells.content > 0).tolist()
+        judged = {*self.by_cell, *self.unsure}
+        left = sum(cell not in judged for cell in with_content)
+        return WindowCounts(len(judged), len(self.by_cell), left, least_judged(self.cells))
+
+    @property
+    def is_census(self) -> bool:
+        """Whether all windows that a rate refers to were judged: then it is counted."""
+        return 0 < len(self.by_cell) == int((self.sure_cells.content > 0).sum())
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether a rate comes from them: they were sure of the least number, or no window is left."""
+        return self.is_census or self.counts.sure >= self.counts.least
 
     @property
     def common_judges(self) -> int:
@@ -162,7 +206,7 @@ def _places_before_a_gap(places: Collection[int]) -> list[int]:
 
 
 def least_judged(cells: Cells) -> int:
-    """Return the minimum number of cells to judge: `LEAST`, or all with content if there are fewer."""
+    """Return the minimum number of cells to judge surely: `LEAST`, or all with content if there are fewer."""
     return min(LEAST, int((cells.content > 0).sum()))
 
 

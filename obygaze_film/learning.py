@@ -246,7 +246,9 @@ def learn_from_judgements(
     names = [*data.clip_ids.tolist(), *(clip.clip_id for clip in judged)]
     labels = labels_of(joined).take(np.array([row_of[name] for name in names], dtype=np.intp))
     counts = {**data.counts, "manifest": len(joined), "with_features": len(names)}
-    joined_data = replace(data, X=np.vstack(X), labels=labels, counts=counts)
+    joined_data = replace(
+        data, X=np.vstack(X), labels=labels, counts=counts, seconds=_joined_lengths(data, judged)
+    )
     # The card's metrics name the tests by which the model was calibrated.
     tests = dict.fromkeys(str(row.get("task")).partition(">")[2] for row in scored.metrics)
 
@@ -380,6 +382,14 @@ def stores_near(folder: Path, film: Timeline) -> list[Store]:
             with suppress(StoreError):
                 stores.append(open_store(path))
     return stores
+
+
+def _joined_lengths(data: Dataset, judged: Sequence[Clip]) -> Floats | None:
+    """Return the lengths of a corpus's clips and of judged ones [N]; None where the corpus has none."""
+    if data.seconds is None:
+        return None
+    lengths = [clip.duration_s or np.nan for clip in judged]
+    return np.concatenate([data.seconds, lengths])
 
 
 def _features(clips: Sequence[Clip], store: Store, data: Dataset) -> Floats:

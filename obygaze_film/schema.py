@@ -141,11 +141,11 @@ class ConceptRecord(Struct, frozen=True, kw_only=True):
         Out-of-fold average precision, its 95 % interval over films, and the share of clips with the concept;
         None if the model's card does not give them.
     absent : float or None
-        Its contribution to the logit where it is at the 5th percentile of the training clips (`explain --set
-        NAME=.05`); None where contributions depend on each other, as in a tree.
+        Its contribution to the logit where it is at the 5th percentile of the training clips, each by a model
+        without its film (`explain --set NAME=.05`); None where contributions depend on each other (a tree).
     usual, usual_p : float or None
-        The value at which it contributes nothing, the training clips' mean, and its probability there; None
-        as `absent`.
+        The value at which it contributes nothing, the training clips' mean, each by a model without its film,
+        and its probability there; None as `absent`.
     """
 
     name: str
@@ -188,6 +188,8 @@ class CalibrationRecord(Struct, frozen=True, kw_only=True):
         Levels of the codebook that it was not fitted on. Films have them, so the share is refused.
     film_error, worst_film_error : float or None
         Mean and largest distance between expected and true share of positive clips of a film left out.
+    clip_s : float or None
+        Median length of the clips that it was fitted on, in seconds; None where the card does not say.
     """
 
     draws: Annotated[list[tuple[float, float]], Meta(min_length=1)]
@@ -198,6 +200,7 @@ class CalibrationRecord(Struct, frozen=True, kw_only=True):
     levels_left_out: list[str]
     film_error: float | None = None
     worst_film_error: float | None = None
+    clip_s: float | None = None
 
 
 class EvidenceRecord(Struct, frozen=True, kw_only=True):
@@ -458,9 +461,11 @@ class JudgesAgreement(Struct, frozen=True):
     annotators : list of str
         Two names.
     n, alike : int
-        Windows that both judged, and those that both call positive or both negative.
+        Windows that both judged and were sure of, and those that both call positive or both negative.
     kappa, low, high : float or None
         Cohen's kappa and its 95 % interval (`kappa_interval`); None where both say one thing of all.
+    n_unsure : int
+        Windows that both judged, and left out as not both were sure.
     """
 
     annotators: list[str]
@@ -469,6 +474,7 @@ class JudgesAgreement(Struct, frozen=True):
     kappa: float | None
     low: float | None
     high: float | None
+    n_unsure: Count = 0
 
 
 class JudgesAlpha(Struct, frozen=True):
@@ -478,13 +484,16 @@ class JudgesAlpha(Struct, frozen=True):
     ----------
     n_judges : int
     n_windows : int
-        Windows that two judges or more called positive or negative.
+        Windows that two judges or more were sure of.
     value : float
+    n_unsure : int
+        Windows that two or more judged, and left out as fewer than two were sure.
     """
 
     n_judges: int
     n_windows: int
     value: float
+    n_unsure: Count = 0
 
 
 class TooFewJudged(Struct, frozen=True, kw_only=True):
@@ -494,14 +503,17 @@ class TooFewJudged(Struct, frozen=True, kw_only=True):
     ----------
     judges : list of str
         One, or the panel.
-    n, least : int
-        Windows that the judge, or each of the panel, judged blindly and was sure of, and how many are needed.
+    judged, sure, left, least : int
+        Windows that the judge, or each of the panel, judged blindly; those that they were sure of; those that
+        are left to judge; and of how many they must be sure, unless none is left (`WindowCounts`).
     definition : str
         Digest of the definitions that they judged under; empty where nothing says.
     """
 
     judges: list[str]
-    n: Count
+    judged: Count
+    sure: Count
+    left: Count
     least: Count
     definition: str = ""
 
@@ -522,16 +534,18 @@ class CorrectedRate(Struct, frozen=True, kw_only=True):
         "difference", "wilson" where the model's probabilities do not help, "exact" where none of the judged
         windows is positive, or all are, or "census" where no window is left to judge: low and high are the
         value.
-    n, n_positive : int
-        Number of judged windows, and of those that every judge of the target calls positive; `positives`
-        counts for each judge.
+    n, n_positive_by_all : int
+        Number of windows judged surely, and of those that every judge of the target calls positive;
+        `positives` counts for each judge.
     n_rows : int
         Number of windows of the film that could be drawn: those with content.
     worth : float or None
         Number of windows that would have to be judged without the model for the same width, at most all; None
         where the model saves none.
     expected : float or None
-        The rate that the model expects.
+        The rate that the model expects, or of labels in its place the share that they mark.
+    is_of_labels : bool
+        Whether labels stand in the model's place.
     expected_s : float or None
         Seconds of which that is a rate: those that the model can judge.
     annotators : list of str
@@ -557,7 +571,7 @@ class CorrectedRate(Struct, frozen=True, kw_only=True):
     level: Share
     method: str
     n: Count
-    n_positive: Count
+    n_positive_by_all: Count
     n_rows: Count
     worth: Annotated[float, Meta(ge=0)] | None
     expected: Share | None
@@ -569,6 +583,7 @@ class CorrectedRate(Struct, frozen=True, kw_only=True):
     unsure_s: Annotated[float, Meta(ge=0)] = 0.0
     expected_s: Annotated[float, Meta(ge=0)] | None = None
     agreement: list[JudgesAgreement] = msgspec.field(default_factory=list)
+    is_of_labels: bool = False
 
     @property
     def is_of_panel(self) -> bool:

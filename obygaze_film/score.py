@@ -288,6 +288,7 @@ def _describe(loaded: _Loaded, rows: pd.DataFrame, grid: RowGrid) -> ModelRecord
             n_movies=population["n_movies"],
             clips=dict(population["clips"]),
             levels_left_out=list(card.levels_left_out or ()),
+            clip_s=population.get("clip_s"),
         )
         threshold_p = float(fitted.probability([card.threshold])[0])
     positive = sides[-1] if sides else []

@@ -17,11 +17,12 @@ SEGMENT_COLUMNS = (
 )  # fmt: skip
 """number: the passage's one number, by time: 1, 2, ... of those that reach the threshold, w1, w2, ... of the
 others; rank: by strength, those that reach first; judged_s: its seconds with a probability, less than its
-length where it goes on over others; present: the concepts that are seen and weigh most; concepts: these, and
-those that weigh most whether seen or not. Of each of these: its probability; the one at its usual value,
-where it adds nothing; whether there is more or less of it than usual; its contribution to the logit; and how
-much of the segment's probability is due to it: p less what p were at its usual value. Names and numbers are
-separated by semicolons, heaviest first; empty without a usual value, as of a tree."""
+length where it goes on over others; present: the concepts that are seen; concepts: these, all that are a
+reason (`Reason.moves`), and those that weigh most whether seen or not. Of each of these: its probability; the
+one at its usual value, where it adds nothing; whether there is more or less of it than usual; its
+contribution to the logit; and how much of the segment's probability is due to it: p less what p were at its
+usual value. Names and numbers are separated by semicolons, heaviest first; empty without a usual value, as of
+a tree."""
 
 DROP = 0.1
 """Difference between the probabilities at which a segment starts and ends."""
@@ -34,7 +35,7 @@ LISTED = 20
 """Places of a film that are listed, if it has as many: passages that reach the threshold, and weaker ones."""
 
 N_CONCEPTS = 3
-"""Most concepts in the column `present`, and number of those that weigh most."""
+"""Concepts of those that weigh most, whether seen or not, and whatever they change."""
 
 
 LEAST_CHANGE = 0.01
@@ -249,7 +250,10 @@ def _row(rows: pd.DataFrame, run: Run, model: ModelRecord) -> dict[str, object]:
 
 
 def means_of(rows: pd.DataFrame, weights: NDArray[np.float64], model: ModelRecord) -> dict[str, object]:
-    """Average rows that are counted by weights [N]: probability, band, and the concepts that weigh most."""
+    """Average rows that are counted by weights [N]: probability, band, and the concepts that are to be named.
+
+    Those are all that are seen, all that are a reason, and those that weigh most.
+    """
 
     def mean(column: str) -> float:
         return float(np.average(rows[column], weights=weights))
@@ -272,9 +276,9 @@ def means_of(rows: pd.DataFrame, weights: NDArray[np.float64], model: ModelRecor
         )
         every.append(reason)
     every.sort(key=lambda reason: -abs(reason.contribution))
-    present = [reason for reason in every if reason.is_present][:N_CONCEPTS]
+    present = [reason for reason in every if reason.is_present]
     weighing = [reason for reason in every[:N_CONCEPTS] if reason.contribution]
-    named = [reason for reason in every if reason in present or reason in weighing]
+    named = [reason for reason in every if reason.is_present or reason.moves or reason in weighing]
     low, high = band_of_mean(rows, weights, model)
     return {
         "p": mean("p"),

@@ -13,7 +13,7 @@ from obygaze_studies.audit_common.inputs import Row, read_rows
 
 
 def cronbach_alpha(ratings: NDArray[np.float64]) -> dict[str, Any]:
-    """Measure Cronbach's alpha; of ratings 0 and 1 it is Kuder and Richardson's formula 20.
+    """Compute Cronbach's alpha, which for ratings 0 and 1 equals Kuder and Richardson's formula 20.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def cronbach_alpha(ratings: NDArray[np.float64]) -> dict[str, Any]:
 
 
 def read_ratings(path: Path) -> Sequence[Row]:
-    """Read ratings: item_id and a column a rater, in which an empty cell is a missing rating."""
+    """Read a table of ratings: item_id, then one column per rater; an empty cell is a missing rating."""
     return read_rows(path, ["item_id"], unique=["item_id"], numbers=["*"])
 
 
@@ -70,24 +70,28 @@ def read_ratings(path: Path) -> Sequence[Row]:
     )
 )
 def audit_alpha(ratings: Sequence[Row], *, pairs: bool = False) -> Finding:
-    """Measure alpha of all raters and, if asked, of every two of them.
+    """Compute alpha of all raters together and, on request, of every pair of raters.
 
     Parameters
     ----------
     ratings
-        Rows of `item_id` and a number a rater, NaN where one is missing.
+        One row per item: `item_id`, and the rating by each rater, NaN where it is missing.
+    pairs
+        Whether every pair of raters gets a row as well.
     """
     raters = [name for name in ratings[0] if name != "item_id"]
     ratings_of = {}
     for rater in raters:
         ratings_of[rater] = np.array([row[rater] for row in ratings], dtype=np.float64)
-    sets = [tuple(raters)]
+    rater_sets = [tuple(raters)]
     if pairs:
-        sets += [pair for pair in combinations(raters, 2) if pair not in sets]
+        # With two raters in all, their pair is the set of all raters, which is there already.
+        rater_sets += [pair for pair in combinations(raters, 2) if pair not in rater_sets]
     rows = []
-    for chosen in sets:
-        about = {"raters": "+".join(chosen), "n_raters": len(chosen)}
-        rows.append(about | cronbach_alpha(np.column_stack([ratings_of[rater] for rater in chosen])))
+    for rater_set in rater_sets:
+        set_ratings = np.column_stack([ratings_of[rater] for rater in rater_set])
+        set_names = {"raters": "+".join(rater_set), "n_raters": len(rater_set)}
+        rows.append(set_names | cronbach_alpha(set_ratings))
     labels = [f"{row['raters']} (n = {row['n_items']:,})" for row in rows]
     series = {"alpha": [row["alpha"] for row in rows]}
     return Finding(rows=rows, draw=bar_chart(labels=labels, series=series, axis="Cronbach's alpha"))

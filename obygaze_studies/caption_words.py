@@ -22,21 +22,21 @@ EMOTION_WORDS: Mapping[str, tuple[str, ...]] = {emotion: tuple(words) for emotio
 """The words of each emotion, as in the authors' code."""
 
 GROUP = ("emotion", "level", "condition")
-"""Columns of the table of items by which images are grouped; `emotion` names the list of words."""
+"""Columns of the table of items by which images are grouped; `emotion` also names a list of words."""
 
 
 @dataclass(frozen=True)
 class Captions:
-    """Captions, image by image.
+    """Captions with their images.
 
     Attributes
     ----------
     pairs
         Image id and caption, in the order of the table.
     n_unnamed : int
-        Texts of the store that the table does not name; they count nowhere.
+        Number of texts in the store that the table does not name; they are not counted anywhere.
     fingerprint : str or None
-        Of the store.
+        Fingerprint of the store that the captions were read from, if they were.
     """
 
     pairs: tuple[tuple[str, str], ...]
@@ -50,10 +50,10 @@ def read_captions(path: Path, texts: Path | None = None) -> Captions:
     Parameters
     ----------
     path
-        A table with the columns image_id and caption or, with `texts`, image_id and caption_id. The same
-        caption_id twice is refused, where there are any.
+        A table with the columns image_id and caption or, with `texts`, image_id and caption_id. If there is a
+        column caption_id, no id may stand in it twice.
     texts
-        A store whose rows are captions, by caption_id.
+        A store whose rows are captions, with the caption_id as their id.
 
     Raises
     ------
@@ -63,10 +63,15 @@ def read_captions(path: Path, texts: Path | None = None) -> Captions:
     StoreError
         There is no such store or group.
     """
-    if texts is None:
-        unique = ["caption_id"] if "caption_id" in read_rows(path, ())[0] else []
-        rows = read_rows(path, ["image_id", "caption", *unique], unique=unique)
-        return Captions(tuple((row["image_id"], row["caption"]) for row in rows))
+    if texts is not None:
+        return _captions_of_store(path, texts)
+    unique = ["caption_id"] if "caption_id" in read_rows(path, ())[0] else []
+    rows = read_rows(path, ["image_id", "caption", *unique], unique=unique)
+    return Captions(tuple((row["image_id"], row["caption"]) for row in rows))
+
+
+def _captions_of_store(path: Path, texts: Path) -> Captions:
+    """Read captions from the text store `texts`; the table `path` names the image of each caption_id."""
     store = open_store(texts)
     group = choose_group(store)
     where = f"{store.where}, group {group.name}"
@@ -83,18 +88,18 @@ def read_captions(path: Path, texts: Path | None = None) -> Captions:
 
 
 ImageWords = Sequence[tuple[str, ...]]
-"""Of each caption of an image the words that are counted, as often as they occur."""
+"""The listed words in each caption of an image; a word that occurs twice in a caption stands there twice."""
 
 
 def tokens(caption: str) -> list[str]:
-    """Split a caption as the authors' code does: no full stops, no commas, split at every space."""
+    """Split a caption as the authors' code does: without full stops and commas, at every space."""
     return caption.lower().replace(".", "").replace(",", "").split(" ")
 
 
 def count_words(
     captions: Iterable[tuple[str, str]], lists: Mapping[str, Sequence[str]]
 ) -> dict[str, ImageWords]:
-    """Find the words of all lists, image by image.
+    """Find the occurrences of listed words in the captions of every image.
 
     Parameters
     ----------
@@ -102,11 +107,16 @@ def count_words(
         Image id and caption.
     lists
         Emotion -> its words.
+
+    Returns
+    -------
+    Image id -> the listed words in each of its captions.
     """
-    listed = {word for words in lists.values() for word in words}
+    listed = set(chain.from_iterable(lists.values()))
     words_of_image: dict[str, list[tuple[str, ...]]] = {}
     for image, caption in captions:
-        words_of_image.setdefault(image, []).append(tuple(word for word in tokens(caption) if word in listed))
+        listed_words = tuple(word for word in tokens(caption) if word in listed)
+        words_of_image.setdefault(image, []).append(listed_words)
     return dict(words_of_image)
 
 
@@ -142,12 +152,13 @@ def audit_words(
     ratio: tuple[str, str] | None = None,
     read: Captions | None = None,
 ) -> Finding:
-    """Count, by emotion, level and condition, the words of the intended emotion per 1,000 captions.
+    """Count the words of the intended emotion per 1,000 captions, by emotion, level and condition.
 
     Parameters
     ----------
     counts
-        Image id -> the counted words of its captions. Images not among `items` count towards totals alone.
+        Image id -> the listed words in each of its captions. Images that are not among `items` count only
+        towards the totals of words.
     items
         Image id -> the columns of `GROUP`.
     lists
@@ -157,7 +168,7 @@ def audit_words(
     ratio
         Two conditions: the rate of the first is divided by that of the second.
     read
-        Where the captions come from.
+        The captions as they were read, for the record of their store.
 
     Raises
     ------
@@ -165,38 +176,44 @@ def audit_words(
         Naming the image or set: no captions, an emotion without words, a missing column, an unknown
         condition.
     """
-    totals = Counter(word for image in counts.values() for caption in image for word in caption)
+    totals: Counter[str] = Counter()
+    for caption_words in counts.values():
+        totals.update(chain.from_iterable(caption_words))
     frequent = {}
     for emotion, words in lists.items():
         frequent[emotion] = [word for word in words if totals[word] >= min_total]
-    rows = [_row(group, images, counts, frequent) for group, images in _groups(items, counts, lists).items()]
+    rows = []
+    for group, images in _groups(items, counts, lists).items():
+        captions = list(chain.from_iterable(counts[image] for image in images))
+        emotion = group[GROUP.index("emotion")]
+        numbers = _rates(captions, frequent[emotion])
+        rows.append(dict(zip(GROUP, group, strict=True)) | {"n_images": len(images)} | numbers)
     if ratio:
         _divide(rows, ratio)
     listed = sorted(set(chain.from_iterable(lists.values())))
     rare = [word for word in listed if totals[word] < min_total]
-    strangers = sorted(set(counts) - set(items))
+    images_without_item = sorted(set(counts) - set(items))
     notes = []
-    for reason, names in (("words too rare", rare), ("images without an item", strangers)):
+    for reason, names in (("words too rare", rare), ("images without an item", images_without_item)):
         if names:
             notes.append(f"{len(names)} {reason}, left out of the rates: {', '.join(names[:5])}")
     remarks = []
     if read and read.n_unnamed:
         remarks.append(f"{read.n_unnamed} texts of the store are not in --captions; they count nowhere")
+    record: dict[str, object] = {} if read is None else {"texts": read.fingerprint}
+    record["lists"] = {emotion: list(words) for emotion, words in lists.items()}
+    record["min_total"] = min_total
+    record["ratio"] = list(ratio) if ratio else None
     return Finding(
         rows=rows,
         columns=["ratio"] if ratio else [],
         said=max(rows, key=lambda row: row["per_1000"]),
-        record={
-            **({} if read is None else {"texts": read.fingerprint}),
-            "lists": {emotion: list(words) for emotion, words in lists.items()},
-            "min_total": min_total,
-            "ratio": list(ratio) if ratio else None,
-        },
+        record=record,
         summary={
             "word_totals": {word: totals[word] for word in listed},
             "left_out_words": rare,
             "n_captions": sum(map(len, counts.values())),
-            "images_without_item": strangers,
+            "images_without_item": images_without_item,
         },
         notes=notes,
         remarks=remarks,
@@ -205,24 +222,34 @@ def audit_words(
 
 
 def _bars(rows: Sequence[Mapping[str, Any]]) -> Any:
-    named = [{**row, "set": f"{row['emotion']} {row['level']}"} for row in rows]
-    labels = list(dict.fromkeys(row["set"] for row in named))
-    laid_out = partial(series_of, named, condition="condition", group="set", groups=labels)
-    described = []
-    for label, *sizes in zip(labels, *laid_out("n_captions", missing=0).values(), strict=True):
-        n_captions = ", ".join(f"{n:,}" for n in sizes)
-        described.append(f"{label}\n(n = {n_captions})")
+    """Draw the rates: a group of bars for each emotion and level, with a bar for each condition."""
+    rows_with_sets = [{**row, "set": f"{row['emotion']} {row['level']}"} for row in rows]
+    sets = list(dict.fromkeys(row["set"] for row in rows_with_sets))
+    values_by_condition = partial(series_of, rows_with_sets, condition="condition", group="set", groups=sets)
+    n_captions = values_by_condition("n_captions", missing=0)
+    labels = []
+    for index, name in enumerate(sets):
+        sizes = ", ".join(f"{counts_of_sets[index]:,}" for counts_of_sets in n_captions.values())
+        labels.append(f"{name}\n(n = {sizes})")
     axis = "words of the intended emotion per 1,000 captions"
-    return bar_chart(labels=described, series=laid_out("per_1000"), axis=axis)
+    return bar_chart(labels=labels, series=values_by_condition("per_1000"), axis=axis)
 
 
 def _groups(
     items: Mapping[str, Row], counts: Mapping[str, ImageWords], lists: Mapping[str, Sequence[str]]
 ) -> dict[tuple[str, ...], list[str]]:
+    """Group the images by the values of `GROUP`: values -> image ids.
+
+    Raises
+    ------
+    AuditError
+        A column of `GROUP` is missing, an emotion has no list of words, or an image has no caption.
+    """
     groups: dict[tuple[str, ...], list[str]] = {}
     for image, row in items.items():
-        if missing := [column for column in GROUP if column not in row]:
-            raise AuditError(f"the table of items has no column {missing[0]}")
+        for column in GROUP:
+            if column not in row:
+                raise AuditError(f"the table of items has no column {column}")
         if row["emotion"] not in lists:
             raise AuditError(
                 f"image {image}: no list of words for the emotion {row['emotion']!r}, but for "
@@ -235,27 +262,26 @@ def _groups(
     return groups
 
 
-def _row(
-    group: tuple[str, ...],
-    images: Sequence[str],
-    counts: Mapping[str, ImageWords],
-    statistics: Mapping[str, Any],
-) -> dict[str, Any]:
-    words = statistics[group[0]]
-    captions = [caption for image in images for caption in counts[image]]
-    count = sum(caption.count(word) for caption in captions for word in words)
-    return dict(zip(GROUP, group, strict=True)) | {
-        "n_images": len(images),
+def _rates(captions: Sequence[tuple[str, ...]], words: Sequence[str]) -> dict[str, Any]:
+    """Count the occurrences of some words in a group's captions, given by the listed words in each."""
+    count = 0
+    captions_with_any = 0
+    for caption_words in captions:
+        occurrences = sum(caption_words.count(word) for word in words)
+        count += occurrences
+        if occurrences:
+            captions_with_any += 1
+    return {
         "n_captions": len(captions),
         "count": count,
         "per_1000": 1000 * count / len(captions),
-        "captions_with_any": sum(not set(words).isdisjoint(caption) for caption in captions),
+        "captions_with_any": captions_with_any,
         "ratio": None,
     }
 
 
 def _divide(rows: list[dict[str, Any]], ratio: tuple[str, str]) -> None:
-    """Put the ratio of two conditions into the rows of the first."""
+    """Set `ratio` in the rows of the first condition: their rate divided by that of the second condition."""
     for condition in ratio:
         if condition not in {row["condition"] for row in rows}:
             raise AuditError(f"no image is of the condition {condition!r}")
@@ -269,13 +295,13 @@ def _divide(rows: list[dict[str, Any]], ratio: tuple[str, str]) -> None:
 
 
 def read_lists(path: Path) -> dict[str, tuple[str, ...]]:
-    """Read lists of words from a JSON object, emotion -> words in small letters.
+    """Read lists of words from a JSON object, emotion -> words in lower case.
 
     Raises
     ------
     AuditError
-        It is no such object, a list is empty, or a word could never be found: it has capitals, spaces, full
-        stops or commas.
+        The file holds no such object, a list is empty, a word comes twice, or a word could never be found
+        because it has capitals, spaces, full stops or commas.
     """
     kind = Annotated[dict[str, Annotated[tuple[str, ...], Meta(min_length=1)]], Meta(min_length=1)]
     lists: dict[str, tuple[str, ...]] = read_json(path, kind, "object of emotion: list of words")

@@ -1,7 +1,7 @@
-"""Run embedding association tests: prompts and tests, effect sizes, and their permutation null.
+"""Run embedding association tests: effect sizes, and their null distribution under permutation.
 
-Those of Wolfe et al., FAccT 2023 (eq. 1-2), after Caliskan et al., Science 2017; or own tests. The null is of
-all partitions, or of random ones.
+The tests are those of Wolfe et al., FAccT 2023 (eq. 1-2), after Caliskan et al., Science 2017, or the user's
+own. The null distribution comes from all partitions of the targets, or from random ones.
 """
 
 import math
@@ -22,12 +22,16 @@ SAME = 1e-14
 """A standard deviation of associations up to this is rounding, not spread."""
 
 MOST_EXACT = 44
-"""Most targets whose partitions are counted; the work grows with 2 to the half of it."""
+"""Largest number of targets whose partitions are counted; time and memory double with every two targets."""
 
 BLOCK = 1 << 20
-"""Numbers shuffled at a time."""
+"""How many numbers are shuffled at a time, which bounds the memory."""
 
 _GRID = 2.0**52
+"""Associations are counted in units of its inverse: the precision of a float64 between 0.5 and 1."""
+
+CRITICAL_Z = 1.6448536269514722
+"""The 95th percentile of a standard normal: beyond it the published tables print a star."""
 
 AXIS = (
     "effect size d, in standard deviations\n"
@@ -35,7 +39,7 @@ AXIS = (
 )
 
 COMPARED = "{test}\nX: {x} (n = {n_x})\nY: {y} (n = {n_y})\nA: {a}, B: {b}"
-"""What a test compares: its name, its images and how many, its texts."""
+"""Label of a test's bar: its name, its sets of images with their sizes, its sets of texts."""
 
 STAR = "star: a normal p below .05 in either tail"
 
@@ -43,10 +47,10 @@ Vectors = NDArray[np.float64]
 
 
 def associations(x: Vectors, y: Vectors, a: Vectors, b: Vectors) -> tuple[Vectors, Vectors]:
-    """Associate targets with attributes: how much closer each is to A than to B, s(w, A, B) of eq. 2.
+    """Compute each target's association: how much closer it is to A than to B, s(w, A, B) of eq. 2.
 
-    The mean of the cosines with A is the product with the mean of A's unit vectors. It is taken row by row,
-    so that equal targets have equal associations to the last bit.
+    The mean of a target's cosines with A equals its product with the mean of A's unit vectors. Products are
+    taken row by row, so that equal targets have equal associations to the last bit.
 
     Parameters
     ----------
@@ -58,12 +62,12 @@ def associations(x: Vectors, y: Vectors, a: Vectors, b: Vectors) -> tuple[Vector
     Returns
     -------
     float64 [n], [m]
-        Of the targets X and Y.
+        Associations of the targets X and of the targets Y.
 
     Raises
     ------
     AuditError
-        Naming the set (X, Y, A or B) and the row: empty, a value that is not finite, a zero vector.
+        Naming the set (X, Y, A or B) and the row: the set is empty, a value is not finite, a vector is zero.
     """
     for vectors, name in ((x, "X"), (y, "Y"), (a, "A"), (b, "B")):
         check_vectors(vectors, f"set {name}")
@@ -72,16 +76,25 @@ def associations(x: Vectors, y: Vectors, a: Vectors, b: Vectors) -> tuple[Vector
 
 
 def effect(x: Vectors, y: Vectors) -> dict[str, float]:
-    """Measure the effect (eq. 1) of the targets' associations, and its normal p.
+    """Compute the effect size (eq. 1) of the targets' associations, and its normal p.
+
+    Parameters
+    ----------
+    x, y : float64 [n], [m]
+        Associations of the targets X and Y.
 
     Returns
     -------
     dict of str to number
-        `d`, the difference of the mean associations of X and Y in standard deviations (ddof = 1) of all,
-        positive where X is closer to A; `statistic`, the sum over X minus that over Y, the authors' test
-        statistic; `mean_difference`; `z`, this over its standard deviation when X and Y are drawn from their
-        union at random; `p_normal`, the one-sided upper tail at `z`, which the authors' 1,000 shuffles and
-        fitted normal estimate; and `star`, whether the published tables would star it: either tail below .05.
+        `d`: the difference of the mean associations of X and Y, in standard deviations (ddof = 1) of all
+        associations; positive where X is closer to A.
+        `statistic`: the sum over X minus the sum over Y, the authors' test statistic.
+        `mean_difference`: the difference of the means.
+        `z`: the difference of the means divided by its standard deviation when X and Y are drawn at random
+        from their union.
+        `p_normal`: the one-sided upper tail at `z`, which the authors estimate by 1,000 shuffles and a fitted
+        normal distribution.
+        `star`: whether the published tables would print a star, because one of both tails is below .05.
 
     Raises
     ------
@@ -100,24 +113,33 @@ def effect(x: Vectors, y: Vectors) -> dict[str, float]:
 
 
 def critical_d(n: int, m: int) -> float:
-    """Effect size beyond which the published tables would print a star, for n + m targets."""
-    return 1.6448536269514722 * math.sqrt(1 / n + 1 / m)
+    """Compute the effect size beyond which the published tables would print a star, for n + m targets."""
+    return CRITICAL_Z * math.sqrt(1 / n + 1 / m)
 
 
 def exact(x: Vectors, y: Vectors) -> dict[str, float]:
-    """Count all partitions of X u Y into sets of their sizes, by meeting in the middle.
+    """Compute the exact permutation p by counting all partitions of X u Y into sets of their sizes.
 
-    With sizes fixed, every statistic of the test grows with the sum over X alone. The targets are split in
-    two halves; sums of all subsets of each half are grouped by size, and a sorted group answers for all sums
-    of its counterpart at once: 2 * 2^(N/2) sums stand for C(N, n) partitions (138 billion for 20 + 20). Sums
-    are of integers, the associations in units of 2^-52, so that their order does not depend on the order
-    of addition; sums closer than a unit a target are ties, since they differ by rounding alone.
+    With fixed sizes every statistic of the test grows with the sum over X alone. The count meets in the
+    middle: the targets are split into two halves, the sums of all subsets of each half are grouped by size,
+    and for every sum of one half a binary search counts the sums of the other half that complete it to at
+    least the observed sum. So 2 * 2^(N/2) sums stand for C(N, n) partitions (138 billion for 20 + 20).
+
+    The associations are rounded to integers, in units of 2^-52, so that a sum does not depend on the order of
+    addition. Sums that differ by less than one unit per target are ties, since rounding explains the
+    difference.
+
+    Parameters
+    ----------
+    x, y : float64 [n], [m]
+        Associations of the targets X and Y.
 
     Returns
     -------
     dict of str to number
-        `n_ge`, the partitions whose statistic is at least the observed one, which is among them;
-        `n_partitions`, all; and `p_exact`, their share.
+        `n_ge`: the number of partitions whose statistic is at least the observed one, which counts itself.
+        `n_partitions`: the number of all partitions.
+        `p_exact`: the first divided by the second.
 
     Raises
     ------
@@ -137,15 +159,16 @@ def exact(x: Vectors, y: Vectors) -> dict[str, float]:
     for size, sums in enumerate(first_half):
         if 0 <= n - size < len(second_half):
             partners = second_half[n - size]
-            # Sorted questions walk through the sorted answers in order, which the cache likes.
-            questions = observed - sums[::-1]
-            n_ge += partners.size * sums.size - int(np.searchsorted(partners, questions - rounding).sum())
+            # What a partner must add at least. Searching in ascending order is faster, as it suits the cache.
+            needed = observed - sums[::-1] - rounding
+            n_too_small = int(np.searchsorted(partners, needed).sum())
+            n_ge += partners.size * sums.size - n_too_small
     n_partitions = math.comb(total, n)
     return {"p_exact": n_ge / n_partitions, "n_ge": n_ge, "n_partitions": n_partitions}
 
 
 def _sums_by_size(units: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    """Sum every subset; sorted sums of the subsets of 0, 1, ... elements."""
+    """Compute the sums of all subsets: for 0, 1, ... elements the sorted sums of the subsets of this size."""
     sums = np.zeros(1, np.int64)
     sizes = np.zeros(1, np.uint8)
     for element in units:
@@ -155,26 +178,35 @@ def _sums_by_size(units: NDArray[np.int64]) -> list[NDArray[np.int64]]:
 
 
 def sampled(x: Vectors, y: Vectors, *, n_perm: int, seed: int) -> dict[str, float]:
-    """Draw partitions at random, each as likely as any other, and count as `exact` does.
+    """Estimate the permutation p from random partitions, each as likely as any other.
 
     Parameters
     ----------
+    x, y : float64 [n], [m]
+        Associations of the targets X and Y.
     n_perm
-        Partitions to draw.
+        Number of partitions to draw.
     seed
-        Of the draws; the same seed gives the same count.
+        Seed of the draws; the same seed gives the same count.
+
+    Returns
+    -------
+    dict of str to number
+        `p_sampled`, `n_perm` and `seed`.
     """
-    # in whatever order they came
+    # Sorted, so that the draws do not depend on the order of the targets.
     pool = np.sort(np.concatenate([x, y]))
     n = len(x)
+    # Sums below the observed one by no more than rounding count as ties, as in `exact`.
     least = float(x.sum()) - len(pool) / _GRID
     rng = np.random.default_rng(seed)
     rows = max(1, BLOCK // len(pool))
     n_ge = 0
     for start in range(0, n_perm, rows):
-        shuffled = rng.permuted(np.tile(pool, (min(rows, n_perm - start), 1)), axis=1)
+        n_rows = min(rows, n_perm - start)
+        shuffled = rng.permuted(np.tile(pool, (n_rows, 1)), axis=1)
         n_ge += int((shuffled[:, :n].sum(axis=1) >= least).sum())
-    # The observed partition is counted in (Phipson & Smyth, 2010).
+    # The observed partition counts as one more draw, so that p is never 0 (Phipson & Smyth, 2010).
     return {"p_sampled": (1 + n_ge) / (1 + n_perm), "n_perm": n_perm, "seed": seed}
 
 
@@ -213,20 +245,28 @@ def audit_eat(
     seed: int = 0,
     model: str | None = None,
 ) -> Finding:
-    """Run every test.
+    """Run every test, and give each a row of the table.
 
     Parameters
     ----------
-    images, texts
-        Embeddings of targets and of attributes, of one space.
+    images
+        Embeddings of the targets.
+    texts
+        Embeddings of the attributes, in the space of the images.
     items
         Item id -> its columns, by which targets are selected.
     text_ids
         Text -> its id among `texts`.
-    n_perm, seed
-        Partitions drawn for a test with too many targets to count all, each test anew with this seed.
+    tests
+        The tests to run.
+    variant
+        Wording of the prompts.
+    n_perm
+        Number of partitions that are drawn for a test with too many targets to count all of them.
+    seed
+        Seed of these draws, used anew by every test.
     model
-        A model of the published tables, to put its values beside.
+        A model of the published tables, to show its values beside.
 
     Raises
     ------
@@ -238,34 +278,28 @@ def audit_eat(
 
     rows: list[dict[str, Any]] = []
     for test in tests:
-        place = f"test {test.name}"
-        chosen = {side: select(getattr(test, side), items, f"{place}, set {side.upper()}") for side in "xy"}
-        if in_both := [name for name in chosen["x"] if name in set(chosen["y"])]:
-            raise AuditError(f"{place}: {in_both[0]} is in both X and Y")
-        sets = {side: images.take(ids, f"{place}, set {side.upper()}") for side, ids in chosen.items()}
-        sets |= {
-            side: prompted(texts, text_ids, getattr(test, side), variant, f"{place}, set {side.upper()}")
-            for side in "ab"
-        }
-        with regarding(AuditError, place):
-            associated = associations(**sets)
-            measured = effect(*associated)
+        sets = _vectors_of_sets(test, images, texts, items=items, text_ids=text_ids, variant=variant)
+        with regarding(AuditError, f"test {test.name}"):
+            x, y = associations(**sets)
+            effects = effect(x, y)
+        row: dict[str, Any] = {"test": test.name}
+        for side in "xyab":
+            row[side] = label(getattr(test, side))
+        for side, vectors in sets.items():
+            row[f"n_{side}"] = len(vectors)
+        row |= effects
+        row |= _permutations(x, y, n_perm, seed)
         printed = EFFECTS[model].get(test.name) if model else None
-        rows.append(
-            {"test": test.name}
-            | {side: label(getattr(test, side)) for side in "xyab"}
-            | {f"n_{side}": len(vectors) for side, vectors in sets.items()}
-            | measured
-            | _permutations(*associated, n_perm, seed)
-            | {f"published_{name}": getattr(printed, name, None) for name in ("d", "star")}
-        )
+        row["published_d"] = printed.d if printed else None
+        row["published_star"] = printed.star if printed else None
+        rows.append(row)
     starred = [row["test"] for row in rows if row["star"]]
     names = f": {', '.join(starred)}" if starred else ""
-
-    def is_given(column: str) -> bool:
-        return any(row[column] for row in rows)
-
-    columns = [*filter(is_given, ("p_exact", "p_sampled"))]
+    columns = []
+    if any(row["p_exact"] for row in rows):
+        columns.append("p_exact")
+    if any(row["p_sampled"] for row in rows):
+        columns.append("p_sampled")
     if model:
         columns += ["published_d", "published_star"]
     return Finding(
@@ -293,6 +327,38 @@ def audit_eat(
     )
 
 
+def _vectors_of_sets(
+    test: EatTest,
+    images: Embeddings,
+    texts: Embeddings,
+    *,
+    items: Mapping[str, Row],
+    text_ids: Mapping[str, str],
+    variant: Variant,
+) -> dict[str, Vectors]:
+    """Return the vectors of the four sets of a test: x, y, a and b -> [n, D].
+
+    Raises
+    ------
+    AuditError
+        Naming the test and the set: an item is in both X and Y, or an item or a text has no embedding.
+    """
+    place = f"test {test.name}"
+    place_of = {side: f"{place}, set {side.upper()}" for side in "xyab"}
+    ids_x = select(test.x, items, place_of["x"])
+    ids_y = select(test.y, items, place_of["y"])
+    members_of_y = set(ids_y)
+    for name in ids_x:
+        if name in members_of_y:
+            raise AuditError(f"{place}: {name} is in both X and Y")
+    return {
+        "x": images.take(ids_x, place_of["x"]),
+        "y": images.take(ids_y, place_of["y"]),
+        "a": prompted(texts, text_ids, test.a, variant, place_of["a"]),
+        "b": prompted(texts, text_ids, test.b, variant, place_of["b"]),
+    }
+
+
 def prompted(
     texts: Embeddings, text_ids: Mapping[str, str], attributes: Attributes, variant: Variant, place: str
 ) -> Vectors:
@@ -301,17 +367,24 @@ def prompted(
     Raises
     ------
     AuditError
-        Naming the set: a text of it is not there.
+        Naming the set with `place`: one of its texts has no id in `text_ids`, or no embedding.
     """
     prompts = texts_of(attributes, variant)
     hint = f" of '{attributes}', variant {variant}" if isinstance(attributes, str) else ""
-    if missing := [text for text in prompts if text not in text_ids]:
-        raise AuditError(f"{place}: the table of texts has no {missing[0]!r}{hint}")
+    for text in prompts:
+        if text not in text_ids:
+            raise AuditError(f"{place}: the table of texts has no {text!r}{hint}")
     return texts.take([text_ids[text] for text in prompts], place)
 
 
 def _permutations(x: Vectors, y: Vectors, n_perm: int, seed: int) -> dict[str, object]:
-    """Count every partition where that can be done, draw some where not."""
-    columns = dict.fromkeys(("p_exact", "n_ge", "n_partitions", "p_sampled", "n_perm", "seed"))
-    few = len(x) + len(y) <= MOST_EXACT
-    return columns | (exact(x, y) if few else sampled(x, y, n_perm=n_perm, seed=seed))
+    """Compute the permutation p: exactly for few targets, and otherwise from random partitions.
+
+    All columns are there in both cases; those of the other case are None.
+    """
+    columns: dict[str, object] = dict.fromkeys(
+        ("p_exact", "n_ge", "n_partitions", "p_sampled", "n_perm", "seed")
+    )
+    if len(x) + len(y) <= MOST_EXACT:
+        return columns | exact(x, y)
+    return columns | sampled(x, y, n_perm=n_perm, seed=seed)

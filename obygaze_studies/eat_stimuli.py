@@ -1,10 +1,11 @@
-"""State what embedding association tests compare: prompts, the SOBEM images, tests, and published effects.
+"""Define the stimuli of embedding association tests: prompts, SOBEM images, tests, and published effects.
 
 Source: Wolfe et al., FAccT 2023, Tables 1 and 2.
 """
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
@@ -19,6 +20,7 @@ from obygaze_studies.audit_common.inputs import Row, read_json, refuse_twins
 from obygaze_studies.errors import AuditError
 
 TEMPLATES = ("{}", "a {}", "a photo of a {}", "an image of a {}", "a picture of a {}")
+"""Templates of the prompts; a word of a list is put in the place of ``{}``."""
 
 
 Variant = Literal["code", "paper"]
@@ -31,14 +33,24 @@ The code writes "an angry person" where the paper's templates give "a angry pers
 Texts = Annotated[tuple[Annotated[str, Meta(min_length=1)], ...], Meta(min_length=1)]
 
 Targets = Annotated[Mapping[str, str], Meta(min_length=1)] | Texts
-"""Items whose columns have given values, or items by their ids."""
+"""A set of items: either column -> the value that its items have, or the ids of the items."""
 
 Attributes = str | Texts
-"""The name of a list of prompts, or texts."""
+"""A set of texts: either the name of a list of prompts, or the texts themselves."""
 
 
 class EatTest(Struct, frozen=True, forbid_unknown_fields=True, rename=dict(zip("xyab", "XYAB", strict=True))):
-    """Whether targets X are closer to attributes A, against B, than targets Y are."""
+    """An embedding association test: whether targets X are closer to A than to B, more so than targets Y.
+
+    Attributes
+    ----------
+    name
+        The name of the test in tables and messages.
+    x, y
+        The two sets of target items.
+    a, b
+        The two sets of attribute texts.
+    """
 
     name: Annotated[str, Meta(pattern=r"\S")]
     x: Targets
@@ -70,7 +82,7 @@ class PrintedEffect(NamedTuple):
 
 
 def _effects(cells: str) -> Mapping[str, PrintedEffect]:
-    """Read the printed effects of a model: a number for each test, with a star where it is marked."""
+    """Parse a model's printed effects: one number per test, in the order of the tables, some with a star."""
     effects = {}
     for test, cell in zip(SELECTIONS["table1"] + SELECTIONS["table2"], cells.split(), strict=True):
         effects[test.name] = PrintedEffect(float(cell.rstrip("*")), cell.endswith("*"))
@@ -80,34 +92,41 @@ def _effects(cells: str) -> Mapping[str, PrintedEffect]:
 EFFECTS: Mapping[str, Mapping[str, PrintedEffect]] = {
     model: _effects(cells) for model, cells in _DATA["effects"].items()
 }
-"""Model -> test -> what Tables 1 and 2 print."""
+"""Model -> test -> the effect that Tables 1 and 2 print."""
 
 _SOBEM = re.compile(r"(10|[1-9])_(AN1|AN2|SA1|SA2|HA1|HA2|NE)_(NO|O)_([12])")
+"""A file name of the SOBEM images: the subject, the emotion with its level, the condition, the hair."""
 
 _EMOTIONS = {"AN": "anger", "SA": "sadness", "HA": "happiness", "NE": "neutral"}
 
 
 def prompts(name: str, variant: Variant) -> tuple[str, ...]:
-    """Put the words of a list into all templates, all words with the first template first."""
-    words = [word.lower() for word in WORDS[name]] if variant == "paper" else WORDS[name]
-    an = variant == "code" and name == "angry"
-    templates = [template.replace("a {}", "an {}") if an else template for template in TEMPLATES]
-    return tuple(template.format(word) for template in templates for word in words)
+    """Make the prompts of a list: every word in the first template, then in the second, and so on."""
+    words = WORDS[name]
+    if variant == "paper":
+        words = tuple(word.lower() for word in words)
+    templates = list(TEMPLATES)
+    # The authors' code has templates of their own for this list alone, whose words begin with a vowel.
+    if variant == "code" and name == "angry":
+        templates = [template.replace("a {}", "an {}") for template in TEMPLATES]
+    return tuple(template.format(word) for template, word in product(templates, words))
 
 
 def prompt_rows(variant: Variant) -> tuple[dict[str, str], ...]:
-    """List every prompt once, to be embedded: text_id, text, and its list."""
-    return tuple(
-        {"text_id": f"{name}-{number:02}", "text": text, "list": name}
-        for name in WORDS
-        for number, text in enumerate(prompts(name, variant), start=1)
-    )
+    """List the prompts of all lists as rows of the table to embed: text_id, text, list."""
+    rows = []
+    for name in WORDS:
+        for number, text in enumerate(prompts(name, variant), start=1):
+            rows.append({"text_id": f"{name}-{number:02}", "text": text, "list": name})
+    return tuple(rows)
 
 
 def write_prompts(variant: Variant, out: Path, *, force: bool = False) -> Answer:
-    """Write the table of all prompts."""
+    """Write the table of all prompts to a CSV file."""
     rows = prompt_rows(variant)
-    sentence = write_rows([list(rows[0]), *(list(row.values()) for row in rows)], out, "prompts", force=force)
+    header = list(rows[0])
+    cells = [list(row.values()) for row in rows]
+    sentence = write_rows([header, *cells], out, "prompts", force=force)
     return Answer({"file": str(out), "prompts": len(rows)}, text=sentence)
 
 
@@ -139,12 +158,21 @@ def sobem_items(ids: Sequence[str]) -> dict[str, Row]:
 
 
 def select(targets: Targets, items: Mapping[str, Row], place: str) -> tuple[str, ...]:
-    """Return the ids of the items that a test is about, in the order of the table.
+    """Return the ids of the items of a set of targets.
+
+    Parameters
+    ----------
+    targets
+        The set, by ids or by values of columns.
+    items
+        Item id -> its columns. Items chosen by columns keep this order.
+    place
+        The name of the set in messages.
 
     Raises
     ------
     AuditError
-        Naming the set: an id or a column is unknown, or no item fits.
+        Naming the set: an id or a column is unknown, or no item has the values.
     """
     if isinstance(targets, tuple):
         for name in targets:
@@ -163,26 +191,31 @@ def select(targets: Targets, items: Mapping[str, Row], place: str) -> tuple[str,
 
 
 def texts_of(attributes: Attributes, variant: Variant) -> tuple[str, ...]:
-    """Return the texts of a set of attributes."""
+    """Return the texts of a set of attributes: the prompts of the list it names, or its own texts."""
     return prompts(attributes, variant) if isinstance(attributes, str) else attributes
 
 
-def label(chosen: Targets | Attributes) -> str:
-    """Describe a set in a few words."""
-    if isinstance(chosen, str):
-        return chosen
-    if isinstance(chosen, tuple):
-        return f"{len(chosen)} given"
-    return " ".join(chosen.values())
+def label(members: Targets | Attributes) -> str:
+    """Describe a set of targets or attributes in a few words."""
+    if isinstance(members, str):
+        return members
+    if isinstance(members, tuple):
+        return f"{len(members)} given"
+    return " ".join(members.values())
 
 
 def choose_tests(named: str) -> tuple[EatTest, ...]:
-    """Return the tests of a table of the paper, or those of a file.
+    """Return the tests of a table of the paper, or those of a JSON file.
+
+    Parameters
+    ----------
+    named
+        The name of the table, or the path of the file.
 
     Raises
     ------
     AuditError
-        It is neither.
+        There is neither a table nor a file of this name.
     """
     if named not in SELECTIONS and not Path(named).is_file():
         raise AuditError(
@@ -200,18 +233,18 @@ def read_tests(path: Path) -> tuple[EatTest, ...]:
     Raises
     ------
     AuditError
-        Naming the file and the test: it is no such list, a field is missing or of another kind, a name comes
-        twice.
+        Naming the file and the test: the file holds no such list, a field is missing or of another type, or
+        two tests have the same name.
     """
     kind = Annotated[tuple[EatTest, ...], Meta(min_length=1)]
     tests: tuple[EatTest, ...] = read_json(path, kind, "list of tests")
     for test in tests:
         for side in "xyab":
-            chosen = getattr(test, side)
+            members = getattr(test, side)
             where = f"{path}, test {test.name}, set {side.upper()}"
-            if isinstance(chosen, tuple):
-                refuse_twins(chosen, f"{where}: it has twice")
-            elif isinstance(chosen, str) and chosen not in WORDS:
-                raise AuditError(f"{where}: no list of prompts is called {chosen!r}, but {', '.join(WORDS)}")
+            if isinstance(members, tuple):
+                refuse_twins(members, f"{where}: it has twice")
+            elif isinstance(members, str) and members not in WORDS:
+                raise AuditError(f"{where}: no list of prompts is called {members!r}, but {', '.join(WORDS)}")
     refuse_twins((test.name for test in tests), f"{path}: two tests are called")
     return tests

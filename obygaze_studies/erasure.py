@@ -1,9 +1,10 @@
-"""Erase an attribute from embeddings (LEACE: Belrose et al., NeurIPS 2023), and measure what that does.
+"""Erase an attribute from embeddings (LEACE: Belrose et al., NeurIPS 2023), and measure the effect.
 
-x -> x - W+ P W (x - mean), W the whitening of the features, P the projection on the directions of their
-whitened covariance with the attribute: no linear model tells the attribute from what is left, and nothing
-that does so moves the features less. That is exact for the items it is fitted on; of others some is left. A
-probe that is trained on the former cannot show that: it has nothing to learn, and calls all alike.
+LEACE maps x to x - W+ P W (x - mean), where W whitens the features and P projects on the directions of their
+whitened covariance with the attribute. Afterwards no linear model can predict the attribute from the
+features, and no other map that achieves this moves the features less. This is exact for the items that the
+eraser is fitted on; in other items some of the attribute remains. A probe trained on the fitted items cannot
+show how much: it has nothing to learn there, and predicts one class for all items.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -32,35 +33,61 @@ Mask = NDArray[np.bool_]
 
 FITTED = 2 / 3
 """Share of the films that an eraser is fitted on."""
-TOLD = 1e-9
-"""Whitened covariance with an attribute that is rounding."""
+COVARIANCE = 1e-9
+"""Whitened covariances with an attribute up to this are rounding errors; of a binary attribute they are at
+most one half."""
 ROUNDS = 6
-"""Of erasing, and scaling to length 1."""
+"""How often the vectors are erased and scaled to length 1 again."""
 RANK = 1e-10
-"""Variance of a direction of features, of the largest, below which there is nothing to whiten."""
+"""Directions with less than this part of the largest variance are not whitened: they hold only rounding."""
 
 
 def leace(X: Floats, attribute: ArrayLike) -> Callable[[Floats], Floats]:
-    """Fit an eraser of an attribute of two values or more on features X [N, D], to be called with others."""
+    """Fit an eraser of an attribute.
+
+    Parameters
+    ----------
+    X : ndarray, shape [N, D]
+        Features to fit on.
+    attribute : array-like, shape [N]
+        Value of the attribute of each item; two different values or more.
+
+    Returns
+    -------
+    A function that erases the attribute from features [M, D].
+    """
     mean = X.mean(axis=0)
-    named = np.array(attribute)
-    membership = np.stack([named == value for value in np.unique(named)], axis=1).astype(np.float64)
+    value_of_item = np.array(attribute)
+    indicators = [value_of_item == value for value in np.unique(value_of_item)]
+    membership = np.stack(indicators, axis=1).astype(np.float64)  # [N, values]
     centred = X - mean
-    values, vectors = np.linalg.eigh(centred.T @ centred / len(X))
-    is_kept = values > RANK * max(float(values.max()), 0.0)
-    roots = np.sqrt(values[is_kept])
-    vectors = vectors[:, is_kept]
-    whitened = (vectors / roots).T @ (centred.T @ (membership - membership.mean(axis=0)) / len(X))
-    directions, sizes, _ = np.linalg.svd(whitened, full_matrices=False)
-    directions = directions[:, sizes > TOLD]  # of indicators: a half at most
-    taken = (vectors / roots) @ directions @ (directions.T * roots) @ vectors.T
-    return lambda features: features - (features - mean) @ taken
+    variances, axes = np.linalg.eigh(centred.T @ centred / len(X))
+    is_kept = variances > RANK * max(float(variances.max()), 0.0)
+    deviations = np.sqrt(variances[is_kept])
+    axes = axes[:, is_kept]  # [D, R]
+    covariance = centred.T @ (membership - membership.mean(axis=0)) / len(X)  # [D, values]
+    whitened_covariance = (axes / deviations).T @ covariance  # [R, values]
+    directions, sizes, _ = np.linalg.svd(whitened_covariance, full_matrices=False)
+    directions = directions[:, sizes > COVARIANCE]
+    # W+ P W, written for rows: whiten, project on the directions, and undo the whitening.
+    projection = (axes / deviations) @ directions @ (directions.T * deviations) @ axes.T  # [D, D]
+    return lambda features: features - (features - mean) @ projection
 
 
 def _erased(X: Floats, attribute: ArrayLike, inside: Mask) -> Floats:
-    """Erase an attribute from unit vectors [N, D], by some of them, so that cosines do not tell it either.
+    """Erase an attribute from unit vectors, so that cosines cannot tell it either.
 
-    Scaled to length 1 again the vectors have a little of it, less each time; the last time they are left.
+    Scaling to length 1 brings a little of the attribute back, less in each round. The result of the last
+    erasing is not scaled.
+
+    Parameters
+    ----------
+    X : ndarray, shape [N, D]
+        Unit vectors.
+    attribute : array-like
+        Values of the attribute, of the items that the eraser is fitted on.
+    inside : bool ndarray, shape [N]
+        Which items the eraser is fitted on.
     """
     for _ in range(ROUNDS):
         X = unit(leace(X[inside], attribute)(X))
@@ -99,7 +126,9 @@ def audit_erase(
     erased: Path | None = None,
     seed: int = 0,
 ) -> Finding:
-    """Fit an eraser on some films; compare probes, tests and a task before and after, there and elsewhere.
+    """Fit an eraser on some films, and compare probes, tests and a task before and after.
+
+    Every measure is taken on the films that the eraser was fitted on and on the others.
 
     Parameters
     ----------
@@ -107,48 +136,57 @@ def audit_erase(
         Embeddings of the items.
     items
         Item id -> columns.
-    attribute, films, task
-        Columns: what is erased, two values; which film an item is of; what must stay, two values.
-    texts, tests
-        Embedding association tests, and the texts of their attributes.
+    attribute
+        Column of two values that is erased.
+    films
+        Column that names the film of an item.
+    task
+        Column of two values that should stay predictable.
+    texts
+        Embeddings of the texts of the tests' attributes.
+    tests
+        Embedding association tests to run before and after.
     erased
         CSV file to write the erased embeddings of all items to.
     seed
-        Of the films' draw.
+        Seed of the draw of the films that the eraser is fitted on.
+
+    Raises
+    ------
+    AuditError
+        There are fewer than four films, a column has not two values, or on one side every film has a single
+        value of the attribute.
     """
     coded_columns = [attribute, task] if task else [attribute]
     ids, remarks = known_items(items, [*coded_columns, films], images.rows)
     X = unit(images.take(ids, "items"))
     film = np.array([items[name][films] for name in ids])
-    names = np.unique(film)
-    if len(names) < 4:
-        raise AuditError(f"column {films}: {len(names)} films; at least 4 are needed, two of them to probe")
-    fitted_on = np.random.default_rng(seed).permutation(names)[: max(1, int(len(names) * FITTED))]
+    film_names = np.unique(film)
+    if len(film_names) < 4:
+        raise AuditError(
+            f"column {films}: {len(film_names)} films; at least 4 are needed, two of them to probe"
+        )
+    n_fitted = max(1, int(len(film_names) * FITTED))
+    fitted_on = np.random.default_rng(seed).permutation(film_names)[:n_fitted]
     inside = np.isin(film, fitted_on)
     sides = {"fitted": inside, "others": ~inside}
     coded = {}
     for column in coded_columns:
         coded[column] = _two(column, [items[name][column] for name in ids])
-    y = coded[attribute]
-    for where, is_of_side in sides.items():
-        if all(len(np.unique(y[film == name])) < 2 for name in np.unique(film[is_of_side])):
-            raise AuditError(
-                f"column {attribute}: in each film of those {where} it has one value, so that nothing tells "
-                "it from the film"
-            )
-    after = _erased(X, y[inside], inside)
+    _check_varies_within_films(attribute, coded[attribute], film, sides)
+    after = _erased(X, coded[attribute][inside], inside)
     spaces = {"before": X, "after": after}
     rows: list[dict[str, Any]] = []
-    for column, values in coded.items():
+    for column, codes in coded.items():
         kind = "attribute" if column == attribute else "task"
         probes = {
-            f"probe of {column}": partial(_probe, values, inside),
-            f"probe of {column} by other films": partial(_by_others, values, film, ~inside),
+            f"probe of {column}": partial(_probe, codes, inside),
+            f"probe of {column} by other films": partial(_by_others, codes, film, ~inside),
         }
         for measure, probe in probes.items():
-            called = {when: probe(space) for when, space in spaces.items()}
-            measured = _measured(called, sides, partial(_balanced, values))
-            rows.append({"measure": measure, "of": kind, **measured})
+            predictions = {when: probe(space) for when, space in spaces.items()}
+            values = _measured(predictions, sides, partial(_balanced, codes))
+            rows.append({"measure": measure, "of": kind, **values})
     if texts is not None:
         check_same_space(images, texts)
         text_ids = texts.text_ids()
@@ -156,11 +194,11 @@ def audit_erase(
             targets = [np.isin(ids, select(target, items, test.name)) for target in (test.x, test.y)]
             a = prompted(texts, text_ids, test.a, "code", f"test {test.name}")
             b = prompted(texts, text_ids, test.b, "code", f"test {test.name}")
-            measured = _measured(spaces, sides, partial(_effect, targets, a, b))
-            rows.append({"measure": f"d of {test.name}", "of": "test", **measured})
+            values = _measured(spaces, sides, partial(_effect, targets, a, b))
+            rows.append({"measure": f"d of {test.name}", "of": "test", **values})
     if erased is not None:
         remarks.append(_write_vectors(ids, after, erased))
-    counts = {"fitted": len(fitted_on), "others": len(names) - len(fitted_on)}
+    counts = {"fitted": len(fitted_on), "others": len(film_names) - len(fitted_on)}
     record = {
         "attribute": attribute,
         "films": films,
@@ -173,8 +211,23 @@ def audit_erase(
     )
 
 
+def _check_varies_within_films(
+    attribute: str, codes: Codes, film: NDArray[np.str_], sides: Mapping[str, Mask]
+) -> None:
+    """Raise an AuditError if on one side every film has a single value of the attribute.
+
+    A probe could then tell the attribute by recognising the film.
+    """
+    for where, is_of_side in sides.items():
+        if all(len(np.unique(codes[film == name])) < 2 for name in np.unique(film[is_of_side])):
+            raise AuditError(
+                f"column {attribute}: in each film of those {where} it has one value, so that nothing tells "
+                "it from the film"
+            )
+
+
 def _write_vectors(ids: Sequence[str], vectors: Floats, path: Path) -> str:
-    """Write a row for each item; return where they are."""
+    """Write the vectors [N, D] to a CSV file, one row per item, and return a sentence that names the file."""
     header = ("clip_id", *(f"f{k}" for k in range(vectors.shape[1])))
     lines = []
     for name, vector in zip(ids, vectors.astype(np.float32).tolist(), strict=True):
@@ -185,7 +238,21 @@ def _write_vectors(ids: Sequence[str], vectors: Floats, path: Path) -> str:
 def _measured(
     arrays: Mapping[str, NDArray[Any]], sides: Mapping[str, Mask], value: Callable[[Any, Mask], float]
 ) -> dict[str, float | None]:
-    """Measure the array of before and of after on each side; None where a measure is undefined."""
+    """Compute a measure before and after erasing, on each side.
+
+    Parameters
+    ----------
+    arrays
+        "before" and "after" -> what is measured, one row per item.
+    sides
+        "fitted" and "others" -> which items are of this side.
+    value
+        Computes the measure of an array on the items of a side; NaN where it is undefined.
+
+    Returns
+    -------
+    ``before_fitted``, ``before_others``, ``after_fitted`` and ``after_others``; None where undefined.
+    """
     measured: dict[str, float | None] = {}
     for when, array in arrays.items():
         for where, is_of_side in sides.items():
@@ -195,7 +262,7 @@ def _measured(
 
 
 def _two(column: str, values: Sequence[str]) -> Codes:
-    """Return which of its two values a column has [N]."""
+    """Code a column of two values as 0 and 1, [N]."""
     names, codes = np.unique(values, return_inverse=True)
     if len(names) != 2:
         raise AuditError(f"column {column}: two values were expected, found {', '.join(names[:5].tolist())}")
@@ -203,30 +270,54 @@ def _two(column: str, values: Sequence[str]) -> Codes:
 
 
 def _probe(y: Codes, inside: Mask, X: Floats) -> Codes:
-    """Call all items by a linear probe that is fitted on some of them; their first class if there is one."""
+    """Fit a linear probe on the items `inside`, and predict the class of all items [N].
+
+    If the items to fit on have one class, all items get this class.
+    """
     if len(np.unique(y[inside])) < 2:
         return np.full_like(y, y[inside][0])
-    probe = make_pipeline(StandardScaler(), RidgeLogistic(C=0.1))  # nothing is cut, so that it is linear
-    called: Codes = probe.fit(X[inside], y[inside]).predict(X)
-    return called
+    # Features are not clipped here, unlike in the project's own probes, because LEACE promises that a linear
+    # function learns nothing, and clipping is not linear.
+    probe = make_pipeline(StandardScaler(), RidgeLogistic(C=0.1))
+    predictions: Codes = probe.fit(X[inside], y[inside]).predict(X)
+    return predictions
 
 
 def _by_others(y: Codes, film: NDArray[np.str_], others: Mask, X: Floats) -> Codes:
-    """Call the items of each of some films by a probe of the rest of these; -1 elsewhere."""
-    called = np.full_like(y, -1)
+    """Predict the items of each film of `others` with a probe fitted on the remaining films of `others`.
+
+    Items of all other films get -1.
+    """
+    predictions = np.full_like(y, -1)
     for name in np.unique(film[others]):
-        called[film == name] = _probe(y, others & (film != name), X)[film == name]
-    return called
+        predictions[film == name] = _probe(y, others & (film != name), X)[film == name]
+    return predictions
 
 
-def _balanced(y: Codes, called: Codes, rows: Mask) -> float:
-    """Balanced accuracy of calls of some items; NaN where one is not called."""
-    calls = called[rows]
-    return np.nan if (calls < 0).any() else METRICS["balanced_accuracy"].point(y[rows], calls)
+def _balanced(y: Codes, predictions: Codes, rows: Mask) -> float:
+    """Compute the balanced accuracy of the predictions of some items; NaN where an item has none (-1)."""
+    predicted = predictions[rows]
+    if (predicted < 0).any():
+        return np.nan
+    return METRICS["balanced_accuracy"].point(y[rows], predicted)
 
 
 def _effect(targets: Sequence[Mask], a: Floats, b: Floats, X: Floats, rows: Mask) -> float:
-    """Effect size d of a test on some items; NaN where they are too few, or all associated alike."""
+    """Compute the effect size d of a test on some items; NaN where it is undefined.
+
+    It is undefined if X or Y has no item among them, or if all associations are equal.
+
+    Parameters
+    ----------
+    targets
+        Which items are of X, and which are of Y.
+    a, b : ndarray, shape [k, D], [l, D]
+        Attributes.
+    X : ndarray, shape [N, D]
+        Vectors of all items.
+    rows : bool ndarray, shape [N]
+        The items to measure on.
+    """
     x, y = (X[target & rows] for target in targets)
     if len(x) and len(y):
         associated = associations(x, y, a, b)

@@ -25,7 +25,7 @@ class TrainError(ObygazeError):
 
 @contextmanager
 def regarding(kind: type[ObygazeError], subject: str) -> Iterator[None]:
-    """Let the message of an error begin with what it is about."""
+    """Put `subject` before the message of an error of type `kind` that is raised in the block."""
     try:
         yield
     except kind as error:

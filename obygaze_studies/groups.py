@@ -1,8 +1,9 @@
-"""Estimate the mean of every cell of crossed attributes, small ones drawn to what attributes add up to.
+"""Estimate the mean of every cell of crossed attributes, with small cells shrunk towards an additive model.
 
-A cell's mean is normal around its true one, and true means are normal around a sum of the attributes' effects
-(Fay and Herriot, JASA 1979). Their spread around the sum is unknown, and is averaged over: cells of a few
-items are drawn to the sum as far as the other cells keep to it, and their intervals say so.
+The observed mean of a cell is taken as normal around its true mean, and the true means as normal around a
+sum of the attributes' effects (Fay and Herriot, JASA 1979). The spread of the true means around that sum is
+unknown and is averaged over. Cells of few items are therefore shrunk towards the sum as far as the other
+cells follow it, and their intervals include this uncertainty.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,75 +22,104 @@ from obygaze_studies.errors import AuditError
 Floats = NDArray[np.float64]
 
 ENDS = (0.025, 0.975)
+"""Quantiles at the ends of a 95 % interval."""
 CELL = ("cell", "n", "mean", "estimate", "low", "high")
 """Columns of the results before the attributes."""
 GRID = 60
-"""Spreads of cells around the sum that are averaged over."""
+"""Number of values of the spread around the additive model that are averaged over."""
 ROUNDS = 8
+"""Steps of iterated least squares for shares; the estimates no longer change after a few."""
 SAME = 1e-9
-"""Size of a direction of effects, of the largest, that others make up."""
+"""A singular value of the design below this part of the largest one belongs to redundant effects."""
 LEAST = 0.002
-"""A share beyond which logits are not followed."""
+"""Fitted shares are kept this far from 0 and 1, where a logit would be unbounded."""
 
 
 def shrunken(
     means: Floats, variances: Floats, design: Floats, freedom: float = np.inf
 ) -> tuple[Floats, Floats, Floats]:
-    """Estimate cells' true means.
+    """Estimate the cells' true means.
 
     Parameters
     ----------
-    means, variances : ndarray, shape [C]
-        Of each cell, and of its mean.
+    means : ndarray, shape [C]
+        Observed mean of each cell.
+    variances : ndarray, shape [C]
+        Sampling variance of each observed mean.
     design : ndarray, shape [C, K]
-        What effects a cell has.
+        Design matrix of the additive model: which effects add up in each cell.
     freedom : float
         Degrees of freedom of the variances, where they were estimated.
 
     Returns
     -------
-    Estimates, and ends of 95 % intervals, [C] each.
+    estimates, low, high : ndarray, shape [C]
+        Posterior means, and both ends of their 95 % intervals.
     """
+    # An orthonormal basis of the design, in which the information matrix can be inverted.
     basis, sizes, _ = np.linalg.svd(design, full_matrices=False)
     design = basis[:, sizes > SAME * sizes[0]]
+    # Three times the total spread of the observed means is beyond any plausible spread of the true ones.
     widest = 3 * float(np.sqrt(means.var() + variances.mean())) + 1e-12
     spreads = np.linspace(0.0, widest, GRID)
-    weights = []
+    log_likelihoods = []
     centres = []
-    errors = []
+    squared_errors = []
     for spread in spreads:
         precision = 1 / (variances + spread**2)
         information = design.T @ (precision[:, None] * design)
         inverse = np.linalg.inv(information)
         effects = inverse @ (design.T @ (precision * means))
-        residuals = means - design @ effects
-        _, size = np.linalg.slogdet(information)
-        weights.append(0.5 * (np.log(precision).sum() - size - precision @ residuals**2))
+        fitted = design @ effects
+        residuals = means - fitted
+        # Restricted log likelihood of this spread, with the effects integrated out.
+        _, log_determinant = np.linalg.slogdet(information)
+        log_likelihoods.append(0.5 * (np.log(precision).sum() - log_determinant - precision @ residuals**2))
+        # Weight of a cell's observed mean, against that of the additive model.
         weight = spread**2 * precision
-        centres.append(weight * means + (1 - weight) * (design @ effects))
-        of_effects = np.einsum("ck,kl,cl->c", design, inverse, design)
-        errors.append(weight * variances + (1 - weight) ** 2 * of_effects)
-    prior = 1 / (spreads + float(np.sqrt(np.median(variances))))  # small ones are as likely as large ones
-    share = prior * np.exp(np.array(weights) - max(weights))
-    share /= share.sum()
-    centre = np.array(centres)
-    error = np.sqrt(np.array(errors)) + 1e-12
-    cells = range(len(means))
+        centres.append(weight * means + (1 - weight) * fitted)
+        fitted_variances = np.einsum("ck,kl,cl->c", design, inverse, design)
+        squared_errors.append(weight * variances + (1 - weight) ** 2 * fitted_variances)
+    # Nearly uniform in the logarithm of the spread, so that small spreads are as likely as large ones.
+    prior = 1 / (spreads + float(np.sqrt(np.median(variances))))
+    posterior = prior * np.exp(np.array(log_likelihoods) - max(log_likelihoods))
+    posterior /= posterior.sum()
+    centre = np.array(centres)  # [GRID, C]
+    error = np.sqrt(np.array(squared_errors)) + 1e-12  # [GRID, C]
 
-    def quantiles(at: float) -> Floats:
-        """Find a quantile of each cell."""
-        return np.array([_quantile(share, centre[:, k], error[:, k], freedom, at) for k in cells])
+    def quantiles(probability: float) -> Floats:
+        """Compute a quantile of the posterior of each cell, [C]."""
+        cells = range(len(means))
+        return np.array(
+            [_quantile(posterior, centre[:, k], error[:, k], freedom, probability) for k in cells]
+        )
 
     low, high = map(quantiles, ENDS)
-    return share @ centre, low, high
+    return posterior @ centre, low, high
 
 
-def _quantile(share: Floats, centre: Floats, error: Floats, freedom: float, at: float) -> float:
-    """Find a quantile of a mixture of Student's t distributions."""
-    reach = error * float(stdtrit(freedom, 1 - ENDS[0] / 2))  # each one's quantile, and more
-    low = float((centre - reach).min())
-    high = float((centre + reach).max())
-    quantile: float = brentq(lambda x: float(share @ stdtr(freedom, (x - centre) / error)) - at, low, high)
+def _quantile(share: Floats, centre: Floats, error: Floats, freedom: float, probability: float) -> float:
+    """Compute a quantile of a mixture of Student's t distributions.
+
+    Parameters
+    ----------
+    share, centre, error : ndarray, shape [G]
+        Weight, centre and scale of each of the G distributions.
+    freedom
+        Their degrees of freedom.
+    probability
+        Which quantile: the probability below it.
+    """
+    # The root lies between these ends: half the tail probability of ENDS puts every component beyond it.
+    reach = error * float(stdtrit(freedom, 1 - ENDS[0] / 2))
+    lowest = float((centre - reach).min())
+    highest = float((centre + reach).max())
+
+    def excess(x: float) -> float:
+        """Compute by how much the probability below x is above that of the quantile."""
+        return float(share @ stdtr(freedom, (x - centre) / error)) - probability
+
+    quantile: float = brentq(excess, lowest, highest)
     return quantile
 
 
@@ -99,17 +129,25 @@ def estimate_cells(y: Floats, attributes: Sequence[Sequence[str]]) -> list[dict[
     Parameters
     ----------
     y : ndarray, shape [N]
+        Outcome of each item.
     attributes : sequence of sequence of str, each of length N
+        For each attribute, its value of each item.
 
     Returns
     -------
-    A row for each cell: the values of its attributes, `n`, `mean`, `estimate`, `low`, `high`.
+    A row for each cell: `cell`, the values of its attributes, `n`, `mean`, `estimate`, `low`, `high`.
+
+    Raises
+    ------
+    AuditError
+        The outcome is a number and no cell has two items.
     """
     is_share = bool(np.isin(y, (0.0, 1.0)).all())
     largest = 1.0
     middle = 0.0
     unit = 1.0
-    if not is_share:  # rounding is of how far items differ, wherever they lie
+    if not is_share:
+        # Scale to [-1, 1] around the median, so that rounding errors are small beside the items' differences.
         largest = max(float(np.abs(y).max()), 1e-300)
         middle = float(np.median(y / largest))
         unit = float(np.abs(y / largest - middle).max()) or 1.0
@@ -119,31 +157,57 @@ def estimate_cells(y: Floats, attributes: Sequence[Sequence[str]]) -> list[dict[
     cells = grouped.agg(["size", "mean"]).reset_index()
     n = cells["size"].to_numpy()
     means = cells["mean"].to_numpy()
-    y = table["y"].to_numpy()
+    scaled_y = table["y"].to_numpy()
     effects = pd.get_dummies(cells[names], drop_first=True, dtype=float)
     design = np.column_stack([np.ones(len(cells)), effects])
     if is_share:
-        # Around what is estimated so far, a logit's working value is normal (as in iterated least squares).
-        odds = logit((n * means + y.mean()) / (n + 1)) if 0 < y.mean() < 1 else np.zeros(len(n))
-        least = max(LEAST, 0.5 / (len(y) + 1))
-        for _ in range(ROUNDS):
-            p = np.clip(expit(odds), least, 1 - least)
-            spread = p * (1 - p)
-            odds, low, high = shrunken(logit(p) + (means - p) / spread, 1 / (n * spread), design)
-        estimate = expit(odds)
-        low = expit(low)
-        high = expit(high)
+        estimate, low, high = _shrunken_shares(means, n, float(scaled_y.mean()), design)
     else:
         if n.max() == 1:
             raise AuditError("no cell has two items, so how far the items of a cell differ is unknown")
-        freedom = len(y) - len(cells)
-        within = float(((y - grouped.transform("mean")) ** 2).sum()) / freedom
-        estimate, low, high = shrunken(means, max(within, 1e-12) / n, design, freedom)
-    named = list(cells[names].itertuples(index=False, name=None))
-    numbers = ((values * unit + middle) * largest for values in (means, estimate, low, high))
-    estimates = pd.DataFrame(dict(zip(CELL, (named, n, *numbers), strict=True)))
-    rows: list[dict[Any, Any]] = estimates.to_dict(orient="records")
+        freedom = len(scaled_y) - len(cells)
+        variance_within = float(((scaled_y - grouped.transform("mean")) ** 2).sum()) / freedom
+        estimate, low, high = shrunken(means, max(variance_within, 1e-12) / n, design, freedom)
+    rows: list[dict[str, Any]] = []
+    for k, cell in enumerate(cells[names].itertuples(index=False, name=None)):
+        scaled = (means[k], estimate[k], low[k], high[k])
+        numbers = [float((value * unit + middle) * largest) for value in scaled]
+        rows.append(dict(zip(CELL, (cell, int(n[k]), *numbers), strict=True)))
     return rows
+
+
+def _shrunken_shares(
+    shares: Floats, n: NDArray[np.int64], overall_share: float, design: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """Estimate the cells' true shares on the logit scale.
+
+    Around the current estimate a logit's working value is about normal, as in iterated least squares, so that
+    `shrunken` can be applied to it, again and again.
+
+    Parameters
+    ----------
+    shares, n : ndarray, shape [C]
+        Share of ones among the items of each cell, and the number of its items.
+    overall_share
+        Share of ones among all items.
+    design : ndarray, shape [C, K]
+        Design matrix of the additive model.
+
+    Returns
+    -------
+    estimates, low, high : ndarray, shape [C]
+    """
+    logits = np.zeros(len(n))
+    if 0 < overall_share < 1:
+        # One item with the overall share is added to each cell, so that no logit is infinite.
+        logits = logit((n * shares + overall_share) / (n + 1))
+    least = max(LEAST, 0.5 / (n.sum() + 1))
+    for _ in range(ROUNDS):
+        p = np.clip(expit(logits), least, 1 - least)
+        variance = p * (1 - p)
+        working_values = logit(p) + (shares - p) / variance
+        logits, low, high = shrunken(working_values, 1 / (n * variance), design)
+    return expit(logits), expit(low), expit(high)
 
 
 @audited(
@@ -172,9 +236,11 @@ def audit_groups(items: Mapping[str, Row], *, outcome: str, by: Sequence[str]) -
     Parameters
     ----------
     items
-        Item id -> columns; of items with an empty cell in one of these nothing is known.
-    outcome, by
-        A column of numbers, 0 and 1 for a share; and columns of attributes, any number of them.
+        Item id -> columns. Items with an empty cell in `outcome` or `by` are left out and counted.
+    outcome
+        Column of numbers; of 0 and 1 for a share.
+    by
+        Columns of attributes, any number of them.
     """
     refuse_twins([*by, *CELL], "--by: two columns of the results would be called")
     ids, remarks = known_items(items, (outcome, *by))
@@ -187,15 +253,15 @@ def audit_groups(items: Mapping[str, Row], *, outcome: str, by: Sequence[str]) -
     def attribute(column: str) -> list[str]:
         return [items[name][column] for name in ids]
 
-    shown = []
-    for row in estimate_cells(np.array(values), list(map(attribute, by))):
-        value_of = dict(zip(by, row["cell"], strict=True))
-        shown.append({**row, "cell": " ".join(row["cell"]), **value_of})
-    least = min(shown, key=lambda row: row["estimate"])
-    most = max(shown, key=lambda row: row["estimate"])
+    rows = []
+    for estimated in estimate_cells(np.array(values), list(map(attribute, by))):
+        value_of_attribute = dict(zip(by, estimated["cell"], strict=True))
+        rows.append({**estimated, "cell": " ".join(estimated["cell"]), **value_of_attribute})
+    lowest = min(rows, key=lambda row: row["estimate"])
+    highest = max(rows, key=lambda row: row["estimate"])
     return Finding(
-        rows=shown,
-        said={"least": least["cell"], "most": most["cell"], "n_cells": len(shown), "n_items": len(ids)},
+        rows=rows,
+        said={"least": lowest["cell"], "most": highest["cell"], "n_cells": len(rows), "n_items": len(ids)},
         record={"outcome": outcome, "by": list(by), "left_out": len(items) - len(ids)},
         remarks=remarks,
     )

@@ -1,4 +1,4 @@
-"""Keep what long studies have trained, and the tables they have made, until all is done: OUT.partial."""
+"""Keep the trained models and finished tables of a long study in OUT.partial until all tables are made."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,26 +20,29 @@ from obygaze_models.report import check_folder, new_folder
 Result = TypeVar("Result", Predictions, Run)
 
 INPUTS = "inputs.json"
+"""File in the unfinished folder that records which inputs the tables are made from."""
+
 TRAINED = "trained"
-"""What unfinished tables are made from, and the folder of what was trained for them."""
+"""Folder in the unfinished folder that holds the results trained for the tables."""
 
 VERSIONS = {name: version(name) for name in ("obygaze", "numpy", "scipy", "scikit-learn")}
-"""What numbers depend on."""
+"""Versions of the packages that the tables' numbers depend on."""
 
 
 class Work(NamedTuple):
-    """Tables that take long to make.
+    """A study whose tables take long to make.
 
     Attributes
     ----------
     inputs
-        What they are made from and how, as JSON values.
+        The study's inputs and options, as JSON values: a later run with the same ones resumes.
     make
-        Makes them, and returns the reports: a `Report`, or what has `reports` and `notes`. It is given
-        `progress`, a function; `kept`, a folder for what is trained, in that of the tables, or None; and
-        `made`, which is called with each report when it is made, and with the whole that it is a part of.
+        Function that makes the tables. It returns a `Report`, or an object with `reports` and `notes`. Its
+        keyword arguments are `progress`, a function that shows progress; `kept`, a folder for trained results
+        or None; and `made`, a function called with each report as soon as it is made and, where the report is
+        part of a longer one, with the longer one.
     said
-        What to say before.
+        Notices to print before the work starts.
     """
 
     inputs: Mapping[str, object]
@@ -61,51 +64,62 @@ def kept_result(folder: Path | None, name: str, compute: Callable[[], Result]) -
 
 
 def _plain(value: Any) -> Any:
-    """Write what JSON has no form for: a table by the type and values of its columns, a result by field."""
+    """Convert a table or a result to JSON values.
+
+    A table becomes a dict of column name -> (dtype, values); a result becomes a dict of its fields.
+    """
     if isinstance(value, pd.DataFrame):
         return {name: (str(column.dtype), column.tolist()) for name, column in value.items()}
     content = {}
     for field in fields(value):
-        if field.name != "specs":  # models, of which the names are kept
+        # The specifications of models are objects; the result's tables hold the models' names already.
+        if field.name != "specs":
             content[field.name] = getattr(value, field.name)
     return content
 
 
 def _table(columns: Mapping[str, tuple[str, list[Any]]]) -> pd.DataFrame:
+    """Rebuild a table that `_plain` has converted: column name -> (dtype, values)."""
     return pd.DataFrame({name: pd.Series(values, dtype=kind) for name, (kind, values) in columns.items()})
 
 
 def _read(document: dict[str, Any]) -> Any:
-    """Read predictions, or a run, as they are written."""
+    """Rebuild a `Predictions` or a `Run` from the JSON document that `_plain` has made of it."""
     if "table" in document:
         return Predictions(_table(document["table"]), document["n_classes"])
-    tables = {name: _table(document[name]) for name in ("metrics", "selection", "curves")}
-    return Run(**document | tables | {"predictions": _read(document["predictions"])})
+    content = dict(document)
+    for name in ("metrics", "selection", "curves"):
+        content[name] = _table(document[name])
+    content["predictions"] = _read(document["predictions"])
+    return Run(**content)
 
 
 @contextmanager
 def unfinished_folder(folder: Path, inputs: Mapping[str, object], *, force: bool) -> Iterator[Path]:
-    """Yield ``<folder>.partial`` to write tables into, with what an earlier run from the same inputs left.
+    """Yield ``<folder>.partial`` to write tables into, so that an interrupted study can resume.
 
-    It becomes `folder` if the block succeeds, and otherwise stays, unless nothing was trained. What a run
-    from other inputs left is removed.
+    If the block succeeds, the tables are moved to `folder`. If it fails, the partial folder stays for a later
+    run from the same inputs, unless nothing has been trained yet. The files left by a run from other inputs
+    or with other package versions are removed at the start.
 
     Raises
     ------
     OutputError
-        `folder` exists, or what lies at ``<folder>.partial`` is something else.
+        `folder` exists, or ``<folder>.partial`` exists and was not made by a study.
     StoreError
-        Another process writes it.
+        Another process is writing into ``<folder>.partial``.
     """
     check_folder(folder, force=force)
     partial = folder.with_name(f"{folder.name}{PARTIAL_SUFFIX}")
-    if not (partial / INPUTS).is_file():
+    inputs_file = partial / INPUTS
+    if not inputs_file.is_file():
         check_folder(partial, force=False)
     record = json_bytes({**inputs, "versions": VERSIONS})
     with alone_in(partial, "making these tables"):
-        if not (partial / INPUTS).is_file() or read_bytes(partial / INPUTS) != record:
+        same_inputs = inputs_file.is_file() and read_bytes(inputs_file) == record
+        if not same_inputs:
             empty(partial)
-            write_whole(partial / INPUTS, record)
+            write_whole(inputs_file, record)
         make_folder(partial / TRAINED)
         try:
             yield partial

@@ -161,7 +161,9 @@ def test_a_feature_that_is_not_finite_names_its_clip(store, manifest, monkeypatc
     """Sealing refuses it; other software may have written the store."""
     spoilt = store["one"].pooled()
     spoilt[store["one"].clip_ids.index("a2"), 1] = np.inf
-    monkeypatch.setattr(Group, "_whole", lambda _, __, start, values: spoilt[start : start + len(values)])
+    monkeypatch.setattr(
+        Group, "_refuse_holes", lambda _, __, start, values: spoilt[start : start + len(values)]
+    )
     with pytest.raises(DatasetError, match="a2"):
         load_dataset(store, manifest, backbone="one")
 

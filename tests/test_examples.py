@@ -17,9 +17,8 @@ pytestmark = pytest.mark.long
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples"
 HELPERS = {"mobygaze_words.py", "toy_films.py"}
-ELSEWHERE = {"words_of_mobygaze.py", "models_of_words.py", "words_of_a_film.py", "face_detector.py"}
-"""Scripts that need more than an empty folder: tests/studies/test_words_alone.py and test_words_models.py,
-tests/backbones/test_faces.py."""
+ELSEWHERE = {"words_of_mobygaze.py", "models_of_words.py", "words_of_a_film.py"}
+"""Scripts that need more than an empty folder: tests/studies/test_words_alone.py and test_words_models.py."""
 
 SAYS = {
     "audit_embeddings.py": "sad_by_group",

@@ -20,7 +20,7 @@ from obygaze_features.same_pictures import (
     expected_s,
     has_signatures,
 )
-from obygaze_features.signature_likeness import mirrored
+from obygaze_features.signature_likeness import mirror_halves, mirrored
 from obygaze_features.store import open_store
 from obygaze_features.store.testing import seal_arrays
 from tests.command import obygaze
@@ -186,6 +186,18 @@ def test_a_picture_that_many_movies_have_is_a_group_and_says_nothing_of_them(tmp
     found = duplicates(store_of(tmp_path / "a", clips, {name: name.partition("-")[0] for name in clips}))
     assert found.movies == ()
     assert len(groups(found)) == ROW
+
+
+def test_halves_of_a_view_give_the_product_with_another_and_with_it_mirrored():
+    rng = np.random.default_rng(0)
+    ours, theirs = rng.normal(size=(2, 5, SIGNS)).astype(np.float32)
+    stays, turns = mirror_halves()
+    both = np.concatenate([stays, turns], axis=1)
+    np.testing.assert_allclose(both.T @ both, np.eye(SIGNS), atol=1e-6)
+    first = (ours @ stays) @ (theirs @ stays).T
+    second = (ours @ turns) @ (theirs @ turns).T
+    np.testing.assert_allclose(first + second, ours @ theirs.T, atol=1e-4)
+    np.testing.assert_allclose(first - second, ours @ mirrored(theirs).T, atol=1e-4)
 
 
 @given(st.integers(0, 2**32))

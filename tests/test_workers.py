@@ -183,21 +183,34 @@ def test_a_running_task_is_told_messages():
         assert collect(pool, ["wait"])["wait"][0].value == ["a message"]
 
 
-def test_of_untrusted_workers_nothing_is_unpickled_and_no_more_is_read_than_is_expected():
+def give_bytes(n_bytes, parent):
+    parent.send(b"x" * n_bytes)
+
+
+def test_an_untrusted_worker_sends_bytes_up_to_the_limit():
     with WorkerPool(1, give_bytes, most_bytes=1000) as pool:
-        for key in (b"x" * 1000, b"x" * 1001, "raise"):
-            pool.put(key, key, LONG_S)
-        assert pool.get(LONG_S).value == b"x" * 1000
-        assert pool.get(LONG_S).kind == "done"
-        assert pool.get(LONG_S).kind == "died"
-        with pytest.raises(RuntimeError, match="TypeError"):
+        pool.put("task", 1000, LONG_S)
+        item, end = collect(pool, ["task"])["task"]
+    assert item.value == b"x" * 1000
+    assert end.kind == "done"
+
+
+def test_an_untrusted_worker_that_sends_more_is_ended_and_nothing_is_read():
+    with WorkerPool(1, give_bytes, most_bytes=1000) as pool:
+        pool.put("task", 1001, LONG_S)
+        (end,) = collect(pool, ["task"])["task"]
+    assert end.kind == "died"
+
+
+def raise_type_error(task, _):
+    raise TypeError(task)
+
+
+def test_an_error_of_an_untrusted_worker_is_read_as_text_and_never_unpickled():
+    with WorkerPool(1, raise_type_error, most_bytes=1000) as pool:
+        pool.put("task", "task", LONG_S)
+        with pytest.raises(RuntimeError, match="TypeError"):  # a trusted worker's error is a TypeError
             pool.get(LONG_S)
-
-
-def give_bytes(task, parent):
-    if task == "raise":
-        raise TypeError(task)
-    parent.send(task)
 
 
 # --- the end of parents and workers

@@ -17,6 +17,7 @@ from benchmarks.planted import (
     layers,
     motif,
     nulls,
+    people,
     rankings,
     rates,
     scores,
@@ -32,7 +33,7 @@ from obygaze_models.blas import one_blas_thread
 
 ROOMS = (
     *(annotators, audits, calibrations, films, rates, scores, nulls, frames, in_time, sums, staging, units),
-    *(motif, worth, known_films, judges, skill, rankings, sentences, layers),
+    *(motif, worth, known_films, judges, skill, rankings, sentences, layers, people),
 )
 ROWS: dict[str, Row] = {row.name: row for room in ROOMS for row in room.ROWS}
 

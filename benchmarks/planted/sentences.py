@@ -44,7 +44,10 @@ def planted_predictions(rng: np.random.Generator) -> pd.DataFrame:
 
 
 def planted_staging(manifest: Manifest, rng: np.random.Generator) -> pd.DataFrame:
-    """Draw how clips are staged: the camera moves at S, tilts at Type of shot, and cuts at Look."""
+    """Draw how clips are staged: the camera moves at S, tilts at Type of shot, and cuts at Look.
+
+    Pictures are close at Type of shot.
+    """
     rows = {}
     for clip in manifest:
         marked = manifest.codebook.visual(clip.concepts)
@@ -52,6 +55,7 @@ def planted_staging(manifest: Manifest, rng: np.random.Generator) -> pd.DataFram
             "camera": (0.05 if clip.level == "S" else 0.0) + 0.1 * rng.normal(),
             "tilt": (0.05 if "Type of shot" in marked else 0.0) + 0.1 * rng.normal(),
             "cuts": (12.0 if "Look" in marked else 10.0) + 4 * rng.normal(),
+            "close": float(rng.random() < (0.4 if "Type of shot" in marked else 0.3)),
         }
     return pd.DataFrame.from_dict(rows, orient="index")
 

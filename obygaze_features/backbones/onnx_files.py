@@ -52,22 +52,29 @@ Sides = Annotated[list[Side], Meta(min_length=2, max_length=2, description="heig
 
 
 class Description(Struct, kw_only=True, forbid_unknown_fields=True):
-    """What a TOML says of the pictures that a network takes, and of classes that it gives."""
+    """What a TOML says of the pictures that a network takes, and of what it gives."""
 
     layout: Literal["NCHW", "NHWC"]
     type: Literal["float32", "float16", "uint8"]
     channels: Literal["RGB", "BGR"]
     resize: Resample
     size: Side | Sides
-    fit: Literal["crop", "squash"]
+    fit: Literal["crop", "squash", "pad"]
     shortest: Side | UnsetType = UNSET
+    step: Side | UnsetType = UNSET
+    score: Annotated[float, Meta(gt=0, le=1)] | UnsetType = UNSET
     mean: Mean | UnsetType = UNSET
     std: Std | UnsetType = UNSET
     classes: SomeText | UnsetType = UNSET
-    gives: Literal["logits", "probabilities"] | UnsetType = UNSET
+    gives: Literal["logits", "probabilities", "faces", "joints"] | UnsetType = UNSET
     name: Name | UnsetType = UNSET
     licence: Licence | UnsetType = UNSET
     citation: SomeText | UnsetType = UNSET
+
+    @property
+    def finds(self) -> str:
+        """What a detector finds; empty for other networks."""
+        return "" if self.gives in {UNSET, "logits", "probabilities"} else str(self.gives)
 
     @property
     def geometry(self) -> Geometry:
@@ -201,6 +208,8 @@ def onnx_backbone(source: str, n_frames: int = 16) -> Backbone:
     """
     network = read_network(source)
     path, told = network.path, network.told
+    if told.finds:
+        raise BackboneError(f"{path}: it finds {told.finds}: --people onnx:{path.name}, and no backbone")
     # Not black: chance that multiplies zeros would not show.
     clip = np.resize(np.arange(7, dtype=np.uint8), (n_frames, *told.geometry.sides, 3))
     first, again = (network.arrays(clip)["pooled"] for _ in range(2))
@@ -301,7 +310,7 @@ def _description(path: Path) -> Description:
     where = str(path) if is_there else f"{path} (no such file)"
     check(document, (Description,), where, error=BackboneError, page=PAGE)
     told = msgspec.convert(document, Description)
-    if bool(told.classes) != bool(told.gives):
+    if bool(told.classes) != (bool(told.gives) and not told.finds):
         raise BackboneError(
             f"{path}: classes names a file with a class a line, gives says what the network gives of them, "
             '"logits" or "probabilities": give both or neither'
@@ -311,13 +320,31 @@ def _description(path: Path) -> Description:
         raise BackboneError(f"{path}: citation {wrong}")
     if [bool(told.mean), bool(told.std)] != [told.type != "uint8"] * 2:
         raise BackboneError(f"{path}: expected mean and std of pixels from 0 to 1; for uint8, neither")
-    crops = isinstance(told.size, int) and told.size <= (told.shortest or 0)
-    if told.shortest if told.fit == "squash" else not crops or told.resize == "opencv-bilinear":
+    if not _fits(told):
         raise BackboneError(
             f'{path}: fit = "crop" takes a square size, a shortest that is no less, and a filter other than '
-            'opencv-bilinear; fit = "squash" takes no shortest'
+            'opencv-bilinear; fit = "squash" takes no shortest; fit = "pad" takes one size, a step that '
+            "divides it, and no shortest; step is for it alone"
         )
+    if bool(told.finds) != bool(told.score):
+        raise BackboneError(f"{path}: gives and score say what a detector finds: both or neither")
+    if (told.fit == "pad" and not told.finds) or (told.fit == "crop" and told.finds):
+        raise BackboneError(f'{path}: a detector sees whole pictures, squashed or padded: "squash" or "pad"')
     return told
+
+
+def _fits(told: Description) -> bool:
+    """Tell whether sizes go together with how pictures come to have them."""
+    if told.fit == "pad":
+        if not isinstance(told.size, int) or not told.step or told.shortest:
+            return False
+        return told.size % told.step == 0
+    if told.step:
+        return False
+    if told.fit == "squash":
+        return not told.shortest
+    crops = isinstance(told.size, int) and told.size <= (told.shortest or 0)
+    return crops and told.resize != "opencv-bilinear"
 
 
 @lru_cache(maxsize=4)
@@ -331,14 +358,9 @@ def _session(path: Path, sha256: str, layer: str = "") -> Any:
     content = read_bytes(path, MOST_NETWORK)
     if sha256_of(content) != sha256:
         raise BackboneError(f"{path}: it has changed since the backbone was built")
-    settings = onnxruntime.SessionOptions()
-    settings.intra_op_num_threads = settings.inter_op_num_threads = 1
-    settings.log_severity_level = 4  # what it says of a file is said by our own sentence
-    # Loaded from memory it would read weights in files of their own, which the digest has not seen.
-    settings.add_session_config_entry("session.model_external_initializers_file_folder_path", os.devnull)
     content += _output(layer) if layer else b""
     try:
-        return onnxruntime.InferenceSession(content, settings, providers=["CPUExecutionProvider"])
+        return inference_session(content)
     except Exception as error:
         reason = (
             f"onnxruntime {onnxruntime.__version__} cannot load it (damaged, of a newer version, or weights "
@@ -350,6 +372,24 @@ def _session(path: Path, sha256: str, layer: str = "") -> Any:
         elif what(content) != UNKNOWN:
             reason = why_not(content, "an ONNX file")
         raise BackboneError(f"{path}: {reason}") from error
+
+
+def inference_session(content: bytes) -> Any:
+    """Load the bytes of an ONNX file, for one thread.
+
+    Raises
+    ------
+    Exception
+        Whatever onnxruntime has against them.
+    """
+    import onnxruntime  # noqa: PLC0415 - an extra
+
+    settings = onnxruntime.SessionOptions()
+    settings.intra_op_num_threads = settings.inter_op_num_threads = 1
+    settings.log_severity_level = 4  # what it says of a file is said by our own sentence
+    # Loaded from memory it would read weights in files of their own, which the digest has not seen.
+    settings.add_session_config_entry("session.model_external_initializers_file_folder_path", os.devnull)
+    return onnxruntime.InferenceSession(content, settings, providers=["CPUExecutionProvider"])
 
 
 def _output(layer: str) -> bytes:

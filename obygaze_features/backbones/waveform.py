@@ -174,28 +174,26 @@ def waveform(
         if hasattr(own, masking):  # of training, where a tensor stands for what is masked
             setattr(own, masking, 0.0)
     extractor = _extractor(source, kind, own)
-    base = _classifier(source, kind, own) if answers else None
-    network = _network(source, kind, own) if base is None else base
+    loaded = _load_classifier(source, kind, own) if answers else _load(source, kind, own)
     compute = compute or Compute()
+
+    # --- what it gives: its own vectors, layers, answers
+    width = own.projection_dim if config.model_type == "clap" else own.hidden_size
+    parts = [Part("", width)]
     depths: list[Depth] = []
     beside: dict[str, dict[str, Any]] = {}
     wanted = Layers.of(layers)
     if wanted is not None:
-        searched = network if base is None else _layered_part(base.classifier, kind)
-        depths = depths_of(searched, kind.stacks, wanted, f"backbone 'waveform', {source.name}")
+        depths = depths_of(loaded.whole, kind.stacks, wanted, f"backbone 'waveform', {source.name}")
+        parts += [Part(str(depth.number), layer_width(own, depth.number)) for depth in depths]
         beside |= layer_groups(depths, wanted)
-    width = own.projection_dim if config.model_type == "clap" else own.hidden_size
-    parts = [Part("", width)]
-    parts += [Part(str(depth.number), layer_width(own, depth.number)) for depth in depths]
-    if base is not None:
-        classes = named_classes(base.config, source.name)
-        parts.append(Part(ANSWERS, len(classes)))
-        each = "of each class alone" if _is_of_each_alone(own) else "of each class"
-        meaning = f"probability {each}, mean over the windows by their parts of the clip"
-        beside[ANSWERS] = answers_fields(classes, config.model_type, of_frames=False, meaning=meaning)
-    encoder = WaveformEncoder(network, own, extractor, kind, compute, depths=depths, parts=parts)
+    if loaded.classes:
+        parts.append(Part(ANSWERS, len(loaded.classes)))
+        beside[ANSWERS] = _fields_of_answers(loaded.classes, own)
     has_frames = wanted is not None and wanted.frames
     outputs = _outputs(parts, n_frames, compute.frames_dtype(), of_layers=has_frames)
+    encoder = WaveformEncoder(loaded.called, own, extractor, kind, compute, depths=depths, parts=parts)
+
     provenance = {
         "head": "projection" if config.model_type == "clap" else None,
         "layer": kind.meaning,
@@ -210,9 +208,10 @@ def waveform(
             "order": "mono, resample, extract",
             "track": track,
         },
-        "compute": compute.record(network.config._attn_implementation),
+        "compute": compute.record(loaded.called.config._attn_implementation),
         "citation": kind.citation,
     }
+    sides = [side_group("waveform", side, outputs, provenance, fields) for side, fields in beside.items()]
     return Backbone(
         name="waveform",
         n_frames=n_frames,
@@ -222,9 +221,7 @@ def waveform(
         provenance=provenance,
         libraries=("torch", "transformers"),
         hears=Hearing(encoder.rate, track),
-        beside=tuple(
-            side_group("waveform", side, outputs, provenance, fields) for side, fields in beside.items()
-        ),
+        beside=tuple(sides),
     )
 
 
@@ -239,14 +236,33 @@ def _outputs(parts: Sequence[Part], n_frames: int, dtype: Any, *, of_layers: boo
     return outputs
 
 
-def _network(source: Weights, kind: WaveformKind, config: Any) -> Any:
-    """Load a network without a classifier; of Whisper, its encoder."""
+class LoadedSound(NamedTuple):
+    """A network that hears, with its weights.
+
+    Attributes
+    ----------
+    called
+        What is called with samples: the network, the encoder of a Whisper, or a `ClassifierBase`.
+    whole
+        The network in which layers have the names that `networks.toml` gives them.
+    classes
+        Names of the classes of its classifier; empty without one.
+    """
+
+    called: Any
+    whole: Any
+    classes: tuple[str, ...]
+
+
+def _load(source: Weights, kind: WaveformKind, config: Any) -> LoadedSound:
+    """Load a network without a classifier."""
     cls = getattr(transformers, kind.network)
     network: Any = load_pretrained(cls, source, config, allow_unexpected=kind.unexpected)
-    return network
+    called = network.encoder if kind.network == WHISPER else network
+    return LoadedSound(called, network, ())
 
 
-def _classifier(source: Weights, kind: WaveformKind, config: Any) -> ClassifierBase:
+def _load_classifier(source: Weights, kind: WaveformKind, config: Any) -> LoadedSound:
     """Load a network under its classifier.
 
     Raises
@@ -261,12 +277,17 @@ def _classifier(source: Weights, kind: WaveformKind, config: Any) -> ClassifierB
         )
     cls = getattr(transformers, kind.classifier)
     classifier: Any = load_pretrained(cls, source, config, allow_unexpected=(*TRAINING, MASK))
-    return ClassifierBase(classifier, classifier.encoder if kind.network == WHISPER else None)
+    classes = named_classes(classifier.config, source.name)
+    if kind.network == WHISPER:  # its classifier has the encoder itself, and no network around it
+        return LoadedSound(ClassifierBase(classifier, classifier.encoder), classifier, classes)
+    return LoadedSound(ClassifierBase(classifier), classifier.base_model, classes)
 
 
-def _layered_part(classifier: Any, kind: WaveformKind) -> Any:
-    """Return what has the layers of a network under a classifier; Whisper's has the encoder itself."""
-    return classifier if kind.network == WHISPER else classifier.base_model
+def _fields_of_answers(classes: tuple[str, ...], config: Any) -> dict[str, Any]:
+    """Return what the provenance says of the probabilities of classes."""
+    each = "each class alone" if _is_of_each_alone(config) else "each class"
+    meaning = f"probability of {each}, mean over the windows by their parts of the clip"
+    return answers_fields(classes, config.model_type, of_frames=False, meaning=meaning)
 
 
 def layer_width(config: Any, number: int) -> int:
@@ -274,7 +295,10 @@ def layer_width(config: Any, number: int) -> int:
     if config.model_type != "clap_audio_model":
         return int(config.hidden_size)
     n_merged = min(number, len(config.depths) - 1)
-    return int(config.patch_embeds_hidden_size) * 2**n_merged
+    width = int(config.patch_embeds_hidden_size)
+    for _ in range(n_merged):
+        width *= 2
+    return width
 
 
 def _is_of_each_alone(config: Any) -> bool:
@@ -376,20 +400,8 @@ class WaveformEncoder:
             for name in given[0].keys() - {"attention_mask"}:  # all ones: windows of one length
                 value = torch.from_numpy(np.concatenate([each[name] for each in given])).to(self.device)
                 inputs[name] = value.to(self._dtype) if value.is_floating_point() else value
-            network = self._network
-            if self._kind.network == WHISPER and not isinstance(network, ClassifierBase):
-                network = network.encoder
             with inference(self.compute, self.device):
-                last: Any = network(**inputs)
-                read = STEPS[self._kind.reads]
-                steps = [read(last, self._config, len(windows[0]))]
-                read_layer = STEPS[self._kind.reads_layers or self._kind.reads]
-                for depth in self._depths:
-                    tokens = SimpleNamespace(last_hidden_state=self._taps.take(depth))
-                    steps.append(read_layer(tokens, self._config, len(windows[0])))
-                if isinstance(network, ClassifierBase):
-                    of_windows = self._probabilities(network.take_logits())[:, None]
-                    steps.append(of_windows.expand(-1, steps[0].shape[1], -1))
+                steps = self._steps_of_parts(inputs, len(windows[0]))
                 return np.asarray(torch.cat(steps, dim=2).float().cpu().numpy())
         except (RuntimeError, ValueError) as error:
             if is_out_of_memory(error):
@@ -398,6 +410,20 @@ class WaveformEncoder:
                 f"backbone 'waveform': the network does not take what its {EXTRACTOR} prepares: "
                 f"{first_line(error)}"
             ) from error
+
+    def _steps_of_parts(self, inputs: Mapping[str, torch.Tensor], n_samples: int) -> list[torch.Tensor]:
+        """Call the network; return the steps `[B, S, D]` of each part, in the order of the parts."""
+        output: Any = self._network(**inputs)
+        steps = [STEPS[self._kind.reads](output, self._config, n_samples)]
+        read_layer = STEPS[self._kind.reads_layers or self._kind.reads]
+        for depth in self._depths:
+            tokens = SimpleNamespace(last_hidden_state=self._taps.take(depth))
+            steps.append(read_layer(tokens, self._config, n_samples))
+        if isinstance(self._network, ClassifierBase):
+            of_windows = self._probabilities(self._network.take_logits())
+            # A window has one answer, which stands at each of its steps.
+            steps.append(of_windows[:, None].expand(-1, steps[0].shape[1], -1))
+        return steps
 
     def _probabilities(self, logits: torch.Tensor) -> torch.Tensor:
         """Turn logits `[B, Q]` into probabilities: of each class alone, or of all together."""

@@ -121,19 +121,23 @@ def guess(
     then = _command_that_reads(source, columns, wide, out)
     document = {"file": str(out), "levels": words, "concepts": concepts, "notices": notices, "then": then}
     counts = ", ".join(f"{name} ({count:,})" for name, count in words.items())
-    n_levels, n_concepts = manifests.counted(len(words), "level"), manifests.counted(len(concepts), "concept")
-    return Answer(
-        document, "\n".join([f"{out}: {n_levels} ({counts}), {n_concepts}", *notices, f"then: {then}"])
-    )
+    n_levels = manifests.counted(len(words), "level")
+    n_concepts = manifests.counted(len(concepts), "concept")
+    lines = [f"{out}: {n_levels} ({counts}), {n_concepts}", *notices, f"then: {then}"]
+    return Answer(document, "\n".join(lines))
 
 
 def _command_that_reads(source: Path, columns: Sequence[str], wide: str, codebook: Path) -> str:
-    """Write the command that reads a table with the codebook of its words.
+    """Write the command that imports a table with the codebook that was guessed from its words.
 
     Parameters
     ----------
+    source
+        The table.
     columns, wide
-        As they were typed.
+        The options --column and --wide as they were typed.
+    codebook
+        The file of the codebook.
     """
     headings = headings_of(columns, wide)
     options = [f"--column {quote(column)}" for column in columns]
@@ -150,7 +154,7 @@ def _command_that_reads(source: Path, columns: Sequence[str], wide: str, codeboo
     except manifests.UnreadColumnsError as error:
         options = list(error.options)
     except ManifestError:
-        pass  # such as a row that is wrong, which the command itself reports
+        pass  # For example a wrong row: the command itself will report it.
     parts = ["obygaze manifest import spans", quote(str(source)), *options]
     return " ".join([*parts, "--codebook", quote(str(codebook)), "--videos FOLDER --out clips.csv"])
 
@@ -224,7 +228,7 @@ def questions(
     absent = {f"concept:{name}": reason for name, reason in unperceived.items()}
     conveyed = {f"concept:{concept.name}": concept.conveyed for concept in clips.codebook.concepts}
     prompt = sha256_of(json_bytes(clip_questions))
-    lines: dict[str, str] = {}  # by clip: annotators may have a row each
+    lines: dict[str, str] = {}  # clip id -> line, since a clip may have a row for each annotator
     for clip in clips:
         line = {
             "clip_id": clip.clip_id,
@@ -297,7 +301,7 @@ def _codebook_of(what: str) -> "manifests.Codebook":
 
 
 def _counts(codebook: "manifests.Codebook") -> str:
-    """Say how many levels, concepts, tasks and scales a codebook has."""
+    """Write how many levels, concepts, tasks and scales a codebook has."""
     levels = manifests.counted(len(codebook.levels), "level")
     if len(codebook.labels) < len(codebook.levels):
         levels += f" ({len(codebook.labels)} in tasks)"
@@ -314,13 +318,14 @@ def _counts(codebook: "manifests.Codebook") -> str:
 
 
 def _record(codebook: "manifests.Codebook") -> dict[str, object]:
+    """Describe a codebook as JSON values, with its digest."""
     return {**codebook.record(), "digest": codebook.digest()}
 
 
 # --- a codebook as text
 # ---------------------------------------------------------------------------
 def _lines(codebook: "manifests.Codebook") -> list[str]:
-    """Lay out a codebook: what it is, its tables, what its concepts stand for, and their instances."""
+    """Write a codebook as lines: name, digest and policies, its tables, and the instances of its concepts."""
     policies = ", ".join(manifests.policies_of(codebook))
     lines = [
         f"{codebook.name} {codebook.version}  {codebook.source}".strip(),
@@ -338,7 +343,7 @@ def _lines(codebook: "manifests.Codebook") -> list[str]:
 
 
 def _tables(codebook: "manifests.Codebook") -> list[str]:
-    """Lay out levels, concepts, tasks and scales, each in a table of its own, if there are any."""
+    """Write the levels, concepts, tasks and scales as a table each, if there are any."""
     tables = []
     if codebook.levels:
         rows = [

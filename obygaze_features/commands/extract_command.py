@@ -48,10 +48,13 @@ OF_FRAMES = (
     ),
     *("engine", "workers", "gpus", "timeout_s", "decoder", "strict", "hash_sources", "shots", "keep_frames"),
 )
-"""Parameters that mean nothing where no video is decoded."""
+"""Parameters that have no meaning for texts, of which no video is decoded."""
+
 NOT_TYPED = (ParameterSource.DEFAULT, ParameterSource.ENVIRONMENT, None)
+"""Sources of a parameter's value other than the command line."""
+
 ARRAY_TASK = "SLURM_ARRAY_TASK_ID"
-"""What the environment of a task of a Slurm job array has."""
+"""Environment variable that the tasks of a Slurm job array have."""
 
 GROUPS = {
     "Options that most people need": (
@@ -65,12 +68,12 @@ GROUPS = {
     "Several GPUs, machines and jobs": "gpus engine shard limit",
     "The store": "append citation json",
 }
-"""Sections of the help."""
+"""Title of a section of the help -> its options."""
 
 
 @dataclass(frozen=True)
 class ComputeOptions:
-    """How networks run, as it was typed; None and False where nothing was."""
+    """The options for networks as they were given; None or False for those that were not."""
 
     device: str | None = None
     dtype: Precision | None = None
@@ -80,7 +83,7 @@ class ComputeOptions:
     same_device: bool = False
 
     def typed(self) -> list[str]:
-        """List the options that were given."""
+        """List the names of the options that were given."""
         values = {
             "--device": self.device,
             "--dtype": self.dtype,
@@ -92,7 +95,7 @@ class ComputeOptions:
         return [name for name, value in values.items() if value]
 
     def compute(self) -> "backbones.Compute":
-        """Return the settings of a network; those that were not given are the usual ones."""
+        """Return the settings of a network, with the defaults for options that were not given."""
         return backbones.Compute(
             self.device or "auto",
             PRECISIONS[self.dtype or "fp32"],
@@ -362,7 +365,8 @@ def extract(
     if ctx.get_parameter_source("device") == ParameterSource.ENVIRONMENT and (
         gpu_indices or not _networks(names)
     ):
-        device = None  # what a site sets is no mistake where it means nothing
+        # A site may set the device in the environment for all commands: here it is ignored, not refused.
+        device = None
     recipes = read_recipes(
         names,
         n_frames,
@@ -418,7 +422,19 @@ def extract(
 
 
 def _run(work: "extraction.Extraction", store: Path, shard: tuple[int, int], *, json: bool) -> Answer:
-    """Extract, seal what is complete, and answer what came of it."""
+    """Run an extraction, seal the stage if it is complete, and answer with the outcome.
+
+    Parameters
+    ----------
+    work
+        The prepared extraction.
+    store
+        The store, as it was given.
+    shard
+        Which shard this is, from 0, and of how many.
+    json
+        Whether the answer is printed as JSON, which has the remarks itself.
+    """
     part, n_parts = shard
     with extraction.stop_on_signals() as stop, logs_as_notes():
         stage, report = work.run(stopped=stop)
@@ -436,21 +452,23 @@ def _run(work: "extraction.Extraction", store: Path, shard: tuple[int, int], *, 
         stated = "SPDX" if work.licence == NO_LICENCE else quote(work.licence)
         seal = f"obygaze store seal {quote(str(store))} --licence {stated}"
         remarks.append(f"{NOTE}shard {part}/{n_parts} is done. Once all are: {seal}")
-        if not_begun := shares_not_begun(stage.path):
+        not_begun = shares_not_begun(stage.path)
+        if not_begun:
             remarks.append(f"{NOTE}no task has begun these shares of {n_parts}: {shown_shares(not_begun)}")
     clips = [clip for clip in stage.status().values() if stage.piece(clip.clip_id) % n_parts == part]
     failed = any(clip.status == "failed" for clip in clips)
     return replace(answer, remarks=remarks, code=PROBLEMS_FOUND if failed else 0)
 
 
-# --- what the options say
+# --- checks and parsing of the options
 # ---------------------------------------------------------------------------
 def _refuse_options_of_frames(ctx: click.Context, names: Sequence[str]) -> None:
-    """Refuse options about frames, of backbones that read texts."""
+    """Raise a UsageError if options about frames were typed for backbones that read texts."""
+    of_frames = [parameter for parameter in ctx.command.params if parameter.name in OF_FRAMES]
     about_frames = [
         parameter.opts[0]
-        for parameter in ctx.command.params
-        if parameter.name in OF_FRAMES and ctx.get_parameter_source(parameter.name) not in NOT_TYPED
+        for parameter in of_frames
+        if ctx.get_parameter_source(str(parameter.name)) not in NOT_TYPED
     ]
     if about_frames:
         raise click.UsageError(f"{', '.join(about_frames)}: about frames, and {', '.join(names)} reads texts")
@@ -467,9 +485,10 @@ def _shard(text: str) -> tuple[int, int]:
 
 
 def _own_shard(typed: tuple[int, int] | None, store: Path) -> tuple[int, int]:
-    """Return the shard to do; one that is not to be had is an error of what was typed.
+    """Return the shard to do, or raise a UsageError if it cannot be done.
 
-    So a job script asks for no other turn, in which it would type the same.
+    The exit code of a usage error tells a job script not to ask for another turn, in which the same command
+    would fail again.
     """
     try:
         return choose_shard(typed, stores.staging_path(store))
@@ -478,20 +497,20 @@ def _own_shard(typed: tuple[int, int] | None, store: Path) -> tuple[int, int]:
 
 
 def choose_shard(typed: tuple[int, int] | None, stage: Path) -> tuple[int, int]:
-    """Return the shard that was typed, else that of the Slurm array task, else everything.
+    """Return the shard that was typed, or that of the Slurm array task, or (0, 1) for all clips.
 
     Parameters
     ----------
     typed
-        The shard (i, n) that was typed.
+        The shard (i, n) that was typed; None if none was.
     stage
-        The stage, which knows into how many shares earlier tasks divided its clips.
+        The stage, which records into how many shares earlier tasks have divided its clips.
 
     Raises
     ------
     ExtractError, StoreError
-        If the tasks of the job array are not the shares that the stage, or this first array, has; or another
-        cluster does the share.
+        The tasks of the job array do not fit the shares of the stage or of this first array, or another
+        cluster works on the share.
     """
     n_shares = number_of_shares(stage)
     if typed is not None:
@@ -508,7 +527,7 @@ def choose_shard(typed: tuple[int, int] | None, stage: Path) -> tuple[int, int]:
 
 
 def _gpu_indices(text: str) -> tuple[int, ...]:
-    """Parse numbers of GPUs: `0,1,3`."""
+    """Parse a list of GPU indices such as `0,1,3`."""
     parts = [part.strip() for part in text.split(",")] if text else []
     if not all(part.isdecimal() for part in parts):
         raise click.BadParameter(f"'{text}' is no list of numbers such as 0,1", param_hint="'--gpus'")
@@ -516,25 +535,27 @@ def _gpu_indices(text: str) -> tuple[int, ...]:
 
 
 def _refuse_without_gpu(names: Iterable[str], device: str | None, gpus: Sequence[int]) -> None:
-    """Refuse a GPU that was asked for by name where there is none, before anything is loaded.
+    """Check, before anything is loaded, that there is a GPU if the options name one.
 
     Raises
     ------
     ExtractError
-        If this process can have no GPU.
+        A network should run on a GPU, and this process cannot use one.
     """
-    wanted = "--gpus" if gpus else f"--device {device}"
+    option_text = "--gpus" if gpus else f"--device {device}"
     if not gpus and not (device or "").startswith("cuda"):
         return
-    from obygaze_features.backbones.registry import is_known_network  # a help loads no numpy
+    # Imported here because it imports numpy, which would slow down --help.
+    from obygaze_features.backbones.registry import is_known_network
 
     networks = [name for name in names if is_known_network(name)]
-    if networks and (reason := no_gpu_here()):
-        raise ExtractError(f"{wanted} for {', '.join(networks)}: {reason}. --device cpu runs it without")
+    reason = no_gpu_here() if networks else ""
+    if reason:
+        raise ExtractError(f"{option_text} for {', '.join(networks)}: {reason}. --device cpu runs it without")
 
 
 def _networks(names: Iterable[str]) -> list[str]:
-    """List the backbones that run a network."""
+    """List the backbones that are networks."""
     return [name for name in names if "compute" in backbones.backbone_options(name)]
 
 
@@ -544,19 +565,24 @@ def read_recipes(
     named: Mapping[str, tuple[str, ...]],
     compute: ComputeOptions,
 ) -> "tuple[extraction.Recipe, ...]":
-    """Build a recipe per backbone from the options.
+    """Build a recipe for each backbone from the options.
 
     Parameters
     ----------
+    names
+        The backbones.
+    n_frames
+        Number of frames per clip; None for the default of each backbone.
     named
-        Option (`weights`, `preset`, `tokens`, `track`) -> its values as typed, `VALUE` or `NAME=VALUE`.
+        Option (`weights`, `preset`, `tokens`, `track`, `questions`) -> its values as typed: `VALUE` for all
+        backbones, or `NAME=VALUE` for one.
     compute
-        For every backbone with a network.
+        Options for all backbones that are networks.
 
     Raises
     ------
     click.UsageError
-        If a backbone does not take an option that was given for it.
+        A backbone does not take an option that was given for it.
     """
     known = {name: backbones.backbone_options(name) for name in names}
     options: dict[str, dict[str, Any]] = {name: {} for name in names}
@@ -567,10 +593,11 @@ def read_recipes(
                     raise click.UsageError(_not_taken(name, option_name, value, names))
                 is_file = option_name in {"weights", "questions"}
                 options[name][option_name] = _absolute(value) if is_file else value
-    if typed := compute.typed():
+    compute_options = compute.typed()
+    if compute_options:
         networks = _networks(names)
         if not networks:
-            raise click.UsageError(f"{', '.join(names)}: takes no {', '.join(typed)}")
+            raise click.UsageError(f"{', '.join(names)}: takes no {', '.join(compute_options)}")
         for name in networks:
             options[name]["compute"] = compute.compute()
     return tuple(extraction.Recipe(name, n_frames, options[name]) for name in names)
@@ -631,12 +658,18 @@ def with_answers(recipes: "Sequence[extraction.Recipe]", *, wanted: bool) -> "tu
 
 
 def addressed(text: str, names: Iterable[str]) -> dict[str, str]:
-    """Split `NAME=VALUE`; a plain value applies to every backbone."""
+    """Return the value of an option for each backbone: `NAME=VALUE` is for one, a plain value for all.
+
+    A value may hold "=" itself, so that only the names of backbones before it count.
+    """
     name, _, value = text.partition("=")
-    return {name: value} if name in names and name != text else dict.fromkeys(names, text)
+    if name in names and name != text:
+        return {name: value}
+    return dict.fromkeys(names, text)
 
 
 def _not_taken(name: str, option_name: str, value: str, names: Sequence[str]) -> str:
+    """Write that a backbone does not take an option and, if there are other backbones, how to name one."""
     message = f"backbone '{name}' takes no --{option_name}"
     others = [other for other in names if other != name]
     if not others:
@@ -645,6 +678,6 @@ def _not_taken(name: str, option_name: str, value: str, names: Sequence[str]) ->
 
 
 def _absolute(weights: str) -> str:
-    """Make a path to weights absolute, for other processes."""
+    """Make a path to weights absolute, since workers may run in another folder; keep other names."""
     path = Path(weights).expanduser()
     return str(path.absolute()) if path.exists() else weights

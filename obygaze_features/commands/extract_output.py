@@ -1,4 +1,4 @@
-"""Tell the estimate, the outcome and the notes of `obygaze extract`."""
+"""Print the estimate, the outcome and the notes of `obygaze extract`."""
 
 import logging
 from collections import Counter
@@ -23,8 +23,13 @@ if TYPE_CHECKING:
     from obygaze_features.store import Stage
 
 SHOWN_REASONS = 10
+"""Number of reasons for faults that are printed."""
+
 SHOWN_REMARKS = 5
+"""Number of remarks that are printed."""
+
 NOTE = "obygaze: note: "
+"""The beginning of a note on stderr."""
 
 
 def estimated(estimate: "Estimate | TextEstimate", unit: str) -> Answer:
@@ -39,7 +44,7 @@ def estimated(estimate: "Estimate | TextEstimate", unit: str) -> Answer:
 
 
 def diagnosed(findings: "Sequence[Diagnosis]") -> Answer:
-    """Answer with what was examined, a line each; a fault is a problem found."""
+    """Answer with the findings of an examination, one per line; a fault sets the exit code."""
     n_faults = sum(finding.level == "fault" for finding in findings)
     width = max(len(finding.about) for finding in findings)
     lines = [f"{finding.level:6}  {finding.about:{width}}  {finding.text}" for finding in findings]
@@ -56,7 +61,21 @@ class Fault(NamedTuple):
 
 
 def outcome(stage: "Stage", report: "RunReport", sealed: Path | None, stop: "Stop", unit: str) -> Answer:
-    """Answer with the outcome of the clips in this and earlier runs; `unit` is the word for a row."""
+    """Answer with the outcome of an extraction: the statuses of its clips, from this and earlier runs.
+
+    Parameters
+    ----------
+    stage
+        The staging folder.
+    report
+        The report of this run.
+    sealed
+        The sealed store; None if the stage was not sealed.
+    stop
+        Whether a signal stopped the run.
+    unit
+        The word for a row: clip or text.
+    """
     entries = stage.status().values()
     counts = dict.fromkeys(("ok", "partial", "failed"), 0)
     counts |= Counter(entry.status for entry in entries)
@@ -65,7 +84,7 @@ def outcome(stage: "Stage", report: "RunReport", sealed: Path | None, stop: "Sto
         Fault(entry.clip_id, str(entry.status), entry.reason) for entry in entries if entry.status != "ok"
     ]
     for entry in entries:
-        faults += [Fault(entry.clip_id, f"absent in {name}", why) for name, why in entry.absent.items()]
+        faults += [Fault(entry.clip_id, f"absent in {name}", reason) for name, reason in entry.absent.items()]
     document: dict[str, object] = {
         "store": None if sealed is None else str(sealed),
         "staging": str(stage.path),
@@ -74,11 +93,12 @@ def outcome(stage: "Stage", report: "RunReport", sealed: Path | None, stop: "Sto
         "run": report.record(),
         "stopped_by": None if stop.signal is None else stop.signal.name,
     }
-    done = ", ".join(f"{number} {status}" for status, number in counts.items())
-    lines = [
-        *_fault_lines(faults, unit),
-        f"{done}, {n_left} left to do in the whole stage" if n_left else f"{done}, 0 left to do",
-    ]
+    statuses = ", ".join(f"{number} {status}" for status, number in counts.items())
+    lines = _fault_lines(faults, unit)
+    if n_left:
+        lines.append(f"{statuses}, {n_left} left to do in the whole stage")
+    else:
+        lines.append(f"{statuses}, 0 left to do")
     if sealed is not None:
         lines.append(f"sealed: {sealed}" if report.clips else f"nothing to do; sealed: {sealed}")
         if stage.grows is not None:
@@ -93,11 +113,9 @@ def outcome(stage: "Stage", report: "RunReport", sealed: Path | None, stop: "Sto
 
 
 def _remarks(report: "RunReport", unit: str) -> list[str]:
-    """Say what was noted of most clips, and how long the run took."""
-    remarks = [
-        f"{NOTE}{counted(number, unit)}: {remark}"
-        for remark, number in report.remarks.most_common(SHOWN_REMARKS)
-    ]
+    """Write the most frequent remarks on clips with their counts, and a sentence on the run's duration."""
+    most_common = report.remarks.most_common(SHOWN_REMARKS)
+    remarks = [f"{NOTE}{counted(number, unit)}: {remark}" for remark, number in most_common]
     if len(report.remarks) > SHOWN_REMARKS:
         remarks.append(f"{NOTE}{len(report.remarks) - SHOWN_REMARKS:,} other remarks: --json has all")
     if report.clips:
@@ -106,24 +124,27 @@ def _remarks(report: "RunReport", unit: str) -> list[str]:
 
 
 def _fault_lines(faults: Sequence[Fault], unit: str) -> list[str]:
-    """Tell how many clips have which reason; the rarest reasons of many are summed up."""
+    """Write a table of the reasons for faults, with the number of clips and an example of each.
+
+    Only the most frequent reasons have a row; a last line counts the others.
+    """
     if not faults:
         return []
-    example: dict[tuple[str, str], str] = {}
+    clips_of_reason: dict[tuple[str, str], list[str]] = {}
     for fault in faults:
-        example.setdefault((fault.status, fault.reason), fault.clip_id)
-    counts = Counter((fault.status, fault.reason) for fault in faults)
-    rows = [
-        (number, status, reason, example[status, reason]) for (status, reason), number in counts.most_common()
-    ]
+        clips_of_reason.setdefault((fault.status, fault.reason), []).append(fault.clip_id)
+    rows = [(len(ids), status, reason, ids[0]) for (status, reason), ids in clips_of_reason.items()]
+    rows.sort(key=lambda row: -row[0])
     lines = [table(rows[:SHOWN_REASONS], [f"{unit}s", "status", "reason", "such as"])]
-    if further := rows[SHOWN_REASONS:]:
-        n_others = sum(row[0] for row in further)
-        lines.append(f"and {n_others:,} {unit}s with {len(further):,} other reasons")
+    other_rows = rows[SHOWN_REASONS:]
+    if other_rows:
+        n_others = sum(row[0] for row in other_rows)
+        lines.append(f"and {n_others:,} {unit}s with {len(other_rows):,} other reasons")
     return lines
 
 
 def _duration(seconds: float) -> str:
+    """Format a duration in seconds, minutes or hours, so that it has few digits."""
     if seconds < 120:
         return f"{seconds:.0f} s"
     if seconds < 7200:
@@ -144,6 +165,8 @@ def logs_as_notes() -> Iterator[None]:
 
 
 class _Notes(logging.Handler):
+    """A log handler that prints messages as notes."""
+
     def emit(self, record: logging.LogRecord) -> None:
         note(record.getMessage())
 

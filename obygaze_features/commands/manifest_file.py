@@ -35,15 +35,33 @@ NewManifest = Annotated[Path, option("Manifest to write.", type=FILE)]
 
 
 def folder_for(out: Path, codebook: "manifests.Codebook | None" = None, *, force: bool) -> Path:
-    """Return the folder of the manifest to write; refuse to replace one, before any work is done."""
-    beside = manifests.codebook_file(out)
-    if beside.exists() and not (codebook and manifests.holds_codebook(beside, codebook)):
-        is_own = codebook is not None and codebook.name not in manifests.BUILTIN
-        if not (is_own and force):
-            remedy = "replace both with --force" if is_own else "remove it"
+    """Return the folder of the manifest to write, after a check that nothing is replaced by mistake.
+
+    Parameters
+    ----------
+    out
+        The manifest to write.
+    codebook
+        Its codebook. One that is not built in is written to a file of its own beside the manifest.
+    force
+        Whether existing files may be replaced.
+
+    Raises
+    ------
+    ManifestError
+        The manifest exists, or the file of its codebook exists and holds another codebook.
+    """
+    codebook_file = manifests.codebook_file(out)
+    holds_other_codebook = codebook_file.exists() and not (
+        codebook and manifests.holds_codebook(codebook_file, codebook)
+    )
+    if holds_other_codebook:
+        is_written = codebook is not None and codebook.name not in manifests.BUILTIN
+        if not (is_written and force):
+            remedy = "replace both with --force" if is_written else "remove it"
             raise ManifestError(
-                f"{beside} would be taken for the codebook of {out.name}, and it is another one; choose "
-                f"another --out, or {remedy}"
+                f"{codebook_file} would be taken for the codebook of {out.name}, and it is another one; "
+                f"choose another --out, or {remedy}"
             )
     if out.exists() and not force:
         raise ManifestError(f"{out} is there already; choose another --out, or replace it with --force")
@@ -57,14 +75,18 @@ def write_imported(
     beside: Mapping[Path, bytes] | None = None,
     more: Mapping[str, object] | None = None,
 ) -> Answer:
-    """Write a manifest; print what was left out to stderr, and answer its size.
+    """Write an imported manifest, print its notices to stderr, and answer with its counts.
 
     Parameters
     ----------
+    imported
+        The manifest with its notices.
+    out
+        The file to write.
     beside
-        Files that are written with it.
+        Further files to write together with the manifest: path -> content.
     more
-        What else the document of --json says.
+        Further fields of the answer's JSON document.
     """
     written = manifests.write_manifest(imported.manifest, out, beside=beside)
     for notice in imported.notices:
@@ -84,7 +106,7 @@ def write_imported(
 
 
 def level_counts(manifest: "manifests.Manifest", none: str = "without level") -> dict[str, int]:
-    """Count the clips of each level, and under the name `none` those without."""
+    """Count the clips of each level, and under the name `none` those without a level."""
     counts = dict.fromkeys((*manifest.codebook.level_names, none), 0)
     for clip in manifest:
         counts[clip.level or none] += 1
@@ -92,7 +114,15 @@ def level_counts(manifest: "manifests.Manifest", none: str = "without level") ->
 
 
 def headings_of(columns: Sequence[str], wide: str) -> "manifests.Headings":
-    """Parse NAME=HEADING, where a heading may hold "=", and headings with commas between."""
+    """Parse the options --column and --wide.
+
+    Parameters
+    ----------
+    columns
+        Texts NAME=HEADING; the heading may contain "=".
+    wide
+        Names of annotators, separated by commas.
+    """
     by_name: dict[str, list[str]] = {}
     for column in columns:
         name, sign, heading = column.partition("=")
@@ -105,7 +135,7 @@ def headings_of(columns: Sequence[str], wide: str) -> "manifests.Headings":
 
 
 def meanings_of(words: Sequence[str]) -> dict[str, str]:
-    """Parse WORD=LABEL, where a label is what follows the last "="; an empty one means none."""
+    """Parse texts WORD=LABEL into word -> label; the word may contain "=", and an empty label means none."""
     meanings: dict[str, str] = {}
     for text in words:
         word, sign, label = text.rpartition("=")

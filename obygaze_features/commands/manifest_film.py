@@ -134,7 +134,7 @@ def film(
 
 
 def _seconds(text: str, word: str, option_name: str) -> float | None:
-    """Parse seconds; None for the word that the option may have in their place."""
+    """Parse seconds; None if the text is the word that the option takes in their place."""
     if text == word:
         return None
     try:
@@ -155,11 +155,14 @@ def _choose_one_way(
     *,
     trained: bool,
 ) -> None:
-    """Refuse no way to cut films, or several; with `trained`, by the length of training clips."""
-    ways = (window_s, model, store, scenes, frames)
-    n_ways = sum(way is not None for way in ways)
-    unknown = trained and model is None and store is None
-    if unknown or n_ways != 1:
+    """Raise a UsageError unless exactly one option says how films are cut.
+
+    With `trained` (--window train), a model or a store must give the length of training clips.
+    """
+    options = (window_s, model, store, scenes, frames)
+    n_given = sum(value is not None for value in options)
+    has_no_length = trained and model is None and store is None
+    if has_no_length or n_given != 1:
         raise click.UsageError(
             "give one of --window SECONDS, --model MODEL or --store STORE (for --window train), --frames N, "
             "and --scenes FILE.csv"
@@ -167,23 +170,23 @@ def _choose_one_way(
 
 
 def _read_film(path: Path, *, with_frames: bool) -> "manifests.Film":
-    """Read what windows are cut by: a film's end, its damage, and perhaps when its frames are shown."""
+    """Read a film's end and damage and, if asked, the times of all its frames."""
     probed = of.probe(path)
     times_s = video.frame_times(path).tolist() if with_frames else []
     return manifests.Film(path, probed.start_s + probed.duration_s, probed.damage, times_s)
 
 
 def _cut_films(imported: "manifests.Imported") -> list[dict[str, object]]:
-    """Say of each film how many clips it was cut into, and how many seconds fill none."""
+    """List for each film the number of its clips, and the seconds at its end that are in no clip."""
     n_clips = Counter(clip.movie for clip in imported.manifest)
-    return [
-        {"movie": movie, "clips": n_clips[movie], "remainder_s": remainder_s}
-        for movie, remainder_s in imported.remainder_s.items()
-    ]
+    rows: list[dict[str, object]] = []
+    for movie, remainder_s in imported.remainder_s.items():
+        rows.append({"movie": movie, "clips": n_clips[movie], "remainder_s": remainder_s})
+    return rows
 
 
 def _window_of_store(path: Path) -> float:
-    """Compute the median duration of a store's clips (spans or whole files), to the millisecond."""
+    """Compute the median duration of a store's clips in seconds, rounded to milliseconds."""
     import numpy as np
 
     clips = [clip for clip in of.open_store(path).clips if clip.status != "failed"]

@@ -24,7 +24,7 @@ from obygaze_features.options import PROBLEMS_FOUND, Answer, completed
 from obygaze_features.signatures import Force, argument, command, option
 
 ROLES = ("levels", "concepts", "labels")
-"""What --tier can say of a tier."""
+"""The roles that --tier can give to a tier."""
 
 
 @command()
@@ -167,7 +167,19 @@ def spans(
 def _with_command(
     error: "manifests.UnreadColumnsError", files: Sequence[Path], given: Sequence[str], *, force: bool
 ) -> str:
-    """Write what a table holds that nothing reads, and at the end the command that reads it."""
+    """Write the message for a table with unread columns; it ends with the command that reads them.
+
+    Parameters
+    ----------
+    error
+        The columns, and the options that read them.
+    files
+        The files of the command.
+    given
+        The other options of the command, as typed.
+    force
+        Whether --force was given.
+    """
     names = [shlex.quote(str(path)) for path in files]
     parts = ["obygaze manifest import spans", *names, *error.options, *given]
     if force:
@@ -177,12 +189,12 @@ def _with_command(
 
 
 def _options(given: Mapping[str, str]) -> list[str]:
-    """Write options with their values, those that have one."""
+    """Write the options that have a value, as one types them."""
     return [f"{name} {shlex.quote(value)}" for name, value in given.items() if value]
 
 
 def roles_of_tiers(tiers: Sequence[str]) -> dict[str, str]:
-    """Parse NAME=levels, NAME=concepts and NAME=labels; a tier's name may hold "="."""
+    """Parse texts NAME=levels, NAME=concepts or NAME=labels into name -> role; a name may contain "="."""
     roles: dict[str, str] = {}
     for tier in tiers:
         name, _, role = tier.rpartition("=")
@@ -196,14 +208,15 @@ def roles_of_tiers(tiers: Sequence[str]) -> dict[str, str]:
 
 
 def _length_of(path: Path) -> float | None:
-    """Read a video's length of its header; None where there is none, or PyAV is not installed."""
+    """Read a video's length in seconds from its header; None if it has none, or PyAV is not installed."""
     from obygaze_features.errors import VideoError
 
     try:
         from obygaze_features.video.source import opened
 
         with opened(path) as source:
-            return source.container.duration / 1e6 if source.container.duration else None
+            duration_us = source.container.duration
+            return duration_us / 1e6 if duration_us else None
     except (ModuleNotFoundError, VideoError, OSError):
         return None
 

@@ -12,7 +12,10 @@ from obygaze_features.screen import table
 from obygaze_features.signatures import Force, argument, command, option
 
 SHOWN_ROWS = 5
+"""Number of clips, and of missing videos, that are listed."""
+
 CLIPS_A_SHEET = 24
+"""Largest number of clips on a contact sheet."""
 
 
 @command()
@@ -139,7 +142,8 @@ def project(
     elif merge is not None:
         labelled = manifests.merge_annotators(labelled, "expert", merge)
     notices = []
-    if n_replaced := sum(clip.level is not None for clip in clips):
+    n_replaced = sum(clip.level is not None for clip in clips)
+    if n_replaced:
         notices.append(f"replaced the labels that {n_replaced:,} clips of {onto} had")
     if result.unwatched:
         notices.append(f"nobody annotated {', '.join(result.unwatched)}: no level for their clips")
@@ -150,12 +154,12 @@ def project(
 
 
 def _summary(manifest: "manifests.Manifest") -> dict[str, Any]:
-    """Count what a manifest holds, by the name of each fact."""
+    """Summarise a manifest: name of a fact -> its value."""
     from obygaze_features.video.file_facts import is_here
 
     codebook = manifest.codebook
-    paths = {path for clip in manifest if (path := manifest.video_path(clip)) is not None}
-    missing = sorted(str(path) for path in paths if not is_here(path))
+    paths = set(map(manifest.video_path, manifest)) - {None}
+    missing = sorted(str(path) for path in paths if path is not None and not is_here(path))
     durations_s = [clip.duration_s for clip in manifest if clip.duration_s is not None]
     return {
         "clips": len(manifest),
@@ -177,14 +181,15 @@ def _summary(manifest: "manifests.Manifest") -> dict[str, Any]:
 
 
 def _summary_lines(summary: dict[str, Any]) -> list[str]:
-    """Lay out a summary, a fact a line."""
-    facts = summary | {"codebook": f"{summary['codebook']['name']} {summary['codebook']['version']}"}
+    """Write a summary as a table, one fact per line."""
+    codebook = summary["codebook"]
+    facts = summary | {"codebook": f"{codebook['name']} {codebook['version']}"}
     rows = [[_in_words(name), _fact(value)] for name, value in facts.items()]
     return [table(rows)]
 
 
 def _fact(value: str | int | list[str] | dict[str, int]) -> str:
-    """Write a fact of a summary: a text, a number, several numbers by name, or a list of texts."""
+    """Format the value of a fact: a text, a number, a list of texts, or numbers with their names."""
     if isinstance(value, str):
         return value
     if isinstance(value, int):
@@ -199,7 +204,7 @@ def _in_words(name: str) -> str:
 
 
 def _first_clips_lines(manifest: "manifests.Manifest") -> list[str]:
-    """Lay out the first clips of a manifest, without columns that are empty in all of them."""
+    """Write the first clips of a manifest as a table, without the columns that are empty in all of them."""
     clips = manifest.clips[:SHOWN_ROWS]
     columns: dict[str, list[str]] = {}
     for name in manifests.FIELDS:
@@ -209,13 +214,14 @@ def _first_clips_lines(manifest: "manifests.Manifest") -> list[str]:
     lines = []
     if columns:
         lines += ["", table(list(zip(*columns.values(), strict=True)), list(columns))]
-    if n_more := len(manifest) - len(clips):
+    n_more = len(manifest) - len(clips)
+    if n_more:
         lines.append(f"... and {n_more:,} more")
     return lines
 
 
 def _cell(value: str | float | tuple[str, ...] | None) -> str:
-    """Write a clip's value: seconds to the millisecond, several concepts with a semicolon between them."""
+    """Format a value of a clip: seconds with three decimals, concepts separated by semicolons."""
     if value is None:
         return ""
     if isinstance(value, str):

@@ -124,7 +124,7 @@ def search(
 
 
 def _remarks(ranking: "Ranking") -> list[str]:
-    """Say how many clips were ranked, by what, and what is to be known of it."""
+    """Write how many clips were ranked by which features, and the notes on the ranking."""
     counts = f"{ranking.n_clips} clips ranked by {ranking.backbone}"
     if ranking.n_without:
         counts += f"; {ranking.n_without} more have no features"
@@ -134,7 +134,7 @@ def _remarks(ranking: "Ranking") -> list[str]:
 def _alike(
     store: str, like: str, *, backbone: str | None, weights: str | None, top: int, device: str
 ) -> "Ranking":
-    """Rank by a clip of the store; or by a file, extracted into a folder that goes again."""
+    """Rank the clips by their similarity to a clip of the store or, if `like` is none, to a video file."""
     opened = of.open_store(store)
     path = Path(like)
     is_clip = any(composed(like) in opened[name].clip_ids for name in opened.names)
@@ -146,7 +146,10 @@ def _alike(
 def _like_file(
     store: "of.Store", path: Path, *, backbone: str | None, weights: str | None, top: int, device: str
 ) -> "Ranking":
-    """Rank by a video file, whose features are extracted as those of the store were."""
+    """Rank the clips by their similarity to a video file.
+
+    The file's features are extracted with the settings of the store, into a temporary folder.
+    """
     from obygaze_features.backbones.registry import made_by
     from obygaze_features.commands.extract_output import note
     from obygaze_features.text_search import choose_group
@@ -171,7 +174,7 @@ def _like_file(
 
 
 def _draw(ranking: "Ranking", sheet: Path, manifest: Path) -> None:
-    """Draw the clips found on a contact sheet, best first."""
+    """Draw the clips that were found on a contact sheet, the best first."""
     from obygaze_features.extraction.sheets import write_sheets
 
     clips = of.read_manifest(manifest)
@@ -185,9 +188,11 @@ def _draw(ranking: "Ranking", sheet: Path, manifest: Path) -> None:
 
 
 def _time(seconds: float | None) -> str:
-    """Write a time as h:mm:ss.s; a hyphen where it is not known."""
+    """Format a time as h:mm:ss.s; a hyphen if it is unknown."""
     if seconds is None:
         return "-"
-    tenths = round(seconds * 10)
-    minutes, rest = divmod(tenths, 600)
-    return f"{minutes // 60}:{minutes % 60:02d}:{rest // 10:02d}.{rest % 10}"
+    all_tenths = round(seconds * 10)
+    all_seconds, tenths = divmod(all_tenths, 10)
+    all_minutes, whole_seconds = divmod(all_seconds, 60)
+    hours, minutes = divmod(all_minutes, 60)
+    return f"{hours}:{minutes:02d}:{whole_seconds:02d}.{tenths}"

@@ -62,7 +62,7 @@ def init(
 
 
 def _option(text: str) -> tuple[str, str]:
-    """Split `NAME=VALUE`; hyphens before the name are what sbatch has there."""
+    """Parse NAME=VALUE of an option of sbatch; it may be written with sbatch's hyphens before the name."""
     name, equals, value = text.lstrip("-").partition("=")
     if not equals:
         raise click.BadParameter(f"'{text}' is not NAME=VALUE, as in account=film", param_hint="'--sbatch'")

@@ -72,10 +72,12 @@ def merge(
 
 
 def _differing_fields(stores: "Sequence[of.Store]", result: "of.Store") -> list[str]:
-    """Say which facts the merged store lacks, because they differ between the stores."""
-    fields = {field for store in stores for field in store.attributes["corpus"]}
-    without = sorted(fields - result.attributes["corpus"].keys())
-    notices = [f"left out: the stores' corpus.{field} differs, so the result has none" for field in without]
+    """Write a notice for each field that the merged store lacks because the stores differ in it."""
+    fields: set[str] = set()
+    for store in stores:
+        fields.update(store.attributes["corpus"])
+    left_out = sorted(fields - result.attributes["corpus"].keys())
+    notices = [f"left out: the stores' corpus.{field} differs, so the result has none" for field in left_out]
     for name in result:
         for field in ("hub", "commit"):
             is_known = any(store[name].provenance[field] for store in stores)

@@ -1,4 +1,4 @@
-"""`obygaze store ls | inspect | seal | verify | rm`: see, seal, verify and remove stores and stages."""
+"""`obygaze store ls | inspect | seal | verify | rm`: list, show, seal, verify, remove stores and stages."""
 
 import json
 import os
@@ -22,7 +22,7 @@ from obygaze_features.text import visible
 
 
 class Removable(NamedTuple):
-    """A folder that may be removed, and what it is."""
+    """A folder that may be removed, and its kind: "stage", "sealed store" or "stage, sealed"."""
 
     path: Path
     kind: str
@@ -68,14 +68,14 @@ def rm(
 
 
 def _remove_sealed_stages(folders: Sequence[Path], *, yes: bool) -> Answer:
-    """Remove the stages in folders whose clips are all sealed; say why others stay."""
+    """Remove the stages in folders whose clips are all sealed; print the reasons why others stay."""
     from obygaze_features.store.growth import still_needed
 
     removable: list[Removable] = []
     kept: dict[str, str] = {}
     for path in _stages(folders):
         try:
-            _kind(path)
+            _kind(path)  # raises if it may not be removed
             reason = still_needed(path)
         except (StoreError, OSError) as error:
             reason = str(error)
@@ -93,7 +93,9 @@ def _remove_sealed_stages(folders: Sequence[Path], *, yes: bool) -> Answer:
 
 def _stages(folders: Sequence[Path]) -> list[Path]:
     """List the stages in folders."""
-    paths = [path for folder in folders for path in _nodes(folder, "rm --sealed-stages")]
+    paths: list[Path] = []
+    for folder in folders:
+        paths += _nodes(folder, "rm --sealed-stages")
     return [path for path in paths if path.name.endswith(STAGING_SUFFIX) and (path / PLAN).is_file()]
 
 
@@ -103,15 +105,16 @@ def _kind(path: Path) -> str:
     Raises
     ------
     StoreError
-        If it is not a store or stage itself, or is in use.
+        There is no store or stage at the path, or only a link to one, or it is in use.
     """
     if path.is_symlink():
         raise StoreError(f"{path}: is a link; remove what it points to, by its own name")
     if not os.path.lexists(path):
         raise StoreError(f"{path}: nothing there")
     if (path / PLAN).is_file():
-        if writers := stores.read_stage(path).n_writers():
-            raise StoreError(f"{path}: {writers} process(es) write to it now; wait, or stop them")
+        n_writers = stores.read_stage(path).n_writers()
+        if n_writers:
+            raise StoreError(f"{path}: {n_writers} process(es) write to it now; wait, or stop them")
         return "stage"
     if (path / BAGIT).is_file() and (path / FEATURES).is_dir():
         return "sealed store"
@@ -119,7 +122,7 @@ def _kind(path: Path) -> str:
 
 
 def _remove(removable: Sequence[Removable], *, yes: bool) -> list[str]:
-    """Remove folders after they were listed and somebody agreed; return their paths."""
+    """List folders, ask for confirmation unless `yes`, remove them, and return their paths."""
     from obygaze_features.store.growth import discard
 
     rows = [(str(path), kind, f"{_size(path) / 1e6:.1f} MB") for path, kind in removable]
@@ -142,11 +145,17 @@ def _size(folder: Path) -> int:
 
 
 LONGEST_LIST = 8
+"""Length up to which a list of values is printed whole."""
+
 UNREAD = "-"
+"""What stands in the columns of a store that cannot be read."""
 
 
 class ListedStore(NamedTuple):
-    """What a list says of a store or a stage; `-` where it can't be read, and `features` says why."""
+    """The row of a store or a stage in the list.
+
+    If it cannot be read, all fields but the name are `UNREAD`, and `features` holds the reason.
+    """
 
     name: str
     format: str
@@ -188,7 +197,7 @@ def ls(
 
 
 def _nodes(folder: Path, command: str) -> list[Path]:
-    """List what is in a folder."""
+    """List the paths in a folder, sorted; raise a StoreError that names the command if there is no folder."""
     if not folder.is_dir():
         raise StoreError(
             f"{folder}: no such folder; name the one that holds stores: obygaze store {command} FOLDER"
@@ -209,6 +218,7 @@ def _listed(folder: Path) -> Iterator[ListedStore]:
 
 
 def _listed_stage(path: Path) -> ListedStore:
+    """Make the row of a stage."""
     stage = stores.read_stage(path)
     counts = Counter(entry.status for entry in stage.status().values())
     n_missing = len(stage.clips) - counts.total()
@@ -225,12 +235,16 @@ def _listed_stage(path: Path) -> ListedStore:
 
 
 def _listed_store(path: Path) -> ListedStore:
+    """Make the row of a sealed store."""
     from obygaze_features.store.records import absent_counts
 
     store = of.open_store(path)
     counts = Counter(clip.status for clip in store.clips)
-    absent = absent_counts(store.clips)
-    groups = [f"{name} ({absent[name]} absent)" if name in absent else name for name in store.names]
+    n_absent = absent_counts(store.clips)
+    groups = []
+    for name in store.names:
+        suffix = f" ({n_absent[name]} absent)" if name in n_absent else ""
+        groups.append(f"{name}{suffix}")
     return ListedStore(
         path.name,
         str(store.attributes["spec_version"]),
@@ -244,6 +258,7 @@ def _listed_store(path: Path) -> ListedStore:
 
 
 def _may_be_sealed(path: Path) -> bool:
+    """Return whether a path looks like a sealed store: a zip file, or a folder with features."""
     packed = path.suffix == ".zip" and path.is_file()
     return packed or ((path / "data" / "features.zarr").is_dir() and not path.name.endswith(".building"))
 
@@ -264,7 +279,7 @@ def inspect(
 
 
 def _in_tables(record: dict[str, Any]) -> str:
-    """Lay out what a store holds: facts of the whole, then arrays and provenance of each group."""
+    """Write a store's record as tables: facts of the store, then arrays and provenance of each group."""
     facts = {name: value for name, value in record.items() if name != "groups"}
     tables = [table(_flat(facts))]
     for name, group in record["groups"].items():
@@ -277,7 +292,7 @@ def _in_tables(record: dict[str, Any]) -> str:
 
 
 def _record(store: "of.Store") -> dict[str, Any]:
-    """Return what a store holds as plain values."""
+    """Describe a store's content as JSON values."""
     from obygaze_features.store.records import absent_counts
 
     counts = Counter(clip.status for clip in store.clips)
@@ -289,14 +304,15 @@ def _record(store: "of.Store") -> dict[str, Any]:
         "rows": "clips" if all(clip.text is None for clip in store.clips) else "texts",
         "clips": {status: counts[status] for status in stores.STATUSES},
     }
-    if absent := absent_counts(store.clips):
-        record["absent"] = absent
+    n_absent = absent_counts(store.clips)
+    if n_absent:
+        record["absent"] = n_absent
     record["groups"] = {name: _group_record(store[name]) for name in store}
     return record
 
 
 def _group_record(group: "stores.Group") -> dict[str, Any]:
-    """Return the arrays and the provenance of a backbone's features as plain values."""
+    """Describe the arrays and the provenance of a group of features as JSON values."""
     from obygaze_features.store.format import TIME_ARRAYS
 
     arrays: dict[str, dict[str, Any]] = {}
@@ -308,7 +324,13 @@ def _group_record(group: "stores.Group") -> dict[str, Any]:
 
 
 def _flat(record: dict[str, Any], where: str = "") -> list[tuple[str, str]]:
-    """List nested fields as (dotted name, value)."""
+    """List the fields of a nested record as pairs of dotted name and formatted value.
+
+    Parameters
+    ----------
+    where
+        Beginning of the names, for the fields of an inner record.
+    """
     lines = []
     for name, value in record.items():
         if isinstance(value, dict) and value:
@@ -319,11 +341,17 @@ def _flat(record: dict[str, Any], where: str = "") -> list[tuple[str, str]]:
 
 
 def _shown(value: object) -> str:
-    """Format a value on one line, possibly shortened; --json has the full value."""
+    """Format a value on one line; of a long list only the ends, as --json has the full value."""
+
+    def text_of(item: object) -> str:
+        return item if isinstance(item, str) else json.dumps(item)
+
     if isinstance(value, list) and len(value) > LONGEST_LIST:
-        ends = [item if isinstance(item, str) else json.dumps(item) for item in (*value[:2], value[-1])]
-        return visible(f"{len(value)} values: {ends[0]}, {ends[1]}, ... {ends[2]}", lines=False)
-    return visible(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), lines=False)
+        ends = f"{text_of(value[0])}, {text_of(value[1])}, ... {text_of(value[-1])}"
+        return visible(f"{len(value)} values: {ends}", lines=False)
+    if isinstance(value, str):
+        return visible(value, lines=False)
+    return visible(json.dumps(value, ensure_ascii=False), lines=False)
 
 
 @command()

@@ -45,7 +45,9 @@ def duplicates(
     from obygaze_features.same_pictures import duplicates as find
 
     refuse_existing(out, force=force)
-    stores = [of.open_store(each) for each in (store, other) if each is not None]
+    stores = [of.open_store(store)]
+    if other is not None:
+        stores.append(of.open_store(other))
     least_s, most_s = expected_s(*stores)
     if most_s >= SAID_S:
         note(f"all clips are compared with all: {least_s:.0f} CPU s, up to {most_s:.0f} where all look alike")
@@ -75,18 +77,21 @@ def duplicates(
 
 
 def _summary(result: "Duplicates") -> str:
-    """Say how many clips look alike, and how many could not be compared."""
-    n_groups = result.clips[-1].group if result.clips else 0
+    """Write how many clips look alike, and how many could not be compared."""
+    n_groups = result.clips[-1].group if result.clips else 0  # groups are numbered from 1
     compared = " and ".join(str(n_clips) for n_clips in result.compared)
     summary = f"{len(result.clips)} clips in {n_groups} groups that look alike, among {compared}"
-    if n_plain := sum(result.plain):
+    n_plain = sum(result.plain)
+    if n_plain:
         summary += f"; {n_plain} clips show too little to be compared"
-    if n_without := sum(result.without):
+    n_without = sum(result.without)
+    if n_without:
         summary += f"; {counted(n_without, 'clip has', 'clips have')} no signature"
     return summary
 
 
 MOST = 40
-"""Clips that are printed."""
+"""Largest number of clips that are printed."""
+
 SAID_S = 10
-"""CPU seconds from which on a comparison is announced."""
+"""CPU seconds from which on a note announces how long the comparison takes."""

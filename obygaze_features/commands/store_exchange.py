@@ -1,4 +1,4 @@
-"""`obygaze store import | export | card | cite`: exchange features with other tools; say what a store is."""
+"""`obygaze store import | export | card | cite`: exchange features with other tools, and describe stores."""
 
 import glob
 import json
@@ -32,19 +32,22 @@ if TYPE_CHECKING:
 
 
 _FIELD = re.compile(r"\{(\w*)\}")
+"""A field of a pattern, such as {movie}."""
+
 _ROWS = "rows"
-"""Text about a table whose rows are frames: which columns say where they are."""
+"""Key under which a table whose rows are frames says which columns give clip and time."""
 
 
 def names_of(manifest: "manifests.Manifest", pattern: str) -> dict[str, str]:
-    """Build the clips' names from a pattern such as {movie}/{video}; returns clip id -> name.
+    """Build the clips' names in a source from a pattern such as {movie}/{video}: clip id -> name.
 
-    A clip without a value for the pattern (no video is known) has no name and so no features.
+    A clip without a value for a field of the pattern, as for {video} without a known video, has no name and
+    so no features.
 
     Raises
     ------
     click.UsageError
-        If the manifest has no such column, or no clip has a name.
+        The manifest has no such column, or no clip has a name.
     """
     fields = _FIELD.findall(pattern)
     names = {}
@@ -68,12 +71,20 @@ def names_of(manifest: "manifests.Manifest", pattern: str) -> dict[str, str]:
 
 
 def _filled(pattern: str, values: Mapping[str, str]) -> str:
-    """Put values in place of the fields of a pattern."""
+    """Replace the fields of a pattern by their values."""
     return _FIELD.sub(lambda field: values[field[1]], pattern)
 
 
 def parse_declared(text: str, where: str) -> dict[str, object]:
-    """Parse declared provenance, one JSON object; `where` names it in messages."""
+    """Parse declared provenance from a JSON object.
+
+    Parameters
+    ----------
+    text
+        The JSON text.
+    where
+        Its name in messages.
+    """
     try:
         declared = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -96,7 +107,33 @@ def open_source(
     of_frames: bool,
     at_a_rate: bool,
 ) -> "AbstractContextManager[FileContent]":
-    """Open the source, which gives name -> features and the provenance the file states."""
+    """Open a source of features.
+
+    Parameters
+    ----------
+    source
+        File or folder.
+    kind
+        Kind of the files, as in --from.
+    ids
+        Column or file of ids, for tables.
+    asked
+        Patterns of the columns or arrays that are features.
+    labels
+        Columns of the manifest and concepts, which are no features.
+    clips
+        Names of the clips.
+    times
+        Array, column or pattern of the times of frames.
+    of_frames
+        Whether the features are of frames.
+    at_a_rate
+        Whether a frame rate gives the times.
+
+    Returns
+    -------
+    A context that gives name -> features, and what the source states about them.
+    """
     from obygaze_features.exchange.array_choice import ArrayChoice
     from obygaze_features.exchange.import_files import array_files, npz_clips, torch_files
     from obygaze_features.exchange.import_hdf5 import hdf5_items
@@ -104,16 +141,17 @@ def open_source(
 
     if ids is not None and kind != "table":
         raise click.UsageError(f"--ids is for --from table; the files of --from {kind} are named after clips")
-    beside = None if _is_pattern(times) else times
-    if kind == "table" and times is not None and (not of_frames or beside is None):
+    times_array = None if _is_pattern(times) else times
+    if kind == "table" and times is not None and (not of_frames or times_array is None):
         raise click.UsageError("--times names a column of a table with a row for each frame (--array frames)")
     if not source.is_dir():
         open_regular(source).close()  # libraries open the name themselves, and would wait for a pipe
     if kind == "hdf5":
-        return hdf5_items(source, asked, {name.rpartition("/")[2] for name in clips}, beside)
+        clip_names = {name.rpartition("/")[2] for name in clips}
+        return hdf5_items(source, asked, clip_names, times_array)
     if kind == "table":
         return table_items(source, ids, labels, asked, of_frames=of_frames, times=times, at_a_rate=at_a_rate)
-    choice = ArrayChoice(tuple(asked), times=beside)
+    choice = ArrayChoice(tuple(asked), times=times_array)
     if kind == "npy" and source.is_file() and what(source).name == NPZ:
         return npz_clips(source, choice)
     read_files = array_files if kind == "npy" else torch_files
@@ -305,14 +343,22 @@ def import_(
 
 
 class _Matched(NamedTuple):
-    """Clip id -> its features, and the names of a source that belong to no clip."""
+    """The names of a source, matched with the clips of a manifest.
+
+    Attributes
+    ----------
+    features
+        Clip id -> its features.
+    unknown
+        Names that belong to no clip.
+    """
 
     features: "Mapping[str, ImportItem]"
     unknown: tuple[str, ...]
 
 
 def _is_pattern(times: str | None) -> bool:
-    """Return whether times lie in files of their own, whose names follow a pattern."""
+    """Return whether the times of frames are in separate files, whose names follow a pattern."""
     return times is not None and "{" in times
 
 
@@ -322,20 +368,20 @@ def _matched(
     times: str | None,
     table: "manifests.Manifest",
 ) -> _Matched:
-    """Match the names of a source with the clips, and with the files of their times, if there are any."""
+    """Match the names of a source with the clips, and with the files of their times if these are separate."""
     from obygaze_features.exchange.import_items import match, with_times
     from obygaze_features.file_kinds import FILM_SUFFIXES
 
-    matched, unknown = match(items, clip_names, FILM_SUFFIXES)
+    features, not_features = match(items, clip_names, FILM_SUFFIXES)
     if times is None or not _is_pattern(times):
-        return _Matched(matched, unknown)
-    of_times, others = match(items, names_of(table, times), FILM_SUFFIXES)
-    rest = tuple(name for name in unknown if name in others)
-    return _Matched(with_times(matched, of_times, times), rest)
+        return _Matched(features, not_features)
+    times_of_clips, not_times = match(items, names_of(table, times), FILM_SUFFIXES)
+    unknown = tuple(name for name in not_features if name in not_times)
+    return _Matched(with_times(features, times_of_clips, times), unknown)
 
 
 def _size_in_words(group: "stores.Group", array: str) -> str:
-    """Say what a clip has of an array, so that axes in the wrong order are seen."""
+    """Describe the part of an array that a clip has, so that users notice axes in the wrong order."""
     *rows, numbers = group.clip_shape(array)
     if not rows:
         return f"one vector of {numbers} numbers"
@@ -347,7 +393,7 @@ def _size_in_words(group: "stores.Group", array: str) -> str:
 
 
 def _axes(axes: "Axes | None", about: Mapping[str, str], source: Path) -> "Axes | None":
-    """Return the order of the axes that was stated; refuse another than TD for rows that are frames."""
+    """Return the stated order of axes; where rows are frames it is TD, and another one is a UsageError."""
     if _ROWS not in about:
         return axes
     if axes not in (None, "TD"):
@@ -356,7 +402,7 @@ def _axes(axes: "Axes | None", about: Mapping[str, str], source: Path) -> "Axes 
 
 
 def _said_of_source(about: Mapping[str, str]) -> list[str]:
-    """Say what the rows of a table were taken for, if for frames, and what was left out."""
+    """Write how the rows of a table were read, if they are frames, and what was left out."""
     notices = []
     if _ROWS in about:
         notices.append(f"rows: {about[_ROWS]}")
@@ -366,7 +412,7 @@ def _said_of_source(about: Mapping[str, str]) -> list[str]:
 
 
 def _provenance(declared: Path | None, source: Path, about: Mapping[str, str]) -> dict[str, object]:
-    """Read the provenance that is declared, else what the source says of itself."""
+    """Read the declared provenance; without a declaration, the one that the source itself states."""
     if declared is not None:
         return parse_declared(read_text(declared), str(declared))
     if about.get("provenance"):
@@ -375,7 +421,7 @@ def _provenance(declared: Path | None, source: Path, about: Mapping[str, str]) -
 
 
 def _unmatched(table: "manifests.Manifest", matched: _Matched, *, allow_missing: bool) -> list[str]:
-    """Say which names of the source belong to no clip, and how many clips are without features."""
+    """Write which names of the source belong to no clip, and how many clips have no features."""
     notices = []
     unknown = matched.unknown
     if unknown:
@@ -437,7 +483,7 @@ def export(
 
 
 def _labels(manifest: Path) -> dict[str, dict[str, str]]:
-    """Read the level and concepts of clips, by id."""
+    """Read the labels of a manifest: "level" and "concepts" -> clip id -> text."""
     clips = manifests.read_manifest(manifest)
     return {
         "level": {clip.clip_id: clip.level or "" for clip in clips},

@@ -1,4 +1,4 @@
-"""Share summaries between the `obygaze store` commands."""
+"""Make the summaries that several `obygaze store` commands print."""
 
 from collections import Counter
 from pathlib import Path
@@ -15,7 +15,17 @@ def fingerprint(path: Path) -> str:
 
 
 def sealed_result(path: Path, older: Path | str | None = None, **more: object) -> Answer:
-    """Return what a newly made store holds, shares with an older one, and what else is known of it."""
+    """Answer with the counts of a newly made store.
+
+    Parameters
+    ----------
+    path
+        The store.
+    older
+        The version that it grew from, to report what both share.
+    more
+        Further fields of the answer's JSON document.
+    """
     from obygaze_features.store.records import absent_counts
 
     store = of.open_store(path)
@@ -39,16 +49,25 @@ def sealed_result(path: Path, older: Path | str | None = None, **more: object) -
 
 
 class Growth(NamedTuple):
-    """What a grown store had to write anew of its older version: for `--json`, and for people."""
+    """Which parts of its older version a grown store had to write again.
+
+    Attributes
+    ----------
+    document
+        Fields for `--json`.
+    lines
+        Lines of text.
+    """
 
     document: dict[str, object]
     lines: list[str]
 
 
 def growth_of(path: Path, older: Path | str) -> Growth:
-    """Say which frames of an older version a grown store has elsewhere, and what it shares with it.
+    """Describe which frames a grown store shares with its older version, and which it had to move.
 
-    Frames of any number a clip lie one behind the other, so a clip that is inserted moves those behind it.
+    If clips have different numbers of frames, their frames are stored one after the other, so that a clip
+    that is inserted moves the frames of all later clips.
     """
     from obygaze_features.store.growth import moved_frames
 

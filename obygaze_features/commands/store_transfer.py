@@ -122,7 +122,7 @@ def push(
 
 
 def _downloaded(done: "Downloaded") -> Answer:
-    """Answer with what was copied, what was there already, and what was left out."""
+    """Answer with the numbers of files that were copied, that existed already, and that were left out."""
     counts = f"{done.files} files, {done.octets / 1e6:.1f} MB, {done.kept} were here"
     if done.left:
         counts += f", {done.left} left out (fetch.txt)"

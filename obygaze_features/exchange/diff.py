@@ -104,14 +104,14 @@ class StoreDiff:
     def record(self) -> dict[str, object]:
         """Return all of it as plain JSON."""
         provenance = {}
-        for name, contrasts_of_group in self.provenance.items():
+        for name, differing in self.provenance.items():
             numerics = self.numerics[name]
             provenance[name] = [
-                {"field": field, "numerics": field in numerics} for field, _, _ in contrasts_of_group
+                {"field": contrast.field, "numerics": contrast.field in numerics} for contrast in differing
             ]
         return {
             "equal": self.equal,
-            "about": [field for field, _, _ in self.about],
+            "about": [contrast.field for contrast in self.about],
             "only_first": list(self.only_first),
             "only_second": list(self.only_second),
             "clips": {field: list(clips) for field, clips in self.clips.items()},

@@ -325,23 +325,28 @@ def declaration(declared: Mapping[str, object], backbone: str) -> dict[str, obje
     return {**declared, **complete, "name": backbone, "imported": True}
 
 
-def _load(item: ImportItem, declared: Declared, arrays: Arrays) -> Arrays:
-    """Return a clip's arrays under the names of the format, converted only if declared."""
+def _refuse_unknown_names(item: ImportItem, arrays: Arrays) -> None:
+    """Refuse arrays whose names the format does not know, and times without features."""
     known_names = (*FEATURE_ARRAYS, *TIME_ARRAYS)
-    if declared.times is not None:
-        arrays = _with_times(item, declared.times, arrays)
-    are_named = not arrays.keys().isdisjoint(FEATURE_ARRAYS)
-    feature_names = arrays.keys() - set(TIME_ARRAYS)
-    if len(feature_names) == 1 and not are_named:
-        arrays = {name if name in TIME_ARRAYS else declared.array: values for name, values in arrays.items()}
     unknown_names = sorted(arrays.keys() - set(known_names))
     if unknown_names:
         raise StoreError(
             f"{item.where}: {', '.join(unknown_names)} beside other arrays; expected one, or "
             f"{', '.join(known_names)}"
         )
-    if not arrays.keys() & set(FEATURE_ARRAYS):
+    if arrays.keys().isdisjoint(FEATURE_ARRAYS):
         raise StoreError(f"{item.where}: no features in it")
+
+
+def _load(item: ImportItem, declared: Declared, arrays: Arrays) -> Arrays:
+    """Return a clip's arrays under the names of the format, converted only if declared."""
+    if declared.times is not None:
+        arrays = _with_times(item, declared.times, arrays)
+    are_named = not arrays.keys().isdisjoint(FEATURE_ARRAYS)
+    feature_names = arrays.keys() - set(TIME_ARRAYS)
+    if len(feature_names) == 1 and not are_named:
+        arrays = {name if name in TIME_ARRAYS else declared.array: values for name, values in arrays.items()}
+    _refuse_unknown_names(item, arrays)
     if declared.axes is not None and arrays.keys().isdisjoint(("frames", "tokens")):
         raise StoreError(
             f"{item.where}: --axes {declared.axes} orders frames or tokens: add --array frames, or tokens"

@@ -1,4 +1,4 @@
-"""Find items to import in folders, match them to clips, read untrusted files in a worker process.
+"""Match features of other tools to clips, and read untrusted files in a worker process.
 
 HDF5 and Parquet are read by C and C++ code, which damaged files can crash or send into an endless loop. A
 worker answers with JSON and the bytes of arrays: nothing that it sends is unpickled.
@@ -30,9 +30,12 @@ MOST_BYTES = 1 << 30
 """Most bytes of one clip's features; larger files are refused before they are read."""
 
 LIMIT_S = 600.0
-"""Seconds for one clip, and for opening a file, plus one per megabyte: what takes longer does not end."""
+"""Seconds for reading one clip, and for opening a file, plus one per megabyte; what takes longer never
+ends."""
 
 OVER_TIME = f"signal {getattr(signal, 'SIGXCPU', 0)}"
+"""How a worker ends that took more processor time than it may."""
+
 DAMAGED = "the file is damaged; get or write it again"
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -47,9 +50,9 @@ class ImportItem:
     where
         Its name in messages.
     load
-        Reads its arrays by name; a single array's name does not matter.
+        Reads its arrays: name -> array. If there is one only, its name does not matter.
     status, reason
-        Status of the clip, if known.
+        Status of the clip, if known, and why it is not ok.
     """
 
     where: str
@@ -63,7 +66,7 @@ FileContent = tuple[Mapping[str, ImportItem], dict[str, str]]
 
 
 class TableOptions(NamedTuple):
-    """What is asked for of a table.
+    """Options for reading a table.
 
     Attributes
     ----------
@@ -92,50 +95,65 @@ class TableOptions(NamedTuple):
 def match(
     items: Mapping[str, ImportItem], name_of: Mapping[str, str], suffixes: Collection[str] = ()
 ) -> tuple[dict[str, ImportItem], tuple[str, ...]]:
-    """Match features to clips by name: clip id -> its features, and the names that belong to no clip.
+    """Match features to clips by name.
+
+    Names are compared in one form of Unicode, because macOS decomposes letters with accents.
 
     Parameters
     ----------
     items
         Path without suffix -> features.
     name_of
-        Clip id -> name. If no name has a '/', only the last part of the paths is compared, in any form of
-        Unicode: macOS decomposes letters with accents.
+        Clip id -> name. If no name has a '/', only the last part of the paths is compared.
     suffixes
-        Endings, such as those of videos, without which a path matches that does not as it is.
+        Suffixes, such as those of videos, that are removed from a path if it matches no clip with them.
+
+    Returns
+    -------
+    dict
+        Clip id -> its features.
+    tuple
+        The paths that belong to no clip.
 
     Raises
     ------
     StoreError
         If features have the name of two clips, or two files have the name of one.
     """
-    clips: defaultdict[str, list[str]] = defaultdict(list)
+    clips_called: defaultdict[str, list[str]] = defaultdict(list)
     for clip, name in name_of.items():
-        clips[normalize("NFC", name)].append(clip)
-    deep = any("/" in name for name in clips)
-    named: dict[str, ImportItem] = {}
+        clips_called[normalize("NFC", name)].append(clip)
+    names_have_folders = any("/" in name for name in clips_called)
+    features: dict[str, ImportItem] = {}
     unknown = []
     for path, item in items.items():
-        posix = path.replace("\\", "/")  # also ids that are paths of Windows
-        name = normalize("NFC", posix if deep else posix.rpartition("/")[2])
-        stem, _, suffix = name.strip("'").rpartition(".")  # openSMILE puts names in apostrophes
-        if name not in clips and f".{suffix.lower()}" in suffixes:
-            name = stem
-        if name not in clips:
+        posix_path = path.replace("\\", "/")  # ids may be paths of Windows
+        last_part = posix_path.rpartition("/")[2]
+        name = normalize("NFC", posix_path if names_have_folders else last_part)
+        if name not in clips_called:
+            name = _without_suffix(name, suffixes)
+        if name not in clips_called:
             unknown.append(path)
-        elif len(clips[name]) > 1:
+            continue
+        clip, *other_clips = clips_called[name]
+        if other_clips:
             raise StoreError(
-                f"clips {' and '.join(clips[name][:2])}: "
+                f"clips {clip} and {other_clips[0]}: "
                 f"both would be called {name!r}; tell them apart with --pattern"
             )
-        elif name in named:
+        if clip in features:
             raise StoreError(
-                f"{item.where} and {named[name].where}: both are called {name!r}, clip {clips[name][0]}; "
+                f"{item.where} and {features[clip].where}: both are called {name!r}, clip {clip}; "
                 "tell them apart with a --pattern that has the folder, such as {movie}/{video}"
             )
-        else:
-            named[name] = item
-    return {clips[name][0]: item for name, item in named.items()}, tuple(unknown)
+        features[clip] = item
+    return features, tuple(unknown)
+
+
+def _without_suffix(name: str, suffixes: Collection[str]) -> str:
+    """Remove one of some suffixes from a name, and the apostrophes that openSMILE puts around it."""
+    stem, _, suffix = name.strip("'").rpartition(".")
+    return stem if f".{suffix.lower()}" in suffixes else name
 
 
 def with_times(
@@ -156,12 +174,13 @@ def with_times(
         If a clip has features and no times.
     """
 
-    def load(item: ImportItem, of_times: ImportItem) -> Arrays:
-        arrays = of_times.load()
+    def load(item: ImportItem, times_item: ImportItem) -> Arrays:
+        """Load features and their times."""
+        arrays = times_item.load()
         if len(arrays) != 1:
-            raise StoreError(f"{of_times.where}: expected one array of times; found {', '.join(arrays)}")
-        (moments,) = arrays.values()
-        return {**item.load(), name: moments}
+            raise StoreError(f"{times_item.where}: expected one array of times; found {', '.join(arrays)}")
+        (time_values,) = arrays.values()
+        return {**item.load(), name: time_values}
 
     joined = {}
     for clip, item in features.items():
@@ -177,17 +196,29 @@ Reader = Callable[..., AbstractContextManager[FileContent]]
 
 
 class _Request(NamedTuple):
-    """What a worker is to read: the `clip`-th clip of a file that is opened once a session, or their list."""
+    """A request to a worker.
+
+    Parameters
+    ----------
+    session
+        Number of the session. A file is opened once a session; another session closes it.
+    folder
+        Working directory of the requesting process.
+    reader, arguments
+        Opens the file: `reader(*arguments)`.
+    clip
+        Number of the clip to read; None for the list of all clips.
+    """
 
     session: int
     folder: Path
     reader: Reader
-    words: tuple[object, ...]
+    arguments: tuple[object, ...]
     clip: int | None = None
 
 
 @contextmanager
-def read_apart(library: str, reader: Reader, path: Path, *words: object) -> Iterator[FileContent]:
+def read_apart(library: str, reader: Reader, path: Path, *arguments: object) -> Iterator[FileContent]:
     """Open a file with a reader that runs in a worker; each `load` requests one clip from it.
 
     Parameters
@@ -195,52 +226,85 @@ def read_apart(library: str, reader: Reader, path: Path, *words: object) -> Iter
     library
         Name of the library that reads, in messages, e.g. HDF5.
     reader
-        Called as `reader(path, *words)`; importable by name.
+        Called as `reader(path, *arguments)`; importable by name.
+    path
+        The file.
+    arguments
+        Further arguments of the reader.
 
     Raises
     ------
     StoreError
         Raised by the reader; or the worker crashed, was killed, or exceeded `LIMIT_S`.
     """
-    request = _Request(next(_numbers), Path.cwd(), reader, (path, *words))
+    request = _Request(next(_numbers), Path.cwd(), reader, (path, *arguments))
     is_open = True
     texts: dict[str, str] = {}
 
     def load(clip: int, where: str) -> Arrays:
+        """Request the arrays of a clip from the worker."""
         if not is_open:
             raise StoreError(f"{where}: the file is closed")
-        answer, parts = _ask(request._replace(clip=clip), library, where, LIMIT_S)
+        answer, array_bytes = _ask(request._replace(clip=clip), library, where, LIMIT_S)
         texts.update(answer["texts"])
-        described = zip(answer["arrays"], parts, strict=True)
-        return {name: np.frombuffer(part, dtype).reshape(shape) for (name, dtype, shape), part in described}
+        arrays = {}
+        for (name, dtype, shape), data in zip(answer["arrays"], array_bytes, strict=True):
+            arrays[name] = np.frombuffer(data, dtype).reshape(shape)
+        return arrays
 
     try:
-        size = path.stat().st_size if path.is_file() else 0
-        answer, _ = _ask(request, library, str(path), LIMIT_S + (size >> 20))
-        items = {
-            key: ImportItem(where, partial(load, clip, where), status, reason)
-            for clip, (key, where, status, reason) in enumerate(answer["items"])
-        }
+        n_megabytes = path.stat().st_size >> 20 if path.is_file() else 0
+        answer, _ = _ask(request, library, str(path), LIMIT_S + n_megabytes)
+        items = {}
+        for clip, (key, where, status, reason) in enumerate(answer["items"]):
+            items[key] = ImportItem(where, partial(load, clip, where), status, reason)
         texts.update(answer["texts"])
         yield items, texts
     finally:
         is_open = False
         for pool in _pools:
-            # Of another file, of nothing: the worker closes this one.
+            # Another session, with no file: the worker closes this one.
             pool.put(None, _Request(next(_numbers), Path.cwd(), nullcontext, (({}, {}),)))
 
 
 def _ask(request: _Request, library: str, where: str, limit_s: float) -> tuple[Any, list[bytes]]:
-    """Send a request; return the answer and the bytes of arrays, or raise what the reader raised."""
+    """Send a request to the worker, and wait for its answer.
+
+    Parameters
+    ----------
+    request
+        The request.
+    library, where
+        What messages call the library and the file.
+    limit_s
+        Seconds that the worker may take.
+
+    Returns
+    -------
+    Any
+        The answer, from JSON.
+    list of bytes
+        The bytes of each array.
+
+    Raises
+    ------
+    StoreError, OSError
+        The reader raised it, or the worker ended without an answer.
+    """
     if not _pools:
         _pools.append(WorkerPool(1, _answer, most_bytes=MOST_BYTES))
+    pool = _pools[0]
     key = next(_numbers)
     parts = list[bytes]()
-    _pools[0].put(key, request, limit_s)
     try:
-        while (event := _pools[0].get(1.0)) is None or event.key != key or event.kind == "item":
-            if event is not None and event.key == key:
-                parts.append(event.value)
+        pool.put(key, request, limit_s)
+        while True:
+            event = pool.get(1.0)
+            if event is None or event.key != key:
+                continue
+            if event.kind != "item":
+                break
+            parts.append(event.value)
     except BaseException:  # Ctrl-C, or a bug of the reader
         end_reader()
         raise
@@ -262,12 +326,15 @@ def _how_it_ended(event: Event, limit_s: float) -> str:
         return f"took more than {limit_s:.0f} s to read it: {DAMAGED}"
     if event.value == OVER_TIME:
         return f"took more processor time than its size allows: {DAMAGED}"
-    scarce = "there is too little memory, or " if event.value == "signal 9" else ""
-    return f"crashed while reading it ({event.value}): {scarce}{DAMAGED}"
+    may_lack_memory = event.value == "signal 9"
+    reason = f"there is too little memory, or {DAMAGED}" if may_lack_memory else DAMAGED
+    return f"crashed while reading it ({event.value}): {reason}"
 
 
 _numbers = count()
-_pools: list[WorkerPool] = []  # at most one, which is kept for the next file
+"""Numbers of sessions and requests."""
+_pools: list[WorkerPool] = []
+"""The pool of one worker, once there is one; it is kept for the next file."""
 
 
 @atexit.register
@@ -279,59 +346,97 @@ def end_reader() -> None:
 
 # --- in the worker
 # ---------------------------------------------------------------------------
-_opened = ExitStack()
-_session: list[Any] = [None, [], {}]  # its number, the items and texts of its file
+class _OpenFile:
+    """The file that the worker has open.
+
+    Attributes
+    ----------
+    items
+        Name and features of each clip.
+    texts
+        Texts about the file.
+    """
+
+    def __init__(self) -> None:
+        self._session: int | None = None
+        self._still_open = ExitStack()
+        self.items: list[tuple[str, ImportItem]] = []
+        self.texts: dict[str, str] = {}
+
+    def open(self, request: _Request) -> None:
+        """Open the file of a request, unless its session has opened it; close the file of another session."""
+        if self._session == request.session:
+            return
+        self._still_open.close()
+        self._session = None
+        items, self.texts = self._still_open.enter_context(request.reader(*request.arguments))
+        self.items = list(items.items())
+        self._session = request.session
+
+
+_open_file = _OpenFile()
 
 
 def _answer(request: _Request, parent: Parent) -> None:
+    """Answer a request, in the worker: with JSON, then with the bytes of each array.
+
+    Errors that a file can cause are answers; others end the worker.
+    """
     _be_quiet()
     without_network()
     os.chdir(request.folder)
-    keep_to(limits_of(_size(request.words[0])))
-    arrays: list[NDArray[Any]] = []
+    keep_to(limits_of(_size(request.arguments[0])))
+    arrays: dict[str, NDArray[Any]] = {}
+    answer: dict[str, Any]
     try:
-        if _session[0] != request.session:  # this worker may replace one that crashed
-            _opened.close()
-            items_by_name, texts = _opened.enter_context(request.reader(*request.words))
-            _session[:] = request.session, list(items_by_name.items()), texts
-        _, items, texts = _session
+        _open_file.open(request)
         if request.clip is None:
-            listed = [(key, item.where, item.status, item.reason) for key, item in items]
-            answer = {"items": listed, "texts": texts}
+            items = [(key, item.where, item.status, item.reason) for key, item in _open_file.items]
+            answer = {"items": items, "texts": _open_file.texts}
         else:
-            _, item = items[request.clip]
-            loaded = {name: np.asarray(values, order="C") for name, values in item.load().items()}
-            if strange := [array.dtype for array in loaded.values() if array.dtype.kind not in "fiub"]:
-                raise StoreError(f"{item.where}: holds {strange[0]}, expected numbers")
-            arrays = list(loaded.values())
-            described = [(name, array.dtype.str, array.shape) for name, array in loaded.items()]
-            notes = {name: text for name, text in texts.items() if name == "left_out"}
-            answer = {"arrays": described, "texts": notes}
+            _, item = _open_file.items[request.clip]
+            arrays = _loaded(item)
+            descriptions = [(name, array.dtype.str, array.shape) for name, array in arrays.items()]
+            new_texts = {name: text for name, text in _open_file.texts.items() if name == "left_out"}
+            answer = {"arrays": descriptions, "texts": new_texts}
     except ObygazeError as error:
         answer = {"refused": str(error)}
     except MemoryError:
         answer = {"memory": True}
     except OSError as error:
-        if error.errno is None:  # of h5py
+        if error.errno is None:  # raised by h5py, not by the system
             raise
-        system = [error.errno, error.strerror, error.filename]
-        answer = {"memory": True} if error.errno == errno.ENOMEM else {"system": system}
+        if error.errno == errno.ENOMEM:
+            answer = {"memory": True}
+        else:
+            answer = {"system": [error.errno, error.strerror, error.filename]}
     parent.send(json.dumps(answer).encode())
-    for array in arrays:
+    for array in arrays.values():
         parent.send(array.reshape(-1).view(np.uint8).data)
 
 
+def _loaded(item: ImportItem) -> dict[str, NDArray[Any]]:
+    """Load the arrays of a clip, in C order; refuse what holds no numbers."""
+    arrays = {name: np.asarray(values, order="C") for name, values in item.load().items()}
+    for array in arrays.values():
+        if array.dtype.kind not in "fiub":
+            raise StoreError(f"{item.where}: holds {array.dtype}, expected numbers")
+    return arrays
+
+
 def _size(path: object) -> int:
-    """Return the size of a file, or of the largest one in a folder, in bytes."""
+    """Return the size of a file, or of the largest one in a folder, in bytes; 0 for what is no path."""
     if not isinstance(path, Path):
         return 0
-    files = filter(Path.is_file, path.rglob("*")) if path.is_dir() else (path,)
+    files = [file for file in path.rglob("*") if file.is_file()] if path.is_dir() else [path]
     return max((file.stat().st_size for file in files if file.exists()), default=0)
 
 
 @cache
 def _be_quiet() -> None:
-    """Print nothing: a library that crashes says why in words of its own."""
+    """Discard what libraries print: when they crash, they say why in words of their own."""
+    standard_output = 1
+    standard_error = 2
     with Path(os.devnull).open("wb") as nothing:
-        for number in (1, 2):
-            os.dup2(nothing.fileno(), number)
+        os.dup2(nothing.fileno(), standard_output)
+        os.dup2(nothing.fileno(), standard_error)

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,6 +60,8 @@ def table_items(
 
     Parameters
     ----------
+    path
+        The table, or a folder of tables that are parts of one.
     ids
         A file of ids in the order of the rows (one per line, or a column of `ID_NAMES`), or the name
         of the column or array that holds them; by default one of `ID_NAMES`.
@@ -81,163 +83,204 @@ def table_items(
     """
     never = NO_FEATURES | frozenset(labels)
     options = TableOptions(ids, tuple(columns), never, of_frames, times, at_a_rate)
-    readers: Mapping[str, Callable[..., AbstractContextManager[FileContent]]] = {
-        **dict.fromkeys((".csv", ".tsv", ".xlsx"), _cells),
-        ".parquet": partial(read_apart, "Parquet", parquet_rows),
-        ".npy": npy_rows,
-        ".npz": npz_rows,
-        **dict.fromkeys((".h5", ".hdf5", ".h5ad", ".mat"), partial(read_apart, "HDF5", hdf5_rows)),
-    }
     parts = walk(path, TABLES) if path.is_dir() else [path]
-    if not parts or parts[0].suffix.lower() not in readers:
-        torch = "; --from pth reads a dict of clips" if path.suffix.lower() in {".pt", ".pth"} else ""
-        office = f"; {why_not(path, 'one of them')}" if path.exists() and what(path).remedy else ""
-        raise StoreError(
-            f"{path}: --from table reads {', '.join(readers)}, or a folder of {' or '.join(TABLES)}"
-            f"{torch or office}"
-        )
-    with ExitStack() as opened:
+    if not parts or parts[0].suffix.lower() not in READERS:
+        raise _no_table(path)
+    with ExitStack() as still_open:
         contents = []
         for part in parts:
             open_regular(part).close()  # HDF5 and others open the name themselves, and would wait for a pipe
-            contents.append(opened.enter_context(readers[part.suffix.lower()](part, options)))
-        items = dict(contents[0][0])
-        texts = contents[0][1]
-        for part, (items_of_part, about) in zip(parts[1:], contents[1:], strict=True):
-            if twice := next(iter(items.keys() & items_of_part.keys()), None):
-                places = f"{items_of_part[twice].where} and {items[twice].where}"
-                raise StoreError(f"{places}: both are of {twice!r}")
-            if about["features"] != texts["features"]:
+            read = READERS[part.suffix.lower()]
+            contents.append(still_open.enter_context(read(part, options)))
+        first_items, texts = contents[0]
+        items = dict(first_items)
+        for part, (items_of_part, texts_of_part) in zip(parts[1:], contents[1:], strict=True):
+            for clip in items_of_part:
+                if clip in items:
+                    both = f"{items_of_part[clip].where} and {items[clip].where}"
+                    raise StoreError(f"{both}: both are of {clip!r}")
+            if texts_of_part["features"] != texts["features"]:
                 raise StoreError(
                     f"{part}: its features are not those of {parts[0]}, or in another order: name them "
                     "(--columns), and give all parts one order"
                 )
             items.update(items_of_part)
-            _leave_out(texts, about.get("left_out", ""))
+            _add_left_out(texts, texts_of_part.get("left_out", ""))
         yield items, texts
 
 
-def _leave_out(texts: dict[str, str], *notes: str) -> None:
-    """Add to what is said to be left out."""
-    if all_notes := dict.fromkeys(filter(None, (texts.get("left_out"), *notes))):
-        texts["left_out"] = "; ".join(all_notes)
+def _no_table(path: Path) -> StoreError:
+    """Return the error for a file or folder that is no table."""
+    hint = ""
+    if path.suffix.lower() in {".pt", ".pth"}:
+        hint = "; --from pth reads a dict of clips"
+    elif path.exists() and what(path).remedy:
+        hint = f"; {why_not(path, 'one of them')}"
+    return StoreError(
+        f"{path}: --from table reads {', '.join(READERS)}, or a folder of {' or '.join(TABLES)}{hint}"
+    )
+
+
+def _add_left_out(texts: dict[str, str], *notes: str) -> None:
+    """Add notes to the text on what was left out, each once."""
+    present = [note for note in (texts.get("left_out"), *notes) if note]
+    if present:
+        texts["left_out"] = "; ".join(dict.fromkeys(present))
 
 
 @contextmanager
-def _cells(path: Path, options: TableOptions) -> Iterator[FileContent]:
-    """Take ids and features of rows of texts, the header first."""
+def _text_table(path: Path, options: TableOptions) -> Iterator[FileContent]:
+    """Read ids and features of a table of texts, whose first row is the header."""
     records, delimiter, notes = text_rows(path)
     if not records:
         raise StoreError(f"{path}: empty; expected a header and a row per clip")
     (_, header), *rows = records
-    if short := next((line for line, row in rows if len(row) != len(header)), None):
-        raise StoreError(f"{path}: line {short}: another number of cells than the header's {len(header)}")
+    for line, row in rows:
+        if len(row) != len(header):
+            raise StoreError(f"{path}: line {line}: another number of cells than the header's {len(header)}")
+    cells = _Cells(path, header, rows, has_decimal_commas=delimiter in {";", "\t"})
+    columns = _Columns(
+        header=header,
+        cells=cells.columns.__getitem__,
+        kind_of=cells.kind_of,
+        numbers=partial(cells.numbers, dtype=np.float32),
+        positions=partial(cells.numbers, dtype=np.float64),
+    )
+    items, texts = _features_of(path, columns, options)
+    _add_left_out(texts, *notes)
+    yield items, texts
 
-    def number(cell: str) -> float:
-        if "_" in cell:  # of numbers in Python alone
-            raise ValueError
-        return float(cell.replace(",", ".") if delimiter in {";", "\t"} else cell)
 
-    def numbers(name: str, dtype: type[np.floating[Any]] = np.float32) -> NDArray[Any]:
-        cells = columns[name]
-        _refuse_both_signs(f"{path}, column {name!r}", cells, signs)
+class _Cells:
+    """The cells of a table of texts, read as numbers.
+
+    Parameters
+    ----------
+    path
+        The table.
+    header, rows
+        The names of the columns; line number and cells of each row.
+    has_decimal_commas
+        Whether a comma may stand before decimals, because it does not part cells.
+
+    Attributes
+    ----------
+    columns
+        Name of each column -> its cells.
+    """
+
+    def __init__(self, path: Path, header: Sequence[str], rows: Records, *, has_decimal_commas: bool) -> None:
+        self._path = path
+        self._lines = [line for line, _ in rows]
+        self._has_decimal_commas = has_decimal_commas
+        self._decimal_signs = set[str]()  # in the columns that were read
+        self.columns: dict[str, list[str]] = {}
+        for position, name in enumerate(header):
+            self.columns[name] = [cells[position] for _, cells in rows]
+
+    def kind_of(self, name: str) -> ColumnKind:
+        """Return whether a column holds numbers, empty cells aside."""
+        try:
+            numbers = [self._number(cell) for cell in self.columns[name] if cell]
+        except ValueError:
+            return "other"
+        return "number" if numbers else "other"
+
+    def numbers(self, name: str, dtype: type[np.floating[Any]]) -> NDArray[Any]:
+        """Read a column of numbers; refuse a cell that is none."""
+        cells = self.columns[name]
+        self._refuse_both_signs(name)
         values = np.empty(len(cells), dtype)
-        for n, cell in enumerate(cells):
+        for row, cell in enumerate(cells):
             try:
                 with np.errstate(over="ignore"):  # what is not finite is refused with its clip
-                    values[n] = number(cell)
+                    values[row] = self._number(cell)
             except ValueError:
                 raise StoreError(
-                    f"{path}: line {rows[n][0]}, column {name!r}: {cell[:40]!r} is no number; mend it, or "
-                    f"leave the column out (--columns '!{name}')"
+                    f"{self._path}: line {self._lines[row]}, column {name!r}: {cell[:40]!r} is no number; "
+                    f"mend it, or leave the column out (--columns '!{name}')"
                 ) from None
         return values
 
-    def kind_of(name: str) -> ColumnKind:
-        try:
-            numbers_there = [number(cell) for cell in columns[name] if cell]
-        except ValueError:
-            return "other"
-        return "number" if numbers_there else "other"
+    def _number(self, cell: str) -> float:
+        """Read a cell as a number; ValueError if it is none."""
+        if "_" in cell:  # Python reads 1_000
+            raise ValueError
+        if self._has_decimal_commas:
+            cell = cell.replace(",", ".")
+        return float(cell)
 
-    signs = set[str]()
-    columns = _by_column(header, rows)
-    places = partial(numbers, dtype=np.float64)
-    read = _Columns(header, columns.__getitem__, kind_of, numbers, places)
-    items, about = _features_of(path, read, options)
-    _leave_out(about, *notes)
-    yield items, about
-
-
-def _refuse_both_signs(where: str, cells: Sequence[str], signs: set[str]) -> None:
-    """Refuse numbers of which some have a comma and some a point; `signs` has those of the columns so far."""
-    signs.update(sign for cell in cells for sign in ",." if sign in cell)
-    if len(signs) > 1:
-        raise StoreError(f"{where}: numbers with ',' and numbers with '.': which one is before decimals?")
-
-
-def _by_column(header: Sequence[str], rows: Records) -> dict[str, list[str]]:
-    columns = {}
-    for n, name in enumerate(header):
-        columns[name] = [row[n] for _, row in rows]
-    return columns
+    def _refuse_both_signs(self, name: str) -> None:
+        """Refuse a column if it and the columns before have numbers with a comma and numbers with a point."""
+        for cell in self.columns[name]:
+            self._decimal_signs.update(sign for sign in ",." if sign in cell)
+        if len(self._decimal_signs) > 1:
+            where = f"{self._path}, column {name!r}"
+            raise StoreError(f"{where}: numbers with ',' and numbers with '.': which one is before decimals?")
 
 
 class _Columns(NamedTuple):
-    """The columns of a table by name, and how each is read.
+    """The columns of a table, and functions that read one by its name.
 
     Attributes
     ----------
     header
-        Their names.
+        Names of the columns.
     cells
-        Gives a column as it stands, such as that of the ids.
+        Reads a column as it is, such as that of the ids.
     kind_of
-        Tells what a column holds.
+        Returns what a column holds.
     numbers
-        Gives a column of features: numbers [N], or vectors [N, D].
-    places
-        Gives a column that says where in its clip a row's frame is, [N].
+        Reads a column of features: numbers [N], or vectors [N, D].
+    positions
+        Reads a column that tells which frame of its clip a row is, [N].
     """
 
     header: Sequence[str]
     cells: Callable[[str], Sequence[Any]]
     kind_of: Callable[[str], ColumnKind]
     numbers: Callable[[str], Any]
-    places: Callable[[str], Any]
+    positions: Callable[[str], Any]
 
 
 def _features_of(path: Path, columns: _Columns, options: TableOptions) -> FileContent:
-    """Take the column of ids and the features: columns of numbers, or one column of vectors."""
+    """Take the ids and the features of a table: columns of numbers, or one column of vectors."""
     header = columns.header
     ids, id_column = ids_of(path, header, options.ids, columns.cells)
-    indices_of_pandas = {name for name in header if name.startswith("Unnamed: ")}
-    of_frames = FrameColumns()
+    positions = FrameColumns()
     if options.of_frames:
-        of_frames = frame_columns(path, [name for name in header if name != id_column], options)
-    never = {id_column, *options.never, *indices_of_pandas, *of_frames}
+        positions = frame_columns(path, [name for name in header if name != id_column], options)
+    indices_of_pandas = {name for name in header if name.startswith("Unnamed: ")}
+    never = {id_column, *options.never, *indices_of_pandas, *positions}
     features = choose_columns(path, header, columns.kind_of, options.columns, never)
-    values = [columns.numbers(name) for name in features]
-    has_vectors = values[0].ndim > 1
-    if len({column.shape for column in values}) != 1 or (has_vectors and len(values) > 1):
-        raise StoreError(f"{path}: expected columns of numbers, or one of lists")
-    about = {"features": "\n".join(features)}
-    used = {*features, id_column, *filter(None, of_frames)}
+    matrix = _one_matrix(path, [columns.numbers(name) for name in features])
+    texts = {"features": "\n".join(features)}
+    used = {*features, id_column, *(name for name in positions if name)}
     left_out = [name or "(without a name)" for name in header if name not in used]
     if left_out:
-        _leave_out(about, f"columns that are no features: {', '.join(left_out)}")
-    matrix = values[0] if has_vectors else np.stack(values, axis=1)
-    return rows_content(path, ids, {"": matrix}, options, columns=of_frames, read=columns.places, about=about)
+        _add_left_out(texts, f"columns that are no features: {', '.join(left_out)}")
+    return rows_content(
+        path, ids, {"": matrix}, options, columns=positions, read=columns.positions, about=texts
+    )
+
+
+def _one_matrix(path: Path, columns: Sequence[Any]) -> Any:
+    """Return the features of all rows: the only column of vectors, or columns of numbers side by side."""
+    has_vectors = columns[0].ndim > 1
+    shapes = {column.shape for column in columns}
+    if len(shapes) != 1 or (has_vectors and len(columns) > 1):
+        raise StoreError(f"{path}: expected columns of numbers, or one of lists")
+    return columns[0] if has_vectors else np.stack(columns, axis=1)
 
 
 @dataclass(frozen=True)
 class RaggedColumn:
-    """A column of matrices [T, D], each with a T of its own, read as an array is by its rows.
+    """A column of matrices [T, D] whose T differ; it is read by rows like an array of three axes.
 
     Attributes
     ----------
     values
-        The rows of all matrices, one behind the other.
+        The rows of all matrices, one matrix behind the other.
     ends
         Number of rows up to the end of each matrix.
     """
@@ -254,7 +297,7 @@ class RaggedColumn:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Number of matrices, no number of rows, and the number of numbers in a row."""
+        """Number of matrices, 0 for their differing numbers of rows, and numbers in a row."""
         return (len(self.ends), 0, *self.values.shape[1:])
 
     def __len__(self) -> int:
@@ -277,28 +320,36 @@ def parquet_rows(path: Path, options: TableOptions) -> Iterator[FileContent]:
         header = list(types)  # a data frame's index holds the ids
         options = options._replace(ids=options.ids or INDEX)
 
-    def is_list(kind: Any) -> bool:
+    def is_list(column_type: Any) -> bool:
+        """Return whether a column holds lists of any kind."""
         return bool(
-            pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind) or pa.types.is_large_list(kind)
+            pa.types.is_list(column_type)
+            or pa.types.is_fixed_size_list(column_type)
+            or pa.types.is_large_list(column_type)
         )
 
     def kind_of(name: str) -> ColumnKind:
-        kind = types[name]
-        if is_list(kind):
+        """Return what a column holds, by its type."""
+        if is_list(types[name]):
             return "list"
-        plain = (pa.types.is_floating, pa.types.is_integer, pa.types.is_boolean, pa.types.is_decimal)
-        return "number" if any(fits(kind) for fits in plain) else "other"
+        number_types = (pa.types.is_floating, pa.types.is_integer, pa.types.is_boolean, pa.types.is_decimal)
+        return "number" if any(is_type(types[name]) for is_type in number_types) else "other"
 
     def numbers(name: str) -> Any:
+        """Read a column of numbers, or of lists of them at any depth, as an array.
+
+        Lists of lists may differ in length at the first depth: they make a ragged column.
+        """
         values = read(name)
         shape = [-1]
         lengths: NDArray[Any] | None = None
         while is_list(values.type):
             sizes = pc.unique(pc.list_value_length(values)).to_pylist()
-            if len(sizes) != 1 and shape == [-1] and lengths is None and is_list(values.type.value_type):
-                lengths = np.asarray(pc.fill_null(pc.list_value_length(values), 0).to_numpy())
-            elif len(sizes) == 1 and sizes[0]:
+            is_first_depth = shape == [-1] and lengths is None
+            if len(sizes) == 1 and sizes[0]:
                 shape.append(sizes[0])
+            elif len(sizes) != 1 and is_first_depth and is_list(values.type.value_type):
+                lengths = np.asarray(pc.fill_null(pc.list_value_length(values), 0).to_numpy())
             else:
                 break
             values = pc.list_flatten(values)
@@ -306,7 +357,17 @@ def parquet_rows(path: Path, options: TableOptions) -> Iterator[FileContent]:
             raise StoreError(
                 f"{path}: column {name!r} holds {types[name]}; expected numbers, or lists of one length"
             )
-        numbers_of_lists = np.asarray(values.to_numpy()).reshape(shape)
-        return numbers_of_lists if lengths is None else RaggedColumn(numbers_of_lists, np.cumsum(lengths))
+        array = np.asarray(values.to_numpy()).reshape(shape)
+        return array if lengths is None else RaggedColumn(array, np.cumsum(lengths))
 
     yield _features_of(path, _Columns(header, read, kind_of, numbers, numbers), options)
+
+
+READERS: Final[Mapping[str, Callable[..., AbstractContextManager[FileContent]]]] = {
+    **dict.fromkeys((".csv", ".tsv", ".xlsx"), _text_table),
+    ".parquet": partial(read_apart, "Parquet", parquet_rows),
+    ".npy": npy_rows,
+    ".npz": npz_rows,
+    **dict.fromkeys((".h5", ".hdf5", ".h5ad", ".mat"), partial(read_apart, "HDF5", hdf5_rows)),
+}
+"""Suffix of a table -> what opens it."""

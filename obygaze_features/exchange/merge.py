@@ -2,7 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import cast
+from typing import Any, NamedTuple, cast
+
+from numpy.typing import NDArray
 
 from obygaze_features.arguments import checked
 from obygaze_features.errors import StoreError
@@ -14,7 +16,7 @@ from obygaze_features.store.format import DONE, MERGING_SUFFIX, STATUSES, TABLE,
 from obygaze_features.store.group import rows_of, spec_of
 from obygaze_features.store.growth import combined
 from obygaze_features.store.provenance import differences, validate_licence
-from obygaze_features.store.records import ClipFeatures, ClipResult, StoredClip, one_line
+from obygaze_features.store.records import ClipFeatures, ClipResult, GroupSpec, StoredClip, one_line
 from obygaze_features.store.sealing import passing_stage, seal
 from obygaze_features.store.store import Place, Store, files_of, open_files
 from obygaze_features.store.store_files import damaged
@@ -42,10 +44,12 @@ def merge(
     ----------
     places
         The stores, or their paths or URLs.
+    destination, version
+        Path of the result without its version, and its version.
     licence, citation
-        Of the result; None: those of the stores, which must then agree.
+        Licence and citation of the result; None for those of the stores, which must then agree.
     corpus
-        Name of the result's corpus; None: that of the stores, which must then agree.
+        Name of the result's corpus; None for that of the stores, which must then agree.
     progress
         Called with (rows done, rows in all), twice from 0: clips copied, rows sealed. Or
         whether to show a bar: by default in a notebook alone.
@@ -70,44 +74,54 @@ def merge(
         raise StoreError("merging needs two stores at least")
     stores = [store if isinstance(store, Store) else open_files(files_of(store)) for store in places]
     destination = store_path(destination)
-    stated = _stated(stores, {"licence": licence, "citation": citation, "corpus": corpus})
-    validate_licence(stated["licence"])
-    one_line(stated["citation"], "citation")
-    groups = []
-    for name in _same_backbones(stores):
-        specs = [spec_of(store[name]) for store in stores]
-        groups.append(combined(specs[0], specs))
-    owners = _owners(stores)
-    _refuse_one_name(clip.movie for clip, _ in owners.values())
-    planned = [clip.planned for clip, _ in owners.values()]
-    about = _corpus(stores, corpus)
-    rows = {clip_id: at for clip_id, (clip, at) in owners.items() if clip.status != _MISSING}
-    results = [_results(store, position, rows) for position, store in enumerate(stores)]
-    taken = sum(len(store.clips) for store in stores) == len(owners)
+    attributes = _attributes(stores, {"licence": licence, "citation": citation, "corpus": corpus})
+    validate_licence(attributes["licence"])
+    one_line(attributes["citation"], "citation")
+    groups = _merged_groups(stores)
+    sources = _sources(stores)
+    _refuse_one_name(clip.movie for clip, _ in sources.values())
+    planned = [clip.planned for clip, _ in sources.values()]
+    store_of_clip = {
+        clip_id: position for clip_id, (clip, position) in sources.items() if clip.status != _MISSING
+    }
+    results = [_results(store, position, store_of_clip) for position, store in enumerate(stores)]
+    # Streams and GPUs of clips can be added up if no clip is in two stores.
+    are_disjoint = sum(len(store.clips) for store in stores) == len(sources)
+    counted = [store.attributes for store in stores] if are_disjoint else []
     with (
         passing_stage(destination, version, MERGING_SUFFIX) as open_stage,
         shown_progress(progress, "merge") as show,
     ):
-        stage = open_stage(planned, groups, about)
-        with stage.writer(rows) as writer:
-            for n_copied, position in enumerate(rows.values(), start=1):
+        stage = open_stage(planned, groups, _corpus(stores, corpus))
+        with stage.writer(store_of_clip) as writer:
+            for n_copied, position in enumerate(store_of_clip.values(), start=1):
                 writer.commit([next(results[position])])
                 show(n_copied, len(planned))
         return seal(
             stage.path,
             destination,
             version=version,
-            licence=stated["licence"],
-            citation=stated["citation"],
+            licence=attributes["licence"],
+            citation=attributes["citation"],
             allow_missing=True,
             parent=stores[0].fingerprint,
             merged_with=[store.fingerprint for store in stores[1:]],
-            counted=[store.attributes for store in stores if taken],
+            counted=counted,
             progress=show,
         )
 
 
+def _merged_groups(stores: Sequence[Store]) -> list[GroupSpec]:
+    """Return what the groups of the result declare; refuse stores whose backbones or shapes differ."""
+    groups = []
+    for name in _same_backbones(stores):
+        specs = [spec_of(store[name]) for store in stores]
+        groups.append(combined(specs[0], specs))
+    return groups
+
+
 def _same_backbones(stores: Sequence[Store]) -> tuple[str, ...]:
+    """Return the names of the groups, which must be the same in all stores."""
     first = stores[0]
     for store in stores[1:]:
         if store.names != first.names:
@@ -118,30 +132,38 @@ def _same_backbones(stores: Sequence[Store]) -> tuple[str, ...]:
     return first.names
 
 
-def _owners(stores: Sequence[Store]) -> dict[str, tuple[StoredClip, int]]:
-    """Map clip id to the clip and the position of the store that its row is taken from, sorted by id.
+class _Source(NamedTuple):
+    """A clip, and the position of the store that its row is taken from."""
 
-    A clip that several stores have must be the same in all of them, but where it is missing.
+    clip: StoredClip
+    position: int
+
+
+def _sources(stores: Sequence[Store]) -> dict[str, _Source]:
+    """Return clip id -> where its row is taken from, sorted by id.
+
+    A clip that several stores have must be the same in all of them, unless it is missing in some.
     """
-    owners: dict[str, tuple[StoredClip, int]] = {}
+    sources: dict[str, _Source] = {}
     for position, store in enumerate(stores):
         for clip in store.clips:
-            first_clip, owner = owners.setdefault(clip.clip_id, (clip, position))
-            if owner == position:
+            source = sources.setdefault(clip.clip_id, _Source(clip, position))
+            if source.position == position:
                 continue
-            if difference := _apart(first_clip, clip):
-                places = f"{stores[owner].where} and {store.where}"
+            difference = _difference(source.clip, clip)
+            if difference:
+                both = f"{stores[source.position].where} and {store.where}"
                 raise StoreError(
-                    f"clip {clip.clip_id}: {difference} differs between {places}: "
+                    f"clip {clip.clip_id}: {difference} differs between {both}: "
                     "merging needs clips that are disjoint or equal; compare them: obygaze store diff"
                 )
-            if first_clip.status == _MISSING:
-                owners[clip.clip_id] = (clip, position)
-    return dict(sorted(owners.items()))
+            if source.clip.status == _MISSING:
+                sources[clip.clip_id] = _Source(clip, position)
+    return dict(sorted(sources.items()))
 
 
 def _refuse_one_name(movies: Iterable[str]) -> None:
-    """Refuse films of the stores whose names are one: their clips would be of two films."""
+    """Refuse films whose names are spelt differently and are one name: one film would become two."""
     for movie, twin in same_names(movie for movie in movies if movie).one:
         raise StoreError(
             f"movies {twin!r} and {movie!r} are one name: one film would be two in the merged store; "
@@ -149,20 +171,25 @@ def _refuse_one_name(movies: Iterable[str]) -> None:
         )
 
 
-def _apart(a: StoredClip, b: StoredClip) -> str:
-    """Name what differs between two rows of the same clip; a missing one has only its span and text."""
+def _difference(a: StoredClip, b: StoredClip) -> str:
+    """Name what differs between two rows of the same clip; empty if nothing does.
+
+    Of a missing clip only the movie, the span and the text are known.
+    """
+    one_is_missing = _MISSING in (a.status, b.status)
     fields = ["movie", "start_s", "end_s", "text"]
-    if _MISSING not in (a.status, b.status):
+    if not one_is_missing:
         fields += ["status", "reason", "absent", "source"]
-    if apart := [field for field in fields if getattr(a, field) != getattr(b, field)]:
-        return apart[0]
-    if _MISSING in (a.status, b.status):
+    for field in fields:
+        if getattr(a, field) != getattr(b, field):
+            return field
+    if one_is_missing:
         return ""
     return ", ".join(f"array {name}" for name in differences(a.digests, b.digests))
 
 
 def _corpus(stores: Sequence[Store], name: str | None) -> dict[str, object]:
-    """Return the corpus fields common to all stores; a manifest's digest does not hold for several."""
+    """Return the corpus fields that are the same in all stores, with another name if one is given."""
     corpora = [dict(store.attributes["corpus"]) for store in stores]
 
     def is_common(key: str) -> bool:
@@ -175,46 +202,68 @@ def _corpus(stores: Sequence[Store], name: str | None) -> dict[str, object]:
     return common
 
 
-def _stated(stores: Sequence[Store], choices: Mapping[str, str | None]) -> dict[str, str]:
-    """Return the attributes that are given or common; refuse those that differ, all in one message."""
-    stated = {}
+def _attributes(stores: Sequence[Store], choices: Mapping[str, str | None]) -> dict[str, str]:
+    """Return the attributes of the result: those that are chosen, or that are the same in all stores.
+
+    Parameters
+    ----------
+    stores
+        The stores.
+    choices
+        Name of an attribute -> its chosen value; None if none is chosen.
+
+    Raises
+    ------
+    StoreError
+        Naming all attributes that differ and are not chosen.
+    """
+    attributes = {}
     disagreements = []
-    for field, chosen in choices.items():
-        if chosen is not None:
-            stated[field] = chosen
+    for field, choice in choices.items():
+        if choice is not None:
+            attributes[field] = choice
             continue
         values = [store.attributes[field] for store in stores]
         if field == "corpus":
             values = [corpus["name"] for corpus in values]
         texts = sorted({str(value) for value in values})
-        stated[field] = texts[0]
+        attributes[field] = texts[0]
         if len(texts) > 1:
             disagreements.append(f"{field} differs ({'; '.join(texts)}): choose the result's (--{field})")
     if disagreements:
         raise StoreError(f"the stores' {', and their '.join(disagreements)}")
-    return stated
+    return attributes
 
 
-def _results(store: Store, position: int, owners: Mapping[str, int]) -> Iterator[ClipResult]:
-    """Read the rows that are taken from a store, checking every one against the store's own digest of it."""
-    rows = [row for row, clip in enumerate(store.clips) if owners.get(clip.clip_id) == position]
-    streams = {}
+def _results(store: Store, position: int, store_of_clip: Mapping[str, int]) -> Iterator[ClipResult]:
+    """Yield the clips that are taken from a store; every row is checked against the store's digest of it.
+
+    Parameters
+    ----------
+    store, position
+        The store, and its position among all stores.
+    store_of_clip
+        Clip id -> position of the store that its row is taken from, without missing clips.
+    """
+    rows = [row for row, clip in enumerate(store.clips) if store_of_clip.get(clip.clip_id) == position]
+    streams: dict[str, dict[str, Iterator[NDArray[Any]]]] = {}  # by group and array
     for name in store:
-        rows_done = [row for row in rows if store.clips[row].within(name).status in DONE]
+        rows_with_features = [row for row in rows if store.clips[row].within(name).status in DONE]
         arrays = (*store[name].arrays, *TIME_ARRAYS)
-        streams[name] = {array: rows_of(store[name], array, rows_done) for array in arrays}
+        streams[name] = {array: rows_of(store[name], array, rows_with_features) for array in arrays}
     for row in rows:
         clip = store.clips[row]
         features: dict[str, ClipFeatures] = {}
-        for name, of_group in streams.items():
+        for name, streams_of_group in streams.items():
             if clip.within(name).status not in DONE:
                 continue
-            values = {array: next(stream) for array, stream in of_group.items()}
+            values = {array: next(stream) for array, stream in streams_of_group.items()}
             for array, row_values in values.items():
                 if sha256_of(row_view(row_values)) != clip.digests.get(f"{name}/{array}"):
                     where = f"{store.where}: clip {clip.clip_id}, array {name}/{array}"
                     raise damaged(f"{where}: not what {TABLE} has a digest of", store.where)
-            features[name] = ClipFeatures(values.pop("time_s"), values.pop("frame_index"), values)
-        # Missing clips are not copied.
-        status = cast("Status", clip.status)
+            time_s = values.pop("time_s")
+            frame_index = values.pop("frame_index")
+            features[name] = ClipFeatures(time_s, frame_index, values)
+        status = cast("Status", clip.status)  # not missing
         yield ClipResult(clip.clip_id, status, clip.reason, clip.source, features, clip.absent)

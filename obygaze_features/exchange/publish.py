@@ -3,6 +3,7 @@
 import hashlib
 import stat
 import zipfile
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from shlex import quote
@@ -29,16 +30,25 @@ from obygaze_features.store.store_files import FolderFiles, StoreFiles, absent_f
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
+    from obstore.store import ObjectStore
 
 WRITERS = 4
 """Concurrent uploads; each holds one object, at most a shard, in memory."""
 
+EARLIEST_DATE = (1980, 1, 1, 0, 0, 0)
+"""The first date that a zip can state; all members have it, so that the bytes do not depend on the time."""
+
+UNIX = 3
+"""Number of the system in a zip by which the modes of its files are read."""
+
 
 def card_files(store: Store, licence: str | None = None) -> dict[str, bytes]:
-    """Regenerate README.md and croissant.json: file name -> bytes. The sealed store is not changed.
+    """Make README.md and croissant.json anew: file name -> bytes. The sealed store is not changed.
 
     Parameters
     ----------
+    store
+        The store.
     licence
         SPDX expression; needed where the store was sealed without one, and else the store's own.
 
@@ -47,23 +57,24 @@ def card_files(store: Store, licence: str | None = None) -> dict[str, bytes]:
     StoreError
         If no licence is stated, or one that differs from the store's.
     """
-    sealed = str(store.attributes["licence"])
-    if licence is None and sealed == NO_LICENCE:
+    sealed_licence = str(store.attributes["licence"])
+    if licence is None and sealed_licence == NO_LICENCE:
         raise StoreError(
             f"{store.where}: no licence is recorded, and a shared store needs one: "
             "give it with --licence SPDX"
         )
-    if licence is not None and sealed not in (NO_LICENCE, licence):
+    if licence is not None and sealed_licence not in (NO_LICENCE, licence):
         raise StoreError(
-            f"{store.where}: sealed under {sealed}, not {licence}; "
+            f"{store.where}: sealed under {sealed_licence}, not {licence}; "
             "a new licence needs a new version of the store"
         )
-    stated = {**store.attributes, "licence": sealed if licence is None else validate_licence(licence)}
-    facts = facts_of(stated, store.clips, [spec_of(store[name]) for name in store])
-    table = croissant(facts, store.version, digest_of(store.files, TABLE), store.files.size(TABLE))
-    citation = citation_of(store, stated["licence"])
+    shown_licence = sealed_licence if licence is None else validate_licence(licence)
+    attributes = {**store.attributes, "licence": shown_licence}
+    facts = facts_of(attributes, store.clips, [spec_of(store[name]) for name in store])
+    metadata = croissant(facts, store.version, digest_of(store.files, TABLE), store.files.size(TABLE))
+    citation = citation_of(store, shown_licence)
     citing = [citation.apa(), "", *citation.bibtex().splitlines()]
-    return {CARD: readme(facts, citing).encode(), CROISSANT: table}
+    return {CARD: readme(facts, citing).encode(), CROISSANT: metadata}
 
 
 # --- one zip
@@ -96,28 +107,31 @@ def pack(store: Place, out: Path | str | None = None, progress: Progress | bool 
     >>> open_store(packed).names
     ('toy',)
     """
-    files = folder_of(store) if isinstance(store, str | Path) or out is None else files_of(store)
+    must_be_folder = isinstance(store, str | Path) or out is None
+    files = folder_of(store) if must_be_folder else files_of(store)
     if out is None:
         out = store_path(folder_of(store).path).with_name(f"{files.name}.zip")
     out = local_path(out)
     digests = listed(files)
     names = sorted([*digests, TAG_DIGESTS], key=_order)
-    if unknown := sorted(set(files.names()) ^ set(names)):
+    differing_names = sorted(set(files.names()) ^ set(names))
+    if differing_names:
         raise StoreError(
-            f"{files.where}: {unknown[0]} is missing, or too many; a whole store is needed; "
+            f"{files.where}: {differing_names[0]} is missing, or too many; a whole store is needed; "
             f"run: obygaze store verify {files.where}"
         )
     sizes = {name: files.size(name) for name in names}
-    n_bytes = 0
+    n_total = sum(sizes.values())
+    n_written = 0
     with (
         new_file(out) as partial,
         zipfile.ZipFile(partial, "w", zipfile.ZIP_STORED) as archive,
         shown_progress(progress, "pack", "B", scaled=True) as show,
     ):
         for name in names:
-            _add(archive, files, name, sizes[name], digests.get(name))
-            n_bytes += sizes[name]
-            show(n_bytes, sum(sizes.values()))
+            _add_member(archive, files, name, sizes[name], digests.get(name))
+            n_written += sizes[name]
+            show(n_written, n_total)
     return out
 
 
@@ -150,10 +164,13 @@ def _order(name: str) -> tuple[int, str]:
     return rank, name
 
 
-def _add(archive: zipfile.ZipFile, files: StoreFiles, name: str, size: int, expected: str | None) -> None:
-    member = zipfile.ZipInfo(f"{files.name}/{name}", (1980, 1, 1, 0, 0, 0))
-    member.create_system = 3
-    member.external_attr = (stat.S_IFREG | 0o644) << 16
+def _add_member(
+    archive: zipfile.ZipFile, files: StoreFiles, name: str, size: int, expected: str | None
+) -> None:
+    """Add a file to a zip, and check it against its digest; the same file always gives the same bytes."""
+    member = zipfile.ZipInfo(f"{files.name}/{name}", EARLIEST_DATE)
+    member.create_system = UNIX
+    member.external_attr = (stat.S_IFREG | 0o644) << 16  # where Unix has the mode of a file
     member.file_size = size
     digest = hashlib.sha256()
     with archive.open(member, "w") as file:
@@ -216,54 +233,97 @@ def push(store: Place, destination: Path | str, progress: FileProgress | bool | 
 def push_to_s3(source: FolderFiles, url: str, progress: FileProgress) -> str:
     """Upload the files that the bucket lacks: the tag manifest first, the list of digests last.
 
-    An object is there as a whole or not at all, so that its size tells whether it was uploaded.
+    An object is there as a whole or not at all, so that its size tells whether it was uploaded. The tag
+    manifest tells which store is being uploaded; the list of digests, without which nobody can read a store,
+    that all of it is there.
+
+    Parameters
+    ----------
+    source
+        The store.
+    url
+        Where it is uploaded to.
+    progress
+        Called with the files uploaded, the files in all, and the bytes sent.
+
+    Raises
+    ------
+    StoreError
+        Another store, or a part of one, is there; or a file of the store is damaged.
     """
     import obstore  # noqa: PLC0415 - obygaze[remote]
     from obstore.exceptions import AlreadyExistsError  # noqa: PLC0415 - the same
 
     digests = {**listed(source), TAG_DIGESTS: digest_of(source, TAG_DIGESTS)}
-    store = connect(url)
+    client = connect(url)
+    sizes = _sizes_on_s3(client, url)
+    _refuse_other_objects(client, url, sizes, digests)
+    missing = [name for name in sorted(digests) if sizes.get(name) != source.size(name)]
     lock = Lock()
-    with asking(url, "LIST"):
-        size_of = {
-            entry["path"]: entry["size"] for page in obstore.list(store, chunk_size=1000) for entry in page
-        }
-    if foreign := sorted(size_of.keys() - digests.keys()):
-        raise StoreError(
-            f"{url}: {foreign[0]} is there, which this store does not have; push to another place"
-        )
-    if size_of:
-        with asking(url, TAG_DIGESTS):
-            tags = obstore.get(store, TAG_DIGESTS).bytes().to_bytes() if TAG_DIGESTS in size_of else b""
-        if sha256_of(tags) != digests[TAG_DIGESTS]:
-            raise StoreError(f"{url}: another store, or a part of one, is there; push to another place")
-    missing = [name for name in sorted(digests) if size_of.get(name) != source.size(name)]
     n_files = len(digests) - len(missing)
-    sent = 0
+    n_sent = 0
 
     def upload(name: str) -> None:
-        nonlocal n_files, sent
+        """Check and upload a file."""
+        nonlocal n_files, n_sent
         data = source.read(name)
         if sha256_of(data) != digests[name]:
             raise _damaged(source, name)
         with asking(url, name):
-            try:  # the first of two stores that are pushed here at once goes on
-                obstore.put(store, name, data, mode="create" if name == TAG_DIGESTS else "overwrite")
+            try:
+                # Only one of two pushes at a time can create the tag manifest.
+                obstore.put(client, name, data, mode="create" if name == TAG_DIGESTS else "overwrite")
             except AlreadyExistsError:
                 raise StoreError(
                     f"{url}: another push has begun here: push again, or to another place"
                 ) from None
         with lock:
             n_files += 1
-            sent = sent + len(data)
-            progress(n_files, len(digests), sent)
+            n_sent += len(data)
+            progress(n_files, len(digests), n_sent)
 
-    for names in ({TAG_DIGESTS}, digests.keys() - {TAG_DIGESTS, DIGESTS}, {DIGESTS}):
-        in_threads(upload, [name for name in missing if name in names], WRITERS)
+    manifests = {TAG_DIGESTS, DIGESTS}
+    in_threads(upload, [name for name in missing if name == TAG_DIGESTS], WRITERS)
+    in_threads(upload, [name for name in missing if name not in manifests], WRITERS)
+    in_threads(upload, [name for name in missing if name == DIGESTS], WRITERS)
     return url
 
 
+def _sizes_on_s3(client: "ObjectStore", url: str) -> dict[str, int]:
+    """List the objects below a URL, with their sizes in bytes."""
+    import obstore  # noqa: PLC0415 - obygaze[remote]
+
+    sizes = {}
+    with asking(url, "LIST"):
+        for page in obstore.list(client, chunk_size=1000):
+            for entry in page:
+                sizes[entry["path"]] = entry["size"]
+    return sizes
+
+
+def _refuse_other_objects(
+    client: "ObjectStore", url: str, sizes: Mapping[str, int], digests: Mapping[str, str]
+) -> None:
+    """Raise if objects below a URL are not of the store with these digests."""
+    import obstore  # noqa: PLC0415 - obygaze[remote]
+
+    unknown = sorted(sizes.keys() - digests.keys())
+    if unknown:
+        raise StoreError(
+            f"{url}: {unknown[0]} is there, which this store does not have; push to another place"
+        )
+    if not sizes:
+        return
+    tags = b""
+    if TAG_DIGESTS in sizes:
+        with asking(url, TAG_DIGESTS):
+            tags = obstore.get(client, TAG_DIGESTS).bytes().to_bytes()
+    if sha256_of(tags) != digests[TAG_DIGESTS]:
+        raise StoreError(f"{url}: another store, or a part of one, is there; push to another place")
+
+
 def _damaged(files: StoreFiles, name: str) -> StoreError:
+    """Return the error for a file that does not have its digest."""
     return StoreError(
         f"{files.where}/{name}: is not what its digest says; run: obygaze store verify --full {files.where}"
     )
@@ -276,47 +336,46 @@ def push_to_hub(source: FolderFiles, target: HubFiles, api: "HfApi") -> str:
     """
     from huggingface_hub.hf_api import RepoFile  # noqa: PLC0415 - obygaze[remote]
 
-    last = [DIGESTS, TAG_DIGESTS]
+    manifests = [DIGESTS, TAG_DIGESTS]
+    folder = target.folder.rstrip("/") or None
     with asking_hub(target.where):
         parent = api.dataset_info(target.repository).sha  # another push meanwhile is refused by the Hub
-        for part, only, all_but in (("files", None, last), ("digests", last, None)):
+        for part, patterns, left_out in (("files", None, manifests), ("digests", manifests, None)):
             commit = api.upload_folder(
                 repo_id=target.repository,
                 repo_type="dataset",
                 folder_path=source.path,
-                path_in_repo=target.folder.rstrip("/") or None,
+                path_in_repo=folder,
                 commit_message=f"{source.name}: {part}",
-                allow_patterns=only,
-                ignore_patterns=all_but,
+                allow_patterns=patterns,
+                ignore_patterns=left_out,
                 parent_commit=parent,
             )
             parent = commit.oid
         pushed = replace(target, commit=commit.oid)
         tree = api.list_repo_tree(
-            target.repository,
-            target.folder.rstrip("/") or None,
-            repo_type="dataset",
-            revision=commit.oid,
-            recursive=True,
+            target.repository, folder, repo_type="dataset", revision=commit.oid, recursive=True
         )
-        entry_of = {entry.path: entry for entry in tree if isinstance(entry, RepoFile)}
-    # The library holds to `parent_commit` in the first of its commits alone.
-    for name, digest in {**listed(source), TAG_DIGESTS: digest_of(source, TAG_DIGESTS)}.items():
-        entry = entry_of.get(target.folder + name)
+        entries = {entry.path: entry for entry in tree if isinstance(entry, RepoFile)}
+    # All files are compared, because only the first of the library's commits demands the parent commit.
+    digests = {**listed(source), TAG_DIGESTS: digest_of(source, TAG_DIGESTS)}
+    for name, digest in digests.items():
+        entry = entries.get(target.folder + name)
         if entry is None:
-            is_ours = False
+            is_same = False
         elif entry.lfs:
-            is_ours = entry.lfs.sha256 == digest
+            is_same = entry.lfs.sha256 == digest
         else:
-            is_ours = entry.blob_id == _blob(source, name)
-        if not is_ours:
+            is_same = entry.blob_id == _git_digest(source, name)
+        if not is_same:
             raise StoreError(
                 f"{pushed.where}/{name}: another push came in between: push again, which goes on"
             )
     return pushed.where
 
 
-def _blob(files: StoreFiles, name: str) -> str:
-    """Return the digest by which Git knows a file."""
+def _git_digest(files: StoreFiles, name: str) -> str:
+    """Return the digest of a file in Git: the SHA-1 of its kind, size and bytes."""
     data = files.read(name)
-    return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
+    header = b"blob %d\0" % len(data)
+    return hashlib.sha1(header + data, usedforsecurity=False).hexdigest()

@@ -1,4 +1,4 @@
-"""Tell which clip each row of another tool's table is about."""
+"""Read the clip ids of the rows of another tool's table, and name the rows by them."""
 
 import json
 import math
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import h5py
 import numpy as np
@@ -34,6 +34,12 @@ MOST_UNPACKED = 16 << 30
 MOST_TEXT = 2 << 30
 """Most bytes of a table of text, which is held in memory."""
 
+NUMBER_BYTES = 8
+"""Bytes of the largest number of an array."""
+
+SHOWN = 8
+"""Columns that a message names at most."""
+
 
 def read_ids(path: Path) -> list[str]:
     """Read clip ids: a column of `ID_NAMES` of a table, one id per line, or a .npy array of texts."""
@@ -46,16 +52,33 @@ def read_ids(path: Path) -> list[str]:
             return list(json.loads(texts["ids"]))
     rows, delimiter, _ = text_rows(path)
     header = rows[0][1] if rows else []
-    if (column := next((header.index(name) for name in ID_NAMES if name in header), -1)) >= 0:
-        return [row[column] for _, row in rows[1:] if len(row) > column]
-    return [delimiter.join(row) for _, row in rows]
+    for name in ID_NAMES:
+        if name in header:
+            column = header.index(name)
+            return [cells[column] for _, cells in rows[1:] if len(cells) > column]
+    return [delimiter.join(cells) for _, cells in rows]
 
 
-def text_rows(path: Path) -> tuple[Records, str, tuple[str, ...]]:
-    """Read the rows of a text or workbook that hold anything, what stands between their cells, and notes.
+class TextRows(NamedTuple):
+    """The rows of a text or a workbook.
 
-    Blanks around cells are left out, which OpenFace writes, also in its header.
+    Parameters
+    ----------
+    rows
+        Line number and cells of each row that is not empty.
+    delimiter
+        What stands between cells.
+    notes
+        Notes on how it was read.
     """
+
+    rows: Records
+    delimiter: str
+    notes: tuple[str, ...]
+
+
+def text_rows(path: Path) -> TextRows:
+    """Read the rows of a text or a workbook; blanks around cells, as OpenFace writes them, are left out."""
     with open_regular(path, MOST_TEXT) as file:
         content = file.readall()
     if what(content) == UNKNOWN:
@@ -66,24 +89,31 @@ def text_rows(path: Path) -> tuple[Records, str, tuple[str, ...]]:
         cells = [cell.strip() for cell in row]
         if any(cells):
             rows.append((line, cells))
-    return rows, delimiter, notes
+    return TextRows(rows, delimiter, notes)
 
 
 @contextmanager
 def parquet_ids(path: Path) -> Iterator[FileContent]:
     """Read the ids of a Parquet file in this process: a column of `ID_NAMES`, or the only one of texts."""
     types, read = open_parquet(path)
-    named = [name for name in types if name in ID_NAMES]
-    named = named or [name for name, kind in types.items() if str(kind) in {"string", "large_string"}]
-    if len(named) != 1:
+    candidates = [name for name in types if name in ID_NAMES]
+    if not candidates:
+        candidates = [name for name, kind in types.items() if str(kind) in {"string", "large_string"}]
+    if len(candidates) != 1:
         raise StoreError(f"{path}: expected one column {', '.join(ID_NAMES)}; found {', '.join(types)}")
-    yield {}, {"ids": json.dumps(id_texts(read(named[0]), path))}
+    yield {}, {"ids": json.dumps(id_texts(read(candidates[0]), path))}
 
 
 def open_parquet(path: Path) -> tuple[dict[str, Any], Callable[[str], Any]]:
-    """Open a Parquet file in this process, if its reader is installed; return types, and what reads a column.
+    """Open a Parquet file in this process: return the type of each column, and a function that reads one.
 
-    Nothing is read of other columns, such as pictures; a column that swells is refused before it is read.
+    Nothing is read of other columns, such as pictures.
+
+    Raises
+    ------
+    StoreError
+        The library is not installed, or the file is damaged. The function raises it for a column that would
+        take too much memory.
     """
     if find_spec("pyarrow") is None:
         raise StoreError(f"{path}: Parquet needs pyarrow ({install_command('pyarrow')}); or save a CSV")
@@ -95,48 +125,88 @@ def open_parquet(path: Path) -> tuple[dict[str, Any], Callable[[str], Any]]:
     pa.set_io_thread_count(1)
 
     @contextmanager
-    def naming() -> Iterator[None]:
+    def naming_damage_of_parquet() -> Iterator[None]:
+        """Turn the library's errors into one that says what is wrong with the file."""
         try:
             yield
         except (pa.ArrowException, OSError):
             raise StoreError(f"{path}: {why_not(path, PARQUET)}") from None
 
+    with naming_damage_of_parquet():
+        file = pq.ParquetFile(path)
+    schema = file.schema_arrow
+    for name, n_columns in Counter(schema.names).items():
+        if n_columns > 1:
+            raise StoreError(f"{path}: two columns are called {name!r}; give each a name of its own")
+
     def read(name: str) -> Any:
-        paths = [f"{about.schema.column(at).path}." for at in range(about.num_columns)]
-        columns = [at for at, path in enumerate(paths) if path.startswith(f"{name}.")]
-        groups = (about.row_group(at) for at in range(about.num_row_groups))
-        values = sum(group.column(at).num_values for group in groups for at in columns)
-        refuse_giants(8 * values, f"{path}, column {name!r}", MOST_UNPACKED)
-        with naming():
+        """Read a column, unless it would take too much memory."""
+        n_values = _n_parquet_values(file.metadata, name)
+        refuse_giants(NUMBER_BYTES * n_values, f"{path}, column {name!r}", MOST_UNPACKED)
+        with naming_damage_of_parquet():
             return file.read(columns=[name]).column(name)
 
-    with naming():
-        file = pq.ParquetFile(path)
-    about = file.metadata
-    schema = file.schema_arrow
-    if twice := next((name for name, n in Counter(schema.names).items() if n > 1), None):
-        raise StoreError(f"{path}: two columns are called {twice!r}; give each a name of its own")
     return dict(zip(schema.names, schema.types, strict=True)), read
+
+
+def _n_parquet_values(metadata: Any, name: str) -> int:
+    """Return how many values a Parquet file says that a column has, with those inside of lists."""
+    # A column of lists or structures is stored as one or more columns, whose paths begin with its name.
+    stored_columns = []
+    for position in range(metadata.num_columns):
+        path = f"{metadata.schema.column(position).path}."
+        if path.startswith(f"{name}."):
+            stored_columns.append(position)
+    n_values = 0
+    for number in range(metadata.num_row_groups):
+        row_group = metadata.row_group(number)
+        n_values += sum(row_group.column(position).num_values for position in stored_columns)
+    return n_values
 
 
 def ids_of(
     path: Path, names: Sequence[str], ids: str | None, read: Callable[[str], Any]
 ) -> tuple[list[str], str]:
-    """Read ids from the column or array that holds them, whose name is returned too, or from a file."""
-    description = first_few(names, 8) or "one matrix, which does not say whose its rows are"
-    candidates = [name for name in names if name in ID_NAMES] if ids is None else [ids]
-    if len(candidates) != 1:
-        raise StoreError(
-            f"{path}: {'no' if not candidates else 'more than one'} column or array of ids "
-            f"({', '.join(ID_NAMES)}); give --ids NAME or --ids FILE; found {description}"
-        )
-    if candidates[0] in names:
-        return id_texts(read(candidates[0]), f"{path}, {candidates[0]}"), candidates[0]
-    if not Path(candidates[0]).is_file():
-        raise StoreError(
-            f"--ids {candidates[0]}: no such file, nor a column or array of {path} ({description})"
-        )
-    return read_ids(Path(candidates[0])), ""
+    """Read the ids of the rows of a table from one of its columns or arrays, or from a file.
+
+    Parameters
+    ----------
+    path
+        The table, for messages.
+    names
+        Its columns or arrays.
+    ids
+        The column, array or file with the ids; None for one of the usual names.
+    read
+        Reads a column or array.
+
+    Returns
+    -------
+    list of str
+        The ids.
+    str
+        The column or array that holds them; empty for a file.
+
+    Raises
+    ------
+    StoreError
+        It is not clear where the ids are.
+    """
+    description = first_few(names, SHOWN) or "one matrix, which does not say whose its rows are"
+    if ids is None:
+        candidates = [name for name in names if name in ID_NAMES]
+        if len(candidates) != 1:
+            how_many = "more than one" if candidates else "no"
+            raise StoreError(
+                f"{path}: {how_many} column or array of ids "
+                f"({', '.join(ID_NAMES)}); give --ids NAME or --ids FILE; found {description}"
+            )
+        (ids,) = candidates
+    if ids in names:
+        return id_texts(read(ids), f"{path}, {ids}"), ids
+    if not Path(ids).is_file():
+        raise StoreError(f"--ids {ids}: no such file, nor a column or array of {path} ({description})")
+    return read_ids(Path(ids)), ""
 
 
 def rows_content(
@@ -149,23 +219,36 @@ def rows_content(
     read: Callable[[str], Any],
     about: Mapping[str, str],
 ) -> FileContent:
-    """Name rows by their clips; a row is a clip, or a frame where frames are asked for and it is one vector.
+    """Name the rows of arrays by their clips.
+
+    A row is a clip. If frames are asked for and a row is one vector, it is a frame.
 
     Parameters
     ----------
+    path
+        The table, for messages.
+    ids
+        The clip of each row.
+    arrays
+        Name -> array with a row for each id.
+    options
+        What is asked for.
     columns
-        The columns that say where a frame is, and `read` reads.
+        The columns that tell which frame of its clip a row is.
+    read
+        Reads one of these columns.
     about
-        Texts about the file, to which is added what a row is (`rows`) if it is a frame.
+        Texts about the file. If rows are frames, the text `rows` is added, which says so.
 
     Raises
     ------
     StoreError
         If a clip has several rows that are no frames, or rows can be no frames.
     """
-    whole = _by_row(path, arrays, len(ids))
-    vectors = next(iter(whole.values()))
-    if options.of_frames and len(whole) == 1 and vectors.ndim == 2:
+    checked_arrays = _by_row(path, arrays, len(ids))
+    vectors = next(iter(checked_arrays.values()))
+    rows_are_vectors = len(checked_arrays) == 1 and vectors.ndim == 2
+    if options.of_frames and rows_are_vectors:
         items = frame_items(path, ids, vectors, columns, read, evenly=options.at_a_rate)
         return items, {**about, "rows": said_of_rows(columns)}
     if options.times is not None:
@@ -173,7 +256,7 @@ def rows_content(
             f"{path}: a row has several frames of its own, whose times are in an array time_s; --times names "
             "a column of tables with a row for each frame"
         )
-    return row_items(path, ids, whole), dict(about)
+    return row_items(path, ids, checked_arrays), dict(about)
 
 
 def row_items(
@@ -183,8 +266,20 @@ def row_items(
     status: Sequence[str] = (),
     reason: Sequence[str] = (),
 ) -> dict[str, ImportItem]:
-    """Name each row by its id, which no other row has."""
-    arrays_by_row = _by_row(path, arrays, len(ids))
+    """Name each row by its id, which no other row may have.
+
+    Parameters
+    ----------
+    path
+        The table, for messages.
+    ids
+        The id of each row.
+    arrays
+        Name -> array with a row for each id.
+    status, reason
+        Status of each row, and why it is not ok; without, all are ok.
+    """
+    checked_arrays = _by_row(path, arrays, len(ids))
     items: dict[str, ImportItem] = {}
     for row, name in enumerate(ids):
         if name in items:
@@ -194,7 +289,7 @@ def row_items(
             )
         items[name] = ImportItem(
             f"{path}, row {row + 1} ({name})",
-            partial(_row, arrays_by_row, row, str(path)),
+            partial(_row, checked_arrays, row, str(path)),
             status[row] if status else "ok",
             reason[row] if reason else "",
         )
@@ -203,9 +298,9 @@ def row_items(
     return items
 
 
-def _by_row(path: Path, arrays: Mapping[str, Any], rows: int) -> Mapping[str, Any]:
-    """Check that arrays have a row for each id, and put columns side by side."""
-    arrays_by_row: dict[str, Any] = {}
+def _by_row(path: Path, arrays: Mapping[str, Any], n_ids: int) -> Mapping[str, Any]:
+    """Check that arrays have a row for each id; put columns of one number a row side by side as one array."""
+    checked_arrays: dict[str, Any] = {}
     for name, array in arrays.items():
         where = f"{path}, {name}" if name else str(path)
         if isinstance(array, h5py.Dataset):
@@ -214,21 +309,25 @@ def _by_row(path: Path, arrays: Mapping[str, Any], rows: int) -> Mapping[str, An
             refuse_unreadable(array, where)
         if array.dtype.kind not in "fiub":
             raise StoreError(f"{where}: holds {array.dtype}, expected numbers")
-        arrays_by_row[name] = in_rows(array, where, MOST_UNPACKED)
-        if (n_rows := len(arrays_by_row[name]) if array.ndim else 0) != rows:
-            raise StoreError(f"{where}: {n_rows} rows and {rows} ids")
-    if "" not in arrays_by_row and all(array.ndim == 1 for array in arrays_by_row.values()):
-        refuse_giants(rows * len(arrays_by_row) * 8, str(path))
-        arrays_by_row = {"": np.stack([array[:] for array in arrays_by_row.values()], axis=1)}
-    for array in arrays_by_row.values():
+        checked_arrays[name] = in_rows(array, where, MOST_UNPACKED)
+        n_rows = len(checked_arrays[name]) if array.ndim else 0
+        if n_rows != n_ids:
+            raise StoreError(f"{where}: {n_rows} rows and {n_ids} ids")
+    are_columns = "" not in checked_arrays and all(array.ndim == 1 for array in checked_arrays.values())
+    if are_columns:
+        refuse_giants(n_ids * len(checked_arrays) * NUMBER_BYTES, str(path))
+        columns = [array[:] for array in checked_arrays.values()]
+        checked_arrays = {"": np.stack(columns, axis=1)}
+    for array in checked_arrays.values():
         if array.ndim < 2:
             raise StoreError(f"{path}: expected a row of features for each id; found {list(array.shape)}")
         if len(array):
             refuse_giants(math.prod(array.shape[1:]) * array.dtype.itemsize, str(path))
-    return arrays_by_row
+    return checked_arrays
 
 
 def _row(arrays: Mapping[str, Any], row: int, where: str) -> Arrays:
+    """Read a row of every array."""
     with naming_damage(where):
         return {name: np.asarray(array[row]) for name, array in arrays.items()}
 
@@ -238,12 +337,15 @@ def id_texts(values: Any, where: object) -> list[str]:
     if isinstance(values, np.ndarray) and (values.ndim != 1 or values.dtype.kind in "fcV"):
         raise StoreError(f"{where}: expected a list of ids; found {values.dtype} {list(values.shape)}")
     try:
-        return [*map(id_text, values)]
-    except SystemError as error:  # numpy accepts any number of 32 bits as a character
+        return [id_text(value) for value in values]
+    except SystemError as error:  # an array of texts may hold numbers that are no characters
         raise StoreError(f"{where}: holds ids that are no text; the file is damaged") from error
 
 
 def id_text(value: Any) -> str:
-    """Write an id, of NumPy, pyarrow or Python, as text."""
-    value = value.as_py() if hasattr(value, "as_py") else value
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+    """Write an id of NumPy, pyarrow or Python as text."""
+    if hasattr(value, "as_py"):
+        value = value.as_py()
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return str(value)

@@ -1,7 +1,8 @@
 """Download stores: run a function over many names concurrently, choose files, resume."""
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -64,9 +65,10 @@ from obygaze_features.store.store_files import (
 
 
 def in_threads(work: Callable[[str], None], names: Iterable[str], threads: int) -> None:
-    """Call `work` for every name in threads; the first error cancels the names not begun."""
+    """Call `work` for every name in threads; the first error cancels the names that are not begun."""
     with ThreadPoolExecutor(threads) as pool:
-        for _ in pool.map(work, names):  # which cancels the others when it is left
+        # An error leaves the loop, and `map` then cancels the names that are not begun.
+        for _ in pool.map(work, names):
             pass
 
 
@@ -86,10 +88,13 @@ def new_file(path: Path) -> Iterator[Path]:
 
 
 CUT_BY_CLIPS = tuple(name for name, kind in ARRAYS.items() if kind.chunk < ROW_CHUNK)
-"""Arrays of which `clips` selects parts; the others are small and always complete."""
+"""Arrays of which a copy may have the rows of some clips only; the others are small and always complete."""
 
 MOST_INFO = 1 << 20
-"""Most bytes of bag-info.txt, from which the limit of the others is known."""
+"""Most bytes of bag-info.txt, which states the limit for the other files."""
+
+LEAST_THREADS = 4
+"""Files that are fetched at a time at least."""
 
 
 def wanted_files(
@@ -99,18 +104,21 @@ def wanted_files(
     clips: Collection[str] | None,
     row_sizes: Mapping[str, NDArray[np.int64]] = MappingProxyType({}),
 ) -> set[str]:
-    """Choose the files with some arrays' rows of some clips, and all metadata.
+    """Choose the files of a partial copy: those with some arrays and some clips, and all metadata.
 
     Parameters
     ----------
     names
         All files of the store.
+    table
+        All clips of the store.
     arrays
-        Feature arrays to have; None for all.
+        Feature arrays that are wanted; None for all.
     clips
-        Ids of the clips whose frames and tokens to have, with those that share a chunk; None for all.
+        Ids of the clips whose frames and tokens are wanted; those in the same chunks come with them. None for
+        all.
     row_sizes
-        Name of a ragged group -> number of frames of every clip; needed where `clips` is given.
+        Name of a ragged group -> number of frames of every clip; needed if `clips` is given.
 
     Raises
     ------
@@ -118,27 +126,21 @@ def wanted_files(
         If an array or a clip is not in the store.
     """
     names = list(names)
-    rows = {clip.clip_id: row for row, clip in enumerate(table)}
+    row_of_clip = {clip.clip_id: row for row, clip in enumerate(table)}
     chunks = _chunks_of(names)
-    stored = {array for _, array, _ in chunks.values()}
-    arrays_there = [array for array in FEATURE_ARRAYS if array in stored]
-    if unknown := sorted(set(arrays or ()) - set(arrays_there)):
-        raise StoreError(f"the store has no array {unknown[0]}, but {', '.join(arrays_there)}")
-    if unknown := sorted(set(clips or ()) - rows.keys()):
-        raise StoreError(f"the store has no clip {unknown[0]} ({len(unknown)} of the clips asked for)")
-
-    chosen = [rows[clip] for clip in clips or ()]
-    numbers: dict[str, set[int]] = {}
+    _refuse_unknown(arrays or (), clips or (), {array for _, array, _ in chunks.values()}, row_of_clip.keys())
+    rows = [row_of_clip[clip] for clip in clips or ()]
+    wanted_chunks: dict[str, set[int]] = {}  # by array
     for array in CUT_BY_CLIPS:
         block = block_rows(array, len(table))
-        numbers[array] = {row // block for row in chosen}
-    ragged = {
-        (group, array): _ragged_chunks(array, sizes, chosen)
-        for group, sizes in row_sizes.items()
-        for array in RAGGED_ARRAYS
-    }
+        wanted_chunks[array] = {row // block for row in rows}
+    wanted_ragged_chunks: dict[tuple[str, str], set[int]] = {}  # by group and array
+    for group, sizes in row_sizes.items():
+        for array in RAGGED_ARRAYS:
+            wanted_ragged_chunks[group, array] = _ragged_chunks(array, sizes, rows)
 
     def is_wanted(name: str) -> bool:
+        """Return whether a file is metadata, or a chunk with wanted rows of a wanted array."""
         if name not in chunks:
             return True
         group, array, number = chunks[name]
@@ -147,14 +149,29 @@ def wanted_files(
         if clips is None or array not in CUT_BY_CLIPS:
             return True
         if group in row_sizes and array in RAGGED_ARRAYS:
-            return number in ragged[group, array]
-        return number in numbers[array]
+            return number in wanted_ragged_chunks[group, array]
+        return number in wanted_chunks[array]
 
     return {name for name in names if is_wanted(name)}
 
 
+def _refuse_unknown(
+    arrays: Collection[str], clips: Collection[str], stored_arrays: Set[str], stored_clips: Set[str]
+) -> None:
+    """Refuse wanted arrays and clips that a store does not have."""
+    feature_arrays = [array for array in FEATURE_ARRAYS if array in stored_arrays]
+    unknown_arrays = sorted(set(arrays) - set(feature_arrays))
+    if unknown_arrays:
+        raise StoreError(f"the store has no array {unknown_arrays[0]}, but {', '.join(feature_arrays)}")
+    unknown_clips = sorted(set(clips) - stored_clips)
+    if unknown_clips:
+        raise StoreError(
+            f"the store has no clip {unknown_clips[0]} ({len(unknown_clips)} of the clips asked for)"
+        )
+
+
 def _chunks_of(names: Iterable[str]) -> dict[str, tuple[str, str, int]]:
-    """Return which group, array and number of chunk each file is that holds one."""
+    """Return file -> (group, array, number) of the files that are chunks."""
     chunks = {}
     for name in names:
         chunk = chunk_of(name)
@@ -164,13 +181,25 @@ def _chunks_of(names: Iterable[str]) -> dict[str, tuple[str, str, int]]:
 
 
 def _ragged_chunks(array: str, sizes: NDArray[np.int64], rows: Iterable[int]) -> set[int]:
-    """Return the numbers of the chunks with frames of some clips."""
+    """Return the numbers of the chunks of a ragged array with frames of some clips.
+
+    Parameters
+    ----------
+    array
+        The array.
+    sizes
+        Number of frames of every clip, [N].
+    rows
+        Rows of the clips.
+    """
     ends = np.cumsum(sizes)
     block = block_rows(array, int(ends[-1]), ragged=True)
     numbers = set[int]()
     for row in rows:
-        first = int(ends[row] - sizes[row])
-        numbers.update(range(first // block, -(-int(ends[row]) // block)))
+        end = int(ends[row])
+        first = end - int(sizes[row])
+        end_chunk = math.ceil(end / block)
+        numbers.update(range(first // block, end_chunk))
     return numbers
 
 
@@ -180,7 +209,19 @@ FileProgress = Callable[[int, int, int], None]
 
 @dataclass(frozen=True)
 class Downloaded:
-    """Result of a transfer: files fetched, their bytes, files already present, files left out."""
+    """Result of a transfer.
+
+    Attributes
+    ----------
+    path
+        Folder of the copy.
+    files, octets
+        Number of files that were fetched, and of their bytes.
+    kept
+        Number of files that were present already.
+    left
+        Number of files that were left out.
+    """
 
     path: Path
     files: int
@@ -191,7 +232,15 @@ class Downloaded:
 
 @contextmanager
 def files_shown(progress: FileProgress | bool | None, verb: str) -> Iterator[FileProgress]:
-    """Yield what is called with files and bytes, given a parameter `progress`."""
+    """Yield a function that shows files and bytes, given a parameter `progress`.
+
+    Parameters
+    ----------
+    progress
+        The function itself, or whether to show a bar; None shows one in a notebook.
+    verb
+        What the bar says.
+    """
     if callable(progress):
         yield progress
         return
@@ -279,6 +328,7 @@ def pull(
 
 
 def _refuse_another(files: StoreFiles, destination: Path, manifest: str) -> None:
+    """Refuse a destination with anything but a copy of the store, whose manifest has this digest."""
     if not destination.exists() or (destination.is_dir() and not any(destination.iterdir())):
         return
     if not (destination / DIGESTS).is_file():
@@ -290,6 +340,24 @@ def _refuse_another(files: StoreFiles, destination: Path, manifest: str) -> None
 
 
 class _Transfer:
+    """A transfer of one store into a folder: a new copy, or a copy that is completed.
+
+    It counts the files and bytes, and keeps the limit of a file's bytes.
+
+    Parameters
+    ----------
+    files
+        The files of the store.
+    destination
+        The folder of the copy.
+    building
+        Folder of partial files, and of a new copy until it is complete.
+    digests
+        SHA-256 of every file.
+    progress
+        Called with files done, files in all, and bytes received.
+    """
+
     def __init__(
         self,
         files: StoreFiles,
@@ -302,30 +370,41 @@ class _Transfer:
         self._destination = destination
         self._building = building
         self._digests = digests
-        self._growing = (destination / DIGESTS).is_file()
-        self._root = destination if self._growing else building
+        self._is_growing = (destination / DIGESTS).is_file()
+        self._root = destination if self._is_growing else building
         self._progress = progress
         self._lock = Lock()
-        self._limit = MOST_INFO
-        self._total = len(digests)
-        self._done = 0
-        self._octets = 0
-        self._kept = 0
+        self._most_bytes = MOST_INFO
+        self._n_wanted = len(digests)
+        self._n_done = 0
+        self._n_present = 0
+        self._n_bytes = 0
 
     def run(self, arrays: Collection[str] | None, clips: Collection[str] | None) -> Downloaded:
+        """Fetch the files with some arrays and clips, and complete the copy."""
         self._fetch(BAG_INFO)
-        self._limit = most_bytes(read_bytes(self._root / BAG_INFO, within=self._root))
+        self._most_bytes = most_bytes(read_bytes(self._root / BAG_INFO, within=self._root))
         self._fetch(TABLE)
-        listing = read_bytes(self._root / TABLE, self._limit, within=self._root)
-        table = parse_clips_csv([listing], f"{self._files.where}/{TABLE}")
-        names = wanted_files(self._digests, table, arrays, clips, self._row_sizes() if clips else {})
-        present = {name for name in self._digests if self._growing and (self._destination / name).is_file()}
-        self._total = len(names)
-        waiting = sorted(names - {BAG_INFO, TABLE, DIGESTS})
-        in_threads(self._fetch, waiting, max(4, self._files.readers))
-        left_out = self._digests.keys() - names - present
+        table_bytes = read_bytes(self._root / TABLE, self._most_bytes, within=self._root)
+        table = parse_clips_csv([table_bytes], f"{self._files.where}/{TABLE}")
+        row_sizes = self._row_sizes() if clips else {}
+        wanted = wanted_files(self._digests, table, arrays, clips, row_sizes)
+        present = set[str]()
+        if self._is_growing:
+            present = {name for name in self._digests if (self._destination / name).is_file()}
+        self._n_wanted = len(wanted)
+        # A new copy gets its list of digests last: then it is complete.
+        to_fetch = sorted(wanted - {BAG_INFO, TABLE, DIGESTS})
+        in_threads(self._fetch, to_fetch, max(LEAST_THREADS, self._files.readers))
+        left_out = self._digests.keys() - wanted - present
         self._finish(left_out)
-        return Downloaded(self._destination, self._done - self._kept, self._octets, self._kept, len(left_out))
+        return Downloaded(
+            path=self._destination,
+            files=self._n_done - self._n_present,
+            octets=self._n_bytes,
+            kept=self._n_present,
+            left=len(left_out),
+        )
 
     def _row_sizes(self) -> dict[str, NDArray[np.int64]]:
         """Fetch and read the number of frames of every clip, by ragged group."""
@@ -343,14 +422,16 @@ class _Transfer:
         return sizes
 
     def _finish(self, left_out: set[str]) -> None:
+        """Write the manifests and fetch.txt, force all to the disk, and give a new copy its name."""
         root = self._root
-        if not self._growing:
+        if not self._is_growing:
             self._fetch(DIGESTS)
-            # As it was listed: a source that changes meanwhile cannot mix two stores in one copy.
-            tags = (name for name in self._digests if not name.startswith(f"{PAYLOAD}/"))
-            write_whole(
-                root / TAG_DIGESTS, digests_bytes({name: self._digests[name] for name in tags}), links=False
-            )
+            # Written from the digests that were read first, so that a source that changes meanwhile cannot
+            # mix two stores in one copy.
+            tag_digests = {
+                name: digest for name, digest in self._digests.items() if not name.startswith(f"{PAYLOAD}/")
+            }
+            write_whole(root / TAG_DIGESTS, digests_bytes(tag_digests), links=False)
             self._sweep({*(self._digests.keys() - left_out), TAG_DIGESTS})
             self._refuse_unreadable()
         sync_all({root, *(path.parent for path in root.rglob("*"))})
@@ -359,7 +440,7 @@ class _Transfer:
         else:
             (root / FETCH).unlink(missing_ok=True)
             sync(root)
-        if self._growing:
+        if self._is_growing:
             remove_tree(self._building)
         else:
             root.rename(self._destination)
@@ -394,14 +475,15 @@ class _Transfer:
             sync(partial)
             partial.replace(path)
         with self._lock:  # called from several threads; progress never goes back
-            self._kept += is_present
-            self._done += 1
+            if is_present:
+                self._n_present += 1
+            self._n_done += 1
             if self._progress:
-                self._progress(self._done, self._total, self._octets)
+                self._progress(self._n_done, self._n_wanted, self._n_bytes)
 
     def _count(self, name: str, size: int, n_bytes: int) -> None:
         """Count received bytes; refuse a file that is larger than its whole store."""
         with self._lock:
-            self._octets += n_bytes
-        if size > self._limit:
+            self._n_bytes += n_bytes
+        if size > self._most_bytes:
             raise StoreError(f"{self._files.where}/{name}: sends more than the whole store has")

@@ -1,6 +1,6 @@
-"""Measure variables of staging in windows of a film: loudness, speech, cuts, black pictures, camera, faces.
+"""Measure variables of staging in windows of a film: loudness, speech, cuts, black pictures, camera, people.
 
-They describe pictures and sound, and nobody who is in them. Pictures are decoded once for all of them.
+People are counted and measured, and nobody is recognised. Pictures are decoded once for all variables.
 """
 
 from collections import Counter
@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.backbones.camera import FEATURES, GAP_S, N_PAIRS, camera_values, encode, prepare
-from obygaze_features.backbones.faces import N_FRAMES, FaceDetector
+from obygaze_features.backbones.people import COLUMNS, N_FRAMES, People, people_values
+from obygaze_features.backbones.people import prepare as prepare_people
 from obygaze_features.backbones.sound_measures import BLOCKS_A_SECOND, RATE, gated_loudness, weighted_squares
 from obygaze_features.backbones.speech import CHUNK, SPEECH, speech_chances
 from obygaze_features.errors import VideoError, install_command
@@ -29,14 +30,15 @@ from obygaze_features.extraction.decode_clips import (
 )
 from obygaze_features.manifest import FilmPart
 from obygaze_features.manifest.clip import OVERHANG_S
+from obygaze_features.perception import PEOPLE_FRAMES
 from obygaze_features.pixels import opencv
 from obygaze_features.text import first_few
 from obygaze_features.video import Rest, SoundTrack, find_shots, joined_shots, probe
 from obygaze_features.video.sampling import is_large_hole, pairs, uniform
 from obygaze_features.video.shots import Shot
 
-VARIABLES = ("loudness", "speech", "cuts", "black", "camera", *FEATURES, "faces", "face")
-"""LUFS; share of time; a minute; share of time; `camera_values`; `FaceDetector`."""
+VARIABLES = ("loudness", "speech", "cuts", "black", "camera", *FEATURES, *COLUMNS)
+"""LUFS; share of time; a minute; share of time; `camera_values`; `people_values`."""
 
 HEARD_S = 32
 """Seconds of sound that speech is told in at a time: whole chunks."""
@@ -49,8 +51,8 @@ OF_SHAPE = ("pixels are not square", "black bars cover")
 
 Span = tuple[float, float]
 Values = dict[str, float]
-Motions = tuple[NDArray[Any], NDArray[np.float64]]
-"""Of a window: `frames` of `camera`, and their times."""
+Rows = tuple[NDArray[Any], NDArray[np.float64]]
+"""Of a window: `frames` of `camera` or of `people`, and their times."""
 
 
 def film_variables(
@@ -58,9 +60,10 @@ def film_variables(
     spans: Sequence[Span],
     *,
     shots: Sequence[FilmPart | Shot] | None = None,
-    camera: Sequence[Motions | None] | None = None,
+    camera: Sequence[Rows | None] | None = None,
+    seen: Sequence[Rows | None] | None = None,
     speech: bool = False,
-    faces: FaceDetector | None = None,
+    people: People | None = None,
     note: Callable[[str], object] = lambda _: None,
     show: Callable[[int, int], object] = lambda _done, _all: None,
 ) -> list[Values]:
@@ -77,10 +80,12 @@ def film_variables(
     camera
         What `camera` gave of each window. By default, and where pixels are not square, it is measured, if
         OpenCV is installed.
+    seen
+        What `people` gave of each window, unless pixels are not square.
     speech
         Whether to measure the share of time with speech, which takes some two seconds of a core a minute.
-    faces
-        Detector of faces, which are counted and measured in two frames of each window.
+    people
+        What finds people, who are counted and measured in three frames of each window.
     note
         Gets a line about what is damaged or absent, and how many windows are without a column.
     show
@@ -103,59 +108,70 @@ def film_variables(
     inside = {
         n: (start_s, min(end_s, last_s)) for n, (start_s, end_s) in enumerate(spans) if start_s < last_s
     }
-    account, requests = Counter[str](), dict[str, Request]()
+    account = Counter[str]()
     account["measured as far as the film goes"] = sum(spans[n][1] > last_s + OVERHANG_S for n in inside)
     account["after the film's end"] = len(spans) - len(inside)
     shape = film.stream.shape if film.stream else 1.0
-    known = camera if shape == 1 else None
-    if known is None and opencv() is None:
+    known = {"camera": camera, "people": seen} if shape == 1 else {"camera": None, "people": None}
+    requests = _requests(known, shape, people)
+    if known["camera"] is None and "camera" not in requests:
         account[f"no columns of the camera: OpenCV: {install_command('obygaze[extract]')}"] = len(spans)
-    elif known is None:
-        requests["camera"] = Request(pairs(2 * N_PAIRS, GAP_S), partial(prepare, shape=shape), encode)
-    if faces is not None:
-        requests["faces"] = Request(uniform(N_FRAMES), faces.prepare)
+    if seen is not None and shape != 1 and "people" not in requests:
+        account["no columns of people: pixels are not square: measure them with --people"] = len(spans)
     if film.damage and not requests:
         account[film.damage] = len(inside)
-    seen = _seen(path, inside, requests, known, shots, faces=faces, account=account, show=show)
+    pictured = _pictured(path, inside, requests, known, shots, account=account, show=show)
     heard = _heard(path, inside, speech, account)
     rows: list[Values] = [{} for _ in spans]
-    for number, *found in zip(inside, seen, heard, strict=False):  # of no window nothing is decoded
+    for number, *found in zip(inside, pictured, heard, strict=False):  # of no window nothing is decoded
         rows[number] = {name: value for name, value in (found[0] | found[1]).items() if isfinite(value)}
-    for name in ("cuts", *["camera"] * (known is not None), *requests):
-        account[f"no {name}"] = sum(name not in rows[number] for number in inside)
+    for name, column in (("cuts", "cuts"), ("camera", "camera"), ("people", PEOPLE_FRAMES)):
+        if name == "cuts" or name in requests or known[name] is not None:
+            account[f"no {name}"] = sum(column not in rows[number] for number in inside)
     if told := [f"{what} ({n} of {len(spans)} windows)" for what, n in account.most_common() if n]:
         note(f"{path.name}: {first_few(told, MOST_SAID)}")
     return rows
 
 
-def _seen(
+def _requests(
+    known: Mapping[str, Sequence[Rows | None] | None], shape: float, people: People | None
+) -> dict[str, Request]:
+    """List what is measured of frames: whatever is not known, can be measured, and is asked for."""
+    requests = {}
+    if known["camera"] is None and opencv() is not None:
+        requests["camera"] = Request(pairs(2 * N_PAIRS, GAP_S), partial(prepare, shape=shape), encode)
+    if known["people"] is None and people is not None:
+        requests["people"] = Request(uniform(N_FRAMES), partial(prepare_people, shape=shape), people)
+    return requests
+
+
+def _pictured(
     path: Path,
     spans: Mapping[int, Span],
     requests: Mapping[str, Request],
-    camera: Sequence[Motions | None] | None,
+    known: Mapping[str, Sequence[Rows | None] | None],
     shots: Sequence[FilmPart | Shot] | None,
     *,
-    faces: FaceDetector | None,
     account: Counter[str],
     show: Callable[[int, int], object],
 ) -> Iterator[Values]:
     """Yield what is seen in spans; a film is decoded once for it and, unless they are known, its shots."""
     tasks = [DecodeTask(str(n), path, *span, requests) for n, span in spans.items() if requests]
-    seen, moved = dict[str, Values](), dict[int, Motions | None](enumerate(camera or ()))
+    read: set[str] = set()
+    rows_of = {name: dict(enumerate(rows or ())) for name, rows in known.items()}
     rests: list[Rest[Any]] = []
     whole = partial(decode_stretch, path=path, stretch=(-inf, inf), others=(), rests=rests)
     # The second where the film cannot be decoded exactly from its first frame on, or its shots are known.
     ways: list[Any] = [whole, decode_with_av] if shots is None else [decode_with_av]
     for decode in ways:
-        left = [task for task in tasks if task.clip_id not in seen]
+        left = [task for task in tasks if task.clip_id not in read]
         for _, clip in decode_clips(left, decode) if left else ():
             remarks = {remark for remark in clip.remarks if not remark.startswith(OF_SHAPE)}
             account.update({*remarks, clip.reason} - {"", *UNREAD.values()})
-            if own := clip.encoded.get("camera"):
-                moved[int(clip.clip_id)] = own.arrays["frames"], own.time_s
-            looked = clip.frames.get("faces")
-            seen[clip.clip_id] = faces(looked.images) if faces and looked else {}
-            show(len(seen), len(spans))
+            for name, measured in clip.encoded.items():
+                rows_of[name][int(clip.clip_id)] = measured.arrays["frames"], measured.time_s
+            read.add(clip.clip_id)
+            show(len(read), len(spans))
     try:
         shots = shots or joined_shots([rest.measured for rest in rests]) or find_shots(path)
     except VideoError as error:
@@ -163,8 +179,12 @@ def _seen(
         shots = ()
     cuts_s = [shot.start_s for shot in shots[1:]]
     for n, span in spans.items():
-        moves = camera_values(*motions, cuts_s) if (motions := moved.get(n)) else {}
-        yield _of_shots(span, shots) | seen.get(str(n), {}) | moves
+        values = _of_shots(span, shots)
+        if motions := rows_of["camera"].get(n):
+            values |= camera_values(*motions, cuts_s)
+        if sighted := rows_of["people"].get(n):
+            values |= people_values(sighted[0])
+        yield values
 
 
 def _of_shots(span: Span, shots: Sequence[FilmPart | Shot]) -> Values:

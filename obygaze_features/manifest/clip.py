@@ -174,6 +174,24 @@ def canonical_bytes(clips: Sequence[Clip], codebook: Codebook, *, spreadsheet_sa
     return "".join(lines).encode("utf-8")
 
 
+class ClipsById:
+    """Clips by their ids: each id is of one clip, or of one span by annotators who differ."""
+
+    def __init__(self) -> None:
+        self._first: dict[str, Clip] = {}
+        self._of_annotator: dict[tuple[str, str], Clip] = {}
+
+    def add(self, clip: Clip) -> Clip | None:
+        """Add a clip; return the earlier one that it repeats, and is not added then, or None."""
+        first = self._first.setdefault(clip.clip_id, clip)
+        key = clip.clip_id, clip.annotator
+        earlier = self._of_annotator.get(key)
+        if earlier is None and (first is clip or is_of_another_annotator(clip, first)):
+            self._of_annotator[key] = clip
+            return None
+        return first if earlier is None else earlier
+
+
 class Collected:
     """The clips of a file, each id once."""
 
@@ -181,19 +199,20 @@ class Collected:
         self.clips: list[Clip] = []
         self._problems = problems
         self._column = column
-        self._lines: dict[str, list[tuple[Clip, int]]] = {}
+        self._by_id = ClipsById()
+        self._lines: dict[tuple[str, str], int] = {}
 
     def add(self, clip: Clip | None, line: int) -> None:
         """Add a clip; None is ignored, and a repeated id is noted as a problem with both lines."""
         if clip is None:
             return
-        lines_of_id = self._lines.setdefault(clip.clip_id, [])
-        twins = [at for earlier, at in lines_of_id if not is_of_another_annotator(clip, earlier)]
-        if not twins:
+        twin = self._by_id.add(clip)
+        if twin is None:
             self.clips.append(clip)
-            lines_of_id.append((clip, line))
+            self._lines[clip.clip_id, clip.annotator] = line
         else:
-            problem = f"clip {clip.clip_id!r} is already on line {twins[0]}: one row says all of a clip"
+            first_line = self._lines[twin.clip_id, twin.annotator]
+            problem = f"clip {clip.clip_id!r} is already on line {first_line}: one row says all of a clip"
             self._problems.add(line, problem, self._column)
 
 

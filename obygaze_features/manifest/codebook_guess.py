@@ -39,6 +39,9 @@ NEAR = 0.75
 MOST_COMPARED = 500
 """Words, the most frequent ones, that are compared with each other: the time grows with their square."""
 
+LONGEST_COMPARED = 40
+"""Letters of them: the time grows with their square too."""
+
 SHOWN = 4
 
 LEAST_LEVELS_OF_TASK = 2
@@ -273,11 +276,13 @@ def _words(cells: Iterable[str]) -> list[Word]:
     words: list[Word] = []
     more_frequent: dict[str, str] = {}
     for key, forms in spellings.items():
-        is_compared = len(words) < MOST_COMPARED and math.isnan(number_of(forms[0]))
+        is_short = len(key) <= LONGEST_COMPARED
+        is_compared = is_short and len(words) < MOST_COMPARED and math.isnan(number_of(forms[0]))
         near = get_close_matches(key, more_frequent, n=1, cutoff=NEAR) if is_compared else []
         twin = more_frequent[near[0]] if near else ""
         words.append(Word(forms[0], tuple(forms[1:]), sum(counts[spelling] for spelling in forms), twin))
-        more_frequent[key] = forms[0]
+        if is_short:
+            more_frequent[key] = forms[0]
     return words
 
 

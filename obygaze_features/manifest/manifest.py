@@ -14,11 +14,11 @@ from obygaze_features.errors import ManifestError
 from obygaze_features.io import in_any_form, local_path, write_together
 from obygaze_features.manifest.clip import (
     Clip,
+    ClipsById,
     Collected,
     absolute,
     canonical_bytes,
     clip_of_row,
-    is_of_another_annotator,
     stored_path,
 )
 from obygaze_features.manifest.codebook import BUILTIN, Codebook, builtin_codebook, load_codebook
@@ -75,13 +75,11 @@ class Manifest:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "clips", tuple(_of_codebook(clip, self.codebook) for clip in self.clips))
-        clips_of_id: dict[str, list[Clip]] = {}
+        by_id = ClipsById()
         for clip in self.clips:
-            same_id = clips_of_id.setdefault(clip.clip_id, [])
-            for earlier in same_id:
-                if not is_of_another_annotator(clip, earlier):
-                    raise _twice(earlier, clip)
-            same_id.append(clip)
+            earlier = by_id.add(clip)
+            if earlier is not None:
+                raise _twice(earlier, clip)
             if tuple(clip.extras) != tuple(self.clips[0].extras):
                 raise ManifestError(
                     f"clip {clip.clip_id!r} has extra columns {list(clip.extras)} "

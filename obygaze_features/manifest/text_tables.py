@@ -19,7 +19,7 @@ from obygaze_features.io import local_path
 from obygaze_features.lines import csv_line
 from obygaze_features.manifest.spans.instant import instants, pointed
 from obygaze_features.manifest.spans.names import find_film, plain
-from obygaze_features.text import as_written, composed, number_of, unsuitable
+from obygaze_features.text import as_written, composed, number_of, shortened, unsuitable
 from obygaze_features.text_records import decoded_text, header_row, read_records
 from obygaze_features.workbook import Records
 
@@ -242,7 +242,7 @@ def placed(where: object, remedy: str = "") -> Iterator[None]:
     try:
         yield
     except ManifestError as error:
-        raise ManifestError(f"{where}: {error}{remedy}", error.column) from None
+        raise ManifestError(f"{where}: {shortened(str(error))}{remedy}", error.column) from None
 
 
 class Problems:
@@ -255,7 +255,7 @@ class Problems:
     def add(self, line: int, message: str, column: str = "") -> None:
         """Note one problem."""
         where = f"line {line}, column {column}" if column else f"line {line}"
-        self.messages.append(f"{where}: {message}")
+        self.messages.append(f"{where}: {shortened(message)}")
 
     def attempt(
         self, line: int, column: str, read: Callable[P, T], *args: P.args, **kwargs: P.kwargs

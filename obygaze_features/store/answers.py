@@ -61,6 +61,7 @@ def groups_of_classes(store: Store) -> tuple[str, ...]:
     return tuple(name for name in store.names if classes_of(store[name]))
 
 
+@checked
 def likely_classes(
     names: Sequence[str], p: NDArray[np.float64], usual_p: NDArray[np.float64]
 ) -> list[LikelyClass]:
@@ -87,6 +88,7 @@ def likely_classes(
     return [LikelyClass(names[place], float(p[place]), float(usual_p[place])) for place in chosen]
 
 
+@checked
 def classifier_of(group: Group) -> str:
     """Name the network that a group's probabilities are of."""
     return str(group.provenance.get("beside") or group.name)

@@ -367,7 +367,7 @@ def clipped(value: str) -> str:
 
 def differences(a: object, b: object) -> list[str]:
     """Name the fields (dotted) in which two JSON values differ."""
-    return [field for field, _, _ in contrasts(a, b)]
+    return [contrast.field for contrast in contrasts(a, b)]
 
 
 @checked

@@ -254,7 +254,7 @@ class Stage:
                 "nothing was changed: resume with what it was begun with, or choose another name for STORE"
             )
         shown = "; ".join(
-            f"{field} is {clipped(old)}, not {clipped(new)}" for field, old, new in differing[:MOST_SHOWN]
+            f"{field} is {clipped(own)}, not {clipped(other)}" for field, own, other in differing[:MOST_SHOWN]
         )
         if [contrast.field for contrast in differing] == ["corpus.name"]:
             remedy = f"--corpus {quote(str(self.corpus.get('name')))} resumes it"

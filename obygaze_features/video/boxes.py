@@ -97,16 +97,17 @@ def second_file(path: Path, formats: Collection[str], ends: Sequence[int]) -> in
                 return 0
             if box.is_second_file:
                 return box.start
-            start = box.start
+            search_start = box.start
         else:
-            start = _end_of_first(sorted(ends), formats, len(data))
+            search_start = _end_of_first(sorted(ends), formats, len(data))
         if MISREAD & {*formats}:
+            # Packets of the second file were read with those of the first, so their ends tell nothing.
             second_start = data.find(data[:OWN_HEAD_BYTES], 1)
             if second_start > 0:
                 return second_start
         heads_of_streams = [head for name, head in STREAM_HEADS.items() if name not in formats]
         any_head = re.compile(b"|".join([SECOND_FILE.pattern, *heads_of_streams]), re.DOTALL)
-        match = any_head.search(data, start)
+        match = any_head.search(data, search_start)
         return match.start() if match else 0
 
 

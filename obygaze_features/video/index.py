@@ -724,8 +724,9 @@ def _torn(line: TimeLine, rank: NDArray[np.int64], key: NDArray[np.bool_]) -> in
     for first, end in pairwise(edges):
         keys = first + np.flatnonzero(key[first:end])
         if len(keys):
-            n_torn += int((rank[first:end] < rank[keys[0]]).sum())
-        else:
+            first_key = keys[0]
+            n_torn += int((rank[first:end] < rank[first_key]).sum())
+        else:  # all pictures refer to others before the part
             n_torn += end - first
     return n_torn
 

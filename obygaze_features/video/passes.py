@@ -78,10 +78,10 @@ class Results(dict[int, T]):
         self._wishes = wishes
         self._rgb = rgb
 
-    def __missing__(self, wish: int) -> T:
-        _, apply = self._wishes[wish]
+    def __missing__(self, position: int) -> T:
+        _, apply = self._wishes[position]
         result = apply(self._rgb)
-        self[wish] = result
+        self[position] = result
         return result
 
 
@@ -177,11 +177,11 @@ class WindowReader(Decoder, Generic[T]):
                 yield from self.served(self.applied(self.sparse(union(windows))), windows)
             except NotSafe as reason:
                 affected = [window for window in windows if self._needs(window, reason.packets)]
-                is_single = len(windows) == 1
+                was_tried_alone = len(windows) == 1
                 windows = [window for window in windows if window not in affected]
                 for window in affected:
                     window.begin()
-                    if is_single:
+                    if was_tried_alone:
                         window.why = str(reason)
                         unsafe.append(window)
                     else:

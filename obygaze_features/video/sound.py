@@ -313,9 +313,7 @@ class SoundTrack:
                 packets = placed(source, track, (0.0,))
                 first = next(packets, None)
                 if first is not None and first.time_s <= begin_s:
-                    for packet in chain([first], packets):
-                        if packet.time_s >= begin_s:
-                            yield packet
+                    yield from (packet for packet in chain([first], packets) if packet.time_s >= begin_s)
                     return
         yield from self._packets_in_order(begin_s)
 

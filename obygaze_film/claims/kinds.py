@@ -38,6 +38,7 @@ TOO_FEW: Final = "too few windows judged"
 NO_INTERVAL: Final = "without an interval"
 SEVERAL_DEFINITIONS: Final = "judged under several definitions"
 EARLIER_LAW: Final = "drawn by an earlier law"
+OTHER_JUDGES: Final = "not all films judged by the same people"
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,7 +272,7 @@ class Passage(FilmClaim):
     judged_s : float
         Seconds of it that have a probability: what its numbers are of.
     reasons : tuple of Reason
-        The heaviest first.
+        The heaviest first: all that move the probability enough to be said, and others.
     present : tuple of str
         Concepts that are seen, the heaviest first.
     flags : tuple of str
@@ -310,7 +311,8 @@ class ExpectedShare(FilmClaim):
     levels_left_out : tuple of str
         Levels that it was not fitted on.
     unlike : float
-        Share of the film that the model cannot judge.
+        Share that the model cannot judge of the film without black and credits: of more than a fifth there
+        is no share.
     reason : str
         The record's own words of why the share is refused; empty if it is not.
     """
@@ -373,17 +375,19 @@ class FlaggedTime(FilmClaim):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherWindows(FilmClaim):
-    """The windows that were scored are of another length (`number`, the median) than the training's clips.
+    """The windows that were scored are of another length (`number`, the median) than the model's clips.
 
     Attributes
     ----------
-    trained_s : float
-        Median length of those clips.
+    trained_s, calibrated_s : float or None
+        Median length of the clips that it was trained on, and of those that it was calibrated on, which may
+        be others; None where that is not known.
     """
 
     KIND: ClassVar[str] = "other windows"
 
-    trained_s: float
+    trained_s: float | None
+    calibrated_s: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -403,17 +407,21 @@ class ConceptFound(FilmClaim):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagingMean(FilmClaim):
-    """The mean of a variable of staging (`what`) over a film's windows.
+    """The mean of a variable of staging (`what`) over the windows of a film that have one.
 
     Attributes
     ----------
     digits : int
         Decimals that are measured.
+    n_known, n_windows : int
+        Windows that have one, and all of the film.
     """
 
     KIND: ClassVar[str] = "mean of staging"
 
     digits: int
+    n_known: int
+    n_windows: int
 
 
 # --- of people
@@ -445,13 +453,16 @@ class PairKappa(FilmClaim):
     Attributes
     ----------
     n, alike : int
-        Windows that both judged, and those that they call alike.
+        Windows that both judged and were sure of, and those that they call alike.
+    n_unsure : int
+        Windows that both judged, and left out as not both were sure.
     """
 
     KIND: ClassVar[str] = "agreement of two"
 
     n: int
     alike: int
+    n_unsure: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -475,13 +486,16 @@ class PanelAgreement(FilmClaim):
     Attributes
     ----------
     n_judges, n_windows : int
-        Windows that two or more judged.
+        Windows that two or more judged and were sure of.
+    n_unsure : int
+        Windows that two or more judged, and left out as fewer than two were sure.
     """
 
     KIND: ClassVar[str] = "agreement of a panel"
 
     n_judges: int
     n_windows: int
+    n_unsure: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -495,7 +509,7 @@ class JudgedShare(FilmClaim):
     model : str
         Key of the model whose probabilities narrow the interval.
     n, n_windows : int
-        Windows judged, and those that the share is of.
+        Windows judged surely, and those that the share is of.
     positives : tuple of int
         Windows that each judge calls positive.
     worth : float or None
@@ -503,7 +517,10 @@ class JudgedShare(FilmClaim):
     n_unsure, unsure_s : int, float
         Windows left out as a judge was not sure of them, and their seconds without black and credits.
     expected, expected_s : float or None
-        Share that the model alone expects, and the seconds that it can judge: those of that share.
+        Share that the model alone expects, or that labels in its place mark, and the seconds that it can
+        judge: those of that share.
+    is_of_labels : bool
+        Whether labels stand in the model's place.
     definition : str
         Digest of the definitions that they judged under; empty where nothing says.
     agreement : tuple of PairKappa
@@ -521,6 +538,7 @@ class JudgedShare(FilmClaim):
     unsure_s: float
     expected: float | None
     expected_s: float | None
+    is_of_labels: bool = False
     definition: str = ""
     agreement: tuple[PairKappa, ...] = ()
 
@@ -532,19 +550,22 @@ class JudgedShare(FilmClaim):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoJudgedShare(FilmClaim):
-    """A judge, or several together, have no share: too few windows were judged (by each of them).
+    """A judge, or several together, have no share: too few windows were judged surely (by each of them).
 
     Attributes
     ----------
-    n, least : int
-        Windows judged blindly, and how many are needed.
+    judged, sure, left, least : int
+        Windows judged blindly, those of them judged surely, those left to judge, and of how many they must be
+        sure unless none is left.
     definition : str
         Digest of the definitions that they judged under; empty where a sentence need not name it.
     """
 
     KIND: ClassVar[str] = "no judged share"
 
-    n: int
+    judged: int
+    sure: int
+    left: int
     least: int
     definition: str = ""
 

@@ -70,7 +70,7 @@ LEVEL: Final = 0.95
 """Level of the intervals over films."""
 
 OTHER_LENGTH: Final = 0.1
-"""By which share windows may differ in length from the clips of the training, without a word."""
+"""By which share windows may differ in length from the model's clips, without a word."""
 
 TOLD_OTHERWISE: Final = ("unlike", "missing", "black", "credits", "trained_on", "no_skill")
 """Flags whose time, or meaning, other claims tell."""
@@ -425,7 +425,7 @@ def expected_share(model: ModelRecord, rows: pd.DataFrame) -> ExpectedShare:
         worst_error=calibration.worst_film_error if calibration else None,
         clips=calibration.clips if calibration else {},
         levels_left_out=tuple(calibration.levels_left_out) if calibration else (),
-        unlike=time.share(time.unlike_s),
+        unlike=rate.unreliable,
         reason=rate.reason,
     )
 
@@ -474,15 +474,19 @@ def flagged_times(model: ModelRecord, judged: JudgedTime) -> list[FlaggedTime]:
 
 
 def other_windows(model: ModelRecord, windows: WindowsRecord) -> OtherWindows | None:
-    """Tell where the windows are of another length than the clips that a model was trained on."""
-    if not model.clip_s or abs(windows.window_s - model.clip_s) <= OTHER_LENGTH * model.clip_s:
+    """Tell where the windows are of another length than a model's clips of training or calibration."""
+    trained_s = model.clip_s
+    calibrated_s = None if model.calibration is None else model.calibration.clip_s
+    lengths = [length for length in (trained_s, calibrated_s) if length]
+    if not any(abs(windows.window_s - length) > OTHER_LENGTH * length for length in lengths):
         return None
     return OtherWindows(
         who=(model.key,),
         what="length of the windows in seconds",
         time=ClaimTime("film"),
         number=windows.window_s,
-        trained_s=model.clip_s,
+        trained_s=trained_s,
+        calibrated_s=calibrated_s,
     )
 
 
@@ -506,9 +510,17 @@ def no_passage(model: ModelRecord) -> NoPassage:
     )
 
 
-def staging_mean(name: str, mean: float, digits: int) -> StagingMean:
-    """Tell the mean of a variable of staging over a film."""
-    return StagingMean(who=(), what=name, time=ClaimTime("film"), number=mean, digits=digits)
+def staging_mean(name: str, values: pd.Series, digits: int) -> StagingMean:
+    """Tell the mean of a variable of staging over the windows of a film [N]; NaN where one has none."""
+    return StagingMean(
+        who=(),
+        what=name,
+        time=ClaimTime("film"),
+        number=float(values.mean()),
+        digits=digits,
+        n_known=int(values.notna().sum()),
+        n_windows=len(values),
+    )
 
 
 def moved_passage(model: ModelRecord, ends: tuple[float, float], before: float, after: float) -> Moved:

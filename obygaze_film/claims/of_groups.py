@@ -9,6 +9,7 @@ import numpy as np
 from obygaze_features.arguments import checked
 from obygaze_film.claims.kinds import (
     NOT_SURE,
+    OTHER_JUDGES,
     REFUSED,
     Bounds,
     ClaimTime,
@@ -55,6 +56,8 @@ def group_share(row: Mapping[Any, Any], positive: str) -> GroupShare:
     time = CONTENT
     if row["n_unsure"]:
         conditions, time = (*conditions, NOT_SURE), ClaimTime("sure")
+    if row.get("is_mixed"):
+        conditions = (*conditions, OTHER_JUDGES)
     return GroupShare(
         who=_judges(row),
         what=positive,

@@ -79,8 +79,10 @@ def no_judged_share(few: TooFewJudged, *, is_one_of_definitions: bool = False) -
         who=tuple(few.judges),
         what="share",
         time=CONTENT,
-        conditions=(BLIND, TOO_FEW),
-        n=few.n,
+        conditions=(BLIND, TOO_FEW, *(() if few.left else (ALL_JUDGED,))),
+        judged=few.judged,
+        sure=few.sure,
+        left=few.left,
         least=few.least,
         definition=few.definition if is_one_of_definitions else "",
     )
@@ -89,6 +91,15 @@ def no_judged_share(few: TooFewJudged, *, is_one_of_definitions: bool = False) -
 def _time_of(rate: CorrectedRate) -> ClaimTime:
     """Return the time that a share is of: without windows of which its judges were not sure."""
     return ClaimTime("sure" if rate.n_unsure else "content", rate.content_s)
+
+
+def _time_of_windows(n_unsure: int) -> ClaimTime:
+    """Return the time that an agreement is of: windows of which not both, or two, were sure are left out."""
+    return ClaimTime("sure") if n_unsure else CONTENT
+
+
+def _sure_alone(n_unsure: int) -> tuple[str, ...]:
+    return (NOT_SURE,) if n_unsure else ()
 
 
 def _panel_doubts(pairs: Sequence[PairKappa]) -> list[str]:
@@ -136,6 +147,7 @@ def judged_share(rate: CorrectedRate, *, is_one_of_definitions: bool = False) ->
         unsure_s=rate.unsure_s,
         expected=rate.expected,
         expected_s=rate.expected_s,
+        is_of_labels=rate.is_of_labels,
         definition=rate.definition,
         agreement=agreement,
     )
@@ -158,12 +170,13 @@ def pair_agreement(pair: JudgesAgreement) -> PairKappa:
     return PairKappa(
         who=tuple(pair.annotators),
         what="kappa",
-        time=CONTENT,
+        time=_time_of_windows(pair.n_unsure),
         number=pair.kappa,
         interval=Bounds(pair.low or 0.0, pair.high or 0.0, LEVEL) if is_known else None,
-        conditions=_doubts(pair),
+        conditions=(*_doubts(pair), *_sure_alone(pair.n_unsure)),
         n=pair.n,
         alike=pair.alike,
+        n_unsure=pair.n_unsure,
     )
 
 
@@ -188,11 +201,12 @@ def panel_agreement(alpha: JudgesAlpha) -> PanelAgreement:
     return PanelAgreement(
         who=(),
         what="alpha",
-        time=CONTENT,
+        time=_time_of_windows(alpha.n_unsure),
         number=alpha.value,
-        conditions=(NO_INTERVAL,),
+        conditions=(NO_INTERVAL, *_sure_alone(alpha.n_unsure)),
         n_judges=alpha.n_judges,
         n_windows=alpha.n_windows,
+        n_unsure=alpha.n_unsure,
     )
 
 

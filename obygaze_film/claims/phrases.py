@@ -21,6 +21,7 @@ from obygaze_film.claims.kinds import (
     NEAR_CHANCE,
     NO_SKILL,
     NOT_SURE,
+    OTHER_JUDGES,
     SEVERAL_DEFINITIONS,
     SOME_BY_CHANCE,
     SOME_LESS,
@@ -61,9 +62,9 @@ from obygaze_film.claims.kinds import (
     Title,
     UnjudgedSpan,
 )
-from obygaze_film.claims.words import Words, clock, whole_seconds
+from obygaze_film.claims.words import Words, clock
 from obygaze_film.film_time import SLACK_S
-from obygaze_film.segments import MIN_S
+from obygaze_film.segments import LEAST_CHANGE, LEAST_CONTRIBUTION, MIN_S
 
 MOST_NAMES: Final = 3
 """Concepts that the sentence on passages names at most."""
@@ -341,12 +342,12 @@ def passage_p(claim: Passage, words: Words) -> str:
 def passage_length(claim: Passage, words: Words) -> str:
     """Write how long a passage is, and how much of it is judged where it goes on over what is not.
 
-    The length is that of the ends as they are written beside it.
+    The length is rounded from the passage's own: that of its ends as they are written, each rounded, may be
+    a second off.
     """
-    written_s = float(whole_seconds(claim.time.end_s or 0.0) - whole_seconds(claim.time.start_s or 0.0))
     if not _is_judged_in_part(claim):
-        return words.duration(written_s)
-    length, judged = words.durations(written_s, claim.judged_s)
+        return words.duration(claim.time.seconds or 0.0)
+    length, judged = words.durations(claim.time.seconds or 0.0, claim.judged_s)
     return words.say("length_judged", length=length, judged=judged)
 
 
@@ -408,8 +409,9 @@ def citation_sentence(
 ) -> str:
     """Cite the probability of a level in a span by a model, with its band, or why there is none.
 
-    What must be known to read it goes with it: of how much of the span it is, whether the model was trained
-    on the film or may be no better than chance, and windows of another length than the training's clips.
+    What must be known to read it goes with it: whether it is below the threshold, of how much of the span it
+    is, whether the model was trained on the film or may be no better than chance, and windows of another
+    length than the model's clips.
 
     Parameters
     ----------
@@ -426,12 +428,15 @@ def citation_sentence(
         return words.say("cited_none", positive=positive, why=why, model=model)
     cited = words.say("cited", positive=positive, p=passage_p(claim, words), model=model)
     parts = [cited]
+    if claim.has(BELOW_THRESHOLD):
+        parts.append(words["below"])
     if _is_judged_in_part(claim):
         length, judged = words.durations(claim.time.seconds or 0.0, claim.judged_s)
         parts.append(words.say("cited_judged", length=length, judged=judged))
     parts += [words[key] for condition, key in WARNINGS.items() if claim.has(condition)]
     if windows is not None:
-        parts.append(words.say("cited_windows", **_lengths(windows, words)))
+        window = words.seconds(windows.number or 0.0)
+        parts.append(words.say("cited_windows", window=window, clips=_lengths_of_clips(windows, words)))
     return words["semicolon"].join(parts)
 
 
@@ -458,13 +463,23 @@ def flagged_sentence(claim: FlaggedTime, words: Words) -> str:
 
 
 def windows_sentence(claim: OtherWindows, words: Words) -> str:
-    """Say that the windows are of another length than the clips of the training."""
-    return words.say("another_window", **_lengths(claim, words))
+    """Say that the windows are of another length than the clips of the training, or of the calibration."""
+    window = words.seconds(claim.number or 0.0)
+    return words.say("another_window", window=window, clips=_lengths_of_clips(claim, words))
 
 
-def _lengths(claim: OtherWindows, words: Words) -> dict[str, str]:
-    """Write the median lengths of windows and of the training's clips."""
-    return {"window": words.seconds(claim.number or 0.0), "clip": words.seconds(claim.trained_s)}
+def _lengths_of_clips(claim: OtherWindows, words: Words) -> str:
+    """Write the median lengths of the clips of a model's training and calibration, as far as known."""
+    trained = "" if claim.trained_s is None else words.seconds(claim.trained_s)
+    calibrated = "" if claim.calibrated_s is None else words.seconds(claim.calibrated_s)
+    if trained == calibrated:
+        return words.say("clips_of_both", clip=trained)
+    parts = []
+    if trained:
+        parts.append(words.say("clips_trained", clip=trained))
+    if calibrated:
+        parts.append(words.say("clips_calibrated", clip=calibrated))
+    return words.listed(parts)
 
 
 def concept_label(claim: ConceptFound, words: Words) -> str:
@@ -485,8 +500,11 @@ def concept_sentence(claim: ConceptFound, words: Words) -> str:
 
 
 def staging_sentence(claim: StagingMean, words: Words) -> str:
-    """Write the mean of a variable of staging, with its unit."""
-    return words.say(f"{claim.what}_mean", value=words.number(claim.number or 0.0, claim.digits))
+    """Write the mean of a variable of staging, with its unit, and of how many windows where not of all."""
+    mean = words.say(f"{claim.what}_mean", value=words.number(claim.number or 0.0, claim.digits))
+    if claim.n_known == claim.n_windows:
+        return mean
+    return words.say("mean_of_windows", mean=mean, n=claim.n_known, all=claim.n_windows)
 
 
 def figure_notes(positive: str, model: str, threshold_p: float | None, words: Words) -> list[str]:
@@ -504,11 +522,12 @@ def threshold_label(p: float, words: Words) -> str:
 
 # --- reasons
 # ---------------------------------------------------------------------------
-def reasons_sentence(reasons: Sequence[ConceptReason], words: Words) -> str:
+def reasons_sentence(reasons: Sequence[ConceptReason], words: Words, most: int | None = None) -> str:
     """Say what speaks for a passage and what against it: more or less than usual of which concepts.
 
-    What moves its probability too little is left out. Of a model without usual values, as a tree, the
-    concepts are named alone.
+    All concepts are named that move its probability enough; with `most` so many of each side at most, the
+    heaviest, and how many more there are. Of a model without usual values, as a tree, they
+    are named alone, by what they add to the logit.
     """
     if not reasons:
         return ""
@@ -516,14 +535,25 @@ def reasons_sentence(reasons: Sequence[ConceptReason], words: Words) -> str:
     for key, is_for in (("why_for", True), ("why_against", False)):
         own = [reason for reason in reasons if reason.moves and reason.is_for == is_for]
         if own:
-            phrases = words["semicolon"].join(reason_phrase(reason, words) for reason in own)
-            parts.append(words.say(key, reasons=phrases))
-    return " ".join(parts) if parts else words.say("why_nothing", least=words.number(0.01))
+            named = own if most is None else own[:most]
+            phrases = [reason_phrase(reason, words) for reason in named]
+            if len(named) < len(own):
+                phrases.append(words.say("more_concepts", n=len(own) - len(named)))
+            parts.append(words.say(key, reasons=words["semicolon"].join(phrases)))
+    if parts:
+        return " ".join(parts)
+    if all(reason.number is None for reason in reasons):
+        return words.say("why_nothing_weighs", least=words.number(LEAST_CONTRIBUTION))
+    return words.say("why_nothing", least=words.number(LEAST_CHANGE))
 
 
 def reason_sentence(claim: ConceptReason, words: Words) -> str:
-    """Say whether a concept speaks for a passage or against it."""
-    return reasons_sentence([claim], words)
+    """Say whether a concept speaks for a passage or against it, or that it does too little."""
+    if claim.moves:
+        return reasons_sentence([claim], words)
+    if claim.number is None:
+        return words.say("why_little_weighs", least=words.number(LEAST_CONTRIBUTION))
+    return words.say("why_little", least=words.number(LEAST_CHANGE))
 
 
 def reason_phrase(claim: ConceptReason, words: Words) -> str:
@@ -681,11 +711,17 @@ def judged_share_sentence(claim: JudgedShare, words: Words) -> str:
         positives=words.listed([str(n) for n in claim.positives]),
         n=claim.n,
         all=claim.n_windows,
+        blindly=_blindly(claim, words),
     )
-    text = "; ".join([text, *_panel_doubts(claim, words)])
+    text = words["semicolon"].join([text, *_panel_doubts(claim, words)])
     if claim.has(SEVERAL_DEFINITIONS):
         return words.say("rate_under", definition=claim.definition[:12], rate=text)
     return text
+
+
+def _blindly(claim: FilmClaim, words: Words) -> str:
+    """Write how the windows of a number were judged: blindly, and surely where others were left out."""
+    return words["blindly_surely" if claim.has(NOT_SURE) else "blindly"]
 
 
 def judged_time_phrase(claim: JudgedShare | ShareSoFar, words: Words) -> str:
@@ -728,13 +764,15 @@ def judged_share_line(claim: JudgedShare, words: Words) -> str:
         parts.append(words.say("rate_worth", model=claim.model, worth=round(claim.worth)))
     if claim.expected is not None and claim.expected_s is not None:
         known = {"share": words.share(claim.expected), "time": words.duration(claim.expected_s)}
-        parts.append(words.say("rate_expected", model=claim.model, **known))
-    return "; ".join(parts)
+        key = "rate_marked" if claim.is_of_labels else "rate_expected"
+        parts.append(words.say(key, model=claim.model, **known))
+    return words["semicolon"].join(parts)
 
 
 def judged_share_what(claim: JudgedShare, positive: str, words: Words) -> str:
     """Say what the share of a figure is: of which time, of one judge or a mean, and from how many windows."""
     known = {"time": judged_time_phrase(claim, words), "positive": positive, "n": claim.n}
+    known["blindly"] = _blindly(claim, words)
     if claim.is_of_panel:
         return words.say("corrected_panel", judges=len(claim.who), **known)
     return words.say("corrected", **known)
@@ -769,6 +807,8 @@ def alone_expected_sentences(claim: JudgedShare, words: Words) -> list[str]:
     if claim.expected is None or claim.expected_s is None:
         return []
     known = {"expected": words.share(claim.expected), "time": words.duration(claim.expected_s)}
+    if claim.is_of_labels:
+        return [words.say("alone_marked", model=claim.model, **known)]
     return [words.say("alone_expected", **known)]
 
 
@@ -811,10 +851,20 @@ def no_judged_share_sentence(claim: NoJudgedShare, words: Words) -> str:
     """Say why a judge, or several together, have no share."""
     who = "panel" if len(claim.who) > 1 else "judge"
     names = words.listed([words.judge(name) for name in claim.who])
-    text = words.say(f"no_share_{who}", who=names, n=claim.n, least=claim.least)
+    counted = counted_phrase(claim.judged, claim.sure, words, is_of_panel=who == "panel")
+    lacks = words.say("windows_needed", least=claim.least) if claim.left else words["no_window_left"]
+    text = words.say(f"no_share_{who}", who=names, counted=counted, lacks=lacks)
     if claim.definition:
         return words.say("rate_under", definition=claim.definition[:12], rate=text)
     return text
+
+
+def counted_phrase(judged: int, sure: int, words: Words, *, is_of_panel: bool) -> str:
+    """Write how many windows were judged blindly (by each of a panel), and how many surely if fewer."""
+    key = "counted_by_each" if is_of_panel else "counted"
+    if sure < judged:
+        key += "_sure"
+    return words.say(key, judged=judged, sure=sure)
 
 
 def so_far_sentence(claim: ShareSoFar, words: Words) -> str:
@@ -845,7 +895,10 @@ def pair_sentence(claim: PairKappa, words: Words) -> str:
             kappa = f"{kappa} ({words[text_of]})"
     who = words.listed([words.judge(name) for name in claim.who])
     share = words.share(claim.alike / claim.n)
-    return words.say("pair", who=who, alike=claim.alike, n=claim.n, share=share, kappa=kappa)
+    known = {"who": who, "alike": claim.alike, "n": claim.n, "share": share, "kappa": kappa}
+    if claim.n_unsure:
+        return words.say("pair_sure", unsure=claim.n_unsure, **known)
+    return words.say("pair", **known)
 
 
 def pairs_sentence(claim: ManyPairs, words: Words) -> str:
@@ -859,7 +912,8 @@ def pairs_sentence(claim: ManyPairs, words: Words) -> str:
 def panel_sentence(claim: PanelAgreement, words: Words) -> str:
     """Say how far three judges or more agree."""
     alpha = words.number(claim.number or 0.0)
-    return words.say("judges_alpha", judges=claim.n_judges, n=claim.n_windows, alpha=alpha)
+    key = "judges_alpha_sure" if claim.n_unsure else "judges_alpha"
+    return words.say(key, judges=claim.n_judges, n=claim.n_windows, unsure=claim.n_unsure, alpha=alpha)
 
 
 def decision_sentence(claim: DecidedSpan, words: Words) -> str:
@@ -879,7 +933,8 @@ def timeline_sentence(claim: TimelineAgreement, words: Words) -> str:
     kappa = words["undefined"] if claim.number is None else words.number(claim.number)
     if claim.interval is not None:
         kappa += f" [{words.numbers(claim.interval)}]"
-    return words.say("agrees", model=claim.who[0], annotator=claim.what, kappa=kappa, n=claim.n_films)
+    of_films = words["of_one_film"] if claim.n_films == 1 else words.say("mean_of_films", n=claim.n_films)
+    return words.say("agrees", model=claim.who[0], annotator=claim.what, kappa=kappa, of=of_films)
 
 
 # --- of several films
@@ -900,7 +955,10 @@ def groups_sentence(claims: Sequence[FilmClaim], words: Words) -> str:
     unsure = words["unsure_left_out"] if any(claim.has(NOT_SURE) for claim in shares) else ""
     level = words.share(shares[0].interval.level) if shares[0].interval else ""
     known = {"who": who, "positive": shares[0].what, "unsure": unsure, "level": level}
-    return words.say("would_mark", **known, rates="; ".join(parts))
+    is_mixed = any(claim.has(OTHER_JUDGES) for claim in shares)
+    return words.say(
+        "would_mark_mixed" if is_mixed else "would_mark", **known, rates=words["semicolon"].join(parts)
+    )
 
 
 def group_value(claim: GroupShare, words: Words) -> str:
@@ -915,12 +973,12 @@ def group_expected(claim: GroupShare, words: Words) -> str:
         return NO_NUMBER
     share = words.share(claim.expected)
     if claim.n_expected < claim.n_films:
-        return words.say("expected_of", share=share, n=claim.n_expected)
+        return words.say("expected_of", share=share, n=claim.n_expected, all=claim.n_films)
     return share
 
 
 def points_value(claim: GroupChange, words: Words) -> str:
-    """Write a change in points of percent, with its interval; a dash where it is not known."""
+    """Write a change in percentage points, with its interval; a dash where it is not known."""
     return NO_NUMBER if claim.number is None else words.points(claim.number, claim.interval)
 
 
@@ -935,8 +993,14 @@ def film_share_note(claim: JudgedShare | ExpectedShare, words: Words) -> str:
     """Say from how many windows, and whose, the share of one film is, or that it is the model's alone."""
     if isinstance(claim, JudgedShare):
         who = words.listed([words.judge(name) for name in claim.who])
-        return words.say("windows_judged", n=claim.n, who=who)
+        key = "windows_judged_surely" if claim.has(NOT_SURE) else "windows_judged"
+        return words.say(key, n=claim.n, judged=claim.n + claim.n_unsure, who=who)
     return words["model_only"]
+
+
+def few_windows_note(judged: int, sure: int, words: Words) -> str:
+    """Say of one film among others that windows of it were judged, and too few for a share."""
+    return words.say("model_only_few", counted=counted_phrase(judged, sure, words, is_of_panel=False))
 
 
 def film_share_sentence(title: str, year: str, claim: JudgedShare | ExpectedShare, words: Words) -> str:

@@ -122,7 +122,7 @@ class Words:
         return self._texts["percent"].format(text)
 
     def apart(self, value: float) -> str:
-        """Write how far two shares are apart, in points of percent."""
+        """Write how far two shares are apart, in percentage points."""
         return self.say("points_apart", n=rounded(100 * value))
 
     def shares(self, interval: Bounds, between: str = "") -> str:
@@ -134,7 +134,7 @@ class Words:
         return f"{self.number(interval.low)}{between or self['between']}{self.number(interval.high)}"
 
     def points(self, value: float, interval: Bounds | None) -> str:
-        """Write a difference of shares with its interval, in points of percent."""
+        """Write a difference of shares with its interval, in percentage points."""
         numbers = [value] if interval is None else [value, interval.low, interval.high]
         written = []
         for each in numbers:
@@ -159,15 +159,15 @@ class Words:
     def durations(self, *seconds: float) -> list[str]:
         """Write the lengths of time of one sentence in one unit, that of the longest.
 
-        Minutes below ten have a decimal.
+        Minutes have a decimal where one of the lengths is below ten: numbers of one sentence add up.
         """
         if max(seconds) < SHORT_S:
             return [self._texts["seconds"].format(rounded(length)) for length in seconds]
+        has_short = any(0 < length < SHORT_S for length in seconds)
         lengths = []
         for length in seconds:
-            minutes = length / 60
-            digits = 1 if 0 < length < SHORT_S else 0
-            lengths.append(self.say("minutes_of", n=self.number(minutes, digits)))
+            digits = 1 if has_short and length else 0
+            lengths.append(self.say("minutes_of", n=self.number(length / 60, digits)))
         return lengths
 
     def seconds(self, value: float) -> str:

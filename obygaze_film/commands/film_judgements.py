@@ -71,7 +71,7 @@ def next_(
     n_films = len({clip.movie for clip in clips})
     n_random = sum(clip.extras["draw"] == "random" for clip in clips)
     if blind:
-        then = f"obygaze film rate, which needs {LEAST} of a film"
+        then = f"obygaze film rate, which needs {LEAST} of a film of which their judge is sure, or all of it"
         click.echo(f"Judge them in this order, without looking at the film's page, then: {then}", err=True)
     summary = f"{out}: {len(clips)} windows of {counted(n_films, 'film')}, {n_random} drawn at random"
     click.echo(summary, err=out == STANDARD)
@@ -247,9 +247,9 @@ def compare(
         timelines, tables.manifest, facts, by=by, trend=trend, key=key, labels=labelled
     )
     compared = replace(compared, notes=(*notes, *compared.notes))
-    answer = finish(comparison_report(compared), Output(out, force=force, json=json))
-    if out is not None and (figure := years_figure(compared, Words("en"), alone=True)):
-        write_whole(out / "years.svg", figure)
+    figure = years_figure(compared, Words("en"), alone=True)
+    pictures = {"years.svg": lambda path: write_whole(path, figure)} if figure else {}
+    answer = finish(comparison_report(compared), Output(out, force=force, json=json), pictures)
     if html is not None:
         html.parent.mkdir(parents=True, exist_ok=True)
         write_whole(html, comparison_page(compared))

@@ -27,7 +27,10 @@ def to_timeline(exported: Exported, *, adapter: str) -> str:
 
 
 def timeline_of(exported: Exported) -> dict[str, object]:
-    """Describe a timeline of one clip; its times are frames."""
+    """Describe a timeline of one clip; its times are frames.
+
+    The caveats are in the timeline's metadata, and in the clip's log note, which Final Cut's XML keeps.
+    """
     film_range = _range(0.0, exported.film.record.duration_s, exported.rate)
     missing = {
         "OTIO_SCHEMA": "MissingReference.1",
@@ -40,6 +43,7 @@ def timeline_of(exported: Exported) -> dict[str, object]:
         "source_range": film_range,
         "media_references": {"DEFAULT_MEDIA": missing},
         "active_media_reference_key": "DEFAULT_MEDIA",
+        "metadata": {"fcp_xml": {"logginginfo": {"lognote": " ".join(exported.caveats)}}},
         "markers": [_marker(exported, tier, span) for tier, span in exported.spans],
     }
     track = {"OTIO_SCHEMA": "Track.1", "name": "V1", "kind": "Video", "children": [clip]}

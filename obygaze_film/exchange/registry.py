@@ -49,41 +49,48 @@ BOTH = ("segments", "concepts")
 OF_MODEL = tuple(name for name in KINDS if name != PEOPLE)
 MILLISECONDS = "times are rounded to milliseconds"
 FRAMES = "times are rounded to frames"
+NO_REASONS = "reasons of passages, with their contributions, are left out"
+SOME_OF_REASONS = "of reasons it has the contributions alone"
+DECIMALS = "probabilities have four decimals"
 
 NO_IDS = "which decision a span shows, so that one whose times are changed comes back beside the first"
 NOTES_STAY = "notes are for people to read: importers leave them out"
 NOT_READ_BACK = "what people decided is not read back from it"
 
 FORMATS: Final[Mapping[str, Format]] = {
-    "eaf": Format(to_eaf, ".eaf", OF_MODEL, MILLISECONDS, NOTES_STAY),
-    "vtt": Format(to_vtt, ".vtt", MARKED, MILLISECONDS, f"{NO_IDS}; {NOTES_STAY}"),
-    "srt": Format(to_srt, ".srt", MARKED, MILLISECONDS, f"{NO_IDS}; {NOTES_STAY}"),
-    "otio": Format(partial(to_timeline, adapter="otio_json"), ".otio", BOTH, FRAMES, NOT_READ_BACK),
-    "fcpxml7": Format(partial(to_timeline, adapter="fcp_xml"), ".xml", BOTH, FRAMES, NOT_READ_BACK),
+    "eaf": Format(to_eaf, ".eaf", OF_MODEL, f"{MILLISECONDS}; {NO_REASONS}", NOTES_STAY),
+    "vtt": Format(to_vtt, ".vtt", MARKED, f"{MILLISECONDS}; {NO_REASONS}", f"{NO_IDS}; {NOTES_STAY}"),
+    "srt": Format(to_srt, ".srt", MARKED, f"{MILLISECONDS}; {NO_REASONS}", f"{NO_IDS}; {NOTES_STAY}"),
+    "otio": Format(
+        partial(to_timeline, adapter="otio_json"), ".otio", BOTH, f"{FRAMES}; {NO_REASONS}", NOT_READ_BACK
+    ),
+    "fcpxml7": Format(
+        partial(to_timeline, adapter="fcp_xml"), ".xml", BOTH, f"{FRAMES}; {NO_REASONS}", NOT_READ_BACK
+    ),
     "edl": Format(
         to_edl,
         ".edl",
         MARKED,
-        f"{FRAMES}, and texts are ASCII; ends are read by Resolve alone",
+        f"{FRAMES}, and texts are ASCII; ends are read by Resolve alone; {NO_REASONS}",
         NOT_READ_BACK,
     ),
     "textgrid": Format(
         to_textgrid,
         ".TextGrid",
         OF_MODEL,
-        "times are rounded to microseconds",
+        f"times are rounded to microseconds; {NO_REASONS}",
         f"{NO_IDS}; {NOTES_STAY}",
     ),
     "rttm": Format(
         to_rttm,
         ".rttm",
         BOTH,
-        f"labels are names of tiers; {MILLISECONDS}",
+        f"labels are names of tiers; {MILLISECONDS}; {NO_REASONS}",
         f"{NO_IDS}; {NOTES_STAY}",
     ),
-    "jsonld": Format(to_jsonld, ".jsonld", BOTH, loses_of_people=NOT_READ_BACK),
-    "iiif": Format(to_iiif, ".iiif.json", BOTH, "the film is not part of it", NOT_READ_BACK),
-    "csv": Format(to_csv, ".csv", MARKED),
+    "jsonld": Format(to_jsonld, ".jsonld", BOTH, f"{NO_REASONS}; {DECIMALS}", NOT_READ_BACK),
+    "iiif": Format(to_iiif, ".iiif.json", BOTH, f"the film is not part of it; {NO_REASONS}", NOT_READ_BACK),
+    "csv": Format(to_csv, ".csv", MARKED, f"{SOME_OF_REASONS}; {DECIMALS}"),
     **offered(EXPORTERS, Format),
 }
 """Formats by name, ours and those of other packages (entry points of `obygaze.exporters`)."""

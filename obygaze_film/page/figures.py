@@ -43,12 +43,11 @@ def years_figure(compared: "FilmComparison", words: Words, *, alone: bool = Fals
     years = [dot.year for dot in dated]
     if len(set(years)) < 2:
         return ""
-    groups = [row for row in compared.groups.to_dict("records") if not row["reason"]]
+    groups = _blocks(compared)
     ends = [dot.film.rate.high if dot.film.rate else dot.film.expected for dot in dated]
     scale = scale_of(max([*ends, *(row["high"] for row in groups)]))
     begin, end = min(years) // 10 * 10, max(years) // 10 * 10 + 10
-    trends = [row for row in compared.changes.to_dict("records") if row["change"] == LATER]
-    trend = next((row for row in trends if not np.isnan(row["value"])), None)
+    trend = _trend(compared)
     judged = [(dot.year, dot.film.rate.value) for dot in dated if dot.film.rate]
     middle, share = np.mean(judged, axis=0).tolist() if trend else (0.0, 0.0)
 
@@ -70,6 +69,32 @@ def years_figure(compared: "FilmComparison", words: Words, *, alone: bool = Fals
         shares=np.linspace(0, scale, 5).tolist(), decades=range(int(begin), int(end) + 1, 10),
         blocks=groups if compared.by == "decade" else (),
     )  # fmt: skip
+
+
+def years_legend(compared: "FilmComparison", words: Words) -> str:
+    """Say what `years_figure` draws: those of dots, intervals, trend and blocks that are there."""
+    dated = [film for film in compared.films if _has_place(film)]
+    is_drawn = {
+        "years_dots": bool(dated),
+        "years_intervals": any(film.rate and not film.rate.is_census for film in dated),
+        "years_hollow": any(film.rate is None for film in dated),
+        "years_line": _trend(compared) is not None,
+        "years_blocks": compared.by == "decade" and bool(_blocks(compared)),
+    }
+    return " ".join(words[key] for key, is_there in is_drawn.items() if is_there)
+
+
+def _trend(compared: "FilmComparison") -> dict[Any, Any] | None:
+    """Return the row of the trend of years; None where there is none."""
+    for row in compared.changes.to_dict("records"):
+        if row["change"] == LATER and not np.isnan(row["value"]):
+            return row
+    return None
+
+
+def _blocks(compared: "FilmComparison") -> list[dict[Any, Any]]:
+    """Return the rows of groups that have a share."""
+    return [row for row in compared.groups.to_dict("records") if not row["reason"]]
 
 
 class Dot(NamedTuple):

@@ -13,7 +13,7 @@ from obygaze_film.claims.of_groups import compared_share, group_claims
 from obygaze_film.claims.words import Words
 from obygaze_film.film_groups import ALL, ComparedFilm, FilmComparison
 from obygaze_film.page import charts
-from obygaze_film.page.figures import scale_of, years_figure
+from obygaze_film.page.figures import scale_of, years_figure, years_legend
 from obygaze_film.page.html import template_page
 
 
@@ -73,6 +73,7 @@ def comparison_page(
         films=[_film_row(film, words) for film in compared.films],
         scale=scale,
         figure=years_figure(compared, words),
+        legend=years_legend(compared, words),
         file=b64encode(years_figure(compared, words, alone=True).encode()).decode(),
         sentence=phrases.groups_sentence(claims, words),
     )
@@ -100,4 +101,7 @@ def _change_row(claim: GroupChange, words: Words) -> ChangeRow:
 
 def _film_row(film: ComparedFilm, words: Words) -> FilmRow:
     claim = compared_share(film)
-    return FilmRow(film, phrases.film_share_value(claim, words), phrases.film_share_note(claim, words))
+    note = phrases.film_share_note(claim, words)
+    if film.counts is not None and film.counts.judged and not film.sample.n:
+        note = phrases.few_windows_note(film.counts.judged, film.counts.sure, words)
+    return FilmRow(film, phrases.film_share_value(claim, words), note)

@@ -38,7 +38,7 @@ Floats = NDArray[np.float64]
 MINUTE: Final = 60.0
 
 LEAST_OF_MINUTE_S: Final = 10.0
-"""Seconds with a probability from which on a minute has means; of a shorter last one, all of it."""
+"""Seconds with a probability from which on a minute has means; the last one of a film too."""
 
 SLACK_S: Final = 1e-6
 """By which sums of decimals may miss a number."""
@@ -61,6 +61,9 @@ SCALES: Final = {
     "cuts": StagingScale(0.0, 60.0, 1),
     "black": StagingScale(0.0, 1.0, 2),
     "camera": StagingScale(0.0, 0.3, 2),
+    "screen": StagingScale(0.0, 1.0, 2),
+    "close": StagingScale(0.0, 1.0, 2),
+    "face": StagingScale(0.0, 0.5, 2),
 }
 """Variables of staging that are drawn."""
 
@@ -264,7 +267,7 @@ class FilmView:
         strips = []
         for name, scale in SCALES.items():
             if name in table and table[name].notna().any():
-                mean = of_film.staging_mean(name, float(table[name].mean()), scale.digits)
+                mean = of_film.staging_mean(name, table[name], scale.digits)
                 values = ((table[name] - scale.low) / (scale.high - scale.low)).clip(0, 1)
                 note = phrases.staging_sentence(mean, self.words)
                 strips.append(Strip(self.words[name], note, starts, ends, values.to_numpy(dtype=np.float64)))
@@ -363,7 +366,7 @@ class FilmView:
 
     def _minute(self, start_s: float) -> Minute:
         end_s = min(start_s + MINUTE, self.whole_s)
-        least_s = min(LEAST_OF_MINUTE_S, end_s - start_s) - SLACK_S
+        least_s = LEAST_OF_MINUTE_S - SLACK_S
         inside = self.between(start_s, end_s)
         seconds = _seconds_inside(inside, start_s, end_s)
         counted = is_counted(inside)

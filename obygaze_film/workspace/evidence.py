@@ -32,6 +32,12 @@ NEAREST: Final = 4
 RANKED: Final = 200
 """Windows of a store that are ranked: the nearest overlap each other and the span itself."""
 
+MOST_BARS: Final = 5
+"""Concepts of a span that have a bar, the heaviest."""
+
+MOST_OF_SIDE: Final = 2
+"""Reasons of either side that a sentence names beside the film, the heaviest; of others it says how many."""
+
 
 def span_evidence(
     film: "OpenFilm", films: "Sequence[OpenFilm]", start_s: float, end_s: float, words: Words
@@ -44,7 +50,7 @@ def span_evidence(
         `p`, `band` and `reaches` (of the rows inside, weighted by how long they lie in it; empty where none
         is counted, and `note` says why), `sentence`, `classes` (what classifiers find there), `cited` (the
         probability as a citation, or why there is none), `note` (of how much of the span the numbers are),
-        `parts` of concepts, `cuts`, `said`, `like`.
+        `parts` of the heaviest concepts, `cuts`, `said`, `like`.
     """
     view = film.view(words.language)
     rows = view.rows
@@ -111,7 +117,7 @@ def _seen(view: FilmView, rows: pd.DataFrame, weights: Floats, time: ClaimTime) 
     is_unknown = all(concept.usual is None for concept in model.concepts)
     largest = largest_contribution(claim.reasons)
     parts = []
-    for reason in claim.reasons:
+    for reason in claim.reasons[:MOST_BARS]:
         usual = at_usual(claim, reason)
         part = {
             **concept_bar(reason, largest, view),
@@ -128,7 +134,7 @@ def _seen(view: FilmView, rows: pd.DataFrame, weights: Floats, time: ClaimTime) 
         "p": phrases.passage_value(claim, words),
         "band": phrases.passage_band(claim, words, "–"),
         "reaches": not claim.has(BELOW_THRESHOLD),
-        "sentence": phrases.reasons_sentence(claim.reasons, words),
+        "sentence": phrases.reasons_sentence(claim.reasons, words, most=MOST_OF_SIDE),
         "cited": phrases.citation_sentence(claim, view.positive, model_name(model), windows, words),
         "note": " ".join(note for note in notes if note),
         "parts": parts,

@@ -34,12 +34,13 @@ from obygaze_film.claims.phrases import judged_share_sentence
 from obygaze_film.claims.words import clock
 from obygaze_film.draws import SEQUENTIAL_POISSON
 from obygaze_film.judged_rate import FilmRates, correct_rate, correct_rates
-from obygaze_film.judged_windows import judged_film, least_judged, votes
+from obygaze_film.judged_windows import judged_film, votes
 from obygaze_film.learning import stores_near, windows_store
 from obygaze_film.notes import Said, said
 from obygaze_film.page import charts
 from obygaze_film.page.html import template_page
 from obygaze_film.page.view import FilmView
+from obygaze_film.schema import TooFewJudged
 from obygaze_film.timeline import Timeline
 from obygaze_film.workspace.anytime import anytime_interval
 from obygaze_film.workspace.decisions import Decisions, state_of
@@ -363,7 +364,8 @@ def next_window(
     Returns
     -------
     dict
-        `done`, and `window` (start, end, place) or `share`, a sentence; `sofar` a sentence on the interval
+        `done`, and `window` (start, end, place) or `share`, a sentence; `few`, a sentence on how many windows
+        were judged, where these are too few; `sofar` a sentence on the interval
         that is valid at any time, once 10 are judged: of their own judgements until they are finished.
     """
     decisions = film.decisions
@@ -386,8 +388,9 @@ def _estimates(film: OpenFilm, who: str, words: Words, *, whole: bool) -> dict[s
     own = film.decisions.judgements(blind.get(who, {}).values())
     judged = judged_film(film.timeline, own)
     windows = judged.together()
-    if len(windows.by_cell) < least_judged(judged.cells):
-        return {}
+    if not windows.is_enough:
+        few = TooFewJudged(judges=[who], **windows.counts._asdict())
+        return {"few": f"{sentence(no_judged_share(few), words)}."}
     positive = f" {words['or']} ".join(film.timeline.model().positive)
     order, y, _ = votes(windows.by_cell)
     rate, _ = correct_rate(film.timeline, own)
@@ -398,7 +401,7 @@ def _estimates(film: OpenFilm, who: str, words: Words, *, whole: bool) -> dict[s
         claim = share_so_far(who, positive, ends, rate, is_of_earlier_law=is_of_earlier_law)
         estimates["sofar"] = sentence(claim, words)
     if whole:
-        estimates["share"] = f"{positive}: {_shares(film, who, words)}"
+        estimates["share"] = words.say("named", name=positive, what=_shares(film, who, words))
     return estimates
 
 

@@ -153,21 +153,35 @@ def agreement(
 
 
 def _records(pairs: "Sequence[manifests.PairAgreement[Any]]", views: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the agreement of each pair as JSON values, by what is compared."""
+    """Return the agreement of each pair of annotators as JSON values.
+
+    Parameters
+    ----------
+    views
+        Fields of `PairAgreement`: with all levels, or with the levels of tasks only.
+    """
     records = []
     for pair in pairs:
         record: dict[str, Any] = {"movie": pair.movie, "annotators": pair.annotators}
         for view in views:
-            gamma = asdict(getattr(pair, view))
-            record[view] = {"gamma" if name == "value" else name: value for name, value in gamma.items()}
+            fields = asdict(getattr(pair, view))
+            record[view] = {}
+            for name, value in fields.items():
+                key = "gamma" if name == "value" else name
+                record[view][key] = value
         records.append(record)
     return records
 
 
 def _mean_gammas(records: Sequence[Mapping[str, Any]], views: Sequence[str]) -> dict[str, float | None]:
+    """Compute for each view of the labels the mean gamma of the pairs for which it is defined."""
     from obygaze_features.manifest.agreement import mean_defined
 
-    return {view: mean_defined(record[view]["gamma"] for record in records) for view in views}
+    means = {}
+    for view in views:
+        gammas = [record[view]["gamma"] for record in records]
+        means[view] = mean_defined(gammas)
+    return means
 
 
 @command()
@@ -222,7 +236,7 @@ def disagreements(
 
 
 def _write_conflicts(labels: "manifests.Manifest", folder: Path, *, force: bool) -> None:
-    """Write a document for ELAN for each film that two annotators labelled, and print what is in none."""
+    """Write an ELAN document for each film that two annotators labelled, and print what is left out."""
     labelled = [clip for clip in labels if clip.annotator]
     timed = [clip for clip in labelled if clip.start_s is not None]
     annotators: dict[str, set[str]] = {}
@@ -240,7 +254,7 @@ def _write_conflicts(labels: "manifests.Manifest", folder: Path, *, force: bool)
 
 
 def _machines_if_comparable(labels: "manifests.Manifest", common: CommonClips) -> "Mapping[str, Alternative]":
-    """Compare machines with people; print why, where too few clips in common do not allow it."""
+    """Compare machines with people; if too few clips in common do not allow it, print why and return none."""
     from obygaze_models.evaluation.alttest import compare_machines
 
     try:

@@ -1,4 +1,4 @@
-"""Lay out how annotators and machines agree; every function returns lines."""
+"""Write tables of the agreement of annotators and machines; every function returns lines."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -17,21 +17,23 @@ TITLES: "Mapping[Form, str]" = {
     "films": "agreement, films as units",
     "balanced": "balanced agreement, films as units",
 }
-"""Of the forms of the test whether a machine may stand in for an annotator."""
+"""Form of the test whether a machine may stand in for an annotator -> its title."""
 
 PARTS = ("spans", "alike", "overlooked", "other readings")
-"""How the spans that two annotators labelled differ, as `PairLevels.parted` counts them."""
+"""Columns of the table of disagreements: counts of spans, as `PairLevels.parted` returns them."""
 
 
 def agreement_on_clips(
     pairs: "Sequence[PairAgreement[Gamma]]", means: Mapping[str, float | None], levels_aside: Sequence[str]
 ) -> list[str]:
-    """Lay out gamma of clips: a row for each pair of annotators, then the means.
+    """Write the table of gamma on clips: a row for each pair of annotators, then the means.
 
     Parameters
     ----------
+    pairs
+        Gamma of each pair of annotators of a film.
     means
-        View of the labels (a field of `PairAgreement`) -> mean gamma; the views are the parts of a row.
+        View of the labels (a field of `PairAgreement`) -> mean gamma. A row has columns for each view.
     levels_aside
         Levels that the second view leaves out.
     """
@@ -50,7 +52,7 @@ def agreement_on_segments(
     means: Mapping[str, float | None],
     levels_aside: Sequence[str],
 ) -> list[str]:
-    """Lay out gamma of free segments, as `agreement_on_clips` that of clips."""
+    """Write the table of gamma on free segments; parameters as for `agreement_on_clips`."""
     rows = []
     for pair in pairs:
         row = [pair.movie, " / ".join(pair.annotators)]
@@ -69,24 +71,41 @@ def _with_means(
     means: Mapping[str, float | None],
     levels_aside: Sequence[str],
 ) -> list[str]:
-    """Lay out rows of agreement below their headings; gamma is the last of the columns of a view."""
+    """Write rows of agreement as a table, with the mean gammas in a last row.
+
+    Parameters
+    ----------
+    columns
+        Headings of the columns of a view, of which gamma is the last.
+    """
     headings = ["movie", "annotators", *columns]
     if levels_aside:
         without = ", ".join(levels_aside)
         headings += [f"{column}\nwithout\n{without}" for column in columns]
-    last = ["mean", ""]
+    mean_row = ["mean", ""]
     for mean in means.values():
-        last += [""] * (len(columns) - 1)
-        last.append(_number(mean))
-    return table([*rows, last], headings).split("\n")
+        mean_row += [""] * (len(columns) - 1)
+        mean_row.append(_number(mean))
+    return table([*rows, mean_row], headings).split("\n")
 
 
 def _number(value: float | None) -> str:
+    """Format a coefficient with three decimals; "undefined" for None."""
     return "undefined" if value is None else f"{value:.3f}"
 
 
 def alphas_of_levels(every: "LevelAlphas", sure: "LevelAlphas", levels_aside: Sequence[str]) -> list[str]:
-    """Write Krippendorff's alpha of all annotators, of all levels and without those of no task."""
+    """Write Krippendorff's alpha of all annotators, with all levels and with only those of tasks.
+
+    Parameters
+    ----------
+    every
+        Alpha with all levels.
+    sure
+        Alpha without the levels that are in no task.
+    levels_aside
+        Names of the levels that are in no task.
+    """
     views = {"Krippendorff's alpha": every}
     if levels_aside:
         views[f"without {', '.join(levels_aside)}"] = sure
@@ -103,7 +122,7 @@ def alphas_of_levels(every: "LevelAlphas", sure: "LevelAlphas", levels_aside: Se
 
 
 def alphas_of_segments(films: "Sequence[FilmUnitisedAlpha]") -> list[str]:
-    """Lay out Krippendorff's alpha of the segments of all annotators of each film."""
+    """Write the table of Krippendorff's alpha of segments: a row for each film."""
     rows = []
     for film in films:
         alpha = film.value
@@ -126,12 +145,14 @@ def alphas_of_segments(films: "Sequence[FilmUnitisedAlpha]") -> list[str]:
 
 
 def disagreements(pairs: "Sequence[PairLevels]", levels: Sequence[str]) -> list[str]:
-    """Lay out how every two annotators differ, and the levels of all of them against each other.
+    """Write how every two annotators differ, and a matrix of their levels against each other.
 
     Parameters
     ----------
+    pairs
+        The levels that each pair of annotators of a film gave to the same spans.
     levels
-        Of the codebook, the lowest first.
+        The levels of the codebook, the lowest first.
     """
     lowest = levels[0]
     rows = []
@@ -157,7 +178,7 @@ def disagreements(pairs: "Sequence[PairLevels]", levels: Sequence[str]) -> list[
 
 
 def machines(compared: "Mapping[str, Alternative]") -> list[str]:
-    """Lay out whether each machine may stand in for an annotator."""
+    """Write for each machine the results of the test, and whether it may stand in for an annotator."""
     lines: list[str] = []
     for name, alternative in compared.items():
         if lines:
@@ -174,7 +195,7 @@ def machines(compared: "Mapping[str, Alternative]") -> list[str]:
 
 
 def _standings(alternative: "Alternative") -> list[str]:
-    """Lay out a machine and those that know nothing, each by three forms of the test."""
+    """Write the table of a machine and the baselines that know nothing, with three forms of the test each."""
     from obygaze_models.evaluation.alttest import MARGINS
 
     headings = ["", "by", "advantage\nprobability", "below\nannotators"]

@@ -264,7 +264,7 @@ def evaluate(
     named = models or (("linear",) if fuse or several else None)
     specs = models_for(train.kind, named, imbalance=imbalance)
     named_specs = specs[: len(set(models)) or 1]
-    _check_models(specs, save, reduce)
+    _check_models(specs, save, reduce, several)
 
     # --- what is read, and the models of it
     data = _load(inputs, labelled, fuse, reduce, layer)
@@ -334,7 +334,7 @@ def evaluate(
 def _load(
     inputs: "Modalities", labelled: "of.Manifest", fuse: str | None, reduce: str | None, layer: str | None
 ) -> "Dataset":
-    """Load the features of one store or layer, of all layers, or of all modalities that are fused."""
+    """Load the features that models read: of one store, one layer, all layers, or all fused modalities."""
     if fuse is not None:
         data = om.load_dataset(inputs.stores, labelled, backbone=inputs.backbones, progress=True)
         return data.named(inputs.names)
@@ -361,7 +361,7 @@ def _of_parts(
     *,
     in_time: bool,
 ) -> "list[ModelSpec]":
-    """Make models of all modalities, or layers, of models of one; as they are where there is one."""
+    """Make models of several layers or modalities from models of one; return them as given for one."""
     if layers is not None:
         return om.layered(specs, data, layers)
     if fuse == "concepts":
@@ -380,7 +380,7 @@ def _keep(
     *,
     force: bool,
 ) -> dict[str, Path]:
-    """Write the folder of a run with the models to save; return their files by name."""
+    """Write the folder of a run with its saved models, and return the models' files by name."""
     from obygaze_models.evaluation.run_folder import new_run
     from obygaze_models.report import markdown
     from obygaze_models.report.write import latex
@@ -402,7 +402,7 @@ def _remarks(
     kept: "Mapping[str, Path]",
     out: Path | None,
 ) -> list[str]:
-    """Say what the reader of the tables must know of labels, features and the models that were kept."""
+    """Write the remarks that readers of the tables need on labels, features and saved models."""
     from obygaze_features.manifest.identity import check_identity
     from obygaze_models.commands.evaluate_remarks import remarks
     from obygaze_models.models.names import model_names
@@ -437,7 +437,7 @@ def _remarks(
 def _check_output(
     out: Path | None, html: Path | None, save: "Sequence[str]", *, seen: bool, force: bool
 ) -> None:
-    """Refuse to save what can't be, and places that are taken."""
+    """Check that models can be saved as asked, and that no existing output is replaced without --force."""
     from obygaze_models.evaluation.run_folder import check_free
 
     if seen and save:
@@ -451,12 +451,20 @@ def _check_output(
 
 
 def _check_layer(layer: str | None, others: "Mapping[str, object]") -> "Layer | None":
-    """Return how several layers are asked, None where they are not; refuse what is no layer."""
+    """Check the value of --layer, and return "each" or "chosen" if it is one of these, and None otherwise.
+
+    Parameters
+    ----------
+    layer
+        The value: the number of a layer, "each" or "chosen"; None if it was not given.
+    others
+        Options that cannot be combined with it -> their values.
+    """
     if layer is None:
         return None
-    unfit = [name for name, value in others.items() if value]
-    if unfit:
-        raise click.UsageError(f"{', '.join(unfit)}: not with --layer {layer}")
+    given_options = [name for name, value in others.items() if value]
+    if given_options:
+        raise click.UsageError(f"{', '.join(given_options)}: not with --layer {layer}")
     if layer == "each":
         return "each"
     if layer == "chosen":
@@ -466,8 +474,14 @@ def _check_layer(layer: str | None, others: "Mapping[str, object]") -> "Layer | 
     return None
 
 
-def _check_models(specs: "Sequence[ModelSpec]", save: "Sequence[str]", reduce: str | None) -> None:
-    """Refuse to save what isn't evaluated, and to reduce tokens that no model reads."""
+def _check_models(
+    specs: "Sequence[ModelSpec]", save: "Sequence[str]", reduce: str | None, layers: "Layer | None"
+) -> None:
+    """Check that models to save are evaluated and read one layer, and that a model reads reduced tokens."""
+    if layers == "each" and save:
+        raise click.UsageError("--save keeps a model of one layer: with --layer N, or --layer chosen")
+    if layers is not None and "bank" in save:
+        raise click.UsageError("--save bank: a bank of concepts reads one layer: name it, --layer N")
     names = [spec.name for spec in specs]
     for name in save:
         if name != "bank" and name not in names:
@@ -480,15 +494,16 @@ def _check_models(specs: "Sequence[ModelSpec]", save: "Sequence[str]", reduce: s
 # --- what is read beside features and labels
 # ---------------------------------------------------------------------------
 class WithTables(NamedTuple):
-    """A dataset with what tables say of its clips.
+    """A dataset with the columns that tables add to its clips.
 
     Attributes
     ----------
     data : Dataset
+        The dataset.
     account : list of str
-        What was used of the tables and what was not.
+        Notices on which parts of the tables were used.
     digests : dict of str to str
-        SHA-256 of each, for the run's record.
+        SHA-256 of each table, for the run's record.
     """
 
     data: "Dataset"
@@ -529,11 +544,12 @@ def _read_texts(path: Path, data: "Dataset", target: "Target") -> "list[ModelSpe
 # ---------------------------------------------------------------------------
 @contextmanager
 def _told_refits(specs: "Sequence[ModelSpec]", n_refits: int) -> "Iterator[Callable[[int], None]]":
-    """Show how many refits are done, and say what all of them take once the first is done."""
+    """Show how many refits are done, and print how long all of them take once the first is done."""
     start = process_time()
     with progress_bar("training", "refit") as show:
 
         def tell(n_done: int) -> None:
+            """Show the number of finished refits."""
             if n_done == 1:
                 names = ", ".join(spec.name for spec in specs)
                 cpu_s = n_refits * (process_time() - start)
@@ -544,7 +560,7 @@ def _told_refits(specs: "Sequence[ModelSpec]", n_refits: int) -> "Iterator[Calla
 
 
 def _announce_hours(data: "Dataset", reads: "Collection[str]") -> None:
-    """Say before it begins that models of all tokens take hours."""
+    """Print a note before the work begins if models of all tokens will take hours."""
     from obygaze_models.models.attentive import most_cpu_hours
 
     if "tokens" not in reads or data.reduction is not None:
@@ -560,12 +576,13 @@ def _announce_hours(data: "Dataset", reads: "Collection[str]") -> None:
 
 
 def _announce_folds(data: "Dataset", folds: int | None, *, seen: bool) -> None:
-    """Say before it begins how long many folds of whole movies take."""
+    """Print a note before the work begins on how long many folds of whole movies will take."""
     from obygaze_models.models.probe_search import expected_cpu_s
     from obygaze_models.protocol.folds import MOVIES_ALONE, N_GROUPED
 
     n_movies = len(set(data.movies))
-    n_folds = min(n_movies, folds or (n_movies if n_movies <= MOVIES_ALONE else N_GROUPED))
+    default_folds = n_movies if n_movies <= MOVIES_ALONE else N_GROUPED
+    n_folds = min(n_movies, folds or default_folds)
     if seen or n_folds < FOLDS_SAID:
         return
     minutes = expected_cpu_s(len(data.movies), data.X.shape[-1], n_folds) / 60
@@ -579,7 +596,7 @@ def _announce_folds(data: "Dataset", folds: int | None, *, seen: bool) -> None:
 # --- what store and manifest say otherwise
 # ---------------------------------------------------------------------------
 def _same_pictures(stores: "Sequence[Store]", data: "Dataset") -> "Iterator[tuple[Shared, Store]]":
-    """Find films that look alike, where the store has the frames that tell."""
+    """Find the films whose pictures look alike, in the local stores that have picture signatures."""
     from obygaze_features.same_pictures import duplicates, has_signatures
 
     for store in dict.fromkeys(stores):
@@ -593,14 +610,14 @@ Span = tuple[float | None, float | None]
 
 
 class DifferingClips(NamedTuple):
-    """Clips of other films or times in a store than in the manifest: their id, what it says, what this says.
+    """Clips for which store and manifest differ.
 
     Attributes
     ----------
     films
-        With the two films.
+        Clip id, film in the store, film in the manifest.
     times
-        With the two spans in seconds.
+        Clip id, span in the store, span in the manifest, in seconds.
     """
 
     films: list[tuple[str, str, str]]
@@ -608,7 +625,7 @@ class DifferingClips(NamedTuple):
 
 
 def differing_clips(stores: "Sequence[Store]", manifest: "of.Manifest", data: "Dataset") -> DifferingClips:
-    """List the clips of a dataset that a store has of another film or other times."""
+    """List the clips of a dataset whose film or times differ between a store and the manifest."""
     in_manifest = {clip.clip_id: clip for clip in manifest if clip.clip_id in data.row_of}
     differing = DifferingClips([], [])
     for store in stores:
@@ -625,6 +642,7 @@ def differing_clips(stores: "Sequence[Store]", manifest: "of.Manifest", data: "D
 
 
 def _is_moved(in_store: float | None, in_manifest: float | None) -> bool:
+    """Return whether two known times differ by more than rounding."""
     return in_store is not None and in_manifest is not None and abs(in_store - in_manifest) > MOST_MOVED_S
 
 

@@ -1,4 +1,4 @@
-"""Say beside the tables of an evaluation what their reader must know; every function returns lines."""
+"""Write the remarks that readers of an evaluation's tables need; every function returns lines."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -19,7 +19,7 @@ WITHOUT_PICTURES = (
 )
 
 Differing = Sequence[tuple[str, Any, Any]]
-"""Of clips: their ids, what the store says, and what the manifest says."""
+"""For each clip that differs between store and manifest: its id, its value in the store, in the manifest."""
 
 
 def remarks(
@@ -39,7 +39,37 @@ def remarks(
     keeps_pictures: bool,
     out: Path | None,
 ) -> list[str]:
-    """Say all that is to be said, a sentence a line, in the order of the work."""
+    """Write all remarks, one sentence per line, in the order of the work.
+
+    Parameters
+    ----------
+    policy
+        Notices on the label policy.
+    modalities
+        The modalities, each with whether a model reads frames and it has none.
+    noise
+        Annotator -> estimated rates of right calls.
+    account
+        Notices on identities, variables and answers.
+    excluded
+        Reasons for which clips are excluded, with their numbers.
+    alike
+        Films whose pictures look alike, each with the store that has them.
+    copies
+        Two films with equal features, and the share of clips in which they are equal.
+    other_films, other_times
+        Clips whose film or times differ between store and manifest.
+    models
+        The saved models: name, file and card.
+    n_movies
+        Number of films.
+    known
+        Names of the models that can be read without further code.
+    keeps_pictures
+        Whether a store has picture signatures.
+    out
+        Folder of the run, if it is kept.
+    """
     models = list(models)
     lines = [
         *policy,
@@ -60,6 +90,7 @@ def remarks(
 
 
 def _on_modalities(modalities: Iterable[tuple["Modality", bool]]) -> list[str]:
+    """Write which modalities clips lack, and which have no frames for a model that reads frames."""
     lines = []
     for modality, has_no_frames in modalities:
         if modality.missing:
@@ -70,6 +101,7 @@ def _on_modalities(modalities: Iterable[tuple["Modality", bool]]) -> list[str]:
 
 
 def _on_noise(annotator: str, rates: Mapping[str, float]) -> str:
+    """Write the estimated rates of right calls of an annotator."""
     return (
         f"{annotator} calls {rates['positive']:.2f} of positive and {rates['negative']:.2f} of negative "
         f"clips right, as estimated with the features (without: {rates['dawid_skene_positive']:.2f} and "
@@ -78,6 +110,7 @@ def _on_noise(annotator: str, rates: Mapping[str, float]) -> str:
 
 
 def _on_likeness(shared: "Shared", store: "Store") -> str:
+    """Warn of two films whose pictures look alike."""
     return (
         f"warning: {shared.movie_a} and {shared.movie_b} look alike in {shared.clips} clips in a row: if "
         f"they share pictures, leave one out (obygaze store duplicates {store.where})"
@@ -85,6 +118,7 @@ def _on_likeness(shared: "Shared", store: "Store") -> str:
 
 
 def _on_copies(movie: str, other: str, share: float) -> str:
+    """Warn of two films that have equal features."""
     return (
         f"warning: {movie} and {other} have equal features in {share:.0%} of their clips: one film under two "
         "names is trained on and tested; leave one out"
@@ -92,6 +126,7 @@ def _on_copies(movie: str, other: str, share: float) -> str:
 
 
 def _on_films(differing: Differing) -> list[str]:
+    """Warn of clips that store and manifest assign to different films."""
     if not differing:
         return []
     clip, in_store, in_manifest = differing[0]
@@ -103,6 +138,7 @@ def _on_films(differing: Differing) -> list[str]:
 
 
 def _on_times(differing: Differing) -> list[str]:
+    """Warn of clips that have different times in store and manifest."""
     if not differing:
         return []
     clip, in_store, in_manifest = differing[0]
@@ -115,10 +151,12 @@ def _on_times(differing: Differing) -> list[str]:
 
 
 def _span(times: Sequence[float | None]) -> str:
+    """Format a span of seconds, as "12.0 to 14.5"."""
     return " to ".join(map(str, times))
 
 
 def _on_model(name: str, card: "Card", known: Collection[str]) -> list[str]:
+    """Write the evidence behind a saved model, or that it has no calibration, and how it is read back."""
     lines = []
     if name != "bank" and not card.calibration:
         lines.append(f"{name} has no calibration, as it keeps no out-of-fold scores: it gives logits alone")

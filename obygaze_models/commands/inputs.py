@@ -1,4 +1,4 @@
-"""Read manifests and stores, apply label policies, write pages: what the commands of the zoo share."""
+"""Read manifests and stores, apply label policies and write pages, for the commands of the zoo."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,23 +23,25 @@ if TYPE_CHECKING:
 
 
 class Inputs(NamedTuple):
-    """A manifest and the stores beside it."""
+    """A manifest and the stores that were given with it."""
 
     clips: "Manifest"
     stores: "list[Store]"
 
 
 class Modalities(NamedTuple):
-    """A manifest, and what is read of each store beside it.
+    """A manifest, and the stores of one or several modalities.
 
     Attributes
     ----------
     clips : Manifest
+        The manifest.
     stores : list of Store
+        The store of each modality.
     backbones : list of str or None
-        One for each store; None where the store has only one.
+        The backbone of each modality; None for the only one of its store.
     names : list of str
-        Of the modalities; "" where none is given.
+        The name of each modality; "" if none is given.
     """
 
     clips: "Manifest"
@@ -49,14 +51,14 @@ class Modalities(NamedTuple):
 
 
 class NamedStores(NamedTuple):
-    """A manifest, and stores with their backbones by modality."""
+    """A manifest, and for each modality its store and backbone; None for the only backbone of its store."""
 
     clips: "Manifest"
     stores: "dict[str, tuple[Store, str | None]]"
 
 
 class Place(NamedTuple):
-    """What is written as `[NAME=]STORE[:BACKBONE]`; without a name it is "", without a backbone None."""
+    """The parts of an argument `[NAME=]STORE[:BACKBONE]`; `name` may be "", and `backbone` None."""
 
     name: str
     store: Path
@@ -64,7 +66,7 @@ class Place(NamedTuple):
 
 
 class Labelled(NamedTuple):
-    """A manifest under a label policy, and what is to be said of it."""
+    """A manifest under a label policy, and notices on the clips that the policy changed."""
 
     clips: "Manifest"
     notices: list[str]
@@ -72,7 +74,7 @@ class Labelled(NamedTuple):
 
 def _tasks(ctx: click.Context) -> Iterator[str]:
     """List the tasks of the codebook of the manifest on the line, if it can be read; none otherwise."""
-    # click stops at what it completes
+    # click stops parsing at the word that it completes, and so may have left the manifest in `args`.
     words = [path for path in (ctx.params.get("manifest"), *ctx.args) if path]
     with suppress(OSError, ManifestError):
         codebook = manifests.read_manifest(words[0]).codebook if words else manifests.default_codebook()
@@ -89,9 +91,16 @@ complete_task = completed(_tasks)
 def finish(
     report: "Report", output: Output, files: "Mapping[str, Callable[[Path], object]] | None" = None
 ) -> Answer:
-    """Write a report into a new folder and as a page, if asked for; answer it, and where it is.
+    """Write a report into a new folder and as a page, if asked for, and answer with it.
 
-    `files` are what writes further ones, by name.
+    Parameters
+    ----------
+    report
+        The report.
+    output
+        Where to write it.
+    files
+        Name of a further file in the folder -> function that writes it.
     """
     from obygaze_models.report import document, new_folder, plain
 
@@ -109,7 +118,7 @@ def finish(
 def write_page(
     reports: "Report | Sequence[Report]", path: Path | None, title: str = "", *, force: bool
 ) -> None:
-    """Write reports as one page, if a path was given, and say so."""
+    """Write reports as one page if a path is given, and print where it is."""
     if path is not None:
         om.write_html(reports, path, title, force=force)
         click.echo(f"page kept in {path}", err=True)
@@ -139,12 +148,12 @@ def read_modalities(
     Parameters
     ----------
     for_one_store
-        Option -> its value, of those that are for one store alone.
+        Options that can be used with one store only -> their values.
 
     Raises
     ------
     UsageError
-        Several stores and no way to fuse them, or the other way round; or an option of `for_one_store`.
+        There are several stores and no --fuse, or --fuse with one store or an option of `for_one_store`.
     """
     parts = [parted(place) for place in places]
     if fuse and len(parts) == 1:
@@ -164,7 +173,7 @@ def read_named(manifest: Path, places: Sequence[str]) -> NamedStores:
     Raises
     ------
     UsageError
-        One is written otherwise, or a modality is there twice.
+        A store is written in another way, or two have the same modality.
     """
     parts = [parted(Path(place)) for place in places]
     names = [part.name for part in parts]
@@ -178,20 +187,29 @@ def read_named(manifest: Path, places: Sequence[str]) -> NamedStores:
 
 
 def parted(place: Path) -> Place:
-    """Split `[NAME=]STORE[:BACKBONE]`; a place that is there is a store, as is what follows no name."""
-    name, _, rest = str(place).partition("=")
-    if not (rest and fits(name, Name)) or place.exists():
-        name, rest = "", str(place)
-    before, _, backbone = rest.rpartition(":")
-    # Of C:store and http://host:8000 what follows the colon is part of the place.
+    """Split an argument `[NAME=]STORE[:BACKBONE]` into its parts.
+
+    Paths may contain "=" and ":". So the whole text is the store if such a path exists, and what is before
+    "=" or after ":" counts only if it can be a name.
+    """
+    name, _, location = str(place).partition("=")
+    has_name = bool(location) and fits(name, Name) and not place.exists()
+    if not has_name:
+        name = ""
+        location = str(place)
+    before, _, backbone = location.rpartition(":")
+    # In C:store and http://host:8000 the text after the colon belongs to the store.
     is_backbone = len(before) > 1 and not re.fullmatch(r"\w+:/+[^/]*", before)
-    if is_backbone and fits(backbone, Name) and not Path(rest).exists():
+    if is_backbone and fits(backbone, Name) and not Path(location).exists():
         return Place(name, Path(before), backbone)
-    return Place(name, Path(rest), None)
+    return Place(name, Path(location), None)
 
 
 def under_policy(clips: "Manifest", policy: str) -> Labelled:
-    """Read labels under a policy; report how many it changed (under raw: how many the paper's would)."""
+    """Apply a label policy, with a notice on how many clips it changed.
+
+    Under raw, which changes none, the notice says how many the policy of the paper would change.
+    """
     labelled = manifests.apply_policy(clips, manifests.LabelPolicy(policy))
     if policy != "raw":
         n_changed = _changed(clips, labelled)
@@ -211,6 +229,6 @@ def under_policy(clips: "Manifest", policy: str) -> Labelled:
 
 
 def _changed(before: "Manifest", after: "Manifest") -> int:
-    """Count the clips of which two manifests have other levels."""
-    level = {clip.clip_id: clip.level for clip in before}
-    return sum(clip.level != level[clip.clip_id] for clip in after)
+    """Count the clips of `after` whose level is another one in `before`."""
+    level_before = {clip.clip_id: clip.level for clip in before}
+    return sum(clip.level != level_before[clip.clip_id] for clip in after)

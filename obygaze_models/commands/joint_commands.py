@@ -87,7 +87,7 @@ def sums(
 
 
 def _on_small_films(n_clips: Mapping[str, int], n_features: int) -> list[str]:
-    """Say how many films have so few clips that their sums give each label away."""
+    """Write how many films have so few clips that their sums reveal each label."""
     n_films = sum(n <= 2 * n_features for n in n_clips.values())
     if not n_films:
         return []
@@ -100,8 +100,8 @@ def _on_small_films(n_clips: Mapping[str, int], n_features: int) -> list[str]:
 
 
 def _on_rare_labels(summed: "Sums", least: int) -> list[str]:
-    """Say how many films have a label or concept in so few clips that their mean feature is given away."""
-    # Counts come back from shares of clips, up to rounding: half a clip.
+    """Write how many films have a label or concept in so few clips that sums reveal their mean feature."""
+    # The counts are computed back from shares, so they are compared with a margin of half a clip.
     positives = summed.counts[:, None] * summed.means[:, summed.about.n_features :]
     is_rare = (positives > 0.5) & (positives < least - 0.5)
     n_films = int(is_rare.any(axis=1).sum())
@@ -116,7 +116,10 @@ def _on_rare_labels(summed: "Sums", least: int) -> list[str]:
 
 
 def _on_cut_features(data: "Dataset", summed: "Sums") -> str:
-    """Say what cutting features off at 5 deviations, as the zoo's own pipelines do, would change here."""
+    """Write how much a score would change if features were clipped as in the zoo's own models.
+
+    Joint models do not clip features, because sums over clips cannot tell which values would be clipped.
+    """
     import numpy as np
 
     from obygaze_models.joint import join
@@ -197,7 +200,8 @@ def join(
         planes = joint.cav(concept, penalty=penalty) if concept else joint.linear(penalty=penalty)
         errors = _lab_errors(joint, files, labs, without, float(planes.penalties[0]), concept)
     save_joint(joint, planes, out, concept=concept)
-    n_films, n_clips = len(joint.about.movies), int(joint.sums.counts.sum())
+    n_films = len(joint.about.movies)
+    n_clips = int(joint.sums.counts.sum())
     chosen_penalty = float(planes.penalties[0])
     squared_error = None if np.isnan(planes.losses[0]) else float(planes.losses[0])
     document = {
@@ -235,11 +239,29 @@ def _lab_errors(
     penalty: float,
     concept: str,
 ) -> dict[str, tuple[float, float]]:
-    """Measure the others' model, and their share alone, on the films of each lab: squared errors by file."""
+    """Compute for each lab the squared errors, on its films, of the model of the other labs.
+
+    Parameters
+    ----------
+    joint
+        The joint sums.
+    files, labs
+        The file and the sums of each lab.
+    without
+        Films that are left out.
+    penalty
+        Penalty of the models.
+    concept
+        The concept; "" for the task.
+
+    Returns
+    -------
+    File -> squared error of the others' model, and of predicting their share of positives.
+    """
     errors = {}
     for path, lab in zip(files, labs, strict=True):
         films = set(lab.about.movies) - set(without)
         if films and films != set(joint.about.movies):
-            with suppress(ModelError):  # the others have not both classes
+            with suppress(ModelError):  # raised if the other labs do not have both classes
                 errors[str(path)] = joint.lab_error(films, penalty, concept)
     return errors

@@ -92,10 +92,11 @@ def predict(
 
 
 def _predictions_table(predicted: "Predicted") -> str:
-    """Lay out the columns that fit a terminal."""
+    """Write the predictions as a table with the columns that fit a terminal."""
     import pandas as pd
 
     def cell(name: str, value: Any) -> str:
+        """Format a value of a column; empty if there is none."""
         if pd.isna(value):
             return ""
         return f"{value:.{DECIMALS[name]}f}" if name in DECIMALS else str(value)
@@ -117,8 +118,8 @@ def explain(
     settings: Annotated[
         tuple[str, ...],
         option(
-            "Set a concept's value to this quantile (0 to 1) of the training clips' values and show the "
-            "change; repeatable.",
+            "Set a concept's value to this quantile (0 to 1) of the training clips' values, each by a model "
+            "without its film, and show the change; repeatable.",
             name="set",
             metavar="CONCEPT=QUANTILE",
         ),
@@ -204,7 +205,7 @@ def localise(
 
 
 def _localisation_lines(results: "Mapping[str, Localisation]") -> list[str]:
-    """Lay out how well frames are ranked, for each annotator, and say what the columns mean."""
+    """Write the table of how well frames are ranked for each annotator, and explain its columns."""
     from obygaze_models.evaluation.localise import SEED
     from obygaze_models.evaluation.predictions import records
 
@@ -212,7 +213,9 @@ def _localisation_lines(results: "Mapping[str, Localisation]") -> list[str]:
     for annotator, result in results.items():
         n_clips = int(result.by_movie["n_clips"].sum())
         for measured in records(result.pooled):
-            low, high, chance = measured["low"], measured["high"], measured["chance"]
+            low = measured["low"]
+            high = measured["high"]
+            chance = measured["chance"]
             rows.append(
                 (
                     annotator,

@@ -1,4 +1,4 @@
-"""Say beside the predictions of a model what their reader must know; every function returns lines."""
+"""Write the remarks that readers of a model's predictions need; every function returns lines."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def remarks(predicted: "Predicted", model: "Model") -> list[str]:
-    """Say all that is to be said, a sentence a line."""
+    """Write all remarks on the predictions, one sentence per line."""
     lines = [
         predicted.evidence,
         _on_calls(predicted, model),
@@ -30,7 +30,7 @@ def remarks(predicted: "Predicted", model: "Model") -> list[str]:
 
 
 def _on_calls(predicted: "Predicted", model: "Model") -> str:
-    """Say what the model is, and how many clips it calls positive, if it decides."""
+    """Write what the model was trained for and, if it decides, how many clips it calls positive."""
     card = model.card
     n_clips = len(predicted.table)
     trained = (
@@ -46,7 +46,7 @@ def _on_calls(predicted: "Predicted", model: "Model") -> str:
 
 
 def _on_known_films(predicted: "Predicted") -> list[str]:
-    """Say which films the model was trained on, by what they are known, and what was not compared."""
+    """Write which films the model was trained on, how they were recognised, and what was not compared."""
     recognition = predicted.recognition
     lines = []
     n_clips = int(predicted.has(TRAINED_ON).sum())
@@ -72,6 +72,7 @@ def _on_known_films(predicted: "Predicted") -> list[str]:
 
 
 def _on_modalities(predicted: "Predicted", model: "Model") -> list[str]:
+    """Write for each modality how many clips lack it."""
     lines = []
     for modality in model.card.modalities:
         name = modality["name"]
@@ -82,11 +83,13 @@ def _on_modalities(predicted: "Predicted", model: "Model") -> list[str]:
 
 
 def _on_partial_clips(predicted: "Predicted") -> list[str]:
+    """Write how many clips could be read only in part."""
     n_clips = int(predicted.has(PARTIAL).sum())
     return [f"{n_clips} clips are partial: a part of their video could not be read"] if n_clips else []
 
 
 def _on_unlike_clips(predicted: "Predicted") -> list[str]:
+    """Write for each film how many clips have no probability, being unlike the training clips."""
     movies = predicted.table["movie"]
     n_all = Counter(movies)
     n_unlike = Counter(movies[predicted.has(OUT_OF_DISTRIBUTION)])
@@ -100,7 +103,7 @@ def _on_unlike_clips(predicted: "Predicted") -> list[str]:
 
 
 def _on_calibration(model: "Model") -> list[str]:
-    """Say why there is no probability."""
+    """Write why a model gives no probabilities, if it gives none."""
     if model.out_of_distribution is None:
         line = (
             "a model joined from sums over films: it has no calibration, so p is empty, and does not say how "
@@ -113,6 +116,7 @@ def _on_calibration(model: "Model") -> list[str]:
 
 
 def _on_excluded(excluded: Mapping[str, list[str]]) -> list[str]:
+    """Write for each reason how many clips were excluded."""
     lines = []
     for reason, clip_ids in sorted(excluded.items()):
         more = ", ..." if len(clip_ids) > 1 else ""

@@ -23,9 +23,10 @@ if TYPE_CHECKING:
     from obygaze_models.evaluation.rounds import Drift, Progress
 
 COLUMNS = ("worker", "left", "right", "chosen")
+"""Columns of a table of comparisons."""
 
 LONG_S = 10.0
-"""CPU seconds of a ranking from which on they are said before it begins."""
+"""CPU seconds from which on a note announces how long a ranking takes."""
 
 
 # --- progress
@@ -59,7 +60,8 @@ def progress(
     """
     from obygaze_models.evaluation.rounds import round_progress
 
-    labels, assigned = manifests.read_manifest(annotated), manifests.read_manifest(planned)
+    labels = manifests.read_manifest(annotated)
+    assigned = manifests.read_manifest(planned)
     for column in ("annotator", "movie"):
         places = {}
         for path, clips in ((annotated, labels), (planned, assigned)):
@@ -68,7 +70,9 @@ def progress(
         manifests.refuse_twins(column, places)
     by_annotator = round_progress(assigned, labels, task)
     _tell_left_out(annotated, "annotators", (clip.annotator for clip in labels), by_annotator.keys())
-    films = {film for annotator in by_annotator.values() for film in annotator.films}
+    films: set[str] = set()
+    for annotator in by_annotator.values():
+        films.update(annotator.films)
     _tell_left_out(annotated, "films", (clip.movie for clip in labels), films)
     document = {}
     for name, annotator in by_annotator.items():
@@ -90,7 +94,7 @@ def _tell_left_out(path: Path, kind: str, names: Iterable[str], known: Collectio
 
 
 def _progress_lines(by_annotator: "Mapping[str, Progress]") -> list[str]:
-    """Lay out how far each annotator is and whether they drift, and list the films to do."""
+    """Write the table of each annotator's progress and drift, and the films that are still to do."""
     rows = []
     to_do = []
     for name, annotator in by_annotator.items():
@@ -112,6 +116,7 @@ def _progress_lines(by_annotator: "Mapping[str, Progress]") -> list[str]:
 
 
 def _change(drift: "Drift") -> str:
+    """Format a drift with its interval and number of films."""
     if math.isnan(drift.value):
         return f"{drift.films} films: too few"
     return f"{drift.value:+.2f} [{drift.low:+.2f}, {drift.high:+.2f}], {drift.films} films"
@@ -120,13 +125,16 @@ def _change(drift: "Drift") -> str:
 # --- rank
 # ---------------------------------------------------------------------------
 class Judgement(NamedTuple):
-    """Which of two clips a worker chose.
+    """A worker's choice between two clips.
 
     Attributes
     ----------
-    worker, chosen, other : str
+    worker : str
+        The worker.
+    chosen, other : str
+        The clip that was chosen, and the other one.
     path, line
-        Where it is written.
+        The file and line of the choice.
     """
 
     worker: str
@@ -137,7 +145,7 @@ class Judgement(NamedTuple):
 
     @property
     def comparison(self) -> tuple[str, str, str]:
-        """Return it as `rank_items` and `next_pairs` take it."""
+        """The choice in the form that `rank_items` and `next_pairs` take."""
         return self.worker, self.chosen, self.other
 
 
@@ -188,7 +196,9 @@ def rank(
             f"scale {scale!r} of codebook {clips.codebook.name!r} has no cuts, which make levels"
         )
     known = {clip.clip_id for clip in clips}
-    judgements = [judgement for path in comparisons for judgement in _read_judgements(path, known)]
+    judgements: list[Judgement] = []
+    for path in comparisons:
+        judgements += _read_judgements(path, known)
     _check_workers(judgements)
     judged = [judgement.comparison for judgement in judgements]
     if ask:
@@ -218,7 +228,7 @@ def rank(
 
 
 def _read_judgements(path: Path, known: Collection[str]) -> list[Judgement]:
-    """Read a table of comparisons; refuse rows of other clips than the manifest's."""
+    """Read a table of comparisons; rows with clips that the manifest does not have are errors."""
     judgements = []
     comparisons = manifests.read_table(path, COLUMNS)
     problems = comparisons.problems
@@ -239,7 +249,7 @@ def _read_judgements(path: Path, known: Collection[str]) -> list[Judgement]:
 
 
 def _check_workers(judgements: Sequence[Judgement]) -> None:
-    """Refuse a worker who is spelled in two ways; print how many judgements are there again."""
+    """Check that no worker is spelled in two ways, and print how many judgements are repeated."""
     places = {}
     different = set()
     for judgement in reversed(judgements):
@@ -253,7 +263,12 @@ def _check_workers(judgements: Sequence[Judgement]) -> None:
 
 
 def _write_strengths(clips: "manifests.Manifest", ranking: "Ranking", name: str, out: Path) -> int:
-    """Write a manifest with the clips' strengths; return of how many the interval is in one level."""
+    """Write a manifest with the strengths and ranks of its clips on a scale.
+
+    Returns
+    -------
+    The number of clips whose whole interval is in one level of the scale.
+    """
     scale = clips.codebook.scale(name)
     strengths = {name: ranking.strength, f"{name}_low": ranking.low, f"{name}_high": ranking.high}
     ranks = {
@@ -265,9 +280,12 @@ def _write_strengths(clips: "manifests.Manifest", ranking: "Ranking", name: str,
     empty = dict.fromkeys(columns, "")
     cells: dict[str, dict[str, str]] = {}
     n_in_one_level = 0
-    for place, item in enumerate(ranking.items):
-        cells[item] = {column: f"{numbers[place]:.4f}" for column, numbers in strengths.items()}
-        cells[item] |= {column: f"{numbers[place]:g}" for column, numbers in ranks.items()}
+    for index, item in enumerate(ranking.items):
+        cells[item] = {}
+        for column, numbers in strengths.items():
+            cells[item][column] = f"{numbers[index]:.4f}"
+        for column, numbers in ranks.items():
+            cells[item][column] = f"{numbers[index]:g}"
         if scale.level_of(cells[item][f"{name}_low"]) == scale.level_of(cells[item][f"{name}_high"]):
             n_in_one_level += 1
     n_replaced = sum(any(clip.extras.get(column) for column in columns) for clip in clips)
@@ -283,7 +301,7 @@ def _write_strengths(clips: "manifests.Manifest", ranking: "Ranking", name: str,
 
 
 def _workers_table(workers: Sequence[Mapping[Any, Any]]) -> list[str]:
-    """Lay out workers, the least reliable first."""
+    """Write the table of workers, the least reliable first."""
     rows = []
     for worker in sorted(workers, key=lambda worker: worker["reliability"]):
         reliability = f"{worker['reliability']:.2f} [{worker['low']:.2f}, {worker['high']:.2f}]"

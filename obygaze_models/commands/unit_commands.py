@@ -150,7 +150,7 @@ def units(
 
 
 def _digest(arguments: dict[str, Any]) -> "NDArray[np.uint8]":
-    """Return the SHA-256 of a command's arguments, as characters that an npz file can keep."""
+    """Return the SHA-256 of a command's arguments as an array of characters, to be stored in an npz file."""
     import numpy as np
 
     text = json.dumps(arguments, sort_keys=True)
@@ -160,16 +160,30 @@ def _digest(arguments: dict[str, Any]) -> "NDArray[np.uint8]":
 def _associate(
     data: "Dataset", group: "Group", clips: "StoredClips", values: "NDArray[np.float32]", seed: int
 ) -> "Association":
-    """Compare units with the concepts of the labelled ones among the clips."""
+    """Measure how units and concepts go together in the labelled clips.
+
+    Parameters
+    ----------
+    data
+        The labelled clips.
+    group
+        The group of the store.
+    clips
+        The clips that units were learnt on.
+    values : ndarray, shape [N, H]
+        Largest activation of each of H units in each of these N clips.
+    seed
+        Seed of the permutation test.
+    """
     from obygaze_models.evaluation.significance import associate
 
-    row_of = {group.clip_ids[row]: place for place, row in enumerate(clips.rows)}
-    labelled = [row_of[clip_id] for clip_id in data.clip_ids.tolist()]
+    index_of_clip = {group.clip_ids[row]: index for index, row in enumerate(clips.rows)}
+    labelled = [index_of_clip[clip_id] for clip_id in data.clip_ids.tolist()]
     return associate(values[labelled], data.labels.present, data.movies, seed=seed)
 
 
 def _write(path: Path, arrays: "dict[str, NDArray[Any]]") -> None:
-    """Write arrays as an npz: the same arrays, the same bytes."""
+    """Write arrays to an npz file; the same arrays give the same bytes."""
     import numpy as np
 
     with whole_file(path) as unnamed, unnamed.open("wb") as file:
@@ -177,7 +191,7 @@ def _write(path: Path, arrays: "dict[str, NDArray[Any]]") -> None:
 
 
 def _begun(path: Path, digest: "NDArray[np.uint8]") -> "Dictionary | None":
-    """Read what an earlier run with the same arguments had learnt, if there is any."""
+    """Read the units that an interrupted run with the same arguments had learnt; None if there are none."""
     import numpy as np
 
     from obygaze_models.concepts.units import Dictionary
@@ -189,30 +203,38 @@ def _begun(path: Path, digest: "NDArray[np.uint8]") -> "Dictionary | None":
             return None
         return Dictionary.from_arrays(arrays)
     except (OSError, ObygazeError, ValueError, LookupError, TypeError, EOFError, BadZipFile):
-        return None  # none, or damaged: it is learnt anew
+        return None  # The file does not exist or is damaged: units are learnt from the start.
 
 
 def _frames(
     group: "Group", features: str, values: "NDArray[np.float32]", places: "NDArray[np.int32]"
 ) -> list[str]:
-    """Name the strongest frames of each unit: clip and time in the video, of one frame a clip.
+    """Name the frames in which each unit is strongest, by clip and time in the video, one frame per clip.
 
     Parameters
     ----------
-    values, places
-        Largest activation of each unit in each clip [N, H], and at which of the clip's frames or tokens.
+    group
+        The group of the store.
+    features
+        The array that units are learnt on.
+    values : ndarray, shape [N, H]
+        Largest activation of each unit in each clip.
+    places : ndarray, shape [N, H]
+        The frame or token of the clip that has it.
     """
     import numpy as np
 
     from obygaze_models.prediction.frames import frame_times
 
     rows = np.flatnonzero(group.usable)
-    times = np.full((len(rows), 1), np.nan)  # nobody knows which tokens are of one time
+    times = np.full((len(rows), 1), np.nan)  # unknown, unless tokens can be assigned to frames
     if "frames" in group.arrays and not (group.ragged and features == "tokens"):
         times = frame_times(group, rows)
-    n_vectors = times.shape[1] if group.is_ragged(features) else group.shape(features)[1]
-    n_each, n_first = divmod(n_vectors, times.shape[1])
-    frame_of = np.maximum(places - n_first, 0) // n_each
+    n_frames = times.shape[1]
+    n_vectors = n_frames if group.is_ragged(features) else group.shape(features)[1]
+    # Tokens that are left over, such as a class token, come before those of the first frame.
+    n_per_frame, n_before = divmod(n_vectors, n_frames)
+    frame_of = np.maximum(places - n_before, 0) // n_per_frame
     strongest = np.argsort(-values, axis=0, kind="stable")[:N_FRAMES]
     texts = []
     for unit, clips in enumerate(strongest.T):
@@ -232,11 +254,12 @@ def _unit_table(
     association: "Association | None",
     texts: "TextVectors | None",
 ) -> "pd.DataFrame":
-    """Lay out units, the most used first.
+    """Make the table of units, the most used first.
 
-    Columns are unit, share (of tokens in which it is active) and its strongest `frames`; with concepts the
-    nearest one, its AUC by film with its interval, and p; with texts the three nearest to the unit's
-    direction, less the mean of all texts.
+    Its columns are unit; share, the part of tokens in which the unit is active; and frames, those in which it
+    is strongest. With concepts there are also the concept that goes best with the unit, its AUC by film with
+    the interval, and p. With texts there are the three nearest to the unit's direction, after the mean of all
+    texts is subtracted.
     """
     import numpy as np
     import pandas as pd
@@ -249,10 +272,11 @@ def _unit_table(
     if association is not None:
         auc, p = association
         n_films = np.maximum((~np.isnan(auc)).sum(axis=0), 1)
-        away = np.abs(np.nansum(auc - 0.5, axis=0)) / n_films
-        nearest = away.argmax(axis=1)
+        # Mean distance of the AUC from chance over films, [units, concepts].
+        distance = np.abs(np.nansum(auc - 0.5, axis=0)) / n_films
+        nearest = distance.argmax(axis=1)
         means = [t_interval(by_film, bounds=(0, 1)) for by_film in auc[:, units, nearest].T]
-        table["concept"] = [concepts[place] for place in nearest]
+        table["concept"] = [concepts[index] for index in nearest]
         table["auc"] = [mean.mean for mean in means]
         table["auc_low"] = [mean.low for mean in means]
         table["auc_high"] = [mean.high for mean in means]
@@ -261,12 +285,13 @@ def _unit_table(
         directions = normalize(texts.vectors - texts.vectors.mean(axis=0))
         likeness = dictionary.decoder @ directions.T
         nearest_three = np.argsort(-likeness, axis=1, kind="stable")[:, :3]
-        table["words"] = ["; ".join(texts.texts[place] for place in places) for places in nearest_three]
+        all_texts = np.array(texts.texts, dtype=object)
+        table["words"] = ["; ".join(all_texts[indices]) for indices in nearest_three]
     return table.sort_values("share", ascending=False, kind="stable", ignore_index=True)
 
 
 def _report(dictionary: "Dictionary", table: "pd.DataFrame", arguments: dict[str, Any]) -> "Report":
-    """Say how well the units explain what they were learnt on, and list the most used."""
+    """Make the report: how well the units explain the features, and a table of the most used ones."""
     from obygaze_models.report.blocks import Report, block, cell, interval, number
 
     columns: list[Any] = [("unit", "unit", cell), ("active", "share", number), ("strongest", "frames", str)]

@@ -78,8 +78,8 @@ class ConceptBottleneck(LogitClassifier):
     head_ : estimator
     residual_ : Residual or None
     train_values_ : ndarray of float64, shape [N, K]
-        The concept values that the head was fitted on, of the clips in the task. A bottleneck read from a
-        file has their quantiles at equal steps instead.
+        The concept values that the head was fitted on, of the clips in the task: each by a bank fitted
+        without its movie. A bottleneck read from a file has their quantiles at equal steps instead.
     centre_ : ndarray, shape [K]
         Their mean.
     threshold_ : float
@@ -215,8 +215,8 @@ class ConceptBottleneck(LogitClassifier):
         ----------
         X : array-like, shape [N, D]
         quantiles : mapping of str to float
-            For each concept to set, the quantile (0 to 1) of the training clips' values to set it to. Other
-            concepts, and the residual, stay as they are.
+            For each concept to set, the quantile (0 to 1) of `train_values_` to set it to. Other concepts,
+            and the residual, stay as they are.
 
         Raises
         ------

@@ -16,6 +16,7 @@ from sklearn.tree import DecisionTreeClassifier
 from obygaze_features.arguments import checked
 from obygaze_models.concepts.cav_fitting import Floats
 from obygaze_models.errors import ConceptError
+from obygaze_models.models import few_features
 from obygaze_models.models.choices import Grid, Threshold
 from obygaze_models.models.scaling import MOST, ClippedScaler
 from obygaze_models.protocol.held_out import logistic
@@ -91,6 +92,42 @@ class ConceptHead(ClassifierMixin, BaseEstimator):
             logit = head_scores(self.estimator_, values)
             self.residual_ = fit_residual(X[:, self.n_concepts :], y, logit, self.residual_C)
         return self
+
+    @staticmethod
+    def logits_of_subsets(
+        heads: Sequence["ConceptHead"], X: Floats, y: NDArray[np.int64], subsets: NDArray[np.bool_]
+    ) -> NDArray[np.float64] | None:
+        """Fit heads on each of F subsets [N, F] of the clips, all at once, and score all clips.
+
+        Parameters
+        ----------
+        heads : sequence of ConceptHead, length H
+            Alike but for a parameter.
+        X : ndarray, shape [N, K]
+            Concept values.
+        y : ndarray of int, shape [N]
+        subsets : ndarray of bool, shape [N, F]
+
+        Returns
+        -------
+        ndarray, shape [H, F, N], or None
+            None where the heads are no logistic regressions as `make_head` makes them, or have a residual.
+        """
+        if not all(head._is_plain_logistic() for head in heads):
+            return None
+        n_subsets = subsets.shape[1]
+        strengths = np.repeat([head.estimator.C for head in heads], n_subsets)
+        repeated = np.tile(subsets, (1, len(heads)))
+        values = X[:, : heads[0].n_concepts].astype(np.float64)
+        logits = few_features.logits_of_subsets(values, y, repeated, strengths.tolist())
+        return logits.reshape(len(heads), n_subsets, len(y))
+
+    def _is_plain_logistic(self) -> bool:
+        """Tell whether the head is the logistic regression of `make_head`, but for C, and has no residual."""
+        if self.residual_C is not None or type(self.estimator) is not LogisticRegression:
+            return False
+        usual = make_head("logistic", 0).set_params(C=self.estimator.C)
+        return bool(self.estimator.get_params() == usual.get_params())
 
     def decision_function(self, X: Floats) -> NDArray[np.float64]:
         """Compute the logit [N] of each row of X [N, K + D]."""
@@ -185,11 +222,12 @@ class Contribution:
     value : float
         The clip's value on the concept, as the head reads it.
     percentile : float
-        Share of the training clips with a value no larger, in percent.
+        Share of the training clips with a value no larger, in percent: each by a model without its movie.
     contribution : float
         What the concept adds to the score.
     usual : float or None
-        The value at which it adds nothing, the training clips' mean; None of a tree.
+        The value at which it adds nothing, the training clips' mean, each by a model without its movie; None
+        of a tree.
     """
 
     concept: str

@@ -173,8 +173,8 @@ def _root(scaled: NDArray[np.float64], rest: NDArray[np.float64]) -> NDArray[np.
 
 
 _KEPT: OrderedDict[bytes, _Axes] = OrderedDict()
-N_KEPT = 16
-"""Decompositions kept: each film left out has one, which all concepts and heads share."""
+MOST_BYTES = 200_000_000
+"""Bytes of decompositions that are kept: each film left out has one, which all concepts and heads share."""
 
 N_TUNED = 2
 """Results kept with a decomposition: of the concepts, and of the control whose concepts are exchanged."""
@@ -184,7 +184,9 @@ def _axes_of(X: Floats, clip: float | None) -> _Axes:
     """Scale and decompose X, or give the decomposition of the same X from before."""
     digest = hashlib.sha256(np.ascontiguousarray(X).data)
     digest.update(str((X.shape, X.dtype, clip)).encode())
-    return _recalled(_KEPT, digest.digest(), N_KEPT, lambda: _axes(X, clip))
+    n_axes = min(X.shape)
+    most = MOST_BYTES // (8 * n_axes * (len(X) + X.shape[1]))
+    return _recalled(_KEPT, digest.digest(), max(most, 1), lambda: _axes(X, clip))
 
 
 def _axes(X: Floats, clip: float | None) -> _Axes:

@@ -1,4 +1,4 @@
-"""Read what else is known of clips: variables of a table, as of staging, and a machine's answers."""
+"""Add inputs of models to a dataset: variables of a table, such as of staging, and answers of a machine."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from obygaze_models.protocol.targets import Target
 
 GROUP = "answers"
-"""Of a store: what the backbone `vlm` makes."""
+"""Group of a store that the backbone `vlm` makes."""
 UNTOLD = 0.5
-"""Of a clip without an answer."""
+"""Probability of the positive class of a clip without an answer."""
 
 
 def with_answers(data: Dataset, path: Path, target: "Target") -> tuple[Dataset, list[str]]:
-    """Add a machine's answers to a dataset's clips, and say of which clips there are none.
+    """Add a machine's answers to a dataset's clips.
 
     Parameters
     ----------
@@ -44,8 +44,14 @@ def with_answers(data: Dataset, path: Path, target: "Target") -> tuple[Dataset, 
         Answers to `obygaze codebook questions`, as `manifest import spans --as answers` reads them; or a
         store with the group `answers`, of the backbone `vlm`.
     target : Target
-        Of two classes: a concept, or levels, of which the probability of the positive ones is taken beside
-        that of the negative ones.
+        A target of two classes: a concept, or levels. For levels the answer is the probability of the
+        positive levels as a share of that of the positive and negative ones.
+
+    Returns
+    -------
+    data : Dataset
+    notes : list of str
+        Sentences on the clips that have no answer.
 
     Raises
     ------
@@ -58,28 +64,31 @@ def with_answers(data: Dataset, path: Path, target: "Target") -> tuple[Dataset, 
     if target.kind == "ordinal":
         raise DatasetError("--answers is for two classes, and ordered levels are asked for")
     is_store = path.is_dir() or path.suffix == ".zip"
-    values = np.full(len(data), np.nan)
-    n_absent: Counter[str] = Counter()
-    for clip in _of_store(path) if is_store else read_answered(path):
+    answers = _of_store(path) if is_store else read_answered(path)
+    p_positive = np.full(len(data), np.nan)
+    n_unperceived: Counter[str] = Counter()
+    for clip in answers:
         row = data.row_of.get(clip.cells.get("clip_id", ""))
         if row is None or clip.reason:
             continue
         if target.concept:
             reason = why_unperceived(data.codebook.concept(target.concept), clip.perceives)
             if reason:
-                n_absent[reason] += 1
+                n_unperceived[reason] += 1
                 continue
-        values[row] = _probability(clip, target, data.codebook)
-    without = int(np.isnan(values).sum())
-    absent = [f"{reason} ({counted(n, 'clip')})" for reason, n in n_absent.items()]
-    if without == len(data):
-        why = f": {'; '.join(absent)}" if absent else ""
+        p_positive[row] = _probability(clip, target, data.codebook)
+    unperceived = [f"{reason} ({counted(n, 'clip')})" for reason, n in n_unperceived.items()]
+    has_answer = ~np.isnan(p_positive)
+    n_without = int((~has_answer).sum())
+    if n_without == len(data):
+        why = f": {'; '.join(unperceived)}" if unperceived else ""
         raise DatasetError(f"{path}: it answers {target.title} of no clip of the evaluation{why}")
     notes = []
-    if without:
-        notes.append(f"{path.name}: {counted(without, 'clip')} of {len(data):,} without an answer")
-    notes += [f"{path.name}: {line}" for line in absent]
-    return replace(data, answers=np.where(np.isnan(values), UNTOLD, values)[:, None]), notes
+    if n_without:
+        notes.append(f"{path.name}: {counted(n_without, 'clip')} of {len(data):,} without an answer")
+    notes += [f"{path.name}: {line}" for line in unperceived]
+    column = np.where(has_answer, p_positive, UNTOLD)[:, None]
+    return replace(data, answers=column), notes
 
 
 def _probability(clip: Answered, target: "Target", codebook: Codebook) -> float:
@@ -95,7 +104,7 @@ def _probability(clip: Answered, target: "Target", codebook: Codebook) -> float:
 
 
 def _of_store(path: Path) -> Iterator[Answered]:
-    """Yield the answers that a store holds, by the names of its questions."""
+    """Yield the answers that a store holds: for each clip, question -> probability."""
     store = open_store(path)
     if GROUP not in store.names:
         raise DatasetError(
@@ -115,10 +124,11 @@ def _of_store(path: Path) -> Iterator[Answered]:
 def with_variables(
     data: Dataset, path: Path, clips: Iterable[Clip] = (), target: "Target | None" = None
 ) -> tuple[Dataset, list[str]]:
-    """Add the numbers of a table to a dataset's clips, and say what was used and what was not.
+    """Add the numbers of a table to a dataset's clips.
 
-    Each column is used, unless it is one of a manifest, the same in every clip, or of `film variables` and
-    measured of what does not convey the target's concept. Cells may be empty.
+    A column is used unless it is one of a manifest, is the same in every clip, was measured by `film
+    variables` in a medium that cannot convey the target's concept, or is an account of the others. Cells
+    may be empty.
 
     Parameters
     ----------
@@ -126,8 +136,14 @@ def with_variables(
     path : Path
         A table with the column `clip_id`, as `obygaze film variables` writes it.
     clips : iterable of Clip
-        With which films and times that it states must agree.
+        Clips of a manifest; films and times that the table states must agree with theirs.
     target : Target, optional
+
+    Returns
+    -------
+    data : Dataset
+    notes : list of str
+        One sentence: which columns and clips were used, and which were left out.
 
     Raises
     ------
@@ -138,31 +154,33 @@ def with_variables(
     """
     table = read_table(path, needed=("clip_id",), known=FIELDS)
     absent = _unperceived_columns(table.columns, target, data.codebook)
-    names = [name for name in table.columns if name not in FIELDS and name not in absent]
+    accounts = [name for name in table.columns if OF_VARIABLES.get(name) == ()]
+    names = [name for name in table.columns if name not in {*FIELDS, *absent, *accounts}]
     values_of = table.numbers(names, clips)
-    values = np.array([values_of.get(name, [np.nan] * len(names)) for name in data.clip_ids.tolist()])
-    without = len(data.row_of.keys() - values_of)
+    no_values = [np.nan] * len(names)
+    values = np.array([values_of.get(clip_id, no_values) for clip_id in data.clip_ids.tolist()])
     varies = [len(np.unique(column[np.isfinite(column)])) > 1 for column in values.T]
-    if without == len(data) or not any(varies):
-        reason = "no clip of the evaluation" if without == len(data) else "no column of numbers that vary"
+    n_without = len(data.row_of.keys() - values_of)
+    if n_without == len(data) or not any(varies):
+        reason = "no clip of the evaluation" if n_without == len(data) else "no column of numbers that vary"
         why = f" beside {'; '.join(absent.values())}" if absent else ""
         raise DatasetError(
             f"{path}: it has {reason}{why}: measure the clips by 'obygaze film variables --windows'"
         )
-    used = [name for name, is_used in zip(names, varies, strict=True) if is_used]
+    used = [name for name, is_varying in zip(names, varies, strict=True) if is_varying]
     left_out = [name for name in table.columns if name not in {"clip_id", *used, *absent}]
     n_known = dict(zip(names, np.isfinite(values).sum(axis=0).tolist(), strict=True))
     titles = []
     for name in used:
-        is_of_all = n_known[name] == len(data) - without
+        is_of_all = n_known[name] == len(data) - n_without
         titles.append(name if is_of_all else f"{name} (of {counted(n_known[name], 'clip')})")
     account = f"{path.name}: staging by {', '.join(titles)}"
     if left_out:
         account += f"; left out {', '.join(left_out)}"
     if absent:
         account += f"; absent: {'; '.join(absent.values())}"
-    if without:
-        account += f"; {counted(without, 'clip')} of {len(data):,} without a row"
+    if n_without:
+        account += f"; {counted(n_without, 'clip')} of {len(data):,} without a row"
     n_others = len(values_of.keys() - data.row_of)
     if n_others:
         account += f"; {counted(n_others, 'row')} of other clips"
@@ -172,7 +190,7 @@ def with_variables(
 def _unperceived_columns(
     columns: Iterable[str], target: "Target | None", codebook: Codebook
 ) -> dict[str, str]:
-    """List the measured variables that cannot know of the target's concept, each with the reason."""
+    """List the measured variables that cannot convey the target's concept: name -> name with the reason."""
     if target is None or not target.concept:
         return {}
     concept = codebook.concept(target.concept)

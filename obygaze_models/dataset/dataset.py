@@ -23,10 +23,11 @@ if TYPE_CHECKING:
 Reads = Literal[Features, "seconds", "variables", "present", "answers"]
 """What a model reads: features, a clip's length, variables, its annotated concepts, a machine's answers."""
 
-
 CHANCE = 1e-3
+"""Features are compared with a label only if fewer two-valued ones are expected to equal it by chance."""
+
 SAME = 1e-9
-"""Most two-valued features that are expected to equal a label by chance; what 1 - r^2 of a label may be."""
+"""A feature equals a label if 1 - r^2 is at most this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,18 +41,20 @@ class Exclusion:
 
 @dataclass(frozen=True, slots=True)
 class Modality:
-    """One of several backbones whose features are the columns `start` to before `stop` of a dataset.
+    """One of several backbones whose features a dataset has side by side.
 
     Attributes
     ----------
     name : str
-        The backbone's; with the store's before it where two stores have the same backbone.
+        Name of the backbone; after the store's name if two stores have the same backbone.
     store, backbone, features, pool : str
-        As of a `Dataset`.
+        As in a `Dataset`.
+    start, stop : int
+        Its features are the columns from `start` to before `stop`.
     missing : int
-        Clips of the dataset that lack it: NaN in these columns.
+        Number of clips that lack it: they are NaN in these columns.
     provenance : mapping
-        Of the store's group.
+        Provenance of the store's group.
     """
 
     name: str
@@ -75,44 +78,42 @@ class Dataset:
     X : ndarray of float32, shape [N, D]
         One vector per clip.
     labels : Labels
-        Of the same N clips.
+        Labels of the same N clips.
     codebook : Codebook
     backbone, features, pool : str
         The store's group and array, and how each clip's rows became one vector ("as stored" for pooled).
     store : str
         The store's fingerprint.
     label : str
-        The backbone's name; with the store's before it where two stores have the same backbone.
+        Name of the backbone; after the store's name if two stores have the same backbone.
     untrained : bool
         Whether the backbone's weights are random.
     excluded : tuple of Exclusion
         Annotated clips without usable features: the same for every model, never replaced.
     counts : dict of str to int
-        Clips of the manifest (``manifest``), those without a level (``unlabelled``) and of one in no task
-        (``in_no_task``), clips with features
-        (``with_features``), those of them of whose video a part could not be read (``partial``), and clips of
-        the store that the manifest lacks (``in_store_only``).
+        Numbers of clips: of the manifest (``manifest``); of these without a level (``unlabelled``), or with
+        a level in no task (``in_no_task``); with features (``with_features``); of these with a part of the
+        video that could not be read (``partial``); and of the store but not in the manifest
+        (``in_store_only``).
     group : Group, optional
-        Where frames and tokens are read from.
+        Group of the store from which frames and tokens are read.
     reduction : ReducedTokens, optional
-        What models that read frames or tokens get in their place.
-    clip_s : float, optional
-        Median length of the clips with features, in seconds, where the store tells it of all.
+        Reduced tokens, which models that read frames or tokens get in place of these.
     modalities : tuple of Modality
-        Of several stores or backbones, which share X; else empty.
+        The modalities whose features X has side by side; empty for a single backbone.
     parts : tuple of Dataset
-        What the modalities were joined of: their frames are read from these.
+        The datasets of the modalities, from which their frames are read.
     seconds : ndarray of float64, shape [N], optional
-        The clips' lengths, where the store tells them all.
+        The clips' lengths; None if a store does not know all of its clips' lengths.
     variables : ndarray of float64, shape [N, V], optional
         Numbers of a table (`with_variables`); NaN where a clip has none.
     variable_names : tuple of str
     answers : ndarray of float64, shape [N, 1], optional
-        What a machine answered (`with_answers`): the probability of the positive class.
+        Probability of the positive class by a machine's answers (`with_answers`).
     signatures : Group, optional
-        Of the store, by which pictures are known again.
+        Signatures in the store, by which films are recognised by their pictures.
     bags : ndarray of float32, shape [N, F, D], optional
-        Windows of each clip, which models of frames read (`load_bags`); NaN where it has fewer.
+        Windows of each clip, which models of frames read (`load_bags`); NaN where a clip has fewer than F.
 
     Examples
     --------
@@ -140,7 +141,6 @@ class Dataset:
     counts: Mapping[str, int] = field(default_factory=dict)
     group: Group | None = None
     reduction: ReducedTokens | None = None
-    clip_s: float | None = None
     modalities: tuple[Modality, ...] = ()
     seconds: NDArray[np.float64] | None = None
     bags: NDArray[np.float32] | None = None
@@ -203,28 +203,40 @@ class Dataset:
         return np.array(rows, dtype=np.intp)
 
     def named(self, names: Sequence[str]) -> "Dataset":
-        """Give modalities other names; one whose name is "" keeps its own."""
-        pairs = zip(self.modalities, names, strict=True)
-        return replace(
-            self, modalities=tuple(replace(modality, name=name or modality.name) for modality, name in pairs)
-        )
+        """Return the dataset with other names of its modalities; "" leaves a name as it is."""
+        modalities = []
+        for modality, name in zip(self.modalities, names, strict=True):
+            modalities.append(replace(modality, name=name) if name else modality)
+        return replace(self, modalities=tuple(modalities))
+
+    def median_s(self, rows: NDArray[np.intp]) -> float | None:
+        """Return the median length of some clips in seconds; None without clips or known lengths."""
+        if self.seconds is None or not len(rows):
+            return None
+        return round(float(np.median(self.seconds[rows])), 3)
 
     def take(self, rows: NDArray[np.intp]) -> "Dataset":
-        """Keep some clips."""
-        arrays = {name: getattr(self, name) for name in ("X", "seconds", "bags", "variables", "answers")}
-        taken = {name: array[rows] for name, array in arrays.items() if array is not None}
-        return replace(self, labels=self.labels.take(rows), **taken)
+        """Select the clips in some rows."""
+        selected = {}
+        for name in ("X", "seconds", "bags", "variables", "answers"):
+            array = getattr(self, name)
+            if array is not None:
+                selected[name] = array[rows]
+        return replace(self, labels=self.labels.take(rows), **selected)
 
     def read(self, what: Reads, *, stream: bool = False) -> Any:
         """Return what a model reads of each clip: vectors [N, D], frames [N, F, D] or tokens [N, T, D].
 
-        With `stream` stored frames or tokens are `StoredClips`, which are read as they are asked for.
+        ``seconds`` are returned as logarithms, [N, 1]. Of a dataset whose tokens are reduced, frames and
+        tokens are both the reduced ones. Frames of several modalities stand side by side, as vectors do:
+        frames that are absent are NaN, and a modality without frames has its vector as the only one.
 
-        Of ``seconds`` it is the logarithm, [N, 1].
-
-        Of a dataset whose tokens are reduced both frames and tokens are the reduced ones. Frames of several
-        modalities stand side by side, as vectors do: absent frames are NaN, and a modality that keeps none
-        has its vector for one.
+        Parameters
+        ----------
+        what : str
+            One of `Reads`.
+        stream : bool
+            Whether stored frames or tokens are returned as `StoredClips`, which read them when needed.
 
         Raises
         ------
@@ -247,11 +259,11 @@ class Dataset:
 
     @property
     def stored(self) -> tuple[str, ...]:
-        """Name the arrays of the store; none where there is no store, or several."""
+        """Names of the store's arrays; empty where there is no store, or several."""
         return () if self.group is None else tuple(self.group.arrays)
 
     def _vectors(self, what: Reads) -> Any:
-        """Return what a model reads of each clip beside frames and tokens [N, ...]."""
+        """Return what a model reads of each clip [N, ...], if that is neither frames nor tokens."""
         if what == "present":
             return self.labels.present.astype(np.float32)
         if what == "variables":
@@ -283,9 +295,15 @@ class Dataset:
 
 
 def refuse_labels(data: Dataset, labels: Mapping[str, NDArray[np.int64]]) -> None:
-    """Refuse an imported feature, or a variable, that is the label of every clip (|r| = 1).
+    """Refuse an imported feature, or a variable, that equals the label of every clip (|r| = 1).
 
-    What was extracted from films has seen no label, and a feature of it may be as good as that.
+    Features that were extracted from films have seen no label, so that one of them may be perfect.
+
+    Parameters
+    ----------
+    data : Dataset
+    labels : mapping of str to ndarray of int, shape [N]
+        Name of a target -> its labels.
     """
     is_imported = np.zeros(data.X.shape[1], bool)
     if data.modalities:
@@ -295,16 +313,16 @@ def refuse_labels(data: Dataset, labels: Mapping[str, NDArray[np.int64]]) -> Non
         is_imported[:] = _is_imported({} if data.group is None else data.group.provenance)
     variables = np.empty((0, len(data))) if data.variables is None else data.variables.T
     for name, codes in labels.items():
-        same = np.flatnonzero(is_imported & _equals(data.X, codes))
-        if len(same):
+        leaking = np.flatnonzero(is_imported & _equals(data.X, codes))
+        if len(leaking):
             raise ProtocolError(
-                f"{data.backbone}: feature {same[0]} (of 0 to {len(is_imported) - 1}) equals the label "
+                f"{data.backbone}: feature {leaking[0]} (of 0 to {len(is_imported) - 1}) equals the label "
                 f"{name} of all {(codes != NOT_ASKED).sum()} clips: a label was imported as a feature; "
                 "import the features without it (store import --columns)"
             )
         for column, values in zip(data.variable_names, variables, strict=True):
-            answered = np.where(np.isnan(values), NOT_ASKED, codes)
-            if _equals(values[:, None], answered).any():
+            codes_with_value = np.where(np.isnan(values), NOT_ASKED, codes)
+            if _equals(values[:, None], codes_with_value).any():
                 raise ProtocolError(
                     f"variable {column} equals the label {name} of all clips that have one: leave its "
                     "column out"
@@ -312,16 +330,24 @@ def refuse_labels(data: Dataset, labels: Mapping[str, NDArray[np.int64]]) -> Non
 
 
 def _is_imported(provenance: Mapping[str, Any]) -> bool:
+    """Tell whether features were imported, or come from nobody knows where."""
     return not provenance or provenance.get("imported") is True
 
 
 def _equals(X: NDArray[Any], codes: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Mark the features [N, D] that are the label of every clip, unless chance makes one of few."""
+    """Mark the features of X [N, D] that equal the label of every clip, up to a shift and a factor.
+
+    None is marked where a feature may do so by chance: of n clips, a two-valued feature equals the label or
+    its opposite with the probability 2 ** (1 - n).
+    """
     rows = codes != NOT_ASKED
-    if X.shape[1] * 2.0 ** (1 - rows.sum()) > CHANCE:
-        return np.zeros(X.shape[1], bool)
+    n_features = X.shape[1]
+    n_expected_by_chance = n_features * 2.0 ** (1 - rows.sum())
+    if n_expected_by_chance > CHANCE:
+        return np.zeros(n_features, bool)
     y = codes[rows] - codes[rows].mean()
     values = X[rows] - X[rows].mean(axis=0, dtype=np.float64)
     scale = np.sum(values**2, axis=0) * np.sum(y**2)
-    is_equal: NDArray[np.bool_] = (scale > 0) & ((y @ values) ** 2 >= (1 - SAME) * scale)
+    squared_covariance = (y @ values) ** 2
+    is_equal: NDArray[np.bool_] = (scale > 0) & (squared_covariance >= (1 - SAME) * scale)
     return is_equal

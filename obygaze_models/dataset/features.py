@@ -26,7 +26,7 @@ REDUCE: Mapping[Pool, Callable[[NDArray[np.float32]], NDArray[np.float32]]] = Ma
         "last": lambda frames: frames[..., -1, :],
     }
 )
-"""What makes one vector [..., D] of a clip's frames [..., T, D]."""
+"""Pooling -> the function that makes one vector [..., D] of a clip's frames [..., T, D]."""
 
 ARRAYS: tuple[Features, ...] = FEATURE_ARRAYS  # type: ignore[assignment]  # Features names the same
 
@@ -38,7 +38,7 @@ def find_group(store: Store, backbone: str | None) -> Group:
     Raises
     ------
     DatasetError
-        It is not there, or not named.
+        The store has no such backbone, or several and none is named.
     """
     names = ", ".join(store.names)
     if backbone is None:
@@ -59,36 +59,38 @@ def layer_groups(store: Store, backbone: str | None) -> dict[int, str]:
     Parameters
     ----------
     backbone : str, optional
-        The network's own group; may be left out where the store has one network with layers.
+        The network's own group; may be left out if the store has one network with layers.
 
     Raises
     ------
     DatasetError
-        There are none, or those of several networks.
+        The store has no layers, or those of several networks and none is named.
     """
-    by_owner: dict[str, dict[int, str]] = {}
+    layers_of: dict[str, dict[int, str]] = {}
     for name in store.names:
         provenance = store[name].provenance
-        owner, layer = provenance.get("beside"), provenance.get("layer")
-        if not isinstance(owner, str) or not isinstance(layer, str):
+        network = provenance.get("beside")
+        layer = provenance.get("layer")
+        if not isinstance(network, str) or not isinstance(layer, str):
             continue
-        if re.fullmatch("[1-9][0-9]{0,3}", layer, re.ASCII):
-            by_owner.setdefault(owner, {})[int(layer)] = name
-    owners = [backbone] if backbone is not None else list(by_owner)
+        is_number = re.fullmatch("[1-9][0-9]{0,3}", layer, re.ASCII) is not None
+        if is_number:
+            layers_of.setdefault(network, {})[int(layer)] = name
+    owners = [backbone] if backbone is not None else list(layers_of)
     if len(owners) > 1:
         raise DatasetError(
             f"store {store.name} has layers of several backbones ({', '.join(owners)}): name one, "
             "STORE:BACKBONE"
         )
-    found = by_owner.get(owners[0], {}) if owners else {}
-    if not found:
-        of = f"of {backbone}" if backbone is not None else "of any backbone"
-        raise DatasetError(f"store {store.name} has no layers {of}: extract with --layers")
-    return dict(sorted(found.items()))
+    layers = layers_of.get(owners[0], {}) if owners else {}
+    if not layers:
+        which = backbone if backbone is not None else "any backbone"
+        raise DatasetError(f"store {store.name} has no layers of {which}: extract with --layers")
+    return dict(sorted(layers.items()))
 
 
 def unusable(store: Store, group: Group, row: int) -> str | None:
-    """Explain why a clip has no features to use; None if it has."""
+    """Explain why the clip in a row has no features to use; None if it has."""
     if group.usable[row]:
         return None
     clip = store.clips[row].within(group.name)
@@ -96,12 +98,12 @@ def unusable(store: Store, group: Group, row: int) -> str | None:
 
 
 def find_array(store: Store, group: Group, features: Features | None) -> Features:
-    """Find the array to make vectors of: the named one, or the first that is stored.
+    """Find the array that vectors are made of: the named one, or the first of `ARRAYS` that is stored.
 
     Raises
     ------
     DatasetError
-        It is not there.
+        The store has no such array.
     """
     for array in ARRAYS if features is None else (features,):
         if array in group.arrays:
@@ -114,49 +116,64 @@ def find_array(store: Store, group: Group, features: Features | None) -> Feature
 
 
 def lengths_of(store: Store, rows: Sequence[int]) -> NDArray[np.float64] | None:
-    """Find the lengths of clips, spans or whole files, in seconds; None where one is not known."""
+    """Find the lengths of clips in seconds [N], of spans or whole files; None if one is not known."""
     lengths = np.array([store.clips[row].duration_s for row in rows], dtype=np.float64)  # None becomes NaN
-    return lengths if len(lengths) and (lengths > 0).all() else None
+    are_known = len(lengths) > 0 and (lengths > 0).all()
+    return lengths if are_known else None
 
 
 def read_array(group: Group, array: str, rows: NDArray[np.intp]) -> NDArray[Any]:
-    """Read some rows of an array [N, ...], block by block, so that it is in memory once.
+    """Read some rows of an array [N, ...], block by block, so that they are in memory once.
 
-    Where clips have frames of any number it is [N, T, D], T of the longest; NaN where a clip has fewer.
+    Where clips differ in their number of frames, T is that of the longest, [N, T, D], and shorter ones end
+    with NaN.
     """
     if group.is_ragged(array):
         return read_padded(group, array, rows)
     values = np.empty((len(rows), *group.shape(array)[1:]), group.dtype(array))
     for part in _stored_together(group, array, rows):
-        values[part.places] = part.values
+        values[part.indices] = part.values
     return values
 
 
 class _Part(NamedTuple):
-    """Clips whose rows are stored together: their places among those asked for [n], and the rows [n, ...]."""
+    """Clips whose rows are stored together.
 
-    places: NDArray[np.intp]
+    Attributes
+    ----------
+    indices : ndarray of int, shape [n]
+        Indices of the clips among those that were requested.
+    values : ndarray, shape [n, ...]
+        Their rows of the array.
+    """
+
+    indices: NDArray[np.intp]
     values: NDArray[Any]
 
 
 def _stored_together(group: Group, array: str, rows: NDArray[np.intp]) -> Iterator[_Part]:
-    """Read what is stored together at once, of rows [N] in any order, and nothing without any of them."""
+    """Yield the values of rows [N], in any order, piece by piece as they are stored.
+
+    A piece is read once; pieces without any of the rows are not read.
+    """
     starts = np.array([piece.start for piece in group.pieces(array)], np.intp)
     order = np.argsort(rows, kind="stable")
-    piece = np.searchsorted(starts, rows[order], side="right")
-    for places in np.split(order, np.flatnonzero(np.diff(piece)) + 1):
-        if len(places):
-            own = rows[places]
-            values = group.rows(array, slice(int(own[0]), int(own[-1]) + 1))
-            yield _Part(places, values[own - own[0]])
+    piece_of = np.searchsorted(starts, rows[order], side="right")
+    first_of_pieces = np.flatnonzero(np.diff(piece_of)) + 1
+    for indices in np.split(order, first_of_pieces):
+        if len(indices):
+            rows_of_piece = rows[indices]  # rising
+            first = int(rows_of_piece[0])
+            values = group.rows(array, slice(first, int(rows_of_piece[-1]) + 1))
+            yield _Part(indices, values[rows_of_piece - first])
 
 
 def read_padded(
     group: Group, array: str, rows: NDArray[np.intp], n_frames: int | None = None
 ) -> NDArray[Any]:
-    """Read the frames of some clips in a ragged array [N, T, D], NaN where a clip has fewer than T.
+    """Read the frames of some clips in a ragged array [N, T, D]; a clip with fewer than T ends with NaN.
 
-    Models of frames leave out what is NaN, as with padding by hand and a mask.
+    Models of frames leave out frames that are NaN.
 
     Parameters
     ----------
@@ -169,8 +186,9 @@ def read_padded(
     width = group.shape(array)[1:]
     values = np.full((len(rows), longest, *width), np.nan, group.dtype(array))
     order = np.argsort(rows, kind="stable")
-    for place, frames in zip(order.tolist(), rows_of(group, array, rows[order].tolist()), strict=True):
-        values[place, : len(frames)] = frames
+    frames_of_clips = rows_of(group, array, rows[order].tolist())
+    for index, frames in zip(order.tolist(), frames_of_clips, strict=True):
+        values[index, : len(frames)] = frames
     return values
 
 
@@ -186,46 +204,50 @@ def read_features(group: Group, array: Features, pool: Pool, rows: NDArray[np.in
     if group.is_ragged(array):
         X = np.empty((len(rows), group.shape(array)[1]), np.float32)
         order = np.argsort(rows, kind="stable")
-        for place, frames in zip(order.tolist(), rows_of(group, array, rows[order].tolist()), strict=True):
-            X[place] = REDUCE[pool](frames.astype(np.float32))
+        frames_of_clips = rows_of(group, array, rows[order].tolist())
+        for index, frames in zip(order.tolist(), frames_of_clips, strict=True):
+            X[index] = REDUCE[pool](frames.astype(np.float32))
     elif array == "pooled":
         X = _read_vectors(group, rows)
     else:
         X = np.empty((len(rows), group.shape(array)[-1]), np.float32)
         for part in _stored_together(group, array, rows):
-            X[part.places] = REDUCE[pool](part.values.astype(np.float32))
-    bad = ~np.isfinite(X).all(axis=1)
-    if bad.any():
-        clip = group.clip_ids[rows[int(np.flatnonzero(bad)[0])]]
+            X[part.indices] = REDUCE[pool](part.values.astype(np.float32))
+    is_damaged = ~np.isfinite(X).all(axis=1)
+    if is_damaged.any():
+        first = int(np.flatnonzero(is_damaged)[0])
         raise DatasetError(
-            f"backbone {group.name}, {array} of clip {clip}: "
-            f"a feature is not finite ({int(bad.sum())} such clips); run: obygaze store verify --full"
+            f"backbone {group.name}, {array} of clip {group.clip_ids[rows[first]]}: "
+            f"a feature is not finite ({int(is_damaged.sum())} such clips); run: obygaze store verify --full"
         )
     return X
 
 
 def _read_vectors(group: Group, rows: NDArray[np.intp]) -> NDArray[np.float32]:
-    """Read the pooled vectors of some clips [N, D]; of most clips of a range, the range at once."""
+    """Read the pooled vectors of some clips [N, D]; if they are at least half of a range, the whole range."""
     if not len(rows):
         return np.empty((0, group.shape("pooled")[1]), np.float32)
-    first, end = int(rows.min()), int(rows.max()) + 1
-    if 2 * len(rows) >= end - first:  # several requests at once
-        return np.ascontiguousarray(group.rows("pooled", slice(first, end))[rows - first], dtype=np.float32)
+    first = int(rows.min())
+    end = int(rows.max()) + 1
+    if 2 * len(rows) >= end - first:
+        # A server then gets several requests at once.
+        whole_range = group.rows("pooled", slice(first, end))
+        return np.ascontiguousarray(whole_range[rows - first], dtype=np.float32)
     return np.asarray(read_array(group, "pooled", rows), dtype=np.float32)
 
 
 class StoredClips:
-    """Frames or tokens of clips [N, T, D], read from a store clip by clip as they are asked for.
+    """Frames or tokens of clips [N, T, D] in a store, which are read when they are needed.
 
-    An index of several clips gives those, still unread; `numpy.asarray` reads them. Where clips have frames
-    of any number, T is that of the longest of all, and NaN stands where a clip has fewer.
+    Indexing selects clips, still unread; `numpy.asarray` reads them. Where clips differ in their number of
+    frames, T is that of the longest, and shorter ones end with NaN.
 
     Parameters
     ----------
     group : Group
     array : {"frames", "tokens"}
     rows : ndarray of int, shape [N]
-        Of the clips in the store.
+        Rows of the clips in the store.
     n_frames : int, optional
         T of a ragged array; by default that of the longest of the clips.
     """
@@ -247,16 +269,16 @@ class StoredClips:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __getitem__(self, places: slice | NDArray[Any]) -> "StoredClips":
-        return StoredClips(self.group, self.array, self.rows[places], self.n_frames)
+    def __getitem__(self, index: slice | NDArray[Any]) -> "StoredClips":
+        return StoredClips(self.group, self.array, self.rows[index], self.n_frames)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         """Read the clips [N, T, D]."""
-        del copy
+        del copy  # reading always makes an array of its own
         if self.group.is_ragged(self.array):
             padded = read_padded(self.group, self.array, self.rows, self.n_frames)
             return padded if dtype is None else padded.astype(dtype)
         values = np.empty(self.shape, self.dtype if dtype is None else dtype)
-        for place, row in enumerate(self.rows.tolist()):
-            values[place] = self.group.read(self.group.clip_ids[row], self.array)
+        for index, row in enumerate(self.rows.tolist()):
+            values[index] = self.group.read(self.group.clip_ids[row], self.array)
         return values

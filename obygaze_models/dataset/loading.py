@@ -1,6 +1,6 @@
-"""Combine stores and a manifest into features, labels and movies of the same clips."""
+"""Load datasets: features of stores and labels of a manifest, for the same clips."""
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -30,7 +30,7 @@ from obygaze_models.protocol.targets import Labels, experts_of, labels_of
 from obygaze_models.reduction import reduce_tokens
 
 MOST_WINDOWS = 32
-"""Windows of a bag that models of frames read, evenly spaced; vectors are the maximum over all."""
+"""Models of frames read at most so many windows of a bag, evenly spaced; vectors are the maximum over all."""
 
 
 @checked
@@ -50,19 +50,19 @@ def load_dataset(
     Parameters
     ----------
     store : Store or sequence of Store
-        Several are the modalities of one dataset: every clip that one of them has is a row, whose features
-        of a modality that it lacks are NaN. For models of them see `fused`.
+        Several stores are the modalities of one dataset. Every clip that some store has is a row; features
+        of modalities that the clip lacks are NaN. `fused` makes models of several modalities.
     manifest : Manifest
-        Its levels are taken as they are: apply a label policy before.
+        Its levels are used as they are: apply a label policy before.
     backbone : str, optional
-        The store's group; may be left out when there is one only. Of several stores one each.
+        The store's group; may be left out if there is only one. For several stores a sequence, one each.
     features : {"pooled", "frames", "tokens"}, optional
         The array to make vectors of; by default the first of them that is stored.
     pool : {"max", "mean", "first", "last"}
-        How frames or tokens become one vector. The maximum of each feature over time is what the paper's
-        adaptive max pooling to length 1 takes.
+        How frames or tokens become one vector. The maximum of each feature over time equals the paper's
+        adaptive max pooling to length 1.
     unlabelled : bool
-        Whether to load the clips that are not annotated as well: a benchmark's test clips have no labels.
+        Whether clips that are not annotated are loaded too: a benchmark's test clips have no labels.
     reduce : str, optional
         Rule to reduce tokens by, for models that read frames or tokens: ``mean``, ``top:K``,
         ``project:SIZE:SEED``, ``mean+project:SIZE:SEED``. The tokens are read once; the result is kept beside
@@ -74,7 +74,7 @@ def load_dataset(
     Raises
     ------
     DatasetError
-        A backbone or array that the store lacks or that must be named; no annotated clip with features.
+        The store lacks the backbone or array, or it must be named; or no annotated clip has features.
 
     Examples
     --------
@@ -90,53 +90,74 @@ def load_dataset(
         names = [backbone] * len(store) if backbone is None or isinstance(backbone, str) else list(backbone)
         if len(names) != len(store):
             raise DatasetError(f"{len(store)} stores and {len(names)} backbones: name one for each")
-        parts = []
-        for one_store, name in zip(store, names, strict=True):
-            parts.append(
-                load_dataset(
-                    one_store, manifest, backbone=name, features=features, pool=pool, unlabelled=unlabelled
-                )
-            )
-        return join_modalities([one_store.name for one_store in store], parts, manifest)
+        parts = [
+            load_dataset(part, manifest, backbone=name, features=features, pool=pool, unlabelled=unlabelled)
+            for part, name in zip(store, names, strict=True)
+        ]
+        return join_modalities([part.name for part in store], parts, manifest)
     if backbone is not None and not isinstance(backbone, str):
         raise DatasetError("one store, and several backbones: give the store once for each")
     group = find_group(store, backbone)
     array = find_array(store, group, features)
     labels = labels_of(manifest)
-    annotated = annotated_clips(labels, manifest)
+    is_annotated = annotated_clips(labels, manifest)
+    usable = _usable_clips(store, group, labels, is_annotated | unlabelled)
+    if not len(usable.rows):
+        raise DatasetError(_nothing_left(store, manifest, usable.excluded))
+    lengths = lengths_of(store, usable.rows.tolist())
+    n_partial = sum(store.clips[row].status == "partial" for row in usable.rows.tolist())
+    return Dataset(
+        X=read_features(group, array, pool, usable.rows),
+        labels=labels.take(usable.indices),
+        pool="as stored" if array == "pooled" else pool,
+        **_source(store, group, manifest, array),
+        excluded=usable.excluded,
+        counts={
+            **counts_of(labels, is_annotated),
+            "with_features": len(usable.rows),
+            "partial": n_partial,
+            "in_store_only": len(set(group.clip_ids) - set(labels.clip_ids.tolist())),
+        },
+        group=group,
+        reduction=None if reduce is None else reduce_tokens(store, group.name, reduce, progress=progress),
+        seconds=lengths,
+    )
+
+
+class _Usable(NamedTuple):
+    """The clips of a manifest that have features in a store.
+
+    Attributes
+    ----------
+    indices : ndarray of int, shape [n]
+        Their indices among the labels.
+    rows : ndarray of int, shape [n]
+        Their rows in the store.
+    excluded : tuple of Exclusion
+        The clips that have none.
+    """
+
+    indices: NDArray[np.intp]
+    rows: NDArray[np.intp]
+    excluded: tuple[Exclusion, ...]
+
+
+def _usable_clips(store: Store, group: Group, labels: Labels, is_wanted: NDArray[np.bool_]) -> _Usable:
+    """Find the wanted clips [N] that have features, and why the others have none."""
     row_of = {clip_id: row for row, clip_id in enumerate(group.clip_ids)}
-    loaded = []
+    indices = []
     rows = []
     excluded = []
-    for index in np.flatnonzero(annotated | unlabelled).tolist():
+    for index in np.flatnonzero(is_wanted).tolist():
         clip_id = str(labels.clip_ids[index])
         row = row_of.get(clip_id)
         reason = "not in the store" if row is None else unusable(store, group, row)
         if row is not None and reason is None:
-            loaded.append(index)
+            indices.append(index)
             rows.append(row)
         else:
             excluded.append(Exclusion(clip_id, str(labels.levels[index]), str(reason)))
-    if not loaded:
-        raise DatasetError(_nothing_left(store, manifest, excluded))
-    lengths = lengths_of(store, rows)
-    return Dataset(
-        X=read_features(group, array, pool, np.array(rows, dtype=np.intp)),
-        labels=labels.take(np.array(loaded, dtype=np.intp)),
-        pool="as stored" if array == "pooled" else pool,
-        **_source(store, group, manifest, array),
-        excluded=tuple(excluded),
-        counts={
-            **counts_of(labels, annotated),
-            "with_features": len(loaded),
-            "partial": sum(store.clips[row].status == "partial" for row in rows),
-            "in_store_only": len(row_of.keys() - set(labels.clip_ids.tolist())),
-        },
-        group=group,
-        reduction=None if reduce is None else reduce_tokens(store, group.name, reduce, progress=progress),
-        clip_s=None if lengths is None else round(float(np.median(lengths)), 3),
-        seconds=lengths,
-    )
+    return _Usable(np.array(indices, dtype=np.intp), np.array(rows, dtype=np.intp), tuple(excluded))
 
 
 @checked
@@ -176,11 +197,9 @@ def load_layers(store: Store, manifest: Manifest, *, backbone: str | None = None
     modalities = []
     start = 0
     for number, part in zip(groups, parts, strict=True):
-        made = {} if part.group is None else part.group.provenance
-        stop = start + part.X.shape[1]
-        own = (part.store, part.backbone, part.features, part.pool)
-        modalities.append(Modality(str(number), *own, start, stop, 0, made))
-        start = stop
+        modality = _modality(str(number), part, start, n_missing=0)
+        modalities.append(modality)
+        start = modality.stop
     owner = str(modalities[0].provenance["beside"])
     return replace(
         parts[0],
@@ -193,8 +212,23 @@ def load_layers(store: Store, manifest: Manifest, *, backbone: str | None = None
     )
 
 
+def _modality(name: str, part: Dataset, start: int, n_missing: int) -> Modality:
+    """Describe a dataset as a modality whose columns begin at `start`."""
+    return Modality(
+        name=name,
+        store=part.store,
+        backbone=part.backbone,
+        features=part.features,
+        pool=part.pool,
+        start=start,
+        stop=start + part.X.shape[1],
+        missing=n_missing,
+        provenance={} if part.group is None else part.group.provenance,
+    )
+
+
 def annotated_clips(labels: Labels, manifest: Manifest) -> NDArray[np.bool_]:
-    """Mark the clips [N] of a level of some task, or of a rank on some scale."""
+    """Mark the clips [N] that have a level of some task, or a rank on some scale."""
     annotated = np.isin(labels.levels, np.array(manifest.codebook.labels, dtype=str))
     for ranks in labels.scales.values():
         annotated |= ranks >= 0
@@ -202,7 +236,7 @@ def annotated_clips(labels: Labels, manifest: Manifest) -> NDArray[np.bool_]:
 
 
 def counts_of(labels: Labels, annotated: NDArray[np.bool_]) -> dict[str, int]:
-    """Count a manifest's clips, and those without a level and of one in no task."""
+    """Count a manifest's clips, those without a level, and those with a level that is in no task."""
     return {
         "manifest": len(labels.clip_ids),
         "unlabelled": int((~annotated & (labels.levels == "")).sum()),
@@ -211,7 +245,7 @@ def counts_of(labels: Labels, annotated: NDArray[np.bool_]) -> dict[str, int]:
 
 
 def _source(store: Store, group: Group, manifest: Manifest, array: Features) -> dict[str, Any]:
-    """Say of a dataset whose features and labels it has."""
+    """Return the fields of a dataset that say where its features and labels come from."""
     return {
         "codebook": manifest.codebook,
         "backbone": group.name,
@@ -225,39 +259,46 @@ def _source(store: Store, group: Group, manifest: Manifest, array: Features) -> 
 
 @checked
 def join_modalities(names: Sequence[str], parts: Sequence[Dataset], manifest: Manifest) -> Dataset:
-    """Make one dataset of the same manifest's clips in several stores, of these names, or backbones.
+    """Make one dataset of a manifest's clips in several stores or backbones.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Name of each store.
+    parts : sequence of Dataset
+        The dataset of each.
+    manifest : Manifest
 
     Raises
     ------
     DatasetError
-        Two are the same.
+        Two are the same backbone of the same store.
     """
     if len({(part.store, part.backbone) for part in parts}) < len(parts):
         raise DatasetError("the same backbone of the same store is given twice")
     labels = labels_of(manifest)
     clip_ids = {clip_id for part in parts for clip_id in part.row_of}
-    index = np.flatnonzero(np.isin(labels.clip_ids, sorted(clip_ids)))
-    rows = {clip_id: row for row, clip_id in enumerate(labels.clip_ids[index].tolist())}
-    X = np.full((len(index), sum(part.X.shape[1] for part in parts)), np.nan, np.float32)
+    indices = np.flatnonzero(np.isin(labels.clip_ids, sorted(clip_ids)))
+    row_of = {clip_id: row for row, clip_id in enumerate(labels.clip_ids[indices].tolist())}
+    n_clips = len(indices)
+    X = np.full((n_clips, sum(part.X.shape[1] for part in parts)), np.nan, np.float32)
     backbones = [part.backbone for part in parts]
-    modalities = []
+    modalities: list[Modality] = []
     start = 0
-    for name, part in zip(names, parts, strict=True):
-        stop = start + part.X.shape[1]
-        X[[rows[clip_id] for clip_id in part.clip_ids.tolist()], start:stop] = part.X
-        twice = backbones.count(part.backbone) > 1
-        label = f"{name}-{part.backbone}" if twice else part.backbone
-        missing = len(index) - len(part)
-        source = (part.store, part.backbone, part.features, part.pool)
-        provenance = {} if part.group is None else part.group.provenance
-        modalities.append(Modality(label, *source, start, stop, missing, provenance))
-        start = stop
+    for store_name, part in zip(names, parts, strict=True):
+        is_ambiguous = backbones.count(part.backbone) > 1
+        name = f"{store_name}-{part.backbone}" if is_ambiguous else part.backbone
+        modality = _modality(name, part, start, n_missing=n_clips - len(part))
+        rows = [row_of[clip_id] for clip_id in part.clip_ids.tolist()]
+        X[rows, modality.start : modality.stop] = part.X
+        modalities.append(modality)
+        start = modality.stop
     first = parts[0]
     title = " + ".join(modality.name for modality in modalities)
-    labels = labels.take(index)
-    # What no picture shows another modality may convey: concepts of all kinds can be learnt.
-    every = np.column_stack([labels.present, *labels.not_visual.values()])
-    labels = replace(labels, present=every, concepts=(*labels.concepts, *labels.not_visual))
+    labels = labels.take(indices)
+    # Another modality may convey what no picture shows: concepts of all kinds can be learnt.
+    all_present = np.column_stack([labels.present, *labels.not_visual.values()])
+    labels = replace(labels, present=all_present, concepts=(*labels.concepts, *labels.not_visual))
     return Dataset(
         X=X,
         labels=labels,
@@ -268,16 +309,27 @@ def join_modalities(names: Sequence[str], parts: Sequence[Dataset], manifest: Ma
         store=sha256_of("\n".join(part.store for part in parts).encode("ascii")),
         label=title,
         untrained=any(part.untrained for part in parts),
-        excluded=_excluded(parts, rows),
+        excluded=_excluded(parts, row_of),
         counts={
             **first.counts,
-            "with_features": len(index),
-            "partial": max(p.counts["partial"] for p in parts),
+            "with_features": n_clips,
+            "partial": max(part.counts["partial"] for part in parts),
         },
-        clip_s=first.clip_s,
         modalities=tuple(modalities),
+        seconds=_joined_lengths(parts, row_of),
         parts=tuple(parts),
     )
+
+
+def _joined_lengths(parts: Sequence[Dataset], row_of: Mapping[str, int]) -> NDArray[np.float64] | None:
+    """Collect the lengths of the clips of several stores [N]; None if a store does not know them."""
+    lengths = np.full(len(row_of), np.nan)
+    for part in parts:
+        if part.seconds is None:
+            return None
+        rows = [row_of[clip_id] for clip_id in part.clip_ids.tolist()]
+        lengths[rows] = part.seconds
+    return lengths
 
 
 @checked
@@ -299,25 +351,30 @@ def load_datasets(stores: Sequence[Store], manifest: Manifest) -> tuple[Dataset,
     if not common:
         raise DatasetError(f"the {len(loaded)} backbones have no clip in common: are they of one manifest?")
     excluded = _excluded([data for _, data in loaded], common)
-    names = [data.backbone for _, data in loaded]
-    return tuple(
-        replace(
-            data.take(np.flatnonzero(np.isin(data.clip_ids, sorted(common)))),
-            label=f"{store.name}-{data.backbone}" if names.count(data.backbone) > 1 else data.backbone,
-            excluded=excluded,
-        )
-        for store, data in loaded
-    )
+    backbones = [data.backbone for _, data in loaded]
+    datasets = []
+    for store, data in loaded:
+        is_ambiguous = backbones.count(data.backbone) > 1
+        label = f"{store.name}-{data.backbone}" if is_ambiguous else data.backbone
+        in_common = np.flatnonzero(np.isin(data.clip_ids, sorted(common)))
+        datasets.append(replace(data.take(in_common), label=label, excluded=excluded))
+    return tuple(datasets)
 
 
 def _excluded(parts: Sequence[Dataset], clip_ids: Container[str]) -> tuple[Exclusion, ...]:
-    """List the clips that a part excludes and that are not kept, with the first part's reason, by name."""
-    reasons = {exclusion.clip_id: exclusion for part in reversed(parts) for exclusion in part.excluded}
-    return tuple(reasons[name] for name in sorted(reasons) if name not in clip_ids)
+    """List the clips that some part excludes and that are not among `clip_ids`, sorted by id.
+
+    Where several parts exclude a clip, the first part's reason counts.
+    """
+    exclusion_of: dict[str, Exclusion] = {}
+    for part in parts:
+        for exclusion in part.excluded:
+            exclusion_of.setdefault(exclusion.clip_id, exclusion)
+    return tuple(exclusion_of[clip_id] for clip_id in sorted(exclusion_of) if clip_id not in clip_ids)
 
 
 def _nothing_left(store: Store, manifest: Manifest, excluded: Sequence[Exclusion]) -> str:
-    """Explain why no clip is left: mostly a wrong pair of files or a manifest without levels."""
+    """Explain why no clip has features: mostly a wrong pair of files, or a manifest without levels."""
     if not excluded:
         return (
             f"the manifest has no clip of level {', '.join(manifest.codebook.labels)} "
@@ -334,12 +391,11 @@ def _nothing_left(store: Store, manifest: Manifest, excluded: Sequence[Exclusion
 # ---------------------------------------------------------------------------
 @checked
 def load_bags(store: Store, manifest: Manifest, *, backbone: str | None = None) -> Dataset:
-    """Load the labels of a manifest's clips, and of each the windows whose middles lie in it.
+    """Load the labels of a manifest's clips, and for each clip the windows whose middles lie in it.
 
-    Segments that annotators drew for themselves are of these annotators alone, in tests as well.
-
-    This is deep multiple instance learning's view of a clip (Ilse et al., ICML 2018): a bag with a label, of
-    windows without any. Models of vectors read the maximum over a bag, models of frames its windows.
+    This is how deep multiple instance learning sees a clip (Ilse et al., ICML 2018): a bag with a label, of
+    windows without labels. Models of vectors read the maximum over a bag, models of frames its windows.
+    Segments that annotators drew for themselves are tested by these annotators only.
 
     Parameters
     ----------
@@ -365,61 +421,120 @@ def load_bags(store: Store, manifest: Manifest, *, backbone: str | None = None) 
     """
     group = find_group(store, backbone)
     array = find_array(store, group, None)
-    rows, movies, middles = _windows(store, group)
-    vectors = read_features(group, array, "max", rows)
+    windows = _windows(store, group)
+    vectors = read_features(group, array, "max", windows.rows)
     labels = labels_of(manifest)
     if not labels.experts and len({clip.annotator for clip in manifest}) > 1:
         labels = replace(labels, experts=experts_of(manifest, manifest))
-    clip_of = {clip.clip_id: clip for clip in manifest}
-    annotated = annotated_clips(labels, manifest)
-    loaded = []
-    bags = []
-    lengths = []
-    excluded = []
-    for index in np.flatnonzero(annotated).tolist():
-        clip = clip_of[str(labels.clip_ids[index])]
-        if clip.start_s is None or clip.end_s is None:
-            raise DatasetError(f"clip {clip.clip_id} has no start and end: a bag of windows needs both")
-        film = slice(movies.searchsorted(clip.movie), movies.searchsorted(clip.movie, "right"))
-        first, last = film.start + middles[film].searchsorted((clip.start_s, clip.end_s))
-        if first < last:
-            loaded.append(index)
-            bags.append(np.arange(first, last))
-            lengths.append(clip.end_s - clip.start_s)
-        else:
-            level = str(labels.levels[index])
-            excluded.append(Exclusion(clip.clip_id, level, "no window of the store lies in it"))
-    if not loaded:
+    is_annotated = annotated_clips(labels, manifest)
+    bags = _bags(labels, is_annotated, manifest, windows)
+    if not bags.windows:
         raise DatasetError(f"no annotated clip of the manifest holds the middle of a window of {store.name}")
-    longest = min(max(map(len, bags)), MOST_WINDOWS)
-    frames = np.full((len(bags), longest, vectors.shape[1]), np.nan, np.float32)
-    for place, bag in enumerate(bags):
-        chosen = bag[np.linspace(0, len(bag) - 1, min(len(bag), longest)).round().astype(np.intp)]
-        frames[place, : len(chosen)] = vectors[chosen]
-    partial = np.array([store.clips[row].status == "partial" for row in rows.tolist()])
+    is_partial = np.array([store.clips[row].status == "partial" for row in windows.rows.tolist()])
+    n_used = len(np.unique(np.concatenate(bags.windows)))
     return Dataset(
-        X=np.stack([vectors[bag].max(axis=0) for bag in bags]),
-        labels=labels.take(np.array(loaded, dtype=np.intp)),
+        X=np.stack([vectors[bag].max(axis=0) for bag in bags.windows]),
+        labels=labels.take(bags.indices),
         pool="max",
         **_source(store, group, manifest, array),
-        excluded=tuple(excluded),
+        excluded=bags.excluded,
         counts={
-            **counts_of(labels, annotated),
-            "with_features": len(loaded),
-            "partial": sum(bool(partial[bag].any()) for bag in bags),
-            "in_store_only": len(rows) - len(np.unique(np.concatenate(bags))),
+            **counts_of(labels, is_annotated),
+            "with_features": len(bags.windows),
+            "partial": sum(bool(is_partial[bag].any()) for bag in bags.windows),
+            "in_store_only": len(windows.rows) - n_used,
         },
-        seconds=np.array(lengths),
-        bags=frames,
+        seconds=bags.seconds,
+        bags=_frames_of_bags(vectors, bags.windows),
     )
 
 
+class _Bags(NamedTuple):
+    """The clips that hold windows.
+
+    Attributes
+    ----------
+    indices : ndarray of int, shape [n]
+        Their indices among the labels.
+    windows : list of ndarray of int
+        Indices of each clip's windows.
+    seconds : ndarray, shape [n]
+        Their lengths.
+    excluded : tuple of Exclusion
+        The annotated clips that hold none.
+    """
+
+    indices: NDArray[np.intp]
+    windows: list[NDArray[np.intp]]
+    seconds: NDArray[np.float64]
+    excluded: tuple[Exclusion, ...]
+
+
+def _bags(labels: Labels, is_annotated: NDArray[np.bool_], manifest: Manifest, windows: "_Windows") -> _Bags:
+    """Find the windows of each annotated clip.
+
+    Raises
+    ------
+    DatasetError
+        A clip has no times.
+    """
+    clip_of = {clip.clip_id: clip for clip in manifest}
+    indices = []
+    bags = []
+    seconds = []
+    excluded = []
+    for index in np.flatnonzero(is_annotated).tolist():
+        clip = clip_of[str(labels.clip_ids[index])]
+        if clip.start_s is None or clip.end_s is None:
+            raise DatasetError(f"clip {clip.clip_id} has no start and end: a bag of windows needs both")
+        bag = windows.between(clip.movie, clip.start_s, clip.end_s)
+        if len(bag):
+            indices.append(index)
+            bags.append(bag)
+            seconds.append(clip.end_s - clip.start_s)
+        else:
+            level = str(labels.levels[index])
+            excluded.append(Exclusion(clip.clip_id, level, "no window of the store lies in it"))
+    return _Bags(np.array(indices, dtype=np.intp), bags, np.array(seconds), tuple(excluded))
+
+
+def _frames_of_bags(vectors: NDArray[np.float32], bags: Sequence[NDArray[np.intp]]) -> NDArray[np.float32]:
+    """Put the vectors of bags into one array [N, F, D]; a bag with fewer than F ends with NaN.
+
+    Of a bag with more than `MOST_WINDOWS` windows, that many are taken at even distances.
+    """
+    longest = min(max(map(len, bags)), MOST_WINDOWS)
+    frames = np.full((len(bags), longest, vectors.shape[1]), np.nan, np.float32)
+    for row, bag in enumerate(bags):
+        n_chosen = min(len(bag), longest)
+        evenly = np.linspace(0, len(bag) - 1, n_chosen).round().astype(np.intp)
+        frames[row, :n_chosen] = vectors[bag[evenly]]
+    return frames
+
+
 class _Windows(NamedTuple):
-    """The windows with features, by movie and time: rows, movies and middles in seconds [N]."""
+    """The windows of a store that have features, sorted by movie and time.
+
+    Attributes
+    ----------
+    rows : ndarray of int, shape [N]
+        Their rows in the store.
+    movies : ndarray of str, shape [N]
+    middles : ndarray, shape [N]
+        Their middles in seconds.
+    """
 
     rows: NDArray[np.intp]
     movies: NDArray[np.str_]
     middles: NDArray[np.float64]
+
+    def between(self, movie: str, start_s: float, end_s: float) -> NDArray[np.intp]:
+        """Return the indices of the windows of a movie whose middles lie from `start_s` to before `end_s`."""
+        first_of_movie = self.movies.searchsorted(movie)
+        end_of_movie = self.movies.searchsorted(movie, "right")
+        middles = self.middles[first_of_movie:end_of_movie]
+        first, end = first_of_movie + middles.searchsorted((start_s, end_s))
+        return np.arange(first, end)
 
 
 def _windows(store: Store, group: Group) -> _Windows:
@@ -428,7 +543,7 @@ def _windows(store: Store, group: Group) -> _Windows:
     Raises
     ------
     DatasetError
-        A window has no times, or none has features.
+        A window has no times, or no window has features.
     """
     windows = []
     for row, clip in enumerate(store.clips):

@@ -158,17 +158,18 @@ def alt_test(
     ProtocolError
         Fewer than two annotators share `FEWEST_CLIPS` clips with the machine, or they call all clips alike.
     """
+    machine_name = name or "a machine"
     humans = np.array([*annotators.values()], dtype=np.int64).reshape(-1, len(machine))  # [J, N]
     has_two_humans = (humans != UNKNOWN).sum(axis=0) > 1
     is_comparable = (machine != UNKNOWN) & has_two_humans
     n_shared = ((humans != UNKNOWN) & is_comparable).sum(axis=1).tolist()
-    n_clips = dict(zip(annotators, n_shared, strict=True))
     left_out_in_turn = [index for index, shared in enumerate(n_shared) if shared >= FEWEST_CLIPS]
+    names = list(annotators)
     if len(left_out_in_turn) < 2:
-        counts = ", ".join(f"{annotator} {count}" for annotator, count in n_clips.items())
+        counts = ", ".join(f"{who} {shared}" for who, shared in zip(names, n_shared, strict=True))
         raise ProtocolError(
-            f"{name or 'a machine'} is compared with two annotators or more who each judged {FEWEST_CLIPS} "
-            f"clips that it and another one judged too: there are {counts or 'none'}"
+            f"{machine_name} is compared with two annotators or more who each judged {FEWEST_CLIPS} clips "
+            f"that it and another one judged too: there are {counts or 'none'}"
         )
     humans = humans[:, is_comparable]
     machine = machine[is_comparable]
@@ -179,26 +180,29 @@ def alt_test(
     film = film[order]
     labels = humans[humans != UNKNOWN]
     if np.ptp(labels) == 0:
-        raise ProtocolError(f"{name or 'a machine'}: annotators call all clips alike, which tells nothing")
-    most_frequent = np.bincount(labels).argmax()
-    constant = np.full_like(machine, most_frequent)
-    rng = np.random.default_rng(0)
-    # Sorting by film and a random number shuffles answers within films.
-    shuffles = [machine[np.lexsort((rng.random(len(film)), film))] for _ in range(SHUFFLES)]
+        raise ProtocolError(f"{machine_name}: annotators call all clips alike, which tells nothing")
+    constant = np.full_like(machine, np.bincount(labels).argmax())
+    first_shuffle, *more_shuffles = _shuffles(machine, film)
     standings = tuple(
         _standing(title, codes, humans, film, left_out_in_turn)
-        for title, codes in zip((name, *KNOW_NOTHING), (machine, constant, shuffles[0]), strict=True)
+        for title, codes in zip((name, *KNOW_NOTHING), (machine, constant, first_shuffle), strict=True)
     )
     answer = "not shown that it may stand in"
     if standings[0].passes:
         answer = "may stand in"
-        further_shuffles = (_standing("", codes, humans, film, left_out_in_turn) for codes in shuffles[1:])
+        of_shuffles = (_standing("", codes, humans, film, left_out_in_turn) for codes in more_shuffles)
         # A test that a machine without any knowledge passes tells nothing.
-        if any(standing.passes for standing in chain(standings[1:], further_shuffles)):
+        if any(standing.passes for standing in chain(standings[1:], of_shuffles)):
             answer = "these annotators agree too little to tell"
-    names = list(n_clips)
     compared = {names[index]: n_shared[index] for index in left_out_in_turn}
     return Alternative(standings, compared, int(film.max()) + 1, answer)
+
+
+def _shuffles(machine: Codes, film: Codes) -> list[Codes]:
+    """Draw `SHUFFLES` orders of a machine's answers [N] within films [N]."""
+    rng = np.random.default_rng(0)
+    # Clips are sorted by film already: sorting by film and a random number shuffles within films.
+    return [machine[np.lexsort((rng.random(len(film)), film))] for _ in range(SHUFFLES)]
 
 
 def compare_machines(

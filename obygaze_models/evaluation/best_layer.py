@@ -21,7 +21,7 @@ N_EXCHANGES = 2000
 """Exchanges of labels; no p is below 1 / (1 + this number)."""
 
 ROUNDING = 1e-12
-"""AUCs that differ by less are equal in truth."""
+"""Values that differ by less are equal in truth."""
 
 
 class BestLayer(NamedTuple):
@@ -34,10 +34,12 @@ class BestLayer(NamedTuple):
     layer : str
         The best layer.
     n_layers : int
-    auc : float
-        AUC of the best layer, the mean over movies.
+    metric : str
+        Metric by which layers are ranked: ``auc`` of two classes, ``spearman`` of ordered levels.
+    value : float
+        Its value for the best layer, the mean over movies.
     chance, high : float
-        Mean and 95th percentile of the best layer's AUC under exchanged labels.
+        Mean and 95th percentile of the best layer's value under exchanged labels.
     p : float
         Share of the exchanges, the labels as they are among them, whose best layer is as good.
     """
@@ -45,7 +47,8 @@ class BestLayer(NamedTuple):
     model: str
     layer: str
     n_layers: int
-    auc: float
+    metric: str
+    value: float
     chance: float
     high: float
     p: float
@@ -55,12 +58,14 @@ class BestLayer(NamedTuple):
 def best_layer(
     predictions: Predictions, task: str, model: str, names: Mapping[str, str], *, seed: int = 0
 ) -> BestLayer | None:
-    """Find the best of several layers by its AUC within movies, and its level by chance.
+    """Find the best of several layers by how it ranks a movie's clips, and its level by chance.
+
+    The metric is the AUC of two classes, and Spearman's correlation of ordered levels, within movies.
 
     Parameters
     ----------
     predictions : Predictions
-        Predictions of two classes.
+        Predictions of two classes, or of ordered levels.
     task : str
     model : str
         What the layers' models are called together.
@@ -72,62 +77,104 @@ def best_layer(
     Returns
     -------
     BestLayer or None
-        None where no movie has clips of both classes.
+        None where no movie has clips of two classes, or levels.
     """
     table = predictions.table[predictions.table["task"] == task]
-    films = _ranked_films(table, list(names.values()))
+    is_of_classes = predictions.n_classes == 2
+    weighted = _film_of_classes if is_of_classes else _film_of_levels
+    films = [weighted(clips) for clips in _ranked_clips(table, list(names.values()))]
     if not films:
         return None
     rng = np.random.default_rng(seed)
-    aucs = np.mean([film.aucs(film.labels[None]) for film in films], axis=0)[0]
-    exchanged_aucs = np.zeros((N_EXCHANGES, len(names)))
+    values = np.mean([film.values(film.weights[None]) for film in films], axis=0)[0]
+    exchanged_values = np.zeros((N_EXCHANGES, len(names)))
     for film in films:
-        labels = rng.permuted(np.tile(film.labels, (N_EXCHANGES, 1)), axis=1)
-        exchanged_aucs += film.aucs(labels) / len(films)
-    best = int(np.argmax(aucs))
-    best_by_chance = exchanged_aucs.max(axis=1)
-    n_as_good = int((best_by_chance >= aucs[best] - ROUNDING).sum())
+        weights = rng.permuted(np.tile(film.weights, (N_EXCHANGES, 1)), axis=1)
+        exchanged_values += film.values(weights) / len(films)
+    best = int(np.argmax(values))
+    best_by_chance = exchanged_values.max(axis=1)
+    n_as_good = int((best_by_chance >= values[best] - ROUNDING).sum())
     return BestLayer(
         model=model,
         layer=list(names)[best],
         n_layers=len(names),
-        auc=float(aucs[best]),
+        metric="auc" if is_of_classes else "spearman",
+        value=float(values[best]),
         chance=float(best_by_chance.mean()),
         high=float(np.quantile(best_by_chance, 0.95)),
         p=(1 + n_as_good) / (1 + N_EXCHANGES),
     )
 
 
-class _Film(NamedTuple):
+class _Clips(NamedTuple):
     """A film's clips.
 
     Attributes
     ----------
     labels : ndarray, shape [n]
-        0 or 1.
-    ranks : ndarray, shape [n, L]
-        Rank of each clip's score in the film by each layer, from 1; the mean over seeds.
+        0 or 1, or ranks of levels.
+    ranks : ndarray, shape [S, n, L]
+        Rank of each clip's score in the film by each layer, from 1, for each seed.
     """
 
     labels: NDArray[np.float64]
     ranks: NDArray[np.float64]
 
-    def aucs(self, labels: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Compute the AUC of each layer [B, L] under B labellings [B, n] with as many positive clips."""
-        n_positive = self.labels.sum()
-        n_negative = len(self.labels) - n_positive
-        # The rank sum of the positive clips less its least value: the pairs that are in the right order.
-        n_right_pairs = labels @ self.ranks - n_positive * (n_positive + 1) / 2
-        return np.asarray(n_right_pairs / (n_positive * n_negative))
+
+class _Film(NamedTuple):
+    """A film's clips, by whose labels a metric of each layer is a weighted sum of what scores give.
+
+    To exchange labels is to exchange weights.
+
+    Attributes
+    ----------
+    weights : ndarray, shape [n]
+        Weight of each clip, by its label.
+    scores : ndarray, shape [n, L]
+        What each layer gives each clip, the mean over seeds.
+    constant : float
+        Added to the sum.
+    """
+
+    weights: NDArray[np.float64]
+    scores: NDArray[np.float64]
+    constant: float
+
+    def values(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Compute the metric of each layer [B, L] under B exchanges of the weights [B, n]."""
+        return np.asarray(weights @ self.scores + self.constant)
 
 
-def _ranked_films(table: pd.DataFrame, models: list[str]) -> list[_Film]:
-    """Rank each film's clips by each model; films without both classes are left out."""
+def _film_of_classes(clips: _Clips) -> _Film:
+    """Write the AUC of each layer as a weighted sum of ranks (Mann and Whitney 1947)."""
+    n_positive = clips.labels.sum()
+    n_negative = len(clips.labels) - n_positive
+    weights = clips.labels / (n_positive * n_negative)
+    # The rank sum of the positive clips less its least value: the pairs that are in the right order.
+    least = n_positive * (n_positive + 1) / 2
+    return _Film(weights, clips.ranks.mean(axis=0), float(-least / (n_positive * n_negative)))
+
+
+def _film_of_levels(clips: _Clips) -> _Film:
+    """Write Spearman's correlation of each layer as a weighted sum of standardised ranks.
+
+    A layer whose scores are all equal has the correlation 0.
+    """
+    of_labels = rankdata(clips.labels)
+    weights = (of_labels - of_labels.mean()) / (of_labels.std() * len(of_labels))
+    deviations = clips.ranks - clips.ranks.mean(axis=1, keepdims=True)
+    scale = deviations.std(axis=1, keepdims=True)
+    standardised = np.divide(deviations, scale, out=np.zeros_like(deviations), where=scale > 0)
+    return _Film(weights, standardised.mean(axis=0), 0.0)
+
+
+def _ranked_clips(table: pd.DataFrame, models: list[str]) -> list[_Clips]:
+    """Rank each film's clips by each model; films whose clips have one label are left out."""
     films = []
     for _, rows_of_film in table[table["model"].isin(models)].groupby("movie", sort=True):
         clips = rows_of_film.drop_duplicates("clip_id").sort_values("clip_id")
         labels = clips["label"].to_numpy(np.float64)
-        if not 0 < labels.sum() < len(labels):
+        if not np.ptp(labels):
             continue
         ranks = []
         for model in models:
@@ -136,6 +183,6 @@ def _ranked_films(table: pd.DataFrame, models: list[str]) -> list[_Film]:
             for _, rows_of_seed in rows_of_model.groupby("seed"):
                 scores = rows_of_seed.sort_values("clip_id")["score"]
                 ranks_of_seeds.append(rankdata(scores))
-            ranks.append(np.mean(ranks_of_seeds, axis=0))
-        films.append(_Film(labels, np.stack(ranks, axis=1)))
+            ranks.append(np.stack(ranks_of_seeds))
+        films.append(_Clips(labels, np.stack(ranks, axis=2)))
     return films

@@ -29,7 +29,14 @@ from obygaze_models.evaluation.run import (
 from obygaze_models.evaluation.summary import summarise
 from obygaze_models.models.binary import Imbalance
 from obygaze_models.models.names import OTHER
-from obygaze_models.models.spec import Fitted, FoldTraining, ModelSpec, OrdinalModel, fit_folds
+from obygaze_models.models.spec import (
+    Fitted,
+    FoldTraining,
+    ModelSpec,
+    OrdinalModel,
+    fit_folds,
+    shares_products,
+)
 from obygaze_models.protocol.targets import NOT_ASKED, Target
 
 Codes = NDArray[np.int64]
@@ -222,16 +229,23 @@ def _train_and_test(
     kinds = dict.fromkeys((variant.spec.reads, variant.spec.streams) for variant in plan.variants)
     features = {(reads, stream): data.read(reads, stream=stream) for reads, stream in kinds}
     with shown_progress(progress, "training", "model") as show:
-        for variant in plan.variants:
-            spec = variant.spec
-            folds = folds_of[spec.name]
-            X = features[spec.reads, spec.streams]
-            trained = _trained(plan, data, variant, folds=folds, X=X, denoised=denoised)
-            for fold, model in zip(folds, trained, strict=True):
-                results_of[fold, spec.name] = _test(
-                    plan, data, fold, spec=spec, model=model, X=X, record=records[fold]
-                )
-                show(len(results_of), n_models)
+        for variants in _trained_side_by_side(plan.variants):
+            trained = {}
+            for variant in variants:
+                name = variant.spec.name
+                X = features[variant.spec.reads, variant.spec.streams]
+                trained[name] = _trained(plan, data, variant, folds=folds_of[name], X=X, denoised=denoised)
+            for fold in plan.folds:
+                for variant in variants:
+                    spec = variant.spec
+                    if fold not in folds_of[spec.name]:
+                        continue
+                    model = next(trained[spec.name])
+                    X = features[spec.reads, spec.streams]
+                    results_of[fold, spec.name] = _test(
+                        plan, data, fold, spec=spec, model=model, X=X, record=records[fold]
+                    )
+                    show(len(results_of), n_models)
     together = _Results(records=records)
     for fold in plan.folds:
         for variant in plan.variants:
@@ -248,6 +262,21 @@ def _folds_of(plan: Plan, spec: ModelSpec) -> list[SeededFold]:
     if spec.draws():
         return list(plan.folds)
     return [fold for fold in plan.folds if fold.seed == plan.seeds[0]]
+
+
+def _trained_side_by_side(variants: Sequence[Variant]) -> Iterator[list[Variant]]:
+    """Part models that are trained one by one, in all folds together, from those trained fold by fold.
+
+    The latter go through a fold side by side: concept models share what they make of its clips, which is kept
+    for a few folds alone.
+    """
+    fold_by_fold = []
+    for variant in variants:
+        if shares_products(variant.spec):
+            yield [variant]
+        else:
+            fold_by_fold.append(variant)
+    yield fold_by_fold
 
 
 def _trained(

@@ -136,12 +136,12 @@ def _fit_line(films: Sequence[Floats], order: Sequence[float]) -> _Line:
     times = np.array(numbers, dtype=np.float64)
     centred_times = times - times.mean()
     duration = float(np.ptp(times))
-    slope = float(centred_times @ means / (centred_times @ centred_times))
+    squared_times = centred_times @ centred_times
+    slope = float(centred_times @ means / squared_times)
     squares_within = sum(float(((calls - calls.mean()) ** 2).sum()) for calls in films_with_calls)
     variance_within = max(squares_within / max(sizes.sum() - n_films, 1), TINY)
-    slope_error = float(np.sqrt(variance_within * (centred_times**2 @ (1 / sizes)))) / (
-        centred_times @ centred_times
-    )
+    # A film's mean has the variance within films over the number of its calls.
+    slope_error = float(np.sqrt(variance_within * (centred_times**2 @ (1 / sizes)))) / squared_times
     residuals = means - means.mean() - slope * centred_times
     return _Line(
         n_films=n_films,

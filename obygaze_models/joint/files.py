@@ -1,10 +1,11 @@
-"""Keep joint models as model files, which `obygaze predict` applies as any other."""
+"""Save joint models as model files, which `obygaze predict` applies like any other."""
 
 import hashlib
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from obygaze_features.arguments import checked
 from obygaze_features.io import local_path
@@ -12,6 +13,7 @@ from obygaze_models.concepts.bank import LinearCAV
 from obygaze_models.errors import ModelError
 from obygaze_models.evaluation.run import software
 from obygaze_models.joint.fits import Joint, Planes
+from obygaze_models.joint.sums import About
 from obygaze_models.models.scaling import MOST
 from obygaze_models.persistence.card import JOINT, Card, CardTarget, Sources
 from obygaze_models.persistence.model_file import write_model
@@ -21,12 +23,17 @@ from obygaze_models.persistence.model_file import write_model
 def save_joint(joint: Joint, planes: Planes, path: Path | str, *, concept: str = "") -> None:
     """Write a joint linear model, or the CAV of a concept, as a model file.
 
-    It has no probabilities and does not say how unlike a clip is: both need scores of single clips.
+    The file has no calibration and no distances of training clips: both need scores of single clips.
 
     Parameters
     ----------
+    joint : Joint
+        The sums that the model was fitted to.
     planes : Planes
-        Of one target, that of `joint` or the concept.
+        The model: one hyperplane, for the target of `joint` or for the concept.
+    path : Path or str
+    concept : str
+        The concept whose CAV it is; "" for a linear model of the target.
 
     Examples
     --------
@@ -38,54 +45,112 @@ def save_joint(joint: Joint, planes: Planes, path: Path | str, *, concept: str =
     >>> om.load_model("body.model").card.title
     'CAV, joint'
     """
-    about, counts = joint.about, joint.sums.counts
-    weights, intercept, loss = planes.weights[0], planes.intercepts, float(planes.losses[0])
-    C, n_clips = float(1 / max(planes.penalties[0], 1e-12)), int(counts.sum())
-    asked = about.target["name"].removeprefix("concept:") if about.target["kind"] == "concept" else ""
-    model, title, estimator = "linear", "Linear model, joint", "Pipeline"
-    target = CardTarget(**about.target, concept=asked)
-    parameters: dict[str, Any] = {"limit": MOST, "C": C}
-    arrays = {"mean": planes.mean, "scale": planes.scale, "weights": weights, "intercept": intercept}
-    if concept:
-        model, title, estimator = "cav", "CAV, joint", "LinearCAV"
-        name, words = f"concept:{concept}", f"{concept}, present or not"
-        target = CardTarget(name=name, title=words, kind="concept", classes=[], concept=concept)
-        parameters = LinearCAV("ridge", C=C, clip=MOST).get_params()
-        length = float(np.linalg.norm(weights)) or 1.0
-        arrays = {"direction": weights / length, "plane": np.array([intercept[0] / length, length])}
-        arrays |= {"feature_mean": planes.mean, "feature_scale": planes.scale}
-    losses = about.at == "losses"
-    measured = {
-        "task": concept or about.target["name"],
-        "metric": "squared_error",
-        "model": "joint",
-        "pooled": loss,
-        "n_movies": len(about.movies),
-        "n_clips": n_clips,
-    }
-    store = hashlib.sha256("".join(about.movies).encode()).hexdigest()
+    training = joint.sums.training
+    if training is None:
+        raise ModelError("a model of sums without digests of their clips' rows can't be kept")
+    about = joint.about
+    counts = joint.sums.counts
+    n_clips = int(counts.sum())
+    is_of_losses = about.at == "losses"
+    parts = _cav_parts(planes, concept) if concept else _linear_parts(planes, about)
+    loss = float(planes.losses[0])
+    metrics: tuple[dict[str, Any], ...] = ()
+    if not np.isnan(loss):
+        metric = {
+            "task": concept or about.target["name"],
+            "metric": "squared_error",
+            "model": "joint",
+            "pooled": loss,
+            "n_movies": len(about.movies),
+            "n_clips": n_clips,
+        }
+        metrics = (metric,)
+    n_positives = 0
+    if not is_of_losses:
+        n_positives = round(float(counts @ joint.sums.means[:, about.column(concept)]))
+    sources = {name: getattr(about, name) for name in Sources.__struct_fields__}
+    # The films of all labs stand for the store, which is none that anybody has.
+    sources["store"] = hashlib.sha256("".join(about.movies).encode()).hexdigest()
     card = Card(
-        model=model,
-        title=title,
-        kind=model,
-        estimator=estimator,
-        parameters=parameters,
-        threshold=0.0 if concept or losses else 0.5,
-        target=target,
+        model=parts.kind,
+        title=parts.title,
+        kind=parts.kind,
+        estimator=parts.estimator,
+        parameters=parts.parameters,
+        # Least squares scores are near 1 for positive clips and 0 for others; others are logits or distances.
+        threshold=0.0 if concept or is_of_losses else 0.5,
+        target=parts.target,
         concepts=(),
         manifest_sha256="",
         protocol=JOINT,
         seed=0,
         movies=tuple(about.movies),
         n_clips=n_clips,
-        n_positives=0 if losses else round(float(counts @ joint.sums.means[:, about.column(concept)])),
+        n_positives=n_positives,
         calibration={},
-        metrics=() if np.isnan(loss) else (measured,),
+        metrics=metrics,
         versions=software(),
         citation="",
-        **{name: getattr(about, name) for name in Sources.__struct_fields__} | {"store": store},
+        **sources,
     )
-    training = joint.sums.training
-    if training is None:
-        raise ModelError("a model of sums without digests of their clips' rows can't be kept")
-    write_model(local_path(path), card, arrays, training.to_arrays())
+    write_model(local_path(path), card, parts.arrays, training.to_arrays())
+
+
+class _Parts(NamedTuple):
+    """The fields of a card, and the arrays, in which a linear model and a CAV differ."""
+
+    kind: str
+    title: str
+    estimator: str
+    target: CardTarget
+    parameters: dict[str, Any]
+    arrays: dict[str, NDArray[Any]]
+
+
+def _inverse_strength(planes: Planes) -> float:
+    """Return the inverse strength C of the penalty; a penalty of 0 has none, and a large number stands."""
+    return float(1 / max(planes.penalties[0], 1e-12))
+
+
+def _linear_parts(planes: Planes, about: About) -> _Parts:
+    """Describe a hyperplane as a linear model of the target of the sums."""
+    target = about.target
+    concept = target["name"].removeprefix("concept:") if target["kind"] == "concept" else ""
+    return _Parts(
+        kind="linear",
+        title="Linear model, joint",
+        estimator="Pipeline",
+        target=CardTarget(**target, concept=concept),
+        parameters={"limit": MOST, "C": _inverse_strength(planes)},
+        arrays={
+            "mean": planes.mean,
+            "scale": planes.scale,
+            "weights": planes.weights[0],
+            "intercept": planes.intercepts,
+        },
+    )
+
+
+def _cav_parts(planes: Planes, concept: str) -> _Parts:
+    """Describe a hyperplane as the CAV of a concept: a direction of length 1 and an offset."""
+    weights = planes.weights[0]
+    length = float(np.linalg.norm(weights)) or 1.0
+    return _Parts(
+        kind="cav",
+        title="CAV, joint",
+        estimator="LinearCAV",
+        target=CardTarget(
+            name=f"concept:{concept}",
+            title=f"{concept}, present or not",
+            kind="concept",
+            classes=[],
+            concept=concept,
+        ),
+        parameters=LinearCAV("ridge", C=_inverse_strength(planes), clip=MOST).get_params(),
+        arrays={
+            "direction": weights / length,
+            "plane": np.array([planes.intercepts[0] / length, length]),
+            "feature_mean": planes.mean,
+            "feature_scale": planes.scale,
+        },
+    )

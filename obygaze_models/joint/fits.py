@@ -1,18 +1,21 @@
 """Fit linear models, CAVs and bottlenecks to sums over films: the fits that all clips together give.
 
-With N clips of features x and target t, standardised by the mean and deviation of all films, ridge regression
-needs sum(z), sum(z z'), sum(z t) alone, and leaving a film out is leaving out its sums. Features are not cut
-off at 5 deviations, as the zoo's own pipelines do: sums can't say where that would happen.
+For clips with features z, standardised by the mean and deviation of all films, and target t, ridge regression
+needs only sum(z), sum(z z') and sum(z t), and to leave a film out is to leave out its sums. Features are not
+cut off at 5 deviations, as they are in the zoo's own pipelines: sums can't tell where that would happen.
 
 Logistic regression takes rounds: labs send gradients and curvatures at the last model, and each round is a
-step of Newton's method on the loss of all clips together. Five to ten rounds end at the very minimum that one
+step of Newton's method on the loss of all clips together. Five to ten rounds end at the same minimum that one
 lab with all features would find.
+
+A clip's vector u [P] has its D features, its label, and the presence of each concept, as in `Sums`. Functions
+below name targets by their columns in it.
 """
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import structs
@@ -24,33 +27,34 @@ from obygaze_models.blas import one_blas_thread
 from obygaze_models.concepts.cav_fitting import Hyperplanes
 from obygaze_models.concepts.ridge_tuning import PENALTIES
 from obygaze_models.errors import ModelError
-from obygaze_models.joint.sums import ARRAYS, About, Sums
+from obygaze_models.joint.sums import About, Sums
 from obygaze_models.prediction.training_films import TrainingFilms
 
 Floats = NDArray[np.float64]
 Standard = tuple[Floats, Floats]
 """Mean and deviation [D] by which features are standardised."""
 
-OWN = ("provenance", "store", "movies", "left_out", "least", "licence", "label_policy")
-"""What may differ between labs; all else must agree."""
+OF_LAB = ("provenance", "store", "movies", "left_out", "least", "licence", "label_policy")
+"""Fields of sums that may differ between labs; all others must agree."""
 
 TOLERANCE = 1e-9
-"""Largest change of a weight, against the largest weight, after which rounds have ended."""
+"""Rounds end when the largest change of a weight is at most this share of the largest weight."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Planes:
-    """Hyperplanes w z + b = 0 of standardised features, not cut off, for K targets.
+    """Hyperplanes w z + b = 0 for K targets, in standardised features z that are not cut off.
 
     Attributes
     ----------
     mean, scale : ndarray, shape [D]
-        By which features are standardised.
-    weights, intercepts : ndarray, shapes [K, D] and [K]
+        Mean and deviation by which features are standardised.
+    weights : ndarray, shape [K, D]
+    intercepts : ndarray, shape [K]
     penalties : ndarray, shape [K]
         Weight of the squares of w in the loss.
     losses : ndarray, shape [K]
-        Mean squared error on films left out, at these penalties; NaN where nothing was chosen.
+        Mean squared error on films left out, at these penalties; NaN if the penalties were given.
     """
 
     mean: Floats
@@ -79,8 +83,8 @@ class Bottleneck:
         The concepts' CAVs.
     concepts : tuple of str
     head : Planes
-        Of the label, in distances to CAVs, standardised by the moments of those to CAVs that were fitted
-        without the clip's film.
+        The hyperplane of the label in distances to CAVs. Distances are standardised by mean and deviation of
+        the distances to CAVs that were fitted without the clip's film.
     """
 
     planes: Planes
@@ -100,42 +104,53 @@ class Joint:
     Attributes
     ----------
     sums : Sums
-        Of all films.
+        The sums of all films.
     """
 
     sums: Sums
 
     @property
     def about(self) -> About:
-        """What the sums are of."""
+        """Describes what the sums are of."""
         return self.sums.about
 
     def without(self, movies: Collection[str]) -> "Joint":
-        """Leave films out.
+        """Return the sums without some films.
 
         Raises
         ------
         ModelError
-            One is not there, or none is left.
+            A film is not in the sums, or none is left.
         """
-        sums, films = self.sums, self.about.movies
+        sums = self.sums
+        films = self.about.movies
         unknown = sorted(set(movies) - set(films))
-        kept = [row for row, movie in enumerate(films) if movie not in movies]
-        if unknown or not kept:
-            raise ModelError(f"film {unknown[0]} is not in these sums" if unknown else "no film is left")
-        about = structs.replace(self.about, movies=[films[row] for row in kept])
-        arrays = sums.counts[kept], sums.means[kept], sums.products[kept]
-        training = None if sums.training is None else sums.training.of_films(kept)
-        return Joint(Sums(about, *arrays, sums.start, training))
+        if unknown:
+            raise ModelError(f"film {unknown[0]} is not in these sums")
+        rows = [row for row, movie in enumerate(films) if movie not in movies]
+        if not rows:
+            raise ModelError("no film is left")
+        others = Sums(
+            about=structs.replace(self.about, movies=[films[row] for row in rows]),
+            counts=sums.counts[rows],
+            means=sums.means[rows],
+            products=sums.products[rows],
+            start=sums.start,
+            training=None if sums.training is None else sums.training.of_films(rows),
+        )
+        return Joint(others)
 
     def learnable(self) -> tuple[str, ...]:
-        """List the concepts of which there are clips with and without, whatever film is left out."""
+        """List the concepts that some clips have and some have not, whichever film is left out."""
         counts = self.sums.counts
-        marked = counts[:, None] * self.sums.means[:, self.about.n_features + 1 :]
-        rest, clips = marked.sum(axis=0) - marked, (counts.sum() - counts)[:, None]
-        # Shares were rounded: half a clip is none.
-        there = ((rest > 0.5) & (rest < clips - 0.5)).all(axis=0)
-        return tuple(name for name, good in zip(self.about.concepts, there, strict=True) if good)
+        n_present = counts[:, None] * self.sums.means[:, self.about.n_features + 1 :]  # [F, concepts]
+        n_present_in_others = n_present.sum(axis=0) - n_present
+        n_clips_of_others = (counts.sum() - counts)[:, None]
+        # Counts are computed from means, which are rounded: less than half a clip is none.
+        has_clips_with = n_present_in_others > 0.5
+        has_clips_without = n_present_in_others < n_clips_of_others - 0.5
+        varies = (has_clips_with & has_clips_without).all(axis=0)
+        return tuple(name for name, is_varying in zip(self.about.concepts, varies, strict=True) if is_varying)
 
     def cav(self, *concepts: str, penalty: float | None = None) -> Planes:
         """Fit ridge CAVs of concepts: the hyperplane is midway between the classes' mean projections.
@@ -143,17 +158,18 @@ class Joint:
         Parameters
         ----------
         *concepts : str
-            If none is named, all that can be learnt whatever film is left out (`learnable`).
+            By default all concepts that can be learnt whichever film is left out (`learnable`).
         penalty : float, optional
-            Weight of the squares of w; None is chosen for each by leaving one film out at a time.
+            Weight of the squares of w; by default it is chosen for each concept by leaving one film out at a
+            time.
 
         Raises
         ------
         ModelError
-            No such concept, or it is in all clips or in none of the films, or of all but one of them.
+            There is no such concept; or all clips, of all films or of all but one, have it or have it not.
         """
-        places = [self.about.column(name) for name in concepts or self.learnable()]
-        return self._ridge(places, penalty, midway=True)
+        columns = [self.about.column(name) for name in concepts or self.learnable()]
+        return self._ridge(columns, penalty, midway=True)
 
     def linear(self, *, penalty: float | None = None) -> Planes:
         """Fit ridge regression of the label (1 and 0) with an intercept; least squares with penalty 0.
@@ -161,7 +177,7 @@ class Joint:
         Raises
         ------
         ModelError
-            All clips have one label, or all of all films but one.
+            All clips, of all films or of all but one, have the same label.
         """
         return self._ridge([self.about.column()], penalty, midway=False)
 
@@ -177,27 +193,43 @@ class Joint:
             As `cav` and `linear`.
         """
         names = concepts or self.learnable()
-        planes, sums, d, k = self.cav(*names), self.sums, self.about.n_features, len(names)
-        standard, places = (planes.mean, planes.scale), [self.about.column(name) for name in names]
-        means, products = np.empty((len(sums.counts), k + 1)), np.empty((len(sums.counts), k + 1, k + 1))
+        cavs = self.cav(*names)
+        columns = [self.about.column(name) for name in names]
+        n_films = len(self.sums.counts)
+        n_values = len(names)
+        means = np.empty((n_films, n_values + 1))
+        products = np.empty((n_films, n_values + 1, n_values + 1))
         with one_blas_thread():
             for row, movie in enumerate(self.about.movies):
-                rest = self.without([movie])
-                fitted = rest._solved(standard, places, planes.penalties, midway=True)
-                lengths = np.linalg.norm(fitted.weights, axis=1)
-                lengths[lengths == 0] = 1
-                to_values = np.zeros((k + 1, sums.means.shape[1]))
-                to_values[:k, :d] = fitted.weights / lengths[:, None] / planes.scale
-                to_values[k, d] = 1
-                at_zero = fitted.intercepts - fitted.weights @ (planes.mean / planes.scale)
-                shift = np.append(at_zero / lengths, 0.0)
-                means[row] = to_values @ sums.means[row] + shift
-                products[row] = to_values @ sums.products[row] @ to_values.T
-        about = structs.replace(self.about, n_features=k, concepts=[])
-        return Bottleneck(planes, names, Joint(Sums(about, sums.counts, means, products, {})).linear())
+                others = self.without([movie])
+                cavs_of_others = others._solved((cavs.mean, cavs.scale), columns, cavs.penalties, midway=True)
+                to_values, shift = self._to_distances(cavs_of_others)
+                means[row] = to_values @ self.sums.means[row] + shift
+                products[row] = to_values @ self.sums.products[row] @ to_values.T
+        about = structs.replace(self.about, n_features=n_values, concepts=[])
+        head = Joint(Sums(about, self.sums.counts, means, products, {})).linear()
+        return Bottleneck(cavs, names, head)
+
+    def _to_distances(self, cavs: Planes) -> tuple[Floats, Floats]:
+        """Make the affine map from a clip's vector u [P] to its distances to K CAVs and its label.
+
+        Returns
+        -------
+        matrix : ndarray, shape [K + 1, P]
+        shift : ndarray, shape [K + 1]
+        """
+        n_features = self.about.n_features
+        n_cavs = len(cavs.weights)
+        lengths = np.linalg.norm(cavs.weights, axis=1)
+        lengths[lengths == 0] = 1
+        matrix = np.zeros((n_cavs + 1, self.sums.means.shape[1]))
+        matrix[:n_cavs, :n_features] = cavs.weights / lengths[:, None] / cavs.scale
+        matrix[n_cavs, n_features] = 1  # the label stays as it is
+        at_zero = cavs.intercepts - cavs.weights @ (cavs.mean / cavs.scale)
+        return matrix, np.append(at_zero / lengths, 0.0)
 
     def film_errors(self, planes: Planes, target: str = "") -> dict[str, float]:
-        """Compute the mean squared error of hyperplanes' first on each film, from its sums.
+        """Compute the mean squared error of the first hyperplane on each film, from its sums.
 
         Parameters
         ----------
@@ -205,120 +237,194 @@ class Joint:
             A concept; "" is the label.
         """
         first = replace(planes, weights=planes.weights[:1], intercepts=planes.intercepts[:1])
-        places = [self.about.column(target)]
-        errors = [self._errors(first, places, row)[0] for row in range(len(self.about.movies))]
+        columns = [self.about.column(target)]
+        errors = [self._errors(first, columns, row)[0] for row in range(len(self.about.movies))]
         means = np.array(errors) / self.sums.counts
         return dict(zip(self.about.movies, means.tolist(), strict=True))
 
     def lab_error(self, movies: Collection[str], penalty: float, target: str = "") -> tuple[float, float]:
-        """Compute the squared error on a lab's films of ridge regression on all others, and of their share.
+        """Compare ridge regression on all other labs' films with their share of positives, on a lab's films.
 
-        A lab whose error is far above that of the share has other films, or has given other sums than these.
+        A lab where the regression's error is far above that of the share has other films, or sums that are
+        not what they say.
+
+        Parameters
+        ----------
+        movies : collection of str
+            The lab's films.
+        penalty : float
+            Weight of the squares of w.
+        target : str
+            A concept; "" is the label.
+
+        Returns
+        -------
+        error, error_of_share : float
+            Mean squared errors.
 
         Raises
         ------
         ModelError
             As of `linear`, for the others.
         """
-        rest, places = self.without(movies), [self.about.column(target)]
-        planes = rest._ridge(places, penalty, midway=False)
-        share = replace(planes, weights=0 * planes.weights, intercepts=rest._whole[1][places])
-        own = np.isin(self.about.movies, list(movies))
-        found, known = (
-            float(np.average([*self.film_errors(each, target).values()], weights=self.sums.counts * own))
-            for each in (planes, share)
+        others = self.without(movies)
+        columns = [self.about.column(target)]
+        fitted = others._ridge(columns, penalty, midway=False)
+        share = replace(fitted, weights=0 * fitted.weights, intercepts=others._whole.mean[columns])
+        counts_of_lab = self.sums.counts * np.isin(self.about.movies, list(movies))
+        error, error_of_share = (
+            float(np.average(list(self.film_errors(planes, target).values()), weights=counts_of_lab))
+            for planes in (fitted, share)
         )
-        return found, known
+        return error, error_of_share
 
     # --- arithmetic
     @cached_property
-    def _whole(self) -> tuple[float, Floats, Floats]:
-        """Put films together: number of clips, mean [P] and products [P, P].
-
-        As Chan, Golub and LeVeque (1983) do, which is exact where means are large.
-        """
-        counts, means = self.sums.counts, self.sums.means
-        n = counts.sum()
-        mean = counts @ means / n
+    def _whole(self) -> "_Moments":
+        """Put films together, as Chan, Golub and LeVeque (1983) do, which is exact where means are large."""
+        counts = self.sums.counts
+        means = self.sums.means
+        n_clips = counts.sum()
+        mean = counts @ means / n_clips
         apart = means - mean
-        return float(n), mean, self.sums.products.sum(axis=0) + (apart.T * counts) @ apart
+        between_films = (apart.T * counts) @ apart
+        return _Moments(float(n_clips), mean, self.sums.products.sum(axis=0) + between_films)
 
     def _standard(self) -> Standard:
-        """Compute mean and deviation of all clips; 1 for constant features."""
-        d, (n, mean, products) = self.about.n_features, self._whole
-        deviation = np.sqrt(np.diag(products)[:d] / n)
-        constant = deviation <= 10 * np.finfo(np.float32).eps * np.abs(mean[:d])
-        return mean[:d], np.where(constant, 1.0, deviation)
+        """Compute mean and deviation [D] of the features over all clips; 1 for constant features."""
+        n_features = self.about.n_features
+        whole = self._whole
+        mean = whole.mean[:n_features]
+        deviation = np.sqrt(np.diag(whole.products)[:n_features] / whole.n_clips)
+        is_constant = deviation <= 10 * np.finfo(np.float32).eps * np.abs(mean)
+        return mean, np.where(is_constant, 1.0, deviation)
 
-    def _refuse_constant(self, places: list[int], where: str) -> None:
-        """Refuse targets that are in all clips or in none."""
-        _, mean, _ = self._whole
+    def _refuse_constant(self, columns: list[int], where: str) -> None:
+        """Refuse targets that are in all clips or in none; `where` says of which sums."""
         names = ["the positive class", *(f"concept {name}" for name in self.about.concepts)]
-        for place in places:
-            if not 0 < mean[place] < 1:
-                named = names[place - self.about.n_features]
-                raise ModelError(f"{where}: {named} is in {'all' if mean[place] else 'none'} of the clips")
+        for column in columns:
+            share = self._whole.mean[column]
+            if not 0 < share < 1:
+                name = names[column - self.about.n_features]
+                raise ModelError(f"{where}: {name} is in {'all' if share else 'none'} of the clips")
 
-    def _ridge(self, places: list[int], penalty: float | None, *, midway: bool) -> Planes:
-        self._refuse_constant(places, "these sums")
+    def _ridge(self, columns: list[int], penalty: float | None, *, midway: bool) -> Planes:
+        """Fit ridge regression of targets, with a penalty or with those chosen by leaving films out."""
+        self._refuse_constant(columns, "these sums")
         with one_blas_thread():
-            standard, given = self._standard(), np.full(len(places), penalty, np.float64)
-            penalties, losses = self._choose(standard, places) if penalty is None else (given, given * np.nan)
-            return replace(self._solved(standard, places, penalties, midway=midway), losses=losses)
+            standard = self._standard()
+            if penalty is None:
+                penalties, losses = self._choose(standard, columns)
+            else:
+                penalties = np.full(len(columns), penalty, np.float64)
+                losses = np.full(len(columns), np.nan)
+            return replace(self._solved(standard, columns, penalties, midway=midway), losses=losses)
 
-    def _choose(self, standard: Standard, places: list[int]) -> tuple[Floats, Floats]:
-        """Choose each target's penalty [K] by the least squared error on films left out; return both."""
+    def _choose(self, standard: Standard, columns: list[int]) -> tuple[Floats, Floats]:
+        """Choose for each target the penalty with the least squared error on films left out.
+
+        Returns
+        -------
+        penalties, losses : ndarray, shape [K]
+            The chosen penalties, and the mean squared errors with them.
+        """
         if len(self.about.movies) < 2:
             raise ModelError(
                 "a penalty is chosen by leaving films out, and there is one film: give the penalty"
             )
-        d, (n, _, products), (_, scale) = self.about.n_features, self._whole, standard
-        unit = float((np.diag(products)[:d] / scale**2).sum()) / min(n, d)
-        candidates, errors = unit * np.array(PENALTIES), np.zeros((len(PENALTIES), len(places)))
+        n_features = self.about.n_features
+        whole = self._whole
+        _, scale = standard
+        # Penalties are multiples of the mean variance of a direction.
+        squares = float((np.diag(whole.products)[:n_features] / scale**2).sum())
+        candidates = squares / min(whole.n_clips, n_features) * np.array(PENALTIES)
+        errors = np.zeros((len(PENALTIES), len(columns)))
         for row, movie in enumerate(self.about.movies):
-            rest = self.without([movie])
-            rest._refuse_constant(places, f"without film {movie}")
+            others = self.without([movie])
+            others._refuse_constant(columns, f"without film {movie}")
             for index, penalty in enumerate(candidates):
-                solved = rest._solved(standard, places, np.full(len(places), penalty), midway=False)
-                errors[index] += self._errors(solved, places, row)
-        losses = errors / n
+                penalties = np.full(len(columns), penalty)
+                solved = others._solved(standard, columns, penalties, midway=False)
+                errors[index] += self._errors(solved, columns, row)
+        losses = errors / whole.n_clips
         return candidates[losses.argmin(axis=0)], losses.min(axis=0)
 
-    def _solved(self, standard: Standard, places: list[int], penalties: Floats, *, midway: bool) -> Planes:
-        """Solve for weights and intercepts in features standardised as `standard` says."""
-        d, (n, mean, products), (centre, scale) = self.about.n_features, self._whole, standard
-        z_mean = (mean[:d] - centre) / scale
-        gram = products[:d, :d] / np.outer(scale, scale)
-        moments = products[:d, places] / scale[:, None]
-        weights = np.empty((len(places), d))
+    def _solved(self, standard: Standard, columns: list[int], penalties: Floats, *, midway: bool) -> Planes:
+        """Solve ridge regression of K targets for weights and intercepts.
+
+        Parameters
+        ----------
+        standard : tuple of ndarray
+            By which features are standardised.
+        columns : list of int
+        penalties : ndarray, shape [K]
+        midway : bool
+            Whether a hyperplane lies midway between the classes' mean projections, or where regression has
+            it.
+        """
+        n_features = self.about.n_features
+        n_clips, mean, products = self._whole
+        centre, scale = standard
+        z_mean = (mean[:n_features] - centre) / scale
+        gram = products[:n_features, :n_features] / np.outer(scale, scale)
+        moments = products[:n_features, columns] / scale[:, None]  # [D, K]
+        weights = np.empty((len(columns), n_features))
         for penalty in np.unique(penalties):
-            own = penalties == penalty
-            weights[own] = _solve(gram, moments[:, own], float(penalty)).T
-        share = mean[places]
+            has_penalty = penalties == penalty
+            weights[has_penalty] = _solve(gram, moments[:, has_penalty], float(penalty)).T
+        share = mean[columns]
         intercepts = share - weights @ z_mean
         if midway:
-            apart = moments / n  # of the class from the mean: share and 1 - share of it either way
-            middle = (apart / share - apart / (1 - share)) / 2 + z_mean[:, None]
+            # The class with the target lies covariance / share from the mean, and the other one
+            # covariance / (1 - share) to the other side.
+            covariance = moments / n_clips
+            middle = (covariance / share - covariance / (1 - share)) / 2 + z_mean[:, None]
             intercepts = -np.einsum("kd,dk->k", weights, middle)
-        return Planes(centre, scale, weights, intercepts, penalties, np.full(len(places), np.nan))
+        return Planes(centre, scale, weights, intercepts, penalties, np.full(len(columns), np.nan))
 
-    def _errors(self, planes: Planes, places: list[int], row: int) -> Floats:
-        """Sum the squared errors [K] of w z + b on a film."""
-        d, w = self.about.n_features, planes.weights / planes.scale
-        n, mean, products = self.sums.counts[row], self.sums.means[row], self.sums.products[row]
-        off = mean[places] - planes.intercepts - w @ (mean[:d] - planes.mean)
-        spread = np.diag(products)[places] - 2 * np.einsum("kd,dk->k", w, products[:d, places])
-        spread = spread + np.einsum("kd,de,ke->k", w, products[:d, :d], w)
-        return np.asarray(n * off**2 + spread)
+    def _errors(self, planes: Planes, columns: list[int], row: int) -> Floats:
+        """Compute the sum of the squared errors [K] of w z + b on the clips of one film.
+
+        It is the number of clips times the square of the mean error, and the squares around that mean.
+        """
+        n_features = self.about.n_features
+        weights = planes.weights / planes.scale
+        n_clips = self.sums.counts[row]
+        mean = self.sums.means[row]
+        products = self.sums.products[row]
+        mean_error = mean[columns] - planes.intercepts - weights @ (mean[:n_features] - planes.mean)
+        of_targets = np.diag(products)[columns]
+        of_both = np.einsum("kd,dk->k", weights, products[:n_features, columns])
+        of_predictions = np.einsum("kd,de,ke->k", weights, products[:n_features, :n_features], weights)
+        around_mean = of_targets - 2 * of_both + of_predictions
+        return np.asarray(n_clips * mean_error**2 + around_mean)
+
+
+class _Moments(NamedTuple):
+    """Moments of all films together.
+
+    Attributes
+    ----------
+    n_clips : float
+    mean : ndarray, shape [P]
+        Mean of the clips' vectors.
+    products : ndarray, shape [P, P]
+        Sum of (u - mean) (u - mean)'.
+    """
+
+    n_clips: float
+    mean: Floats
+    products: Floats
 
 
 def _solve(gram: Floats, moments: Floats, penalty: float) -> Floats:
-    """Solve (gram + penalty I) w = moments; with penalty 0 for the shortest w of those that solve it best."""
+    """Solve (gram + penalty I) w = moments; without a penalty, find the shortest w of least squares."""
     if penalty > 0:
         return linalg.solve(gram + penalty * np.eye(len(gram)), moments, assume_a="pos")
     sizes, axes = linalg.eigh(gram)
-    real = sizes > len(gram) * np.finfo(np.float64).eps * sizes[-1]
-    return np.asarray((axes[:, real] / sizes[real]) @ (axes[:, real].T @ moments))
+    # Directions with less than rounding have no weight.
+    is_real = sizes > len(gram) * np.finfo(np.float64).eps * sizes[-1]
+    return np.asarray((axes[:, is_real] / sizes[is_real]) @ (axes[:, is_real].T @ moments))
 
 
 @checked
@@ -328,7 +434,7 @@ def join(several: Sequence[Sums]) -> Joint:
     Raises
     ------
     ModelError
-        Their features were made differently, they ask for something else, or a film is in two of them.
+        Their features were made differently, their targets differ, or a film is in two of them.
 
     Examples
     --------
@@ -342,59 +448,78 @@ def join(several: Sequence[Sums]) -> Joint:
     >>> len(joint.about.movies), joint.linear().weights.shape
     (12, (1, 8))
     """
-    first = several[0].about
-    for other in several[1:]:
-        for name in (name for name in About.__struct_fields__ if name not in OWN):
-            if getattr(other.about, name) != getattr(first, name):
-                raise ModelError(
-                    f"these sums can't be joined: {name} is {getattr(first, name)!s:.80} in one, "
-                    f"{getattr(other.about, name)!s:.80} in another"
-                )
-        if any(not np.array_equal(other.start[name], each) for name, each in several[0].start.items()):
-            raise ModelError("these sums can't be joined: their losses are at different models")
+    _refuse_different(several)
     movies = [movie for sums in several for movie in sums.about.movies]
-    if twice := sorted({movie for movie in movies if movies.count(movie) > 1}):
+    twice = sorted({movie for movie in movies if movies.count(movie) > 1})
+    if twice:
         raise ModelError(f"film {twice[0]} is in two of these sums: it would count twice")
     # In the order of films, so that the labs' order changes no byte.
     order = np.argsort(np.array(movies))
-    left_out = {movie: n for sums in several for movie, n in sums.about.left_out.items()}
+    left_out: dict[str, int] = {}
+    for sums in several:
+        left_out |= sums.about.left_out
+    first = several[0]
     about = structs.replace(
-        first, movies=[movies[place] for place in order], left_out=dict(sorted(left_out.items()))
+        first.about, movies=[movies[row] for row in order], left_out=dict(sorted(left_out.items()))
     )
-    counts, means, products = (
-        np.concatenate([getattr(sums, name) for sums in several])[order] for name in ARRAYS
-    )
-    trained = [sums.training for sums in several if sums.training is not None]
     training = None
+    trained = [sums.training for sums in several if sums.training is not None]
     if len(trained) == len(several):
         n_films = [len(sums.about.movies) for sums in several]
         training = TrainingFilms.concatenated(trained, n_films).of_films(order.tolist())
-    return Joint(Sums(about, counts, means, products, several[0].start, training))
+    together = Sums(
+        about=about,
+        counts=np.concatenate([sums.counts for sums in several])[order],
+        means=np.concatenate([sums.means for sums in several])[order],
+        products=np.concatenate([sums.products for sums in several])[order],
+        start=first.start,
+        training=training,
+    )
+    return Joint(together)
+
+
+def _refuse_different(several: Sequence[Sums]) -> None:
+    """Refuse sums of different features or targets, and losses at different models."""
+    first = several[0]
+    shared_fields = [name for name in About.__struct_fields__ if name not in OF_LAB]
+    for other in several[1:]:
+        for name in shared_fields:
+            value = getattr(first.about, name)
+            other_value = getattr(other.about, name)
+            if other_value != value:
+                raise ModelError(
+                    f"these sums can't be joined: {name} is {value!s:.80} in one, "
+                    f"{other_value!s:.80} in another"
+                )
+        if any(not np.array_equal(other.start[name], array) for name, array in first.start.items()):
+            raise ModelError("these sums can't be joined: their losses are at different models")
 
 
 # --- rounds
 # ---------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False, slots=True)
 class FitStep:
-    """The model after a round, and the largest change of a weight against the largest weight."""
+    """The model after a round, and the largest change of a weight as a share of the largest weight."""
 
     planes: Planes
     change: float
 
     @property
     def is_last(self) -> bool:
-        """Whether another round would change nothing that counts."""
+        """Whether rounds have ended: another one would hardly change a weight."""
         return self.change <= TOLERANCE
 
 
 @checked
 def newton_step(joint: Joint, C: float = 1.0) -> FitStep:
-    """Make the next model of gradients and curvatures at the last: of half ||w||^2 + C sum of log losses.
+    """Make the next model from gradients and curvatures at the last one.
+
+    It is a step of Newton's method towards the minimum of half ||w||^2 + C times the sum of log losses.
 
     Parameters
     ----------
     joint : Joint
-        Of sums that `gram(..., at=model)` gave.
+        Sums that `gram(..., at=model)` returned.
     C : float
         Inverse strength of the penalty, as in scikit-learn; the same in all rounds.
 
@@ -417,14 +542,22 @@ def newton_step(joint: Joint, C: float = 1.0) -> FitStep:
     sums = joint.sums
     if joint.about.at != "losses":
         raise ModelError("these sums are of squares: rounds need sums at a model (obygaze model sums --at)")
-    w, b = sums.start["start_weights"], float(sums.start["start_intercept"][0])
-    penalised = np.append(np.ones(len(w)), 0.0)
-    now: Floats = np.append(w, b)
+    weights = sums.start["start_weights"]
+    intercept = sums.start["start_intercept"]
+    before: Floats = np.append(weights, intercept)
+    is_penalised = np.append(np.ones(len(weights)), 0.0)  # the intercept is not
     with one_blas_thread():
-        gradient = penalised * now + C * sums.means.sum(axis=0)
-        curvature = np.diag(penalised) + C * sums.products.sum(axis=0)
-        after = now - linalg.solve(curvature, gradient, assume_a="pos")
-    change = float(np.abs(after - now).max() / max(np.abs(after).max(), np.finfo(np.float64).tiny))
-    standard = sums.start["start_mean"], sums.start["start_scale"]
-    planes = Planes(*standard, after[None, :-1], after[-1:], np.full(1, 1 / C), np.full(1, np.nan))
+        gradient = is_penalised * before + C * sums.means.sum(axis=0)
+        curvature = np.diag(is_penalised) + C * sums.products.sum(axis=0)
+        after = before - linalg.solve(curvature, gradient, assume_a="pos")
+    largest_weight = max(np.abs(after).max(), np.finfo(np.float64).tiny)
+    change = float(np.abs(after - before).max() / largest_weight)
+    planes = Planes(
+        mean=sums.start["start_mean"],
+        scale=sums.start["start_scale"],
+        weights=after[None, :-1],
+        intercepts=after[-1:],
+        penalties=np.full(1, 1 / C),
+        losses=np.full(1, np.nan),
+    )
     return FitStep(planes, change)

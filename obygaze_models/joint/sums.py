@@ -1,10 +1,10 @@
 """Sum up a lab's films: counts, means and products of features, labels and concepts, film by film.
 
-They are all that ridge regression needs. What they reveal is measured in docs/joint.md: of a film with fewer
-clips than features everything, to whoever has its features.
+They are all that ridge regression needs. docs/joint.md measures what they reveal: everything of a film with
+fewer clips than features, to whoever has the film's features.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -36,20 +36,22 @@ from obygaze_models.protocol import find_target
 from obygaze_models.protocol.targets import NOT_ASKED, TargetRecord, codebook_record
 
 LEAST = 20
-"""Clips that a film must have to be in the sums."""
+"""Clips that a film must have to be in the sums, by default."""
 
 MOST_CLIPS = 10**7
-"""Clips that no film has."""
+"""No film has more clips: a larger number is none."""
 
 WHOLE = 1e-3
-"""How far rounding takes a number of clips from a whole one."""
+"""A number of clips that is computed from sums is within this distance of a whole number."""
 
 ARRAYS = ("counts", "means", "products")
+"""Names of the arrays of sums in a file."""
 START = ("start_mean", "start_scale", "start_weights", "start_intercept")
+"""Names of the arrays of the model at which losses were computed."""
 
 
 class About(Sources, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What sums are of; two labs' sums are joined if all but `store`, `licence` and `left_out` agree."""
+    """Describes what sums are of; to be joined, all but some fields must agree (`joint.fits.OF_LAB`)."""
 
     format: Literal["obygaze sums"] = "obygaze sums"
     number: Literal[2] = 2
@@ -61,16 +63,18 @@ class About(Sources, frozen=True, kw_only=True, forbid_unknown_fields=True):
     at: Annotated[str, Meta(description="losses or squares")] = "squares"
 
     def column(self, concept: str = "") -> int:
-        """Find the place of a concept, or of the label, in a clip's vector.
+        """Return the column of a concept, or of the label (""), in a clip's vector.
 
         Raises
         ------
         ModelError
-            No such concept.
+            There is no such concept.
         """
-        if concept and concept not in self.concepts:
+        if not concept:
+            return self.n_features
+        if concept not in self.concepts:
             raise ModelError(f"no concept {concept} in these sums: {', '.join(self.concepts)}")
-        return self.n_features + (1 + self.concepts.index(concept) if concept else 0)
+        return self.n_features + 1 + self.concepts.index(concept)
 
 
 @made_by("gram(DATA, TASK)")
@@ -84,16 +88,17 @@ class Sums:
     ----------
     about : About
     counts : ndarray of float64, shape [F]
-        Clips of each film.
+        Number of clips of each film.
     means : ndarray of float64, shape [F, P]
+        Mean of u over each film; of losses (`about.at`), the gradient [F, D + 1] of the logistic loss at
+        `start`, in standardised features and a 1.
     products : ndarray of float64, shape [F, P, P]
-        Sums of (u - mean) (u - mean)'. Of losses (`about.at`), `means` are gradients and `products`
-        curvatures [F, D + 1, D + 1] of the logistic loss at `start`, in standardised features and a 1.
+        Sum of (u - mean) (u - mean)' over each film; of losses, the curvature [F, D + 1, D + 1].
     start : mapping
-        Of losses: mean, scale, weights and intercept where they were computed.
+        Of losses: mean, scale, weights and intercept of the model at which they were computed; else empty.
     training : TrainingFilms, optional
-        Digests of the clips' rows, by which their films are known again; no pictures. Sums that are computed
-        of sums have none.
+        Digests of the clips' rows, by which their films are recognised; no pictures. Sums that were computed
+        from other sums have none.
     """
 
     about: About
@@ -104,8 +109,9 @@ class Sums:
     training: TrainingFilms | None = None
 
     def __repr__(self) -> str:
-        clips, about = int(self.counts.sum()), self.about
-        return f"Sums({clips} clips of {len(about.movies)} films, {about.target['name']}, {about.backbone})"
+        n_clips = int(self.counts.sum())
+        about = self.about
+        return f"Sums({n_clips} clips of {len(about.movies)} films, {about.target['name']}, {about.backbone})"
 
 
 @checked
@@ -123,13 +129,13 @@ def gram(
     Parameters
     ----------
     data : Dataset
-        Of one backbone of a store.
+        Features of one backbone of a store.
     task : str
-        Of two classes.
+        Name of a task of two classes.
     least : int
         A film with fewer clips is left out, and counted.
     at : Model, optional
-        A joint linear model: give gradients and curvatures of the logistic loss there (`newton_step`).
+        A joint linear model: sum up gradients and curvatures of the logistic loss at it (`newton_step`).
     licence, label_policy : str
 
     Raises
@@ -153,73 +159,100 @@ def gram(
         raise ModelError(f"{task} is of ordered levels: sums are of two classes")
     if data.group is None or data.modalities:
         raise ModelError("sums are of the features of one backbone of one store")
-    own, labels = asked_clips(data, task)
-    films, movie_of, n = np.unique(data.movies[own], return_inverse=True, return_counts=True)
-    kept = np.flatnonzero(n >= least)
-    if not len(kept):
+    rows, labels = asked_clips(data, task)
+    films, film_of, n_clips = np.unique(data.movies[rows], return_inverse=True, return_counts=True)
+    summed_films = np.flatnonzero(n_clips >= least)
+    if not len(summed_films):
         raise ModelError(f"no film has {least} clips of {task} or more: there is nothing to sum up")
-    X = data.X[own].astype(np.float64)
-    U = np.column_stack([X, labels, data.labels.present[own]]).astype(np.float64)
+    X = data.X[rows].astype(np.float64)
+    vectors = np.column_stack([X, labels, data.labels.present[rows]]).astype(np.float64)  # [N, P]
     about = About(
-        **{name: getattr(data, name) for name in ("backbone", "features", "pool", "store")},
+        backbone=data.backbone,
+        features=data.features,
+        pool=data.pool,
+        store=data.store,
         n_features=X.shape[1],
         provenance=dict(data.group.provenance),
         provenance_sha256=family(data.group.provenance),
         codebook=codebook_record(data.codebook),
         target=target.record(),
         concepts=list(data.labels.concepts),
-        movies=films[kept].tolist(),
-        left_out={str(films[film]): int(n[film]) for film in np.flatnonzero(n < least)},
+        movies=films[summed_films].tolist(),
+        left_out={str(films[film]): int(n_clips[film]) for film in np.flatnonzero(n_clips < least)},
         least=least,
         licence=licence,
         label_policy=label_policy,
         at="squares" if at is None else "losses",
     )
     start = {} if at is None else _start(at)
-    clips = (U[movie_of == film] for film in kept)
+    means = []
+    products = []
     with one_blas_thread():
-        parts = [_losses(own, start) if start else _moments(own) for own in clips]
-    means, products = (np.stack(each) for each in zip(*parts, strict=True))
-    summed_up = own[np.isin(movie_of, kept)]
-    training = TrainingFilms.of_clips(replace(data, signatures=None), summed_up)
-    return Sums(about, n[kept].astype(np.float64), means, products, start, training)
+        for film in summed_films:
+            of_film = vectors[film_of == film]
+            mean, product = _losses(of_film, start) if start else _moments(of_film)
+            means.append(mean)
+            products.append(product)
+    summed_rows = rows[np.isin(film_of, summed_films)]
+    return Sums(
+        about=about,
+        counts=n_clips[summed_films].astype(np.float64),
+        means=np.stack(means),
+        products=np.stack(products),
+        start=start,
+        training=TrainingFilms.of_clips(replace(data, signatures=None), summed_rows),
+    )
 
 
 def asked_clips(data: Dataset, task: str) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
-    """Find the clips that a task asks for: their rows [N], and their labels [N], 1 or 0."""
+    """Find the clips that a task is about: their rows [N], and their labels [N], 1 or 0."""
     labels = find_target(task, data.codebook).of(data.labels)
-    own = np.flatnonzero(labels != NOT_ASKED)
-    return own, labels[own]
+    rows = np.flatnonzero(labels != NOT_ASKED)
+    return rows, labels[rows]
 
 
-def _moments(U: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    mean = U.mean(axis=0)
-    return mean, (U - mean).T @ (U - mean)
+def _moments(vectors: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Compute the mean [P] of clips' vectors [N, P], and the sum of their products around it [P, P]."""
+    mean = vectors.mean(axis=0)
+    return mean, (vectors - mean).T @ (vectors - mean)
 
 
 def _losses(
-    U: NDArray[np.float64], start: Mapping[str, NDArray[np.float64]]
+    vectors: NDArray[np.float64], start: Mapping[str, NDArray[np.float64]]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Compute gradient [D + 1] and curvature [D + 1, D + 1] of the log losses of clips at a model.
+
+    Parameters
+    ----------
+    vectors : ndarray, shape [N, P]
+    start : mapping
+        Arrays of the model, by the names `START`.
+    """
     mean, scale, weights, intercept = (start[name] for name in START)
-    X, y = U[:, : len(mean)], U[:, len(mean)]
-    Z = np.column_stack([(X - mean) / scale, np.ones(len(X))])
+    n_features = len(mean)
+    y = vectors[:, n_features]
+    standard = (vectors[:, :n_features] - mean) / scale
+    Z = np.column_stack([standard, np.ones(len(vectors))])  # the last column is that of the intercept
     p = expit(Z @ np.append(weights, intercept))
-    return Z.T @ (p - y), (Z.T * (p * (1 - p))) @ Z
+    gradient = Z.T @ (p - y)
+    curvature = (Z.T * (p * (1 - p))) @ Z
+    return gradient, curvature
 
 
 def _start(model: Model) -> dict[str, NDArray[np.float64]]:
+    """Read the arrays of a linear model, by the names `START`."""
     if model.card.kind != "linear" or len(getattr(model.estimator, "steps", ())) != 2:
         raise ModelError("curvatures are of linear models, such as `model join` writes")
-    scaler, head = (step for _, step in model.estimator.steps)
+    (_, scaler), (_, head) = model.estimator.steps
     arrays = (scaler.mean_, scaler.scale_, head.coef_[0], head.intercept_)
-    return {name: np.asarray(each, np.float64) for name, each in zip(START, arrays, strict=True)}
+    return {name: np.asarray(array, np.float64) for name, array in zip(START, arrays, strict=True)}
 
 
 # --- files
 # ---------------------------------------------------------------------------
 @checked
 def write_sums(sums: Sums, path: Path | str) -> None:
-    """Write sums as a safetensors file, whose metadata say what they are of; the same sums, the same bytes.
+    """Write sums as a safetensors file, whose metadata describe them; the same sums give the same bytes.
 
     Examples
     --------
@@ -234,21 +267,23 @@ def write_sums(sums: Sums, path: Path | str) -> None:
 
     if sums.training is None:
         raise ModelError("sums without digests of their clips' rows can't be kept")
-    arrays = {name: getattr(sums, name) for name in ARRAYS} | dict(sums.start) | sums.training.to_arrays()
-    whole = {name: np.ascontiguousarray(each) for name, each in arrays.items()}
+    arrays = {"counts": sums.counts, "means": sums.means, "products": sums.products}
+    arrays |= dict(sums.start) | sums.training.to_arrays()
+    contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    about = msgspec.json.encode(sums.about, order="sorted").decode()
     place = local_path(path)
     make_folder(place.parent)
-    write_whole(place, save(whole, {"about": msgspec.json.encode(sums.about, order="sorted").decode()}))
+    write_whole(place, save(contiguous, {"about": about}))
 
 
 @checked
 def read_sums(path: Path | str) -> Sums:
-    """Read what `write_sums` wrote; nothing in it is executed.
+    """Read sums from a file that `write_sums` wrote; nothing in it is executed.
 
     Raises
     ------
     ModelError
-        It is not a file of sums, or its arrays are none of films.
+        It is not a file of sums, or no films can have such sums.
 
     Examples
     --------
@@ -269,8 +304,10 @@ def read_sums(path: Path | str) -> Sums:
     except ObygazeError as error:
         raise ModelError(f"{place}: not a file of sums: {error}") from None
     except (SafetensorError, msgspec.MsgspecError, OSError, ValueError, TypeError):
-        other = "its description or arrays are not those of sums: get it, or write it, again"
-        reason = other if what(place).name == SAFETENSORS else why_not(place, "a file of sums")
+        if what(place).name == SAFETENSORS:
+            reason = "its description or arrays are not those of sums: get it, or write it, again"
+        else:
+            reason = why_not(place, "a file of sums")
         raise ModelError(f"{place}: not a file of sums: {reason}") from None
     counts, means, products = (arrays.pop(name) for name in ARRAYS)
     training = TrainingFilms.from_arrays({name: arrays.pop(name) for name in ROWS})
@@ -278,67 +315,103 @@ def read_sums(path: Path | str) -> Sums:
 
 
 def _check(about: About, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Refuse arrays that no films have: sums of strangers must not upset a joint model unseen."""
-    films, d, losses = len(set(about.movies)), about.n_features, about.at == "losses"
-    p = d + 1 if losses else d + 1 + len(about.concepts)
-    shapes: dict[str, tuple[int, ...]] = {"counts": (films,), "means": (films, p), "products": (films, p, p)}
-    if losses:
-        shapes |= dict(zip(START, ((d,), (d,), (d,), (1,)), strict=True))
+    """Refuse arrays that no films can have: sums of strangers must not spoil a joint model unseen."""
+    n_films = len(set(about.movies))
+    n_features = about.n_features
+    is_of_losses = about.at == "losses"
+    width = n_features + 1 if is_of_losses else n_features + 1 + len(about.concepts)
+    shapes: dict[str, tuple[int, ...]] = {
+        "counts": (n_films,),
+        "means": (n_films, width),
+        "products": (n_films, width, width),
+    }
+    if is_of_losses:
+        shapes |= dict(zip(START, ((n_features,), (n_features,), (n_features,), (1,)), strict=True))
     expect({name: array for name, array in arrays.items() if name not in ROWS}, **shapes)
-    check_trained({name: arrays[name] for name in ROWS if name in arrays}, n_inputs=1, n_films=films)
+    check_trained({name: arrays[name] for name in ROWS if name in arrays}, n_inputs=1, n_films=n_films)
     check_family(about.provenance, about.provenance_sha256, "")
     for movie in (*about.movies, *about.left_out):
-        Clip("of the sums", movie)  # names are those of manifests
+        Clip("of the sums", movie)  # a clip refuses names that no manifest has
     with np.errstate(all="ignore"):
-        for is_wrong, what in _wrongs(about, arrays):
+        for is_wrong, reason in _faults(about, arrays):
             if is_wrong:
-                raise ModelError(what)
+                raise ModelError(reason)
 
 
-def _wrongs(about: About, arrays: Mapping[str, NDArray[Any]]) -> Iterator[tuple[bool, str]]:
-    """Yield whether no films can have such sums, and why."""
+def _faults(about: About, arrays: Mapping[str, NDArray[Any]]) -> Iterator[tuple[bool, str]]:
+    """Yield for each rule that sums of films obey whether it is broken, and what is then wrong."""
     counts, means, products = (arrays[name] for name in ARRAYS)
-    d, n = about.n_features, counts[:, None]
-    yield not all(np.isfinite(array).all() for array in arrays.values()), "a value is not finite"
-    small, large = counts < about.least, counts > MOST_CLIPS
-    yield bool((small | large | (counts % 1 != 0)).any()), f"a film has not {about.least} whole clips or more"
-    yield not np.allclose(products, products.transpose(0, 2, 1), 1e-9, 1e-9), "products are not symmetric"
-    yield not all(map(_is_of_squares, products)), "products are no sums of squares and products of anything"
+    n_features = about.n_features
+    is_finite = all(np.isfinite(array).all() for array in arrays.values())
+    yield not is_finite, "a value is not finite"
+    is_possible = (counts >= about.least) & (counts <= MOST_CLIPS) & (counts % 1 == 0)
+    yield not bool(is_possible.all()), f"a film has not {about.least} whole clips or more"
+    is_symmetric = np.allclose(products, products.transpose(0, 2, 1), 1e-9, 1e-9)
+    yield not is_symmetric, "products are not symmetric"
+    is_of_squares = all(_is_of_squares(of_film) for of_film in products)
+    yield not is_of_squares, "products are no sums of squares and products of anything"
     if about.at == "losses":
-        too_much = (products[:, d, d] > counts / 4 + WHOLE) | (abs(means[:, d]) > counts)
-        yield bool(too_much.any()), "gradients or curvatures are larger than any"
+        # In the column of the intercept p (1 - p) is at most 1/4 for a clip, and p - y at most 1.
+        is_too_large = (products[:, n_features, n_features] > counts / 4 + WHOLE) | (
+            abs(means[:, n_features]) > counts
+        )
+        yield bool(is_too_large.any()), "gradients or curvatures are larger than any"
         return
-    yield bool((abs(means[:, :d]) > np.finfo(np.float32).max).any()), "a mean is larger than any feature"
-    shares = means[:, d:]
+    largest_mean = abs(means[:, :n_features]) > np.finfo(np.float32).max
+    yield bool(largest_mean.any()), "a mean is larger than any feature"
+    shares = means[:, n_features:]
     yield bool(((shares < 0) | (shares > 1)).any()), "a share of clips is not between 0 and 1"
-    # Of what is 0 or 1 the products count clips; that of a column with itself is n p (1 - p).
-    both = products[:, d:, d:] + n[:, None] * shares[:, :, None] * shares[:, None]
-    own = abs(np.diagonal(both, axis1=1, axis2=2) - n * shares)
-    wrong = (abs(both - both.round()) > WHOLE).any() or (both < -WHOLE).any() or (own > WHOLE).any()
-    yield bool(wrong), "labels and concepts are in no whole numbers of clips"
+    yield (
+        not _are_whole(counts, shares, products[:, n_features:, n_features:]),
+        ("labels and concepts are in no whole numbers of clips"),
+    )
+
+
+def _are_whole(
+    counts: NDArray[np.float64], shares: NDArray[np.float64], products: NDArray[np.float64]
+) -> bool:
+    """Tell whether labels and concepts are in whole numbers of clips, alone and two at a time.
+
+    Of columns that are 0 or 1, the products not taken around means count the clips that have both.
+
+    Parameters
+    ----------
+    counts : ndarray, shape [F]
+    shares : ndarray, shape [F, L]
+        Share of each film's clips that have the label, and each concept.
+    products : ndarray, shape [F, L, L]
+        Sums of their products around means.
+    """
+    n_clips = counts[:, None]
+    n_both = products + n_clips[:, None] * shares[:, :, None] * shares[:, None]
+    # With itself a column has as many clips as it has alone.
+    off_diagonal = abs(np.diagonal(n_both, axis1=1, axis2=2) - n_clips * shares)
+    is_whole = (abs(n_both - n_both.round()) <= WHOLE).all()
+    return bool(is_whole and (n_both >= -WHOLE).all() and (off_diagonal <= WHOLE).all())
 
 
 def _is_of_squares(products: NDArray[np.float64]) -> bool:
-    """Whether a matrix can be a sum of u u': of its correlations no eigenvalue is below 0.
+    """Tell whether a matrix [P, P] can be a sum of u u': its correlations have no eigenvalue below 0.
 
-    Then squares are not below 0, and correlations at most 1 (Cauchy and Schwarz).
+    Then its squares are not below 0, and its correlations are at most 1 (Cauchy and Schwarz).
     """
     squares = np.diag(products)
     scale = np.sqrt(np.where(squares > 0, squares, 1.0))
     correlations = products / scale / scale[:, None]
     try:
+        # A little is added to eigenvalues, so that those of 0 pass with rounding.
         np.linalg.cholesky(correlations + 1e-9 * len(squares) * np.eye(len(squares)))
     except np.linalg.LinAlgError:
         return False
     return True
 
 
-# --- a record of what was given out: others are refused that give clips' features by subtraction
+# --- a record of the sums that left a lab: sums are refused whose difference from earlier ones tells features
 # ---------------------------------------------------------------------------
-# Sums are linear in clips. Two deliveries of a film whose clips, labels or concepts differ in a few clips
-# differ by the features of these clips, whoever subtracts them; of one clip, by its features themselves.
+# Sums are linear in clips. If two deliveries of a film differ in a few clips, labels or concepts, whoever
+# subtracts one from the other gets the sum of these clips' features; for one clip, its features themselves.
 RECORD: Final = "sums-given.jsonl"
-"""End of the record's name, after that of the store, beside which it is; it stays in the lab."""
+"""End of the record's file name, after that of the store. It lies beside the store and stays in the lab."""
 
 
 class SumsGiven(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -348,7 +421,7 @@ class SumsGiven(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ----------
     movie : str
     features : str
-        What they were made by: digest of the provenance, array and pooling.
+        How the features were made: digest of the provenance, array and pooling.
     task : str
     clips : list of str
         The film's clips in the sums.
@@ -363,61 +436,78 @@ class SumsGiven(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     columns: dict[str, list[str]]
 
     def apart(self, other: "SumsGiven") -> Iterator[int]:
-        """Count in how many clips this film's clips, labels and concepts differ from another delivery's."""
-        yield len({*self.clips} ^ {*other.clips})
+        """Count the clips in which another delivery of the film differs: in clips, label and each concept."""
+        yield len(set(self.clips) ^ set(other.clips))
         for name in self.columns.keys() & other.columns.keys():
-            yield len({*self.columns[name]} ^ {*other.columns[name]})
+            yield len(set(self.columns[name]) ^ set(other.columns[name]))
 
 
 @contextmanager
 def recorded(data: Dataset, sums: Sums, path: Path) -> Iterator[None]:
-    """Record that sums are given out, in a file beside their store, and hold it while they are written.
+    """Record that sums are given out, in a file beside their store, which is locked while they are written.
 
     Raises
     ------
     ModelError
-        A film's clips differ from those of earlier sums, in fewer than `least`; or the record is damaged.
+        A film differs from its part of earlier sums in fewer than `least` clips; or the record is damaged.
     """
     with locked(path.parent, wait=True):
         lines = read_text(path).splitlines() if path.is_file() else []
-        earlier: dict[str, list[SumsGiven]] = {}
-        for number, line in enumerate(lines, 1):
-            try:
-                given = msgspec.json.decode(line, type=SumsGiven)
-            except msgspec.MsgspecError as error:
-                raise ModelError(
-                    f"{path}: line {number}: {error}: mend it, as it guards your clips"
-                ) from None
-            earlier.setdefault(given.movie, []).append(given)
+        earlier = _read_record(lines, path)
         for film in _films(data, sums):
-            known = [given for given in earlier.get(film.movie, ()) if given.features == film.features]
-            for given in known:
-                if few := [n for n in film.apart(given) if 0 < n < sums.about.least]:
-                    raise ModelError(
-                        f"film {film.movie} differs in {counted(min(few), 'clip')} from the sums for "
-                        f"{given.task} that {path} records: subtracting them gives these clips' features. "
-                        "Give the same clips and labels again, or take the film from the manifest"
-                    )
-            if not any(given.columns == film.columns and given.clips == film.clips for given in known):
+            deliveries = [given for given in earlier.get(film.movie, ()) if given.features == film.features]
+            _refuse_near(film, deliveries, sums.about.least, path)
+            is_recorded = any(
+                given.columns == film.columns and given.clips == film.clips for given in deliveries
+            )
+            if not is_recorded:
                 lines.append(msgspec.json.encode(film).decode())
         write_whole(path, "".join(f"{line}\n" for line in lines))
         yield
 
 
+def _read_record(lines: Sequence[str], path: Path) -> dict[str, list[SumsGiven]]:
+    """Read the lines of a record: film -> its deliveries."""
+    deliveries: dict[str, list[SumsGiven]] = {}
+    for number, line in enumerate(lines, start=1):
+        try:
+            given = msgspec.json.decode(line, type=SumsGiven)
+        except msgspec.MsgspecError as error:
+            raise ModelError(f"{path}: line {number}: {error}: mend it, as it guards your clips") from None
+        deliveries.setdefault(given.movie, []).append(given)
+    return deliveries
+
+
+def _refuse_near(film: SumsGiven, deliveries: Sequence[SumsGiven], least: int, path: Path) -> None:
+    """Refuse a film that differs from an earlier delivery in some clips, but fewer than `least`."""
+    for given in deliveries:
+        differences = [n_clips for n_clips in film.apart(given) if 0 < n_clips < least]
+        if differences:
+            raise ModelError(
+                f"film {film.movie} differs in {counted(min(differences), 'clip')} from the sums for "
+                f"{given.task} that {path} records: subtracting them gives these clips' features. "
+                "Give the same clips and labels again, or take the film from the manifest"
+            )
+
+
 def _films(data: Dataset, sums: Sums) -> Iterator[SumsGiven]:
+    """Yield what a record keeps of each film in sums."""
     about = sums.about
     rows, labels = asked_clips(data, about.target["name"])
-    names, present = data.clip_ids[rows], data.labels.present[rows]
-    columns = {"": labels, **dict(zip(about.concepts, present.T, strict=True))}
+    clip_ids = data.clip_ids[rows]
+    present = data.labels.present[rows]
+    has_column = {"": labels == 1}
+    for name, column in zip(about.concepts, present.T, strict=True):
+        has_column[name] = np.asarray(column) == 1
     for movie in about.movies:
-        own = data.movies[rows] == movie
+        in_film = data.movies[rows] == movie
+        columns = {}
+        for name, has in has_column.items():
+            columns[name] = np.sort(clip_ids[in_film & has]).tolist()
         yield SumsGiven(
             movie=movie,
             features=f"{about.provenance_sha256} {about.features} {about.pool}",
             task=about.target["name"],
-            clips=np.sort(names[own]).tolist(),
-            columns={
-                name: np.sort(names[own & (np.asarray(column) == 1)]).tolist()
-                for name, column in columns.items()
-            },
+            clips=np.sort(clip_ids[in_film]).tolist(),
+            columns=columns,
         )

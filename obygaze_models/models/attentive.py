@@ -2,6 +2,10 @@
 
 Every epoch is one pass over the clips. In it all probes are trained that a choice needs: one for each penalty
 and each inner fold of movies, and one for each penalty on all clips.
+
+The movies left out of an evaluation are passes of their own. All that one pass for all would save is reading:
+3 % of the time for clips of 196 tokens of 768 numbers, of which the products with 320 columns are full size
+already (by a profile, 2026-11-28).
 """
 
 from collections.abc import Iterator

@@ -17,8 +17,10 @@ class Threshold:
 class Grid:
     """Choose a parameter's value by the lowest log loss on the movies held out; of equals, the first.
 
-    Where the estimator, or a pipeline's last step, has a method ``fit_together(models, X, y)``, it fits the
-    copies that differ in the parameter; else they are fitted one after the other.
+    Where the estimator has a method ``logits_of_subsets(models, X, y, subsets)`` that gives any, they are the
+    logits of the copies that differ in the parameter, fitted on all inner folds at once. Where it, or a
+    pipeline's last step, has a method ``fit_together(models, X, y)``, that fits the copies on an inner fold;
+    else they are fitted one after the other.
 
     Attributes
     ----------

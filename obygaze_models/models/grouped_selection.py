@@ -192,6 +192,11 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
 
         The scores come first, then the estimators' mean scores of the clips they were fitted on [2, E, N].
         """
+        if hasattr(self.estimator, "logits_of_subsets") and not inner.params:
+            held_in = np.stack([~out for out in inner], axis=1)
+            logits = self.estimator.logits_of_subsets(tried, inner.X, inner.y, held_in)
+            if logits is not None:
+                return _held_out_of(logits, held_in)
         first = None
         if isinstance(self.estimator, Pipeline) and not inner.params:
             *before, (last, _) = self.estimator.steps
@@ -260,6 +265,29 @@ class _InnerFolds:
             for name, value in self.params.items()
             if value is not None
         }
+
+
+def _held_out_of(logits: NDArray[np.float64], held_in: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Take the scores of held-out clips, and the mean scores of clips fitted on, from logits of all clips.
+
+    Parameters
+    ----------
+    logits : ndarray, shape [E, F, N]
+        Of each estimator, fitted on each fold's clips.
+    held_in : ndarray of bool, shape [N, F]
+        The clips of each fold that are fitted on; each clip is held out by one.
+
+    Returns
+    -------
+    ndarray, shape [2, E, N]
+        Scores, then means.
+    """
+    scores = np.empty((2, len(logits), len(held_in)))
+    for fold, known in enumerate(held_in.T):
+        for estimator, own in enumerate(logits[:, fold]):
+            scores[0, estimator, ~known] = own[~known]
+            scores[1, estimator, ~known] = some_of(own[known]).mean()
+    return scores
 
 
 def refuse_without_scores(estimator: Any) -> None:

@@ -4,7 +4,7 @@ It is what `GroupedSelection` does for any estimator, one set after the other, b
 `obygaze_models.models.ridge_folds`. Logits are those of each set alone to 1e-6 of the largest.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +20,7 @@ from obygaze_models.models.ridge_folds import FoldFits, FoldLogistic, block_widt
 from obygaze_models.models.ridge_logistic import RidgeLogistic
 from obygaze_models.models.scaling import ClippedScaler
 
-STEPS_OF_FOLD = 250
+STEPS_OF_FOLD = 110
 """Steps that the fits of an outer fold take together, measured (benchmarks/README.md, zoo)."""
 
 NUMBERS_A_SECOND = 5e9
@@ -30,6 +30,11 @@ NUMBERS_A_SECOND = 5e9
 def expected_cpu_s(n_clips: int, n_features: int, n_folds: int) -> float:
     """Estimate the CPU seconds of choosing and fitting linear probes in many outer folds."""
     return n_folds * STEPS_OF_FOLD * n_clips * n_features / NUMBERS_A_SECOND
+
+
+CLOSE = 2e-3
+"""Share of the least loss by which a candidate's, of a fit that has nearly ended, may be above it and be the
+least in the end."""
 
 
 class TrainingSide(NamedTuple):
@@ -131,18 +136,40 @@ def search_probes(
 class _HeldOutScores:
     """Scores [V, n] of a side's clips by each candidate, fitted without the clip's inner fold."""
 
-    def __init__(self, side: TrainingSide, n_candidates: int) -> None:
+    def __init__(self, side: TrainingSide, y: NDArray[np.int64], n_candidates: int) -> None:
         self.side = side
+        self.y = y[side.rows]
         self.scores = np.empty((n_candidates, len(side.rows)))
         self.zeros = np.empty((n_candidates, len(side.rows)))
 
-    def fill(self, candidate: int, fold: int, logits: NDArray[np.float64]) -> None:
+    def fill(self, candidate: int, fold: int, logits: NDArray[np.floating[Any]]) -> None:
         """Take the logits [N] of all clips by a candidate that was fitted without an inner fold."""
         own = logits[self.side.rows]
         out = self.side.inner == fold
         known = own[~out]
         self.scores[candidate, out] = own[out]
         self.zeros[candidate, out] = some_of(known).mean()
+
+    def losses(self) -> NDArray[np.float64]:
+        """Compute the log loss of each candidate [V]."""
+        return np.array([log_loss(self.y, logits) for logits in self.scores])
+
+
+class _InnerFit(NamedTuple):
+    """A fit without one inner fold of a side.
+
+    Attributes
+    ----------
+    scores : _HeldOutScores
+        Of the side.
+    fold : int
+    known : ndarray of int
+        The clips that it is fitted on.
+    """
+
+    scores: _HeldOutScores
+    fold: int
+    known: NDArray[np.intp]
 
 
 class _Search:
@@ -163,11 +190,9 @@ class _Search:
 
     def choose_and_fit(self, sides: Sequence[TrainingSide]) -> list[Chosen]:
         """Choose and fit for some sides, with rows among the clips that any side has."""
-        held_out = self._held_out(sides)
-        tried = []
-        for scores in held_out:
-            losses = [log_loss(self.y[scores.side.rows], logits) for logits in scores.scores]
-            tried.append(losses)
+        held_out = [_HeldOutScores(side, self.y, len(self.strengths)) for side in sides]
+        self._score_held_out(held_out)
+        tried = [scores.losses() for scores in held_out]
         best = [int(np.argmin(losses)) for losses in tried]
         fitted = self._fitted(sides, best)
         name = self.choose.parameter.rsplit("__", maxsplit=1)[-1]
@@ -181,32 +206,47 @@ class _Search:
             for place, (scores, losses) in enumerate(zip(held_out, tried, strict=True))
         ]
 
-    def _held_out(self, sides: Sequence[TrainingSide]) -> list[_HeldOutScores]:
-        """Score the clips of each side by every candidate, fitted without the clips' inner folds."""
-        found = [_HeldOutScores(side, len(self.strengths)) for side in sides]
-        subsets, owners = [], []
-        for scores in found:
+    def _score_held_out(self, sides: Sequence[_HeldOutScores]) -> None:
+        """Score the clips of each side by every candidate, fitted without the clips' inner folds.
+
+        All candidates are fitted nearly to their minimum, and to the end those that are within `CLOSE` of the
+        best.
+        """
+        inner = []
+        for scores in sides:
             for fold in np.unique(scores.side.inner):
                 known = scores.side.rows[scores.side.inner != fold]
-                subsets.append(known)
-                owners.append((scores, int(fold)))
-        for fits in self.probes.fits(self._masks(subsets), self.strengths):
+                inner.append(_InnerFit(scores, int(fold), known))
+        coefficients: dict[tuple[int, int], NDArray[np.float64]] = {}
+        for fits in self.probes.path(self._masks([fit.known for fit in inner]), self.strengths):
             candidate = int(self.order[fits.penalty])
-            for place, logits in zip(fits.subsets, np.ascontiguousarray(fits.logits.T), strict=True):
-                scores, fold = owners[place]
-                scores.fill(candidate, fold, logits)
-        return found
+            by_fit = np.ascontiguousarray(fits.logits.T)
+            for column, place in enumerate(fits.subsets.tolist()):
+                inner[place].scores.fill(candidate, inner[place].fold, by_fit[column])
+                coefficients[place, candidate] = fits.coefficients[:, column]
+        near = {id(scores): _near_best(scores.losses()) for scores in sides}
+        close = [
+            (place, candidate)
+            for place, fit in enumerate(inner)
+            for candidate in near[id(fit.scores)].tolist()
+        ]
+        strengths = [float(self.choose.values[candidate]) for _, candidate in close]
+        starts = np.stack([coefficients[one] for one in close], axis=1)
+        masks = self._masks([inner[place].known for place, _ in close])
+        for ended in self.probes.minima(masks, strengths, starts):
+            by_fit = np.ascontiguousarray(ended.logits.T)
+            for column, number in enumerate(ended.subsets.tolist()):
+                place, candidate = close[number]
+                inner[place].scores.fill(candidate, inner[place].fold, by_fit[column])
 
-    def _fitted(self, sides: Sequence[TrainingSide], best: Sequence[int]) -> Mapping[int, Pipeline]:
+    def _fitted(self, sides: Sequence[TrainingSide], best: Sequence[int]) -> list[Pipeline]:
         """Fit each side's best candidate on all of its clips."""
-        fitted: dict[int, Pipeline] = {}
-        for candidate in sorted(set(best)):
-            places = [place for place, own in enumerate(best) if own == candidate]
-            masks = self._masks([sides[place].rows for place in places])
-            C = self.choose.values[candidate]
-            for fits in self.probes.fits(masks, [float(C)]):
-                for column, subset in enumerate(fits.subsets):
-                    fitted[places[subset]] = self._pipeline(C, fits, column)
+        fitted = []
+        chosen = [self.choose.values[candidate] for candidate in best]
+        masks = self._masks([side.rows for side in sides])
+        for fits in self.probes.minima(masks, [float(C) for C in chosen]):
+            for column, place in enumerate(fits.subsets.tolist()):
+                fitted.append(self._pipeline(chosen[place], fits, column))
         return fitted
 
     def _masks(self, subsets: Sequence[NDArray[np.intp]]) -> NDArray[np.bool_]:
@@ -228,3 +268,8 @@ class _Search:
         probe.intercept_ = fits.intercepts[[column]].copy()
         probe.n_iter_ = int(fits.n_steps[column])
         return made
+
+
+def _near_best(losses: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Find the candidates whose losses [V] are so close to the least that they may be the best."""
+    return np.flatnonzero(losses <= losses.min() * (1 + CLOSE))

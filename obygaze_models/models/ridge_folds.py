@@ -13,6 +13,7 @@ a step is found on logits alone, which are linear in it. Figures: benchmarks/REA
 
 import warnings
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -33,6 +34,8 @@ from obygaze_models.models.scaling import (
 )
 
 Floats = NDArray[np.float64]
+Numbers = NDArray[np.floating[Any]]
+"""Of float32 on the way to a minimum, of float64 at its end."""
 Masks = NDArray[np.bool_]
 
 WIDTH = 16
@@ -51,12 +54,12 @@ PAIRS = 8
 START_TOLERANCE = 1e-4
 """Where the fit on all clips ends: it is a start, which each fit goes on from."""
 
-TOLERANCES = {np.float32: 2e-7, np.float64: 1e-7}
-"""A fit ends with a step that changes logits by at most this share of their own deviation.
+NARROW_TOLERANCE = 2e-6
+"""Steps in float32, at half the cost or less, end with one that changes logits by at most this share of their
+own deviation. Penalties can be compared there."""
 
-Most steps take products in float32, at half the cost: the weights and what is added up stay in float64, so
-that a step less exact is one more step at most. The last ones are in float64.
-"""
+TOLERANCE = 1e-7
+"""The same of the last steps, whose gradients are computed in float64."""
 
 MOST_STEPS = 1000
 """Steps after which a fit is given up."""
@@ -77,7 +80,7 @@ NOTHING = 1e-6
 """Deviation that is added to that of logits: where they hardly vary, steps have nothing to compare with."""
 
 LOOK_AGAIN = 8
-"""Steps after which the deviation of logits is computed again."""
+"""Steps after which the size of logits is computed again."""
 
 PATIENCE = 10
 """Steps without one that is `SMALLER` than before, after which, `NEAR` the end, only rounding is left."""
@@ -92,8 +95,8 @@ ROWS = 256
 """Clips whose logits are handled at a time, which stay in a core's cache."""
 
 
-class FoldFits(NamedTuple):
-    """Fits of one penalty on several subsets of the clips.
+class PathFits(NamedTuple):
+    """Fits of one penalty on several subsets of the clips, near enough to their minima to compare penalties.
 
     Attributes
     ----------
@@ -101,6 +104,25 @@ class FoldFits(NamedTuple):
         Places of the subsets among those asked for.
     penalty : int
         Place of the penalty among those asked for.
+    logits : ndarray of float32, shape [N, K]
+        Of all clips, each standardised as the subset's clips are.
+    coefficients : ndarray, shape [D + 1, K]
+        Weights and intercept, from which `FoldLogistic.minima` can go on.
+    """
+
+    subsets: NDArray[np.intp]
+    penalty: int
+    logits: Numbers
+    coefficients: Floats
+
+
+class FoldFits(NamedTuple):
+    """Fits on several subsets of the clips.
+
+    Attributes
+    ----------
+    subsets : ndarray of int, shape [K]
+        Places of the subsets among those asked for.
     logits : ndarray, shape [N, K]
         Of all clips, each standardised as the subset's clips are.
     weights : ndarray, shape [D, K]
@@ -112,7 +134,6 @@ class FoldFits(NamedTuple):
     """
 
     subsets: NDArray[np.intp]
-    penalty: int
     logits: Floats
     weights: Floats
     intercepts: Floats
@@ -144,8 +165,8 @@ class FoldLogistic:
         self._path = RidgePath(self.base, self.y)
         self._starts: dict[float, Floats] = {}
 
-    def fits(self, subsets: Masks, strengths: Sequence[float]) -> Iterator[FoldFits]:
-        """Fit every penalty on every subset [N, K] of the clips, block by block.
+    def path(self, subsets: Masks, strengths: Sequence[float]) -> Iterator[PathFits]:
+        """Fit every penalty on every subset [N, K] of the clips, block by block, to `NARROW_TOLERANCE`.
 
         Parameters
         ----------
@@ -156,6 +177,41 @@ class FoldLogistic:
 
         Yields
         ------
+        PathFits
+
+        Warns
+        -----
+        ConvergenceWarning
+            A fit was given up.
+        """
+        for places in self._blocks(subsets.shape[1]):
+            block = _Block(self, subsets[:, places])
+            last_start = np.zeros(self.base.shape[1] + 1)
+            for penalty, C in enumerate(strengths):
+                # Where the fit on all clips goes from one penalty to the next, its folds go first.
+                start = self._start(C)
+                block.move((start - last_start)[:, None])
+                last_start = start
+                block.forget_steps()
+                block.descend(np.full(len(places), C), self.narrow, NARROW_TOLERANCE)
+                yield PathFits(places, penalty, block.logits[:, : len(places)], block.coefficients_of_fits())
+
+    def minima(
+        self, subsets: Masks, strengths: Sequence[float], coefficients: Floats | None = None
+    ) -> Iterator[FoldFits]:
+        """Fit each subset [N, K] of the clips with a penalty of its own, block by block, to `TOLERANCE`.
+
+        Parameters
+        ----------
+        subsets : ndarray of bool, shape [N, K]
+            Each with clips of both classes.
+        strengths : sequence of float, length K
+            C of each fit.
+        coefficients : ndarray, shape [D + 1, K], optional
+            To go on from, as `path` gave them for the same subsets; by default those of all clips.
+
+        Yields
+        ------
         FoldFits
 
         Warns
@@ -163,19 +219,28 @@ class FoldLogistic:
         ConvergenceWarning
             A fit was given up.
         """
-        width = block_width(len(self.base), self.base.shape[1])
-        for first in range(0, subsets.shape[1], width):
-            places = np.arange(first, min(first + width, subsets.shape[1]))
+        for places in self._blocks(subsets.shape[1]):
             block = _Block(self, subsets[:, places])
-            for penalty, C in enumerate(strengths):
-                block.advance(self._start(C), C)
-                yield block.solution(places, penalty)
+            own = np.array([strengths[place] for place in places])
+            if coefficients is None:
+                block.move(np.stack([self._start(C) for C in own.tolist()], axis=1))
+                block.descend(own, self.narrow, NARROW_TOLERANCE)
+            else:
+                block.move(coefficients[:, places])
+            block.descend(own, self.base, TOLERANCE)
+            yield block.fits(places)
 
     def cut_between(self, low: Floats, high: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Find the values that may be cut off where features [D] are cut at `low` and `high`, or beyond."""
         lowest, highest = np.maximum(low, -self.limit), np.minimum(high, self.limit)
         rows, columns = np.nonzero((self.base <= lowest) | (self.base >= highest))
         return rows, columns
+
+    def _blocks(self, n_subsets: int) -> Iterator[NDArray[np.intp]]:
+        """Deal subsets into blocks: the places of each block's."""
+        width = block_width(*self.base.shape)
+        for first in range(0, n_subsets, width):
+            yield np.arange(first, min(first + width, n_subsets))
 
     def _start(self, C: float) -> Floats:
         """Give the weights [D] of all clips with a penalty, and their intercept."""
@@ -243,6 +308,56 @@ class _Axes:
 
 
 @dataclass(frozen=True, eq=False)
+class _CutValues:
+    """Values of the base that some of K fits cut off elsewhere.
+
+    Attributes
+    ----------
+    rows, columns : ndarray of int, shape [E]
+        Their places in the base; rows in order.
+    change : ndarray, shape [E, K]
+        What each fit adds to them.
+    touched : ndarray of int, shape [R]
+        The rows that have any.
+    by_row, by_column : csr_array, shapes [R, E] and [D, E]
+        Add up what belongs to one touched row, to one column.
+    """
+
+    rows: NDArray[np.intp]
+    columns: NDArray[np.intp]
+    change: Floats
+    touched: NDArray[np.intp]
+    by_row: csr_array
+    by_column: csr_array
+
+    @classmethod
+    def of(
+        cls, rows: NDArray[np.intp], columns: NDArray[np.intp], change: Floats, n_features: int
+    ) -> "_CutValues":
+        """Note how values are added up."""
+        touched, place_of = np.unique(rows, return_inverse=True)
+        by_row = _sums_at(place_of, len(touched))
+        by_column = _sums_at(columns, n_features)
+        return cls(rows, columns, change, touched, by_row, by_column)
+
+    def add_to_logits(self, logits: Numbers, stretched: Floats) -> None:
+        """Add to logits [N, K] what the fits' values change in them, with weights of the base [D, K]."""
+        if len(self.rows):
+            logits[self.touched] += self.by_row @ (self.change * stretched[self.columns])
+
+    def add_to_gradient(self, gradient: Floats, residuals: Numbers) -> None:
+        """Add to gradients of the base [D, K] what the fits' values change in them."""
+        if len(self.rows):
+            gradient += self.by_column @ (self.change * residuals[self.rows])
+
+
+def _sums_at(places: NDArray[np.intp], n: int) -> csr_array:
+    """Make the matrix [n, E] that adds up E values by their places."""
+    ones = np.ones(len(places))
+    return csr_array((ones, (places, np.arange(len(places)))), shape=(n, len(places)))
+
+
+@dataclass(frozen=True, eq=False)
 class _Scaling:
     """What turns the base, standardised by all clips, into the features of each of K fits.
 
@@ -253,17 +368,12 @@ class _Scaling:
     ----------
     centre, stretch : ndarray, shape [D, K]
         The stretch of a feature that is constant in a fit's clips is 0: it tells the fit nothing.
-    rows, columns : ndarray of int, shape [E]
-        Places of values of the base that some fit cuts off elsewhere.
-    change : ndarray, shape [E, K]
-        What each fit adds to them.
+    cut : _CutValues
     """
 
     centre: Floats
     stretch: Floats
-    rows: NDArray[np.intp]
-    columns: NDArray[np.intp]
-    change: Floats
+    cut: _CutValues
 
     @classmethod
     def of(cls, clips: FoldLogistic, inside: Masks) -> "tuple[_Scaling, Moments]":
@@ -271,7 +381,8 @@ class _Scaling:
         found = moments_of_subsets(clips.X, inside)
         constant = is_constant(found.mean, found.scale, clips.X.dtype)
         own = safe_scale(found.mean, found.scale, clips.X.dtype)
-        mean, scale = (each.astype(np.float64) for each in clips.whole)
+        mean = clips.whole.mean.astype(np.float64)
+        scale = clips.whole.scale.astype(np.float64)
         centre = (own.mean - mean) / scale
         stretch = scale / own.scale
         reach = clips.limit / stretch
@@ -280,41 +391,33 @@ class _Scaling:
         values = (clips.X[rows, columns] - mean[columns]) / scale[columns]
         kept = np.clip(values, low[:, columns], high[:, columns])
         change = np.ascontiguousarray((kept - clips.base[rows, columns]).T)
+        cut = _CutValues.of(rows, columns, change, clips.X.shape[1])
         stretch[constant] = 0.0
-        centre, stretch = np.ascontiguousarray(centre.T), np.ascontiguousarray(stretch.T)
-        return cls(centre, stretch, rows, columns, change), own
+        return cls(np.ascontiguousarray(centre.T), np.ascontiguousarray(stretch.T), cut), own
 
     def take(self, fits: NDArray[np.intp]) -> "_Scaling":
         """Keep some of the fits."""
-        return replace(
-            self, centre=self.centre[:, fits], stretch=self.stretch[:, fits], change=self.change[:, fits]
-        )
+        cut = replace(self.cut, change=self.cut.change[:, fits])
+        return _Scaling(self.centre[:, fits], self.stretch[:, fits], cut)
 
-    def logits(self, base: NDArray[np.floating[Any]], weights: Floats) -> Floats:
-        """Compute the logits [N, K] of weights [D + 1, K]."""
-        stretched = self.stretch * weights[:-1]
-        found = (base @ stretched.astype(base.dtype)).astype(np.float64)
-        found += weights[-1] - np.einsum("dk,dk->k", self.centre, stretched)
-        if len(self.rows):
-            found += _sums_at(self.rows, len(base)) @ (self.change * stretched[self.columns])
-        return np.asarray(found)
+    def logits(self, base: Numbers, coefficients: Floats) -> Numbers:
+        """Compute the logits [N, K] of coefficients [D + 1, K], in the precision of the base [N, D]."""
+        stretched = self.stretch * coefficients[:-1]
+        intercepts = coefficients[-1] - _dot(self.centre, stretched)
+        found: Numbers = base @ stretched.astype(base.dtype)
+        found += intercepts.astype(base.dtype)
+        self.cut.add_to_logits(found, stretched)
+        return found
 
-    def gradient(self, base: NDArray[np.floating[Any]], residuals: Floats) -> Floats:
-        """Compute the gradient [D + 1, K] of residuals [N, K]."""
+    def gradient(self, base: Numbers, residuals: Numbers) -> Floats:
+        """Compute the gradient [D + 1, K] of residuals [N, K], both in the precision of the base [N, D]."""
         found = np.empty((base.shape[1] + 1, residuals.shape[1]))
-        found[-1] = residuals.sum(axis=0)
-        found[:-1] = base.T @ residuals.astype(base.dtype)
-        if len(self.rows):
-            found[:-1] += _sums_at(self.columns, base.shape[1]) @ (self.change * residuals[self.rows])
+        found[-1] = residuals.sum(axis=0, dtype=np.float64)
+        found[:-1] = base.T @ residuals
+        self.cut.add_to_gradient(found[:-1], residuals)
         found[:-1] -= self.centre * found[-1]
         found[:-1] *= self.stretch
         return found
-
-
-def _sums_at(places: NDArray[np.intp], n: int) -> csr_array:
-    """Make the matrix [n, E] that adds up E values by their places."""
-    ones = np.ones(len(places))
-    return csr_array((ones, (places, np.arange(len(places)))), shape=(n, len(places)))
 
 
 # --- a block of fits
@@ -322,51 +425,55 @@ def _sums_at(places: NDArray[np.intp], n: int) -> csr_array:
 
 
 class _Block:
-    """Fits on K subsets of the clips, for one penalty after the other."""
+    """Fits on K subsets of the clips, filled up to a multiple of `WIDTH`."""
 
     def __init__(self, clips: FoldLogistic, subsets: Masks) -> None:
         self.clips = clips
         self.n_fits = subsets.shape[1]
         n_filled = -(-self.n_fits // WIDTH) * WIDTH
-        self.inside = subsets[:, np.arange(n_filled) % self.n_fits]
+        self.filled = np.arange(n_filled) % self.n_fits
+        self.inside = subsets[:, self.filled]
         self.scaling, self.moments = _Scaling.of(clips, self.inside)
-        self.weights = np.zeros((clips.X.shape[1] + 1, n_filled))
-        self.logits = np.zeros(self.inside.shape)
+        self.coefficients = np.zeros((clips.X.shape[1] + 1, n_filled))
+        self.logits: Numbers = np.zeros((0, n_filled))
         self.n_steps = np.zeros(n_filled, np.int64)
-        self._last_start = np.zeros(len(self.weights))
-        self._steps = np.zeros((PAIRS, *self.weights.shape))
+        self._steps = np.zeros((PAIRS, *self.coefficients.shape))
         self._changes = np.zeros_like(self._steps)
 
-    def solution(self, places: NDArray[np.intp], penalty: int) -> FoldFits:
+    def move(self, by: Floats) -> None:
+        """Move the coefficients by some [D + 1, n_fits] or [D + 1, 1]."""
+        own = by if by.shape[1] == 1 else by[:, self.filled]
+        self.coefficients += own
+        self.coefficients[:-1][self.scaling.stretch == 0] = 0.0
+
+    def forget_steps(self) -> None:
+        """Forget what steps told of the curvature: the penalty is another."""
+        self._steps[:] = 0.0
+        self._changes[:] = 0.0
+
+    def coefficients_of_fits(self) -> Floats:
+        """Copy the coefficients [D + 1, n_fits]."""
+        return self.coefficients[:, : self.n_fits].copy()
+
+    def fits(self, places: NDArray[np.intp]) -> FoldFits:
         """Give the fits as they are."""
-        fits = slice(0, self.n_fits)
+        own = slice(0, self.n_fits)
         return FoldFits(
             places,
-            penalty,
-            self.logits[:, fits],
-            self.weights[:-1, fits],
-            self.weights[-1, fits],
-            Moments(self.moments.mean[fits], self.moments.scale[fits]),
-            self.n_steps[fits],
+            self.logits[:, own].astype(np.float64, copy=False),
+            self.coefficients[:-1, own],
+            self.coefficients[-1, own],
+            Moments(self.moments.mean[own], self.moments.scale[own]),
+            self.n_steps[own],
         )
 
-    def advance(self, start: Floats, C: float) -> None:
-        """Minimise the losses with a penalty, from the minima with the one before.
-
-        Where the fit on all clips goes from one penalty to the next [D + 1], its folds go first.
-        """
-        self.weights += (start - self._last_start)[:, None]
-        self.weights[:-1][self.scaling.stretch == 0] = 0.0
-        self._last_start = start
-        self._steps[:], self._changes[:] = 0.0, 0.0
-        for base in (self.clips.narrow, self.clips.base):
-            self._descend(base, C)
-
-    def _descend(self, base: NDArray[np.floating[Any]], C: float) -> None:
-        """Minimise the losses by products with the features in one precision."""
-        fits = np.arange(self.inside.shape[1])
-        descent = _Descent(self, base, C, self.scaling, self.inside)
-        descent.begin(self.weights.copy(), list(self._steps), list(self._changes))
+    def descend(self, strengths: Floats, base: Numbers, tolerance: float) -> None:
+        """Minimise the losses with penalties C [n_fits], in the precision of the base [N, D]."""
+        fits = np.arange(len(self.filled))
+        descent = _Descent(self, base, tolerance, strengths[self.filled])
+        descent.begin(self.coefficients.copy(), list(self._steps), list(self._changes))
+        # What all fits have is what the last of them has, in the end.
+        self.logits = descent.logits
         for _ in range(MOST_STEPS):
             finished = descent.step()
             self.n_steps[fits] += 1
@@ -388,8 +495,10 @@ class _Block:
         self._keep(fits, descent)
 
     def _keep(self, fits: NDArray[np.intp], descent: "_Descent") -> None:
-        self.weights[:, fits] = descent.weights
-        self.logits[:, fits] = descent.logits
+        """Take over where some fits are."""
+        self.coefficients[:, fits] = descent.coefficients
+        if len(fits) < len(self.filled):
+            self.logits[:, fits] = descent.logits
         for place in range(PAIRS):
             self._steps[place][:, fits] = descent.steps[place]
             self._changes[place][:, fits] = descent.changes[place]
@@ -398,42 +507,48 @@ class _Block:
 class _Descent:
     """The way of K fits to their minima; the last axis of all arrays is the fit.
 
+    What all clips have is in the precision of the base, what features have in float64.
+
     Attributes
     ----------
-    weights, gradient : ndarray, shape [D + 1, K]
-    logits : ndarray, shape [N, K]
+    coefficients, gradient : ndarray, shape [D + 1, K]
+    logits, residuals : ndarray, shape [N, K]
+        A residual is the probability less the label; 0 for clips outside.
     steps, changes : list of ndarray, shape [D + 1, K]
         The last steps, and what they changed in the gradient; 0 where there was none.
     """
 
-    def __init__(
-        self, block: _Block, base: NDArray[np.floating[Any]], C: float, scaling: _Scaling, inside: Masks
-    ) -> None:
-        self.clips, self.base, self.C = block.clips, base, C
-        self.block, self.scaling, self.inside = block, scaling, inside
-        self.sizes = inside.sum(axis=0).astype(np.float64)
+    def __init__(self, block: _Block, base: Numbers, tolerance: float, C: Floats) -> None:
+        self.narrow, self.axes = block.clips.narrow, block.clips.axes
+        self.base = base
+        self.scaling = block.scaling
+        self.inside = block.inside.astype(base.dtype)
+        # 1/2 less the label: what is left of a residual where the logit is 0.
+        self.at_zero = (0.5 - block.clips.y).astype(base.dtype)[:, None]
+        self.sizes = block.inside.sum(axis=0).astype(np.float64)
         self.strengths = 1 / (C * self.sizes)
-        self.tolerance = TOLERANCES[base.dtype.type]
+        self.tolerance = tolerance
 
-    def begin(self, weights: Floats, steps: list[Floats], changes: list[Floats]) -> None:
-        """Begin with weights, and with steps that were taken before."""
-        self.weights, self.steps, self.changes = weights, steps, changes
-        self.logits = self.scaling.logits(self.base, weights)
-        here = _look_along(self.logits, self.logits, np.zeros(len(self.sizes)), self.clips.y, self.inside)
+    def begin(self, coefficients: Floats, steps: list[Floats], changes: list[Floats]) -> None:
+        """Begin with coefficients, and with steps that were taken before."""
+        self.coefficients, self.steps, self.changes = coefficients, steps, changes
+        self.logits = self.scaling.logits(self.base, coefficients)
+        self.residuals = np.empty_like(self.logits)
+        here = self._look_along(self.logits, np.zeros(len(self.sizes)), slice(None))
         self.curvature = here.curvature / self.sizes
-        self.residuals = here.residuals
-        self.gradient = self._gradient(here.residuals)
+        self.gradient = self._gradient()
         self.n_steps = 0
         self.least = np.full(len(self.sizes), np.inf)
         self.since = np.zeros(len(self.sizes), np.int64)
 
     def take(self, fits: NDArray[np.intp]) -> "_Descent":
         """Go on with some of the fits."""
-        some = _Descent(self.block, self.base, self.C, self.scaling.take(fits), self.inside[:, fits])
-        some.weights, some.logits = self.weights[:, fits], self.logits[:, fits]
-        some.residuals = self.residuals[:, fits]
-        some.gradient, some.curvature = self.gradient[:, fits], self.curvature[fits]
-        some.n_steps, some.deviations = self.n_steps, self.deviations[fits]
+        some = copy(self)
+        some.scaling, some.inside = self.scaling.take(fits), self.inside[:, fits]
+        some.sizes, some.strengths = self.sizes[fits], self.strengths[fits]
+        some.coefficients, some.gradient = self.coefficients[:, fits], self.gradient[:, fits]
+        some.logits, some.residuals = self.logits[:, fits], self.residuals[:, fits]
+        some.curvature, some.small = self.curvature[fits], self.small[fits]
         some.least, some.since = self.least[fits], self.since[fits]
         some.steps = [step[:, fits] for step in self.steps]
         some.changes = [change[:, fits] for change in self.changes]
@@ -442,18 +557,21 @@ class _Descent:
     def step(self) -> NDArray[np.bool_]:
         """Take a step; tell which fits [K] it leaves finished."""
         direction = self._direction()
-        change = self.scaling.logits(self.base, direction)
+        # A step is small beside the logits: float32 does for it, to the precision of their sum.
+        change = self.scaling.logits(self.narrow, direction)
         if self.n_steps % LOOK_AGAIN == 0:
-            self.deviations = _deviations(self.logits, self.inside)
+            self.small = self._size_of_logits()
         self.n_steps += 1
-        changed = np.sqrt(_dot(change, change * self.inside) / self.sizes)
-        finished = self._is_finished(changed / (self.deviations + NOTHING))
-        length = self._length(direction, change)
+        begun = self._look_at(change)
+        finished = self._is_finished(begun.deviation / self.small)
+        length = self._length(direction, change, begun.slope)
         direction *= length
-        change *= length
-        self.weights += direction
+        self.coefficients += direction
+        change *= length.astype(change.dtype)
         self.logits += change
-        gradient = self._gradient(self.residuals)
+        if finished.all():
+            return finished
+        gradient = self._gradient()
         self.steps = [*self.steps[1:], direction]
         self.changes = [*self.changes[1:], gradient - self.gradient]
         self.gradient = gradient
@@ -464,13 +582,13 @@ class _Descent:
         smaller = size < SMALLER * self.least
         self.since = np.where(smaller, 0, self.since + 1)
         self.least = np.where(smaller, size, self.least)
-        return np.asarray((size <= self.tolerance) | ((self.since >= PATIENCE) & (self.least < NEAR)))
+        return np.asarray((size <= 1.0) | ((self.since >= PATIENCE) & (self.least * self.tolerance < NEAR)))
 
-    def _gradient(self, residuals: Floats) -> Floats:
+    def _gradient(self) -> Floats:
         """Compute the gradient [D + 1, K] of the mean loss and its penalty."""
-        found = self.scaling.gradient(self.base, residuals)
+        found = self.scaling.gradient(self.base, self.residuals)
         found /= self.sizes
-        found[:-1] += self.strengths * self.weights[:-1]
+        found[:-1] += self.strengths * self.coefficients[:-1]
         return found
 
     def _direction(self) -> Floats:
@@ -486,52 +604,111 @@ class _Descent:
             found -= amount * change
             past.append((step, change, inverse, amount))
         found[-1] /= self.curvature
-        found[:-1] = self.clips.axes.over_curvature(found[:-1], self.curvature, self.strengths)
+        found[:-1] = self.axes.over_curvature(found[:-1], self.curvature, self.strengths)
         for step, change, inverse, amount in reversed(past):
             found += (amount - _dot(change, found) * inverse) * step
         found[:-1][self.scaling.stretch == 0] = 0.0
         return np.asarray(found)
 
-    def _length(self, direction: Floats, change: Floats) -> Floats:
+    def _size_of_logits(self) -> Floats:
+        """Compute which deviation [K] of a step's changes is small: the tolerance, or what rounding hides."""
+        sums, squares = np.zeros(len(self.sizes)), np.zeros(len(self.sizes))
+        for start in range(0, len(self.logits), ROWS):
+            rows = slice(start, start + ROWS)
+            own = self.logits[rows] * self.inside[rows]
+            sums += own.sum(axis=0)
+            squares += _dot(own, own)
+        mean_square = squares / self.sizes
+        variance = np.maximum(mean_square - (sums / self.sizes) ** 2, 0.0)
+        rounding = np.finfo(self.base.dtype).eps * np.sqrt(mean_square)
+        return np.asarray(self.tolerance * (np.sqrt(variance) + NOTHING) + rounding)
+
+    def _look_at(self, change: Numbers) -> "_Begun":
+        """Look at what a step of length 1 changes in logits [N, K], and at the slope along it."""
+        squares, slope = np.zeros(len(self.sizes)), np.zeros(len(self.sizes))
+        for start in range(0, len(change), ROWS):
+            rows = slice(start, start + ROWS)
+            slope += _dot(self.residuals[rows], change[rows])
+            own = change[rows] * self.inside[rows]
+            squares += _dot(own, own)
+        return _Begun(np.sqrt(squares / self.sizes), slope / self.sizes)
+
+    def _length(self, direction: Floats, change: Numbers, first_slope: Floats) -> Floats:
         """Find how far to go [K], and take the residuals there.
 
         Newton's method in one dimension, kept between lengths of which one is too short and one too long.
         Slopes are those of the logits as they are, which products in float32 do not quite give.
         """
-        penalty_slope = self.strengths * _dot(self.weights[:-1], direction[:-1])
+        penalty_slope = self.strengths * _dot(self.coefficients[:-1], direction[:-1])
         penalty_bend = self.strengths * _dot(direction[:-1], direction[:-1])
-        flat = FLAT * np.abs(_dot(self.residuals, change) / self.sizes + penalty_slope)
+        flat = FLAT * np.abs(first_slope + penalty_slope)
         length = np.ones(len(self.sizes))
         shortest, longest = np.zeros_like(length), np.full_like(length, np.inf)
-        there = _look_along(self.logits, change, length, self.clips.y, self.inside)
-        self.residuals, self.curvature = there.residuals, there.curvature / self.sizes
         tried = np.arange(len(self.sizes))
+        there = self._look_along(change, length, slice(None))
         for _ in range(MOST_TRIALS):
+            self.curvature[tried] = there.curvature / self.sizes[tried]
             penalty = penalty_slope[tried] + length[tried] * penalty_bend[tried]
             slope = there.slope / self.sizes[tried] + penalty
             steep = np.abs(slope) > flat[tried]
             if not steep.any():
                 break
-            bend = there.bend(change[:, tried]) / self.sizes[tried] + penalty_bend[tried]
-            tried, slope, bend = tried[steep], slope[steep], bend[steep]
+            tried, slope = tried[steep], slope[steep]
+            bend = self._bend_along(change, tried) / self.sizes[tried] + penalty_bend[tried]
             short = slope < 0
             shortest[tried[short]] = length[tried[short]]
             longest[tried[~short]] = length[tried[~short]]
             length[tried] = _next_length(length[tried], slope, bend, shortest[tried], longest[tried])
-            there = _look_along(
-                self.logits[:, tried], change[:, tried], length[tried], self.clips.y, self.inside[:, tried]
-            )
-            self.residuals[:, tried] = there.residuals
+            there = self._look_along(change, length[tried], tried)
+        else:
             self.curvature[tried] = there.curvature / self.sizes[tried]
         return length
 
+    def _look_along(self, change: Numbers, length: Floats, fits: "NDArray[np.intp] | slice") -> "_Along":
+        """Take the residuals of some of the fits a length [K] along changes of logits [N, K]."""
+        slope, curvature = np.zeros(len(length)), np.zeros(len(length))
+        half = (length / 2).astype(change.dtype)
+        for start in range(0, len(change), ROWS):
+            rows = slice(start, start + ROWS)
+            own = change[rows, fits]
+            # p = 1 / (1 + exp(-s)) = (1 + tanh(s / 2)) / 2, which numpy has three times as fast.
+            residual = self.logits[rows, fits] / 2
+            residual += own * half
+            np.tanh(residual, out=residual)
+            residual /= 2
+            residual += self.at_zero[rows]
+            residual *= self.inside[rows, fits]
+            self.residuals[rows, fits] = residual
+            slope += _dot(residual, own)
+            # The residual is p or p - 1, so that p (1 - p) is its size less its square.
+            curvature += np.abs(residual).sum(axis=0) - _dot(residual, residual)
+        return _Along(slope, np.maximum(curvature, FLATTEST * len(change)))
 
-def _next_length(length: Floats, slope: Floats, bend: Floats, shortest: Floats, longest: Floats) -> Floats:
-    """Try the length [K] where Newton's method sees the lowest loss, or one between those known."""
-    newton = length - slope / np.maximum(bend, np.finfo(np.float64).tiny)
-    between = (newton > shortest) & (newton < longest) & (newton < MOST_GROWTH * length)
-    middle = np.where(np.isfinite(longest), (shortest + longest) / 2, MOST_GROWTH * length)
-    return np.where(between, newton, middle)
+    def _bend_along(self, change: Numbers, fits: NDArray[np.intp]) -> Floats:
+        """Compute the second derivative [K] of the summed losses of some fits by the length of a step."""
+        bend = np.zeros(len(fits))
+        for start in range(0, len(change), ROWS):
+            rows = slice(start, start + ROWS)
+            residual, own = self.residuals[rows, fits], change[rows, fits]
+            curvature = np.abs(residual) - residual * residual
+            curvature *= own
+            bend += _dot(curvature, own)
+        return bend
+
+
+class _Begun(NamedTuple):
+    """What is seen of a step before it is taken.
+
+    Attributes
+    ----------
+    deviation : ndarray, shape [K]
+        Root of the mean square of what length 1 changes in the logits of clips inside.
+    slope : ndarray, shape [K]
+        Derivative of the mean loss by the length of the step.
+    """
+
+    deviation: Floats
+    slope: Floats
 
 
 class _Along(NamedTuple):
@@ -543,54 +720,20 @@ class _Along(NamedTuple):
         Derivative by the length of the step.
     curvature : ndarray, shape [K]
         The sum of p (1 - p).
-    residuals : ndarray, shape [N, K]
-        Probability less label; 0 for clips outside.
     """
 
     slope: Floats
     curvature: Floats
-    residuals: Floats
-
-    def bend(self, change: Floats) -> Floats:
-        """Compute the second derivative [K] by the length of a step that changes logits [N, K] so."""
-        size = np.abs(self.residuals)
-        size -= self.residuals * self.residuals
-        size *= change
-        return _dot(size, change)
 
 
-def _look_along(logits: Floats, change: Floats, length: Floats, y: Floats, inside: Masks) -> _Along:
-    """Look a length [K] along changes of logits [N, K] of clips with labels y [N]."""
-    slope, curvature = np.zeros(len(length)), np.zeros(len(length))
-    residuals = np.empty_like(logits)
-    for start in range(0, len(logits), ROWS):
-        rows = slice(start, start + ROWS)
-        # p = 1 / (1 + exp(-s)) = (1 + tanh(s / 2)) / 2, which numpy has three times as fast.
-        residual = np.multiply(change[rows], length / 2, out=residuals[rows])
-        residual += logits[rows] / 2
-        np.tanh(residual, out=residual)
-        residual /= 2
-        residual += 0.5 - y[rows, None]
-        residual *= inside[rows]
-        slope += _dot(residual, change[rows])
-        # The residual is p or p - 1, so that p (1 - p) is its size less its square.
-        curvature += np.abs(residual).sum(axis=0) - _dot(residual, residual)
-    return _Along(slope, np.maximum(curvature, FLATTEST * len(y)), residuals)
+def _next_length(length: Floats, slope: Floats, bend: Floats, shortest: Floats, longest: Floats) -> Floats:
+    """Try the length [K] where Newton's method sees the lowest loss, or one between those known."""
+    newton = length - slope / np.maximum(bend, np.finfo(np.float64).tiny)
+    between = (newton > shortest) & (newton < longest) & (newton < MOST_GROWTH * length)
+    middle = np.where(np.isfinite(longest), (shortest + longest) / 2, MOST_GROWTH * length)
+    return np.where(between, newton, middle)
 
 
-def _deviations(logits: Floats, inside: Masks) -> Floats:
-    """Compute the deviation [K] of logits [N, K] over the clips inside."""
-    n = inside.sum(axis=0)
-    sums, squares = np.zeros(len(n)), np.zeros(len(n))
-    for start in range(0, len(logits), ROWS):
-        rows = slice(start, start + ROWS)
-        own = logits[rows] * inside[rows]
-        sums += own.sum(axis=0)
-        squares += _dot(own, own)
-    variance = squares / n - (sums / n) ** 2
-    return np.asarray(np.sqrt(np.maximum(variance, 0.0)))
-
-
-def _dot(left: Floats, right: Floats) -> Floats:
+def _dot(left: Numbers, right: Numbers) -> Any:
     """Multiply columns with columns [D, K], and add up: [K]."""
-    return np.asarray(np.einsum("dk,dk->k", left, right))
+    return np.einsum("dk,dk->k", left, right)

@@ -340,7 +340,7 @@ def fit_folds(
         A fold's movies don't allow an inner selection.
     """
     labels = _common_labels(folds, len(X))
-    if labels is None or not _shares_products(spec):
+    if labels is None or not shares_products(spec):
         for fold in folds:
             yield _fit_fold(spec, X, fold, movies=movies, present=present, n_levels=n_levels)
     elif n_levels is None:
@@ -368,7 +368,7 @@ def _common_labels(folds: Sequence[FoldTraining], n_clips: int) -> NDArray[np.in
     return labels
 
 
-def _shares_products(spec: ModelSpec) -> bool:
+def shares_products(spec: ModelSpec) -> bool:
     """Tell whether a model's fits of all folds can share their products."""
     if spec.choose is None or spec.requests():
         return False

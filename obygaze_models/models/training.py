@@ -2,6 +2,11 @@
 
 Models are trained one after the other, so that what a step touches fits a core's cache, and those that differ
 in their validation clips alone are one training. A model's bytes depend on its own clips and seed alone.
+
+Folds side by side in one product would be slower. A step of a perceptron with 512 inputs and 128 hidden
+units, by batches of 16 clips, takes 61 to 79 us in its products and 68 to 70 in Adam, one fold after another;
+of 4, 16 and 48 folds at once the products take 61, 68 and 83 us a fold, Adam 67, 115 and 120: its sums of all
+folds do not fit a cache, and no weights are shared (AMD EPYC, one core, 2026-11-28).
 """
 
 from collections.abc import Callable, Sequence

@@ -22,14 +22,27 @@ from obygaze_features.store.store_files import NOT_ARRAYS
 from obygaze_models.errors import ModelError
 
 CARD = "card.json"
+"""Name of the member with the card."""
 ARRAY_SUFFIX = ".npy"
+"""End of the names of the members with arrays."""
 MAX_FILE = 256 << 20
+"""Largest file of a model, in bytes."""
 MAX_CARD = 4 << 20
+"""Largest card, in bytes."""
 MAX_MEMBERS = 256
+"""Members that a file has at most."""
 DTYPES = ("<f4", "<f8", "<i8", "|u1")
+"""Data types of arrays: floats, int64 and bytes, little-endian."""
 
 _MEMBER = b"PK\x01\x02"
-"""What an entry of a zip's list of members starts with: counted before `zipfile` makes objects of them."""
+"""Signature of an entry in a zip's list of members. They are counted before `zipfile` makes objects of
+them."""
+
+_FIRST_TIME = (1980, 1, 1, 0, 0, 0)
+"""The earliest time that a zip can state: every member has it, so that bytes do not depend on the clock."""
+
+_UNIX = 3
+"""A zip's number for Unix, which every member states whatever the operating system is."""
 
 
 class ArrayEntry(msgspec.Struct):
@@ -40,43 +53,42 @@ class ArrayEntry(msgspec.Struct):
 
 
 def pack_archive(card: Mapping[str, object], arrays: Mapping[str, NDArray[Any]]) -> bytes:
-    """Write card and arrays (of `DTYPES`), which it lists: the same content, the same bytes."""
-    listed = {
-        name: {"dtype": array.dtype.newbyteorder("<").str, "shape": list(array.shape)}
-        for name, array in arrays.items()
-    }
+    """Write a card and arrays (of `DTYPES`), which the card lists; the same content gives the same bytes."""
+    listed = {}
+    for name, array in arrays.items():
+        listed[name] = {"dtype": array.dtype.newbyteorder("<").str, "shape": list(array.shape)}
     full_card = {**card, "arrays": listed}
     text = json.dumps(full_card, indent=2, ensure_ascii=False, allow_nan=False, sort_keys=True) + "\n"
     members = {CARD: text.encode("utf-8")}
     for name, array in sorted(arrays.items()):
         file = io.BytesIO()
-        little = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
-        np.lib.format.write_array(file, little, version=(1, 0), allow_pickle=False)
+        little_endian = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
+        np.lib.format.write_array(file, little_endian, version=(1, 0), allow_pickle=False)
         members[name + ARRAY_SUFFIX] = file.getvalue()
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
         for name, data in members.items():
-            member = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
-            member.create_system = 3  # else it tells the operating system
-            member.external_attr = 0o644 << 16
+            member = zipfile.ZipInfo(name, _FIRST_TIME)
+            member.create_system = _UNIX
+            member.external_attr = 0o644 << 16  # permissions, where Unix has them in a zip
             archive.writestr(member, data)
     return buffer.getvalue()
 
 
 def unpack_archive(data: bytes, name: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Read card and arrays, knowing nothing of what they mean.
+    """Read a card and its arrays, without checking what they mean.
 
     Parameters
     ----------
     data : bytes
         The whole file.
     name : str
-        What to call it in messages.
+        Name of the file in messages.
 
     Raises
     ------
     ModelError
-        It is no such file or a damaged one, or the card lists other arrays than there are.
+        It is no file of a model or a damaged one, or the card lists other arrays than there are.
     """
     if data.count(_MEMBER) > MAX_MEMBERS:
         raise ModelError(f"{name}: it has more members than any model ({MAX_MEMBERS})")
@@ -86,15 +98,16 @@ def unpack_archive(data: bytes, name: str) -> tuple[dict[str, Any], dict[str, ND
     except (*NOT_ARRAYS, Warning) as error:
         if not data.startswith(b"PK"):
             raise ModelError(f"{name}: not a whole model file: {why_not(data, 'a model file')}") from None
-        reason = (
-            error if isinstance(error, ModelError) else "its zip, card or arrays are damaged or cut short"
-        )
+        reason = str(error)
+        if not isinstance(error, ModelError):
+            reason = "its zip, card or arrays are damaged or cut short"
         raise ModelError(
             f"{name}: not a whole model file ({reason}); get it again, or train it again"
         ) from None
 
 
 def _read(archive: zipfile.ZipFile, size: int) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Read a card and its arrays from an archive of `size` bytes, after checking what would cost memory."""
     members = archive.infolist()
     if CARD not in archive.namelist():
         raise ModelError(f"a zip without {CARD}, which every model's has")
@@ -104,7 +117,8 @@ def _read(archive: zipfile.ZipFile, size: int) -> tuple[dict[str, Any], dict[str
         raise ModelError("its members claim more bytes than the file has, or its card is too large")
     card = msgspec.json.decode(archive.read(CARD), type=dict[str, Any])
     listed = msgspec.convert(card.get("arrays"), dict[str, ArrayEntry])
-    if sorted(archive.namelist()) != sorted([CARD, *(label + ARRAY_SUFFIX for label in listed)]):
+    expected_names = [CARD, *(label + ARRAY_SUFFIX for label in listed)]
+    if sorted(archive.namelist()) != sorted(expected_names):
         raise ModelError("the card does not list the arrays that there are")
     arrays = {label: _array(archive.read(label + ARRAY_SUFFIX), entry) for label, entry in listed.items()}
     for label, array in arrays.items():
@@ -114,7 +128,10 @@ def _read(archive: zipfile.ZipFile, size: int) -> tuple[dict[str, Any], dict[str
 
 
 def _array(data: bytes, entry: ArrayEntry) -> NDArray[Any]:
-    """Read an array that is as the card has it; NumPy would take memory for what a header claims."""
+    """Read an array with the data type and shape that the card lists.
+
+    `numpy.load` would take memory for whatever a header claims; here the header is only compared.
+    """
     file = io.BytesIO(data)
     dtype = np.dtype(entry.dtype)
     np.lib.format.read_magic(file)
@@ -124,15 +141,17 @@ def _array(data: bytes, entry: ArrayEntry) -> NDArray[Any]:
 
 
 def expect(arrays: Mapping[str, NDArray[Any]], **shapes: tuple[int, ...]) -> None:
-    """Refuse arrays of other names or shapes, that hold no floats, and scales that are not above 0.
+    """Refuse arrays with other names or shapes, arrays without floats, and scales that are not above 0.
 
     Raises
     ------
     ModelError
-        Naming the first.
+        It names the first.
     """
-    if odd := sorted(arrays.keys() ^ shapes.keys()):
-        raise ModelError(f"the array {odd[0]!r} is {'missing' if odd[0] in shapes else 'one too many'}")
+    differing_names = sorted(arrays.keys() ^ shapes.keys())
+    if differing_names:
+        name = differing_names[0]
+        raise ModelError(f"the array {name!r} is {'missing' if name in shapes else 'one too many'}")
     for label, shape in shapes.items():
         array = arrays[label]
         if array.shape != shape or array.dtype.kind != "f":

@@ -6,7 +6,7 @@ The checks, their messages and docs/model-card.schema.json follow from the class
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Literal, TypedDict
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -48,7 +48,7 @@ KINDS = (
 """How a file keeps an estimator: the zoo's own, one that gives its arrays, one of scikit-learn's parts."""
 
 DIGEST_BYTES = 16
-"""Of the SHA-256 of a row trained on: two rows that differ have the same with a chance of 2 ** -128."""
+"""Bytes of the SHA-256 of a row trained on that are kept: two rows share them with a chance of 2 ** -128."""
 
 KEPT_VIEWS = 2
 """Views of a clip's signature that are kept: the picture, and it without a twentieth at each side."""
@@ -73,6 +73,9 @@ JOINT = "joint: fitted to sums over films of several labs; penalties chosen by l
 UNLABELLED = "unlabelled"
 """The parameter of a model whose concepts were found without labels: they have values, no probabilities."""
 
+ClipLength = Annotated[float, Meta(gt=0, lt=1e300, description="a number above 0")]
+"""Median length of some clips, in seconds."""
+
 CALIBRATED = ("p_skilled", "error", "film_error", "worst_film_error", "film_margin")
 Calibrated = Annotated[
     dict[Literal["p_skilled", "error", "film_error", "worst_film_error", "film_margin"], Number],
@@ -95,7 +98,8 @@ class Population(TypedDict):
 
     `task` and `title` are of the target that asks for them: the one trained on, or a wider test. `clips`
     counts them by level. `levels_left_out` are the codebook's levels some of whose clips, or all, were not
-    asked for: nobody knows what the calibration makes of them.
+    asked for: nobody knows what the calibration makes of them. `clip_s` is the clips' median length, absent
+    where it is not known.
     """
 
     task: Text
@@ -103,6 +107,7 @@ class Population(TypedDict):
     clips: Annotated[dict[str, Count], Meta(description="an object of numbers of clips")]
     n_movies: Count
     levels_left_out: Annotated[list[str], Meta(description="a list of levels")]
+    clip_s: NotRequired[ClipLength]
 
 
 class Input(TypedDict):
@@ -226,7 +231,7 @@ class ModelCard(CardFields, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     format: Literal["obygaze model"]
     protocol_number: Literal[4]
     arrays: Annotated[dict[str, ArrayEntry], Meta(description="dtype and shape of every array")]
-    clip_s: Annotated[float, Meta(gt=0, lt=1e300, description="a number above 0")] | UnsetType = UNSET
+    clip_s: ClipLength | UnsetType = UNSET
     reduced_by: SomeText | UnsetType = UNSET
     population: Annotated[Population, Meta(description="an object of what was calibrated on")] | UnsetType = (
         UNSET
@@ -266,13 +271,15 @@ class Card(CardFields, frozen=True, kw_only=True):
 
     @property
     def inputs(self) -> tuple[Input, ...]:
-        """The modalities that the model reads; of others, the one."""
+        """The modalities that the model reads; a model of one backbone has one, made of the card's fields."""
+        if self.modalities:
+            return self.modalities
         fields = {name: getattr(self, name) for name in Input.__annotations__ if name != "name"}
         only = Input(name=self.backbone, **fields)  # type: ignore[typeddict-item]  # a card has all of them
-        return self.modalities or (only,)
+        return (only,)
 
     def input_columns(self) -> Iterator[tuple[Input, slice]]:
-        """Yield each modality with its place in a row of features."""
+        """Yield each modality with its columns in a row of features."""
         start = 0
         for modality in self.modalities:
             stop = start + modality["n_features"]
@@ -286,7 +293,7 @@ class Card(CardFields, frozen=True, kw_only=True):
 
     @property
     def levels_left_out(self) -> tuple[str, ...] | None:
-        """Levels of the codebook that the calibration was not fitted on; None where the card can't tell."""
+        """Levels of the codebook that the calibration was not fitted on; None if the card does not tell."""
         if self.population is not None:
             return tuple(self.population["levels_left_out"])
         target = self.target
@@ -299,14 +306,18 @@ class Card(CardFields, frozen=True, kw_only=True):
 
     def to_json(self) -> dict[str, object]:
         """Return the card as JSON values, with the format's name and number."""
-        written = {name: value for name, value in asdict(self).items() if name not in OPTIONAL or value}
-        return {"format": FORMAT, "protocol_number": PROTOCOL, **written}
+        document: dict[str, object] = {"format": FORMAT, "protocol_number": PROTOCOL}
+        for name, value in asdict(self).items():
+            is_left_out = name in OPTIONAL and not value
+            if not is_left_out:
+                document[name] = value
+        return document
 
 
 def family(provenance: Mapping[str, Any]) -> str:
     """Digest (SHA-256) the fields of a provenance that make numbers differ."""
-    counting = {name: value for name, value in provenance.items() if name not in NOT_NUMERICS}
-    return hashlib.sha256(json.dumps(counting, sort_keys=True).encode("utf-8")).hexdigest()
+    numeric_fields = {name: value for name, value in provenance.items() if name not in NOT_NUMERICS}
+    return hashlib.sha256(json.dumps(numeric_fields, sort_keys=True).encode("utf-8")).hexdigest()
 
 
 def check_family(provenance: Mapping[str, Any], digest: str, where: str) -> None:
@@ -365,7 +376,7 @@ def _check_values(document: Mapping[str, Any], name: str) -> None:
 
 
 def _check_number(document: Mapping[str, Any], name: str) -> None:
-    """Refuse what is no card, and one of another format than this; of an older one say what makes it anew."""
+    """Refuse a document that is no card, or of another format; for an older one, name the command to use."""
     if document.get("format") != FORMAT:
         raise ModelError(
             f"{name}: not a model of obygaze (its card's format is {document.get('format')!r:.80})"
@@ -385,7 +396,7 @@ def _check_number(document: Mapping[str, Any], name: str) -> None:
 
 
 def _again(document: Mapping[str, Any]) -> str:
-    """Write the line that makes a model of an older format anew, as far as its card tells."""
+    """Write the command that trains a model of an older format again, as far as its card tells."""
     target = document.get("target")
     task = target.get("name") if isinstance(target, Mapping) else document.get("train_task")
     if document.get("protocol") == JOINT:

@@ -34,9 +34,10 @@ Arrays = dict[str, NDArray[Any]]
 Shapes = Mapping[str, tuple[int, ...]]
 
 N_LEVELS = 201
-"""Quantiles of the training clips' concept values that a file keeps, at equal steps from 0 to 1."""
+"""Number of quantiles of the training clips' concept values that a file keeps, at equal steps from 0 to 1."""
 
 CLASSES = (0, 1)
+"""Classes of every model in a file."""
 
 NETWORKS: Mapping[str, type[NeuralClassifier]] = {
     "mlp": MLPProbe,
@@ -48,7 +49,7 @@ NETWORKS: Mapping[str, type[NeuralClassifier]] = {
 
 @dataclass(frozen=True, eq=False, slots=True)
 class EstimatorState:
-    """An estimator as parameters and learnt arrays."""
+    """An estimator as a file keeps it: its kind, its parameters as JSON values, and learnt arrays."""
 
     kind: str
     parameters: Mapping[str, Any]
@@ -56,20 +57,28 @@ class EstimatorState:
 
 
 StateFunctions = tuple[Callable[[Any], tuple[dict[str, Any], Arrays]], Callable[[Card, Arrays], Any]]
-"""From an estimator to parameters and arrays, and from card and arrays to the estimator."""
+"""The function from an estimator to parameters and arrays, and that from a card and arrays to an
+estimator."""
 
 
 # --- linear
 # ---------------------------------------------------------------------------
+_BEFORE_HEAD: tuple[tuple[type, ...], ...] = ((ClippedScaler,), (FramePool, ClippedScaler))
+"""Steps that a linear probe may have before its linear model."""
+
+
 def is_linear(estimator: Any) -> bool:
-    """Whether an estimator is a linear probe, on vectors or on pooled frames."""
-    steps = [type(step) for _, step in estimator.steps] if isinstance(estimator, Pipeline) else []
-    if steps[-2:-1] != [ClippedScaler] or steps[:-2] not in ([], [FramePool]):
+    """Tell whether an estimator is a linear probe, on vectors or on pooled frames."""
+    if not isinstance(estimator, Pipeline):
         return False
-    return steps[-1] in (RidgeLogistic, LogisticRegression)
+    kinds = tuple(type(step) for _, step in estimator.steps)
+    if len(kinds) < 2 or kinds[-1] not in (RidgeLogistic, LogisticRegression):
+        return False
+    return kinds[:-1] in _BEFORE_HEAD
 
 
 def _linear_to_state(estimator: Any) -> tuple[dict[str, Any], Arrays]:
+    """Convert a linear probe."""
     *pools, scaler, head = [step for _, step in estimator.steps]
     parameters = {"limit": float(scaler.limit), "C": float(head.C)}
     if pools:
@@ -80,6 +89,7 @@ def _linear_to_state(estimator: Any) -> tuple[dict[str, Any], Arrays]:
 
 
 def _linear_from_state(card: Card, arrays: Arrays) -> Pipeline:
+    """Make a fitted linear probe."""
     d = card.n_features
     expect(arrays, mean=(d,), scale=(d,), weights=(d,), intercept=(1,))
     head = RidgeLogistic(C=card.parameters["C"])
@@ -96,7 +106,7 @@ def _linear_from_state(card: Card, arrays: Arrays) -> Pipeline:
 def fill_linear(
     head: RidgeLogistic | LogisticRegression, weights: NDArray[Any], intercept: NDArray[Any]
 ) -> None:
-    """Give a linear model of two classes what it learnt."""
+    """Set the learnt attributes of a linear model of two classes."""
     head.coef_ = weights[None]
     head.intercept_ = intercept
     head.classes_ = np.array(CLASSES)
@@ -105,19 +115,21 @@ def fill_linear(
 # --- networks
 # ---------------------------------------------------------------------------
 def _network_to_state(estimator: Any) -> tuple[dict[str, Any], Arrays]:
+    """Convert a neural classifier."""
     arrays = {"mean": estimator.mean_, "scale": estimator.scale_, "parameters": estimator.parameters_}
     return estimator.get_params() | {"n_epochs": estimator.n_epochs_}, arrays
 
 
 def _network_from_state(card: Card, arrays: Arrays) -> NeuralClassifier:
+    """Make a fitted neural classifier."""
     kind = NETWORKS[card.kind]
     n_features = card.n_features
     parameters = dict(card.parameters)
     n_epochs = int(parameters.pop("n_epochs"))
-    disputed = sorted(kind().get_params().keys() ^ parameters.keys())
-    if disputed:
+    differing_names = sorted(kind().get_params().keys() ^ parameters.keys())
+    if differing_names:
         raise ModelError(
-            f"the card's parameters and those of {kind.__name__} disagree about {disputed[0]!r:.80}"
+            f"the card's parameters and those of {kind.__name__} disagree about {differing_names[0]!r:.80}"
         )
     model = kind(**parameters)
     model._validate_params()
@@ -140,6 +152,7 @@ def _network_from_state(card: Card, arrays: Arrays) -> NeuralClassifier:
 # --- several modalities
 # ---------------------------------------------------------------------------
 def _fusion_to_state(fusion: LinearFusion) -> tuple[dict[str, Any], Arrays]:
+    """Convert a fused model; the arrays of a set of modalities begin with its indices."""
     arrays = {}
     for pattern, join in fusion.joins.items():
         for name, array in join._asdict().items():
@@ -148,33 +161,42 @@ def _fusion_to_state(fusion: LinearFusion) -> tuple[dict[str, Any], Arrays]:
 
 
 def _fusion_from_state(card: Card, arrays: Arrays) -> LinearFusion:
+    """Make a fused model of the sets of modalities that have arrays; the set of all must be there."""
     widths = [modality["n_features"] for modality in card.modalities]
     shapes: dict[str, tuple[int, ...]] = {}
     patterns = []
     for pattern in _patterns(len(widths)):
-        if len(pattern) < len(widths) and f"{_label(pattern)}_base" not in arrays:
-            continue  # no training clip had these modalities alone
+        is_whole = len(pattern) == len(widths)
+        if not is_whole and f"{_label(pattern)}_base" not in arrays:
+            continue  # no training clip had just these modalities
         patterns.append(pattern)
-        d = (sum(widths[index] for index in pattern),)
-        m = (len(pattern),)
-        for name, shape in zip(LinearJoin._fields, (d, d, d, m, m, (1,)), strict=True):
-            shapes[f"{_label(pattern)}_{name}"] = shape
+        of_features = (sum(widths[index] for index in pattern),)
+        of_modalities = (len(pattern),)
+        shapes |= {
+            f"{_label(pattern)}_mean": of_features,
+            f"{_label(pattern)}_scale": of_features,
+            f"{_label(pattern)}_weights": of_features,
+            f"{_label(pattern)}_factors": of_modalities,
+            f"{_label(pattern)}_intercepts": of_modalities,
+            f"{_label(pattern)}_base": (1,),
+        }
     expect(arrays, **shapes)
     joins = {}
     for pattern in patterns:
         parts = {name: arrays[f"{_label(pattern)}_{name}"] for name in LinearJoin._fields}
         joins[pattern] = LinearJoin(**parts)
-    columns = tuple(place for _, place in card.input_columns())
+    columns = tuple(columns_of_modality for _, columns_of_modality in card.input_columns())
     return LinearFusion(columns, joins, largest=bool(card.parameters["largest"]))
 
 
 def _patterns(n_modalities: int) -> Iterator[tuple[int, ...]]:
-    """Yield which modalities a clip may have, the smaller sets first."""
+    """Yield the sets of modalities that a clip may have, by their indices; the smaller sets first."""
     for size in range(1, n_modalities + 1):
         yield from combinations(range(n_modalities), size)
 
 
 def _label(pattern: tuple[int, ...]) -> str:
+    """Write a set of modalities as the beginning of names of arrays: "0_2"."""
     return "_".join(map(str, pattern))
 
 
@@ -183,6 +205,7 @@ def _label(pattern: tuple[int, ...]) -> str:
 
 
 def _bank_to_state(bank: Any) -> tuple[dict[str, Any], Arrays]:
+    """Convert a bank of concepts, of concepts in time, or of units."""
     parameters: dict[str, Any]
     learnt: Arrays
     if isinstance(bank, UnitBank):
@@ -202,7 +225,7 @@ def _bank_to_state(bank: Any) -> tuple[dict[str, Any], Arrays]:
 
 
 def _bank_from_state(card: Card, arrays: Arrays, **beside: tuple[int, ...]) -> Any:
-    """Make a bank again, of arrays among which are those `beside` it."""
+    """Make a fitted bank from a model's arrays; `beside` has the shapes of arrays that are not the bank's."""
     if card.kind != "pcbm_time":
         return _concept_bank(card, arrays, beside)
     if "n_active" in card.parameters:
@@ -211,6 +234,7 @@ def _bank_from_state(card: Card, arrays: Arrays, **beside: tuple[int, ...]) -> A
 
 
 def _concept_bank(card: Card, arrays: Arrays, beside: Shapes) -> ConceptBank:
+    """Make a fitted bank of CAVs."""
     d = card.n_features
     k = len(card.concepts)
     directions = card.parameters["directions"]
@@ -223,7 +247,7 @@ def _concept_bank(card: Card, arrays: Arrays, beside: Shapes) -> ConceptBank:
 
 
 def _unit_bank(card: Card, arrays: Arrays, beside: Shapes) -> UnitBank:
-    """Make a bank of units that are not learnt further, so that their decoder is left out."""
+    """Make a fitted bank of units; it is not trained further, so that a file has no decoder."""
     d = card.n_features
     k = len(card.concepts)
     bank = UnitBank(k, card.parameters["n_active"])
@@ -243,6 +267,7 @@ def _unit_bank(card: Card, arrays: Arrays, beside: Shapes) -> UnitBank:
 
 
 def _time_bank(card: Card, arrays: Arrays, beside: Shapes) -> TimeBank:
+    """Make a fitted bank of concepts in time."""
     d = card.n_features
     k = len(card.concepts)
     bank = TimeBank(concepts=list(card.concepts), clip=card.parameters["clip"])
@@ -255,7 +280,7 @@ def _time_bank(card: Card, arrays: Arrays, beside: Shapes) -> TimeBank:
 
 
 def _fill_bank(bank: Any, card: Card, arrays: Arrays, shapes: Shapes, n_values: int) -> None:
-    """Check the arrays of a bank, and give it what every bank has."""
+    """Check the arrays of a bank, and set the learnt attributes that every bank has."""
     bank._validate_params()
     expect(arrays, **shapes, value_mean=(n_values,), value_scale=(n_values,))
     bank.concepts_ = np.array(card.concepts)
@@ -265,22 +290,25 @@ def _fill_bank(bank: Any, card: Card, arrays: Arrays, shapes: Shapes, n_values: 
 
 
 def _scaler_to_state(scaler: ClippedScaler | None) -> Arrays:
+    """Return the arrays of the scaler before a bank or CAV; none where features are not standardised."""
     return {} if scaler is None else {"feature_mean": scaler.mean_, "feature_scale": scaler.scale_}
 
 
 def _scaler_shapes(card: Card) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of the scaler's arrays, which are there where features are standardised first."""
+    """Return the shapes of the arrays of `_scaler_to_state`."""
     if card.parameters.get("clip") is None:
         return {}
     return {"feature_mean": (card.n_features,), "feature_scale": (card.n_features,)}
 
 
 def _scaler_from_state(card: Card, arrays: Arrays) -> ClippedScaler | None:
+    """Make the fitted scaler before a bank or CAV; None where features are not standardised."""
     clip = card.parameters.get("clip")
     return None if clip is None else _scaler(clip, arrays["feature_mean"], arrays["feature_scale"])
 
 
 def _scaler(limit: float, mean: NDArray[Any], scale: NDArray[Any]) -> ClippedScaler:
+    """Make a fitted scaler."""
     scaler = ClippedScaler(limit)
     scaler._validate_params()
     scaler.mean_ = mean
@@ -290,6 +318,7 @@ def _scaler(limit: float, mean: NDArray[Any], scale: NDArray[Any]) -> ClippedSca
 
 
 def _pcbm_to_state(estimator: ConceptBottleneck) -> tuple[dict[str, Any], Arrays]:
+    """Convert a concept bottleneck."""
     if estimator.bank_ is None or estimator.residual_ is not None:
         form = "with a residual" if estimator.bank_ is not None else "fed with concept values"
         raise ModelError(f"a bottleneck {form} can't be kept in a file")
@@ -297,7 +326,8 @@ def _pcbm_to_state(estimator: ConceptBottleneck) -> tuple[dict[str, Any], Arrays
     if isinstance(estimator, ConceptsUnlabelled):
         parameters[UNLABELLED] = True
     values = estimator.train_values_
-    if len(values) != N_LEVELS or (np.diff(values, axis=0) < 0).any():  # else they are their own quantiles
+    are_quantiles = len(values) == N_LEVELS and not (np.diff(values, axis=0) < 0).any()
+    if not are_quantiles:  # they are those of a model that was read from a file
         values = np.quantile(values, np.linspace(0, 1, N_LEVELS), axis=0)
     arrays |= {"values": values, "centre": estimator.centre_}
     head = estimator.head_
@@ -311,32 +341,34 @@ def _pcbm_to_state(estimator: ConceptBottleneck) -> tuple[dict[str, Any], Arrays
 
 
 def _table(head: Any) -> NDArray[np.float64]:
-    """Write a tree's nodes as `stored_tree` reads them."""
+    """Write a tree's nodes as the table [M, 6] that `stored_tree` reads."""
     if hasattr(head, "table"):
         return np.asarray(head.table)
     tree = head.tree_
-    leaf = tree.children_left < 0
-    concept = np.where(leaf, -1, tree.feature)
-    threshold = np.where(leaf, 0.0, tree.threshold)
+    is_leaf = tree.children_left < 0
+    concept = np.where(is_leaf, -1, tree.feature)
+    threshold = np.where(is_leaf, 0.0, tree.threshold)
     columns = (concept, threshold, tree.children_left, tree.children_right)
     return np.column_stack([*columns, np.round(node_counts(head), 9)]).astype(np.float64)
 
 
 def _pcbm_from_state(card: Card, arrays: Arrays) -> ConceptBottleneck:
+    """Make a fitted concept bottleneck."""
     in_time = card.kind == "pcbm_time"
     is_tree = card.parameters["head"] == "tree"
-    k = len(card.concepts)
-    if in_time and "n_active" not in card.parameters:
-        k *= 2  # how strongly and where in the clip
+    has_two_values = in_time and "n_active" not in card.parameters
+    n_values = len(card.concepts)
+    if has_two_values:
+        n_values *= 2  # of each concept, how strongly it is present and where in the clip
     table = arrays.get("tree", np.empty(0))
-    head = {"tree": (len(table), 6)} if is_tree else {"head": (k + 1,)}
-    bank = _bank_from_state(card, arrays, values=(N_LEVELS, k), centre=(k,), **head)
+    head = {"tree": (len(table), 6)} if is_tree else {"head": (n_values + 1,)}
+    bank = _bank_from_state(card, arrays, values=(N_LEVELS, n_values), centre=(n_values,), **head)
     kind: type[ConceptBottleneck] = ConceptBottleneck
     if in_time:
         kind = ConceptsUnlabelled if card.parameters.get(UNLABELLED) else ConceptsInTime
     model = kind("tree" if is_tree else "logistic", bank=clone(bank))
     if is_tree:
-        _check_tree(table, k)
+        _check_tree(table, n_values)
         model.head_ = stored_tree(table)
     else:
         model.head_ = LogisticRegression()
@@ -353,31 +385,34 @@ def _pcbm_from_state(card: Card, arrays: Arrays) -> ConceptBottleneck:
     return model
 
 
-def _check_tree(table: NDArray[np.float64], k: int) -> None:
-    """Refuse a table of nodes that is no tree: a walk in it would not end, or leave it."""
+def _check_tree(table: NDArray[np.float64], n_values: int) -> None:
+    """Refuse a table of nodes that is no tree, as a walk in it might not end, or might leave it."""
     concept = table[:, 0]
     below = table[:, 2]
     above = table[:, 3]
     counts = table[:, 4:]
     node = np.arange(len(table))
-    leaf = (concept == -1) & (below == -1) & (above == -1)
+    is_leaf = (concept == -1) & (below == -1) & (above == -1)
     # Children come after their parent, as scikit-learn numbers them: no walk comes back.
-    inner = (concept >= 0) & (concept < k) & (below > node) & (above > node)
-    inner &= (below < len(table)) & (above < len(table))
+    is_inner = (concept >= 0) & (concept < n_values) & (below > node) & (above > node)
+    is_inner &= (below < len(table)) & (above < len(table))
     numbers = table[:, [0, 2, 3]]
-    if not ((leaf | inner).all() and (numbers == np.floor(numbers)).all()):
+    are_whole = (numbers == np.floor(numbers)).all()
+    if not (is_leaf | is_inner).all() or not are_whole:
         raise ModelError("the array tree is not a table of a tree's nodes")
     if (counts < 0).any() or (counts.sum(axis=1) <= 0).any() or (counts > 1e15).any():
         raise ModelError("the array tree has a node without clips")
 
 
 def _cav_to_state(estimator: LinearCAV) -> tuple[dict[str, Any], Arrays]:
+    """Convert a CAV."""
     plane = np.array([estimator.offset_, estimator.norm_])
     arrays = {"direction": estimator.direction_, "plane": plane} | _scaler_to_state(estimator.scaler_)
     return estimator.get_params(), arrays
 
 
 def _cav_from_state(card: Card, arrays: Arrays) -> LinearCAV:
+    """Make a fitted CAV."""
     expect(arrays, direction=(card.n_features,), plane=(2,), **_scaler_shapes(card))
     cav = LinearCAV(**card.parameters)
     cav._validate_params()
@@ -392,13 +427,14 @@ def _cav_from_state(card: Card, arrays: Arrays) -> LinearCAV:
 
 
 def stored_tree(table: NDArray[np.float64]) -> Any:
-    """Make of a table of nodes what heads ask of a decision tree of scikit-learn's, under the same names.
+    """Make a decision tree from a table of nodes, with the attributes of scikit-learn's that heads read.
 
     Parameters
     ----------
     table : ndarray, shape [M, 6]
-        For each node: concept and threshold asked for, node below and above it (-1 in a leaf, as is the
-        concept), and the training clips of each class in it.
+        For each node: the concept that it compares and the threshold, the node for values up to the threshold
+        and that for values above it, and the training clips of each class in it. In a leaf concept and nodes
+        are -1.
     """
     feature, below, above = table[:, [0, 2, 3]].astype(np.intp).T
     counts = table[:, 4] + table[:, 5]

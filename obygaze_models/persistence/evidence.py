@@ -1,4 +1,4 @@
-"""Define what films left out show of a model: kept in its file, said beside every number that it gives."""
+"""Define what films left out show of a model. A model's file keeps it, and its predictions state it."""
 
 from typing import TypedDict
 
@@ -11,19 +11,20 @@ NO_SKILL = "no_skill"
 UNTESTED = "no film was left out: nobody knows whether the model is better than chance"
 
 CHANCE_LEVEL = 0.5
-"""AUC of scores that know nothing of the labels."""
+"""AUC of scores that have nothing to do with the labels."""
 
 SKILLED = 0.9
-"""Posterior probability of skill from which on a model is not said to be no better than chance."""
+"""With this posterior probability of skill, or a higher one, a model does not count as chance."""
 
 
 class Evidence(TypedDict):
-    """How well a model trained as this one tells apart clips of films that were left out.
+    """How well models that were trained like this one tell apart clips of films that were left out.
 
-    `n_clips` of `n_movies` were tested. `auc` is the mean over the films with clips of both classes,
-    `auc_low` to `auc_high` its 95 % interval, of the models that were tested on movies like these; null where
-    it is undefined. The model of the file is another one, trained on all of them. `p_skilled` is the
-    posterior probability that scores rise with the label within films; null of a model without calibration.
+    `n_clips` of `n_movies` were tested. `auc` is the mean over the films with clips of both classes, and
+    `auc_low` to `auc_high` is its 95 % interval, for the models that were tested on movies like these; null
+    where it is undefined. The model of the file is another one, which was trained on all films. `p_skilled`
+    is the posterior probability that scores rise with the label within films; null for a model without
+    calibration.
     """
 
     n_clips: Count
@@ -35,10 +36,10 @@ class Evidence(TypedDict):
 
 
 def may_be_chance(evidence: Evidence) -> bool:
-    """Return whether films left out leave open that a model is no better than chance.
+    """Tell whether a model may be no better than chance, as far as films left out show.
 
-    They do where the interval of the AUC is undefined or does not lie above .5, and the posterior probability
-    of skill is unknown or below `SKILLED`.
+    It may if the interval of the AUC is undefined or does not lie above .5, and the posterior probability of
+    skill is unknown or below `SKILLED`.
 
     Examples
     --------
@@ -84,4 +85,5 @@ def describe_evidence(evidence: Evidence) -> str:
 
 
 def _hundredths(value: float) -> str:
+    """Write a number from 0 to 1 with two digits and no leading 0."""
     return rounded(value, 2).removeprefix("0")

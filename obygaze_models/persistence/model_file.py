@@ -49,9 +49,9 @@ class ModelFile:
         Its path or URL, for messages.
     card : Card
     arrays : mapping of str to ndarray
-        Of the estimator.
+        Arrays of the estimator.
     about : mapping of str to ndarray
-        Those of `ABOUT` that it has: ``calibration_draws`` [B, 2], ``concept_sigmoids`` [K, B, 2],
+        The arrays of `ABOUT` that it has: ``calibration_draws`` [B, 2], ``concept_sigmoids`` [K, B, 2],
         ``reach_distances`` [Q], ``reach_mean`` and ``reach_scale`` [D], ``trained_rows`` [N, M, 16],
         ``trained_row_films`` [N], ``trained_pictures`` [P, 2, 33] and ``trained_picture_films`` [P].
     """
@@ -74,12 +74,12 @@ def to_state(estimator: Any, name: str = "") -> EstimatorState:
     ----------
     estimator : estimator
     name : str
-        Of its model, for messages.
+        Name of its model, for messages.
 
     Raises
     ------
     ModelError
-        It can't be kept.
+        It can't be kept in a file.
     """
     for kind, (owner, (convert, _)) in CONVERSIONS.items():
         if isinstance(estimator, owner) and (kind != "linear" or is_linear(estimator)):
@@ -88,7 +88,7 @@ def to_state(estimator: Any, name: str = "") -> EstimatorState:
 
 
 def pack(card: Card, arrays: Mapping[str, NDArray[Any]], about: Mapping[str, NDArray[Any]]) -> bytes:
-    """Return a model as the bytes of a file: the same model, the same bytes."""
+    """Return the bytes of a model's file; the same model gives the same bytes."""
     return pack_archive(card.to_json(), {**arrays, **about})
 
 
@@ -121,7 +121,7 @@ def read_model(source: Path | str, zoo: Path | str | None = None) -> ModelFile:
 
 
 def find_bytes(source: Path | str, zoo: Path | str | None = None) -> tuple[str, bytes]:
-    """Find a file as `read_model` does: its path or URL, and its bytes."""
+    """Find a model's file as `read_model` does, and return its path or URL and its bytes."""
     if is_name(str(source)):
         place = zoo or default_zoo()
         return read_entry(find_entry(str(source), place), place)
@@ -137,12 +137,12 @@ def find_bytes(source: Path | str, zoo: Path | str | None = None) -> tuple[str, 
 
 
 def audit(where: str, data: bytes) -> ModelFile:
-    """Take a model file apart; no byte of it is executed.
+    """Read card and arrays of a model file, and check that they fit together; no byte of it is executed.
 
     Parameters
     ----------
     where : str
-        For messages.
+        Path or URL of the file, for messages.
     data : bytes
 
     Raises
@@ -167,7 +167,7 @@ def construct(file: ModelFile, offered: Mapping[str, Any] | None = None) -> Any:
     ----------
     file : ModelFile
     offered : mapping, optional
-        Estimators of others by model name (`foreign_from_state`).
+        Name of a model -> its estimator, for external ones (`foreign_from_state`).
 
     Raises
     ------
@@ -179,7 +179,8 @@ def construct(file: ModelFile, offered: Mapping[str, Any] | None = None) -> Any:
     try:
         if card.kind in ("arrays", "skops"):
             return foreign_from_state(card, arrays, offered or {})
-        return CONVERSIONS[card.kind][1][1](card, arrays)
+        _, (_, from_state) = CONVERSIONS[card.kind]
+        return from_state(card, arrays)
     except KeyError as error:
         raise ModelError(f"{file.where}: the card's parameter {error} is missing") from error
     except (TypeError, ValueError, OverflowError) as error:
@@ -194,7 +195,7 @@ def _check_about(card: Card, about: Mapping[str, NDArray[Any]]) -> None:
 
 
 def _check_reading(card: Card, reading: Mapping[str, NDArray[Any]]) -> None:
-    """Refuse arrays by which scores are read that don't fit a card."""
+    """Refuse arrays that say how scores are read and don't fit the card."""
     k = len(card.concepts)
     d = card.n_features
     shapes: dict[str, tuple[int, ...]] = {}
@@ -210,59 +211,71 @@ def _check_reading(card: Card, reading: Mapping[str, NDArray[Any]]) -> None:
 
 
 def _n_draws(reading: Mapping[str, NDArray[Any]], name: str) -> int:
-    """Return how many draws of slope and intercept an array has, at least one."""
+    """Count the draws of slope and intercept in an array; at least one is expected."""
     array = reading.get(name, np.empty(0))
     return max(array.shape[-2], 1) if array.ndim > 1 else 1
 
 
 def check_trained(trained: Mapping[str, NDArray[Any]], *, n_inputs: int, n_films: int) -> None:
-    """Refuse arrays by which films are known again that are none of a model's.
+    """Refuse arrays by which training films are recognised that no model has.
 
     Parameters
     ----------
     trained : mapping of str to ndarray
     n_inputs, n_films : int
-        Modalities that the model reads, and films that it was trained on.
+        Number of modalities that the model reads, and of films that it was trained on.
 
     Raises
     ------
     ModelError
-        Naming the first.
+        It names the first.
     """
-    shapes: dict[str, tuple[int | None, ...]] = {"trained_rows": (None, n_inputs, DIGEST_BYTES)}
-    shapes["trained_row_films"] = (None,)
-    if trained.keys() & {*PICTURES}:
+    # None stands for any number of rows.
+    shapes: dict[str, tuple[int | None, ...]] = {
+        "trained_rows": (None, n_inputs, DIGEST_BYTES),
+        "trained_row_films": (None,),
+    }
+    has_pictures = any(name in trained for name in PICTURES)
+    if has_pictures:
         shapes |= {"trained_pictures": (None, KEPT_VIEWS, SKETCH_BYTES), "trained_picture_films": (None,)}
-    if odd := sorted(trained.keys() ^ shapes.keys()):
-        raise ModelError(f"the array {odd[0]!r} is {'missing' if odd[0] in shapes else 'one too many'}")
+    differing_names = sorted(trained.keys() ^ shapes.keys())
+    if differing_names:
+        name = differing_names[0]
+        raise ModelError(f"the array {name!r} is {'missing' if name in shapes else 'one too many'}")
     for name, shape in shapes.items():
         array = trained[name]
-        kind = "i" if name.endswith("_films") else "u"
-        fits_shape = array.ndim == len(shape) and all(
-            size in (None, size_there) for size, size_there in zip(shape, array.shape, strict=True)
-        )
-        if not fits_shape or array.dtype.kind != kind:
+        holds_films = name.endswith("_films")
+        kind = "i" if holds_films else "u"
+        if not _has_shape(array, shape) or array.dtype.kind != kind:
             raise ModelError(f"the array {name} should be of shape {list(shape)}; found {list(array.shape)}")
-        if kind == "i" and not (0 <= int(array.min()) <= int(array.max()) < n_films):
+        if holds_films and not (0 <= int(array.min()) <= int(array.max()) < n_films):
             raise ModelError(f"the array {name} names a film that is not among the movies")
     for rows, films in (ROWS, PICTURES):
         if rows in trained and len(trained[rows]) != len(trained[films]):
             raise ModelError(f"the arrays {rows} and {films} are not of one length")
 
 
+def _has_shape(array: NDArray[Any], shape: tuple[int | None, ...]) -> bool:
+    """Tell whether an array has a shape, in which None stands for any size."""
+    if array.ndim != len(shape):
+        return False
+    return all(size is None or size == found for size, found in zip(shape, array.shape, strict=True))
+
+
 # --- estimators of other packages: by their own arrays, or by skops if made of scikit-learn's parts
 # ---------------------------------------------------------------------------
 OWN = "own_"
-"""Begins the name of every array that an estimator gave itself."""
+"""Begins the name of every array that `to_arrays` of an estimator returned."""
 
 TRUSTED = (
     "obygaze_models.models.scaling.ClippedScaler",
     "obygaze_models.models.ridge_logistic.RidgeLogistic",
 )
-"""Types, beside those of NumPy, SciPy and scikit-learn that skops trusts, that it may make. Trees it does not
-trust: scikit-learn follows the node numbers in them without a look at their range."""
+"""Types that skops may make, beside those of NumPy, SciPy and scikit-learn that it trusts. It does not trust
+trees: scikit-learn follows the node numbers in them without checking their range."""
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)
+"""The earliest time that a zip can state, so that bytes do not depend on the clock."""
 
 
 @runtime_checkable
@@ -277,7 +290,7 @@ class GivesArrays(Protocol):
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """Make the fitted estimator of what `to_arrays` gave; refuse other arrays with a ValueError."""
+        """Make the fitted estimator from the arrays of `to_arrays`; refuse others with a ValueError."""
 
 
 def foreign_to_state(estimator: Any, name: str) -> EstimatorState:
@@ -286,7 +299,7 @@ def foreign_to_state(estimator: Any, name: str) -> EstimatorState:
     Raises
     ------
     ModelError
-        It gives no arrays, and has parts that skops does not trust.
+        It has no `to_arrays`, and has parts that skops does not trust.
     """
     if isinstance(estimator, GivesArrays):
         arrays = {OWN + label: np.asarray(array) for label, array in estimator.to_arrays().items()}
@@ -320,13 +333,13 @@ def foreign_from_state(card: Card, arrays: Arrays, offered: Mapping[str, Any]) -
     card : Card
     arrays : dict of str to ndarray
     offered : mapping of str to estimator, factory or ModelSpec
-        By model name; further ones are found among the entry points of installed packages. No module is
-        imported because a file names it.
+        Name of a model -> its estimator. Others are found among the entry points of installed packages. No
+        module is imported because a file names it.
 
     Raises
     ------
     ModelError
-        No package offers it, or the arrays are not what it gave.
+        No package offers it, or it refuses the arrays.
     """
     if card.kind == "skops":
         return _from_skops(arrays)
@@ -351,6 +364,7 @@ def foreign_from_state(card: Card, arrays: Arrays, offered: Mapping[str, Any]) -
 
 
 def _from_skops(arrays: Arrays) -> Any:
+    """Make an estimator from a skops archive, if all of its types are trusted."""
     if set(arrays) != {"skops"} or arrays["skops"].dtype != np.uint8:
         raise ModelError("a model of kind skops has the array skops, of bytes")
     data = arrays["skops"].tobytes()
@@ -371,13 +385,17 @@ def _from_skops(arrays: Arrays) -> Any:
 
 
 def _strange_types(data: bytes) -> list[str]:
+    """List the types in a skops archive that are not trusted."""
     from skops import io as skops  # noqa: PLC0415 - obygaze[skops]
 
     return sorted(set(skops.get_untrusted_types(data=data)) - set(TRUSTED))
 
 
 def _same_every_time(data: bytes) -> bytes:
-    """Return a skops archive's objects numbers in order; skops names them by their places in memory."""
+    """Return a skops archive whose objects are numbered in order.
+
+    skops numbers them by their addresses in memory, so that its bytes differ from run to run.
+    """
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         members = {member: archive.read(member) for member in archive.namelist()}
     schema = members.pop("schema.json").decode("utf-8")
@@ -390,12 +408,12 @@ def _same_every_time(data: bytes) -> bytes:
     schema = re.sub(r'("file": ")(\d+)(\.\w+")', renumber, schema)
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
-        archive.writestr(
-            zipfile.ZipInfo("schema.json", _EPOCH), json.dumps(json.loads(schema), sort_keys=True)
-        )
-        for name, content in sorted(
-            members.items(), key=lambda item: int(numbers[item[0].partition(".")[0]])
-        ):
-            stem, _, suffix = name.partition(".")
-            archive.writestr(zipfile.ZipInfo(f"{numbers[stem]}.{suffix}", _EPOCH), content)
+        sorted_schema = json.dumps(json.loads(schema), sort_keys=True)
+        archive.writestr(zipfile.ZipInfo("schema.json", _EPOCH), sorted_schema)
+        numbered = []
+        for name, content in members.items():
+            address, _, suffix = name.partition(".")
+            numbered.append((int(numbers[address]), suffix, content))
+        for number, suffix, content in sorted(numbered):
+            archive.writestr(zipfile.ZipInfo(f"{number}.{suffix}", _EPOCH), content)
     return buffer.getvalue()

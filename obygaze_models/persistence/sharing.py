@@ -47,24 +47,24 @@ from obygaze_models.persistence.zoo_list import (
 def push_model(
     model: Path | str, zoo: Path | str, name: str, version: str = "1.0.0", *, notes: str = ""
 ) -> Entry:
-    """Put a model into a list, with its page; a version that is there is never replaced.
+    """Add a model to a list, with its page. A version that the list has is never replaced.
 
     Parameters
     ----------
     model : Path or str
-        Its file, or a URL.
+        The model's file, or its URL.
     zoo : Path or str
         A folder, s3://BUCKET/FOLDER or hf://datasets/OWNER/NAME[/FOLDER].
     name, version : str
     notes : str
-        What its makers say of it, as Markdown, first on its page.
+        Text of its makers, as Markdown, which comes first on its page.
 
     Raises
     ------
     ModelError
-        The model states no licence, or another one has this name and version there.
+        The model states no licence, or another model in the list has this name and version.
     StoreError
-        Nothing can be put there.
+        The list's place cannot be written to.
 
     Examples
     --------
@@ -92,17 +92,21 @@ def push_model(
     except msgspec.ValidationError as error:
         raise ModelError(f"{entry.label}: can't be listed: {misfit(error)}") from None
 
-    def added(listing: bytes | None) -> bytes:
-        listed = [] if listing is None else parse_list(listing, zoo)
-        if any(other_entry.label == entry.label and other_entry != entry for other_entry in listed):
-            raise ModelError(
-                f"{zoo}: another model, or page of it, is {entry.label} there, and a version is never "
-                "replaced: give another --version"
-            )
-        return write_list([*(other_entry for other_entry in listed if other_entry != entry), entry])
+    def with_entry(listing: bytes | None) -> bytes:
+        others = []
+        for listed in [] if listing is None else parse_list(listing, zoo):
+            if listed == entry:
+                continue  # the same model was pushed before
+            if listed.label == entry.label:
+                raise ModelError(
+                    f"{zoo}: another model, or page of it, is {entry.label} there, and a version is never "
+                    "replaced: give another --version"
+                )
+            others.append(listed)
+        return write_list([*others, entry])
 
     try:
-        put_listed(zoo, LIST, added, {entry.file: data, entry.page: page}, MOST_TOML)
+        put_listed(zoo, LIST, with_entry, {entry.file: data, entry.page: page}, MOST_TOML)
     except StoreError as error:
         raise error if isinstance(error, ModelError) else ModelError(str(error)) from None
     return entry
@@ -116,23 +120,23 @@ def pull_model(
     zoo: Path | str | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Path:
-    """Copy a model of a list into a folder, checked by its digest; a stopped copy resumes.
+    """Copy a model of a list into a folder, and check its digest. A stopped copy resumes.
 
     Parameters
     ----------
     name : str
-        NAME, its highest version, or NAME@VERSION.
+        NAME for the highest version, or NAME@VERSION.
     folder : Path or str
     zoo : Path or str, optional
-        Place of the list: a folder or a URL; None for $OBYGAZE_ZOO, or the models shipped.
+        Folder or URL of the list; None for $OBYGAZE_ZOO, or the models shipped.
     progress : callable, optional
-        Called with the bytes that are there and all.
+        Called with the number of bytes copied and of all.
 
     Raises
     ------
     ModelError
-        No such model, another file of its name is in the folder, or what comes is not what is listed, or is
-        no model.
+        There is no such model, the folder has another file of its name, or the copy is not the file that was
+        listed, or is no model.
 
     Examples
     --------
@@ -185,7 +189,7 @@ def describe_model(model: str, zoo: Path | str | None = None) -> tuple[ModelFile
     Raises
     ------
     ModelError
-        There is no such model, or the file is not what a model is.
+        There is no such model, or the file is no model.
     """
     if not is_name(model):
         where, data = find_bytes(model)
@@ -202,7 +206,7 @@ TITLES = {
     "average_precision": "average precision",
     "qwk": "quadratic weighted kappa",
 }
-"""Metrics of a list in words."""
+"""Metrics of a list, and their names on pages."""
 
 
 def model_page(entry: Entry, file: ModelFile, notes: str = "", where: str = "") -> str:
@@ -211,12 +215,12 @@ def model_page(entry: Entry, file: ModelFile, notes: str = "", where: str = "") 
     Parameters
     ----------
     entry : Entry
-        Of the list that it is in.
+        Its entry in a list.
     file : ModelFile
     notes : str
-        What its makers say of it, as Markdown: the first thing on the page.
+        Text of its makers, as Markdown, which comes first on the page.
     where : str
-        Of a model that is in no list, its file.
+        The path of its file, for a model that is in no list.
     """
     values = {
         "entry": entry,
@@ -235,9 +239,12 @@ def model_page(entry: Entry, file: ModelFile, notes: str = "", where: str = "") 
 
 @checked
 def verify_models(zoo: Path | str | None = None) -> list[tuple[Entry, str]]:
-    """Read every model of a list: its digest, its file, and whether the list says what its card says.
+    """Read every model of a list, and check its digest, its file, its page, and its entry against its card.
 
-    Returns each model and what is wrong with it; "" for nothing.
+    Returns
+    -------
+    list of (entry, problem)
+        The problem is "" if there is none.
 
     Raises
     ------

@@ -29,7 +29,7 @@ from obygaze_models.persistence.card import Card
 LIST = "zoo.toml"
 SUFFIX = ".model"
 WHERE = "OBYGAZE_ZOO"
-"""Variable of the environment with the place of the list that names are looked up in."""
+"""Environment variable with the folder or URL of the list that names are looked up in."""
 
 Version = Annotated[
     str, Meta(pattern=rf"^(0|[1-9]\d{{0,8}})(\.(0|[1-9]\d{{0,8}})){{2}}{END}", description="a version X.Y.Z")
@@ -40,7 +40,7 @@ SHOWN = ("within_movie_auc", "average_precision", "qwk")
 
 
 class Score(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A metric on films left out: mean of the films, with its interval of 95 % and chance."""
+    """A metric on films left out: its mean over films, the 95 % interval, and the chance level."""
 
     task: SomeText
     metric: SomeText
@@ -57,21 +57,25 @@ class Entry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, renam
     Attributes
     ----------
     name, version : str
-    sha256, octets : str, int
-        Digest and size of the file.
+    sha256 : str
+        Digest of the file.
+    octets : int
+        Size of the file in bytes.
     page_sha256 : str
         Digest of its page.
-    title, task, codebook : str
-        What it is, and what it answers in whose words.
+    title : str
+        What kind of model it is.
+    task, codebook : str
+        Its target, and the codebook that the target is of.
     reads : list of str
         Backbones that it reads.
     weights : list of str
-        Digests of their weights; empty for backbones without.
+        Digests of the backbones' weights; a backbone without weights has none.
     licence, citation : str
     films, clips : int
-        Trained on.
+        Number of films and of clips that it was trained on.
     scores : list of Score
-        How well it did on films left out.
+        Metrics on films left out.
     """
 
     name: Annotated[str, Meta(pattern=rf"^[A-Za-z0-9][A-Za-z0-9_-]{{0,99}}{END}", description="a name")]
@@ -97,7 +101,7 @@ class Entry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, renam
 
     @property
     def file(self) -> str:
-        """Name of its file, beside the list and elsewhere: computed, never what a list says."""
+        """Name of its file. It is computed, so that no list can name another file."""
         return f"{self.name}-{self.version}{SUFFIX}"
 
     @property
@@ -107,6 +111,8 @@ class Entry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, renam
 
 
 class _List(Struct, frozen=True, forbid_unknown_fields=True):
+    """The content of a list."""
+
     model: list[Entry] = []
 
 
@@ -121,7 +127,7 @@ def read_zoo(place: Path | str) -> list[Entry]:
     Raises
     ------
     ModelError
-        There is none, or it is not what `model push` writes.
+        There is no list, or it is not one that `model push` writes.
     """
     data = read_limited(place, LIST, MOST_TOML)
     if data is None:
@@ -135,7 +141,7 @@ def parse_list(data: bytes, place: Path | str) -> list[Entry]:
     Raises
     ------
     ModelError
-        It is not what `model push` writes; names the place.
+        It is no list that `model push` writes; the message names the place.
     """
     try:
         listed = msgspec.convert(parse_toml(decoded(data)), _List).model
@@ -161,12 +167,12 @@ def write_list(entries: Sequence[Entry]) -> bytes:
 
 
 def find_entry(wanted: str, place: Path | str) -> Entry:
-    """Find a model in the list of a place by ``NAME``, its highest version, or ``NAME@VERSION``.
+    """Find a model in a list: ``NAME`` is its highest version, ``NAME@VERSION`` a certain one.
 
     Raises
     ------
     ModelError
-        There is no list, or it is not in it; names those that are.
+        There is no list, or the model is not in it; the message names those that are.
     """
     entries = read_zoo(place)
     name, _, version = wanted.partition("@")
@@ -186,17 +192,18 @@ def find_entry(wanted: str, place: Path | str) -> Entry:
 
 
 def is_name(text: str) -> bool:
-    """Whether a text can be a model's name in a list, and is no file here."""
-    return bool(_NAMED.fullmatch(text)) and not Path(text).exists()
+    """Tell whether a text can be a model's name in a list, and is not the path of a file."""
+    has_form = _NAMED.fullmatch(text) is not None
+    return has_form and not Path(text).exists()
 
 
 def read_entry(entry: Entry, place: Path | str) -> tuple[str, bytes]:
-    """Read a model of a list: where it is, and its bytes.
+    """Read a model of a list, and return its path or URL and its bytes.
 
     Raises
     ------
     ModelError
-        It is not there, or not the file that was listed.
+        The file is missing, or is not the one that was listed.
     """
     where = f"{place}/{entry.file}"
     data = read_limited(place, entry.file, entry.octets, links=True)
@@ -222,8 +229,12 @@ def read_page(entry: Entry, place: Path | str) -> str:
 
 
 def entry_of(card: Card, data: bytes, name: str, version: str, page_sha256: str) -> Entry:
-    """Make a model's entry of its card and bytes, and its page's digest."""
-    scores = [*filter(None, map(_score, card.metrics))]
+    """Make the entry of a model in a list, from its card, its bytes and the digest of its page."""
+    scores = []
+    for row in card.metrics:
+        score = _score(row)
+        if score is not None:
+            scores.append(score)
     digests = [source["provenance"].get("weights_sha256") for source in card.inputs]
     return Entry(
         name=name,
@@ -245,14 +256,16 @@ def entry_of(card: Card, data: bytes, name: str, version: str, page_sha256: str)
 
 
 def _score(row: Any) -> Score | None:
-    """Take a metric of a card into the list; None for those that a list does not have."""
+    """Make the score of a card's metric; None for a metric that lists do not have."""
     if row["metric"] not in SHOWN or row.get("movie_mean") is None:
         return None
 
     def number(name: str) -> float | None:
-        return None if row.get(name) is None else round(row[name], 4)
+        value = row.get(name)
+        return None if value is None else round(value, 4)
 
-    kind = "movie" if number("method_low") is None else "method"  # retrained, where that is known
+    # The interval of the retrained method, if it is known; otherwise that of these trained models.
+    kind = "movie" if number("method_low") is None else "method"
     return Score(
         task=row["task"],
         metric=row["metric"],
@@ -265,11 +278,15 @@ def _score(row: Any) -> Score | None:
 
 
 def _rank(version: str) -> tuple[int, ...]:
-    return tuple(map(int, version.split(".")))
+    """Return the numbers of a version, by which versions are ordered."""
+    return tuple(int(number) for number in version.split("."))
 
 
 def read_limited(place: Path | str, name: str, most: int = MAX_FILE, *, links: bool = False) -> bytes | None:
-    """Read a file of a folder or URL as `read_or_none` does; `links` as of `files_in`."""
+    """Read a file of a folder or URL, at most `most` bytes; None if it is not there.
+
+    `links` says whether symbolic links are followed, as in `files_in`.
+    """
     try:
         return read_or_none(files_in(place, links=links), name, most)
     except (StoreError, InputError) as error:

@@ -113,6 +113,8 @@ def save_models(
     paths = {name: folder / f"{file}{SUFFIX}" for name, file in file_names(wanted).items()}
     refuse_existing(*paths.values())
     specs = {name: _find(name, run, models) for name in wanted if name != BANK}
+    if BANK in wanted and _has_several_layers(run):
+        raise ModelError(f"{BANK}: a bank of concepts reads one layer: evaluate that layer alone (--layer N)")
     check_can_be_saved(specs.values(), data, _target(run.record["train"]), licence)
     trained = {}
     for name in wanted:
@@ -123,6 +125,12 @@ def save_models(
     for name, model in trained.items():
         save_model(model, paths[name])
     return paths
+
+
+def _has_several_layers(run: Run) -> bool:
+    """Tell whether models of a run read several layers of a network."""
+    settings = run.record["models"].values()
+    return any(of_model.get("estimator") == LayerClassifier.__name__ for of_model in settings)
 
 
 def check_can_be_saved(
@@ -165,7 +173,7 @@ def _few_clips(data: Dataset, learnt: NDArray[np.int64]) -> NDArray[np.intp]:
     first_movies = np.unique(labelled["movie"])[:FEW_MOVIES]
     of_movies = labelled[labelled["movie"].isin(first_movies)]
     few = of_movies.groupby(["movie", "label"]).head(FEW_CLIPS)
-    return few.index.to_numpy()
+    return np.asarray(few.index.to_numpy(), np.intp)
 
 
 def _refuse_kind(spec: ModelSpec, data: Dataset, target: Target) -> None:
@@ -177,12 +185,27 @@ def _refuse_kind(spec: ModelSpec, data: Dataset, target: Target) -> None:
             f"model {spec.name} of ordered levels is several binary models, which can't be kept in a "
             "file: evaluate a task of two classes, and keep that"
         )
-    if data.modalities and ":" in spec.name:
+    if data.modalities:
+        _refuse_several(spec)
+
+
+def _refuse_several(spec: ModelSpec) -> None:
+    """Refuse a model of several layers, or modalities, that no file can keep.
+
+    A model of a chosen layer is kept as a model of that layer.
+
+    Raises
+    ------
+    ModelError
+        The model is one of those of each layer, or one of several modalities that is not linear.
+    """
+    if ":" in spec.name:
         raise ModelError(
             f"model {spec.name} is one of several: to keep it, evaluate its part alone (--layer N, "
             "STORE:BACKBONE)"
         )
-    if data.modalities and spec.name != "linear":
+    chooses_layer = isinstance(spec.make(0), LayerClassifier)
+    if not chooses_layer and spec.name != "linear":
         raise ModelError(
             f"model {spec.name}: of models of several modalities linear alone can be kept in a file; "
             "evaluate one store to keep a model of one"
@@ -262,6 +285,7 @@ def train_final(data: Dataset, spec: ModelSpec, run: Run, **terms: str) -> Model
         "concepts": tuple(estimator.concepts_) if isinstance(estimator, ConceptBottleneck) else (),
         "calibration": {} if calibration is None else calibration.to_json(),
         "population": standing.population,
+        "clip_s": data.median_s(labelled),
         "evidence": standing.evidence,
         "metrics": tuple(metrics),
     }
@@ -300,6 +324,7 @@ def train_bank(data: Dataset, run: Run, **terms: str) -> Model:
         target=CardTarget(name="concepts", title="Visual concepts", kind="concepts", classes=[], concept=""),
         concepts=tuple(concepts),
         calibration={},
+        clip_s=data.median_s(rows),
         metrics=(),
         **terms,
     )
@@ -347,7 +372,6 @@ def _card(
     shared_fields = {
         "backbone": data.backbone,
         "store": data.store,
-        "clip_s": data.clip_s,
         "features": data.features,
         "pool": data.pool,
         "citation": "",
@@ -538,13 +562,17 @@ def _population(data: Dataset, target: Target, clip_ids: Iterable[str]) -> Popul
     is_asked = target.of(data.labels) != NOT_ASKED
     not_wholly_asked = set(data.levels[~is_asked].tolist())
     left_out = [level for level in data.codebook.labels if level in not_wholly_asked or level not in clips]
-    return Population(
+    median_s = data.median_s(rows)
+    population = Population(
         task=target.name,
         title=target.title,
         clips=clips,
         n_movies=len(np.unique(data.movies[rows])),
         levels_left_out=[] if target.scale else left_out,
     )
+    if median_s is not None:
+        population["clip_s"] = median_s
+    return population
 
 
 def _target(record: Mapping[str, Any]) -> Target:

@@ -189,7 +189,8 @@ class Model:
         ----------
         X : array-like, shape [N, D]
         quantiles : mapping of str to float
-            Concept -> the quantile (0 to 1) of the training clips' values to set it to.
+            Concept -> the quantile (0 to 1) to set it to, of the training clips' values, each by a model
+            without the clip's film.
 
         Raises
         ------

@@ -1,9 +1,9 @@
 """Keep folds in one table by clip; a task filters it, so that all tasks agree on a clip's side.
 
-Strict folds leave whole movies out. The others (`scene_blocks`) split movies into blocks of
-scenes, so that every movie is on both sides of every fold: what a model knows of a movie helps it on the
-movie's other clips, and these splits show how much. Neighbouring clips look alike, so blocks are contiguous,
-and the `GAP` clips on either side of a tested block are in neither side.
+Strict folds leave whole movies out. The others (`scene_blocks`) divide movies into blocks of scenes, so that
+every movie is on both sides of every fold: what a model knows of a movie helps it on the movie's other clips,
+and these folds show how much. Neighbouring clips look alike. Blocks are therefore contiguous, and the `GAP`
+clips on either side of a tested block are neither trained on nor tested.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,12 +18,14 @@ from obygaze_models.errors import ProtocolError
 from obygaze_models.protocol.targets import NOT_ASKED, Target, labels_of
 
 MOVIES_ALONE = 500
-"""Movies up to which each is a fold of its own: above, the work would grow with clips times movies."""
+"""Up to so many movies each is a fold of its own: with more, the work would grow with clips times movies."""
 
 N_GROUPED = 20
-"""Folds of whole movies above that."""
+"""Folds of whole movies where there are more movies than that."""
 
 N_BLOCKS = 5
+"""Blocks of scenes that each movie is divided into."""
+
 GAP = 4
 """Clips left out on either side of a tested block. Labels of ObyGaze12 correlate .48 with those of the next
 clip, .27 at distance 2, .17 at 3 and .07 at 5."""
@@ -41,10 +43,10 @@ class FoldTable:
     movies : tuple of str
         The movie of each clip.
     folds : ndarray of int64, shape [N]
-        The fold whose test side holds the clip; -1 for a clip that is never tested.
+        The fold that tests the clip; -1 for a clip that is never tested.
     by_movie : bool
-        Whether the protocol promises that no movie is on both sides of a fold; otherwise the `GAP` clips on
-        either side of a tested block are in neither.
+        Whether no movie may be on both sides of a fold. Otherwise the `GAP` clips on either side of a tested
+        block are on no side.
 
     Raises
     ------
@@ -58,21 +60,23 @@ class FoldTable:
     by_movie: bool = True
 
     def __post_init__(self) -> None:
-        seen: dict[str, int] = {}
-        fold_of: dict[str, int] = {}
+        fold_of_clip: dict[str, int] = {}
+        fold_of_movie: dict[str, int] = {}
         for clip_id, movie, fold in zip(self.clip_ids, self.movies, self.folds.tolist(), strict=True):
-            if clip_id in seen:
+            if clip_id in fold_of_clip:
                 raise ProtocolError(
-                    f"clip {clip_id} is in the fold table twice: in fold {seen[clip_id]} and in {fold}"
+                    f"clip {clip_id} is in the fold table twice: "
+                    f"in fold {fold_of_clip[clip_id]} and in {fold}"
                 )
-            seen[clip_id] = fold
-            if self.by_movie and fold_of.setdefault(movie, fold) != fold:
-                raise ProtocolError(f"movie {movie} is in two folds: {fold_of[movie]} and {fold}")
+            fold_of_clip[clip_id] = fold
+            first_fold = fold_of_movie.setdefault(movie, fold)
+            if self.by_movie and first_fold != fold:
+                raise ProtocolError(f"movie {movie} is in two folds: {first_fold} and {fold}")
 
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """The rows of one fold, as indices: to train on, with what is selected in it, and to test on."""
+    """The rows of one fold: those to train on, where models are also selected, and those to test on."""
 
     fold: int
     train: NDArray[np.intp]
@@ -81,13 +85,13 @@ class Split:
 
 @checked
 def leave_one_movie_out(clip_ids: Sequence[str], movies: Sequence[str]) -> FoldTable:
-    """Return each movie, in sorted order, a fold of its own.
+    """Make each movie a fold of its own; folds are numbered in the order of the movies' names.
 
     Raises
     ------
     ProtocolError
-        Fewer than 3 movies: one is tested, and selection needs two more to learn from one and look at the
-        other.
+        There are fewer than 3 movies. One is tested, and selection needs two more: one to learn from and one
+        to look at.
 
     Examples
     --------
@@ -105,17 +109,16 @@ def leave_one_movie_out(clip_ids: Sequence[str], movies: Sequence[str]) -> FoldT
 
 
 def leave_movies_out(clip_ids: Sequence[str], movies: Sequence[str], n_folds: int | None = None) -> FoldTable:
-    """Return folds of whole movies: one each up to 500 movies, 20 of about as many clips above.
+    """Make folds of whole movies: up to 500 movies each is a fold, more are divided into 20 folds.
 
-    Of more movies than `n_folds`, where it is given, so many folds of about as many clips are made.
-
-    The movies with most clips are dealt first, each to the fold with the fewest clips so far; labels play no
-    part.
+    If `n_folds` is given and there are more movies, these are divided into so many folds. Folds have about as
+    many clips each: the movies with most clips are assigned first, each to the fold with the fewest clips so
+    far. Labels play no part.
 
     Raises
     ------
     ProtocolError
-        Fewer than 3 movies, or than 3 folds.
+        There are fewer than 3 movies, or fewer than 3 folds are asked for.
 
     Examples
     --------
@@ -127,34 +130,35 @@ def leave_movies_out(clip_ids: Sequence[str], movies: Sequence[str], n_folds: in
     if n_folds is not None and n_folds < 3:
         raise ProtocolError(f"leaving movies out needs at least 3 folds: found {n_folds}")
     table = leave_one_movie_out(clip_ids, movies)
-    clips = np.bincount(table.folds)
-    most = MOVIES_ALONE if n_folds is None else n_folds
-    if len(clips) <= most:
+    n_clips = np.bincount(table.folds)
+    n_movies = len(n_clips)
+    most_alone = MOVIES_ALONE if n_folds is None else n_folds
+    if n_movies <= most_alone:
         return table
-    n_groups = N_GROUPED if n_folds is None else n_folds
-    fold_of = np.empty(len(clips), dtype=np.int64)
-    held = np.zeros(n_groups)
-    for movie in np.argsort(-clips, kind="stable"):
-        fold_of[movie] = np.argmin(held)
-        held[fold_of[movie]] += clips[movie]
+    fold_of = np.empty(n_movies, dtype=np.int64)
+    clips_in_fold = np.zeros(N_GROUPED if n_folds is None else n_folds)
+    for movie in np.argsort(-n_clips, kind="stable"):
+        fold = int(np.argmin(clips_in_fold))
+        fold_of[movie] = fold
+        clips_in_fold[fold] += n_clips[movie]
     return FoldTable(table.clip_ids, table.movies, fold_of[table.folds])
 
 
 @checked
 def splits(table: FoldTable, train: NDArray[np.bool_], test: NDArray[np.bool_]) -> Iterator[Split]:
-    """Cut a fold table into train and test sides, checking each before it is handed out.
+    """Yield the training and test side of each fold, after checking that nothing leaks.
 
     Parameters
     ----------
     table : FoldTable
     train, test : ndarray of bool, shape [N]
-        The rows that belong to the task trained on and to the task tested on.
+        Mark the rows that can be trained on, and those that can be tested.
 
     Yields
     ------
     Split
-        Fold by fold, those without a test clip skipped. Strict selection is an inner loop over the training
-        movies.
+        In the order of the folds; a fold without a test clip is skipped. Selection is an inner loop over the
+        training movies of a split.
 
     Raises
     ------
@@ -170,29 +174,31 @@ def splits(table: FoldTable, train: NDArray[np.bool_], test: NDArray[np.bool_]) 
     >>> [(split.train.tolist(), split.test.tolist()) for split in om.splits(table, every, every)]
     [([1, 2], [0]), ([0, 2], [1]), ([0, 1], [2])]
     """
-    movies = np.asarray(table.movies)
     for fold in sorted(set(table.folds.tolist()) - {-1}):
         in_fold = table.folds == fold
-        near = in_fold.copy()
-        for movie in () if table.by_movie else np.unique(movies):
-            rows_of_movie = np.flatnonzero(movies == movie)
-            near[rows_of_movie] = (
-                np.convolve(in_fold[rows_of_movie], np.ones(2 * GAP + 1), mode="full")[
-                    GAP : GAP + rows_of_movie.size
-                ]
-                > 0
-            )
-        split = Split(fold, np.flatnonzero(train & ~near), np.flatnonzero(test & in_fold))
+        not_trained_on = in_fold if table.by_movie else _with_gap(in_fold, np.asarray(table.movies))
+        split = Split(fold, np.flatnonzero(train & ~not_trained_on), np.flatnonzero(test & in_fold))
         if split.test.size:
             check_split(split, table.clip_ids, table.movies, by_movie=table.by_movie)
             yield split
+
+
+def _with_gap(in_fold: NDArray[np.bool_], movies: NDArray[np.str_]) -> NDArray[np.bool_]:
+    """Mark the clips [N] of a fold and the `GAP` clips of the same movie on either side of each of them."""
+    is_near = in_fold.copy()
+    for movie in np.unique(movies):
+        clips = np.flatnonzero(movies == movie)
+        for distance in range(1, GAP + 1):
+            is_near[clips[distance:]] |= in_fold[clips[:-distance]]
+            is_near[clips[:-distance]] |= in_fold[clips[distance:]]
+    return is_near
 
 
 @checked
 def check_split(
     split: Split, clip_ids: Sequence[str], movies: Sequence[str], *, by_movie: bool = True
 ) -> None:
-    """Refuse a split with a clip, or (``by_movie``) a movie, on both of its sides.
+    """Refuse a split that has a clip on both of its sides, or, if `by_movie`, a movie.
 
     Raises
     ------
@@ -218,14 +224,15 @@ def check_split(
 
 @checked
 def scene_blocks(clip_ids: Sequence[str], movies: Sequence[str]) -> FoldTable:
-    """Cut each movie's clips, in the order given, into blocks of about as many; fold k tests block k.
+    """Divide each movie's clips, in the order given, into blocks of about as many; fold k tests block k.
 
     The order must be that of the film, as in the manifest; it is not checked.
     """
     folds = np.empty(len(clip_ids), dtype=np.int64)
     movie_of = np.asarray(movies)
     for movie in np.unique(movie_of):
-        for fold, block in enumerate(np.array_split(np.flatnonzero(movie_of == movie), N_BLOCKS)):
+        rows = np.flatnonzero(movie_of == movie)
+        for fold, block in enumerate(np.array_split(rows, N_BLOCKS)):
             folds[block] = fold
     return FoldTable(tuple(clip_ids), tuple(movies), folds, by_movie=False)
 
@@ -241,7 +248,7 @@ class Fold:
     Attributes
     ----------
     name : int or str
-        Its number, or the movie or block left out.
+        The fold's number, or the movie or block that it leaves out.
     train, validation, test : tuple of str
         In the manifest's order, unless the function that makes the fold says otherwise.
     """
@@ -254,9 +261,9 @@ class Fold:
 
 @checked
 def strict_folds(manifest: Manifest, train: Target, test: Target) -> tuple[Fold, ...]:
-    """Leave one movie out: its clips that the test asks for against the others' clips to train on.
+    """Make a fold of each movie: its clips of the test, and the other movies' clips to train on.
 
-    No fold has a validation side: what is selected is selected by an inner loop over the training movies.
+    No fold has a validation side: models are selected by an inner loop over the training movies.
 
     Raises
     ------
@@ -264,12 +271,18 @@ def strict_folds(manifest: Manifest, train: Target, test: Target) -> tuple[Fold,
         There are fewer than 3 movies with clips to train or test on, or a clip or a movie is on two sides.
     """
     labels = labels_of(manifest)
-    learnt = train.of(labels) != NOT_ASKED
-    tested = test.of(labels) != NOT_ASKED
-    used = np.flatnonzero(learnt | tested)
-    ids = labels.clip_ids[used]
-    table = leave_one_movie_out(ids.tolist(), labels.movies[used].tolist())
-    return tuple(
-        Fold(split.fold, tuple(ids[split.train].tolist()), (), tuple(ids[split.test].tolist()))
-        for split in splits(table, learnt[used], tested[used])
-    )
+    is_learnable = train.of(labels) != NOT_ASKED
+    is_testable = test.of(labels) != NOT_ASKED
+    used = np.flatnonzero(is_learnable | is_testable)
+    clip_ids = labels.clip_ids[used]
+    table = leave_one_movie_out(clip_ids.tolist(), labels.movies[used].tolist())
+    folds = []
+    for split in splits(table, is_learnable[used], is_testable[used]):
+        fold = Fold(
+            name=split.fold,
+            train=tuple(clip_ids[split.train].tolist()),
+            validation=(),
+            test=tuple(clip_ids[split.test].tolist()),
+        )
+        folds.append(fold)
+    return tuple(folds)

@@ -1,11 +1,11 @@
-"""Learn from held-out scores: weights of several, a threshold.
+"""Learn from held-out scores: a threshold, and weights of several models.
 
 The model of each fold has an intercept, about the share of positives in the movies that it was trained on.
-This share is low where the movies held out have many positives, so that over folds the intercept falls with
-the label; of a model that knows little it is most of what varies, and a slope that is learnt from pooled
-scores turns the model round. Slopes are therefore learnt within the movies of a fold, and are never below 0.
-Where scores of several movies are compared, each is taken less the mean that its model gives to training
-clips, which is known for a new movie too.
+This share is low where the movies held out have many positives, so that over folds the intercept falls as the
+label rises. In a model that knows little, the intercept is most of what varies, and a slope that is learnt
+from pooled scores turns the model round. Slopes are therefore learnt within the movies of a fold, and are
+never below 0. Where scores of several movies are compared, the mean score that the model gives to its
+training clips is subtracted, which is known for a new movie too.
 """
 
 from collections.abc import Sequence
@@ -21,6 +21,12 @@ from obygaze_models.protocol.selection import best_threshold
 
 Floats = NDArray[np.float64]
 
+CONSTANT = 1e-12
+"""Scores whose deviation is at most this share of the largest score are all equal but for rounding."""
+
+HALVINGS = 60
+"""Steps of a bisection: more than the digits of a float need."""
+
 
 class HeldOut:
     """Scores of clips by models that did not see their movie, and what can be learnt from them.
@@ -28,12 +34,12 @@ class HeldOut:
     Parameters
     ----------
     scores : ndarray of float, shape [N] or [N, M]
-        By one model, or by M.
+        Scores by one model, or by M models.
     y : ndarray of int, shape [N]
         1 for positive clips, 0 for negative.
     movies : ndarray, shape [N]
     folds : ndarray of int, shape [N], optional
-        The fold that held each clip out; by default each movie is one.
+        The fold that held each clip out; by default each movie is a fold.
     zeros : ndarray of float, shape [N] or [N, M], optional
         The mean score that the model of a clip's fold gives to its training clips; by default the mean of all
         scores, for models without an intercept of their own.
@@ -63,7 +69,7 @@ class HeldOut:
 
     @classmethod
     def beside(cls, several: Sequence[Self]) -> Self:
-        """Put scores of the same clips by several models side by side."""
+        """Put scores [N] of the same clips by M models side by side [N, M]."""
         first = several[0]
         scores = np.stack([held_out.scores for held_out in several], axis=1)
         zeros = np.stack([held_out.zeros for held_out in several], axis=1)
@@ -71,16 +77,20 @@ class HeldOut:
 
     @property
     def levels(self) -> Floats:
-        """Scores less the mean of their fold's model on training clips, [N] or [N, M]."""
+        """Scores less the mean score of training clips by the same model, [N] or [N, M]."""
         return np.asarray(self.scores - self.zeros)
 
     def cells(self) -> NDArray[np.intp]:
-        """Return the cell of each clip [N], numbered from 0: clips of one movie that one model scored."""
+        """Return the cell of each clip [N], numbered from 0.
+
+        A cell has the clips of one movie in one fold: the model of the fold scored them all.
+        """
         movie = np.unique(self.movies, return_inverse=True)[1]
-        return np.unique(movie * (1 + self.folds.max()) + self.folds, return_inverse=True)[1]
+        movie_and_fold = movie * (1 + self.folds.max()) + self.folds
+        return np.unique(movie_and_fold, return_inverse=True)[1]
 
     def centred(self) -> Floats:
-        """Subtract from scores the mean of the movie in its fold, [N] or [N, M]."""
+        """Subtract from each score the mean over its cell, [N] or [N, M]."""
         cell = self.cells()
         wide = self.scores.reshape(len(self.y), -1)
         sums = np.stack([np.bincount(cell, column) for column in wide.T], axis=1)
@@ -88,60 +98,74 @@ class HeldOut:
         return np.asarray((wide - means[cell]).reshape(self.scores.shape))
 
     def standardised(self) -> tuple[Floats, Floats]:
-        """Divide centred scores [N, M] by their deviations [M]: infinite ones where they are all equal."""
-        z = self.centred().reshape(len(self.y), -1)
+        """Divide centred scores by their deviations.
+
+        Returns
+        -------
+        standard : ndarray, shape [N, M]
+        deviations : ndarray, shape [M]
+            Infinite where the scores of each cell are all equal, so that standard scores are then 0.
+        """
+        centred = self.centred().reshape(len(self.y), -1)
         scores = self.scores.reshape(len(self.y), -1)
-        spread = np.sqrt(np.mean(z * z, axis=0))
-        spread[spread <= 1e-12 * np.abs(scores).max(axis=0)] = np.inf
-        return z / spread, spread
+        deviations = np.sqrt(np.mean(centred * centred, axis=0))
+        is_constant = deviations <= CONSTANT * np.abs(scores).max(axis=0)
+        deviations[is_constant] = np.inf
+        return centred / deviations, deviations
 
     def ordered_pairs(self) -> float:
-        """Compute the share of pairs that scores [N] order rightly, a tie counting half; .5 without any.
+        """Compute the share of pairs that scores [N] order rightly, a tie counting half; .5 without any pair.
 
-        A pair is a positive and a negative clip of one movie that one model scored. Every pair counts alike.
+        A pair is a positive and a negative clip of one cell. Every pair counts alike.
         """
-        right, n_pairs = 0.0, 0
-        order = np.argsort(self.cells(), kind="stable")
-        starts = np.flatnonzero(np.diff(self.cells()[order])) + 1
+        n_right = 0.0
+        n_pairs = 0
+        cells = self.cells()
+        order = np.argsort(cells, kind="stable")
+        starts = np.flatnonzero(np.diff(cells[order])) + 1
         for rows in np.split(order, starts):
-            positive = self.y[rows] == 1
-            n_positive, n_negative = int(positive.sum()), int((~positive).sum())
+            is_positive = self.y[rows] == 1
+            n_positive = int(is_positive.sum())
+            n_negative = len(rows) - n_positive
             if n_positive and n_negative:
                 ranks = rankdata(self.scores[rows])
-                right += ranks[positive].sum() - n_positive * (n_positive + 1) / 2
+                least_rank_sum = n_positive * (n_positive + 1) / 2
+                n_right += ranks[is_positive].sum() - least_rank_sum
                 n_pairs += n_positive * n_negative
-        return float(right / n_pairs) if n_pairs else 0.5
+        return float(n_right / n_pairs) if n_pairs else 0.5
 
     def threshold(self) -> float:
-        """Find the score [N] from which on to call clips positive, by `best_threshold`.
+        """Find the score from which on clips are called positive, by `best_threshold` of scores [N].
 
-        Scores stay as they are: taken less the means of folds they give no better f1_pos on new movies
-        (`benchmarks/planted`).
+        Scores stay as they are: `levels` give no better f1_pos on new movies (`benchmarks/planted`).
         """
         return best_threshold(self.y, self.scores)
 
     def weights(self) -> tuple[Floats, float]:
-        """Fit logistic regression of the label on scores [N, M], its weights not below 0.
+        """Fit logistic regression of the label on scores [N, M], with weights of at least 0.
 
-        Scores are centred within movies and have their deviation there as unit; the penalty is half the sum
-        of the squared weights.
+        Scores are standardised within cells; the penalty is half the sum of the squared weights.
 
         Returns
         -------
         weights : ndarray, shape [M]
-            Of `levels`. Where no score rises with the label within movies: 1 for the one whose correlation
-            with it is largest, and 0 for the others.
+            Weights of `levels`. Where no score rises with the label within movies, the score whose
+            correlation with the label is largest has the weight 1, and the others have 0.
         intercept : float
-            With which the mean probability is the share of positives.
+            The intercept with which the mean probability is the share of positives.
         """
-        z, spread = self.standardised()
+        standard, deviations = self.standardised()
         y = self.y.astype(np.float64)
-        every = np.ones(len(self.y))
-        weights = logistic(z, y, every, penalty=1.0)[:-1] / spread
+        every_clip_once = np.ones(len(self.y))
+        weights_and_intercept = logistic(standard, y, every_clip_once, penalty=1.0)
+        weights = weights_and_intercept[:-1] / deviations
         if not weights.any():
-            weights = (np.arange(z.shape[1]) == np.argmax(z.T @ y)).astype(np.float64)
+            best = int(np.argmax(standard.T @ y))
+            weights = np.zeros(standard.shape[1])
+            weights[best] = 1.0
         levels = self.levels @ weights
-        return weights, float(find_intercepts(np.ones(1), levels, every[None], np.array([y.mean()]))[0])
+        intercepts = find_intercepts(np.ones(1), levels, every_clip_once[None], np.array([y.mean()]))
+        return weights, float(intercepts[0])
 
 
 def logistic(
@@ -153,26 +177,44 @@ def logistic(
     penalty: float = 0.0,
     least: float | None = 0.0,
 ) -> Floats:
-    """Fit logistic regression of targets [N] on scores [N, M], beside offsets [N] of the logits.
+    """Fit logistic regression by maximum likelihood, with an optional L2 penalty.
 
-    Clips count `times` [N]; no weight is below `least`. Returns weights and intercept [M + 1].
+    Parameters
+    ----------
+    z : ndarray, shape [N, M]
+        Scores.
+    targets : ndarray, shape [N]
+        Labels, or probabilities.
+    times : ndarray, shape [N]
+        How often each clip counts.
+    offsets : ndarray, shape [N], or float
+        Added to the logits.
+    penalty : float
+        Half of it, times the sum of squared weights, is added to the loss.
+    least : float, optional
+        No weight is below it.
+
+    Returns
+    -------
+    ndarray, shape [M + 1]
+        Weights and, last, the intercept.
     """
-    n = z.shape[1]
+    n_scores = z.shape[1]
 
     def loss_and_gradient(parameters: Floats) -> tuple[float, Floats]:
-        weights = parameters[:n]
-        intercept = parameters[n]
+        weights = parameters[:n_scores]
+        intercept = parameters[n_scores]
         logits = offsets + z @ weights + intercept
         log_losses = np.logaddexp(0, logits) - targets * logits
         value = times @ log_losses + penalty * weights @ weights / 2
         error = times * (expit(logits) - targets)
         return float(value), np.append(z.T @ error + penalty * weights, error.sum())
 
-    bounds: list[tuple[float | None, None]] = [(least, None)] * n
+    bounds: list[tuple[float | None, None]] = [(least, None)] * n_scores
     bounds.append((None, None))  # of the intercept
     fit = minimize(
         loss_and_gradient,
-        np.zeros(n + 1),
+        np.zeros(n_scores + 1),
         jac=True,
         method="L-BFGS-B",
         bounds=bounds,
@@ -181,26 +223,50 @@ def logistic(
     return np.asarray(fit.x)
 
 
+NEWTON_STEPS = 100
+"""Steps after which the search of an intercept ends; five are usual."""
+
+SMALL_STEP = 1e-10
+"""The search ends with a step of this size: after Newton's next one nothing would be left but rounding."""
+
+
 def find_intercepts(slopes: Floats, levels: Floats, times: Floats, shares: Floats) -> Floats:
-    """Find the intercepts [B] with which mean probabilities are `shares` [B], by bisection.
+    """Find the intercepts [B] with which the mean probabilities of clips are `shares` [B].
+
+    Newton's method on the logit of the mean, for all at once. A step that would leave the interval in which
+    an intercept is known to lie is replaced by half of that interval.
 
     Parameters
     ----------
     slopes : ndarray, shape [B]
     levels : ndarray, shape [N]
+        Scores of the clips; a probability is 1 / (1 + exp(-(slope * level + intercept))).
     times : ndarray, shape [B, N] or [1, N]
         How often each clip counts.
     shares : ndarray, shape [B]
         Above 0 and below 1.
     """
-    logits = slopes[:, None] * levels
-    n = times.sum(axis=1)
-    middle = np.log(shares / (1 - shares))
-    low = middle - logits.max(axis=1)
-    high = middle - logits.min(axis=1)
-    for _ in range(60):
-        middle = (low + high) / 2
-        above = np.sum(times * expit(logits + middle[:, None]), axis=1) / n > shares
-        low = np.where(above, low, middle)
-        high = np.where(above, middle, high)
-    return np.asarray((low + high) / 2)
+    logits = slopes[:, None] * levels  # [B, N]
+    n_clips = times.sum(axis=1)
+    logit_of_share = np.log(shares / (1 - shares))
+    # With the first intercept no clip has a higher probability than the share, with the second none a lower.
+    low = logit_of_share - logits.max(axis=1)
+    high = logit_of_share - logits.min(axis=1)
+    intercepts: Floats = (low + high) / 2
+    for _ in range(NEWTON_STEPS):
+        p = expit(logits + intercepts[:, None])
+        mean_probability = np.sum(times * p, axis=1) / n_clips
+        slope_of_mean = np.sum(times * p * (1 - p), axis=1) / n_clips
+        is_too_high = mean_probability > shares
+        low = np.where(is_too_high, low, intercepts)
+        high = np.where(is_too_high, intercepts, high)
+        with np.errstate(divide="ignore", invalid="ignore"):  # where all probabilities are 0, or 1
+            missing = np.log(mean_probability / (1 - mean_probability)) - logit_of_share
+            slope_of_logit = slope_of_mean / (mean_probability * (1 - mean_probability))
+            newton = intercepts - missing / slope_of_logit
+        is_small = np.abs(newton - intercepts) <= SMALL_STEP
+        is_between = (newton > low) & (newton < high)
+        intercepts = np.where(is_small | is_between, newton, (low + high) / 2)
+        if is_small.all():
+            break
+    return intercepts

@@ -1,6 +1,6 @@
-"""Split training clips into inner folds of movies, and tune the threshold on their scores.
+"""Divide training clips into inner folds of movies, and tune the threshold on their scores.
 
-These functions are passed training clips alone, so that no selection can depend on the test fold.
+These functions see training clips only, so that no selection can depend on the test fold.
 """
 
 import numpy as np
@@ -12,7 +12,7 @@ from obygaze_models.errors import ProtocolError
 
 @checked
 def inner_folds(y: ArrayLike, movies: ArrayLike, n_folds: int = 4) -> NDArray[np.int64]:
-    """Deal whole movies into inner folds of similar numbers of positive clips, then of clips.
+    """Assign whole movies to inner folds with similar numbers of positive clips and, then, of clips.
 
     Parameters
     ----------
@@ -20,7 +20,7 @@ def inner_folds(y: ArrayLike, movies: ArrayLike, n_folds: int = 4) -> NDArray[np
         1 for positive clips, 0 for negative.
     movies : array-like, shape [N]
     n_folds : int
-        Fewer are made when there are fewer movies.
+        Number of folds; there are fewer if there are fewer movies.
 
     Returns
     -------
@@ -30,7 +30,7 @@ def inner_folds(y: ArrayLike, movies: ArrayLike, n_folds: int = 4) -> NDArray[np
     Raises
     ------
     ProtocolError
-        One movie alone, or movies that leave some fold with one class to learn from.
+        There is only one movie, or the training clips of some fold have one class only.
     """
     labels = np.asarray(y)
     names, movie_of = np.unique(np.asarray(movies), return_inverse=True)
@@ -39,29 +39,32 @@ def inner_folds(y: ArrayLike, movies: ArrayLike, n_folds: int = 4) -> NDArray[np
             "at least 3 movies with labels are needed: "
             f"inner selection leaves movies out, so it needs at least 2 training movies, found {names.size}"
         )
-    positives = np.bincount(movie_of, weights=labels, minlength=names.size)
-    clips = np.bincount(movie_of, minlength=names.size)
+    n_positive = np.bincount(movie_of, weights=labels, minlength=names.size)
+    n_clips = np.bincount(movie_of, minlength=names.size)
     n = min(n_folds, names.size)
-    held_positives = np.zeros(n)
-    held_clips = np.zeros(n)
+    positives_in_fold = np.zeros(n)
+    clips_in_fold = np.zeros(n)
     fold_of_movie = np.empty(names.size, dtype=np.int64)
     # The movies hardest to place go first; lexsort's last key counts most, and names (sorted) settle ties.
-    for movie in np.lexsort((-clips, -positives)):
-        # Those without a positive clip are alike in positives: they would all go to one fold.
-        order = (held_clips, held_positives) if positives[movie] else (held_positives, held_clips)
-        fold = int(np.lexsort(order)[0])
+    for movie in np.lexsort((-n_clips, -n_positive)):
+        if n_positive[movie]:
+            fewest_first = np.lexsort((clips_in_fold, positives_in_fold))
+        else:
+            # By positives first, all movies without a positive clip would go to one fold.
+            fewest_first = np.lexsort((positives_in_fold, clips_in_fold))
+        fold = int(fewest_first[0])
         fold_of_movie[movie] = fold
-        held_positives[fold] += positives[movie]
-        held_clips[fold] += clips[movie]
+        positives_in_fold[fold] += n_positive[movie]
+        clips_in_fold[fold] += n_clips[movie]
     folds = fold_of_movie[movie_of]
     for fold in range(n):
         training = labels[folds != fold]
         if training.all() or not training.any():
+            missing = "no negative" if training.all() else "no positive"
             training_movies = ", ".join(str(name) for name in names[fold_of_movie != fold])
             raise ProtocolError(
                 "inner selection needs both classes in at least 2 training movies: movies "
-                f"{training_movies} alone hold {'no negative' if training.all() else 'no positive'} clip; "
-                "label more films"
+                f"{training_movies} alone hold {missing} clip; label more films"
             )
     return folds
 
@@ -80,13 +83,13 @@ def best_threshold(y: ArrayLike, scores: ArrayLike) -> float:
     Returns
     -------
     float
-        Midway between two scores that occur, or the lowest score when calling all positive is best; of
-        equals, the highest.
+        The middle between two neighbouring scores, or the lowest score if calling all clips positive is best;
+        of equally good thresholds, the highest.
 
     Raises
     ------
     ProtocolError
-        No positive clip.
+        There is no positive clip.
     """
     labels = np.asarray(y)
     values = np.asarray(scores, dtype=np.float64)
@@ -94,13 +97,18 @@ def best_threshold(y: ArrayLike, scores: ArrayLike) -> float:
         raise ProtocolError("no threshold can be tuned without a positive clip")
     order = np.argsort(-values, kind="stable")
     ranked = values[order]
-    hits = np.cumsum(labels[order])
-    called = np.arange(1, ranked.size + 1)
-    f1 = 2 * hits / (called + hits[-1])
-    # A threshold can't part equal scores.
-    f1[:-1][ranked[:-1] == ranked[1:]] = -1.0
-    last = int(np.argmax(f1))
-    if last == ranked.size - 1:
-        return float(ranked[last])
-    middle = ranked[last + 1] + (ranked[last] - ranked[last + 1]) / 2
-    return float(middle if middle > ranked[last + 1] else ranked[last])
+    # f1_pos if the clips up to each one, from the highest score down, are called positive.
+    n_hits = np.cumsum(labels[order])
+    n_called = np.arange(1, ranked.size + 1)
+    f1 = 2 * n_hits / (n_called + n_hits[-1])
+    # No threshold lies between equal scores.
+    is_tied_with_next = ranked[:-1] == ranked[1:]
+    f1[:-1][is_tied_with_next] = -1.0
+    last_called = int(np.argmax(f1))
+    if last_called == ranked.size - 1:
+        return float(ranked[last_called])
+    lowest_called = ranked[last_called]
+    highest_not_called = ranked[last_called + 1]
+    middle = highest_not_called + (lowest_called - highest_not_called) / 2
+    # Between neighbouring floats there is no middle.
+    return float(middle if middle > highest_not_called else lowest_called)

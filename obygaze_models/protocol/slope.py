@@ -1,22 +1,24 @@
-"""Posterior of the slope from scores to logits within films: do scores rise with the label, and how much.
+"""Posterior of the slope from scores to logits within films: whether and how much scores rise with labels.
 
-Clips are compared with clips of their own film alone: the likelihood of a film is that of its labels given
+Clips are compared with clips of their own film only. The likelihood of a film is that of its labels, given
 how many of them are positive (conditional logistic regression: Breslow and Day 1980, chapter 7). A film of
-two clips so counts as one comparison; with an intercept that is fitted beside the slope it would count
+two clips so counts as one comparison. With an intercept that is fitted along with the slope it would count
 double, and few clips would look like much evidence.
 
-The prior has two parts: with `P_UNSKILLED` the slope is 0, and else it is of half a Student's t of
-`SLOPE_SCALE`. The numbers were chosen by the log loss of probabilities in planted corpora
-(`benchmarks.planted`, rows ``calibration`` and ``no_skill``): those without any skill lose little beside the
-training films' share, those with skill lose nothing that matters. A half-normal prior lost .007 nats a clip
-with models of AUC .98, wider ones more than .01 with noise in 4 films of 4 clips.
+The prior has two parts: with the probability `P_UNSKILLED` the slope is 0; otherwise it is from a half
+Student's t with the scale `SLOPE_SCALE`. The numbers were chosen by the log loss of probabilities in planted
+corpora (`benchmarks.planted`, rows ``calibration`` and ``no_skill``): models without any skill lose little
+compared with the training films' share, and models with skill lose nothing that matters. A half-normal prior
+lost .007 nats a clip with models of AUC .98; wider priors lost more than .01 with noise in 4 films of 4
+clips.
 
 Clips of a film may be alike, and slopes of films differ. The likelihood is therefore raised to a power of at
-most 1, the ratio of its curvature to the variance of the films' scores at its mode (Pauli, Racugno and
-Ventura 2011, Statistica Sinica 21): its spread is then that of the estimate over films.
+most 1: the ratio of its curvature to the variance of the films' score functions at its mode (Pauli, Racugno
+and Ventura 2011, Statistica Sinica 21). Its spread is then that of the estimate over films.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -34,11 +36,12 @@ P_UNSKILLED = 0.75
 
 SLOPE_SCALE = 0.4
 SLOPE_FREEDOM = 3
-"""Scale and degrees of freedom of Student's t, folded at 0, from which a slope above 0 comes: in logits a
-deviation of the scores within films. Its tail leaves room for models that part the classes."""
+"""Scale and degrees of freedom of the half Student's t that slopes above 0 come from. A slope is in logits
+for each deviation of the scores within films. The long tail leaves room for models that separate the
+classes."""
 
 STEEPEST = 16.0
-"""Largest slope that is looked at: 8 logits of half a deviation."""
+"""Largest slope that is considered: half a deviation then makes 8 logits."""
 
 KNOTS: Floats = np.concatenate([[0.0], np.geomspace(0.04, STEEPEST, 30)])
 """Slopes at which a film's likelihood is computed; between them it is a cubic spline."""
@@ -69,9 +72,12 @@ class SlopePosterior:
     unit: float
 
     def quantiles(self, levels: ArrayLike) -> Floats:
-        """Compute quantiles [B] of the slope, in logits a unit of the score."""
-        above = (np.asarray(levels, np.float64) - (1 - self.p_skilled)) / max(self.p_skilled, 1e-12)
-        return np.where(above > 0, np.interp(above, self.cumulative, GRID), 0.0) / self.unit
+        """Compute the quantiles of the slope at some levels [B], in logits for each unit of the score."""
+        p_unskilled = 1 - self.p_skilled
+        # Levels up to p_unskilled are at the slope 0; the others are levels of the slopes above 0.
+        level_above = (np.asarray(levels, np.float64) - p_unskilled) / max(self.p_skilled, 1e-12)
+        slopes = np.where(level_above > 0, np.interp(level_above, self.cumulative, GRID), 0.0)
+        return slopes / self.unit
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,9 +88,9 @@ class SlopeLikelihood:
     ----------
     movies : ndarray, shape [M]
     logs : ndarray, shape [M, K]
-        At `KNOTS`, less the one at 0.
+        Log likelihood at each of `KNOTS`, less that at a slope of 0.
     unit : float
-        As in `SlopePosterior`.
+        Deviation of the scores within films, as in `SlopePosterior`.
     """
 
     movies: NDArray[Any]
@@ -93,29 +99,57 @@ class SlopeLikelihood:
 
     @classmethod
     def of_scores(cls, held_out: HeldOut) -> "SlopeLikelihood":
-        """Compute it from held-out scores [N] of one model."""
-        standard, units = held_out.standardised()
-        of_movies: dict[Any, Floats] = {}
+        """Compute the likelihood from held-out scores [N] of one model."""
+        standard, deviations = held_out.standardised()
+        log_of_movie: dict[Any, Floats] = {}
         for rows in rows_of_groups(held_out.cells()):
             labels = held_out.y[rows].astype(np.float64)
-            if np.ptp(labels):
+            has_both_labels = np.ptp(labels) > 0
+            if has_both_labels:
                 movie = held_out.movies[rows[0]]
                 log = conditional_log_likelihood(standard[rows, 0], labels)
-                of_movies[movie] = of_movies.get(movie, 0.0) + log
-        logs = np.array(list(of_movies.values())).reshape(-1, len(KNOTS))
-        return cls(np.array(list(of_movies)), logs, float(units[0]))
+                log_of_movie[movie] = log_of_movie.get(movie, 0.0) + log
+        logs = np.array(list(log_of_movie.values())).reshape(-1, len(KNOTS))
+        return cls(np.array(list(log_of_movie)), logs, float(deviations[0]))
+
+    @cached_property
+    def _films(self) -> CubicSpline:
+        """The log likelihoods of the films between the knots."""
+        return CubicSpline(KNOTS, self.logs, axis=1)
+
+    @cached_property
+    def _sums_on_grid(self) -> tuple[Floats, Floats]:
+        """The log likelihoods at `GRID` of the films before each film, and of those after it [M + 1, G].
+
+        The sum of the others is that of the two. To add them up anew for each film would cost films times
+        films, and to subtract a film from all would leave its rounding behind.
+        """
+        films = self._films(GRID)
+        before = np.zeros((len(films) + 1, len(GRID)))
+        after = np.zeros_like(before)
+        np.cumsum(films, axis=0, out=before[1:])
+        after[:-1] = np.cumsum(films[::-1], axis=0)[::-1]
+        return before, after
 
     def posterior(self, without: object = None) -> SlopePosterior:
-        """Combine likelihood and prior, of all films or without one movie."""
-        logs = self.logs[self.movies != without] if without is not None else self.logs
-        total = np.zeros(len(GRID))
-        if len(logs):
-            films = CubicSpline(KNOTS, logs, axis=1)
-            total = films(GRID).sum(axis=0)
-            total *= _power(films, float(GRID[np.argmax(total)]))
-        highest = max(float(total.max()), 0.0)
+        """Combine likelihood and prior, for all films or without one movie."""
+        is_used = np.ones(len(self.movies), dtype=np.bool_)
+        if without is not None:
+            is_used = self.movies != without
+        log_likelihood = np.zeros(len(GRID))
+        if is_used.any():
+            before, after = self._sums_on_grid
+            left_out = np.flatnonzero(~is_used)
+            log_likelihood = before[-1]
+            if len(left_out):
+                log_likelihood = before[left_out[0]] + after[left_out[0] + 1]
+            mode = float(GRID[np.argmax(log_likelihood)])
+            power = _power(self._films(mode, 1)[is_used], self._films(mode, 2)[is_used])
+            log_likelihood = power * log_likelihood
+        # The log likelihood at a slope of 0 is 0. Subtracting the highest one keeps exp from overflowing.
+        highest = max(float(log_likelihood.max()), 0.0)
         prior = 2 * t.pdf(GRID / SLOPE_SCALE, SLOPE_FREEDOM) / SLOPE_SCALE
-        weights = prior * np.gradient(GRID) * np.exp(total - highest)
+        weights = prior * np.gradient(GRID) * np.exp(log_likelihood - highest)
         skilled = (1 - P_UNSKILLED) * float(weights.sum())
         unskilled = P_UNSKILLED * float(np.exp(-highest))
         cumulative = np.cumsum(weights) / weights.sum()
@@ -123,29 +157,30 @@ class SlopeLikelihood:
 
 
 def rows_of_groups(group_of: NDArray[np.intp]) -> list[NDArray[np.intp]]:
-    """Return the rows of each group, from the groups [N] of rows, numbered from 0."""
+    """Return the rows of each group, given the group of each row [N], numbered from 0."""
     order = np.argsort(group_of, kind="stable")
-    return np.split(order, np.cumsum(np.bincount(group_of))[:-1])
+    ends = np.cumsum(np.bincount(group_of))
+    return np.split(order, ends[:-1])
 
 
-def _power(films: CubicSpline, mode: float) -> float:
-    """Compute the power of the likelihood from the films' first and second derivatives at its mode."""
-    scores = films(mode, 1)
-    curvature = -float(films(mode, 2).sum())
-    n_films = len(scores)
+def _power(first_derivatives: Floats, second_derivatives: Floats) -> float:
+    """Compute the power of the likelihood from the derivatives of films' log likelihoods [M] at its mode."""
+    curvature = -float(second_derivatives.sum())
+    n_films = len(first_derivatives)
     if n_films < 2 or curvature <= 0:
         return 1.0
-    variance = n_films / (n_films - 1) * float(np.sum((scores - scores.mean()) ** 2))
+    squares = float(np.sum((first_derivatives - first_derivatives.mean()) ** 2))
+    variance = n_films / (n_films - 1) * squares
     if variance <= curvature:
         return 1.0
     return max(curvature / variance, LEAST_POWER)
 
 
 def conditional_log_likelihood(scores: Floats, labels: Floats) -> Floats:
-    """Compute the log likelihood of a film's labels given how many are positive, at `KNOTS`, less that at 0.
+    """Compute the log likelihood of a film's labels, given how many are positive, less that at a slope of 0.
 
-    The probability of the labels of independent clips is divided by that of their sum, which is the integral
-    of its characteristic function; with the intercept at which the sum is expected a few nodes suffice.
+    It is the log probability of the labels of independent clips less that of their sum. Any intercept gives
+    the same; it is chosen such that the sum is the expected one, where few nodes suffice for `_log_p_of_sum`.
 
     Parameters
     ----------
@@ -155,6 +190,7 @@ def conditional_log_likelihood(scores: Floats, labels: Floats) -> Floats:
     Returns
     -------
     ndarray, shape [K]
+        At each slope of `KNOTS`.
 
     Examples
     --------
@@ -162,22 +198,43 @@ def conditional_log_likelihood(scores: Floats, labels: Floats) -> Floats:
     >>> bool(np.allclose(one_pair, np.log(2 * expit(KNOTS))))
     True
     """
-    n = len(labels)
+    n_clips = len(labels)
     n_positive = float(labels.sum())
-    intercepts = find_intercepts(KNOTS, scores, np.ones((1, n)), np.full(len(KNOTS), n_positive / n))
-    logits = KNOTS[:, None] * scores + intercepts[:, None]
-    p = expit(logits)
-    of_labels = np.sum(labels * logits - np.logaddexp(0, logits), axis=1)
-    deviation = float(np.sqrt(np.max(np.sum(p * (1 - p), axis=1))))
-    # Sums that lie a whole round apart are taken for one: with 7 deviations their share is below 1e-10.
-    n_nodes = min(n + 1, int(np.ceil(7 * deviation)) + 8)
-    angles = 2 * np.pi * np.arange(n_nodes // 2 + 1) / n_nodes
-    twice = np.full(len(angles), 2.0)
-    twice[0] = 1.0
-    if n_nodes % 2 == 0:
-        twice[-1] = 1.0
-    turned = np.exp(1j * angles) - 1
-    back = np.exp(-1j * n_positive * angles) * twice / n_nodes
-    of_sum = [float((np.prod(1 + at_slope[:, None] * turned, axis=0) @ back).real) for at_slope in p]
-    logs = of_labels - np.log(np.maximum(of_sum, 1e-300))
+    shares = np.full(len(KNOTS), n_positive / n_clips)
+    intercepts = find_intercepts(KNOTS, scores, np.ones((1, n_clips)), shares)
+    logits = KNOTS[:, None] * scores + intercepts[:, None]  # [K, N]
+    log_p_of_labels = np.sum(labels * logits - np.logaddexp(0, logits), axis=1)
+    logs = log_p_of_labels - _log_p_of_sum(expit(logits), n_positive)
     return np.asarray(logs - logs[0])
+
+
+def _log_p_of_sum(p: Floats, n_positive: float) -> Floats:
+    """Compute the log probability [K] that n independent clips have so many positives among them.
+
+    This is the inverse Fourier transform of the characteristic function of their sum, at `n_positive`.
+
+    Parameters
+    ----------
+    p : ndarray, shape [K, N]
+        Probability of each clip to be positive; the expected sum is `n_positive`.
+    n_positive : float
+    """
+    n_clips = p.shape[1]
+    deviation = float(np.sqrt(np.max(np.sum(p * (1 - p), axis=1))))
+    # With m nodes, sums that differ by m are taken for one: within 7 deviations of the expected sum all
+    # others have a probability below 1e-10.
+    n_nodes = min(n_clips + 1, int(np.ceil(7 * deviation)) + 8)
+    # The function at -angle is the conjugate of that at angle: half of the nodes suffice, and all but those
+    # at 0 and pi count twice.
+    angles = 2 * np.pi * np.arange(n_nodes // 2 + 1) / n_nodes
+    times = np.full(len(angles), 2.0)
+    times[0] = 1.0
+    if n_nodes % 2 == 0:
+        times[-1] = 1.0
+    turned = np.exp(1j * angles) - 1
+    weights = np.exp(-1j * n_positive * angles) * times / n_nodes
+    p_of_sum = []
+    for p_at_slope in p:
+        characteristic = np.prod(1 + p_at_slope[:, None] * turned, axis=0)
+        p_of_sum.append(float((characteristic @ weights).real))
+    return np.log(np.maximum(p_of_sum, 1e-300))

@@ -1,9 +1,9 @@
 """Define targets: a task of levels, the presence of a concept, or ordered levels."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from shlex import quote
-from typing import Annotated, Any, Literal, NotRequired, TypedDict
+from typing import Annotated, Literal, NotRequired, TypedDict
 
 import numpy as np
 from msgspec import Meta
@@ -13,6 +13,7 @@ from obygaze_features.arguments import checked, made_by
 from obygaze_features.manifest import (
     BUILTIN,
     SEEN_SCORE,
+    Clip,
     Codebook,
     Manifest,
     Task,
@@ -29,7 +30,7 @@ Classes = Annotated[
 
 
 class TargetRecord(TypedDict):
-    """What a model is asked, in the records of runs and models."""
+    """A target, in the records of runs and models."""
 
     name: Text
     title: Text
@@ -40,7 +41,8 @@ class TargetRecord(TypedDict):
 class CodebookRecord(TypedDict):
     """The codebook of the labels: its name, and the SHA-256 of its content ("" if that is not known).
 
-    Of one that is not built in also its construct, and what its levels and concepts mean, if it says so.
+    For a codebook that is not built in there are also its construct, and the meaning of its levels and
+    concepts, if it states them.
     """
 
     name: Text
@@ -87,8 +89,9 @@ class Labels:
     not_visual : dict of str to ndarray of bool, shape [N]
         Presence of each concept that is not visual: a target, for features of texts or sound.
     experts : dict of str to Labels
-        Of the same clips by each annotator, where several labelled them; a clip that one did not see has no
-        level there. The labels here are then merged (`merge_annotators`).
+        Where several annotators labelled the clips, the labels of each on the same clips; a clip that an
+        annotator did not see has no level there. The other attributes are then merged labels
+        (`merge_annotators`).
     """
 
     clip_ids: NDArray[np.str_]
@@ -102,16 +105,18 @@ class Labels:
     experts: dict[str, "Labels"] = field(default_factory=dict)
 
     def take(self, rows: NDArray[np.intp]) -> "Labels":
-        """Keep some clips."""
-
-        def taken(value: Any) -> Any:
-            if isinstance(value, dict):
-                return {name: taken(inner) for name, inner in value.items()}
-            if isinstance(value, Labels):
-                return value.take(rows)
-            return value[rows] if isinstance(value, np.ndarray) else value
-
-        return Labels(*(taken(getattr(self, field.name)) for field in fields(self)))
+        """Select the clips in some rows."""
+        return Labels(
+            clip_ids=self.clip_ids[rows],
+            movies=self.movies[rows],
+            levels=self.levels[rows],
+            present=self.present[rows],
+            concepts=self.concepts,
+            scales={name: ranks[rows] for name, ranks in self.scales.items()},
+            seen_score=None if self.seen_score is None else self.seen_score[rows],
+            not_visual={name: present[rows] for name, present in self.not_visual.items()},
+            experts={name: labels.take(rows) for name, labels in self.experts.items()},
+        )
 
     def has(self, concept: str) -> NDArray[np.bool_]:
         """Mark the clips [N] that have a concept, visual or not."""
@@ -122,7 +127,7 @@ class Labels:
 
 @checked
 def labels_of(manifest: Manifest) -> Labels:
-    """Gather the labels of a manifest's clips, in its order; where annotators have a row each, merged.
+    """Collect the labels of a manifest's clips in its order; rows of several annotators are merged.
 
     Raises
     ------
@@ -135,44 +140,59 @@ def labels_of(manifest: Manifest) -> Labels:
         return replace(labels_of(merged), experts=experts_of(manifest, merged))
     codebook = manifest.codebook
     clips = manifest.clips
-    scales = {}
-    for scale in codebook.scales:
-        if clips and scale.name in clips[0].extras:
-            rank = {level.name: index for index, level in enumerate(scale.levels)}
-            levels = [scale.level_of(clip.extras[scale.name]) for clip in clips]
-            scales[scale.name] = np.array(
-                [NOT_ASKED if name is None else rank[name] for name in levels], dtype=np.int64
-            )
     concepts = codebook.visual_concepts
-
-    def marked(concept: str) -> NDArray[np.bool_]:
-        return np.array([concept in clip.concepts for clip in clips], dtype=np.bool_)
-
     present = np.empty((len(clips), len(concepts)), dtype=np.bool_)
     for index, name in enumerate(concepts):
-        present[:, index] = marked(name)
+        present[:, index] = _has_concept(clips, name)
     not_visual = [concept.name for concept in codebook.concepts if concept.name not in concepts]
-    has_seen_score = clips and SEEN_SCORE in clips[0].extras
+    seen_score = None
+    if clips and SEEN_SCORE in clips[0].extras:
+        seen_score = np.array([clip.extras[SEEN_SCORE] == "1" for clip in clips])
     return Labels(
         clip_ids=np.array([clip.clip_id for clip in clips], dtype=str),
         movies=np.array([clip.movie for clip in clips], dtype=str),
         levels=np.array([clip.level or "" for clip in clips], dtype=str),
         present=present,
         concepts=concepts,
-        scales=scales,
-        seen_score=np.array([clip.extras[SEEN_SCORE] == "1" for clip in clips]) if has_seen_score else None,
-        not_visual={name: marked(name) for name in not_visual},
+        scales=_ranks_on_scales(manifest),
+        seen_score=seen_score,
+        not_visual={name: _has_concept(clips, name) for name in not_visual},
     )
 
 
+def _has_concept(clips: Sequence[Clip], concept: str) -> NDArray[np.bool_]:
+    """Mark the clips [N] that have a concept."""
+    return np.array([concept in clip.concepts for clip in clips], dtype=np.bool_)
+
+
+def _ranks_on_scales(manifest: Manifest) -> dict[str, NDArray[np.int64]]:
+    """Read the rank of each clip on every further scale that has a column in the manifest."""
+    clips = manifest.clips
+    ranks_of = {}
+    for scale in manifest.codebook.scales:
+        if not clips or scale.name not in clips[0].extras:
+            continue
+        rank_of = {level.name: rank for rank, level in enumerate(scale.levels)}
+        ranks = np.full(len(clips), NOT_ASKED, dtype=np.int64)
+        for row, clip in enumerate(clips):
+            level = scale.level_of(clip.extras[scale.name])
+            if level is not None:
+                ranks[row] = rank_of[level]
+        ranks_of[scale.name] = ranks
+    return ranks_of
+
+
 def experts_of(manifest: Manifest, merged: Manifest) -> dict[str, Labels]:
-    """Gather each annotator's labels of the clips of `merged`; those that one did not see have no level."""
-    judged = judgements_of(manifest)
+    """Collect each annotator's labels of the clips of `merged`; a clip that one did not see has no level."""
+    judgements = judgements_of(manifest)
     labels = {}
-    for name in sorted({clip.annotator for clip in manifest}):
-        clip_of = {judgement.clip.clip_id: judgement.clip for judgement in judged.of(name).every}
-        clips = [clip_of.get(clip.clip_id, replace(clip, level=None, concepts=())) for clip in merged]
-        labels[name] = labels_of(merged.with_clips(clips))
+    for annotator in sorted({clip.annotator for clip in manifest}):
+        judged = {judgement.clip.clip_id: judgement.clip for judgement in judgements.of(annotator).every}
+        clips = []
+        for clip in merged:
+            unlabelled = replace(clip, level=None, concepts=())
+            clips.append(judged.get(clip.clip_id, unlabelled))
+        labels[annotator] = labels_of(merged.with_clips(clips))
     return labels
 
 
@@ -186,17 +206,17 @@ class Target:
     name : str
         ``hn_s``, ``concept:Body``, ``levels``, ``scale:valence``.
     title : str
-        As people read it.
+        The name that tables and sentences show.
     kind : {"levels", "concept", "ordinal"}
     classes : tuple of tuple of str
-        The levels of each class, from low to high: two for a task, one level each where they are ordered. For
-        a concept, the levels whose clips are asked: all that count.
+        The levels of each class, from low to high: two classes for a task, one level each for ordered levels.
+        For a concept, one class: the levels of the clips that the target is about, all that count.
     concept : str
-        The concept whose presence is asked; "" otherwise.
+        The concept whose presence is the label; "" otherwise.
     scale : str
-        The codebook's further scale that `classes` are of; "" for the levels themselves.
+        The codebook's further scale whose levels `classes` are; "" for the codebook's own levels.
     against : tuple of str
-        For a concept, the levels whose clips without it are asked; all that count when empty.
+        For a concept, the levels of the clips without it that the target is about; empty for all that count.
     """
 
     name: str
@@ -218,21 +238,21 @@ class Target:
 
     @property
     def n_classes(self) -> int:
-        """Two; or the number of ordered levels."""
+        """Number of classes: two, or the number of ordered levels."""
         return 2 if self.kind == "concept" else len(self.classes)
 
     @property
     def levels(self) -> tuple[str, ...]:
-        """The levels of the clips that are asked."""
+        """The levels of the clips that the target is about."""
         return tuple(level for side in self.classes for level in side)
 
     def of(self, labels: Labels) -> NDArray[np.int64]:
-        """Label each clip [N]: its class, or `NOT_ASKED`.
+        """Label each clip [N] with its class, or with `NOT_ASKED` if the target is not about it.
 
         Raises
         ------
         ProtocolError
-            The manifest has not what is asked for.
+            The manifest has no column of the scale.
         """
         if self.scale:
             if self.scale not in labels.scales:
@@ -252,7 +272,7 @@ class Target:
 
 @checked
 def concept_target(concept: str, codebook: Codebook, against: Sequence[str] = ()) -> Target:
-    """Target a concept's presence; clips without it are of some levels only.
+    """Make the target of a concept's presence; `against` limits the levels of the clips without it.
 
     Raises
     ------
@@ -272,7 +292,7 @@ def concept_target(concept: str, codebook: Codebook, against: Sequence[str] = ()
 
 
 def task_target(task: Task) -> Target:
-    """Target the positive levels of a task."""
+    """Make the target of a task: its negative and its positive levels."""
     return Target(task.name, task.title, "levels", (task.negatives, task.positives))
 
 
@@ -311,12 +331,12 @@ def find_target(name: str, codebook: Codebook) -> Target:
 
 
 def all_levels(codebook: Codebook) -> Target:
-    """Target the codebook's levels in their order, those in no task too."""
+    """Make the target of all of the codebook's levels in their order, also of those in no task."""
     return replace(_ordered("levels", codebook.level_names), title="all levels")
 
 
 def _ordered(name: str, levels: tuple[str, ...], scale: str = "") -> Target:
-    """Target ordered levels; two of them are two classes."""
+    """Make the target of ordered levels; two levels are two classes."""
     classes = tuple((level,) for level in levels)
     kind: Kind = "ordinal" if len(levels) > 2 else "levels"
     return Target(name, " < ".join(levels), kind, classes, scale=scale)
@@ -333,8 +353,8 @@ def level_target(negatives: tuple[str, ...], positives: tuple[str, ...], codeboo
     ProtocolError
         A side is empty, a level is on both sides, or one does not count as a label.
     """
-    negative = tuple(map(codebook.level_spelled, negatives))
-    positive = tuple(map(codebook.level_spelled, positives))
+    negative = tuple(codebook.level_spelled(level) for level in negatives)
+    positive = tuple(codebook.level_spelled(level) for level in positives)
     if not negative or not positive:
         raise ProtocolError("a task needs negative and positive levels: give --negative and --positive")
     for level in (*negative, *positive):
@@ -342,7 +362,8 @@ def level_target(negatives: tuple[str, ...], positives: tuple[str, ...], codeboo
             raise ProtocolError(
                 f"level {level!r} does not count as a label in the codebook {codebook.name!r}"
             )
-    if repeated := set(negative) & set(positive):
+    repeated = set(negative) & set(positive)
+    if repeated:
         raise ProtocolError(f"level {min(repeated)!r} is both negative and positive")
     return task_target(Task(f"{'+'.join(negative)}-vs-{'+'.join(positive)}", negative, positive))
 
@@ -351,13 +372,14 @@ def level_target(negatives: tuple[str, ...], positives: tuple[str, ...], codeboo
 def choose_targets(
     codebook: Codebook, task: str | None, test: str | None, *, sides: Sides = ((), ())
 ) -> tuple[Target, Target]:
-    """Choose what is trained on and tested on, by name or by levels.
+    """Choose the targets of training and of testing, by name or by levels.
 
     Parameters
     ----------
     codebook : Codebook
     task, test : str, optional
-        By name (`find_target`). The test is by default what is trained on, and that the codebook's only task.
+        Names of targets (`find_target`). By default the task is the codebook's only one, and the test is the
+        task.
     sides : tuple of two tuples of str
         Negative and positive levels to train on, in place of a name.
 
@@ -382,7 +404,8 @@ def choose_targets(
             f"no task is given (--task): expected one of {names} (codebook {codebook.name!r}), or two sides "
             f"of levels{_example_of_sides(codebook)}"
         )
-    return train, train if test is None else find_target(test, codebook)
+    tested = train if test is None else find_target(test, codebook)
+    return train, tested
 
 
 def _example_of_sides(codebook: Codebook) -> str:

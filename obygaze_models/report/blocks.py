@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from html import escape
 from pathlib import Path
@@ -21,18 +21,23 @@ NOTHING = "-"
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One table: title, notes, cells as text, and what a page draws of it.
+    """One table: title, notes, cells as text, and the numbers that a page draws.
 
     Attributes
     ----------
+    title : str
+    headers : tuple of str
+    rows : tuple of tuple of str
+        Cells of each row.
+    notes : tuple of str
     dots : tuple of (str, float, float, float)
-        Name, value and interval of every row, of the first column that has intervals.
+        Name, value and ends of the interval of every row, from the first column that has intervals.
     measured : str
         Heading of that column.
     reference : float or None
         Value of chance, or of no difference.
     beside : set of str
-        First cells of rows that are yardsticks, which a page draws with less ink.
+        First cells of the rows that models are only compared with; a page draws them with less ink.
     """
 
     title: str
@@ -80,7 +85,7 @@ class Report:
     answers : tuple of str
         Sentences that say what was found.
     remarks : tuple of str
-        What a command prints beside; no file keeps it.
+        Sentences that a command prints too; no file keeps them.
 
     Examples
     --------
@@ -121,6 +126,7 @@ class Report:
 
 
 def _html_table(block: Block) -> str:
+    """Write a block's cells as an HTML table."""
     return tabulate(block.rows, block.headers, tablefmt="html", disable_numparse=True)
 
 
@@ -138,9 +144,13 @@ def mean_sd(values: Sequence[float]) -> str:
     defined = [value for value in values if not math.isnan(value)]
     if not defined:
         return "undefined"
-    left_out = f" [{len(values) - len(defined)} undefined]" if len(defined) < len(values) else ""
-    spread = f" ({np.std(defined):.3f})" if len(values) > 1 else ""
-    return f"{np.mean(defined):.3f}{spread}{left_out}"
+    text = f"{np.mean(defined):.3f}"
+    if len(values) > 1:
+        text += f" ({np.std(defined):.3f})"
+    n_undefined = len(values) - len(defined)
+    if n_undefined:
+        text += f" [{n_undefined} undefined]"
+    return text
 
 
 @checked
@@ -169,9 +179,10 @@ def cell(value: object) -> str:
 # --- tables by columns
 # ---------------------------------------------------------------------------
 Column = tuple[str, str | tuple[str | int, ...], Callable[..., str]]
-"""Heading, key or keys of a row, and the function that writes their values."""
+"""Heading, the key or keys of a row that the column shows, and the function that writes their values."""
 
 signed = partial(interval, signed=True)
+"""Writes a difference with its interval."""
 
 
 @checked
@@ -190,24 +201,49 @@ def block(
     *,
     reference: float | None = None,
 ) -> Block:
-    """Make a table of rows, with lines of text of their own as its `last`."""
+    """Make a table.
+
+    Parameters
+    ----------
+    title : str
+    columns : sequence of Column
+    rows : iterable of mapping
+        Key -> value of each row.
+    notes : sequence of str
+    last : sequence of sequence of str
+        Cells of rows that stand below these, written already.
+    reference : float, optional
+        Value of chance in the first column that has intervals; of a column of differences it is 0.
+    """
     rows = list(rows)
-    headers = tuple(heading for heading, *_ in columns)
-    cells = [tuple(_cells(row, columns)) for row in rows]
-    all_rows = (*cells, *map(tuple, last))
-    drawn = next((place for place, (*_, write) in enumerate(columns) if write in (interval, signed)), None)
+    headers = tuple(heading for heading, _, _ in columns)
+    cells = tuple(tuple(_cells(row, columns)) for row in rows)
+    written = tuple(tuple(texts) for texts in last)
+    table = Block(title, headers, (*cells, *written), tuple(notes))
+    drawn = _first_with_interval(columns)
     if drawn is None:
-        return Block(title, headers, all_rows, tuple(notes))
-    n_naming = max(1, min(drawn, columns_that_name(headers, all_rows)))
+        return table
     _, keys, write = columns[drawn]
     value, low, high = _keys(keys)
+    n_naming = max(1, min(drawn, columns_that_name(headers, table.rows)))
     dots = []
     for texts, row in zip(cells, rows, strict=True):
         name = " ".join(texts[:n_naming])
         dots.append((name, float(row[value]), float(row[low]), float(row[high])))
-    if write is signed:
-        reference = 0.0
-    return Block(title, headers, all_rows, tuple(notes), tuple(dots), headers[drawn], reference)
+    return replace(
+        table,
+        dots=tuple(dots),
+        measured=headers[drawn],
+        reference=0.0 if write is signed else reference,
+    )
+
+
+def _first_with_interval(columns: Sequence[Column]) -> int | None:
+    """Return the index of the first column whose cells are numbers with intervals; None without any."""
+    for index, (_, _, write) in enumerate(columns):
+        if write in (interval, signed):
+            return index
+    return None
 
 
 def _cells(row: Mapping[Any, Any], columns: Sequence[Column]) -> Iterator[str]:
@@ -218,11 +254,12 @@ def _cells(row: Mapping[Any, Any], columns: Sequence[Column]) -> Iterator[str]:
 
 
 def _keys(keys: str | tuple[str | int, ...]) -> tuple[str | int, ...]:
+    """Return the keys of a column, which may be written as one text."""
     return (keys,) if isinstance(keys, str) else keys
 
 
 def columns_that_name(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
-    """Count the leading columns needed to tell all rows apart."""
+    """Count the leading columns that tell all rows apart; 1 if no number of columns does."""
     for n_columns in range(1, len(headers)):
         if len({tuple(row[:n_columns]) for row in rows}) == len(rows):
             return n_columns

@@ -100,14 +100,18 @@ def _on_side(letter: str, side: Mapping[str, Any]) -> str:
     trained_on = (side["trained_on"] or {}).get("title", side["task"])
     line = f"{letter}: {side['model']} of {side['run']}, trained on {trained_on}, store {side['store'][:12]}"
     n_seeds = len(side["seeds"])
-    return f"{line}, mean of {n_seeds} seeds" if n_seeds > 1 else line
+    if n_seeds > 1:
+        line += f", mean of {n_seeds} seeds"
+    return line
 
 
 def _verdict(rows: Sequence[Row], metrics: Mapping[str, Metric]) -> str:
     """Say whether the models differ in the first of their main metrics."""
-    row = next((row for row in rows if metrics[row["metric"]].answers), rows[0])
+    main_rows = [row for row in rows if metrics[row["metric"]].answers]
+    row = main_rows[0] if main_rows else rows[0]
     metric = metrics[row["metric"]]
-    better = "A" if (row["difference"] > 0) == metric.higher_is_better else "B"
+    a_is_higher = row["difference"] > 0
+    better = "A" if a_is_higher == metric.higher_is_better else "B"
     claim = f"{better} is better" if row["p_holm"] < 0.05 else "no difference is shown"
     difference = interval(row["difference"], row["low"], row["high"], signed=True)
     return (
@@ -117,6 +121,7 @@ def _verdict(rows: Sequence[Row], metrics: Mapping[str, Metric]) -> str:
 
 
 def _comparison_record(comparison: Comparison, n_paired: int) -> dict[str, Any]:
+    """Describe a comparison as JSON values."""
     table = comparison.a.predictions.table
     lowest = detectable(n_paired)
     return {
@@ -132,6 +137,7 @@ def _comparison_record(comparison: Comparison, n_paired: int) -> dict[str, Any]:
 
 
 def _side_record(side: Side) -> dict[str, Any]:
+    """Describe one side of a comparison as JSON values."""
     table = side.predictions.table
     return {
         "run": PurePath(side.run.where).name,  # the folders above it are this machine's

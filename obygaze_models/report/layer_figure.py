@@ -1,58 +1,80 @@
-"""Draw how much each layer of a network knows: AUC and average precision by layer, with intervals."""
+"""Draw how much each layer of a network knows: two metrics by layer, with intervals."""
 
 from collections.abc import Mapping
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from obygaze_models.evaluation.metrics import METRICS
+from obygaze_models.evaluation.metrics import metrics_of
 from obygaze_models.evaluation.run import Run
 from obygaze_models.report.blocks import Picture
 from obygaze_models.report.run_answers import models_of_layers, title_prefix
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 SHOWN = ("auc", "average_precision")
+"""Metrics of two classes that are drawn, side by side."""
+
+SHOWN_OF_LEVELS = ("spearman", "quadratic_kappa")
+"""Metrics of ordered levels that are drawn."""
+
 SUFFIXES: Mapping[str, Any] = {
     ".pdf": {"CreationDate": None, "Creator": None, "Producer": None},
     ".png": {"Software": None},
     ".svg": {"Date": None, "Creator": None},
 }
-"""Formats, each with the metadata of matplotlib (version, date) that is left out."""
+"""Formats, and the metadata of each that matplotlib leaves out (version, date), so that bytes do not vary."""
 COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#aa3377", "#66ccee")
+"""Colours of the models: Paul Tol's bright scheme, which colour-blind readers tell apart."""
 
 
 def layer_pictures(run: Run) -> tuple[Picture, ...]:
-    """Return the figures of a run with a model of each layer: one for each task.
+    """Return the figures of a run that has a model of each layer: one for each task.
 
-    None where matplotlib is not installed (`obygaze[figures]`): the tables have the numbers.
+    Without matplotlib (`obygaze[figures]`) there are no figures; the tables have the numbers.
     """
     layers = models_of_layers(run)
-    if not layers or run.predictions.n_classes != 2 or find_spec("matplotlib") is None:
+    if not layers or find_spec("matplotlib") is None:
         return ()
+    titles = shown_metrics(run.predictions.n_classes)
+    metrics = " and ".join(titles.values())
     pictures = []
     for number, task in enumerate(run.metrics["task"].unique(), start=1):
         table = run.metrics[run.metrics["task"] == task]
         caption = (
-            f"{title_prefix(run, task)}AUC and average precision by movie of each layer, with 95 % "
-            "intervals; dashed: chance of one layer, not of the best"
+            f"{title_prefix(run, task)}{metrics} by movie of each layer, with 95 % intervals; dashed: chance "
+            "of one layer, not of the best"
         )
-        pictures.append(Picture(f"layers-{number}", caption, partial(draw_layers, table, layers)))
+        pictures.append(Picture(f"layers-{number}", caption, partial(draw_layers, table, layers, titles)))
     return tuple(pictures)
 
 
-def draw_layers(metrics: pd.DataFrame, layers: Mapping[str, Mapping[str, str]], path: Path) -> None:
+def shown_metrics(n_classes: int) -> dict[str, str]:
+    """Return the metrics that are drawn, of two classes or of ordered levels: name -> title."""
+    names = SHOWN if n_classes == 2 else SHOWN_OF_LEVELS
+    every = metrics_of(n_classes)
+    return {name: every[name].title for name in names}
+
+
+def draw_layers(
+    metrics: pd.DataFrame, layers: Mapping[str, Mapping[str, str]], titles: Mapping[str, str], path: Path
+) -> None:
     """Draw metrics of one task by layer.
 
     Parameters
     ----------
     metrics : DataFrame
-        Rows of `Run.metrics`.
+        Rows of `Run.metrics`, of one task.
     layers : mapping
-        Model -> layer -> its name in the metrics.
+        Model -> layer -> the name of the layer's model in the metrics.
+    titles : mapping
+        Metric that is drawn -> its title.
     path : Path
-        A .pdf, .png or .svg file; of another name all three are drawn.
+        A .pdf, .png or .svg file; for a path without such a suffix all three files are drawn.
     """
     from matplotlib import rc_context  # noqa: PLC0415 - obygaze[figures], and slow
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
@@ -61,27 +83,11 @@ def draw_layers(metrics: pd.DataFrame, layers: Mapping[str, Mapping[str, str]], 
     with rc_context({"svg.hashsalt": "obygaze", "svg.fonttype": "path", "font.size": 8}):
         figure = Figure(figsize=(7.2, 2.8), layout="constrained")
         FigureCanvasAgg(figure)
-        for place, metric in enumerate(SHOWN, start=1):
-            axes = figure.add_subplot(1, len(SHOWN), place)
-            of_metric = metrics[metrics["metric"] == metric].set_index("model")
-            for colour, (model, names) in zip(COLOURS, layers.items(), strict=False):
-                rows = of_metric.loc[list(names.values())]
-                mean = rows["movie_mean"].to_numpy()
-                ends = rows[["movie_low", "movie_high"]].to_numpy().T
-                axes.errorbar(
-                    range(len(names)),
-                    mean,
-                    abs(ends - mean),
-                    color=colour,
-                    marker="o",
-                    ms=3,
-                    lw=1,
-                    label=model,
-                )
-                axes.set_xticks(range(len(names)), list(names))
-            axes.axhline(float(of_metric["movie_chance"].iloc[0]), color="#777777", lw=0.8, ls="--")
+        for position, (metric, title) in enumerate(titles.items(), start=1):
+            axes = figure.add_subplot(1, len(titles), position)
+            _draw_metric(axes, metrics[metrics["metric"] == metric].set_index("model"), layers)
             axes.set_xlabel("layer")
-            axes.set_ylabel(f"{METRICS[metric].title} by movie")
+            axes.set_ylabel(f"{title} by movie")
         if len(layers) > 1:
             axes.legend(frameon=False)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -89,3 +95,23 @@ def draw_layers(metrics: pd.DataFrame, layers: Mapping[str, Mapping[str, str]], 
         for suffix in formats:
             file = path if suffix == path.suffix else path.with_name(path.name + suffix)
             figure.savefig(file, dpi=300, metadata=SUFFIXES[suffix])
+
+
+def _draw_metric(axes: "Axes", metrics: pd.DataFrame, layers: Mapping[str, Mapping[str, str]]) -> None:
+    """Draw one metric of each model by layer, with intervals, and a line at chance."""
+    for colour, (model, names) in zip(COLOURS, layers.items(), strict=False):
+        rows = metrics.loc[list(names.values())]
+        mean = rows["movie_mean"].to_numpy()
+        ends = rows[["movie_low", "movie_high"]].to_numpy().T
+        axes.errorbar(
+            range(len(names)),
+            mean,
+            abs(ends - mean),
+            color=colour,
+            marker="o",
+            ms=3,
+            lw=1,
+            label=model,
+        )
+        axes.set_xticks(range(len(names)), list(names))
+    axes.axhline(float(metrics["movie_chance"].iloc[0]), color="#777777", lw=0.8, ls="--")

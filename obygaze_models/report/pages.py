@@ -25,9 +25,14 @@ if TYPE_CHECKING:
 HERE = "obygaze_models.report"
 
 STEPS = tuple(digit * 10.0**power for power in range(-3, 6) for digit in (1, 2, 5))
-"""Between the ticks of an axis."""
+"""Distances between the ticks of an axis."""
 
 MOST_TICKS = 6
+"""An axis spans at most so many steps."""
+
+MARGIN = 4
+"""Percent of a chart's width that the axis leaves free on either side."""
+
 FOLDER = "assets"
 """Folder of a package with its templates, style sheets and scripts."""
 
@@ -62,18 +67,20 @@ def page(
     package
         Package with the template in its folder `assets`.
     sources
-        What the policy allows more, of a page that a server sends.
+        Further sources that the policy allows, for a page that a server sends.
     values
         Values of the template, including `title` and `language`.
     """
-    style = "\n".join([asset("page.css"), *([style] if style else [])])
+    whole_style = asset("page.css")
+    if style:
+        whole_style += f"\n{style}"
     return (
         _environment(package)
         .get_template(template)
         .render(
-            style=Markup(style),  # noqa: S704 - ours
+            style=Markup(whole_style),  # noqa: S704 - ours
             script=Markup(script),  # noqa: S704 - ours
-            policy=_policy(style, script, sources or {}),
+            policy=_policy(whole_style, script, sources or {}),
             version=version("obygaze"),
             **values,
         )
@@ -82,6 +89,7 @@ def page(
 
 @cache
 def _environment(package: str) -> "Environment":
+    """Make the environment that finds templates of a package, and of this one."""
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined  # noqa: PLC0415 - slow
 
     return Environment(
@@ -94,15 +102,17 @@ def _environment(package: str) -> "Environment":
 
 
 def _policy(style: str, script: str, sources: Mapping[str, str]) -> str:
-    """Allow this style sheet, this script and embedded pictures, and what `sources` adds; nothing else."""
+    """Write a content security policy: only this style, this script, embedded pictures, and `sources`."""
     allowed = {"default-src": "'none'", "style-src": _source(style), "img-src": "data:"}
     if script:
         allowed["script-src"] = _source(script)
-    rules = [f"{kind} {source}" for kind, source in (allowed | dict(sources)).items()]
+    allowed |= sources
+    rules = [f"{kind} {source}" for kind, source in allowed.items()]
     return "; ".join([*rules, "base-uri 'none'", "form-action 'none'"])
 
 
 def _source(text: str) -> str:
+    """Name a style sheet or script by its digest, as policies do."""
     return f"'sha256-{base64.b64encode(sha256(text.encode()).digest()).decode()}'"
 
 
@@ -123,8 +133,10 @@ def to_html(reports: Report | Sequence[Report], title: str = "") -> str:
 
     Parameters
     ----------
+    reports
+        One or several.
     title
-        Of the page; by default that of a single report, or of the first of several.
+        Title of the page; by default that of the first report.
 
     Examples
     --------
@@ -176,33 +188,56 @@ def write_html(
 
 
 def _numbers(block: Block) -> list[bool]:
-    """Say which columns hold numbers, which are aligned to the right."""
-    columns = list(zip(*block.rows, strict=True)) or [()] * len(block.headers)
-    return [bool(cells) and is_numeric(cells) for cells in columns]
+    """Mark the columns that hold numbers, which a page aligns to the right."""
+    if not block.rows:
+        return [False] * len(block.headers)
+    return [is_numeric(cells) for cells in zip(*block.rows, strict=True)]
 
 
 def _chart(block: Block) -> Mapping[str, Any] | None:
-    """Place the values of a table and their intervals on a common axis, in percent of its width."""
-    rows = [(name, [value, low, high]) for name, value, low, high in block.dots if not math.isnan(low)]
+    """Place the values of a table and their intervals on a common axis.
+
+    Returns
+    -------
+    mapping or None
+        Rows (name, value, low, high), reference and ticks, their positions in percent of the chart's width.
+        None where fewer than two rows have an interval.
+    """
+    rows = [(name, value, low, high) for name, value, low, high in block.dots if not math.isnan(low)]
     if len(rows) < 2:
         return None
-    reference = [] if block.reference is None or math.isnan(block.reference) else [block.reference]
-    ends = sorted([end for _, numbers in rows for end in numbers] + reference)
-    step = next((step for step in STEPS if ends[-1] - ends[0] <= step * MOST_TICKS), STEPS[-1])
-    first = math.floor(ends[0] / step)
-    last = max(math.ceil(ends[-1] / step), math.floor(ends[0] / step) + 1)
+    references = []
+    if block.reference is not None and not math.isnan(block.reference):
+        references.append(block.reference)
+    shown = list(references)
+    for _, value, low, high in rows:
+        shown += [value, low, high]
+    step = _step(max(shown) - min(shown))
+    # The axis goes from one tick to another, both numbered in steps from 0.
+    first = math.floor(min(shown) / step)
+    last = max(math.ceil(max(shown) / step), first + 1)
     n_digits = max(0, -math.floor(math.log10(step)))
 
-    def at(value: float) -> str:
-        return f"{4 + 92 * (value / step - first) / (last - first):.2f}%"
+    def position(value: float) -> str:
+        width = 100 - 2 * MARGIN
+        return f"{MARGIN + width * (value / step - first) / (last - first):.2f}%"
 
+    ticks = [tick * step for tick in range(first, last + 1)]
     return {
-        "rows": [(name, *map(at, numbers)) for name, numbers in rows],
+        "rows": [(name, position(value), position(low), position(high)) for name, value, low, high in rows],
         "reference": [
-            (at(value), f"chance {value:.2f}" if value else "no difference") for value in reference
+            (position(value), f"chance {value:.2f}" if value else "no difference") for value in references
         ],
-        "ticks": [(at(tick * step), f"{tick * step:.{n_digits}f}") for tick in range(first, last + 1)],
+        "ticks": [(position(tick), f"{tick:.{n_digits}f}") for tick in ticks],
     }
+
+
+def _step(span: float) -> float:
+    """Choose the least distance between ticks with which an axis of this length has few enough."""
+    for step in STEPS:
+        if span <= step * MOST_TICKS:
+            return step
+    return STEPS[-1]
 
 
 def _embedded(picture: Picture) -> str:

@@ -1,4 +1,4 @@
-"""Say what a run answers, a sentence a line: which models beat the baselines, what concepts hold, p."""
+"""Write what a run answers, in sentences: models that beat the baselines, what concepts hold, p of refits."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -23,20 +23,20 @@ ANNOTATED = "concept_labels"
 """The model of annotated concepts, with which completeness is measured."""
 
 OF_FEATURES = ("attention", "linear")
-"""Models of all features: of the first that there is completeness is said."""
+"""Models of all features. Completeness is measured with the first of them that a run has."""
 
 OF_CONCEPTS = ("pcbm_time", "pcbm_lr")
-"""Models that decide by concepts: what they find beyond the concepts' labels leaked."""
+"""Models that decide by concepts. What they find beyond the concepts' labels has leaked into them."""
 
 YARDSTICKS = {*HOMES[BASELINES], LENGTH, STAGING}
 """Baselines, which know no feature."""
 
 MEANING = "of two clips of one movie, one positive and one negative, "
-"""Of what an AUC means, which a whole report says and a short one does not."""
+"""Begins the sentence on what an AUC means, which short reports leave out."""
 
 
 def answers(run: Run) -> tuple[str, ...]:
-    """Say of each task which models beat the baselines, and the best of them on how many movies."""
+    """Write for each task which models beat the baselines, and on how many movies the best of them does."""
     metrics = metrics_of(run.predictions.n_classes)
     metric = next(metric for metric in metrics.values() if metric.answers)
     on_models: list[str] = []
@@ -62,12 +62,14 @@ def title_prefix(run: Run, task: object) -> str:
 
 
 def is_yardstick(name: str) -> bool:
-    """Whether a row is a yardstick and no model of features: a baseline, a control or chance."""
-    return name in {"(chance)", *YARDSTICKS} or (name in BUILTIN_MODELS and BUILTIN_MODELS[name].control)
+    """Tell whether a row only serves comparison: a baseline, a control, or chance."""
+    if name == "(chance)" or name in YARDSTICKS:
+        return True
+    return name in BUILTIN_MODELS and BUILTIN_MODELS[name].control
 
 
 def constant_controls(run: Run, task: str) -> list[str]:
-    """List the controls that give all clips of each movie the same score, and so control nothing."""
+    """List the controls whose scores are equal for all clips of a movie, so that they control nothing."""
     constant = constant_models(run.predictions, task)
     return [name for name in constant if name in BUILTIN_MODELS and BUILTIN_MODELS[name].control]
 
@@ -78,12 +80,12 @@ class _Task(NamedTuple):
     Attributes
     ----------
     before : str
-        How its sentences begin.
+        Beginning of the sentences about the task.
     name : str
     values : mapping
-        Its models' values of a metric by movie.
+        Model -> its values of a metric by movie.
     constant : list of str
-        Its models whose scores do not vary within movies.
+        Models whose scores do not vary within movies.
     """
 
     before: str
@@ -93,6 +95,7 @@ class _Task(NamedTuple):
 
 
 def _tasks(run: Run, metric: Metric) -> Iterator[_Task]:
+    """Yield the tasks of a run, with the values of one metric."""
     for task, of_task in by_movie(run.predictions, {"": metric}).groupby("task", sort=False):
         values = {}
         for model, of_model in of_task.groupby("model", sort=False):
@@ -109,16 +112,17 @@ class _Standing:
     Attributes
     ----------
     n_models : int
+        Number of models that are compared.
     beating : list of str
-        Those that beat every baseline.
+        The models that beat every baseline.
     best, nearest : str
         The model with the largest mean difference, and the baseline nearest to it.
     difference : Interval
-        Between these two by movie; above 0 the model is better.
+        Difference between these two by movie; above 0 the model is better.
     n_better : int
-        Movies on which it is.
+        Number of movies on which the model is better.
     mean : float
-        Mean of the metric of the best by movie.
+        Mean of the best model's metric by movie.
     """
 
     n_models: int
@@ -131,7 +135,7 @@ class _Standing:
 
 
 class _Difference(NamedTuple):
-    """A model against one baseline."""
+    """The difference between a model and a baseline by movie, and on how many movies the model is better."""
 
     interval: Interval
     baseline: str
@@ -153,12 +157,15 @@ def _compared(task: _Task, metric: Metric) -> _Standing | None:
     nearest: dict[str, _Difference] = {}
     for model, baseline in product(models, baselines):
         by_film = (values[model] - values[baseline]) * sign
-        known_metric = UNVARYING_AUC if metric.name == "auc" and baseline in task.constant else None
-        least, most = difference_bounds(metric.bounds, second=known_metric)
+        has_known_auc = metric.name == "auc" and baseline in task.constant
+        known_value = UNVARYING_AUC if has_known_auc else None
+        least, most = difference_bounds(metric.bounds, second=known_value)
         possible = (least, most) if sign > 0 else (-most, -least)
         above = t_interval(by_film, 1 - 0.05 / len(models), covers="method", possible=possible)
-        # Where an interval is undefined the last baseline counts.
-        if model not in nearest or not above.low > nearest[model].interval.low:
+        # The nearest baseline is the one with the lowest interval. Where an interval is undefined (NaN), the
+        # last baseline counts.
+        is_further = model in nearest and above.low > nearest[model].interval.low
+        if not is_further:
             nearest[model] = _Difference(above, baseline, int((by_film > 0).sum()))
     if not nearest:
         return None
@@ -235,18 +242,19 @@ def chosen_layers(run: Run) -> list[str]:
 
 
 def _on_layers(run: Run, task: _Task, layers: Mapping[str, Mapping[str, str]]) -> list[str]:
-    """Say of each model which layer is best, beside what the best of so many reaches by chance."""
+    """Write for each model which layer is best, and what the best of as many layers reaches by chance."""
     lines = []
     for model, names in layers.items():
         best = best_layer(run.predictions, task.name, model, names)
         if best is None:
             lines.append(
-                f"{task.before}{model}: no movie has clips of both classes, by which layers are ranked"
+                f"{task.before}{model}: no movie has clips of two classes, by which layers are ranked"
             )
             continue
+        title = metrics_of(run.predictions.n_classes)[best.metric].title
         lines.append(
-            f"{task.before}{model}: of {best.n_layers} layers {best.layer} is best, AUC by movie "
-            f"{number(best.auc)}; the best of {best.n_layers} reaches {number(best.chance)} by chance, and "
+            f"{task.before}{model}: of {best.n_layers} layers {best.layer} is best, {title} by movie "
+            f"{number(best.value)}; the best of {best.n_layers} reaches {number(best.chance)} by chance, and "
             f"{number(best.high)} in 1 of 20 (labels exchanged within films): p {p_value(best.p)}"
         )
     return lines
@@ -256,18 +264,18 @@ def _on_layers(run: Run, task: _Task, layers: Mapping[str, Mapping[str, str]]) -
 # ---------------------------------------------------------------------------
 @dataclass(frozen=True)
 class _Completeness:
-    """How much of a label concepts' labels hold, and what is found beyond them.
+    """How much of what features know of a label is in the labels of concepts.
 
     Attributes
     ----------
     features : str
         The model of all features.
     auc_labels, auc_features : float
-        AUC by movie of annotated concepts, and of all features.
+        AUC by movie of the model of annotated concepts, and of the model of all features.
     share : Interval
-        The first above .5 over the second above .5.
+        How far the first lies above .5, divided by how far the second does.
     beyond : list of str
-        Models with what they find beyond the concepts' labels.
+        Names of models, each with how far its AUC lies above that of the concepts' labels.
     """
 
     features: str
@@ -278,7 +286,7 @@ class _Completeness:
 
 
 def _completeness(task: _Task) -> _Completeness | None:
-    """Find how much of the label concepts' labels hold; None without models of them, or of all features.
+    """Measure completeness; None without a model of annotated concepts, or without one of all features.
 
     Completeness is the AUC above .5 of annotated concepts over that of all features (Yeh et al. 2020).
     """
@@ -299,6 +307,7 @@ def _completeness(task: _Task) -> _Completeness | None:
 
 
 def _on_concepts(before: str, completeness: _Completeness) -> str:
+    """Write how complete the concepts are."""
     share = completeness.share
     is_undefined = not completeness.auc_features > 0.5
     held = "undefined" if is_undefined else interval(share.mean, share.low, share.high)

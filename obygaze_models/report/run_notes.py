@@ -1,4 +1,4 @@
-"""Say how the numbers of a run came about, and what limits them; a note a line."""
+"""Write notes on a run: how its numbers came about, and what limits them."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -37,6 +37,7 @@ def limits(run: Run) -> tuple[str, ...]:
 
 
 def _limits(run: Run) -> Iterator[str]:
+    """Yield what limits all numbers of a run."""
     record = run.record
     if record["protocol"] == SEEN:
         yield f"protocol {SEEN}"
@@ -59,9 +60,10 @@ def _limits(run: Run) -> Iterator[str]:
         yield f"{model} left out: {reason}"
 
 
-# --- of the whole report alone
+# --- notes of the whole report
 # ---------------------------------------------------------------------------
 def _on_features(record: Mapping[str, Any]) -> str:
+    """Name the codebook, the label policy and the features."""
     line = (
         f"codebook {record['codebook']['name']}; labels: {record.get('label_policy', 'raw')} policy; "
         f"features: {record['backbone']}, {record['features']} ({record['pool']})"
@@ -72,18 +74,23 @@ def _on_features(record: Mapping[str, Any]) -> str:
 
 
 def _on_seeds(seeds: list[int]) -> str:
+    """Name the seed, or the first and last of several."""
     if len(seeds) == 1:
         return f"seed {seeds[0]}"
     return f"seeds {seeds[0]} to {seeds[-1]}, metrics are means"
 
 
 def _on_tested_clips(record: Mapping[str, Any]) -> str:
+    """Count the tested clips, and say how many are positive."""
     line = f"{record['clips']['tested']} clips of {record['movies_tested']} movies tested"
     shares = [f"{share:.3f}" for share in record["prevalence"].values() if share is not None]
-    return f"{line}, prevalence {', '.join(shares)}" if shares else line
+    if shares:
+        line += f", prevalence {', '.join(shares)}"
+    return line
 
 
 def _on_clips_left_out(record: Mapping[str, Any]) -> str:
+    """Count the clips of the manifest that were not used, by reason."""
     clips = record["clips"]
     counts = {
         "of other levels": clips["other_levels"],
@@ -97,6 +104,7 @@ def _on_clips_left_out(record: Mapping[str, Any]) -> str:
 
 
 def _on_clips_in_sight(clips: Mapping[str, Any]) -> list[str]:
+    """Count the clips that were judged with a model's score in sight."""
     n_clips = clips.get("seen_score")
     if not n_clips:
         return []
@@ -104,7 +112,7 @@ def _on_clips_in_sight(clips: Mapping[str, Any]) -> list[str]:
 
 
 def _on_starts(run: Run) -> list[str]:
-    """Say how far the losses of a network's starts lie apart: where that is far, one start may fail."""
+    """Say how far the losses of a network's starts lie apart; far apart, a single start may fail."""
     losses = ["start_loss_low", "start_loss_high"]
     trainings = run.curves.dropna(subset=losses[0]).drop_duplicates(["model", "fold", "seed", "inner_fold"])
     lines = []
@@ -117,6 +125,7 @@ def _on_starts(run: Run) -> list[str]:
 
 
 def _on_intervals() -> str:
+    """Say what the two kinds of intervals cover."""
     captions = f"these models: {CAPTIONS['models']}; method: {CAPTIONS['method']}"
     return f"{captions}; docs/evaluation.md has the measured coverage of each"
 

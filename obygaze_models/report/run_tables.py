@@ -43,12 +43,12 @@ def run_report(run: Run) -> Report:
     metrics = metrics_of(run.predictions.n_classes, run.own_metrics)
     blocks: list[Block] = []
     for task, before, models in _tasks(run):
-        shown = [name for name in _with_table(metrics, models) if _n_movies(models, name)]
         tested = _tested(run, task)
-        of_task = [_by_movie(models, metrics[name], before, tested) for name in shown]
-        of_task.append(_pooled(models, metrics, before, tested))
+        shown = [name for name in _with_table(metrics, models) if _n_movies(models, name)]
+        tables_of_task = [_by_movie(models, metrics[name], before, tested) for name in shown]
+        tables_of_task.append(_pooled(models, metrics, before, tested))
         constant = constant_controls(run, task)
-        blocks += [_without_constant(table, constant) for table in of_task]
+        blocks += [_without_constant(table, constant) for table in tables_of_task]
     if len(run.record["seeds"]) > 1:
         blocks.append(_spread(run, metrics))
     record = run.record
@@ -57,7 +57,7 @@ def run_report(run: Run) -> Report:
         name="evaluate",
         title=f"{record['train']['title']}, tested on {tests}",
         notes=notes(run),
-        blocks=tuple(map(_with_yardsticks, blocks)),
+        blocks=tuple(_with_yardsticks(table) for table in blocks),
         data=run.metrics,
         record=record,
         pictures=layer_pictures(run),
@@ -67,7 +67,7 @@ def run_report(run: Run) -> Report:
 
 
 def _without_constant(block: Block, controls: Sequence[str]) -> Block:
-    """Leave out the rows of controls whose scores do not vary, and say that they are none."""
+    """Leave out the rows of controls whose scores do not vary, and note that they control nothing."""
     if not controls:
         return block
     rows = tuple(row for row in block.rows if row[0] not in controls)
@@ -77,13 +77,13 @@ def _without_constant(block: Block, controls: Sequence[str]) -> Block:
 
 
 def _with_yardsticks(block: Block) -> Block:
-    """Mark the rows of a table that are yardsticks."""
-    names = [row[0] for row in block.rows]
-    return replace(block, beside=frozenset(name for name in names if is_yardstick(name)))
+    """Mark the rows of a table that only serve comparison."""
+    yardsticks = frozenset(row[0] for row in block.rows if is_yardstick(row[0]))
+    return replace(block, beside=yardsticks)
 
 
 def short_report(run: Run) -> Report:
-    """Lay out what a run answers: a row for each model that looks at features, and one sentence."""
+    """Lay out what a run answers: one table a task, with a row for each model of features, and sentences."""
     metrics = metrics_of(run.predictions.n_classes, run.own_metrics)
     blocks = []
     for task, before, models in _tasks(run):
@@ -100,15 +100,21 @@ def short_report(run: Run) -> Report:
 
 
 def _short_table(title: str, models: Mapping[str, Mapping[Any, Any]], metrics: Sequence[Metric]) -> Block:
-    """Lay out models by metrics: means over movies, of the first metric with its interval; and chance."""
+    """Lay out means over movies of each model by metric, the first metric with its interval; and chance."""
     first, *more_metrics = metrics
     names = [metric.name for metric in metrics]
-    shown = {model: values for model, values in models.items() if model not in HOMES[BASELINES]} or models
+    shown = {model: values for model, values in models.items() if model not in HOMES[BASELINES]}
+    if not shown:
+        shown = dict(models)
     rows = {}
     for model, values in shown.items():
-        if model == OTHER:  # calls of people, which rank nothing
-            calls = zip(metrics, _numbers(values, names, "movie_mean"), strict=True)
-            rows[model] = [NOTHING if metric.reads == "score" else text for metric, text in calls]
+        if model == OTHER:
+            # Calls of people rank no clips: metrics of scores do not apply.
+            texts = _numbers(values, names, "movie_mean")
+            rows[model] = [
+                NOTHING if metric.reads == "score" else text
+                for metric, text in zip(metrics, texts, strict=True)
+            ]
             continue
         mean = values[first.name]
         with_interval = interval(mean["movie_mean"], mean["movie_low"], mean["movie_high"])
@@ -136,7 +142,7 @@ def _tasks(run: Run) -> Iterator[_Task]:
 
 
 def _with_table(metrics: Mapping[str, Metric], models: Mapping[str, Mapping[Any, Any]]) -> list[str]:
-    """List the metrics shown by movie: balanced accuracy beside people, whose calls it compares."""
+    """List the metrics shown by movie; balanced accuracy only where people, who give calls, are compared."""
     first_model = next(iter(models.values()))
     listed = [
         name for name in metrics if name in first_model and metrics[name].shown and metrics[name].by_movie
@@ -160,14 +166,14 @@ def _n_movies(models: Mapping[str, Mapping[Any, Any]], metric: str) -> int:
 
 
 def _numbers(by_metric: Mapping[Any, Any], names: Sequence[str], key: str) -> list[str]:
-    """Write one number of each of some metrics."""
+    """Write one number of each of some metrics; `key` names the number."""
     return [number(by_metric[name][key]) for name in names]
 
 
 def _pooled(
     models: Mapping[str, Mapping[Any, Any]], metrics: Mapping[str, Metric], before: str, tested: str
 ) -> Block:
-    """Lay out metrics over all clips: of scores where one model gave them all."""
+    """Lay out metrics over all clips; metrics of scores only where one model gave all scores."""
     first_model = next(iter(models.values()))
     names = [
         name
@@ -180,10 +186,12 @@ def _pooled(
 
 
 def _table(title: str, headers: Sequence[str], rows: Mapping[str, Sequence[str]]) -> Block:
+    """Make a table of models: model -> its cells."""
     return Block(title, ("model", *headers), tuple((model, *cells) for model, cells in rows.items()))
 
 
 def _by_movie(models: Mapping[str, Mapping[Any, Any]], metric: Metric, before: str, tested: str) -> Block:
+    """Lay out one metric's mean over movies for each model, with both kinds of intervals."""
     rows = [
         {"model": model, **by_metric[metric.name]}
         for model, by_metric in models.items()
@@ -208,12 +216,14 @@ def _by_movie(models: Mapping[str, Mapping[Any, Any]], metric: Metric, before: s
 
 
 def _limits(low: float, high: float) -> str:
+    """Write the ends of an interval."""
     return NOTHING if math.isnan(low) else f"[{low:.3f}, {high:.3f}]"
 
 
 def _spread(run: Run, metrics: Mapping[str, Metric]) -> Block:
-    shared = set(run.metrics.loc[~run.metrics["across_models"], "metric"])
-    names = [name for name in metrics if metrics[name].shown and name in shared]
+    """Lay out how far the pooled metrics of each model differ between seeds."""
+    pooled = set(run.metrics.loc[~run.metrics["across_models"], "metric"])
+    names = [name for name in metrics if metrics[name].shown and name in pooled]
     of_several_seeds = run.metrics[run.metrics["n_seeds"] > 1]
     rows = {}
     for (task, model), metrics_of_model in of_several_seeds.groupby(["task", "model"], sort=False):

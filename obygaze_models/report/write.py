@@ -25,10 +25,10 @@ WIDTH = 80
 """Characters per line of a terminal."""
 
 SHOWN = 100
-"""A longer table is cut on a terminal, to its first rows."""
+"""Rows up to which a table is shown whole on a terminal."""
 
 FIRST = 20
-"""Rows shown of such a table."""
+"""Rows that a terminal shows of a longer table."""
 
 CONTENTS = "contents.json"
 """File that lists every file of the folder with its SHA-256; folders with other files are kept."""
@@ -52,6 +52,7 @@ _TEX = {
     "*": "{*}",
 }
 _MINUS = re.compile(r"(?<![\w.)\]])-(?=\.?\d)")
+"""A hyphen that is a minus sign: before a number, and after no word or number."""
 _NUMBER = re.compile(r"[-+]?\.?\d[\d.,e+-]*( ?[\[(].*)?|undefined.*")
 
 
@@ -68,6 +69,7 @@ def plain(report: Report, width: int = WIDTH) -> str:
 
 
 def _shortened(block: Block) -> Block:
+    """Cut a table that is too long for a terminal, and note it."""
     if len(block.rows) <= SHOWN:
         return block
     note = f"the first {FIRST} of {len(block.rows):,} rows: --out and --json have all"
@@ -76,40 +78,53 @@ def _shortened(block: Block) -> Block:
 
 def _wrapped(notes: Sequence[str], width: int) -> list[str]:
     """Indent notes and break them between words; a word longer than a line stays whole."""
-    wrapper = textwrap.TextWrapper(width, initial_indent="  ", subsequent_indent="    ")
-    wrapper.break_long_words = wrapper.break_on_hyphens = False
+    wrapper = textwrap.TextWrapper(
+        width,
+        initial_indent="  ",
+        subsequent_indent="    ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
     return [line for note in notes for line in wrapper.wrap(note)]
 
 
 def tables(block: Block, width: int = WIDTH) -> list[str]:
-    """Lay out a block as tables at most `width` wide, if one column beside the first ones is no wider.
+    """Lay out a block as tables at most `width` wide; a table with one column to show may be wider.
 
     A table that is too wide is split into several, which repeat the columns that name the rows.
     """
     n_naming = columns_that_name(block.headers, block.rows)
+    naming = range(n_naming)
     # tabulate adds two columns beside a heading.
     widths = [
         max(len(heading) + 2, *map(len, cells), 0)
         for heading, *cells in zip(block.headers, *block.rows, strict=True)
     ]
-    room_beside_names = width - sum(widths[column] + 2 for column in range(n_naming))
-    groups: list[list[int]] = [[]]
-    room = room_beside_names
-    for column in range(n_naming, len(widths)):
-        if groups[-1] and widths[column] > room:
-            groups.append([])
-            room = room_beside_names
-        groups[-1].append(column)
-        room -= widths[column] + 2
+    room_beside_names = width - sum(widths[column] + 2 for column in naming)
     texts = []
-    for group in groups:
-        columns = [*range(n_naming), *group]
-        headers, *rows = (_taken(cells, columns) for cells in (block.headers, *block.rows))
+    for group in _groups(widths, n_naming, room_beside_names):
+        columns = [*naming, *group]
+        headers = _taken(block.headers, columns)
+        rows = [_taken(cells, columns) for cells in block.rows]
         texts.append(tabulate(rows, headers, tablefmt="simple", disable_numparse=True))
     return texts
 
 
+def _groups(widths: Sequence[int], n_naming: int, room: int) -> list[list[int]]:
+    """Group the columns after those that name rows, so that each group fits into so many characters."""
+    groups: list[list[int]] = [[]]
+    room_left = room
+    for column in range(n_naming, len(widths)):
+        if groups[-1] and widths[column] > room_left:
+            groups.append([])
+            room_left = room
+        groups[-1].append(column)
+        room_left -= widths[column] + 2
+    return groups
+
+
 def _taken(cells: Sequence[str], columns: Sequence[int]) -> list[str]:
+    """Select the cells of some columns."""
     return [cells[column] for column in columns]
 
 
@@ -124,11 +139,13 @@ def markdown(report: Report) -> str:
 
 
 def _pipes(block: Block) -> str:
-    headers = _escaped(block.headers)
-    return tabulate(list(map(_escaped, block.rows)), headers, tablefmt="pipe", disable_numparse=True)
+    """Write a block's cells as a Markdown table."""
+    rows = [_escaped(cells) for cells in block.rows]
+    return tabulate(rows, _escaped(block.headers), tablefmt="pipe", disable_numparse=True)
 
 
 def _escaped(cells: Sequence[str]) -> list[str]:
+    """Escape cells for a Markdown table."""
     return [_one_line(cell).replace("|", "\\|") for cell in cells]
 
 
@@ -148,41 +165,60 @@ def latex(report: Report) -> str:
 
 
 def _laid_out(block: Block, titles: Mapping[str, str]) -> dict[str, Any]:
-    """Choose a table's headings and sides, and measure its lines; a column of models has their titles."""
+    """Lay out a table for LaTeX; a column of models has their titles.
+
+    Returns
+    -------
+    dict
+        ``block``; ``headings``, the lines of each; ``sides``, to which each column is aligned ("l" or "r");
+        and ``width``, the letters of a row.
+    """
     if block.headers[0] == "model":
-        block = replace(block, rows=tuple((titles.get(row[0], row[0]), *row[1:]) for row in block.rows))
+        rows = tuple((titles.get(model, model), *cells) for model, *cells in block.rows)
+        block = replace(block, rows=rows)
     columns = list(zip(*block.rows, strict=True)) or [()] * len(block.headers)
-    headings = [_halves(heading, cells) for heading, cells in zip(block.headers, columns, strict=True)]
-    widths = [max(map(len, [*lines, *cells])) for lines, cells in zip(headings, columns, strict=True)]
-    sides = "".join("r" if is_numeric(cells) else "l" for cells in columns)
-    width = sum(widths) + 2 * (len(widths) - 1)  # two letters for every gap
+    headings = []
+    widths = []
+    sides = ""
+    for heading, cells in zip(block.headers, columns, strict=True):
+        lines = _halves(heading, cells)
+        headings.append(lines)
+        widths.append(max(len(text) for text in [*lines, *cells]))
+        sides += "r" if is_numeric(cells) else "l"
+    n_gaps = len(widths) - 1
+    width = sum(widths) + 2 * n_gaps  # a gap is two letters wide
     return {"block": block, "headings": headings, "sides": sides, "width": width}
 
 
 def _halves(heading: str, cells: Sequence[str]) -> list[str]:
     """Break a heading that is wider than its column at the space nearest its middle."""
     words = heading.split()
-    if len(words) < 2 or len(heading) <= max(map(len, cells), default=0):
+    column_width = max(map(len, cells), default=0)
+    if len(words) < 2 or len(heading) <= column_width:
         return [heading]
-    lines = [[" ".join(words[:middle]), " ".join(words[middle:])] for middle in range(1, len(words))]
-    return min(lines, key=lambda pair: max(map(len, pair)))
+    pairs = [[" ".join(words[:n_first]), " ".join(words[n_first:])] for n_first in range(1, len(words))]
+    return min(pairs, key=lambda pair: max(len(pair[0]), len(pair[1])))
 
 
 def is_numeric(cells: Sequence[str]) -> bool:
-    """Whether every cell of a column is a number (with its interval), undefined, or empty."""
+    """Tell whether every cell of a column is a number (with its interval), undefined, or empty."""
     return all(cell == NOTHING or _NUMBER.fullmatch(cell) is not None for cell in cells)
 
 
 def _cell(text: str) -> str:
     """Write a cell: true minus signs, a dash for a missing number."""
-    return "--" if text == NOTHING else _MINUS.sub(r"\\textminus{}", _tex(text))
+    if text == NOTHING:
+        return "--"
+    return _MINUS.sub(r"\\textminus{}", _tex(text))
 
 
 def _tex(text: str) -> str:
+    """Escape a text for LaTeX."""
     return "".join(_TEX.get(letter, letter) for letter in _one_line(text))
 
 
 def _one_line(text: str) -> str:
+    """Write a text on one line, without repeated spaces."""
     return " ".join(text.split())
 
 
@@ -196,23 +232,27 @@ def to_csv(table: pd.DataFrame) -> str:
     value that is missing or undefined is an empty cell.
     """
     columns = [_cells(values) for _, values in table.items()]
-    lines = zip(*columns, strict=True) if columns else ()
-    return sheet_line([str(name) for name in table]) + "".join(f"{','.join(cells)}\n" for cells in lines)
+    lines = [sheet_line([str(name) for name in table])]
+    if columns:
+        lines += [f"{','.join(cells)}\n" for cells in zip(*columns, strict=True)]
+    return "".join(lines)
 
 
 def _cells(values: "pd.Series[Any]") -> list[str]:
+    """Write the cells of a column."""
     if isinstance(values.dtype, pd.StringDtype):
-        # Each text once: a table of predictions names a few models and movies again and again. A missing one
-        # has the code -1: the last.
+        # Each text is written once: a table of predictions names few models and movies many times. A missing
+        # text has the code -1, which is the last of the cells.
         codes, texts = pd.factorize(values)
-        written = [*map(sheet_cell, texts.tolist()), ""]
+        written = [*(sheet_cell(text) for text in texts.tolist()), ""]
         return [written[code] for code in codes.tolist()]
     missing = values.isna().tolist()
     cells = []
     for value, is_missing in zip(values.tolist(), missing, strict=True):
         text = "" if is_missing else str(value)
         cells.append(text.lower() if isinstance(value, bool) else text)
-    return cells if values.dtype.kind in "biuf" else list(map(sheet_cell, cells))
+    has_numbers = values.dtype.kind in "biuf"
+    return cells if has_numbers else [sheet_cell(text) for text in cells]
 
 
 @checked
@@ -236,7 +276,7 @@ def to_json(report: Report) -> str:
 # --- files
 # ---------------------------------------------------------------------------
 def texts(report: Report) -> dict[str, str]:
-    """Write a report in every format, by suffix."""
+    """Write a report in every format: suffix -> text."""
     return {
         ".csv": to_csv(report.data),
         ".json": to_json(report),
@@ -261,8 +301,9 @@ def write_report(report: Report, folder: Path | str) -> list[str]:
     folder = local_path(folder)
     names = []
     for suffix, text in texts(report).items():
-        names.append(f"{report.name}{suffix}")
-        write_whole(folder / names[-1], text)
+        name = f"{report.name}{suffix}"
+        write_whole(folder / name, text)
+        names.append(name)
     for picture in report.pictures:
         names += [f"{picture.name}{suffix}" for suffix in (".pdf", ".png", ".svg")]
         picture.draw(folder / picture.name)

@@ -1,6 +1,6 @@
-"""Draw the studies' figures: bars with other values beside them, stacks, timelines, trees, pictures.
+"""Draw the studies' figures: bars, stacked bars, timelines, decision trees, pictures with maps.
 
-Made without a screen; the same numbers give the same bytes.
+Drawing needs no screen, and the same numbers give files of the same bytes.
 """
 
 import math
@@ -36,12 +36,16 @@ _METADATA: Mapping[str, Any] = {
     ".png": {"Software": None},
     ".svg": {"Date": None, "Creator": None},
 }
-"""Metadata of matplotlib (version, date) that is left out."""
+"""Metadata that matplotlib would write (version, date) and that would change the bytes: left out."""
 
 OURS = "#4477aa"
+"""Colour of our values."""
+
 GREY = "#dddddd"
+"""Colour of the background."""
+
 PRINTED = "#ee6677"
-"""Colours of our values, of the background, and of published values."""
+"""Colour of published values."""
 
 SERIES = ((OURS, ""), ("#ccbb44", "////"), ("#228833", "...."), ("#aa3377", "xxxx"), ("#66ccee", "||||"))
 """Colour and hatching of each condition, distinct in print without colours too."""
@@ -50,7 +54,7 @@ PARTS = ("#77aadd", "#99ddff", "#44bb99", "#bbcc33", "#eedd88", "#ee8866", "#ffa
 """Colours of a stack, distinct for readers who do not see red or green; black is readable on all."""
 
 ROOM = 0.035
-"""Share of a part that has room for its number."""
+"""Smallest share of a stacked bar that is wide enough for its number."""
 
 PICTURE_PIXELS = 640
 """Longest side of a picture on a sheet of several."""
@@ -59,10 +63,20 @@ Values = Mapping[str, Sequence[float | None]]
 
 
 def save(path: Path, size: tuple[float, float], draw: Callable[[Figure], None]) -> None:
-    """Draw a figure of a size in inches, and save it as .pdf, .png (300 dpi) or .svg.
+    """Draw a figure and save it as .pdf, .png (300 dpi) or .svg.
 
-    Of a path that ends in none of these all three are saved, in one layout, for laying out takes as long as
-    drawing. The files have no date, version or random ids.
+    If the path has none of these endings, the figure is saved in all three formats. It is laid out once for
+    all of them, because the layout takes as long as the drawing. The files hold no date, version or random
+    ids.
+
+    Parameters
+    ----------
+    path
+        File to write, with or without an ending.
+    size
+        Width and height in inches.
+    draw
+        Function that draws into the empty figure.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with as_file(_STYLE) as style, rc_context(fname=style):
@@ -73,7 +87,8 @@ def save(path: Path, size: tuple[float, float], draw: Callable[[Figure], None]) 
         for suffix in suffixes:
             file = path if suffix == path.suffix else path.with_name(path.name + suffix)
             figure.savefig(file, dpi=300, metadata=_METADATA[suffix.lower()])
-            # None, not "none": with a layout engine of any kind matplotlib draws a figure twice.
+            # Keeps the layout for the next format. "none" would be an engine as well, and matplotlib draws a
+            # figure twice if it has any.
             figure.set_layout_engine(None)
 
 
@@ -89,28 +104,28 @@ def draw_bars(
     bands: Sequence[float] = (),
     starred: Mapping[str, Sequence[bool]] | None = None,
 ) -> None:
-    """Draw groups of horizontal bars, their values beside them; a dash where there is none, or NaN.
+    """Draw groups of horizontal bars with their values to the right; a dash stands for None and NaN.
 
     Parameters
     ----------
     labels
-        Of the groups, from top to bottom.
+        Labels of the groups, from top to bottom.
     series
         Condition -> one value per group.
     axis
-        What the bars measure.
+        Label of the axis: what the bars measure.
     path
         A .pdf, .png or .svg file.
     published
-        Condition -> a value a group to compare with, marked by a diamond.
+        Condition -> one value per group to compare with, marked by a diamond.
     marked
-        What diamonds mark.
+        Label of the diamonds in the legend.
     ends
-        The ends of each value's interval, drawn as a line.
+        Lower and upper ends of the values' intervals, each as `series`, drawn as lines.
     bands
-        Of each group, how far from 0 a value may be by chance, drawn in grey.
+        For each group, how far from 0 a value may be by chance, drawn in grey.
     starred
-        Condition -> whether a group's value has a star.
+        Condition -> for each group, whether its value has a star.
     """
     values_of = {name: list(map(_known, values)) for name, values in series.items()}
     digits = _digits([value for value in chain.from_iterable(values_of.values()) if value is not None])
@@ -119,12 +134,14 @@ def draw_bars(
     def fill(figure: Figure) -> None:
         axes = figure.subplots()
         diamonds: list[tuple[float, float]] = []
+        bar_height = group_height
         if bands:
             widths = [2 * band for band in bands]
             lefts = [-band for band in bands]
             axes.barh(range(len(labels)), widths, left=lefts, color=GREY, label="p ≥ .05")
-        bar_height = group_height / 2 if bands else group_height
+            bar_height = group_height / 2  # so that the band behind the bar can be seen
         for index, (name, values) in enumerate(values_of.items()):
+            # The bars of a group lie around the group's row, one condition below the other.
             offset = (index - (len(values_of) - 1) / 2) * group_height
             rows = [row + offset for row in range(len(values))]
             colour, hatch = SERIES[index % len(SERIES)]
@@ -154,56 +171,69 @@ def draw_bars(
 
 
 def _write_values(axes: Axes, rows: Sequence[float], texts: Sequence[str], stars: Sequence[bool]) -> None:
-    """Write the values of bars in a column of their own, where no diamond and no bar hides them."""
+    """Write the values of the bars in a column to the right of the axes, where nothing covers them."""
     for row, text, has_star in zip(rows, texts, stars, strict=True):
         shown = f"{text} *" if has_star else text
         axes.text(1.01, row, shown, transform=axes.get_yaxis_transform(), va="center", fontsize=7)
 
 
 def _known(value: float | None) -> float | None:
+    """Return a value, or None for NaN."""
     return None if value is None or math.isnan(value) else value
 
 
 def _digits(values: Sequence[float]) -> int:
-    """Count the decimals of all values: three significant digits of the largest."""
+    """Return the number of decimals for all values, so that the largest has three significant digits."""
     largest = max(map(abs, values), default=0.0)
-    return 2 if largest in {0.0, 1.0} else max(0, 2 - math.floor(math.log10(largest)))
+    if largest == 0.0:
+        return 2
+    if largest == 1.0:
+        return 2  # 1.00: mostly shares, of which the others need both decimals.
+    return max(0, 2 - math.floor(math.log10(largest)))
 
 
 def _shown(value: float | None, digits: int) -> str:
+    """Format a value with a number of decimals and a true minus sign; a dash for None."""
     return "–" if value is None else f"{value:,.{digits}f}".replace("-", "\N{MINUS SIGN}")
 
 
 def draw_stacks(panels: Mapping[str, Mapping[str, Mapping[str, float]]], axis: str, path: Path) -> None:
-    """Draw panels of stacked bars, and in each part the share that it has, if there is room.
+    """Draw panels of stacked bars, with the share of each part written in it if there is room.
 
     Parameters
     ----------
     panels
-        Title -> label of a bar -> part -> its share; the bars of a panel have the same parts.
+        Title of a panel -> label of a bar -> part -> its share; the bars of a panel have the same parts.
     axis
-        What the bars measure.
+        Label of the axis: what the bars measure.
     path
         A .pdf, .png or .svg file.
     """
 
     def fill(figure: Figure) -> None:
         heights = [1 + len(bars) for bars in panels.values()]
-        every = figure.subplots(len(panels), squeeze=False, height_ratios=heights)[:, 0]
-        for axes, (title, bars) in zip(every, panels.items(), strict=True):
-            table = pd.DataFrame(bars).T
-            lefts = table.cumsum(axis=1).shift(axis=1, fill_value=0.0)
-            for part, colour in zip(table, PARTS, strict=False):
-                look = {"left": lefts[part], "color": colour, "edgecolor": "white", "label": part}
-                drawn = axes.barh(table.index, table[part], **look)
-                shown = [f"{share:.0%}" if share >= ROOM else "" for share in table[part]]
-                axes.bar_label(drawn, shown, label_type="center", fontsize=7)
+        axes_of_panels = figure.subplots(len(panels), squeeze=False, height_ratios=heights)[:, 0]
+        for axes, (title, bars) in zip(axes_of_panels, panels.items(), strict=True):
+            _fill_stacks(axes, bars)
             axes.set_title(title, loc="left", fontsize=8)
             axes.set(xlim=(0, 1), xlabel=axis)
-            axes.invert_yaxis()
+            axes.invert_yaxis()  # the first bar on top
             axes.legend(loc="upper left", bbox_to_anchor=(1, 1))
 
-    save(path, (WIDTH, 1.0 + 0.5 * sum(map(len, panels.values()))), fill)
+    n_bars = sum(map(len, panels.values()))
+    save(path, (WIDTH, 1.0 + 0.5 * n_bars), fill)
+
+
+def _fill_stacks(axes: Axes, bars: Mapping[str, Mapping[str, float]]) -> None:
+    """Draw the stacked bars of a panel: label of a bar -> part -> its share."""
+    table = pd.DataFrame(bars).T
+    lefts = table.cumsum(axis=1).shift(axis=1, fill_value=0.0)
+    for part, colour in zip(table, PARTS, strict=False):
+        drawn_bars = axes.barh(
+            table.index, table[part], left=lefts[part], color=colour, edgecolor="white", label=str(part)
+        )
+        shares = [f"{share:.0%}" if share >= ROOM else "" for share in table[part]]
+        axes.bar_label(drawn_bars, shares, label_type="center", fontsize=7)
 
 
 def draw_timelines(
@@ -214,9 +244,9 @@ def draw_timelines(
     Parameters
     ----------
     rows
-        Name -> start and end of each span in minutes, and what it is.
+        Name of a timeline -> start, end (in minutes) and label of each span.
     shades
-        What a span may be -> its colour.
+        Label of a span -> its colour.
     path
         A .pdf, .png or .svg file.
     """
@@ -224,11 +254,10 @@ def draw_timelines(
     def fill(figure: Figure) -> None:
         axes = figure.subplots()
         edge: dict[str, Any] = {"edgecolor": "black", "linewidth": 0.3}
-        for place, spans in enumerate(rows.values()):
+        for row, spans in enumerate(rows.values()):
             lengths = [(start, end - start) for start, end, _ in spans]
-            axes.broken_barh(
-                lengths, (place - 0.32, 0.64), facecolors=[shades[label] for *_, label in spans], **edge
-            )
+            colours = [shades[label] for *_, label in spans]
+            axes.broken_barh(lengths, (row - 0.32, 0.64), facecolors=colours, **edge)
         axes.set_yticks(range(len(rows)), list(rows))
         axes.set(ylim=(len(rows) - 0.5, -0.5), xlabel="minutes")
         keys = [Patch(facecolor=shade, label=label, **edge) for label, shade in shades.items()]
@@ -240,16 +269,16 @@ def draw_timelines(
 def draw_tree(
     tree: DecisionTreeClassifier, features: Sequence[str], classes: Sequence[str], n_levels: int, path: Path
 ) -> None:
-    """Draw the first levels of a decision tree: a node's colour is that of the class most of its clips have.
+    """Draw the first levels of a decision tree; a node has the colour of its most frequent class.
 
     Parameters
     ----------
     tree
-        Fitted.
+        The fitted tree.
     features, classes
-        Their names.
+        Names of the features and of the classes.
     n_levels
-        How many levels are drawn.
+        Number of levels to draw.
     path
         A .pdf, .png or .svg file.
     """
@@ -276,71 +305,93 @@ class Panel:
 def draw_panels(
     columns: Sequence[Sequence[Panel]], size: tuple[float, float], path: Path, scale: str = ""
 ) -> None:
-    """Draw columns of panels, their maps in one scale of colours, of which `scale` names the bar.
+    """Draw columns of panels.
 
     Parameters
     ----------
+    columns
+        The panels of each column, from top to bottom.
     size
-        Of the figure, in inches.
+        Width and height of the figure in inches.
     path
         A .pdf, .png or .svg file.
+    scale
+        Label of a bar of colours beside the panels; the maps then share one scale of colours.
     """
-    maps = [panel.saliency for column in columns for panel in column if panel.saliency is not None]
-    top = max([1e-30, *(float(axis.max()) for axis in maps)]) if scale else None
+    top = None
+    if scale:
+        panels = chain.from_iterable(columns)
+        peaks = [float(panel.saliency.max()) for panel in panels if panel.saliency is not None]
+        top = max([1e-30, *peaks])  # above 0, so that a scale exists where all maps are empty
 
     def fill(figure: Figure) -> None:
-        axes = figure.subplots(max(map(len, columns)), len(columns), squeeze=False)
-        for axis in axes.flat:
-            axis.set_axis_off()
-        for place, column in enumerate(columns):
+        all_axes = figure.subplots(max(map(len, columns)), len(columns), squeeze=False)
+        for axes in all_axes.flat:
+            axes.set_axis_off()
+        for column_index, column in enumerate(columns):
             for row, panel in enumerate(column):
-                shown = _draw_panel(axes[row, place], panel, top)
+                drawn_map = _draw_panel(all_axes[row, column_index], panel, top)
         if scale:
-            figure.colorbar(shown, ax=axes, shrink=0.8, label=scale)
+            # All maps have one scale, so the bar of the last one is right for all.
+            figure.colorbar(drawn_map, ax=all_axes, shrink=0.8, label=scale)
 
     save(path, size, fill)
 
 
 def _draw_panel(axes: Axes, panel: Panel, top: float | None) -> Any:
-    shown: Any = None
-    height, width = (0, 0) if panel.picture is None else panel.picture.shape[:2]
-    extent = (0, width, height, 0) if panel.picture is not None else None
+    """Draw a panel, and return the drawn map, or None if it has no map.
+
+    Parameters
+    ----------
+    top
+        Value of the map that has the last colour of the scale; None to scale the map by its own values.
+    """
+    drawn_map: Any = None
+    look: dict[str, Any] = {"cmap": "viridis"}
     if panel.picture is not None:
         axes.imshow(panel.picture)
+        # The map is stretched to the size of the picture, which shows through.
+        height, width = panel.picture.shape[:2]
+        look = {"cmap": "jet", "alpha": 0.45, "extent": (0, width, height, 0)}
     if panel.saliency is not None:
-        look: dict[str, Any] = (
-            {"cmap": "jet", "alpha": 0.45, "extent": extent} if extent else {"cmap": "viridis"}
-        )
-        shown = axes.imshow(panel.saliency, vmin=0 if top else None, vmax=top, **look)
+        drawn_map = axes.imshow(panel.saliency, vmin=0 if top else None, vmax=top, **look)
     axes.set_title(panel.title, fontsize=8)
     below: Any = {"transform": axes.transAxes, "ha": "center", "va": "top", "fontsize": 6}
-    axes.text(0.5, -0.03, panel.text.replace("$", r"\$"), **below)
-    return shown
+    axes.text(0.5, -0.03, panel.text.replace("$", r"\$"), **below)  # matplotlib reads $ as mathematics
+    return drawn_map
 
 
 def find_pictures(images: Sequence[str], manifest: Path) -> dict[str, Path]:
-    """Find the picture of every image, as a manifest of stills names them.
+    """Find the file of every image in a manifest of stills: image id -> path.
 
     Raises
     ------
     AuditError
-        An image has none.
+        The manifest does not name the file of an image, or the file does not exist.
     """
-    listed = read_manifest(manifest)
-    files = {clip.clip_id: listed.video_path(clip) for clip in listed}
-    pictures = {image: path for image in images if (path := files.get(image)) and path.is_file()}
-    if missing := [image for image in images if image not in pictures]:
-        raise AuditError(f"{manifest}: no picture of {missing[0]} that is there")
+    stills = read_manifest(manifest)
+    files = {clip.clip_id: stills.video_path(clip) for clip in stills}
+    pictures = {}
+    for image in images:
+        path = files.get(image)
+        if path is None or not path.is_file():
+            raise AuditError(f"{manifest}: no picture of {image} that is there")
+        pictures[image] = path
     return pictures
 
 
 def read_picture(path: Path, most: int | None = None) -> NDArray[np.uint8]:
-    """Read a picture as an extraction does, uint8 [H, W, 3], its longest side at `most` pixels.
+    """Read a picture as an extraction does, uint8 [H, W, 3].
+
+    Parameters
+    ----------
+    most
+        Longest side in pixels, to which a larger picture is scaled down; None keeps its size.
 
     Raises
     ------
     VideoError
-        It is none, or damaged.
+        The file is not a picture, or damaged.
     """
     picture: NDArray[np.uint8] = read_frames(path, uniform(1), strict=True).images[0]
     if most is None:
@@ -351,7 +402,9 @@ def read_picture(path: Path, most: int | None = None) -> NDArray[np.uint8]:
 
 
 def middle_square(picture: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Cut the square in the middle of a picture, which the networks see."""
-    side = min(picture.shape[:2])
-    y, x = ((length - side) // 2 for length in picture.shape[:2])
+    """Cut the square in the middle out of a picture [H, W, 3]: the part that the networks see."""
+    height, width = picture.shape[:2]
+    side = min(height, width)
+    y = (height - side) // 2
+    x = (width - side) // 2
     return picture[y : y + side, x : x + side]

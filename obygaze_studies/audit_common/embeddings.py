@@ -1,4 +1,4 @@
-"""Read embeddings of images or texts from a store; those that are compared must name their space."""
+"""Read embeddings of images or texts from a store, and check that those to compare are of one space."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,24 +22,26 @@ from obygaze_studies.errors import AuditError
 
 @dataclass(frozen=True, eq=False)
 class Embeddings:
-    """One vector an item, all of one space.
+    """One vector per item, all of the same space.
 
     Attributes
     ----------
     where : str
         Store and group, for messages.
     space : str or None
-        Model and weights that made the vectors; only vectors of one space compare. None of features that were
-        imported without it.
+        Model and weights that made the vectors: only vectors of the same space can be compared. None if the
+        features were imported without naming it.
     vectors : float32 [N, D]
+        The vectors, one per row of the store.
     rows
-        Item id -> row of `vectors`; an id without features has none.
+        Item id -> row of `vectors`; ids without features are not in it.
     fingerprint : str
-        Of the store.
+        Fingerprint of the store.
     partial
-        Item id -> why its embedding is of a part alone: a text that was cut, an image not read whole.
+        Item id -> reason, for the embeddings of a part of their item: a text that was cut, an image that was
+        not read to its end.
     texts
-        Item id -> the text that it is of; None where the store carries none.
+        Item id -> its text; None if the store does not hold texts.
     """
 
     where: str
@@ -56,8 +58,7 @@ class Embeddings:
         Raises
         ------
         AuditError
-            Naming `noun` and the id: nothing is asked for, an id is asked for twice, an item has no
-            embedding.
+            Naming `noun` and the id: there are no ids, an id comes twice, or an item has no embedding.
         """
         refuse_twins(ids, f"{noun}: it has twice")
         for name in ids:
@@ -68,18 +69,19 @@ class Embeddings:
         return vectors
 
     def text_ids(self, listed: Mapping[str, str] | None = None) -> Mapping[str, str]:
-        """Return which text stands behind which id: text -> id.
+        """Return the id of each text: text -> id.
 
         Parameters
         ----------
         listed
-            The same, from a table, for a store that does not carry its texts; where it does, they must agree.
+            The ids from a table, for a store that does not hold its texts. If the store does, table and store
+            must agree.
 
         Raises
         ------
         AuditError
-            There are neither texts nor a table, two ids have the same text, or the table gives an id of the
-            store another text.
+            There are neither texts nor a table, two ids have the same text, or the table and the store give
+            different texts to an id.
         """
         if listed is None:
             if self.texts is None:
@@ -89,16 +91,16 @@ class Embeddings:
                 )
             refuse_twins(map(repr, self.texts.values()), f"{self.where}: two ids for the text")
             return {text: name for name, text in self.texts.items()}
+        texts_of_store = self.texts or {}
         for text, name in listed.items():
-            if (self.texts or {}).get(name, text) != text:
-                raise AuditError(
-                    f"--text-items: {name} is {text!r}, but {(self.texts or {})[name]!r} in {self.where}"
-                )
+            text_in_store = texts_of_store.get(name, text)
+            if text_in_store != text:
+                raise AuditError(f"--text-items: {name} is {text!r}, but {text_in_store!r} in {self.where}")
         return listed
 
 
 def check_vectors(vectors: NDArray[np.float64], noun: str, ids: Sequence[str] | None = None) -> None:
-    """Refuse a set of vectors with which no cosine can be taken.
+    """Refuse a set of vectors of which cosines cannot be computed.
 
     Raises
     ------
@@ -107,17 +109,20 @@ def check_vectors(vectors: NDArray[np.float64], noun: str, ids: Sequence[str] | 
     """
     if len(vectors) == 0:
         raise AuditError(f"{noun} is empty")
-    for bad, words in (
-        (~np.isfinite(vectors).all(axis=1), "has a value that is not finite"),
-        (~vectors.any(axis=1), "is the zero vector, which has no direction"),
-    ):
-        if bad.any():
-            row = int(np.flatnonzero(bad)[0])
-            raise AuditError(f"{noun}: the embedding of {ids[row] if ids else f'row {row}'} {words}")
+    problems = {
+        "has a value that is not finite": ~np.isfinite(vectors).all(axis=1),
+        "is the zero vector, which has no direction": ~vectors.any(axis=1),
+    }
+    for problem, has_problem in problems.items():
+        if has_problem.any():
+            row = int(np.flatnonzero(has_problem)[0])
+            row_name = ids[row] if ids else f"row {row}"
+            raise AuditError(f"{noun}: the embedding of {row_name} {problem}")
 
 
 def unit(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Scale every row to length 1, [n, D]; largest entry first, so that no square over- or underflows."""
+    """Scale every row of [n, D] to length 1."""
+    # Scaling the largest entry to 1 first keeps the squares from overflow and underflow.
     scaled = vectors / np.abs(vectors).max(axis=1, keepdims=True)
     lengths: NDArray[np.float64] = np.sqrt((scaled**2).sum(axis=1, keepdims=True))
     directions: NDArray[np.float64] = scaled / lengths
@@ -125,7 +130,7 @@ def unit(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def read_embeddings(path: Path) -> Embeddings:
-    """Read the pooled vectors of a store's group.
+    """Read the pooled vectors of the only group of a store.
 
     Raises
     ------
@@ -148,19 +153,22 @@ def read_embeddings(path: Path) -> Embeddings:
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """Probabilities of named classes, of the images of a store.
+    """Probabilities of a classifier's classes for the images of a store.
 
     Attributes
     ----------
-    where, group
-        The store with its group, for messages; the group.
+    where
+        Store and group, for messages.
+    group
+        Name of the group.
     names
-        Of the classes [Q].
+        Names of the Q classes.
     probabilities : ndarray, shape [N, Q]
+        Probability of each class, one row per row of the store.
     rows
-        Image -> its row, of those that have answers.
+        Image id -> row of `probabilities`; images without answers are not in it.
     fingerprint
-        Of the store.
+        Fingerprint of the store.
     """
 
     where: str
@@ -172,7 +180,10 @@ class Answers:
 
 
 def read_answers(path: Path) -> Answers | None:
-    """Read what a classifier says of the images of a store; None where it has no such group, or several."""
+    """Read a classifier's probabilities for the images of a store.
+
+    Returns None unless exactly one group of the store holds the answers of a classifier.
+    """
     store = open_store(path)
     names = groups_of_classes(store)
     if len(names) != 1:
@@ -185,7 +196,13 @@ def read_answers(path: Path) -> Answers | None:
 
 
 def choose_group(store: Store) -> Group:
-    """Open the only group there is."""
+    """Open the only group of a store.
+
+    Raises
+    ------
+    AuditError
+        The store has several groups.
+    """
     if len(store.backbones) != 1:
         names = ", ".join(store.names)
         raise AuditError(f"{store.where} has the groups {names}: extract one into a store of its own")
@@ -198,7 +215,7 @@ def check_same_space(a: Embeddings, b: Embeddings) -> None:
     Raises
     ------
     AuditError
-        Naming the one whose space is not known, both spaces, or both dimensions.
+        A space is unknown, or the spaces or dimensions differ; names the embeddings concerned.
     """
     for embeddings in (a, b):
         if embeddings.space is None:

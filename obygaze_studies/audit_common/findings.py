@@ -1,4 +1,4 @@
-"""What an audit or a task finds, and how it is kept."""
+"""Define the findings of audits and benchmark tasks, and turn them into reports."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,30 +22,32 @@ Rows = Sequence[Mapping[str, object]]
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """What an audit finds.
+    """The results of an audit.
 
     Attributes
     ----------
     rows
-        All that was measured; `Report.data` keeps its values as they are.
+        Everything that was measured; `Report.data` keeps the values unchanged.
     shown
-        Rows of the table that is shown, if not these.
+        Rows of the main table, if they differ from `rows`.
     columns
-        Columns of it after the declared ones.
+        Columns of the main table after those of the `Wording`.
     blocks
-        Tables after it.
+        Tables after the main one.
     said
-        Values of the declared sentence; by default the first row's.
+        Values to fill into the sentence of the `Wording`; by default those of the first row.
     record
-        What was audited and how, enough to do it again.
+        The inputs and options of the audit, enough to repeat it.
     summary
-        What is said of the table as a whole, kept in the record.
-    notes, table_notes
-        What readers must know, of the whole and of the table.
+        Results that describe the rows as a whole, kept in the record.
+    notes
+        Notes that readers need for the whole report.
+    table_notes
+        Notes that readers need for the main table.
     remarks
-        What is printed beside and not kept.
+        Messages to print, which the report does not keep.
     draw
-        How to draw it.
+        Function that draws the figure into a file.
     """
 
     rows: Rows
@@ -63,18 +65,24 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True)
 class Wording:
-    """What is shown and said of a `Finding`.
+    """The texts of an audit's report, the same for every `Finding` of it.
 
     Attributes
     ----------
-    name, title
-        Of the audit.
-    table, columns
-        Title and columns of the table that is shown.
+    name
+        Name of the audit, as in commands and file names.
+    title
+        Title of the report.
+    table
+        Title of the main table.
+    columns
+        Columns of the main table.
     sentence
-        With fields, of what the finding says.
-    source, figure
-        Where the audit comes from; the caption of the figure.
+        The result in one sentence, with fields for the values in `Finding.said`.
+    source
+        The publication that the audit follows.
+    figure
+        Caption of the figure.
     """
 
     name: str
@@ -87,29 +95,43 @@ class Wording:
 
 
 def report(wording: Wording, finding: Finding) -> Report:
-    """Make the report of an audit: what is shown and said of a finding."""
-    rows = finding.rows if finding.shown is None else finding.shown
-    values = dict(finding.rows[0] if finding.said is None else finding.said)
-    words = {name: value if isinstance(value, int) else cell(value) for name, value in values.items()}
+    """Make the report of an audit from its texts and its results."""
+    shown_rows = finding.rows if finding.shown is None else finding.shown
     title = wording.table.format(**finding.record)
-    main = table(title, rows, [*wording.columns, *finding.columns], finding.table_notes)
+    main_table = table(title, shown_rows, [*wording.columns, *finding.columns], finding.table_notes)
+    notes = [wording.source] if wording.source else []
+    record = {"audit": wording.name, **finding.record, "source": wording.source}
+    if finding.summary:
+        record["summary"] = dict(finding.summary)
+    pictures = []
+    if finding.draw:
+        pictures.append(Picture(wording.name, wording.figure, finding.draw))
+    answers = []
+    if wording.sentence:
+        answers.append(_sentence(wording, finding))
     return Report(
         name=wording.name,
         title=wording.title,
-        notes=(*([wording.source] if wording.source else []), *finding.notes),
-        blocks=(main, *finding.blocks),
-        # Python objects: columns with None stay whole numbers, and true stays true.
+        notes=(*notes, *finding.notes),
+        blocks=(main_table, *finding.blocks),
+        # Python objects, since a typed column with None would turn whole numbers and booleans into floats.
         data=pd.DataFrame([dict(row) for row in finding.rows], dtype=object),
-        record={"audit": wording.name, **finding.record, "source": wording.source}
-        | ({"summary": dict(finding.summary)} if finding.summary else {}),
-        pictures=(Picture(wording.name, wording.figure, finding.draw),) if finding.draw else (),
-        answers=(wording.sentence.format(**words),) if wording.sentence else (),
+        record=record,
+        pictures=tuple(pictures),
+        answers=tuple(answers),
         remarks=tuple(finding.remarks),
     )
 
 
+def _sentence(wording: Wording, finding: Finding) -> str:
+    """Fill a finding's values into the sentence of its wording; whole numbers keep the sentence's format."""
+    values = finding.rows[0] if finding.said is None else finding.said
+    words = {name: value if isinstance(value, int) else cell(value) for name, value in values.items()}
+    return wording.sentence.format(**words)
+
+
 def audited(wording: Wording) -> Callable[[Callable[P, Finding]], Callable[P, Report]]:
-    """Let the function of an audit return its report."""
+    """Decorate an audit that returns a `Finding`, so that it returns a `Report` with this wording."""
 
     def declare(function: Callable[P, Finding]) -> Callable[P, Report]:
         @wraps(function)
@@ -122,40 +144,53 @@ def audited(wording: Wording) -> Callable[[Callable[P, Finding]], Callable[P, Re
 
 
 def plain(names: Iterable[str]) -> list[Column]:
-    """Make columns whose headings are their keys, written as `cell` does."""
+    """Make a column for each key, with the key as its heading and its values formatted by `cell`."""
     return [(name.replace("_", " "), name, cell) for name in names]
 
 
 def of(part: int, total: int) -> str:
-    """Write a part of a whole."""
+    """Format a count with its total, as "3 of 5"."""
     return f"{part} of {total}"
 
 
 def share(value: float | None) -> str:
-    """Write a share in percent."""
+    """Format a share in percent with one decimal; a dash for None."""
     return NOTHING if value is None else f"{value:.1%}"
 
 
 def table(title: str, rows: Rows, columns: Sequence[str], notes: Sequence[str] = ()) -> Block:
-    """Show some columns of rows."""
+    """Make a table of some columns of the rows."""
     return block(title, plain(columns), rows, notes)
 
 
 def series_of(
     rows: Rows, name: str, *, condition: str, group: str, groups: Sequence[object], missing: float = math.nan
 ) -> dict[str, Any]:
-    """Lay out a value of rows for `draw_bars`: condition -> its value of each group, or `missing`."""
+    """Arrange a column of rows as the series of `draw_bars`: condition -> one value per group.
+
+    Parameters
+    ----------
+    name
+        Column of the values.
+    condition, group
+        Columns of the condition and of the group that a row belongs to.
+    groups
+        All groups, in the order of the bars.
+    missing
+        Value of a group that has no row of a condition.
+    """
     values = {(row[condition], row[group]): row[name] for row in rows}
     series = {}
-    for name_of_condition in dict.fromkeys(str(row[condition]) for row in rows):
-        series[name_of_condition] = [
-            values.get((name_of_condition, one_group), missing) for one_group in groups
-        ]
+    for condition_name in dict.fromkeys(str(row[condition]) for row in rows):
+        series[condition_name] = [values.get((condition_name, group_name), missing) for group_name in groups]
     return series
 
 
 def drawn_by(name: str, **options: Any) -> Callable[[Path], None]:
-    """Draw by a function of `charts`, which is imported when it is needed: matplotlib is slow."""
+    """Return a function that draws into a file with the function `name` of `charts` and these options.
+
+    `charts` is imported only when something is drawn, because matplotlib is slow to import.
+    """
 
     def draw(path: Path) -> None:
         getattr(import_module("obygaze_studies.audit_common.charts"), name)(path=path, **options)
@@ -164,11 +199,19 @@ def drawn_by(name: str, **options: Any) -> Callable[[Path], None]:
 
 
 bar_chart = partial(drawn_by, "draw_bars")
-"""Draw groups of bars, as `charts.draw_bars` takes them."""
+"""Return a function that draws groups of bars into a file; its options are those of `charts.draw_bars`."""
 
 
 def write_rows(rows: Iterable[Sequence[str]], path: Path, noun: str, *, force: bool) -> str:
-    """Write a table of texts, its header first, as CSV, and return what to say of it."""
+    """Write rows of texts, the header first, to a CSV file, and return a sentence that counts them.
+
+    Parameters
+    ----------
+    noun
+        What a row holds, in the plural, for the sentence.
+    force
+        Whether an existing file is replaced.
+    """
     lines = [csv_line(list(cells)) for cells in rows]
     refuse_existing(path, force=force)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Read the tables and lists that audits take, strictly: a mistake names the file and the line or the id."""
+"""Read the tables and lists that audits take, strictly: an error names the file and the line or the id."""
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -25,7 +25,8 @@ def read_text(path: Path) -> str:
         The file is not UTF-8.
     """
     try:
-        return read_bytes(path).decode("utf-8-sig")  # line ends in a cell as they are: texts are compared
+        # Not opened as text, which would change the line ends inside cells: texts are compared exactly.
+        return read_bytes(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise AuditError(f"{path} is not UTF-8 text: byte {error.start} can't be read") from error
 
@@ -44,55 +45,77 @@ def read_rows(
     Parameters
     ----------
     needed
-        Columns that must be there, and filled in every row; further columns are kept.
+        Columns that must exist and be filled in every row. Further columns of the file are kept.
     columns
-        Columns that must be there, filled or not.
+        Columns that must exist, filled or not.
     choices
-        Column of `needed` -> what may stand in it.
+        Column of `needed` -> the values that are allowed in it.
     unique
-        Columns of `needed` that name a row together.
+        Columns of `needed` whose values together may stand in one row only.
     numbers
-        Columns that are numbers; "*" for all but `needed`, in which an empty cell is NaN.
+        Columns to convert to numbers; "*" for all columns but `needed`, where an empty cell becomes NaN.
 
     Raises
     ------
     ManifestError
         As `read_table` does.
     AuditError
-        An empty cell, one that is no number or none of the choices, two rows of one name, or no row at all.
+        A needed cell is empty, a cell is not a number or not among the choices, two rows have the same unique
+        values, or there is no row at all.
     """
     table = read_table(path, [*needed, *columns])
     if not table.rows:
         raise AuditError(f"{path} has a header but no row")
-    gaps = [name for name in table.columns if name not in needed] if "*" in numbers else []
-    table = table.pointed(gaps or numbers)
-    if "*" in numbers and not gaps:
-        raise AuditError(f"{path} has no column beside {', '.join(needed)}: expected one of numbers for each")
+    optional_numbers: list[str] = []
+    if "*" in numbers:
+        optional_numbers = [name for name in table.columns if name not in needed]
+        if not optional_numbers:
+            raise AuditError(
+                f"{path} has no column beside {', '.join(needed)}: expected one of numbers for each"
+            )
+    number_columns = optional_numbers or numbers
+    # Where cells are separated by semicolons or tabs, numbers may have decimal commas: converts them.
+    table = table.pointed(number_columns)
     rows = []
     for row in table.checked():
         for name in needed:
-            where = f"{path}, line {row.line}, column {name}"
-            cell = row.cells[name]
-            if not cell.strip():
-                raise AuditError(f"{where}: the cell is empty")
-            if name in choices and cell not in choices[name]:
-                raise AuditError(f"{where}: {cell!r} is none of {', '.join(choices[name])}")
-        key = ", ".join(f"{name} {row.cells[name]}" for name in unique or needed[:1])
-        read = {name: read_number(row.cells[name], f"{path}: {name} of {key}") for name in gaps or numbers}
-        if any(row.cells[name].strip() and not math.isfinite(read[name]) for name in gaps):
-            raise AuditError(f"{path}: a value of {key} is not finite; leave the cell of a missing one empty")
-        rows.append({**row.cells, **read})
-
-    def named(row: Row) -> str:
-        return ", ".join(f"{name} {row[name]}" for name in unique)
-
+            _check_needed(row.cells[name], f"{path}, line {row.line}, column {name}", choices.get(name))
+        row_name = _row_name(row.cells, unique or needed[:1])
+        values: dict[str, Any] = dict(row.cells)
+        for name in number_columns:
+            values[name] = read_number(row.cells[name], f"{path}: {name} of {row_name}")
+        for name in optional_numbers:
+            if row.cells[name].strip() and not math.isfinite(values[name]):
+                raise AuditError(
+                    f"{path}: a value of {row_name} is not finite; leave the cell of a missing one empty"
+                )
+        rows.append(values)
     if unique:
-        refuse_twins(map(named, rows), f"{path}: two rows for")
+        refuse_twins((_row_name(values, unique) for values in rows), f"{path}: two rows for")
     return tuple(rows)
 
 
+def _check_needed(cell: str, place: str, choices: Sequence[str] | None) -> None:
+    """Raise an AuditError that names `place` if a cell is empty or, given choices, none of them."""
+    if not cell.strip():
+        raise AuditError(f"{place}: the cell is empty")
+    if choices is not None and cell not in choices:
+        raise AuditError(f"{place}: {cell!r} is none of {', '.join(choices)}")
+
+
+def _row_name(row: Row, columns: Sequence[str]) -> str:
+    """Name a row in messages by the values of some columns, as "item_id a, roi face"."""
+    return ", ".join(f"{name} {row[name]}" for name in columns)
+
+
 def read_number(text: str, place: str) -> float:
-    """Read a cell as a number; an empty one is NaN."""
+    """Read a cell as a number; an empty cell is NaN.
+
+    Raises
+    ------
+    AuditError
+        Naming the cell with `place`: it is not a number.
+    """
     number = number_of(text)
     if text.strip() and math.isnan(number):
         raise AuditError(f"{place} should be a number, found {text!r}")
@@ -102,12 +125,26 @@ def read_number(text: str, place: str) -> float:
 def known_items(
     items: Mapping[str, Row], columns: Sequence[str], known: Collection[str] | None = None
 ) -> tuple[list[str], list[str]]:
-    """Return the items that have a cell in each of some columns, of those known; and what is said of others.
+    """Return the ids of the items that have a value in every column, and a note that counts the others.
+
+    Parameters
+    ----------
+    items
+        Item id -> its cells.
+    columns
+        Columns in which an item needs a value.
+    known
+        Ids of the items that have an embedding; without it, all items count.
+
+    Returns
+    -------
+    ids, notes
+        The ids, and at most one note.
 
     Raises
     ------
     AuditError
-        A column is not there, or no item is left.
+        A column does not exist, or no item is left.
     """
     for column in columns:
         if any(column not in row for row in items.values()):
@@ -126,12 +163,12 @@ def known_items(
 
 
 def read_lines(path: Path) -> tuple[str, ...]:
-    """Read names, one a line; empty lines are passed over.
+    """Read a list of names, one per line; empty lines are skipped.
 
     Raises
     ------
     AuditError
-        There is none, or the file is a table.
+        There is no name, or the file is a table.
     """
     names = tuple(line.strip() for line in read_text(path).splitlines() if line.strip())
     if not names:
@@ -142,29 +179,43 @@ def read_lines(path: Path) -> tuple[str, ...]:
 
 
 def read_items(path: Path, *keys: str) -> dict[str, Row]:
-    """Read a table of items: id -> columns. The id stands in the first of the keys: item_id, or image_id.
+    """Read a table of items: id -> columns.
 
-    What looks alike is one cell: accents in either form, blanks of any number.
+    Cells are brought to one form, so that values that look alike are equal: accents are composed, and several
+    spaces become one.
+
+    Parameters
+    ----------
+    keys
+        Columns that may hold the id, the preferred one first; by default item_id, or else image_id.
     """
     header = read_rows(path, ())[0]
-    names = keys or ("item_id", "image_id")
-    key = next((name for name in names if name in header), names[0])
+    id_columns = keys or ("item_id", "image_id")
+    key = next((name for name in id_columns if name in header), id_columns[0])
     rows = list(map(_composed_row, read_rows(path, [key])))
     refuse_twins((f"{key} {row[key]}" for row in rows), f"{path}: two rows for")
     return {row[key]: row for row in rows}
 
 
 def _composed_row(row: Row) -> Row:
+    """Bring the cells of a row to one form: accents composed, spaces single."""
     return {name: composed(" ".join(cell.split())) for name, cell in row.items()}
 
 
 def read_json(path: Path, kind: Any, noun: str) -> Any:
-    """Read a JSON file as a type of msgspec's.
+    """Read a JSON file and check it against a type.
+
+    Parameters
+    ----------
+    kind
+        A type that msgspec understands.
+    noun
+        What the file should hold, for the message.
 
     Raises
     ------
     AuditError
-        It is not `noun`.
+        The file does not hold such a value.
     """
     try:
         return msgspec.json.decode(read_text(path), type=kind)
@@ -173,12 +224,12 @@ def read_json(path: Path, kind: Any, noun: str) -> Any:
 
 
 def read_text_ids(path: Path) -> dict[str, str]:
-    """Read which text stands behind which id of a text store: text -> text id.
+    """Read the table that names the texts of a text store, as text -> text id.
 
     Raises
     ------
     AuditError
-        Two rows have the same id, or the same text, which would leave open whose embedding is meant.
+        Two rows have the same id, or the same text: it would be unclear which embedding is the text's.
     """
     rows = read_rows(path, ["text_id", "text"], unique=["text_id"])
     refuse_twins((repr(row["text"]) for row in rows), f"{path}: two ids for the text")
@@ -186,15 +237,15 @@ def read_text_ids(path: Path) -> dict[str, str]:
 
 
 def refuse_twins(names: Iterable[str], words: str) -> None:
-    """Raise an AuditError, `words` and then the name, if a name comes twice."""
-    names_before: set[str] = set()
+    """Raise an AuditError if a name comes twice; its message is `words` followed by the name."""
+    seen: set[str] = set()
     for name in names:
-        if name in names_before:
+        if name in seen:
             raise AuditError(f"{words} {name}")
-        names_before.add(name)
+        seen.add(name)
 
 
 def refuse_unknown(name: str | None, choices: Iterable[str]) -> None:
-    """Raise an AuditError if published values are asked of what has none."""
+    """Raise an AuditError if `name` is given and is not among the `choices` that have published values."""
     if name is not None and name not in set(choices):
         raise AuditError(f"no published values of {name!r}, but of {', '.join(choices)}")

@@ -7,8 +7,9 @@ tests change signs of films or permute levels within them. A sampled number brin
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import wraps
 from itertools import pairwise
-from typing import Any
+from typing import Any, Concatenate, ParamSpec
 
 import numpy as np
 import pandas as pd
@@ -42,6 +43,8 @@ COUNTED = ("clips", "segments", "models")
 """Units of numbers that are of all there are; what is of others was sampled."""
 
 Numbers = NDArray[np.float64]
+
+P = ParamSpec("P")
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +153,47 @@ def _paper_clips(manifest: manifests.Manifest) -> pd.DataFrame:
     return table.sort_values("movie", kind="stable")
 
 
+def under_paper_labels(
+    measure: Callable[Concatenate[Any, P], Measured],
+) -> Callable[Concatenate[Any, P], Measured]:
+    """Say beside a number of `_paper_clips` that it is of the paper's labels, and how many they change."""
+
+    @wraps(measure)
+    def measured(source: Any, /, *args: P.args, **arguments: P.kwargs) -> Measured:
+        manifest = source[0] if isinstance(source, tuple) else source
+        return _with_note(measure(source, *args, **arguments), _paper_labels(manifest))
+
+    return measured
+
+
+def under_annotated_labels(
+    measure: Callable[Concatenate[Any, P], Measured],
+) -> Callable[Concatenate[Any, P], Measured]:
+    """Say beside a number that it is of the labels as they were annotated."""
+
+    @wraps(measure)
+    def measured(source: Any, /, *args: P.args, **arguments: P.kwargs) -> Measured:
+        return _with_note(measure(source, *args, **arguments), "labels as annotated")
+
+    return measured
+
+
+def _with_note(finding: Measured, note: str) -> Measured:
+    return replace(finding, note=f"{finding.note}; {note}" if finding.note else note)
+
+
+def _paper_labels(manifest: manifests.Manifest) -> str:
+    """Say how many clips, or segments, the paper's labels put at the lowest level, of how many."""
+    lowest_level, *levels = manifest.codebook.level_names
+    annotated = clip_table(manifest)
+    above = annotated[annotated["level"].isin(levels)]
+    lowered = int((above["n"] == 0).sum())
+    return (
+        f"labels of the paper: {lowered:,} of the {len(above):,} annotated {', '.join(levels)} have no "
+        f"visual concept and count as {lowest_level}"
+    )
+
+
 # --- sentences of 001 that ObyGaze12's annotations decide
 # ---------------------------------------------------------------------------
 
@@ -179,6 +223,7 @@ class Marks:
         return float(np.abs(low / low.sum() - high / high.sum()).sum() / 2)
 
 
+@under_paper_labels
 def same_rate(manifest: manifests.Manifest, *, margin: float) -> Measured:
     """Compare which concepts are marked at HN, NS and S; levels are permuted within films."""
     names = manifest.codebook.visual_concepts
@@ -247,6 +292,7 @@ def _chi_squared(ranks: NDArray[np.intp], marks: Numbers, n_levels: int) -> Numb
     return np.asarray(terms.sum(axis=(1, 2)))
 
 
+@under_paper_labels
 def rising(manifest: manifests.Manifest, unit: str = "clips") -> Measured:
     """Measure how many more visual concepts S clips have than HN clips; levels are exchanged within films."""
     low = manifest.codebook.level_names[1]
@@ -279,6 +325,7 @@ def _means_by_level(manifest: manifests.Manifest, table: pd.DataFrame, unit: str
     )
 
 
+@under_paper_labels
 def smallest_rise(manifest: manifests.Manifest, unit: str = "clips") -> Measured:
     """Count how many more visual concepts the mean clip has than that of the level below: the least.
 
@@ -325,6 +372,7 @@ def smallest_rise_by_annotator(segments: manifests.Manifest) -> Measured:
     return replace(rises[name], note=f"the least, of {name}: {rises[name].note}")
 
 
+@under_paper_labels
 def compositional(manifest: manifests.Manifest) -> Measured:
     """Compare the share of S, among clips above EN, with several concepts and with one."""
     table = _with_concepts(manifest)
@@ -342,6 +390,7 @@ def compositional(manifest: manifests.Manifest) -> Measured:
     return replace(with_null(measure, high), note=note)
 
 
+@under_paper_labels
 def clothing_alone(manifest: manifests.Manifest) -> Measured:
     """Measure the share of S among HN and S clips whose only visual concept is Clothing."""
     table = _with_concepts(manifest)
@@ -352,7 +401,13 @@ def clothing_alone(manifest: manifests.Manifest) -> Measured:
     combined = table[held & ~is_alone]
     movies = alone["movie"].to_numpy(dtype=str)
     films = film_indices(table)
-    note = f"alone {_of(alone['high'])} clips, with other concepts {_of(combined['high'])}"
+    concepts_of = {clip.clip_id: set(clip.concepts) for clip in manifest}
+    has_no_other = alone["clip_id"].map(lambda clip_id: concepts_of[clip_id] == {"Clothing"})
+    note = (
+        f"S: {_of(alone['high'])} clips with Clothing as their only visual concept, "
+        f"{_of(alone.loc[has_no_other.to_numpy(dtype=bool), 'high'])} of those without any concept besides, "
+        f"{_of(combined['high'])} with other visual concepts"
+    )
 
     def measure(is_high: NDArray[np.bool_]) -> Measured:
         high = is_high[is_alone]
@@ -373,6 +428,7 @@ def _with_concepts(manifest: manifests.Manifest) -> pd.DataFrame:
     return table.assign(high=table["level"] == "S")
 
 
+@under_annotated_labels
 def any_visual(manifest: manifests.Manifest) -> Measured:
     """Measure the share of HN, NS and S clips, as annotated, that have a visual concept."""
     table = clip_table(manifest)
@@ -380,20 +436,32 @@ def any_visual(manifest: manifests.Manifest) -> Measured:
     return Measured(float((above["n"] > 0).mean()), n=len(above), unit="clips", note=_of(above["n"] > 0))
 
 
+@under_paper_labels
 def share_of_sure(manifest: manifests.Manifest) -> Measured:
     """Measure the share of S clips."""
     table = _paper_clips(manifest)
     shares = table["level"].value_counts(normalize=True)
-    note = ", ".join(f"{level} {share:.1%}" for level, share in shares.items())
+    annotated = clip_table(manifest)["level"].value_counts(normalize=True)
+    note = f"{_shares(shares)}; as annotated {_shares(annotated)}"
     return Measured(float(shares["S"]), n=len(table), unit="clips", note=note)
 
 
+def _shares(shares: "pd.Series[Any]") -> str:
+    return ", ".join(f"{level} {share:.1%}" for level, share in shares.items())
+
+
+def _counts(counts: "pd.Series[Any]") -> str:
+    return ", ".join(f"{level} {count:,} clips" for level, count in counts.items())
+
+
+@under_paper_labels
 def above_the_rarest(manifest: manifests.Manifest) -> Measured:
     """Measure by how much the share of S is above that of the rarest other level."""
     table = _paper_clips(manifest)
     counts = table["level"].value_counts()
     other_levels = counts.drop("S")
-    note = ", ".join(f"{level} {count:,} clips" for level, count in counts.items())
+    annotated = clip_table(manifest)["level"].value_counts()
+    note = f"{_counts(counts)}; as annotated {_counts(annotated)}"
     return Measured(
         float((counts["S"] - other_levels.min()) / len(table)), n=len(table), unit="clips", note=note
     )
@@ -406,6 +474,7 @@ def released_share(manifest: manifests.Manifest) -> Measured:
     return Measured(tested.count("S") / len(tested), n=len(tested), unit="clips")
 
 
+@under_annotated_labels
 def shots_tell(manifest: manifests.Manifest, *, margin: float) -> Measured:
     """Measure how well the number of shots of a clip alone tells S from EN and HN within films."""
     table = clip_table(manifest)
@@ -442,6 +511,7 @@ def _over_films(values: Numbers) -> Measured:
     return replace(over_units(values, "films"), null=signs_by_film(values))
 
 
+@under_paper_labels
 def staged(inputs: tuple[manifests.Manifest, pd.DataFrame], *, variable: str, concept: str = "") -> Measured:
     """Compare a variable of staging of clips with and without a concept, or of S and of HN, film by film."""
     manifest, table = inputs

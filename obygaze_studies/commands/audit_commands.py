@@ -23,55 +23,57 @@ Figure = Annotated[Path | None, option("Figure of the results to draw (.pdf, .pn
 
 
 class Audits(click.Group):
-    """Our audits, then those of installed packages: entry points of `obygaze.audits` that name commands."""
+    """The group of audits: those of this package, then those of others (entry points `obygaze.audits`)."""
 
     def list_commands(self, _: click.Context) -> list[str]:
         """List the names in the order of the help."""
         return [*self.commands, *offered(AUDITS, click.Command)]
 
     def get_command(self, _: click.Context, cmd_name: str) -> click.Command | None:
-        """Return one of ours, or of a package."""
+        """Return the audit of a name; this package's come before those of other packages."""
         return self.commands.get(cmd_name) or offered(AUDITS, click.Command).get(cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands with their whole summaries."""
-        commands = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+        """Write the list of commands with the first line of their help, which click would shorten."""
+        summaries = []
+        for name in self.list_commands(ctx):
+            command = self.get_command(ctx, name)
+            if command:
+                summaries.append((name, (command.help or "").partition("\n")[0]))
         with formatter.section("Commands"):
-            formatter.write_dl(
-                [
-                    (name, (command.help or "").partition("\n")[0])
-                    for name, command in commands.items()
-                    if command
-                ]
-            )
+            formatter.write_dl(summaries)
 
 
 # --- what several audits do
 # ---------------------------------------------------------------------------
 def read_store(path: Path) -> "Embeddings":
-    """Read embeddings; say where some are of a part alone."""
+    """Read the embeddings of a store; print a note if some are of only a part of their item."""
     from obygaze_studies.audit_common.embeddings import read_embeddings
 
-    embedded = read_embeddings(path)
-    if embedded.partial:
-        name, reason = next(iter(embedded.partial.items()))
-        n = f"{len(embedded.partial)} of {len(embedded.rows)} embeddings"
-        click.echo(f"{embedded.where}: {n} are partial, such as {name}: {reason}", err=True)
-    return embedded
+    embeddings = read_embeddings(path)
+    if embeddings.partial:
+        name, reason = next(iter(embeddings.partial.items()))
+        counts = f"{len(embeddings.partial)} of {len(embeddings.rows)} embeddings"
+        click.echo(f"{embeddings.where}: {counts} are partial, such as {name}: {reason}", err=True)
+    return embeddings
 
 
 def read_objects(paths: Sequence[Path]) -> "list[Row]":
-    """Read the rows of several tables of objects."""
-    from obygaze_studies.gender_score.belief_revision import read_objects as read
+    """Read the rows of several tables of objects into one list."""
+    from obygaze_studies.gender_score import belief_revision
 
-    return [row for path in paths for row in read(path)]
+    rows: list[Row] = []
+    for path in paths:
+        rows += belief_revision.read_objects(path)
+    return rows
 
 
 def list_needed(texts: Sequence[str], path: Path, *, force: bool) -> Answer:
-    """Write the texts that need embeddings."""
+    """Write the texts that need embeddings to a CSV file, each with an id."""
     from obygaze_studies.audit_common.findings import write_rows
 
-    rows = [("text_id", "text"), *((f"t{number:06}", text) for number, text in enumerate(texts))]
+    rows = [("text_id", "text")]
+    rows += [(f"t{number:06}", text) for number, text in enumerate(texts)]
     return Answer(None, remarks=[write_rows(rows, path, "texts", force=force)])
 
 
@@ -124,13 +126,19 @@ def words(
 
     output = ReportOutput(out, html, force=force, json=json, figure=figure, beside=True)
     output.check(out)
-    chosen = study.read_lists(lists) if lists else study.EMOTION_WORDS
-    read = study.read_captions(captions, texts)
-    described = read_items(items)
-    counts = study.count_words(read.pairs, chosen)
-    return output.finish(
-        study.audit_words(counts, described, lists=chosen, min_total=min_total, ratio=ratio, read=read)
+    word_lists = study.read_lists(lists) if lists else study.EMOTION_WORDS
+    captions_read = study.read_captions(captions, texts)
+    items_read = read_items(items)
+    words_of_image = study.count_words(captions_read.pairs, word_lists)
+    report = study.audit_words(
+        words_of_image,
+        items_read,
+        lists=word_lists,
+        min_total=min_total,
+        ratio=ratio,
+        read=captions_read,
     )
+    return output.finish(report)
 
 
 @command()
@@ -196,7 +204,7 @@ def saliency(
 
     go_together({"overlays": overlays, "pictures": pictures})
     output = ReportOutput(out, html, force=force, json=json, figure=figure, beside=True)
-    output.check(*([overlays] if overlays else []), out)
+    output.check(overlays, out)
     maps_read = read_maps(maps)
     report = audit_maps(maps_read, read_regions(roi) if roi else None)
     if overlays and pictures:
@@ -273,18 +281,19 @@ def eat(
     output.check(out)
     targets = read_store(images)
     attributes = read_store(texts)
-    return output.finish(
-        audit_eat(
-            targets,
-            attributes,
-            items=read_items(items) if items else sobem_items(tuple(targets.rows)),
-            tests=choose_tests(tests),
-            text_ids=attributes.text_ids(read_text_ids(text_items) if text_items else None),
-            variant=variant,
-            seed=seed,
-            model=published,
-        )
+    columns_of_item = read_items(items) if items else sobem_items(tuple(targets.rows))
+    listed_texts = read_text_ids(text_items) if text_items else None
+    report = audit_eat(
+        targets,
+        attributes,
+        items=columns_of_item,
+        tests=choose_tests(tests),
+        text_ids=attributes.text_ids(listed_texts),
+        variant=variant,
+        seed=seed,
+        model=published,
     )
+    return output.finish(report)
 
 
 @command()
@@ -356,19 +365,18 @@ def erase(
     go_together({"tests": tests, "texts": texts})
     output = ReportOutput(out, html, force=force, beside=True)
     output.check(out)
-    return output.finish(
-        audit_erase(
-            read_store(images),
-            read_items(items),
-            attribute=attribute,
-            films=films,
-            task=task,
-            texts=read_store(texts) if texts else None,
-            tests=choose_tests(tests) if tests else None,
-            erased=erased,
-            seed=seed,
-        )
+    report = audit_erase(
+        read_store(images),
+        read_items(items),
+        attribute=attribute,
+        films=films,
+        task=task,
+        texts=read_store(texts) if texts else None,
+        tests=choose_tests(tests) if tests else None,
+        erased=erased,
+        seed=seed,
     )
+    return output.finish(report)
 
 
 @command("gender-score")
@@ -475,15 +483,13 @@ def gender_score(
     if (texts is None) == (sims is None):
         raise click.UsageError("Give either --texts or --sims.")
     output = ReportOutput(out, html, force=force, json=json, figure=figure, beside=True)
-    output.check(*([sheet] if sheet else []), out)
+    output.check(sheet, out)
     rows = read_rows(captions, columns, unique=["caption_id"])
     objects_read = read_objects(objects)
-    scorer, origin = beliefs.scorer_of(
-        lm,
-        read_store(texts) if texts else None,
-        read_text_ids(text_items) if text_items else None,
-        beliefs.read_similarities(sims) if sims else (),
-    )
+    embeddings = read_store(texts) if texts else None
+    listed_texts = read_text_ids(text_items) if text_items else None
+    similarities = beliefs.read_similarities(sims) if sims else ()
+    scorer, origin = beliefs.scorer_of(lm, embeddings, listed_texts, similarities)
     report = audit_gender_score(
         rows,
         beliefs.detected(objects_read),

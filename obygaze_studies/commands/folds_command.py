@@ -81,7 +81,8 @@ def folds(
             raise click.UsageError(
                 "--against is for --task concept:NAME: the levels of the clips without the concept"
             )
-        trained = tested = concept_target(trained.concept, clips.codebook, against)
+        trained = concept_target(trained.concept, clips.codebook, against)
+        tested = trained
     if policy is None:
         policy = "released" if protocol == "paper" else "raw"
     return list_folds(clips, trained, tested, protocol, policy=LabelPolicy(policy), movies=movies)

@@ -1,4 +1,4 @@
-"""Declare where the results of a study's command go, and write and print its report."""
+"""Define the output options of the studies' commands, and write and print their reports."""
 
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from obygaze_studies.unfinished import Work
 
 TITLE = "Tores et al., CVPR 2024, reproduced"
-"""Of a page of several tables."""
+"""Title of a page with several tables."""
 
 SUFFIXES = (".csv", ".json", ".md")
-"""Endings of the files of an audit, the one that --out names first."""
+"""Endings of the files that an audit writes; --out names the first."""
 
 
 class EndingPath(NewFile):
@@ -32,9 +32,9 @@ class EndingPath(NewFile):
     Parameters
     ----------
     endings
-        What it may end in.
+        The allowed endings.
     words
-        What follows the endings in a message.
+        Words after the endings in the message about another ending.
     """
 
     def __init__(self, *endings: str, words: str = "") -> None:
@@ -43,11 +43,11 @@ class EndingPath(NewFile):
         self.words = words
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Refuse other endings."""
+        """Convert the value to a path; fail if its ending is not allowed."""
         if Path(value).suffix.lower() not in self.endings:
             *first_endings, last = self.endings
-            named = f"{', '.join(first_endings)} or {last}" if first_endings else last
-            self.fail(f"'{value}' should end in {named}{self.words}", param, ctx)
+            allowed = f"{', '.join(first_endings)} or {last}" if first_endings else last
+            self.fail(f"'{value}' should end in {allowed}{self.words}", param, ctx)
         return super().convert(value, param, ctx)
 
 
@@ -63,13 +63,28 @@ Replace = Annotated[bool, option("Replace existing files.")]
 
 @dataclass(frozen=True)
 class ReportOutput(Output):
-    """Where a report goes: a CSV with other formats beside it or a folder, a figure, a page, the terminal."""
+    """The options that say where a report goes, and the methods that write and print it.
+
+    Attributes
+    ----------
+    figure
+        File of the figure.
+    beside
+        Whether `out` is a CSV file, with the other formats in files of the same name; otherwise it is a
+        folder.
+    """
 
     figure: Path | None = None
     beside: bool = False
 
-    def check(self, *more: Path) -> None:
-        """Refuse to replace files before the work starts."""
+    def check(self, *more: Path | None) -> None:
+        """Raise an error before the work starts if a file would be replaced without --force.
+
+        Parameters
+        ----------
+        more
+            Further files that the command will write.
+        """
         from obygaze_models.report import check_folder
 
         files = [self.figure, self.html, *more]
@@ -79,10 +94,19 @@ class ReportOutput(Output):
             check_folder(self.out, force=self.force)
         refuse_existing(*files, force=self.force)
         if self.figure:
-            import matplotlib as _  # noqa: F401, ICN001 - missing without the extra `figures`
+            # Fails here if the extra `figures` is not installed.
+            import matplotlib as _  # noqa: F401, ICN001
 
     def keep(self, prepare: Callable[[], "Work"]) -> Answer:
-        """Make tables that take long, printed and kept as they are made; then write the page, and answer."""
+        """Do a study whose tables take long, and answer with its results.
+
+        Each table is printed and written as soon as it is made, and the page at the end.
+
+        Parameters
+        ----------
+        prepare
+            Reads the inputs and returns the work; called after the check of the output files.
+        """
         from obygaze_models.report import plain, write_report
         from obygaze_studies.unfinished import TRAINED, unfinished_folder
 
@@ -92,6 +116,7 @@ class ReportOutput(Output):
             click.echo(notice, err=True)
 
         def show(report: "Report", full_report: "Report | None" = None) -> None:
+            """Print a report, and write it or the longer one that it is a part of."""
             if folder is not None:
                 write_report(full_report or report, folder)
             if not self.json:
@@ -104,7 +129,7 @@ class ReportOutput(Output):
         return self._answer(result)
 
     def _answer(self, result: "Report | Redone") -> Answer:
-        """Write the page of what was made and is printed already, and answer it."""
+        """Write the page of reports that are printed and written already, and answer with their contents."""
         from obygaze_models.report import Report, document
 
         content: object
@@ -126,7 +151,7 @@ class ReportOutput(Output):
         return Answer(None, index, remarks)
 
     def finish(self, report: "Report") -> Answer:
-        """Write a report where it is asked for; answer it, and where it is."""
+        """Write a report to the files that were asked for, and answer with it and the names of the files."""
         from obygaze_models.report import write_beside
 
         if not self.beside:
@@ -134,6 +159,5 @@ class ReportOutput(Output):
         write_beside(report, self.path.with_suffix(""), SUFFIXES)
         if self.figure:
             report.pictures[0].draw(self.figure)
-        return replace(
-            finish(report, replace(self, out=None)), remarks=[f"kept in {self.out}", *report.remarks]
-        )
+        answer = finish(report, replace(self, out=None))
+        return replace(answer, remarks=[f"kept in {self.out}", *report.remarks])

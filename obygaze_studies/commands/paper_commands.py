@@ -14,7 +14,7 @@ OutOfAll = Annotated[Path, option("Folder to write all results into; only a part
 
 
 def tables(text: str) -> list[str]:
-    """Parse names of tables and figures, joined by commas; return them in the order of work."""
+    """Parse names of tables and figures, joined by commas, and return them in the order of work."""
     from obygaze_studies.obygaze12.paper import TABLES
 
     names = [name.strip() for name in text.split(",")]

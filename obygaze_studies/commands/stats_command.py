@@ -90,14 +90,14 @@ def stats(
     from obygaze_studies.obygaze12 import composition
     from obygaze_studies.obygaze12.statistics import clips_onto
 
-    reports = {"--by": by, "--sets": sets, "--sweep": sweep}
-    chosen = [name for name, value in reports.items() if value]
-    if len(chosen) > 1:
-        raise click.UsageError(f"{' and '.join(chosen)} cannot be combined: give one.")
+    report_options = {"--by": by, "--sets": sets, "--sweep": sweep}
+    given_options = [name for name, value in report_options.items() if value]
+    if len(given_options) > 1:
+        raise click.UsageError(f"{' and '.join(given_options)} cannot be combined: give one.")
     if onto and not sweep:
         raise click.UsageError("--onto goes with --sweep: give both.")
     for name, value in {"--out": out, "--html": html}.items():
-        if value and not chosen:
+        if value and not given_options:
             raise click.UsageError(f"{name} goes with --by or --sets or --sweep: give both.")
     output = ReportOutput(out, html, force=force, json=json)
     output.check()
@@ -108,29 +108,30 @@ def stats(
     if sets:
         return output.finish(composition.composition_report(clips, policies[0]))
     if sweep:
-        targets, words = clips_onto(clips, onto)
-        projected = project_at(clips, targets, sweep)
-        return output.finish(composition.sweep_report(projected, words, policies[0]))
+        target_clips, name_of_targets = clips_onto(clips, onto)
+        projections = project_at(clips, target_clips, sweep)
+        return output.finish(composition.sweep_report(projections, name_of_targets, policies[0]))
     return _counts(manifest, clips, policies)
 
 
 def _counts(path: Path, clips: "Manifest", policies: "Sequence[LabelPolicy]") -> Answer:
-    """Count levels and concepts under each label policy."""
+    """Count levels and concepts under each label policy; policies of equal counts are printed together."""
     from obygaze_features.manifest import apply_policy
     from obygaze_studies.obygaze12.statistics import as_text, printed_count_table, statistics
 
     printed = printed_count_table(clips)
-    names_of_text: dict[str, list[str]] = {}  # policies that give the same numbers are named together
+    policies_of_text: dict[str, list[str]] = {}
     records = {}
     for policy in policies:
         counts = statistics(apply_policy(clips, policy))
         records[str(policy)] = counts.record(printed)
-        names_of_text.setdefault(as_text(counts, len(clips), printed), []).append(str(policy))
+        text = as_text(counts, len(clips), printed)
+        policies_of_text.setdefault(text, []).append(str(policy))
     document = {
         "manifest": str(path),
         "digest": clips.digest(),
         "codebook": clips.codebook.name,
         "policies": records,
     }
-    lines = [f"label policy {', '.join(names)}: {text}" for text, names in names_of_text.items()]
+    lines = [f"label policy {', '.join(names)}: {text}" for text, names in policies_of_text.items()]
     return Answer(document, text="\n".join(lines))

@@ -16,7 +16,7 @@ def share(value: str | Fraction) -> Fraction:
         parsed = Fraction(value)
         float(parsed)
     except (ZeroDivisionError, OverflowError):
-        raise ValueError(value) from None  # which click words
+        raise ValueError(value) from None  # click makes the message of a ValueError
     return parsed
 
 

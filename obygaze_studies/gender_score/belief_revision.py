@@ -15,7 +15,7 @@ from obygaze_studies.audit_common.inputs import Row, read_rows
 from obygaze_studies.errors import AuditError, regarding
 
 Similarity = Callable[[str, str], float | str]
-"""Text, label -> their cosine, or why there is none."""
+"""Function from a text and a label to their cosine, or to a message that says why there is none."""
 
 
 def revise(prior: float, similarity: float, confidence: float) -> float:
@@ -51,7 +51,7 @@ def revise(prior: float, similarity: float, confidence: float) -> float:
 
 @dataclass(frozen=True)
 class Detected:
-    """An object's label in an image and the classifier's confidence P(c)."""
+    """An object that a classifier found in an image: its label, and the confidence P(c)."""
 
     label: str
     confidence: float
@@ -59,14 +59,14 @@ class Detected:
 
 @dataclass(frozen=True)
 class Scorer:
-    """Scores texts with what is known of priors and similarities.
+    """Computes revised beliefs from priors and similarities.
 
     Attributes
     ----------
     priors
         Text -> P(g), the mean probability of its tokens under a language model.
     similarity
-        Cosine of a text and a label.
+        Function that returns the cosine of a text and a label.
     """
 
     priors: Mapping[str, float]
@@ -78,7 +78,7 @@ class Scorer:
         Raises
         ------
         AuditError
-            The prior or the similarity is not known, or a value is out of its range.
+            The prior or the similarity is missing, or a value is out of its range.
         """
         if text not in self.priors:
             raise AuditError(f"no prior for {text!r}")
@@ -90,7 +90,7 @@ class Scorer:
 
 
 def joined(objects: Sequence[Detected]) -> tuple[Detected, ...]:
-    """Make one object of several: the labels joined by spaces, with their mean confidence."""
+    """Join several objects into one: their labels with spaces between, and their mean confidence."""
     if not objects:
         return ()
     mean = math.fsum(detected.confidence for detected in objects) / len(objects)
@@ -98,10 +98,18 @@ def joined(objects: Sequence[Detected]) -> tuple[Detected, ...]:
 
 
 def embedded_similarity(texts: Embeddings, text_ids: Mapping[str, str]) -> Similarity:
-    """Take similarities from a text store's sentence embeddings."""
+    """Return a function that computes similarities from a text store's sentence embeddings.
+
+    Parameters
+    ----------
+    texts
+        The embeddings.
+    text_ids
+        Text -> its id among the embeddings.
+    """
 
     def why_missing(text: str) -> str:
-        """Say why a text has no embedding; "" where it has one."""
+        """Return the reason why a text has no embedding, or "" if it has one."""
         if text not in text_ids:
             return f"the table of texts has no {text!r}"
         if text_ids[text] not in texts.rows:
@@ -121,7 +129,7 @@ def embedded_similarity(texts: Embeddings, text_ids: Mapping[str, str]) -> Simil
 
 
 def listed_similarity(rows: Sequence[Row]) -> Similarity:
-    """Take similarities from a table with the columns text, object, sim."""
+    """Return a function that looks similarities up in rows with the columns text, object, sim."""
     similarity_of = {(row["text"], row["object"]): row["sim"] for row in rows}
     return lambda text, label: similarity_of.get((text, label), f"no similarity of {text!r} and {label!r}")
 
@@ -137,16 +145,16 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "object": ("object", "label", "class", "class_name", "category", "name"),
     "p_c": ("p_c", "score", "confidence", "conf", "probability", "prob"),
 }
-"""What classifiers and detectors call our columns."""
+"""Column -> the names that it has in the tables of classifiers and detectors."""
 
 
 def read_objects(path: Path) -> tuple[Row, ...]:
-    """Read the objects that a classifier or a detector found: rows of image_id, object, p_c.
+    """Read the objects that a classifier or a detector found, as rows of image_id, object, p_c.
 
     Raises
     ------
     AuditError
-        A column is under none of its names, or a cell is empty or no number.
+        A column is missing under all of its names, a cell is empty, or a confidence is not a number.
     """
     header = read_rows(path, ())[0]
     heading_of = {}
@@ -164,24 +172,46 @@ def read_objects(path: Path) -> tuple[Row, ...]:
 
 
 def detected(rows: Sequence[Row]) -> dict[str, tuple[Detected, ...]]:
-    """Gather the objects of every image from rows with image_id, object, p_c; of one twice, the surer."""
-    confidences_of: dict[str, dict[str, float]] = {}
+    """Group objects by image, from rows with image_id, object, p_c.
+
+    An object that an image has several times is kept once, with its largest confidence.
+    """
+    confidences_of_image: dict[str, dict[str, float]] = {}
     for row in rows:
-        confidences = confidences_of.setdefault(row["image_id"], {})
-        before = confidences.get(row["object"], row["p_c"])
-        confidences[row["object"]] = max(before, row["p_c"])
-    return {image: tuple(starmap(Detected, objects.items())) for image, objects in confidences_of.items()}
+        confidences = confidences_of_image.setdefault(row["image_id"], {})
+        largest = confidences.get(row["object"], row["p_c"])
+        confidences[row["object"]] = max(largest, row["p_c"])
+    return {
+        image: tuple(starmap(Detected, objects.items())) for image, objects in confidences_of_image.items()
+    }
 
 
 def read_similarities(path: Path) -> Sequence[Row]:
-    """Read similarities: text, object, sim."""
+    """Read a table of similarities: text, object, sim."""
     return read_rows(path, ["text", "object", "sim"], unique=["text", "object"], numbers=["sim"])
 
 
 def scorer_of(
     lm: Path, texts: Embeddings | None, text_items: Mapping[str, str] | None, sims: Sequence[Row]
 ) -> tuple[Scorer, dict[str, object]]:
-    """Join priors with similarities, of embeddings or listed; return what to record of them too."""
+    """Make the scorer of an audit from its inputs.
+
+    Parameters
+    ----------
+    lm
+        Table of the priors.
+    texts
+        Embeddings that similarities are computed from; None to take them from `sims`.
+    text_items
+        Text -> its id, for embeddings whose store does not hold the texts.
+    sims
+        Rows of similarities, used without `texts`.
+
+    Returns
+    -------
+    scorer, origin
+        The scorer, and the record of where priors and similarities come from.
+    """
     origin: dict[str, object]
     if texts is None:
         similarity = listed_similarity(sims)

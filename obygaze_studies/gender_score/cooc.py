@@ -1,6 +1,8 @@
-"""Count genders that captions name beside objects: b(o, g) = c(o, g) / (c(o, man) + c(o, woman)).
+"""Count how often captions that name an object also name a gender.
 
-Zhao et al. 2017; gender by the words man and woman (Sabir and Padró 2023).
+The share of a gender g with an object o is b(o, g) = c(o, g) / (c(o, man) + c(o, woman)), where c counts the
+captions that name both (Zhao et al. 2017). A caption names a gender by the words man and woman (Sabir and
+Padró 2023).
 """
 
 import re
@@ -17,13 +19,16 @@ Gender = Literal["man", "woman"]
 GENDERS: tuple[Gender, Gender] = ("man", "woman")
 
 PLURALS = ("men", "women")
+"""Words that do not count as naming a gender; captions with only these are counted separately."""
 
 MASKS = ("[MASK]", "<MASK>")
+"""What may stand in a caption in place of a gender."""
 
 _WORD = re.compile(r"(?<![^ ])([.,]*)(?:man|woman)([.,]*)(?![^ ])", re.IGNORECASE)
-"""A token that names a gender, with the stops and commas that `tokens` ignores."""
+"""A token that names a gender, with the full stops and commas that `tokens` removes."""
 
 ALL = "(all captions)"
+"""What stands in the column of objects in the row of all captions."""
 
 
 def named(caption: str) -> tuple[Gender, ...]:
@@ -33,12 +38,12 @@ def named(caption: str) -> tuple[Gender, ...]:
 
 
 def has_mask(caption: str) -> bool:
-    """Return whether a caption has a mask in the place of a gender."""
+    """Return whether a caption has a mask in place of a gender."""
     return any(mask in caption for mask in MASKS)
 
 
 def filled(caption: str, gender: Gender) -> str:
-    """Put a gender into a caption: for its masks or, where it has none, for the gender words it has."""
+    """Put a gender into a caption: in place of its masks or, if it has none, of its words man and woman."""
     if has_mask(caption):
         for mask in MASKS:
             caption = caption.replace(mask, gender)
@@ -47,24 +52,25 @@ def filled(caption: str, gender: Gender) -> str:
 
 
 def share(part: float, remainder: float) -> float | None:
-    """Return the part of both, or None if both are 0."""
+    """Return the share of `part` in the sum of both numbers, or None if both are 0."""
     return part / (part + remainder) if part + remainder else None
 
 
 def holds(words: Sequence[str], label: Sequence[str]) -> bool:
-    """Return whether a label's words stand one after the other among a caption's words."""
-    return any(list(words[start : start + len(label)]) == list(label) for start in range(len(words)))
+    """Return whether the words of a label stand in a caption one directly after the other."""
+    length = len(label)
+    return any(list(words[start : start + length]) == list(label) for start in range(len(words)))
 
 
 class _Naming(NamedTuple):
-    """What a caption names.
+    """The words of a caption that are counted.
 
     Attributes
     ----------
     words
-        All of its words.
+        All words of the caption, among which objects are looked up.
     genders
-        By the words man and woman.
+        The genders that it names by the words man and woman.
     has_plural
         Whether it has the word men or women.
     """
@@ -97,41 +103,41 @@ class _Naming(NamedTuple):
     )
 )
 def audit_cooc(captions: Sequence[Row], objects: Sequence[str], *, model: str | None = None) -> Finding:
-    """Count captions that name a gender, over all and object by object.
+    """Count the captions that name a gender, among all captions and among those that name each object.
 
-    A caption that names both genders counts for both; it is counted apart too, as are those with the plurals
-    alone.
+    A caption that names both genders counts for both, and is also counted in a column of its own, as are
+    captions that have only the plurals.
 
     Parameters
     ----------
     captions
-        Rows with a caption.
+        Rows with a column `caption`.
     objects
-        Labels, of one or several words.
+        Labels of one or several words.
     model
-        A captioner of the published tables, to put its values beside.
+        A captioner of the published tables, to show its values beside.
 
     Raises
     ------
     AuditError
-        An object is there twice or has no word, or the captioner is unknown.
+        An object is listed twice, or the captioner is unknown.
     """
     refuse_unknown(model, TOTALS)
     refuse_twins(objects, "the list of objects has twice:")
     namings = [_naming(row["caption"]) for row in captions]
     rows = []
     for label in (ALL, *objects):
-        beside = namings
+        captions_with_object = namings
         if label != ALL:
             words = tokens(label)
-            beside = [naming for naming in namings if holds(naming.words, words)]
-        rows.append(_counts(label, beside) | _printed(model, label))
+            captions_with_object = [naming for naming in namings if holds(naming.words, words)]
+        rows.append(_counts(label, captions_with_object) | _printed(model, label))
     shares = {}
     published = {}
     for gender in map(str, GENDERS):
         shares[gender] = [row[f"to_{gender}"] for row in rows]
         published[gender] = [row[f"published_to_{gender}"] for row in rows]
-    # A share of 1 may rest on one caption.
+    # The number of captions is shown because a share of 1 may rest on a single one.
     labels = [f"{row['object']} (n = {row['man'] + row['woman']:,})" for row in rows]
     return Finding(
         rows=rows,
@@ -147,12 +153,14 @@ def audit_cooc(captions: Sequence[Row], objects: Sequence[str], *, model: str | 
 
 
 def _naming(caption: str) -> _Naming:
+    """Find the genders and plurals that a caption names."""
     words = tokens(caption)
-    return _Naming(words, named(caption), not set(PLURALS).isdisjoint(words))
+    has_plural = any(plural in words for plural in PLURALS)
+    return _Naming(words, named(caption), has_plural)
 
 
 def _counts(label: str, captions: Sequence[_Naming]) -> dict[str, Any]:
-    """Count what the captions beside an object name: a row of the table, without published values."""
+    """Make the row of an object, without published values, from the captions that name it."""
     man = sum("man" in caption.genders for caption in captions)
     woman = sum("woman" in caption.genders for caption in captions)
     return {
@@ -168,12 +176,12 @@ def _counts(label: str, captions: Sequence[_Naming]) -> dict[str, Any]:
 
 
 def _printed(model: str | None, label: str) -> dict[str, float | None]:
-    """Return the published shares of an object, which are None without a captioner."""
-    to_man: float | None
-    to_woman: float | None
+    """Return the published shares of an object; None without a captioner or without a published value."""
+    to_man: float | None = None
+    to_woman: float | None = None
     if model is None:
-        to_man = to_woman = None
-    elif label == ALL:
+        return {"published_to_man": to_man, "published_to_woman": to_woman}
+    if label == ALL:
         totals = TOTALS[model]["cooc"]
         to_man = share(totals["man"], totals["woman"])
         to_woman = share(totals["woman"], totals["man"])

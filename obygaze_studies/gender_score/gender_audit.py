@@ -1,4 +1,4 @@
-"""Compute Gender Scores of captions, as they are or with both genders put in, and sum them up by object.
+"""Compute Gender Scores of captions, as they are or with each gender filled in, and sum them up by object.
 
 Bias ratios, Gender Object Distance and examples are those of Sabir and Padró (2023).
 """
@@ -6,7 +6,7 @@ Bias ratios, Gender Object Distance and examples are those of Sabir and Padró (
 import math
 import textwrap
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
@@ -29,39 +29,64 @@ N_SHOWN = 30
 N_EXAMPLES = 4
 """Examples shown of each kind."""
 
+LINE_LENGTH = 40
+"""Letters in a line of text under a picture of the sheet; more would run into the next column."""
+
+ROW_HEIGHT = 2.6
+"""Height in inches of a row of the sheet: a picture with the lines under it."""
+
 Mode = Literal["gs", "ge"]
-"""gs: the caption as it is. ge, estimation: man and woman in turn in the place of its gender."""
+"""How captions are scored.
+
+gs scores the caption as it is. ge (gender estimation) replaces the caption's gender by man, then by woman.
+"""
 
 LabelsMode = Literal["each", "joined"]
-"""How an image with several objects counts: the mean over them, or their labels joined into one."""
+"""How several objects of an image count: by the mean of their scores, or as one object with all labels."""
 
 
 ScoredObject = Mapping[str, Any]
-"""One object beside one caption with a gender in it: the caption's id, image and text; the object's `label`;
-the `gender` that the scored text names; what the caption itself is `named`, a gender or "masked"; `distance`,
-the poster's Gender Object Distance, the cosine similarity of text and label; `score`, the revised belief."""
+"""The score of one object of an image with one text of a caption of this image.
+
+caption_id, image_id, caption
+    The caption.
+label
+    The label of the object.
+gender
+    The gender that the scored text names.
+named
+    The gender that the caption itself names, or "masked".
+distance
+    The poster's Gender Object Distance: the cosine similarity of text and label.
+score
+    The revised belief.
+"""
 
 
 def needed_texts(
     captions: Sequence[Row], objects: Sequence[Row], mode: Mode, labels: LabelsMode
 ) -> list[str]:
-    """List every text that needs an embedding: captions or their variants, then their images' labels."""
-    objects_of = detected(objects)
+    """List every text that needs an embedding: the texts to score, then the labels of the images' objects."""
+    objects_of_image = detected(objects)
     texts: list[str] = []
     for row in captions:
         texts += _variants(row["caption"], mode).values()
     for row in captions:
-        beside = _chosen(objects_of.get(row["image_id"], ()), labels)
-        texts += [detected_object.label for detected_object in beside]
+        image_objects = _combined(objects_of_image.get(row["image_id"], ()), labels)
+        texts += [detected_object.label for detected_object in image_objects]
     return list(dict.fromkeys(texts))
 
 
-def _chosen(objects: Sequence[Detected], labels: LabelsMode) -> Sequence[Detected]:
+def _combined(objects: Sequence[Detected], labels: LabelsMode) -> Sequence[Detected]:
+    """Return the objects of an image as they count: separately, or joined into one."""
     return joined(objects) if labels == "joined" else objects
 
 
 def _variants(caption: str, mode: Mode) -> dict[Gender | None, str]:
-    """Return the texts to score: with each gender put in, or the caption as it is."""
+    """Return the texts of a caption to score: filled-in gender -> text; None -> the caption as it is.
+
+    In mode ge, a caption without a mask that names both genders or none has no text to score.
+    """
     if mode == "gs":
         return {None: caption}
     if not has_mask(caption) and len(named(caption)) != 1:
@@ -70,16 +95,16 @@ def _variants(caption: str, mode: Mode) -> dict[Gender | None, str]:
 
 
 class _Scores(NamedTuple):
-    """What a caption's texts score.
+    """The scores of a caption.
 
     Attributes
     ----------
     by_variant
-        Gender put in, None for the caption as it is -> mean over the image's objects.
+        Filled-in gender, or None for the caption as it is -> the mean score over the image's objects.
     parts
-        Each object with each gender.
+        The score of every object with every gender.
     left_out
-        Why there are none; else None.
+        The reason why the caption has no scores; None if it has.
     """
 
     by_variant: Mapping[Gender | None, float] = MappingProxyType({})
@@ -112,7 +137,9 @@ def audit_gender_score(
     model: str | None = None,
     names: Sequence[str] | None = None,
 ) -> Finding:
-    """Score every caption; what can't be scored is a row with its reason, and never counts as 0.
+    """Score every caption, and sum the scores up by gender and by object.
+
+    A caption that cannot be scored has a row with the reason, and never counts as 0.
 
     Parameters
     ----------
@@ -122,12 +149,16 @@ def audit_gender_score(
         Image id -> its objects.
     scorer
         Priors and similarities.
+    mode
+        Whether captions are scored as they are, or with each gender filled in.
+    labels
+        How several objects of an image count.
     origin
-        What to record of where these came from.
+        What to record of the source of priors and similarities.
     model
-        A captioner of the published table, to put its values beside those of estimation.
+        A captioner of the published table, to show its values beside those of estimation.
     names
-        Objects to sum up by; a label counts for each whose words it holds. By default every label.
+        Objects to sum up by; a label counts for each object whose words it contains. By default every label.
 
     Raises
     ------
@@ -141,88 +172,97 @@ def audit_gender_score(
     rows = []
     parts: list[ScoredObject] = []
     for caption in captions:
-        beside = _chosen(objects.get(caption["image_id"], ()), labels)
-        scores = _scores(caption, beside, scorer, mode)
-        rows.append(_caption_row(caption, beside, scores))
+        image_objects = _combined(objects.get(caption["image_id"], ()), labels)
+        scores = _scores(caption, image_objects, scorer, mode)
+        rows.append(_caption_row(caption, image_objects, scores))
         parts += scores.parts
     reasons = [str(row["left_out"]) for row in rows if row["left_out"]]
     if len(reasons) == len(rows):
         first = f"{captions[0]['caption_id']}: {reasons[0]}"
         raise AuditError(f"none of {len(rows)} captions could be scored; {first}")
-    of_objects = by_object(parts, names, model)
-    shown = examples(parts) if estimated else []
+    object_rows = by_object(parts, names, model)
+    example_rows = examples(parts) if estimated else []
     by_gender = _by_gender(rows, mode, model)
-    # Several readings, since the source does not define its count; captions as they are predict no gender.
-    readings = ["sum", "mean"]
-    if estimated:
-        readings += ["n_predicted", "n_correct"]
-    if model:
-        readings.append("published")
-    shares = {
-        reading: share(by_gender["man"][reading] or 0, by_gender["woman"][reading] or 0)
-        for reading in readings
-    }
+    shares = _shares_of_man(by_gender, estimated=estimated, has_published=bool(model))
     summary = {
         "by_gender": by_gender,
         **{f"to_man_by_{name}": value for name, value in shares.items()},
         "genders_named": dict(Counter(row["gender"] for row in rows)),
         "n_left_out": len(reasons),
-        "by_object": of_objects,
-        "examples": shown,
+        "by_object": object_rows,
+        "examples": example_rows,
     }
-    first_reading = readings[0]
     scored_rows = [row for row in rows if not row["left_out"]]
-    # As they are, captions that name one gender alone.
-    n = len(scored_rows) if estimated else sum(row["gender"] in GENDERS for row in scored_rows)
-    printed = shares.get("published")
-    bars = {name: value for name, value in shares.items() if name != "published"}
-    marks = {"man": [printed if name == "n_correct" else None for name in bars]}
+    n_counted = len(scored_rows)
+    if not estimated:
+        # A caption scored as it is counts for a gender only if it names no other.
+        n_counted = sum(row["gender"] in GENDERS for row in scored_rows)
     gender_rows = [{"gender": gender, **counts} for gender, counts in by_gender.items()]
+    share_cells = tuple((name, cell(value)) for name, value in shares.items())
     return Finding(
         rows=rows,
         columns=["gs_man", "gs_woman", "to_man", "predicted"] if estimated else ["gs"],
         blocks=[
             table("By gender", gender_rows, list(gender_rows[0])),
-            Block(
-                "Share of man", ("by", "share"), tuple((name, cell(value)) for name, value in shares.items())
-            ),
-            *object_blocks(of_objects, model, estimated=estimated),
-            *example_blocks(shown, model),
+            Block("Share of man", ("by", "share"), share_cells),
+            *object_blocks(object_rows, model, estimated=estimated),
+            *example_blocks(example_rows, model),
         ],
-        said={
-            "reading": first_reading.replace("_", " "),
-            "found": shares[first_reading],
-            "n": n,
-            "n_rows": len(rows),
-        },
+        said={"reading": "sum", "found": shares["sum"], "n": n_counted, "n_rows": len(rows)},
         record={**(origin or {}), "mode": mode, "labels": labels, "published_model": model},
         summary=summary,
         notes=[f"{len(reasons)} of {len(rows)} captions are left out"] if reasons else [],
         remarks=_left_out(rows),
-        draw=bar_chart(
-            labels=[name.replace("_", " ") for name in bars],
-            series={"man": list(bars.values())},
-            axis="share of man",
-            published=marks if printed else None,
-        ),
+        draw=_bars(shares),
+    )
+
+
+def _shares_of_man(
+    by_gender: Mapping[str, Mapping[str, Any]], *, estimated: bool, has_published: bool
+) -> dict[str, float | None]:
+    """Compute the share of man among both genders: what is counted or summed -> share.
+
+    The source does not define what it counts, so there are several. Only estimation predicts a gender.
+    """
+    columns = ["sum", "mean"]
+    if estimated:
+        columns += ["n_predicted", "n_correct"]
+    if has_published:
+        columns.append("published")
+    shares = {}
+    for column in columns:
+        shares[column] = share(by_gender["man"][column] or 0, by_gender["woman"][column] or 0)
+    return shares
+
+
+def _bars(shares: Mapping[str, float | None]) -> Callable[[Path], None]:
+    """Draw the shares of man as bars; the published share, if any, is marked on the bar of correct ones."""
+    printed = shares.get("published")
+    bars = {name: value for name, value in shares.items() if name != "published"}
+    marks = {"man": [printed if name == "n_correct" else None for name in bars]}
+    return bar_chart(
+        labels=[name.replace("_", " ") for name in bars],
+        series={"man": list(bars.values())},
+        axis="share of man",
+        published=marks if printed else None,
     )
 
 
 def _left_out(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Say which captions are left out and why, reason by reason."""
-    captions_of: dict[str, list[str]] = {}
+    """Write a remark for every reason for which captions are left out, with their number and an example."""
+    captions_by_reason: dict[str, list[str]] = {}
     for row in rows:
         if row["left_out"]:
-            captions_of.setdefault(row["left_out"], []).append(row["caption_id"])
+            captions_by_reason.setdefault(row["left_out"], []).append(row["caption_id"])
     remarks = []
-    for reason, captions in captions_of.items():
+    for reason, captions in captions_by_reason.items():
         which = captions[0] if len(captions) == 1 else f"{len(captions):,}, such as {captions[0]}"
         remarks.append(f"left out {which}: {reason}")
     return remarks
 
 
 def _scores(row: Row, objects: Sequence[Detected], scorer: Scorer, mode: Mode) -> _Scores:
-    """Score a caption with each gender beside each object of its image, or say why it cannot be."""
+    """Score the texts of a caption with every object of its image, or give the reason why it cannot be."""
     variants = _variants(row["caption"], mode)
     genders = named(row["caption"])
     if not variants:
@@ -238,16 +278,17 @@ def _scores(row: Row, objects: Sequence[Detected], scorer: Scorer, mode: Mode) -
             return _Scores(left_out=str(error))
         by_variant[variant] = math.fsum(belief for _, belief in revised) / len(revised)
         if variant is None and len(genders) != 1:
-            continue
-        about = {name: row[name] for name in KEPT}
-        about |= {"gender": variant or genders[0], "named": _gender(row["caption"])}
+            continue  # The caption as it is names no single gender to which its objects' scores could count.
+        caption_columns = {name: row[name] for name in KEPT}
+        caption_columns |= {"gender": variant or genders[0], "named": _gender(row["caption"])}
         for detected_object, (distance, score) in zip(objects, revised, strict=True):
-            parts.append(about | {"label": detected_object.label, "distance": distance, "score": score})
+            object_columns = {"label": detected_object.label, "distance": distance, "score": score}
+            parts.append(caption_columns | object_columns)
     return _Scores(by_variant, parts)
 
 
 def _gender(caption: str) -> str:
-    """Name the gender of a caption: one, both, a mask, or none."""
+    """Describe the gender of a caption: man, woman, "man and woman", "masked" or "none"."""
     if has_mask(caption):
         return "masked"
     return " and ".join(named(caption)) or "none"
@@ -261,7 +302,8 @@ def _caption_row(row: Row, objects: Sequence[Detected], scores: _Scores) -> dict
     ratio = None
     if man is not None and woman is not None:
         ratio = share(man, woman)
-    predicted = correct = None
+    predicted = None
+    correct = None
     if ratio is not None:
         predicted = "man" if ratio >= 0.5 else "woman"
         correct = predicted == gender if gender in GENDERS else None
@@ -280,16 +322,22 @@ def _caption_row(row: Row, objects: Sequence[Detected], scores: _Scores) -> dict
 
 
 def _by_gender(rows: Sequence[Mapping[str, Any]], mode: Mode, model: str | None) -> dict[str, dict[str, Any]]:
-    """Count and sum by gender."""
+    """Count the captions of each gender and sum their scores: gender -> counts and sums.
+
+    In mode ge every caption has a score for each gender; in mode gs a caption's score counts for the gender
+    that it names.
+    """
     by_gender: dict[str, dict[str, Any]] = {}
     estimated = mode == "ge"
     for gender in GENDERS:
-        naming = [row for row in rows if row["gender"] == gender]
-        column, of_gender = (f"gs_{gender}", rows) if estimated else ("gs", naming)
-        scores = [row[column] for row in of_gender if row[column] is not None]
+        rows_naming_gender = [row for row in rows if row["gender"] == gender]
+        if estimated:
+            scores = [row[f"gs_{gender}"] for row in rows if row[f"gs_{gender}"] is not None]
+        else:
+            scores = [row["gs"] for row in rows_naming_gender if row["gs"] is not None]
         predicted = [row for row in rows if row["predicted"] == gender]
         by_gender[gender] = {
-            "n_captions": len(naming),
+            "n_captions": len(rows_naming_gender),
             "n_scored": len(scores),
             "sum": math.fsum(scores),
             "mean": _mean(scores),
@@ -305,34 +353,38 @@ def _by_gender(rows: Sequence[Mapping[str, Any]], mode: Mode, model: str | None)
 def by_object(
     parts: Sequence[ScoredObject], objects: Sequence[str] | None = None, model: str | None = None
 ) -> list[dict[str, Any]]:
-    """Sum scored objects by name, those of most captions first.
+    """Sum up the scores by object, the objects of most captions first.
 
     Parameters
     ----------
     parts
-        Of all captions that could be scored.
+        The scored objects of all captions.
     objects
-        Names to sum up by; a label counts for each name whose words it holds. By default every label is one.
+        Names to sum up by; a label counts for each name whose words it contains. By default every label is
+        a name.
     model
-        A captioner of the published table, to put its values beside.
+        A captioner of the published table, to show its values beside.
 
     Returns
     -------
-    A row for each object: mean distances and scores, `to_man` by their sums and, where captions were scored
-    with both genders, by the captions whose own gender has the larger score.
+    A row for each object: mean distances and scores, the share of man by the sums of scores and, where
+    captions were scored with both genders, by the number of captions whose own gender has the larger score.
     """
     labels = list(dict.fromkeys(part["label"] for part in parts))
+    labels_of_name = {label: {label} for label in labels}
+    if objects is not None:
+        labels_of_name = {}
+        for name in objects:
+            labels_of_name[name] = {label for label in labels if holds(tokens(label), tokens(name))}
     rows = []
     for name in labels if objects is None else objects:
-        counted = {name}
-        if objects is not None:
-            counted = {label for label in labels if holds(tokens(label), tokens(name))}
-        rows.append(_object_row(name, [part for part in parts if part["label"] in counted], model))
+        parts_of_name = [part for part in parts if part["label"] in labels_of_name[name]]
+        rows.append(_object_row(name, parts_of_name, model))
     return sorted(rows, key=lambda row: (-row["n_captions"], row["object"]))
 
 
 def _object_row(name: str, parts: Sequence[ScoredObject], model: str | None) -> dict[str, Any]:
-    """Sum up an object beside all captions."""
+    """Make the row of an object from its scores with all captions."""
     man = [part for part in parts if part["gender"] == "man"]
     woman = [part for part in parts if part["gender"] == "woman"]
     sum_man = math.fsum(part["score"] for part in man)
@@ -357,20 +409,22 @@ def _object_row(name: str, parts: Sequence[ScoredObject], model: str | None) -> 
 
 
 def _correct(parts: Sequence[ScoredObject]) -> dict[Gender, int]:
-    """Count the captions beside an object whose own gender has the larger score of both; a tie is man."""
-    scores: dict[tuple[str, str], dict[Gender, float]] = {}
+    """Count for each gender the captions that name it and whose score is larger with it; a tie is man."""
+    scores_of_caption: dict[tuple[str, str], dict[Gender, float]] = {}
     for part in parts:
-        scores.setdefault((part["caption_id"], part["named"]), {})[part["gender"]] = part["score"]
+        caption = (part["caption_id"], part["named"])
+        scores_of_caption.setdefault(caption, {})[part["gender"]] = part["score"]
     counts: dict[Gender, int] = dict.fromkeys(GENDERS, 0)
-    for (_, gender), score_of in scores.items():
-        if len(score_of) == len(GENDERS):
-            larger: Gender = "man" if score_of["man"] >= score_of["woman"] else "woman"
-            counts[larger] += larger == gender
+    for (_, named_gender), scores in scores_of_caption.items():
+        if len(scores) == len(GENDERS):
+            larger: Gender = "man" if scores["man"] >= scores["woman"] else "woman"
+            if larger == named_gender:
+                counts[larger] += 1
     return counts
 
 
 def object_blocks(rows: Sequence[Mapping[str, Any]], model: str | None, *, estimated: bool) -> list[Block]:
-    """Show the Gender Score and the Gender Object Distance by object."""
+    """Make the tables of the Gender Score and of the Gender Object Distance by object."""
     shown = rows[:N_SHOWN]
     notes = []
     if len(rows) > len(shown):
@@ -389,12 +443,14 @@ def object_blocks(rows: Sequence[Mapping[str, Any]], model: str | None, *, estim
 
 
 def examples(parts: Sequence[ScoredObject]) -> list[dict[str, Any]]:
-    """Choose captions with both genders in: nearest to man, to woman, and to neither.
+    """Choose example captions: the nearest to man, the nearest to woman, and the nearest to neither.
+
+    Only captions that were scored with both genders are chosen, and each caption and object once.
 
     Returns
     -------
-    Rows in this order: nearest_to, visual (the object's label), caption, caption_id, image_id, and for each
-    gender distance and gs.
+    Rows with nearest_to, visual (the object's label), caption, caption_id, image_id, and for each gender
+    distance and gs.
     """
     pairs: dict[tuple[str, str], dict[Gender, ScoredObject]] = {}
     for part in parts:
@@ -422,6 +478,7 @@ def examples(parts: Sequence[ScoredObject]) -> list[dict[str, Any]]:
 
 
 def _example(kind: str, man: ScoredObject, woman: ScoredObject) -> dict[str, Any]:
+    """Make the row of an example from the scores of one caption and object with each gender."""
     return {
         "nearest_to": kind,
         "visual": man["label"],
@@ -436,27 +493,40 @@ def _example(kind: str, man: ScoredObject, woman: ScoredObject) -> dict[str, Any
 
 
 def example_blocks(rows: Sequence[Mapping[str, Any]], model: str | None) -> list[Block]:
-    """Show examples as tables, beside the poster's if a captioner is named."""
+    """Make the table of examples and, if a captioner is named, that of the poster's examples."""
     if not rows:
         return []
-    texts = plain(("caption_id", "nearest_to", "visual", "caption"))
-    numbers = [(_titled(name), name, "{:.2f}".format) for name in EXAMPLE_VALUES]
-    title = "Examples of the poster, whose captioner it does not name"
-    printed = [block(title, [*texts[2:], *numbers], EXAMPLES)] if model else []
-    return [block("Examples", [*texts, *numbers], rows), *printed]
+    id_columns = plain(("caption_id", "nearest_to"))
+    text_columns = plain(("visual", "caption"))
+    number_columns = [(_heading(name), name, "{:.2f}".format) for name in EXAMPLE_VALUES]
+    blocks = [block("Examples", [*id_columns, *text_columns, *number_columns], rows)]
+    if model:
+        title = "Examples of the poster, whose captioner it does not name"
+        blocks.append(block(title, [*text_columns, *number_columns], EXAMPLES))
+    return blocks
 
 
-def _titled(name: str) -> str:
+def _heading(name: str) -> str:
+    """Write the name of a column of values as a heading: gs_man as "GS man"."""
     return name.replace("_", " ").replace("gs", "GS")
 
 
 def draw_sheet(report: Report, manifest: Path, sheet: Path) -> None:
-    """Draw the examples of a report under their pictures, a column each for man, woman and neither.
+    """Draw the examples of a report with their pictures, in one column each for man, woman and neither.
+
+    Parameters
+    ----------
+    report
+        A report of `audit_gender_score`.
+    manifest
+        Manifest of the images, by image_id.
+    sheet
+        The .pdf, .png or .svg file to write.
 
     Raises
     ------
     AuditError
-        There are none, or a picture is missing.
+        The report has no examples, or a picture is missing.
     """
     from obygaze_studies.audit_common import charts  # noqa: PLC0415 - matplotlib is slow
 
@@ -467,15 +537,17 @@ def draw_sheet(report: Report, manifest: Path, sheet: Path) -> None:
     files = charts.find_pictures([row["image_id"] for row in rows], manifest)
     columns: dict[str, list[Any]] = {}
     for row in rows:
-        values = "   ".join(f"{_titled(name)} {row[name]:.2f}" for name in EXAMPLE_VALUES)
-        words = [*textwrap.wrap(row["caption"], 40), *textwrap.wrap(f"visual: {row['visual']}", 40), values]
+        lines = textwrap.wrap(row["caption"], LINE_LENGTH)
+        lines += textwrap.wrap(f"visual: {row['visual']}", LINE_LENGTH)
+        lines.append("   ".join(f"{_heading(name)} {row[name]:.2f}" for name in EXAMPLE_VALUES))
         column = columns.setdefault(row["nearest_to"], [])
         title = "" if column else f"nearest to {row['nearest_to']}"
         picture = charts.read_picture(files[row["image_id"]], charts.PICTURE_PIXELS)
-        column.append(charts.Panel(picture=picture, title=title, text="\n".join(words)))
-    height = 2.6 * max(map(len, columns.values()))
-    charts.draw_panels(list(columns.values()), (7.2, height), sheet)
+        column.append(charts.Panel(picture=picture, title=title, text="\n".join(lines)))
+    n_rows = max(map(len, columns.values()))
+    charts.draw_panels(list(columns.values()), (charts.WIDTH, ROW_HEIGHT * n_rows), sheet)
 
 
 def _mean(values: Sequence[float]) -> float | None:
+    """Compute the mean; None without values."""
     return math.fsum(values) / len(values) if values else None

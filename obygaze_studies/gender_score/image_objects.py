@@ -18,17 +18,19 @@ from obygaze_studies.audit_common.inputs import refuse_twins
 from obygaze_studies.errors import AuditError
 
 PROMPT = "a photo of a {}"
+"""Text that is embedded for an object."""
 
 SCALE = 100.0
-"""exp(logit_scale) of OpenAI's CLIPs after training, where it was clipped; stores do not hold it."""
+"""Factor of the cosines: exp(logit_scale) of OpenAI's CLIPs, which training clips at 100. Stores do not hold
+it."""
 
 
 TOP = 3
-"""Objects of an image at most, as in the published captions' file."""
+"""Largest number of objects that are listed for an image, as in the file of the published captions."""
 
 
 def needed_texts(objects: Sequence[str]) -> list[str]:
-    """Put each object into the prompt; the texts need embeddings.
+    """List the texts that need embeddings: the prompt of each object.
 
     Raises
     ------
@@ -56,37 +58,44 @@ WORDING_OF_ANSWERS = Wording(
 
 @audited(WORDING_OF_ANSWERS)
 def audit_answers(images: Answers, objects: Sequence[str] | None = None, *, least: float = 0.0) -> Finding:
-    """List the most probable classes of every image, by the answers of a classifier in a store.
+    """List the most probable objects of every image, by the answers of a classifier.
 
     Parameters
     ----------
     images
-        Probabilities of named classes.
+        The classifier's probabilities of its classes.
     objects
-        Classes to list; None for all. Probabilities stay those among all classes.
+        Classes to list; None for all. Probabilities are among all classes in both cases.
     least
         Smallest probability to list.
 
     Raises
     ------
     AuditError
-        An object is none of the classes, or is listed twice, or no image has answers.
+        An object is not one of the classes, or is listed twice, or no image has answers.
     """
-    chosen = images.names if objects is None else tuple(objects)
-    refuse_twins(chosen, "the list of objects has twice:")
-    if unknown := [name for name in chosen if name not in images.names]:
+    listed_objects = images.names if objects is None else tuple(objects)
+    refuse_twins(listed_objects, "the list of objects has twice:")
+    unknown = [name for name in listed_objects if name not in images.names]
+    if unknown:
         raise AuditError(
-            f"{images.where} has no class {unknown[0]!r} ({len(unknown)} of the {len(chosen)} objects): "
-            "leave the list out for all classes"
+            f"{images.where} has no class {unknown[0]!r} "
+            f"({len(unknown)} of the {len(listed_objects)} objects): leave the list out for all classes"
         )
     ids = sorted(images.rows)
     if not ids:
         raise AuditError(f"{images.where} has no image with answers")
-    columns = [images.names.index(name) for name in chosen]
+    columns = [images.names.index(name) for name in listed_objects]
     rows = [images.rows[name] for name in ids]
-    shares = images.probabilities[np.ix_(rows, columns)]
-    about = {"images": images.fingerprint, "group": images.group, "top": TOP, "least": least}
-    return _listed(ids, chosen, shares, least, about | {"n_objects": len(chosen)})
+    probabilities = images.probabilities[np.ix_(rows, columns)]  # [images, listed objects]
+    record: dict[str, object] = {
+        "images": images.fingerprint,
+        "group": images.group,
+        "top": TOP,
+        "least": least,
+        "n_objects": len(listed_objects),
+    }
+    return _most_probable(ids, listed_objects, probabilities, least, record)
 
 
 @audited(
@@ -106,18 +115,20 @@ def audit_answers(images: Answers, objects: Sequence[str] | None = None, *, leas
 def audit_objects(
     images: Embeddings, texts: Embeddings, objects: Sequence[str], *, scale: float = SCALE, least: float = 0.0
 ) -> Finding:
-    """List the most probable objects of every image, `TOP` at most: the table that `gender-score` reads.
+    """List the most probable objects of every image, at most `TOP`: the table that `gender-score` reads.
 
-    Equal ones come in the order of the list.
+    Objects of equal probability are in the order of `objects`.
 
     Parameters
     ----------
-    images, texts
-        Of one space.
+    images
+        Embeddings of the images.
+    texts
+        Embeddings of the objects' prompts, in the space of the images.
     objects
-        All labels, which compete.
+        The labels, which compete: an image's probabilities sum to 1 over them.
     scale
-        By which cosines are multiplied.
+        Factor of the cosines.
     least
         Smallest probability to list.
 
@@ -131,7 +142,8 @@ def audit_objects(
         raise AuditError("at least two objects are needed: their probabilities are relative to each other")
     prompts = needed_texts(objects)
     text_ids = texts.text_ids()
-    if absent := [text for text in prompts if text not in text_ids]:
+    absent = [text for text in prompts if text not in text_ids]
+    if absent:
         raise AuditError(
             f"{texts.where} lacks {len(absent)} of the {len(prompts)} prompts, the first {absent[0]!r}: "
             "write the prompts with --list-texts and embed them"
@@ -140,32 +152,57 @@ def audit_objects(
     ids = sorted(images.rows)
     if not ids:
         raise AuditError(f"{images.where} has no image with features")
-    shares = softmax(scale * unit(images.take(ids, "the images")) @ unit(labels).T, axis=1)
-    about: dict[str, object] = {"space": images.space}
-    about |= {"images": images.fingerprint, "texts": texts.fingerprint}
-    about |= {"prompt": PROMPT, "scale": scale, "top": TOP, "least": least, "n_objects": len(objects)}
-    return _listed(ids, objects, shares, least, about)
+    directions = unit(images.take(ids, "the images"))
+    probabilities = softmax(scale * directions @ unit(labels).T, axis=1)  # [images, objects]
+    record: dict[str, object] = {
+        "space": images.space,
+        "images": images.fingerprint,
+        "texts": texts.fingerprint,
+        "prompt": PROMPT,
+        "scale": scale,
+        "top": TOP,
+        "least": least,
+        "n_objects": len(objects),
+    }
+    return _most_probable(ids, objects, probabilities, least, record)
 
 
-def _listed(
+def _most_probable(
     ids: Sequence[str],
     objects: Sequence[str],
-    shares: NDArray[np.float64],
+    probabilities: NDArray[np.float64],
     least: float,
-    about: dict[str, object],
+    record: dict[str, object],
 ) -> Finding:
-    """List the most probable objects of each image, by their probabilities [N, Q]."""
+    """List the most probable objects of each image, and count the images by their most probable object.
+
+    Parameters
+    ----------
+    ids
+        The N images.
+    objects
+        The Q objects.
+    probabilities : ndarray, shape [N, Q]
+        Probability of each object in each image.
+    least
+        Smallest probability to list.
+    record
+        Inputs and options, for the report.
+    """
     rows = []
-    for name, share in zip(ids, shares, strict=True):
-        most = np.argsort(-share, kind="stable")[:TOP].tolist()
-        listed = [index for index in most if share[index] >= least]
-        rows += [{"image_id": name, "object": objects[index], "p_c": float(share[index])} for index in listed]
-    first = Counter(objects[index] for index in shares.argmax(axis=1).tolist())
-    counted = []
-    for name, n in sorted(first.items(), key=lambda item: (-item[1], item[0])):
-        counted.append({"object": name, "images": n, "share": n / len(ids)})
+    for image, of_image in zip(ids, probabilities, strict=True):
+        top = np.argsort(-of_image, kind="stable")[:TOP].tolist()
+        listed = [index for index in top if of_image[index] >= least]
+        rows += [
+            {"image_id": image, "object": objects[index], "p_c": float(of_image[index])} for index in listed
+        ]
+    images_of_object = Counter(objects[index] for index in probabilities.argmax(axis=1).tolist())
+    object_rows = []
+    for name, n_images in sorted(images_of_object.items(), key=lambda item: (-item[1], item[0])):
+        object_rows.append({"object": name, "images": n_images, "share": n_images / len(ids)})
     notes = [f"{len(ids)} images, {len(objects)} objects, at most {TOP} an image"]
-    if without := len(ids) - len({row["image_id"] for row in rows}):
-        notes.append(f"{without} images have no object with a probability of {least:g} or more")
-    said = counted[0] | {"n_images": len(ids)}
-    return Finding(rows=rows, shown=counted, said=said, record=about, notes=notes)
+    n_without = len(ids) - len({row["image_id"] for row in rows})
+    if n_without:
+        notes.append(f"{n_without} images have no object with a probability of {least:g} or more")
+    said = object_rows[0] | {"n_images": len(ids)}
+    return Finding(rows=rows, shown=object_rows, said=said, record=record, notes=notes)

@@ -106,7 +106,7 @@ class LanguageModel:
         return [reduce(row) for row in log_probabilities.cpu().numpy()]
 
     def record(self) -> dict[str, Any]:
-        """Return what affects the scores."""
+        """Return everything that affects the scores, as JSON values."""
         return {
             **self.weights.record(),
             "tokenizer_sha256": dict(self.tokenizer_sha256),

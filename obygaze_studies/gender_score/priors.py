@@ -4,7 +4,6 @@ import importlib.metadata
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -60,22 +59,24 @@ def lm(texts: Path, model: str, out: Path, *, device: str = "auto", force: bool 
     record |= {"texts_at_once": at_once, "software": software()}
     write_priors(out, priors, record)
     journal.unlink()
-    no_begin = loaded.begin == loaded.end and loaded.tokenizer.bos_token_id is None
-    remarks = [f"{model} has no begin token: its end token stands before every text"] * no_begin
+    remarks = []
+    if loaded.begin == loaded.end and loaded.tokenizer.bos_token_id is None:
+        remarks.append(f"{model} has no begin token: its end token stands before every text")
     text = f"{len(priors):,} texts of {read['rows']:,} rows kept in {out}"
     return Answer(record, text=text, remarks=remarks)
 
 
 def texts_to_score(path: Path) -> tuple[dict[str, str], dict[str, Any]]:
-    """List the texts of a table in the format of `read_texts`: text_id and text, or caption_id and caption.
+    """List the texts to score in a table of text_id and text, or of caption_id and caption.
 
-    Each [MASK] or <MASK> is replaced by man and by woman, which gives two texts.
+    A text with [MASK] or <MASK> gives two: one with man and one with woman in place of the masks.
 
     Returns
     -------
-    where, record
-        Text -> its name in messages: the file, and the id of the first row with this text; and what to record
-        of the file: its name and digest, its rows, those with a mask, and the distinct texts.
+    where
+        Text -> its name in messages: the file, and the id of the first row with this text.
+    record
+        The file's name and digest, its number of rows, of rows with a mask, and of different texts.
 
     Raises
     ------
@@ -94,7 +95,9 @@ def texts_to_score(path: Path) -> tuple[dict[str, str], dict[str, Any]]:
 
 def fillings(text: str) -> tuple[str, ...]:
     """Return the variants of a text: the text itself, or its masks filled with man and with woman."""
-    return tuple(filled(text, gender) for gender in GENDERS) if has_mask(text) else (text,)
+    if not has_mask(text):
+        return (text,)
+    return tuple(filled(text, gender) for gender in GENDERS)
 
 
 def measure_priors(
@@ -118,7 +121,7 @@ def measure_priors(
     restart
         Start again and ignore the journal.
     progress
-        Called with how many texts are finished, and of how many.
+        Called with the number of finished texts and the number of all texts.
 
     Returns
     -------
@@ -139,7 +142,10 @@ def measure_priors(
     journal.parent.mkdir(parents=True, exist_ok=True)
     if restart:
         journal.unlink(missing_ok=True)
-    entries = [entry for _, entry in read_lines(journal, dict[str, Any]) if entry] if journal.exists() else []
+    entries: list[dict[str, Any]] = []
+    if journal.exists():
+        entries = [entry for _, entry in read_lines(journal, dict[str, Any]) if entry]
+    # The first line of a journal says what it belongs to, in the form that JSON gives back.
     if entries and entries[0] != json.loads(json.dumps(identity)):
         raise ExtractError(
             f"{journal} was begun with other texts, another model or other versions: "
@@ -155,25 +161,33 @@ def measure_priors(
                 values = model.score([ids for _, ids in batch])
                 lines.append({"batch": number, "values": values}, force=False)
                 finished[number] = values
-            scores |= {text: score for (text, _), score in zip(batch, finished[number], strict=True)}
+            for (text, _), score in zip(batch, finished[number], strict=True):
+                scores[text] = score
             progress(len(scores), len(where))
     return {text: scores[text] for text in where}
 
 
 Batch = Sequence[tuple[str, tuple[int, ...]]]
+"""Texts that are scored together, each with its tokens."""
 
 
 def _batches(model: "LanguageModel", where: Mapping[str, str], at_once: int) -> list[Batch]:
-    tokens: dict[str, tuple[int, ...]] = {}
+    """Split the texts into batches of at most `at_once` texts with equally many tokens.
+
+    Raises
+    ------
+    ExtractError
+        A text is too long or otherwise unsuitable for the model; names it as `where` does.
+    """
+    texts_by_length: dict[int, list[tuple[str, tuple[int, ...]]]] = {}
     for text, place in where.items():
         try:
-            tokens[text] = model.tokens(text)
+            ids = model.tokens(text)
         except BackboneError as error:
             raise ExtractError(f"{place}: {text[:40]!r}: {error}") from error
-    ordered = sorted(tokens.items(), key=lambda pair: len(pair[1]))
+        texts_by_length.setdefault(len(ids), []).append((text, ids))
     batches: list[Batch] = []
-    for _, alike in groupby(ordered, key=lambda pair: len(pair[1])):
-        group = list(alike)
+    for _, group in sorted(texts_by_length.items()):
         batches += [group[start : start + at_once] for start in range(0, len(group), at_once)]
     return batches
 
@@ -185,10 +199,11 @@ def software() -> dict[str, str]:
 
 
 def write_priors(out: Path, priors: Mapping[str, Values], record: Mapping[str, Any]) -> None:
-    """Write the table of texts and scores, and its record as JSON beside it."""
+    """Write the table of texts and scores as CSV, and its record as a JSON file of the same name."""
     columns = list(next(iter(priors.values())))
     lines = [csv_line(("text", *columns))]
     for text, values in priors.items():
-        lines.append(csv_line((text, *(str(values[column]) for column in columns))))
+        numbers = [str(values[column]) for column in columns]
+        lines.append(csv_line((text, *numbers)))
     write_whole(out.with_suffix(".json"), json_bytes(record))
     write_whole(out, "".join(lines))

@@ -21,12 +21,15 @@ from torch import nn
 
 from obygaze_features.backbones import Compute, LsmdcFormat, matmul_precision
 
-WAIT = timedelta(hours=1)  # timeout between processes: process 0 writes states meanwhile
+WAIT = timedelta(hours=1)
+"""How long processes wait for each other; process 0 may be writing a state meanwhile."""
+
 Arithmetic = Literal["float32", "bfloat16", "published"]
 ARITHMETICS: tuple[Arithmetic, ...] = ("float32", "bfloat16", "published")
 _HALF = re.compile(
     r"clip\.(visual\.)?(transformer\.resblocks\.\d+\.(attn|mlp)\..*|conv1\.weight|proj|text_projection)"
 )
+"""Names of the tensors that the original code keeps in float16."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,16 +133,18 @@ def convert(network: Any, size: LsmdcFormat, arithmetic: Arithmetic) -> None:
 
 
 def _to_half(_: nn.Module, __: Any, output: torch.Tensor) -> torch.Tensor:
+    """Convert the output of a module to float16 (a forward hook)."""
     return output.half()
 
 
 def _to_float(_: nn.Module, inputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
+    """Convert the inputs of a module to float32 (a forward hook)."""
     return tuple(value.float() for value in inputs)
 
 
 @contextmanager
 def repeatable(device: torch.device) -> Iterator[None]:
-    """Disable TF32 and, on CUDA, make algorithms deterministic."""
+    """Disable TF32 and, on CUDA, use deterministic algorithms while the block runs."""
     before = torch.are_deterministic_algorithms_enabled()
     torch.use_deterministic_algorithms(mode=before or device.type == "cuda", warn_only=not before)
     try:

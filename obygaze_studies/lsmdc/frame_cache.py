@@ -29,10 +29,18 @@ from obygaze_features.video import Frames, at, decoder_versions, opened, probe, 
 from obygaze_features.workers import Parent, WorkerPool
 from obygaze_studies.errors import TrainError
 
-TIMEOUT_S = 600.0  # the longest decoding of one clip
-POLL_S = 0.2  # interval between checks for a stop request
+TIMEOUT_S = 600.0
+"""Longest time for the decoding of one clip, in seconds."""
+
+POLL_S = 0.2
+"""Time between two checks for a stop request, in seconds."""
+
 INDEX = "index.jsonl"
+"""Journal of the cache, with a line for each clip."""
+
 RECIPE = "recipe.json"
+"""File that says how the frames were prepared."""
+
 _AGAIN = "remove it, and it is decoded again"
 Pixels = NDArray[np.uint8]
 
@@ -117,7 +125,8 @@ class FrameCache:
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         with locked(self.folder, wait=True):
-            if todo := self._missing(videos):
+            todo = self._missing(videos)
+            if todo:
                 progress(0, len(todo))
                 with closing(LineJournal(self.folder / INDEX)) as index:
                     for number, entry in enumerate(self._decoded(todo, workers, stopped), start=1):
@@ -145,13 +154,21 @@ class FrameCache:
         """Return the videos that are not cached as they are; of two lines of a clip the later is valid."""
         self._check_recipe()
         index = self.folder / INDEX
-        lines: list[Any] = (
-            [line for _, line in read_lines(index, dict[str, Any]) if line] if index.exists() else []
-        )
+        lines: list[Any] = []
+        if index.exists():
+            # Damaged lines are read as None.
+            lines = [line for _, line in read_lines(index, dict[str, Any]) if line]
         self._entries = {line["clip_id"]: CachedClip(**line) for line in lines}
         return {clip_id: path for clip_id, path in videos.items() if not self._is_current(clip_id, path)}
 
     def _check_recipe(self) -> None:
+        """Check that the cached frames were prepared in this way; write the recipe of a new cache.
+
+        Raises
+        ------
+        TrainError
+            The frames were prepared in another way, or the folder is not a cache.
+        """
         path = self.folder / RECIPE
         text = json_bytes(self.recipe)
         if not path.exists():
@@ -167,13 +184,17 @@ class FrameCache:
             )
 
     def _is_current(self, clip_id: str, video: Path) -> bool:
+        """Return whether a clip is cached, and its video has the recorded size and time."""
         entry = self._entries.get(clip_id)
         if entry is None or (entry.frames and not self._path(clip_id).exists()):
             return False
         return entry == replace(_entry(clip_id, video, entry.note), frames=entry.frames, sha256=entry.sha256)
 
     def _path(self, clip_id: str) -> Path:
-        # 256 folders, since 100,000 files in one folder are slow on many file systems.
+        """Return the file of a clip's frames.
+
+        The files are spread over 256 folders, since 100,000 files in one are slow on many file systems.
+        """
         return self.folder / "frames" / sha256_of(clip_id.encode())[:2] / f"{clip_id}.npy"
 
     def _decoded(
@@ -188,10 +209,15 @@ class FrameCache:
                 event = pool.get(POLL_S)
                 if event is None or event.key not in waiting:
                     continue
-                waiting.remove(clip_id := str(event.key))
-                late = f"decoding took longer than {TIMEOUT_S:g} s"
-                reason = "the decoder crashed on this file" if event.kind == "died" else late
-                yield event.value if event.kind == "item" else _entry(clip_id, videos[clip_id], reason)
+                clip_id = str(event.key)
+                waiting.remove(clip_id)
+                if event.kind == "item":
+                    yield event.value
+                elif event.kind == "died":
+                    yield _entry(clip_id, videos[clip_id], "the decoder crashed on this file")
+                else:
+                    late = f"decoding took longer than {TIMEOUT_S:g} s"
+                    yield _entry(clip_id, videos[clip_id], late)
 
 
 def digest_of(entries: Iterable[CachedClip]) -> str:
@@ -220,9 +246,14 @@ def _decode_clip(task: tuple[str, Path, Path], parent: Parent, *, geometry: Any,
 
 
 def _entry(clip_id: str, video: Path, note: str, images: Pixels | None = None) -> CachedClip:
+    """Make the cache's record of a clip, with the present size and time of its video."""
     status = video.stat()
-    pixels = (0, "") if images is None else (len(images), sha256_of(images.tobytes()))
-    return CachedClip(clip_id, status.st_size, status.st_mtime_ns, *pixels, note)
+    n_frames = 0
+    digest = ""
+    if images is not None:
+        n_frames = len(images)
+        digest = sha256_of(images.tobytes())
+    return CachedClip(clip_id, status.st_size, status.st_mtime_ns, n_frames, digest, note)
 
 
 def sample_frames(path: Path, geometry: Geometry, most: int) -> Frames[Pixels]:
@@ -267,4 +298,6 @@ def kept_frames(sampled: int, most: int) -> NDArray[np.int64]:
 
 
 def _taken(frames: int, stride: int, most: int) -> NDArray[np.int64]:
-    return kept_frames(-(-frames // stride), most) * stride
+    """Choose from `frames` frames every `stride`-th, and at most `most` of these; return their numbers."""
+    n_sampled = -(-frames // stride)  # rounded up
+    return kept_frames(n_sampled, most) * stride

@@ -1,7 +1,7 @@
-"""Read LSMDC16: sentences, the videos of the clips, and the films, with their overlap with ObyGaze12.
+"""Read LSMDC16: sentences, the videos of the clips, and the films, some of which ObyGaze12 has as well.
 
-A backbone trained on captions of a film later extracts features of the same film. No label leaks, but the
-film is not unseen (docs/leak.md).
+If a backbone is trained on captions of a film and later extracts features of the same film, no label leaks,
+but the film is not unseen (docs/leak.md).
 """
 
 import re
@@ -18,13 +18,21 @@ from obygaze_studies.errors import TrainError
 from obygaze_studies.obygaze12.printed_values import MOVIES
 
 PUBLISHED: Mapping[str, Any] = packaged(__package__, "published.toml")
+
 FILES: Mapping[str, str] = PUBLISHED["files"]
-"""Split -> its file."""
+"""Split -> name of its file."""
+
 FIELDS = "clip id, start and end aligned, start and end extracted, sentence"
+"""The fields of a line, for messages."""
+
 N_FIELDS = 6
+"""Number of fields of a line."""
+
 OBYGAZE12 = tuple(sorted(MOVIES.values()))
 """Titles of ObyGaze12's films."""
+
 _CLIP_ID = re.compile(r"(?:\d+_)?(?P<movie>.+?)(?:_\d\d\.\d\d\.\d\d\.\d{3}-\d\d\.\d\d\.\d\d\.\d{3})?")
+"""A clip id: a number, the film, and the times of start and end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +168,7 @@ def exclude(
     """
     keys = {movie_key(title) for title in titles}
 
-    def is_of_them(caption: Caption) -> bool:
+    def is_excluded(caption: Caption) -> bool:
         return movie_key(movie_of(caption.clip_id)) in keys
 
     kept = {}
@@ -169,6 +177,6 @@ def exclude(
         if split == "test":
             kept[split] = tuple(captions_of_split)
         else:
-            kept[split] = tuple(caption for caption in captions_of_split if not is_of_them(caption))
+            kept[split] = tuple(caption for caption in captions_of_split if not is_excluded(caption))
             counts[split] = count_movies(captions_of_split, titles)
     return kept, counts

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ BATCHES: Mapping[int, int] = {32: 300, 16: 80}
 """Patch size of the CLIP -> batch of the published script for it; the paper does not say which was used."""
 
 PUBLISHED_PROCESSES = 4
+"""Number of processes, each with a GPU, of the published training."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,10 +150,8 @@ def make_plan(settings: LsmdcSettings) -> LsmdcPlan:
         for split, captions_of_split in captions.items():
             if not captions_of_split:
                 raise TrainError(f"{settings.exclude_movies}: excludes every {split} sentence")
-    videos = lsmdc16.find_videos(
-        settings.videos,
-        (caption.clip_id for captions_of_split in captions.values() for caption in captions_of_split),
-    )
+    all_captions = chain.from_iterable(captions.values())
+    videos = lsmdc16.find_videos(settings.videos, (caption.clip_id for caption in all_captions))
     weights = networks.find_weights(settings.clip)
     tensors = initial_tensors(weights.name, load_clip(weights))
     size = networks.LsmdcFormat.of(weights.name, tensors)
@@ -175,14 +175,19 @@ def make_plan(settings: LsmdcSettings) -> LsmdcPlan:
         shared_movies=lsmdc16.count_movies(captions["training"], lsmdc16.OBYGAZE12),
         cache=FrameCache(settings.cache or settings.out / "cache", network.preset, size.max_frames),
     )
-    steps_of_an_epoch(sum(caption.clip_id in videos for caption in captions["training"]), batch)
+    # Raises if there are too few sentences for a step.
+    n_sentences = sum(caption.clip_id in videos for caption in captions["training"])
+    steps_of_an_epoch(n_sentences, batch)
     return plan
 
 
 # --- the network at step 0
 # ---------------------------------------------------------------------------
-OPENAI_EXTRAS = ("input_resolution", "context_length", "vocab_size")  # scalars in OpenAI's files, not weights
+OPENAI_EXTRAS = ("input_resolution", "context_length", "vocab_size")
+"""Scalars in OpenAI's files that are not weights."""
+
 CLIP_EPS = 1e-5
+"""Epsilon of the layer norms in CLIP."""
 
 
 def load_clip(weights: networks.Weights) -> dict[str, torch.Tensor]:
@@ -216,12 +221,13 @@ def load_clip(weights: networks.Weights) -> dict[str, torch.Tensor]:
     tensors = {}
     for path in weights.files:
         tensors.update(networks.load_state_dict(replace(weights, files=(path,))))
-    port = {
-        our_name + name.removeprefix(their_name): value
-        for name, value in tensors.items()
-        for their_name, our_name in lsmdc16.PUBLISHED["towers"].items()
-        if name.startswith(their_name) and not name.endswith("position_ids")
-    }
+    port = {}
+    for name, value in tensors.items():
+        if name.endswith("position_ids"):  # a constant, not a weight
+            continue
+        for their_prefix, our_prefix in lsmdc16.PUBLISHED["towers"].items():
+            if name.startswith(their_prefix):
+                port[our_prefix + name.removeprefix(their_prefix)] = value
     names = {name for name in size.port() if name.startswith(("vision.", "text.", "logit_scale"))}
     networks.check_keys(
         weights.name, missing=sorted(names - port.keys()), unexpected=sorted(port.keys() - names)
@@ -268,7 +274,8 @@ def initial_tensors(
             f"{name}: its text tower is {positions.shape[1]} wide and its embedding {embed}; "
             "the temporal transformer, which starts as text blocks, needs both to be equal"
         )
-    if len(positions) < (least := max(max_words, max_frames)):
+    least = max(max_words, max_frames)
+    if len(positions) < least:
         raise TrainError(f"{name}: its text tower has {len(positions)} positions, expected {least} or more")
     tensors["frame_position_embeddings.weight"] = positions.clone()
     block = "clip.transformer.resblocks."
@@ -288,6 +295,13 @@ def initial_tensors(
 
 
 def _hub_architecture(weights: networks.Weights) -> networks.LsmdcFormat:
+    """Read the sizes of a CLIP in the hub's format from its configuration.
+
+    Raises
+    ------
+    TrainError
+        A setting is not that of OpenAI's CLIPs, which the original format takes for granted.
+    """
     config: Any = CLIPConfig.from_dict(weights.config())
     vision = config.vision_config
     text = config.text_config

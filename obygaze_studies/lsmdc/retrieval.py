@@ -18,8 +18,11 @@ from obygaze_studies.lsmdc.execution import Arithmetic, Processes, towers
 from obygaze_studies.lsmdc.samples import Pairs
 from obygaze_studies.lsmdc.step import embed_videos, similarities
 
-BLOCK = 64  # sentences and clips that are scored together, as in the original
+BLOCK = 64
+"""Number of sentences, and of clips, that are scored together, as in the original."""
+
 AT = (1, 5, 10)
+"""The k of the measures R@k."""
 
 Ranks = dict[str, NDArray[np.float64]]
 """0-based ranks of N queries, each counted once: `optimistic`, the number of candidates that score strictly
@@ -51,6 +54,7 @@ def evaluate(
     total = len(clip_ids[columns]) + len(pairs.ids[rows])
 
     def count(items: int) -> None:
+        """Add items to those that are finished, and report the progress."""
         nonlocal finished
         finished += items
         progress(finished, total)
@@ -105,7 +109,8 @@ def measures(scores: NDArray[np.floating[Any]], column_of_text: NDArray[np.int64
     TrainError
         If a score is NaN.
     """
-    if len(undefined := np.argwhere(np.isnan(scores))):
+    undefined = np.argwhere(np.isnan(scores))
+    if len(undefined):
         row, column = undefined[0]
         raise TrainError(f"the score of sentence {row} and clip {column} is not a number")
 
@@ -127,6 +132,7 @@ def measures(scores: NDArray[np.floating[Any]], column_of_text: NDArray[np.int64
 
 
 def _blocks(items: int) -> Iterator[slice]:
+    """Yield slices that split a number of items into blocks of at most `BLOCK`."""
     for start in range(0, items, BLOCK):
         yield slice(start, min(start + BLOCK, items))
 
@@ -154,34 +160,43 @@ def text_to_video(scores: NDArray[np.floating[Any]], column_of_text: NDArray[np.
     column_of_text
         `[N]`: the column of each text's clip.
     """
-    score_of_own = scores[np.arange(len(scores)), column_of_text][:, None]
-    return _ties((scores > score_of_own).sum(axis=1), (scores == score_of_own).sum(axis=1) - 1)
+    score_of_match = scores[np.arange(len(scores)), column_of_text][:, None]
+    n_better = (scores > score_of_match).sum(axis=1)
+    n_equal = (scores == score_of_match).sum(axis=1) - 1  # without the match itself
+    return _ties(n_better, n_equal)
 
 
 def video_to_text(scores: NDArray[np.floating[Any]], column_of_text: NDArray[np.int64]) -> Ranks:
-    """Rank each clip's best own sentence among other clips' sentences; otherwise as `text_to_video`."""
-    better = []
-    equal = []
+    """Rank the best of each clip's sentences among the sentences of other clips.
+
+    Parameters
+    ----------
+    scores, column_of_text
+        As for `text_to_video`.
+    """
+    n_better = []
+    n_equal = []
     for column in range(scores.shape[1]):
-        ours = column_of_text == column
-        best = scores[ours, column].max()
-        scores_of_others = scores[~ours, column]
-        better.append((scores_of_others > best).sum())
-        equal.append((scores_of_others == best).sum())
-    return _ties(np.array(better), np.array(equal))
+        is_of_clip = column_of_text == column
+        best = scores[is_of_clip, column].max()
+        scores_of_others = scores[~is_of_clip, column]
+        n_better.append((scores_of_others > best).sum())
+        n_equal.append((scores_of_others == best).sum())
+    return _ties(np.array(n_better), np.array(n_equal))
 
 
 def summarise(ranks: NDArray[Any]) -> dict[str, float]:
     """Return R@1, R@5, R@10 in percent, and the 1-based median and mean rank."""
     if not len(ranks):
         raise TrainError("no score is a number, so nothing can be ranked")
-    return {f"R@{k}": 100 * float((ranks < k).sum()) / len(ranks) for k in AT} | {
-        "median_rank": float(np.median(ranks)) + 1,
-        "mean_rank": float(ranks.mean()) + 1,
-    }
+    summary = {f"R@{k}": 100 * float((ranks < k).sum()) / len(ranks) for k in AT}
+    summary["median_rank"] = float(np.median(ranks)) + 1
+    summary["mean_rank"] = float(ranks.mean()) + 1
+    return summary
 
 
 def _ties(better: NDArray[Any], equal: NDArray[Any]) -> Ranks:
+    """Compute ranks from the number of better candidates and that of equal ones, each [N]."""
     better = better.astype(float)
     equal = equal.astype(float)
     return {"optimistic": better, "mean": better + equal / 2, "pessimistic": better + equal}

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import torch
@@ -30,7 +31,8 @@ from obygaze_studies.lsmdc.plan import LsmdcPlan, LsmdcSettings, make_plan
 from obygaze_studies.lsmdc.retrieval import evaluate, in_words
 from obygaze_studies.lsmdc.state import RunFolder, card
 
-SAVE_EVERY = 200  # steps
+SAVE_EVERY = 200
+"""Number of steps between two saved states."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,16 +93,18 @@ class TrainingCallbacks:
 
 
 def xclip_lsmdc(settings: LsmdcSettings) -> Answer:
-    """Train until the training is complete or a signal comes."""
+    """Train until the training is complete or a signal stops it; only process 0 answers in words."""
     with stop_on_signals() as stop, ExitStack() as bars:
         outcome = train(settings, watch=TrainingCallbacks(bars), stopped=stop)
     code = stop.exit_code if stop() and not outcome.complete else 0
     if os.environ.get("RANK", "0") != "0":
         return Answer(None, code=code)
-    where = f"after step {outcome.steps} of {outcome.total}" if outcome.total else "while decoding"
-    text = f"stopped {where}; go on with --resume"
     if outcome.test is not None:
         text = f"{settings.out}: epoch {outcome.best_epoch} chosen; test: {in_words(outcome.test)}"
+    elif outcome.total:
+        text = f"stopped after step {outcome.steps} of {outcome.total}; go on with --resume"
+    else:
+        text = "stopped while decoding; go on with --resume"
     document = {"run": str(settings.out), "complete": outcome.complete, **asdict(outcome)}
     return Answer(document, text=text, code=code)
 
@@ -132,32 +136,32 @@ def train(
     watch = watch or TrainingCallbacks()
     device = choose_device(settings.device)
     plan = make_plan(settings)
-    # All processes run this: one decodes, the others wait for the cache first, then for each other.
+    # Every process gets here: the first one to lock the cache decodes, and the others wait for the lock.
     workers = settings.workers or usable_cores()
     decoding = partial(watch.progress, what="decoding", unit="clip")
     entries = plan.cache.fill(plan.videos, workers, decoding, stopped)
     if len(entries) < len(plan.videos):
         return Outcome(steps=0, total=0, left_out={}, epochs=(), best_epoch=-1, test=None)
     captions, left_out = samples.choose_samples(plan.captions, entries)
-    n_left_out = Counter(row.split for row in left_out)
-    counts = {split: n_left_out[split] for split in captions}
-    data = {}
+    rows_of_split = Counter(row.split for row in left_out)
+    n_left_out = {split: rows_of_split[split] for split in captions}
+    data_record = {}
     pairs = {}
     for split, captions_of_split in captions.items():
         clip_ids = tuple(caption.clip_id for caption in captions_of_split)
         ids = plan.network.tokenizer.ids([caption.sentence for caption in captions_of_split])
-        lines = "".join(f"{caption.clip_id}\t{caption.sentence}\n" for caption in captions_of_split)
         pairs[split] = samples.Pairs(clip_ids, ids, plan.cache, plan.size.max_frames)
-        data[split] = {
+        lines = "".join(f"{caption.clip_id}\t{caption.sentence}\n" for caption in captions_of_split)
+        data_record[split] = {
             "annotations_sha256": file_sha256(settings.annotations / FILES[split]),
             "sentences": len(captions_of_split),
             "clips": len(set(clip_ids)),
-            "left_out": counts[split],
+            "left_out": n_left_out[split],
             "captions_sha256": sha256_of(lines.encode()),
             "frames_sha256": digest_of(entries[clip_id] for clip_id in set(clip_ids)),
         }
     with joined(device) as processes, repeatable(device), ExitStack() as stack:
-        record = plan.record() | {"data": data, "processes": processes.count, "chunk": plan.chunk}
+        record = plan.record() | {"data": data_record, "processes": processes.count, "chunk": plan.chunk}
         folder = RunFolder(settings.out)
         if processes.rank == 0:
             _announce(watch, plan, left_out)
@@ -165,10 +169,10 @@ def train(
             listed = "".join(map(csv_line, (samples.LeftOut._fields, *left_out)))
             folder.begin(record, listed, plan.network.tokenizer.files, resume=settings.resume)
         else:
-            watch = TrainingCallbacks()
-        processes.wait()
+            watch = TrainingCallbacks()  # shows nothing
+        processes.wait()  # until process 0 has begun the folder
         training = Training(plan, pairs, folder, processes=processes, device=device, watch=watch)
-        return training.run(stopped, counts)
+        return training.run(stopped, n_left_out)
 
 
 class Training:
@@ -206,9 +210,11 @@ class Training:
         self.record = folder.record()
         self.network = make_network(plan).to(device)
         self.trained = {name: value for name, value in self.network.named_parameters() if value.requires_grad}
-        rates = settings.lr, settings.clip_lr_scale
-        group = {name: step.group_of(plan.size.original_name(name), *rates) for name in self.trained}
-        self.optimiser = step.BertAdam(self.trained, group, self.total)
+        groups = {}
+        for name in self.trained:
+            original = plan.size.original_name(name)
+            groups[name] = step.group_of(original, settings.lr, settings.clip_lr_scale)
+        self.optimiser = step.BertAdam(self.trained, groups, self.total)
         self.position = folder.restore(self.network, self.optimiser)
         self._log = folder.read_log(self.position.step)
 
@@ -222,21 +228,23 @@ class Training:
                 break
         else:
             test = self._test()
-        at = self.position
-        return Outcome(at.step, self.total, left_out, at.measures, at.best_epoch, test)
+        reached = self.position
+        return Outcome(reached.step, self.total, left_out, reached.measures, reached.best_epoch, test)
 
     def _finish_epoch(self, stopped: Callable[[], bool]) -> bool:
         """Run the remaining steps of the epoch and evaluate; return False if stopped."""
-        at = self.position
-        batch = self.plan.batch
-        order = samples.epoch_order(len(self.pairs["training"]), at.epoch)
-        share = self.processes.share(batch)
-        batches = [order[k * batch : (k + 1) * batch][share] for k in range(at.batch, self.epoch_steps)]
-        for local in self.pairs["training"].batches(batches):
-            self._step(local.to(self.device))
-            at = self.position = replace(at, step=at.step + 1, batch=at.batch + 1)
+        pairs = self.pairs["training"]
+        order = samples.epoch_order(len(pairs), self.position.epoch)
+        size = self.plan.batch
+        share = self.processes.share(size)
+        remaining = range(self.position.batch, self.epoch_steps)
+        local_batches = [order[k * size : (k + 1) * size][share] for k in remaining]
+        for local_batch in pairs.batches(local_batches):
+            self._step(local_batch.to(self.device))
+            done = self.position
+            self.position = replace(done, step=done.step + 1, batch=done.batch + 1)
             stop = self.processes.any(stopped(), self.device)
-            if stop or at.step % SAVE_EVERY == 0:
+            if stop or self.position.step % SAVE_EVERY == 0:
                 self._save()
             if stop:
                 return False
@@ -245,6 +253,13 @@ class Training:
         return not self.processes.any(stopped(), self.device)
 
     def _step(self, batch: Any) -> None:
+        """Train on this process's share of a batch, and log the step.
+
+        Raises
+        ------
+        TrainError
+            The memory is too small for the chunk, or the loss or the gradient is not finite.
+        """
         settings = self.plan.settings
         at = self.position
         try:
@@ -284,14 +299,17 @@ class Training:
         at = self.position
         epoch = self.position.epoch
         measures = (*at.measures, self._measure("validation", epoch))
-        # The criterion is published text-to-video R@1; of equals the later is chosen.
-        r1 = [measured["published"]["text_to_video"]["R@1"] for measured in measures]
-        best = epoch if at.best_epoch < 0 or r1[-1] >= r1[at.best_epoch] else at.best_epoch
+        # The published criterion is R@1 of text to video; of equal epochs the later one is chosen.
+        r1_of_epochs = [measured["published"]["text_to_video"]["R@1"] for measured in measures]
+        best = at.best_epoch
+        if best < 0 or r1_of_epochs[-1] >= r1_of_epochs[best]:
+            best = epoch
         if self.processes.rank == 0:
             record = self.record | {"epoch": epoch, "step": at.step, "validation": measures[-1]}
             originals = self.plan.size.from_port(self.network.state_dict())
-            for name in (f"epoch-{epoch}.safetensors", *([self.folder.model.name] if best == epoch else [])):
-                self.folder.write_model(name, originals, record)
+            self.folder.write_model(f"epoch-{epoch}.safetensors", originals, record)
+            if best == epoch:
+                self.folder.write_model(self.folder.model.name, originals, record)
             self.folder.write("epochs.json", json_bytes(measures))
         self.position = replace(at, epoch=epoch + 1, batch=0, best_epoch=best, measures=measures)
 
@@ -309,6 +327,7 @@ class Training:
         return measures
 
     def _measure(self, split: str, epoch: int) -> dict[str, Any]:
+        """Measure retrieval on a split, and report it."""
         measures = evaluate(
             self.network,
             self.pairs[split],
@@ -337,17 +356,20 @@ def make_network(plan: LsmdcPlan) -> Any:
 
 
 def _announce(watch: TrainingCallbacks, plan: LsmdcPlan, left_out: Sequence[samples.LeftOut]) -> None:
-    """Report what was left out, and which films are shared."""
+    """Report sentences left out, damaged clips, films shared with ObyGaze12, and titles without clips."""
     for split, captions_of_split in plan.captions.items():
-        if rows := [row for row in left_out if row.split == split]:
-            example = "line {0.line}, {0.clip_id}: {0.reason}".format(rows[0])
+        rows = [row for row in left_out if row.split == split]
+        if rows:
+            example = f"line {rows[0].line}, {rows[0].clip_id}: {rows[0].reason}"
             watch.say(f"{split}: {len(rows)} of {len(captions_of_split)} sentences left out, e.g. {example}")
-    if damaged := [row for row in left_out if row.left_out == "no"]:
-        example = "{0.clip_id}: {0.reason}".format(damaged[0])
+    damaged = [row for row in left_out if row.left_out == "no"]
+    if damaged:
+        example = f"{damaged[0].clip_id}: {damaged[0].reason}"
         watch.say(f"{len(damaged)} damaged clips are used as far as they can be read, e.g. {example}")
     if plan.shared_movies:
         films = ", ".join(f"{title} ({count})" for title, count in plan.shared_movies.items())
         watch.say(f"training sentences of ObyGaze12 films (--exclude-movies leaves them out): {films}")
-    matched = {title for titles in plan.excluded.values() for title in titles}
-    if unmatched := [title for title in plan.titles if title not in matched]:
-        watch.say(f"--exclude-movies: no clip is of {', '.join(unmatched)}")
+    titles_with_clips = set(chain.from_iterable(plan.excluded.values()))
+    titles_without_clip = [title for title in plan.titles if title not in titles_with_clips]
+    if titles_without_clip:
+        watch.say(f"--exclude-movies: no clip is of {', '.join(titles_without_clip)}")

@@ -14,10 +14,16 @@ from obygaze_studies.lsmdc.frame_cache import CachedClip, FrameCache
 from obygaze_studies.lsmdc.lsmdc16 import Caption
 from obygaze_studies.lsmdc.step import Batch
 
-READERS = 4  # threads that read the next batch during computation
-AHEAD = 2  # batches
+READERS = 4
+"""Number of threads that read the next batches while the network computes."""
+
+AHEAD = 2
+"""Number of batches that are read ahead."""
+
 NO_VIDEO = "no video of this name"
-ORDER_SEED = 0  # default of torch's DistributedSampler, which the original keeps
+
+ORDER_SEED = 0
+"""Seed of the order of samples: the default of torch's DistributedSampler, which the original uses."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +51,7 @@ class Pairs:
         return len(self.clip_ids)
 
     def batch(self, samples: Sequence[int]) -> Batch:
-        """Read some samples."""
+        """Read the frames and tokens of some samples."""
         frames, mask = self.clips([self.clip_ids[sample] for sample in samples])
         return Batch(frames, mask, torch.from_numpy(self.ids[list(samples)]))
 
@@ -59,7 +65,7 @@ class Pairs:
         return torch.from_numpy(np.concatenate(read)), mask
 
     def batches(self, wanted: Iterable[Sequence[int]]) -> Iterator[Batch]:
-        """Yield batches in order, prefetching the next ones."""
+        """Yield the batches of the given samples in order, and read the next ones ahead."""
         with ThreadPoolExecutor(READERS) as readers:
             waiting = []
             for samples in wanted:
@@ -71,7 +77,19 @@ class Pairs:
 
 
 class LeftOut(NamedTuple):
-    """What is said of a sentence that is left out, or of a damaged clip, which is used."""
+    """A sentence that is left out, or a damaged clip, which is used all the same.
+
+    Attributes
+    ----------
+    split, line
+        Split and line of the sentence; "" for a damaged clip.
+    clip_id
+        The clip.
+    left_out
+        "yes" for a sentence, "no" for a damaged clip.
+    reason
+        Why the sentence is left out, or what is damaged.
+    """
 
     split: str
     line: str
@@ -83,28 +101,40 @@ class LeftOut(NamedTuple):
 def choose_samples(
     captions: Mapping[str, Sequence[Caption]], entries: Mapping[str, CachedClip]
 ) -> tuple[dict[str, tuple[Caption, ...]], list[LeftOut]]:
-    """Keep the sentences whose clips can be read; list the others, then damaged clips.
+    """Choose the sentences whose clips can be read.
+
+    Parameters
+    ----------
+    captions
+        Split -> its sentences.
+    entries
+        Clip id -> the cache's record of the clip.
+
+    Returns
+    -------
+    chosen, rows
+        Split -> the chosen sentences; and a row for each other sentence, then one for each damaged clip.
 
     Raises
     ------
     TrainError
-        If a split becomes empty.
+        No sentence of a split has a clip that can be read.
     """
     chosen: dict[str, tuple[Caption, ...]] = {}
     rows: list[LeftOut] = []
-    read = {clip_id for clip_id, entry in entries.items() if entry.frames}
+    readable = {clip_id for clip_id, entry in entries.items() if entry.frames}
     for split, captions_of_split in captions.items():
-        chosen[split] = tuple(caption for caption in captions_of_split if caption.clip_id in read)
+        chosen[split] = tuple(caption for caption in captions_of_split if caption.clip_id in readable)
         for caption in captions_of_split:
-            if caption.clip_id not in read:
+            if caption.clip_id not in readable:
                 entry = entries.get(caption.clip_id)
                 reason = f"unreadable: {entry.note}" if entry else NO_VIDEO
                 rows.append(LeftOut(split, str(caption.line), caption.clip_id, "yes", reason))
         if not chosen[split]:
-            last = "line {0.line}, {0.clip_id}: {0.reason}".format(rows[-1])
+            last = f"line {rows[-1].line}, {rows[-1].clip_id}: {rows[-1].reason}"
             raise TrainError(f"not one {split} sentence has a video that can be read ({last})")
-    damaged = sorted((clip_id, entries[clip_id].note) for clip_id in read if entries[clip_id].note)
-    rows += [LeftOut("", "", clip_id, "no", f"damaged: {note}") for clip_id, note in damaged]
+    damaged = sorted(clip_id for clip_id in readable if entries[clip_id].note)
+    rows += [LeftOut("", "", clip_id, "no", f"damaged: {entries[clip_id].note}") for clip_id in damaged]
     return chosen, rows
 
 
@@ -125,7 +155,10 @@ def steps_of_an_epoch(samples: int, batch: int) -> int:
 
 
 def epoch_order(samples: int, epoch: int) -> list[int]:
-    """Permute an epoch's samples as torch's DistributedSampler does; step k takes the k-th batch."""
+    """Return the order of an epoch's samples, as torch's DistributedSampler shuffles them.
+
+    Step k of the epoch takes the k-th batch of this order.
+    """
     generator = torch.Generator().manual_seed(ORDER_SEED + epoch)
     order: list[int] = torch.randperm(samples, generator=generator).tolist()
     return order

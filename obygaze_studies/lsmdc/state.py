@@ -41,7 +41,9 @@ from obygaze_studies.lsmdc.lsmdc16 import PUBLISHED
 from obygaze_studies.lsmdc.step import BertAdam
 
 LOG_COLUMNS = ("step", "epoch", "loss", "gradient_norm", "rate_factor", "logit_scale")
-AS_STARTED = ("processes", "chunk", "software")  # affect rounding only, and may change on resuming
+
+AS_STARTED = ("processes", "chunk", "software")
+"""Fields of the record that may change when a run resumes, because they affect only rounding."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +115,8 @@ class RunFolder:
                 raise TrainError(
                     f"{self.folder}: a run is here already; go on with it (--resume) or name another folder"
                 )
-            if differences := _differences(before, record):
+            differences = _differences(before, record)
+            if differences:
                 raise TrainError(
                     f"{self.folder}: the run that is here was begun otherwise: {'; '.join(differences[:5])}"
                 )
@@ -184,7 +187,10 @@ class RunFolder:
 
     @staticmethod
     def _write_tensors(path: Path, tensors: dict[str, torch.Tensor], metadata: Mapping[str, object]) -> None:
-        # One key only: safetensors writes several in an order that differs between runs.
+        """Write tensors with one entry of metadata, as a whole or not at all.
+
+        More entries would be written in an order that differs between runs.
+        """
         ((key, value),) = metadata.items()
         with whole_file(path) as partial:
             try:
@@ -219,24 +225,22 @@ def card(
 
 
 def _rows(epochs: Sequence[Mapping[str, Any]], test: Mapping[str, Any]) -> list[dict[str, Any]]:
-    evaluated = [(f"validation, epoch {number}", measures) for number, measures in enumerate(epochs)]
-    return [
-        {
-            "data": f"{title} ({measures['sentences']} sentences, {measures['clips']} clips)",
-            "direction": f"{direction.replace('_', ' ')}, {counting}",
-            **values,
-        }
-        for title, measures in [*evaluated, ("test, chosen epoch", test)]
-        for direction, published in measures["published"].items()
-        for counting, values in (
-            ("published", published),
-            ("tie-safe", measures["tie_safe"][direction]["mean"]),
-        )
-    ]
+    """List the rows of the card's table: each evaluation in both directions, as published and tie-safe."""
+    measures_of = {f"validation, epoch {number}": measures for number, measures in enumerate(epochs)}
+    measures_of["test, chosen epoch"] = test
+    rows = []
+    for title, measures in measures_of.items():
+        data = f"{title} ({measures['sentences']} sentences, {measures['clips']} clips)"
+        for direction, published in measures["published"].items():
+            name = direction.replace("_", " ")
+            tie_safe = measures["tie_safe"][direction]["mean"]
+            rows.append({"data": data, "direction": f"{name}, published", **published})
+            rows.append({"data": data, "direction": f"{name}, tie-safe", **tie_safe})
+    return rows
 
 
 def _differences(before: Any, now: Any, where: str = "") -> list[str]:
-    """List what differs between two records."""
+    """List the differences between two records, field by field; `where` names the field compared."""
     if isinstance(before, dict) and isinstance(now, dict):
         names = {*before, *now}
         if not where:

@@ -24,15 +24,32 @@ from obygaze_features.backbones import LsmdcFormat, choose_preset
 from obygaze_studies.lsmdc.execution import Arithmetic, Processes, towers
 from obygaze_studies.lsmdc.lsmdc16 import PUBLISHED
 
-PIXELS = choose_preset("clip", ("clip",)).affine  # normalisation of pictures for CLIP
-TEMPERATURE = 0.01  # of the attention over similarities
+PIXELS = choose_preset("clip", ("clip",)).affine
+"""CLIP's normalisation of pixels."""
+
+TEMPERATURE = 0.01
+"""Temperature of the attention over similarities."""
+
 BETA1 = 0.9
+"""Decay of the optimiser's first moment."""
+
 BETA2 = 0.98
+"""Decay of its second moment."""
+
 EPS = 1e-6
+"""Added to the root of the second moment."""
+
 DECAY = 0.2
+"""Weight decay."""
+
 WARM_UP = 0.1
+"""Part of the steps in which the learning rate rises to its peak."""
+
 MAX_NORM = 1.0
+"""Norm to which gradients are clipped."""
+
 LARGEST_SCALE = math.log(100)
+"""Largest logit_scale, as in CLIP: similarities are multiplied by at most 100."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +86,19 @@ class Batch:
 
 
 class PairEmbeddings(NamedTuple):
-    """Embeddings of B pairs, float32: `[B, E]`, `[B, W, E]`, `[B, F, E]`, `[B, E]`."""
+    """Embeddings of B pairs, float32.
+
+    Attributes
+    ----------
+    sentences
+        `[B, E]`: one vector per caption.
+    words
+        `[B, W, E]`: one vector per word.
+    frames
+        `[B, F, E]`: one vector per frame.
+    videos
+        `[B, E]`: one vector per clip.
+    """
 
     sentences: torch.Tensor
     words: torch.Tensor
@@ -216,6 +245,7 @@ def compute_gradients(
 
 
 def _gradient(value: torch.Tensor) -> torch.Tensor:
+    """Return the gradient of a tensor, which is set to zero if there is none."""
     if value.grad is None:
         value.grad = torch.zeros_like(value)
     return value.grad
@@ -227,9 +257,14 @@ def is_trained(original: str) -> bool:
 
 
 def schedule(step: int, total: int) -> float:
-    """Return the factor of every rate in step 0, 1, ...: a linear warm-up, then a cosine without restart."""
-    x = step / total
-    return x / WARM_UP if x < WARM_UP else 0.5 * (1.0 + math.cos(math.pi * x))
+    """Return the factor of all learning rates in a step: a linear warm-up, then a cosine without restart.
+
+    As in the original, the cosine runs over all steps: it does not begin after the warm-up.
+    """
+    part_done = step / total
+    if part_done < WARM_UP:
+        return part_done / WARM_UP
+    return 0.5 * (1.0 + math.cos(math.pi * part_done))
 
 
 class ParameterGroup(NamedTuple):

@@ -1,4 +1,4 @@
-"""Read clips' annotations, and turn scores into the classes of each axis (Sjöberg et al. 2015, 4)."""
+"""Read annotations of clips, and turn scores into classes of each axis (Sjöberg et al. 2015, section 4)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,19 +23,21 @@ CLASSES: Mapping[Axis, tuple[str, str, str]] = {
 """The classes of each axis, from low scores to high."""
 
 LIMIT = 0.15
-"""Classes part at -0.15 and 0.15; both are neutral ("smaller than", "higher than")."""
+"""Scores from -0.15 to 0.15, both included, are neutral ("smaller than", "higher than" in the paper)."""
 
 SPLITS = ("dev", "test", "")
+"""Allowed values of the column split."""
 
 PIVOT_CHOICES = {"axis": AXES, "pivot": ("low", "high"), "above": ("0", "1")}
+"""Column of a table of pivot judgements -> its allowed values."""
 
 JUDGEMENTS = 3
-"""Annotators who compared each new clip with each pivot; the majority counts."""
+"""Number of annotators who compared each new clip with each pivot; the majority counts."""
 
 
 @checked
 def discretise(score: float, axis: Axis) -> str:
-    """Return the class of an absolute score in [-1, 1].
+    """Return the class of a score in [-1, 1].
 
     Raises
     ------
@@ -71,18 +73,20 @@ def read_class(cell: str, axis: Axis) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Annotated:
-    """A clip as the organisers describe it.
+    """A clip with its annotations.
 
     Attributes
     ----------
-    clip_id, movie
-        `movie` is "" where the file has no such column.
+    clip_id
+        The clip.
+    movie
+        Its movie; "" if the file has no such column.
     split
-        "dev", "test", or "" where the file does not say.
+        "dev", "test", or "" if the file does not say it.
     classes
-        The class of each axis that is known.
+        Axis -> class, for the axes whose class is known.
     violent
-        None where unknown.
+        Whether it is violent; None if unknown.
     """
 
     clip_id: str
@@ -93,20 +97,23 @@ class Annotated:
 
 
 def annotated(clip_id: str, cells: Mapping[str, str]) -> Annotated:
-    """Read one clip's cells; a column that is absent is unknown.
+    """Make an annotated clip of the cells of a row; the value of an absent column is unknown.
 
     Raises
     ------
     TaskError
-        Names the clip and the column whose cell can't be read.
+        Naming the clip and the column: its cell cannot be read.
     """
-    for column, words in {"split": SPLITS, "violence": ("0", "1", "")}.items():
-        if cells.get(column, "") not in words:
-            expected = " nor ".join(filter(None, words))
+    for column, choices in {"split": SPLITS, "violence": ("0", "1", "")}.items():
+        if cells.get(column, "") not in choices:
+            expected = " nor ".join(filter(None, choices))
             raise TaskError(f"clip {clip_id!r}: {column} {cells[column]!r} is neither {expected}")
-    with regarding(TaskError, f"clip {clip_id!r}"):
-        called = {axis: read_class(cells.get(axis, ""), axis) for axis in AXES}
-    classes = {axis: name for axis, name in called.items() if name}
+    classes: dict[Axis, str] = {}
+    for axis in AXES:
+        with regarding(TaskError, f"clip {clip_id!r}"):
+            name = read_class(cells.get(axis, ""), axis)
+        if name:
+            classes[axis] = name
     violence = cells.get("violence", "")
     violent = violence == "1" if violence else None
     return Annotated(clip_id, cells.get("movie", ""), cells.get("split", ""), classes, violent)
@@ -119,7 +126,8 @@ def read_annotations(path: Path) -> tuple[Annotated, ...]:
     Raises
     ------
     ManifestError, AuditError, TaskError
-        Naming file, clip and column; or there is no column of labels, or a clip twice.
+        Naming file, clip and column: a cell cannot be read, a clip comes twice, or there is no column of
+        labels.
     """
     rows = read_items(path, "clip", "clip_id")
     if not {*AXES, "violence"} & set(next(iter(rows.values()))):
@@ -130,12 +138,12 @@ def read_annotations(path: Path) -> tuple[Annotated, ...]:
 
 @checked
 def of_manifest(manifest: Manifest) -> tuple[Annotated, ...]:
-    """Read the extra columns of a manifest.
+    """Read the annotations of a manifest from its extra columns.
 
     Raises
     ------
     TaskError
-        It has no column split, or a cell can't be read; names the clip.
+        The manifest has no column split, or a cell cannot be read; names the clip.
     """
     if not len(manifest) or "split" not in manifest.clips[0].extras:
         raise TaskError(
@@ -146,12 +154,12 @@ def of_manifest(manifest: Manifest) -> tuple[Annotated, ...]:
 
 
 def scored_clips(clips: Sequence[Annotated]) -> tuple[Annotated, ...]:
-    """Return the test clips, or all where no clip is said to be one."""
+    """Return the test clips, or all clips if none is marked as a test clip."""
     return tuple(clip for clip in clips if clip.split == "test") or tuple(clips)
 
 
 def leaking_movies(clips: Iterable[Annotated]) -> tuple[str, ...]:
-    """Name the movies that have clips in dev and in test, sorted."""
+    """List the movies that have clips in dev and in test, sorted."""
     sides: dict[str, set[str]] = {}
     for clip in clips:
         if clip.movie and clip.split:
@@ -160,12 +168,12 @@ def leaking_movies(clips: Iterable[Annotated]) -> tuple[str, ...]:
 
 
 def refuse_leak(clips: Sequence[Annotated]) -> None:
-    """Refuse a split with a movie on both sides.
+    """Check that no movie has clips in dev and in test.
 
     Raises
     ------
     TaskError
-        Names the first such movie and counts the others.
+        Naming the first such movie and the number of others.
     """
     leaking = leaking_movies(clips)
     if leaking:
@@ -174,12 +182,12 @@ def refuse_leak(clips: Sequence[Annotated]) -> None:
 
 
 def true_classes(clips: Iterable[Annotated], axis: Axis) -> dict[str, str]:
-    """Return the known classes of an axis by clip id."""
+    """Return the known classes of an axis: clip id -> class."""
     return {clip.clip_id: clip.classes[axis] for clip in clips if axis in clip.classes}
 
 
 def violence_qrels(clips: Iterable[Annotated]) -> dict[str, int]:
-    """Return the known violence labels by clip id, as trec_eval's relevances."""
+    """Return the known violence labels as trec_eval's relevances: clip id -> 1 for violent, 0 for not."""
     return {clip.clip_id: int(clip.violent) for clip in clips if clip.violent is not None}
 
 
@@ -189,16 +197,18 @@ def pivot_class(low: Sequence[bool], high: Sequence[bool], axis: Axis) -> str | 
 
     Parameters
     ----------
-    low, high
-        Three judgements each, of whether the clip is above the pivot near -0.15 and above the one near 0.15.
+    low
+        Three judgements of whether the clip is above the pivot near -0.15.
+    high
+        Three judgements of whether it is above the pivot near 0.15.
     axis
-        Names the classes.
+        The axis, which gives the classes.
 
     Returns
     -------
     str or None
-        None if the majorities contradict each other (above the high pivot, not above the low): the paper is
-        silent on such clips, and here they are rejected.
+        None if the majorities contradict each other (above the high pivot, but not above the low one). The
+        paper says nothing about such clips; here they are left out.
 
     Raises
     ------
@@ -214,15 +224,18 @@ def pivot_class(low: Sequence[bool], high: Sequence[bool], axis: Axis) -> str | 
     above_high = 2 * sum(high) > JUDGEMENTS
     if above_high and not above_low:
         return None
-    return CLASSES[axis][above_low + above_high]
+    lowest, middle, highest = CLASSES[axis]
+    if above_high:
+        return highest
+    return middle if above_low else lowest
 
 
 Judgements = dict[tuple[str, str, str], list[bool]]
-"""Clip, axis and pivot -> whether the clip is above the pivot, an answer an annotator."""
+"""Clip, axis and pivot -> each annotator's judgement of whether the clip is above the pivot."""
 
 
 def read_judgements(path: Path) -> Judgements:
-    """Read pivot judgements, a row each: clip, axis (valence, arousal), pivot (low, high), above (0, 1).
+    """Read a table of pivot judgements: clip, axis (valence, arousal), pivot (low, high), above (0, 1).
 
     Raises
     ------
@@ -237,38 +250,43 @@ def read_judgements(path: Path) -> Judgements:
 
 
 def make_labels(scores: Path, pivots: Path | None = None) -> tuple[list[Row], dict[str, Axis]]:
-    """Put classes in place of scores, and of the empty cells that pivot judgements fill.
+    """Replace the scores of clips by classes, and fill empty cells from pivot judgements.
 
     Parameters
     ----------
     scores
-        A table with columns clip, valence, arousal; others are kept.
+        A table with the columns clip, valence, arousal; further columns are kept.
     pivots
-        Judgements of clips that have no score, see `read_judgements`.
+        A table of judgements of clips without scores, as `read_judgements` takes it.
 
     Returns
     -------
-    rows, rejected
-        Cells by column, in the order of the file read; the clips left out because their judgements
-        contradict each other, and on which axis.
+    rows
+        The labelled clips as rows of cells, in the order of the file.
+    rejected
+        Clip -> axis, for the clips that are left out because their judgements on the axis contradict each
+        other.
 
     Raises
     ------
     ManifestError, AuditError, TaskError
-        A cell can't be read; a clip is there twice, or judged but not in the table, or has a score as well,
-        or not three judgements of each pivot.
+        A cell cannot be read; a clip comes twice; a judged clip is not in the table, has a score as well, or
+        does not have three judgements of each pivot.
     """
     rows = read_rows(scores, ["clip"], columns=AXES, unique=["clip"])
     judgements = read_judgements(pivots) if pivots else {}
-    if strange := sorted({clip_id for clip_id, _, _ in judgements} - {row["clip"] for row in rows}):
-        raise TaskError(f"{pivots}: clip {strange[0]!r} is judged but not in {scores}")
+    judged_clips = {clip_id for clip_id, _, _ in judgements}
+    not_in_table = sorted(judged_clips - {row["clip"] for row in rows})
+    if not_in_table:
+        raise TaskError(f"{pivots}: clip {not_in_table[0]!r} is judged but not in {scores}")
     labelled: list[dict[str, Any]] = []
     with regarding(TaskError, str(scores)):
         for row in rows:
             classes: dict[str, str | None] = {axis: _class(row, axis, judgements) for axis in AXES}
             labelled.append({**row, **classes})
     rejected: dict[str, Axis] = {}
-    for axis in reversed(AXES):  # of a clip that is rejected on both, the first is named
+    # The last axis first, so that a clip that is rejected on both is listed with the first.
+    for axis in reversed(AXES):
         for row in labelled:
             if row[axis] is None:
                 rejected[row["clip"]] = axis
@@ -276,7 +294,7 @@ def make_labels(scores: Path, pivots: Path | None = None) -> tuple[list[Row], di
 
 
 def labels(scores: Path, out: Path, *, pivots: Path | None = None, force: bool = False) -> Answer:
-    """Write the table of `make_labels`."""
+    """Write the table of `make_labels` to a file, and count the clips without labels and those left out."""
     rows, rejected = make_labels(scores, pivots)
     columns = list(rows[0]) if rows else ["clip", *AXES]
 
@@ -287,10 +305,10 @@ def labels(scores: Path, out: Path, *, pivots: Path | None = None, force: bool =
     unlabelled = {}
     for axis in AXES:
         unlabelled[axis] = sum(not row[axis] for row in rows)
-    unknown = ", ".join(f"{number} without {axis}" for axis, number in unlabelled.items())
+    counts = ", ".join(f"{n_clips} without {axis}" for axis, n_clips in unlabelled.items())
     return Answer(
-        {"file": str(out), "clips": len(rows), "unlabelled": unlabelled, "left_out": [*rejected]},
-        text=f"{sentence} ({unknown}), {len(rejected)} left out",
+        {"file": str(out), "clips": len(rows), "unlabelled": unlabelled, "left_out": list(rejected)},
+        text=f"{sentence} ({counts}), {len(rejected)} left out",
         remarks=[
             f"left out {clip_id}: its judgements on {axis} contradict each other"
             for clip_id, axis in rejected.items()
@@ -299,7 +317,10 @@ def labels(scores: Path, out: Path, *, pivots: Path | None = None, force: bool =
 
 
 def _class(row: Row, axis: Axis, judgements: Judgements) -> str | None:
-    """Return a clip's class on an axis, "" where unknown; None if its judgements contradict each other."""
+    """Return the class of a clip on an axis, from its score or from judgements.
+
+    It is "" if there are neither, and None if the judgements contradict each other.
+    """
     low = judgements.get((row["clip"], axis, "low"))
     high = judgements.get((row["clip"], axis, "high"))
     with regarding(TaskError, f"clip {row['clip']!r}"):

@@ -1,12 +1,11 @@
 """Import the clips of MediaEval 2015 Affective Impact of Movies: 10,900 of 199 films (Sjöberg et al. 2015).
 
-The data are distributed against a signed form, so the layout read here is this project's own: a table
-`clips.csv` to be made of the organisers' files. Assumed of them: clips are named by their video files, as
-LIRIS-ACCEDE does (`ACCEDE00000.mp4`), and the split is by film.
+The data are distributed against a signed form, so this project defines its own layout: a table `clips.csv`
+that users make from the organisers' files. It assumes that clips are named by their video files, as in
+LIRIS-ACCEDE (`ACCEDE00000.mp4`), and that the split is by film.
 """
 
 import re
-from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -16,30 +15,34 @@ from obygaze_features.errors import ManifestError
 from obygaze_studies.audit_common.inputs import read_text
 
 FILE_NAME = "clips.csv"
+"""Name of the table of clips."""
+
 LISTS: Mapping[str, str] = {"dev": "dev.txt", "test": "test.txt"}
-"""Beside a clips.csv without a column split: the films of each side, one a line."""
+"""Side -> the list of its films, one per line, which is read if the table has no column split."""
 
 EXTRAS = ("split", "valence", "arousal", "violence")
 """Columns of the manifest, in order; empty where the file has no value."""
 
 VIOLENCE: Mapping[str, str] = {"0": "nonviolent", "1": "violent"}
-"""Levels of the column violence."""
+"""Value in the column violence -> level of the clip."""
 
 NAME = re.compile(r"ACCEDE\d{5}\.mp4")
+"""A clip's name in LIRIS-ACCEDE."""
+
 PUBLISHED = {"dev": (6144, 100), "test": (4756, 99)}
-"""Clips and films of each side (section 3)."""
+"""Side -> its numbers of clips and of films in the published corpus (section 3)."""
 
 
 @checked
 def import_mediaeval15(source: Path, root: Path, videos: Path | None = None) -> manifests.Imported:
-    """Read the task's clips, each a whole video file whose name is the clip's id.
+    """Read the clips of the task; each is a whole video file, and its id is the file's name.
 
     Parameters
     ----------
     source
-        clips.csv, or its folder. Columns: clip, movie; split (dev, test), unless the folder has dev.txt and
-        test.txt, lists of films; and of valence, arousal, violence those that are known, kept verbatim;
-        violence becomes the level as well. Other columns are left out.
+        clips.csv, or its folder. Its columns are clip and movie; split (dev, test), unless the folder has the
+        lists of films dev.txt and test.txt; and valence, arousal and violence if they are known. These are
+        kept unchanged, and violence also gives the level. Other columns are left out.
     root
         Folder that the manifest will lie in.
     videos
@@ -48,7 +51,7 @@ def import_mediaeval15(source: Path, root: Path, videos: Path | None = None) -> 
     Raises
     ------
     ManifestError
-        Naming file, line and column, if a row is broken; a film is on both sides, or on neither.
+        Naming file, line and column: a row is broken, or a film is on both sides or on neither.
     """
     path = manifests.file_in(source, (FILE_NAME,))
     table = manifests.read_table(path, needed=("clip", "movie"))
@@ -59,8 +62,8 @@ def import_mediaeval15(source: Path, root: Path, videos: Path | None = None) -> 
         clip = table.problems.attempt(row.line, "", _clip, row.cells, sides, root, videos)
         collected.add(clip, row.line)
         if clip is not None:
-            first = side_of.setdefault(clip.movie, clip.extras["split"])
-            if first != clip.extras["split"]:
+            side_of_first_clip = side_of.setdefault(clip.movie, clip.extras["split"])
+            if side_of_first_clip != clip.extras["split"]:
                 table.problems.add(row.line, f"movie {clip.movie!r} has clips in dev and in test", "split")
     notices = _notices(collected.clips)
     if videos:
@@ -68,9 +71,10 @@ def import_mediaeval15(source: Path, root: Path, videos: Path | None = None) -> 
     unread = [column for column in table.columns if column not in {"clip", "movie", *EXTRAS}]
     if unread:
         notices.append(f"left out {manifests.counted(len(unread), 'column')}: {', '.join(unread)}")
-    lone = sorted(sides.keys() - side_of.keys())
-    if lone:
-        notices.append(f"no clip of {manifests.counted(len(lone), 'listed movie')}; the first is {lone[0]}")
+    without_clip = sorted(sides.keys() - side_of.keys())
+    if without_clip:
+        movies = manifests.counted(len(without_clip), "listed movie")
+        notices.append(f"no clip of {movies}; the first is {without_clip[0]}")
     return manifests.Imported(
         manifests.Manifest(tuple(collected.clips), root, manifests.builtin_codebook("mediaeval15")),
         tuple(notices),
@@ -80,12 +84,30 @@ def import_mediaeval15(source: Path, root: Path, videos: Path | None = None) -> 
 def _clip(
     cells: Mapping[str, str], sides: Mapping[str, str], root: Path, videos: Path | None
 ) -> manifests.Clip:
+    """Make a clip of a row.
+
+    Parameters
+    ----------
+    cells
+        Column -> cell.
+    sides
+        Movie -> "dev" or "test", for a table without the column split.
+    root
+        Folder of the manifest.
+    videos
+        Folder of the video files.
+
+    Raises
+    ------
+    ManifestError
+        Naming the column: the side or the violence label is unknown.
+    """
     split = cells.get("split", sides.get(cells["movie"], ""))
     violence = cells.get("violence", "")
     if split not in PUBLISHED:
-        problem = f"{split!r}; expected dev or test"
-        problem = problem if "split" in cells else f"movie {cells['movie']!r} is in no list"
-        raise ManifestError(problem, "split")
+        if "split" not in cells:
+            raise ManifestError(f"movie {cells['movie']!r} is in no list", "split")
+        raise ManifestError(f"{split!r}; expected dev or test", "split")
     if violence not in {"", *VIOLENCE}:
         raise ManifestError(f"{violence!r}; expected 0, 1 or nothing", "violence")
     return manifests.Clip(
@@ -98,7 +120,13 @@ def _clip(
 
 
 def _lists(path: Path) -> dict[str, str]:
-    """Read which side each listed film is on."""
+    """Read the lists of dev and test movies that lie beside the table: movie -> "dev" or "test".
+
+    Raises
+    ------
+    ManifestError
+        A list is missing, or a movie is in both.
+    """
     sides: dict[str, str] = {}
     for side, name in LISTS.items():
         lines = path.with_name(name)
@@ -113,13 +141,16 @@ def _lists(path: Path) -> dict[str, str]:
 
 
 def _notices(clips: list[manifests.Clip]) -> list[str]:
-    sides = Counter(clip.extras["split"] for clip in clips)
+    """Write notices on what differs from the published corpus: numbers of clips and movies, clips' names."""
     notices = []
-    for side, (n_clips, n_movies) in PUBLISHED.items():
-        movies = len({clip.movie for clip in clips if clip.extras["split"] == side})
-        if (sides[side], movies) != (n_clips, n_movies):
-            counts = f"{manifests.counted(sides[side], 'clip')} of {manifests.counted(movies, 'movie')}"
-            notices.append(f"{side}: {counts}; the published corpus has {n_clips:,} of {n_movies}")
+    for side, (n_published_clips, n_published_movies) in PUBLISHED.items():
+        clips_of_side = [clip for clip in clips if clip.extras["split"] == side]
+        n_clips = len(clips_of_side)
+        n_movies = len({clip.movie for clip in clips_of_side})
+        if n_clips != n_published_clips or n_movies != n_published_movies:
+            counts = f"{manifests.counted(n_clips, 'clip')} of {manifests.counted(n_movies, 'movie')}"
+            published = f"{n_published_clips:,} of {n_published_movies}"
+            notices.append(f"{side}: {counts}; the published corpus has {published}")
     n_other_names = sum(NAME.fullmatch(clip.clip_id) is None for clip in clips)
     if n_other_names:
         named = manifests.counted(n_other_names, "clip is", "clips are")

@@ -1,11 +1,11 @@
-"""Compute the measures of both subtasks: a ranking's as trec_eval does, ties included; accuracy.
+"""Compute the measures of both subtasks: those of rankings exactly as trec_eval does, and accuracy.
 
 Clips are ranked by score, the highest first. Tied clips are ranked by their ids, the *last* in byte order
-first: with tied scores a measure depends on how files are named.
+first: with tied scores, a measure depends on how files are named.
 
-The measures are those of trec_eval 9, the tool of 2015. It holds scores as float32, so that scores tie which
-version 10, with double precision, tells apart; and the two round a share of the relevant clips differently
-(`iprec_at_recall` alone).
+The measures are those of trec_eval 9, the tool of 2015. It holds scores as float32, so that some scores tie
+which differ in version 10 with its double precision. The versions also round a share of the relevant clips
+differently, which changes only `iprec_at_recall`.
 """
 
 from collections import Counter
@@ -18,12 +18,14 @@ from obygaze_features.arguments import checked
 from obygaze_studies.errors import TaskError
 
 CUTOFFS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
+"""Numbers of top clips at which precision and recall are measured."""
 
 RECALLS = tuple(tenth / 10 for tenth in range(11))
+"""Levels of recall at which interpolated precision is measured."""
 
 
 def held_scores(run: Mapping[str, float]) -> NDArray[np.float64]:
-    """Return a run's scores in the precision that they are ranked in.
+    """Round a run's scores to float32, the precision in which trec_eval 9 ranks them; [N], as float64.
 
     Raises
     ------
@@ -42,7 +44,7 @@ def held_scores(run: Mapping[str, float]) -> NDArray[np.float64]:
 
 @checked
 def ranked(run: Mapping[str, float]) -> list[str]:
-    """Rank clips by score, descending; ties by id in descending byte order.
+    """List the clip ids by descending score, tied clips by descending byte order of their ids.
 
     Raises
     ------
@@ -54,7 +56,7 @@ def ranked(run: Mapping[str, float]) -> list[str]:
 
 
 def tie_share(run: Mapping[str, float]) -> float:
-    """Return the share of clips whose score is another clip's too."""
+    """Compute the share of clips whose score is equal to that of another clip."""
     _, counts = np.unique(held_scores(run), return_counts=True)
     return float(counts[counts > 1].sum() / max(len(run), 1))
 
@@ -76,7 +78,7 @@ def average_precision(run: Mapping[str, float], qrels: Mapping[str, int]) -> flo
     Returns
     -------
     float
-        0 without a relevant clip, as the tool says.
+        0 without a relevant clip, as trec_eval returns.
 
     Raises
     ------
@@ -88,72 +90,110 @@ def average_precision(run: Mapping[str, float], qrels: Mapping[str, int]) -> flo
 
 @checked
 def measures(run: Mapping[str, float], qrels: Mapping[str, int]) -> dict[str, float]:
-    """Compute trec_eval's measures of one topic, by the tool's names.
+    """Compute trec_eval's measures of one topic, under the tool's names.
 
-    Besides `map` there are `P_k` and `recall_k` (k clips looked at, whether the run has so many or not),
-    `Rprec`, `bpref` (judged clips only), `recip_rank`, `iprec_at_recall_r` and counts.
+    They are `map`; `P_k` and `recall_k` at the first k clips, even if the run has fewer; `Rprec`; `bpref`,
+    of judged clips only; `recip_rank`; `iprec_at_recall_r`; and counts.
+
+    Parameters
+    ----------
+    run, qrels
+        As for `average_precision`.
 
     Raises
     ------
     TaskError
         A score is not finite.
     """
-    judged = np.array([qrels.get(clip_id, -1) for clip_id in ranked(run)], dtype=np.int64)
-    relevant = judged >= 1
-    n_found = np.cumsum(relevant)
-    ranks = np.arange(1, len(judged) + 1)
+    # Relevance of the clips in the order of their ranks, -1 for a clip that is not judged.
+    relevance = np.array([qrels.get(clip_id, -1) for clip_id in ranked(run)], dtype=np.int64)
+    is_relevant = relevance >= 1
+    n_relevant_so_far = np.cumsum(is_relevant)
+    ranks = np.arange(1, len(relevance) + 1)
+    precision = n_relevant_so_far / ranks
     n_relevant = sum(value >= 1 for value in qrels.values())
     n_rejected = sum(value == 0 for value in qrels.values())
-    places = np.flatnonzero(relevant)
-    precision = n_found / ranks
+    indices_of_relevant = np.flatnonzero(is_relevant)
 
-    def found_by(k: int) -> int:
-        return int(n_found[min(k, len(n_found)) - 1]) if len(n_found) and k else 0
+    def n_relevant_in_first(k: int) -> int:
+        """Count the relevant ones among the first k clips; of a shorter run, among all."""
+        k = min(k, len(relevance))
+        return int(n_relevant_so_far[k - 1]) if k else 0
 
     result: dict[str, float] = {
-        "num_ret": len(judged),
+        "num_ret": len(relevance),
         "num_rel": n_relevant,
-        "num_rel_ret": len(places),
-        "map": float(precision[places].sum() / n_relevant) if n_relevant else 0.0,
-        "Rprec": found_by(n_relevant) / max(n_relevant, 1),
-        "bpref": _bpref(judged[judged >= 0], n_relevant, n_rejected),
-        "recip_rank": 1 / (int(places[0]) + 1) if len(places) else 0.0,
+        "num_rel_ret": len(indices_of_relevant),
+        "map": float(precision[indices_of_relevant].sum() / n_relevant) if n_relevant else 0.0,
+        "Rprec": n_relevant_in_first(n_relevant) / max(n_relevant, 1),
+        "bpref": _bpref(relevance[relevance >= 0], n_relevant, n_rejected),
+        "recip_rank": 1 / (int(indices_of_relevant[0]) + 1) if len(indices_of_relevant) else 0.0,
     }
     for recall in RECALLS:
         # Version 9 adds 0.9 and cuts off the fraction.
         n_wanted = int(recall * n_relevant + 0.9)
-        beyond = n_wanted > len(places) or not len(places)
-        from_rank = 0 if beyond or not n_wanted else places[n_wanted - 1]
-        result[f"iprec_at_recall_{recall:.2f}"] = 0.0 if beyond else float(precision[from_rank:].max())
+        interpolated = _interpolated_precision(precision, indices_of_relevant, n_wanted)
+        result[f"iprec_at_recall_{recall:.2f}"] = interpolated
     for k in CUTOFFS:
-        result[f"P_{k}"] = found_by(k) / k
+        result[f"P_{k}"] = n_relevant_in_first(k) / k
     for k in CUTOFFS:
-        result[f"recall_{k}"] = found_by(k) / max(n_relevant, 1)
+        result[f"recall_{k}"] = n_relevant_in_first(k) / max(n_relevant, 1)
     return result
 
 
-def _bpref(judged: NDArray[np.int64], n_relevant: int, n_rejected: int) -> float:
-    """Binary preference (Buckley and Voorhees 2004): how few rejected clips stand above each relevant one."""
+def _interpolated_precision(
+    precision: NDArray[np.float64], indices_of_relevant: NDArray[np.intp], n_wanted: int
+) -> float:
+    """Compute the highest precision at any rank from which on `n_wanted` relevant clips are retrieved.
+
+    It is 0 if the run retrieves fewer, or none at all.
+    """
+    if n_wanted > len(indices_of_relevant) or not len(indices_of_relevant):
+        return 0.0
+    first = indices_of_relevant[n_wanted - 1] if n_wanted else 0
+    return float(precision[first:].max())
+
+
+def _bpref(relevance: NDArray[np.int64], n_relevant: int, n_rejected: int) -> float:
+    """Compute binary preference (Buckley and Voorhees 2004): how few rejected clips precede relevant ones.
+
+    Parameters
+    ----------
+    relevance
+        Relevance of the judged clips of the run, in the order of their ranks.
+    n_relevant, n_rejected
+        Numbers of relevant and of other judged clips, in the run or not.
+    """
     if not n_relevant:
         return 0.0
-    above = np.cumsum(judged == 0)[judged >= 1]
-    return float((1 - np.minimum(above, n_relevant) / max(min(n_rejected, n_relevant), 1)).sum() / n_relevant)
+    n_rejected_before = np.cumsum(relevance == 0)[relevance >= 1]
+    normaliser = max(min(n_rejected, n_relevant), 1)
+    preferences = 1 - np.minimum(n_rejected_before, n_relevant) / normaliser
+    return float(preferences.sum() / n_relevant)
 
 
 @checked
 def accuracy(called: Mapping[str, str], truth: Mapping[str, str]) -> tuple[dict[str, float], float, int]:
-    """Compare the classes that a run calls with the true ones, by clip id; `truth` must not be empty.
+    """Compare the classes that a run calls with the true ones.
+
+    Parameters
+    ----------
+    called, truth
+        Clip id -> class; `truth` must not be empty.
 
     Returns
     -------
     values : dict of str to float
-        `accuracy_all`, the share of all clips, a missing one counting as wrong; `accuracy_returned`, of the
-        returned ones, the paper's words, which rewards leaving out difficult clips; `coverage`, the share
-        returned: only at 1 is an accuracy official, as both agree; and the counts behind them.
+        `accuracy_all`: the share of correct calls among all clips; a missing clip counts as wrong.
+        `accuracy_returned`: their share among the clips of the run. These are the paper's words, but it
+        rewards leaving out difficult clips.
+        `coverage`: the share of clips that the run has. An accuracy is official only if it is 1, when both
+        accuracies agree.
+        `num_clips`, `num_returned`, `num_correct`: the counts behind these.
     majority : float
-        Accuracy of calling every clip the class that is the most frequent among those with a known class.
+        Accuracy of calling every clip the most frequent class.
     unknown : int
-        Clips of the run without a known class; they count nowhere.
+        Number of clips of the run without a known class; they are not counted in `values`.
     """
     returned = [clip_id for clip_id in called if clip_id in truth]
     correct = sum(called[clip_id] == truth[clip_id] for clip_id in returned)
@@ -165,14 +205,16 @@ def accuracy(called: Mapping[str, str], truth: Mapping[str, str]) -> tuple[dict[
         "num_returned": len(returned),
         "num_correct": correct,
     }
-    return values, max(Counter(truth.values()).values()) / len(truth), len(called) - len(returned)
+    majority = max(Counter(truth.values()).values()) / len(truth)
+    n_unknown = len(called) - len(returned)
+    return values, majority, n_unknown
 
 
 @checked
 def confusion(
     called: Mapping[str, str], truth: Mapping[str, str], classes: Sequence[str]
 ) -> NDArray[np.int64]:
-    """Count the clips of each true class (rows) that are called each class (columns)."""
+    """Count the clips by their true class (rows) and the class that the run calls (columns)."""
     counts = np.zeros((len(classes), len(classes)), dtype=np.int64)
     for clip_id, name in called.items():
         if clip_id in truth:

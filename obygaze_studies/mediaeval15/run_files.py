@@ -1,4 +1,4 @@
-"""Write and read run files: TREC's six columns for violence, a CSV for affect, a JSON record beside each."""
+"""Write and read run files: TREC's six columns for violence, CSV for affect, each with a JSON record."""
 
 import math
 import re
@@ -21,17 +21,34 @@ Subtask = Literal["violence", "affect"]
 
 SUBTASKS: tuple[Subtask, ...] = get_args(Subtask)
 SUFFIXES: Mapping[Subtask, str] = {"violence": ".trec", "affect": ".csv"}
+"""Subtask -> ending of its run files."""
+
 TOPIC = "violence"
+"""The topic in TREC run files."""
+
 COLUMNS = "topic Q0 clip rank score name"
+"""The columns of TREC run files, for messages."""
+
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+"""An allowed name of a run."""
 
 Calls = dict[Axis, dict[str, str]]
-"""Axis -> clip id -> the class it is called."""
+"""Axis -> clip id -> the class that the run calls."""
 
 
 @dataclass(frozen=True)
 class RunFile:
-    """Where a run of a subtask lies in a folder."""
+    """The place of a run in a folder.
+
+    Attributes
+    ----------
+    folder
+        The folder of runs.
+    subtask
+        The subtask of the run.
+    name
+        Name of the run: letters, digits, '.', '_' and '-'.
+    """
 
     folder: Path
     subtask: Subtask
@@ -43,12 +60,12 @@ class RunFile:
 
     @property
     def path(self) -> Path:
-        """The run itself."""
+        """The file of the run."""
         return self.folder / f"{self.subtask}-{self.name}{SUFFIXES[self.subtask]}"
 
     @property
     def record_path(self) -> Path:
-        """Its record."""
+        """The file of the run's record."""
         return self.path.with_suffix(f"{self.path.suffix}.json")
 
 
@@ -63,47 +80,47 @@ def trec_lines(run: Mapping[str, float], name: str) -> str:
     for clip_id in run:
         if len(clip_id.split()) != 1:
             raise TaskError(f"clip {clip_id!r}: a TREC run can't hold an id with a space")
-    return "".join(
-        f"{TOPIC} Q0 {clip_id} {rank} {run[clip_id]!r} {name}\n"
-        for rank, clip_id in enumerate(ranked(run), start=1)
-    )
+    lines = []
+    for rank, clip_id in enumerate(ranked(run), start=1):
+        lines.append(f"{TOPIC} Q0 {clip_id} {rank} {run[clip_id]!r} {name}\n")
+    return "".join(lines)
 
 
 def affect_lines(calls: Calls) -> str:
-    """Write calls as a CSV: clip, valence, arousal."""
-
-    def cells(clip_id: str) -> list[str]:
-        return [clip_id, *(calls[axis][clip_id] for axis in AXES)]
-
-    lines = map(cells, calls["valence"])
-    return "".join(map(csv_line, (["clip", *AXES], *lines)))
+    """Write the called classes as CSV: clip, valence, arousal."""
+    lines = [csv_line(["clip", *AXES])]
+    for clip_id in calls["valence"]:
+        classes = [calls[axis][clip_id] for axis in AXES]
+        lines.append(csv_line([clip_id, *classes]))
+    return "".join(lines)
 
 
 def write_run(file: RunFile, text: str, record: Mapping[str, object]) -> None:
-    """Write a run and its record, in place of an earlier one."""
+    """Write a run and its record; existing files are replaced."""
     file.folder.mkdir(parents=True, exist_ok=True)
     write_whole(file.path, text)
     write_whole(file.record_path, json_bytes(record))
 
 
 def read_trec(path: Path) -> dict[str, dict[str, float]]:
-    """Read a TREC run: scores by topic and clip. Its ranks are not looked at: trec_eval does not either.
+    """Read a TREC run: topic -> clip id -> score. Like trec_eval, it ignores the column of ranks.
 
     Raises
     ------
     TaskError
-        Names the line that has not six columns, a score that is no finite number, or a clip for the second
-        time.
+        Naming the line: it does not have six columns, its score is not a finite number, or its clip comes a
+        second time.
     """
     topics: dict[str, dict[str, float]] = {}
     for where, cells in _columns(path):
-        score = _number(cells[4])
+        topic, _, clip_id, _, score_text, _ = cells
+        score = _number(score_text)
         if score is None:
-            raise TaskError(f"{where}: score {cells[4]!r} is not a finite number")
-        clips = topics.setdefault(cells[0], {})
-        if cells[2] in clips:
-            raise TaskError(f"{where}: clip {cells[2]!r} of topic {cells[0]} is there twice")
-        clips[cells[2]] = score
+            raise TaskError(f"{where}: score {score_text!r} is not a finite number")
+        scores_of_topic = topics.setdefault(topic, {})
+        if clip_id in scores_of_topic:
+            raise TaskError(f"{where}: clip {clip_id!r} of topic {topic} is there twice")
+        scores_of_topic[clip_id] = score
     return topics
 
 
@@ -113,7 +130,7 @@ def read_affect(path: Path) -> Calls:
     Raises
     ------
     ManifestError, AuditError
-        Naming file, line and column, or the clip that is there twice.
+        Naming file, line and column: a cell is empty or not a class; or the clip that comes twice.
     """
     rows = read_rows(path, ["clip", *AXES], choices=CLASSES, unique=["clip"])
     calls = {}
@@ -123,7 +140,17 @@ def read_affect(path: Path) -> Calls:
 
 
 class SubmissionRecord(msgspec.Struct):
-    """What the rules of the task ask of a run's record."""
+    """The fields of a run's record that the rules of the task need.
+
+    Attributes
+    ----------
+    external_data
+        Whether the run used external data.
+    pretrained
+        Whether the features were made with trained weights; None if that is unknown.
+    dev_movies
+        The movies that the run was trained on.
+    """
 
     external_data: bool
     pretrained: bool | None = False
@@ -136,7 +163,7 @@ def read_record(path: Path) -> SubmissionRecord:
     Raises
     ------
     TaskError, AuditError
-        It is not there, or not a JSON object that says, as true or false, external_data.
+        There is no record, or it is not a JSON object with external_data true or false.
     """
     if not path.is_file():
         raise TaskError(
@@ -148,7 +175,7 @@ def read_record(path: Path) -> SubmissionRecord:
 
 
 def _columns(path: Path) -> list[tuple[str, list[str]]]:
-    """Read the columns of each line that has any, and where it stands."""
+    """Read the six columns of every line that is not empty, each with a name of the line for messages."""
     lines = enumerate(read_text(path).split("\n"), start=1)
     rows = [(f"{path}: line {line}", text.split()) for line, text in lines if text.strip()]
     for where, cells in rows:
@@ -160,5 +187,6 @@ def _columns(path: Path) -> list[tuple[str, list[str]]]:
 
 
 def _number(text: str) -> float | None:
+    """Read a finite number; None if it is anything else."""
     value = number_of(text)
     return value if math.isfinite(value) else None

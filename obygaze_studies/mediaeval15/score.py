@@ -1,4 +1,4 @@
-"""Score runs: official measures, chance levels, published results; tables and figures of them."""
+"""Score runs with the official measures, chance levels and published results, and check their folder."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -34,9 +34,13 @@ PUBLISHED: Mapping[tuple[str, str], tuple[float, str]] = {
     ("valence", "accuracy_all"): (0.488, "Fudan-Huawei 2015 (CEUR-WS 1436, paper 29)"),
     ("arousal", "accuracy_all"): (0.418, "Fudan-Huawei 2015 (CEUR-WS 1436, paper 29)"),
 }
-"""Numbers of participants' abstracts; the paper of the task prints none."""
+"""Topic or axis and measure -> the value that a participant's abstract prints, and its source.
+
+The paper of the task prints no values.
+"""
 
 OFFICIAL = ("map", "accuracy_all")
+"""The official measures of both subtasks."""
 
 SHOWN = ("map", "P_10", "P_100", "recall_100", "Rprec", "accuracy_all", "accuracy_returned", "coverage")
 """Measures of the printed table; the CSV has all."""
@@ -52,18 +56,20 @@ Row = dict[str, Any]
 
 
 class Scored(NamedTuple):
-    """What a run has on the topic of violence, or on an axis.
+    """The scores of a run on the topic of violence, or on an axis.
 
     Attributes
     ----------
     on
         The topic, or the axis.
-    values, chance
-        Its measures by name, and those by chance.
+    values
+        Measure -> its value.
+    chance
+        Measure -> its chance level, where there is one.
     notices
-        What readers have to know.
+        Notes that readers need.
     n_clips
-        Clips that it is scored on.
+        Number of clips that the run is scored on.
     """
 
     on: str
@@ -74,6 +80,7 @@ class Scored(NamedTuple):
 
 
 def _known(value: float, digits: int = 3) -> str:
+    """Format a number; a dash for NaN."""
     return NOTHING if math.isnan(value) else number(value, digits)
 
 
@@ -86,20 +93,29 @@ COLUMNS: Sequence[Column] = (
 
 
 def score_report(truth: Path, runs: Sequence[Path]) -> Report:
-    """Score the files of runs, affect runs if they end in .csv, against the file of the truth.
+    """Score run files against the file of the true labels.
+
+    Parameters
+    ----------
+    truth
+        Table or manifest of the clips with their labels.
+    runs
+        The run files; those that end in .csv are affect runs, all others TREC runs of violence.
 
     Raises
     ------
+    AuditError
+        Two runs have the same name.
     TaskError
-        Two runs have one name; or as `score_run` raises.
+        As `score_run` raises.
     """
     refuse_twins((path.stem for path in runs), "rename a run, or score them apart: two are named")
     clips = annotations.read_annotations(truth)
     rows: list[Row] = []
     notices: list[str] = []
     for path in runs:
-        read = run_files.read_affect if path.suffix == ".csv" else run_files.read_trec
-        rows_of_run, notices_of_run = score_run(path.stem, read(path), clips)
+        read_run = run_files.read_affect if path.suffix == ".csv" else run_files.read_trec
+        rows_of_run, notices_of_run = score_run(path.stem, read_run(path), clips)
         rows += rows_of_run
         notices += notices_of_run
     data = pd.DataFrame(rows)
@@ -113,7 +129,7 @@ def score_report(truth: Path, runs: Sequence[Path]) -> Report:
         axis="average precision (map) of violence, accuracy of valence and arousal",
         published={"official measure": [row["published"] for row in official]},
     )
-    # Digests, and names without their folders, which differ between machines.
+    # Names without folders, which differ between machines; the digests identify the files.
     inputs = [{"name": path.name, "sha256": file_sha256(path)} for path in (truth, *runs)]
     return Report(
         name="scores",
@@ -130,12 +146,21 @@ def score_report(truth: Path, runs: Sequence[Path]) -> Report:
 
 
 def score_run(name: str, run: Any, clips: Sequence[Annotated]) -> tuple[list[Row], list[str]]:
-    """Score a run of either subtask, as its file was read, against the truth's test clips.
+    """Score a run of either subtask against the test clips.
+
+    Parameters
+    ----------
+    name
+        Name of the run.
+    run
+        The run as it was read: the called classes of an affect run, or the scores of a TREC run.
+    clips
+        The clips with their labels.
 
     Returns
     -------
     rows, notices
-        Of the data; for readers: ties, missing clips, clips without a known class.
+        A row for each measure; and notes on ties, missing clips and clips without a known class.
 
     Raises
     ------
@@ -152,14 +177,14 @@ def score_run(name: str, run: Any, clips: Sequence[Annotated]) -> tuple[list[Row
     rows: list[Row] = []
     notices: list[str] = []
     for part in parts:
-        about = {"run": name, "subtask": subtask, "on": part.on}
-        rows += [about | row for row in _measure_rows(part)]
+        run_columns = {"run": name, "subtask": subtask, "on": part.on}
+        rows += [run_columns | row for row in _measure_rows(part)]
         notices += [f"run {name}, {part.on}: {notice}" for notice in part.notices]
     return rows, notices
 
 
 def _measure_rows(part: Scored) -> list[Row]:
-    """List the measures with chance and, of the official test clips, what was published."""
+    """List the measures with their chance levels and, on the official test clips, the published values."""
     rows = []
     for measure, value in part.values.items():
         published = NAN
@@ -171,7 +196,7 @@ def _measure_rows(part: Scored) -> list[Row]:
 
 
 def _violence(name: str, run: Mapping[str, Any], test: Sequence[Annotated]) -> Scored:
-    """Score the ranking of violent clips."""
+    """Score the ranking of a run of violence on the test clips."""
     judged = annotations.violence_qrels(test)
     if not judged:
         raise TaskError("no clip of the truth has a violence label: there is nothing to score against")
@@ -184,17 +209,19 @@ def _violence(name: str, run: Mapping[str, Any], test: Sequence[Annotated]) -> S
     notices = []
     if not n_relevant:
         notices.append("no relevant clip: every measure is 0")
-    if n_missing := len(judged.keys() - scores.keys()):
+    n_missing = len(judged.keys() - scores.keys())
+    if n_missing:
         notices.append(f"{n_missing} of {n_clips} judged clips are missing from the run; relevant ones add 0")
-    if n_strange := len(scores.keys() - judged.keys()):
-        notices.append(f"{n_strange} clips of the run are not judged; they count as not relevant")
-    notices += _tied(tie_share(scores))
+    n_not_judged = len(scores.keys() - judged.keys())
+    if n_not_judged:
+        notices.append(f"{n_not_judged} clips of the run are not judged; they count as not relevant")
+    notices += _tie_notices(tie_share(scores))
     chance = {"map": expected_average_precision(n_clips, n_relevant)}
     return Scored(run_files.TOPIC, values, chance, notices, n_clips)
 
 
 def _axis(axis: Axis, calls: Mapping[str, str], truth: Mapping[str, str]) -> Scored:
-    """Score the calls of an axis: `accuracy_all` is official where `coverage` is 1."""
+    """Score the called classes of an axis; `accuracy_all` is official if `coverage` is 1."""
     if not truth:
         raise TaskError(f"no clip of the truth has a class of {axis}: there is nothing to score against")
     values, majority, n_unknown = accuracy(calls, truth)
@@ -216,15 +243,17 @@ def _axis(axis: Axis, calls: Mapping[str, str], truth: Mapping[str, str]) -> Sco
     return Scored(axis, values, chance, notices, n_clips)
 
 
-def _tied(share: float) -> list[str]:
-    words = f"{share:.0%} of the clips tie with another; their order, and so AP, follows file names"
-    return [words] if share > TIE_WARNING else []
+def _tie_notices(share: float) -> list[str]:
+    """Write a notice if so large a share of the clips is tied that AP depends on file names."""
+    if share <= TIE_WARNING:
+        return []
+    return [f"{share:.0%} of the clips tie with another; their order, and so AP, follows file names"]
 
 
 # --- checks of a folder of runs
 # ---------------------------------------------------------------------------
 MOST_RUNS = 5
-"""Of each subtask (section 5 of the paper)."""
+"""Largest number of runs per subtask (section 5 of the paper)."""
 
 
 def find_runs(folder: Path) -> list[run_files.RunFile]:
@@ -237,11 +266,11 @@ def find_runs(folder: Path) -> list[run_files.RunFile]:
     """
     if not folder.is_dir():
         raise TaskError(f"{folder}: no such folder of runs")
-    runs = [
-        run_files.RunFile(folder, subtask, path.stem.removeprefix(f"{subtask}-"))
-        for subtask in run_files.SUBTASKS
-        for path in sorted(folder.glob(f"{subtask}-*{run_files.SUFFIXES[subtask]}"))
-    ]
+    runs = []
+    for subtask in run_files.SUBTASKS:
+        paths = sorted(folder.glob(f"{subtask}-*{run_files.SUFFIXES[subtask]}"))
+        names = [path.stem.removeprefix(f"{subtask}-") for path in paths]
+        runs += [run_files.RunFile(folder, subtask, name) for name in names]
     if not runs:
         raise TaskError(f"{folder}: no run here; expected files named violence-NAME.trec or affect-NAME.csv")
     return runs
@@ -254,27 +283,28 @@ def check_runs(folder: Path, clips: Sequence[Annotated]) -> Answer:
     Parameters
     ----------
     folder
-        Of the runs and their records.
+        Folder of the runs and their records.
     clips
         All clips; those with split "test" must be in every run.
 
     Returns
     -------
     Answer
-        Of each run external_data, coverage and ties, None where neither its record nor its file states a
-        value; and the findings: problems, which break the task's rules, and warnings, which affect how a
-        number is read.
+        For each run external_data, coverage and ties, which are None if neither its record nor its file
+        states them; and the findings. Problems break the rules of the task; warnings affect how a number is
+        to be read.
 
     Raises
     ------
     TaskError
-        No folder, no run, or no clip that is said to be a test clip.
+        There is no folder, no run in it, or no clip with split "test".
     """
     if not any(clip.split == "test" for clip in clips):
         raise TaskError("no clip of the truth has the split test: coverage can't be checked")
     findings: list[dict[str, str]] = []
 
     def note(about: str, problem: str, severity: str = "problem") -> None:
+        """Add a finding about a run, a subtask or the split."""
         findings.append({"severity": severity, "about": about, "what": problem})
 
     for movie in annotations.leaking_movies(clips):
@@ -292,28 +322,41 @@ def check_runs(folder: Path, clips: Sequence[Annotated]) -> Answer:
     for run in runs:
         shares = (share(run["coverage"]), share(run["ties"]))
         rows.append((run["subtask"], run["name"], external[run["external_data"]], *shares))
-    fine = [] if problems else ["no problem found: the folder keeps the rules of the task"]
+    remarks = list(map("{severity}: {about}: {what}".format_map, findings))
+    if not problems:
+        remarks.append("no problem found: the folder keeps the rules of the task")
     return Answer(
         {"runs": runs, "findings": findings},
         text=table(rows, ("subtask", "run", "external data", "coverage", "ties")),
-        remarks=[*map("{severity}: {about}: {what}".format_map, findings), *fine],
+        remarks=remarks,
         code=PROBLEMS_FOUND if problems else 0,
     )
 
 
 def _check_run(file: run_files.RunFile, clips: Sequence[Annotated], note: Callable[..., None]) -> Row:
-    test = [clip for clip in clips if clip.split == "test"]
-    test_ids = {clip.clip_id for clip in test}
+    """Check a run and its record.
+
+    Parameters
+    ----------
+    file
+        The run.
+    clips
+        All clips.
+    note
+        Called with a problem of the run or, with "warning" as second argument, a warning.
+
+    Returns
+    -------
+    The run's subtask, name, external_data, coverage and ties.
+    """
+    test_clips = [clip for clip in clips if clip.split == "test"]
+    test_ids = {clip.clip_id for clip in test_clips}
     run: Row = {"subtask": file.subtask, "name": file.name}
     run |= dict.fromkeys(("external_data", "coverage", "ties"))
     try:
         record = run_files.read_record(file.record_path)
         run["external_data"] = record.external_data
-        if leaks := sorted({clip.movie for clip in test if clip.movie}.intersection(record.dev_movies)):
-            note(f"trained on movie {leaks[0]!r}, which is a test movie ({len(leaks)} of them)")
-        if not record.external_data and record.pretrained is not False:
-            origin = "a pretrained backbone" if record.pretrained else "an unknown origin"
-            note(f"its record says external_data false, and that its features are of {origin}")
+        _check_record(record, {clip.movie for clip in test_clips if clip.movie}, note)
     except (TaskError, AuditError) as error:
         note(str(error))
     try:
@@ -321,18 +364,34 @@ def _check_run(file: run_files.RunFile, clips: Sequence[Annotated], note: Callab
     except ObygazeError as error:
         note(str(error))
         return run
-    if strange := sorted(ids - test_ids):
-        note(f"{len(strange)} clips that are no test clips; the first is {strange[0]!r}")
-    if missing := sorted(test_ids - ids):
+    not_in_test = sorted(ids - test_ids)
+    if not_in_test:
+        note(f"{len(not_in_test)} clips that are no test clips; the first is {not_in_test[0]!r}")
+    missing = sorted(test_ids - ids)
+    if missing:
         problem = f"{len(missing)} of {len(test_ids)} test clips are missing; the first is {missing[0]!r}"
         note(problem, "warning")
-    for tied in _tied(ties):
-        note(tied, "warning")
-    return run | {"coverage": len(ids & test_ids) / len(test_ids), "ties": ties}
+    for notice in _tie_notices(ties):
+        note(notice, "warning")
+    run["coverage"] = len(ids & test_ids) / len(test_ids)
+    run["ties"] = ties
+    return run
+
+
+def _check_record(
+    record: run_files.SubmissionRecord, test_movies: set[str], note: Callable[..., None]
+) -> None:
+    """Note a run that was trained on test movies, or hides that its features may have seen external data."""
+    leaks = sorted(test_movies.intersection(record.dev_movies))
+    if leaks:
+        note(f"trained on movie {leaks[0]!r}, which is a test movie ({len(leaks)} of them)")
+    if not record.external_data and record.pretrained is not False:
+        origin = "a pretrained backbone" if record.pretrained else "an unknown origin"
+        note(f"its record says external_data false, and that its features are of {origin}")
 
 
 def _returned(file: run_files.RunFile) -> tuple[set[str], float]:
-    """Read a run's clips and its share of ties."""
+    """Read the clips of a run, and the share of them that are tied."""
     if file.subtask == "affect":
         return set(run_files.read_affect(file.path)["valence"]), 0.0
     topics = run_files.read_trec(file.path)

@@ -1,10 +1,11 @@
-"""Train a model of the zoo on the dev clips and call the test clips."""
+"""Train a model of the zoo on the dev clips, and predict the test clips."""
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,26 +24,28 @@ from obygaze_studies.mediaeval15.annotations import AXES, of_manifest, refuse_le
 from obygaze_studies.mediaeval15.run_files import Calls, RunFile, Subtask, affect_lines, trec_lines, write_run
 
 CODEBOOK = "mediaeval15"
-"""The codebook whose task and scales are asked."""
+"""The codebook that has the task and the scales of both subtasks."""
 
 Rows = NDArray[np.intp]
+
 Selection = dict[str, Any]
+"""What was selected in a training: the candidates of the inner folds, and how many dev clips and movies."""
 
 
 @dataclass(frozen=True, eq=False)
 class DevAndTest:
-    """The clips of the task that have features: dev clips to learn from, test clips to call.
+    """The clips that have features: dev clips to train on, and test clips to predict.
 
     Attributes
     ----------
     data : Dataset
-        All of them, labelled or not.
+        All clips with features, labelled or not.
     dev, test : ndarray of int
-        Rows of `data`.
+        Rows of the dev and of the test clips in `data`.
     excluded : mapping of str to list of dict
-        The clips of each side that have no features, never replaced, and why.
+        Side -> its clips without features, each with the reason.
     pretrained : bool or None
-        Whether the backbone has trained weights, and so has seen external data; None where nobody knows.
+        Whether the backbone has trained weights, and so has seen external data; None if that is unknown.
     """
 
     data: Dataset
@@ -60,15 +63,15 @@ def load_sides(store: Store, manifest: Manifest, *, backbone: str | None = None)
     store, backbone
         As `load_dataset` takes them.
     manifest : Manifest
-        Of the codebook mediaeval15, with a column split.
+        A manifest with the codebook mediaeval15 and a column split.
 
     Raises
     ------
     TaskError
-        The manifest is of something else, a movie is on both sides of the split, or a side has no clip with
+        The manifest has another codebook, a movie is on both sides of the split, or a side has no clip with
         features.
     DatasetError
-        Backbone or array are not there.
+        The store does not have the backbone.
     """
     if manifest.codebook.name != CODEBOOK:
         raise TaskError(
@@ -81,7 +84,8 @@ def load_sides(store: Store, manifest: Manifest, *, backbone: str | None = None)
     split_of = {clip.clip_id: clip.split for clip in clips}
     excluded: dict[str, list[dict[str, str]]] = {"dev": [], "test": []}
     for clip in data.excluded:
-        if (side := split_of[clip.clip_id]) in excluded:
+        side = split_of[clip.clip_id]
+        if side in excluded:
             excluded[side].append({"clip_id": clip.clip_id, "reason": clip.reason})
     splits = np.array([split_of[clip_id] for clip_id in data.clip_ids.tolist()])
     for side, left_out in excluded.items():
@@ -97,9 +101,9 @@ def load_sides(store: Store, manifest: Manifest, *, backbone: str | None = None)
 
 
 def is_pretrained(group: Group) -> bool | None:
-    """Whether a group's features were made with trained weights; None where that is unknown.
+    """Return whether a group's features were made with trained weights; None if that is unknown.
 
-    Imported features that don't say which weights made them are of unknown origin.
+    It is unknown for imported features whose provenance does not name the weights.
     """
     if group.provenance.get("untrained"):
         return False
@@ -111,9 +115,17 @@ def is_pretrained(group: Group) -> bool | None:
 def call_test_clips(
     sides: DevAndTest, subtask: Subtask, spec: zoo.ModelSpec, *, seed: int = 0
 ) -> tuple[Any, dict[str, Selection]]:
-    """Score test clips by how violent they are, or call their classes on both axes; and what was selected.
+    """Predict the test clips with a model that is trained on the dev clips.
 
-    The classes are ordered: one model per step. The most probable class is called, as accuracy is measured.
+    The classes of an axis are ordered, and there is one model for each step between them. The most probable
+    class is called, because the official measure is accuracy.
+
+    Returns
+    -------
+    predictions
+        For violence: clip id -> score. For affect: the called classes, as `Calls`.
+    selections
+        "violence", or each axis -> what was selected in its training.
 
     Raises
     ------
@@ -124,30 +136,43 @@ def call_test_clips(
     """
     codebook = sides.data.codebook
     if subtask == "violence":
-        scores, selection = _predicted(sides, find_target("violence", codebook), spec, seed)
-        return scores, {"violence": selection}
+        predicted = _predicted(sides, find_target("violence", codebook), spec, seed)
+        return predicted.values, {"violence": predicted.selection}
     calls: Calls = {}
     selections: dict[str, Selection] = {}
     for axis in AXES:
         target = find_target(f"scale:{axis}", codebook)
-        ranks, selections[axis] = _predicted(sides, target, spec, seed)
-        calls[axis] = {clip_id: target.levels[int(rank)] for clip_id, rank in ranks.items()}
+        predicted = _predicted(sides, target, spec, seed)
+        calls[axis] = {clip_id: target.levels[int(rank)] for clip_id, rank in predicted.values.items()}
+        selections[axis] = predicted.selection
     return calls, selections
 
 
 def called_ranks(
     model: zoo.Fitted | zoo.OrdinalModel, X: NDArray[Any], movies: NDArray[np.str_], *, n_classes: int
 ) -> NDArray[np.intp]:
-    """Call the rank of each clip's class [N], from 0: the most probable one (Frank and Hall, ECML 2001).
+    """Return the rank of the most probable class of each clip [N], from 0 (Frank and Hall, ECML 2001).
 
-    Of a baseline, which has no model a step, the one nearest to its score.
+    A baseline has no model for each step; there it is the class nearest to its score.
+
+    Parameters
+    ----------
+    model
+        The trained model.
+    X : ndarray, shape [N, D]
+        Features of the clips.
+    movies : ndarray of str, shape [N]
+        Their movies.
+    n_classes
+        Number of classes.
     """
     if not isinstance(model, zoo.OrdinalModel):
         nearest = np.floor(model.scores(X, movies) + zoo.NEAREST_THRESHOLD)
         return np.clip(nearest, 0, n_classes - 1).astype(np.intp)
-    above = [expit(step.scores(X, movies)) for step in model.steps]
-    shares = -np.diff(np.stack([np.ones(len(X)), *above, np.zeros(len(X))]), axis=0)
-    ranks: NDArray[np.intp] = np.argmax(shares, axis=0)
+    # Probability that a clip's class is at least that of each rank, [n_classes + 1, N].
+    p_at_least = [np.ones(len(X)), *(expit(step.scores(X, movies)) for step in model.steps), np.zeros(len(X))]
+    p_of_class = -np.diff(np.stack(p_at_least), axis=0)  # [n_classes, N]
+    ranks: NDArray[np.intp] = np.argmax(p_of_class, axis=0)
     return ranks
 
 
@@ -166,53 +191,97 @@ def train(
 ) -> Answer:
     """Train a model of the zoo by its name, and write a run and its record.
 
+    Parameters
+    ----------
+    manifest, store, backbone
+        As `load_sides` takes them.
+    subtask
+        What is predicted.
+    name
+        Name of the run.
+    model
+        Name of the model.
+    out
+        Folder of runs.
+    force
+        Whether an existing run is replaced.
+    external
+        Whether the run is marked as using external data.
+    seed
+        Random seed of the model.
+
     Raises
     ------
     TaskError
-        The features may have seen external data and the run is not marked; or as `call_test_clips` raises.
+        The features may have seen external data and the run is not marked, or as `call_test_clips` raises.
     """
     file = RunFile(out, subtask, name)
     refuse_existing(file.path, force=force)  # before the work, so that nobody waits for a refusal
     spec = zoo.find_model(model)
     sides = load_sides(store, manifest, backbone=backbone)
     data = sides.data
-    pretrained = sides.pretrained
-    if pretrained is not False and not external:
+    if sides.pretrained is not False and not external:
         origin = "were made with pretrained weights, which have seen external data"
-        if not pretrained:
+        if not sides.pretrained:
             origin = "were imported, and their provenance does not exclude external data"
         raise TaskError(f"features of {data.backbone} {origin}: mark the run with --external")
-    called, selection = call_test_clips(sides, subtask, spec, seed=seed)
-    excluded = sides.excluded
-    record = {"run": name, "subtask": subtask, "external_data": external}
-    record |= {"model": {"name": spec.name, **spec.settings()}, "seed": seed, "pretrained": pretrained}
-    record |= {field: getattr(data, field) for field in ("store", "backbone", "features", "pool")}
-    record |= {
+    predictions, selections = call_test_clips(sides, subtask, spec, seed=seed)
+    record: dict[str, Any] = {
+        "run": name,
+        "subtask": subtask,
+        "external_data": external,
+        "model": {"name": spec.name, **spec.settings()},
+        "seed": seed,
+        "pretrained": sides.pretrained,
+        "store": data.store,
+        "backbone": data.backbone,
+        "features": data.features,
+        "pool": data.pool,
         "manifest_sha256": manifest.digest(),
         "codebook": {"name": data.codebook.name, "digest": data.codebook.digest()},
         "dev_movies": sorted(set(data.movies[sides.dev].tolist())),
         "dev_clips": len(sides.dev),
         "test_clips": len(sides.test),
-        "excluded": excluded,
-        "selection": selection,
+        "excluded": sides.excluded,
+        "selection": selections,
     }
-    write_run(file, trec_lines(called, name) if subtask == "violence" else affect_lines(called), record)
-    lines = []
-    for label, selected in selection.items():
-        chosen = "".join(f"{tried['name']}, " for tried in selected["candidates"] if tried["chosen"])
-        lines.append(f"{label}: {chosen}of {selected['dev_clips']} labelled dev clips")
-    missing = f", {len(excluded['test'])} missing" if excluded["test"] else ""
+    run_text = trec_lines(predictions, name) if subtask == "violence" else affect_lines(predictions)
+    write_run(file, run_text, record)
+    lines = _selection_lines(selections)
+    n_missing = len(sides.excluded["test"])
+    missing = f", {n_missing} missing" if n_missing else ""
     lines.append(f"{file.path}: {len(sides.test)} test clips{missing}")
-    remarks = [
-        f"excluded {field['clip_id']}: {field['reason']}" for side in excluded.values() for field in side
-    ]
+    excluded_clips = chain.from_iterable(sides.excluded.values())
+    remarks = [f"excluded {clip['clip_id']}: {clip['reason']}" for clip in excluded_clips]
     return Answer(record, text="\n".join(lines), remarks=remarks)
 
 
-def _predicted(
-    sides: DevAndTest, target: Target, spec: zoo.ModelSpec, seed: int
-) -> tuple[dict[str, float], Selection]:
-    """Fit on labelled dev clips; return each test clip's score, or rank of its class, and the selection."""
+def _selection_lines(selections: Mapping[str, Selection]) -> list[str]:
+    """Write for each training which candidates were chosen, and on how many dev clips."""
+    lines = []
+    for label, selection in selections.items():
+        chosen = "".join(f"{tried['name']}, " for tried in selection["candidates"] if tried["chosen"])
+        lines.append(f"{label}: {chosen}of {selection['dev_clips']} labelled dev clips")
+    return lines
+
+
+class _Predicted(NamedTuple):
+    """Predictions of the test clips, and what was selected in the training.
+
+    Attributes
+    ----------
+    values
+        Clip id -> score or, of ordered classes, rank of the called class.
+    selection
+        What was selected.
+    """
+
+    values: dict[str, float]
+    selection: Selection
+
+
+def _predicted(sides: DevAndTest, target: Target, spec: zoo.ModelSpec, seed: int) -> _Predicted:
+    """Train a model on the labelled dev clips, and predict the test clips."""
     data = sides.data
     requests = spec.requests()
     if target.kind not in spec.kinds:
@@ -224,46 +293,55 @@ def _predicted(
     y = codes[rows]
     X = data.read(spec.reads)
     n_classes = target.n_classes
-    counts = [int((y == rank).sum()) for rank in range(n_classes)]
+    _check_classes(target, y)
+    options: dict[str, Any] = {"movies": data.movies[rows]}
+    if "present" in requests:
+        options["present"] = data.present.loc[rows]
+    test_X = X[sides.test]
+    test_movies = data.movies[sides.test]
+    model: zoo.Fitted | zoo.OrdinalModel
+    scores: NDArray[Any]
+    try:
+        if target.kind == "ordinal":
+            model = zoo.fit_ordinal(spec, seed, X[rows], y, n_levels=n_classes, **options)
+            scores = called_ranks(model, test_X, test_movies, n_classes=n_classes)
+        else:
+            model = zoo.fit(spec, seed, X[rows], y, **options)
+            scores = model.scores(test_X, test_movies)
+    except ProtocolError as error:
+        raise TaskError(f"{target.name}: {error}") from error
+    labelled = rows[y != NOT_ASKED]
+    selection = {
+        "candidates": _candidates(model),
+        "dev_clips": len(labelled),
+        "dev_movies": len(np.unique(data.movies[labelled])),
+    }
+    test_ids = data.clip_ids[sides.test].tolist()
+    return _Predicted(dict(zip(test_ids, scores.tolist(), strict=True)), selection)
+
+
+def _check_classes(target: Target, y: NDArray[np.integer[Any]]) -> None:
+    """Raise a TaskError if the dev clips with labels `y` [n] do not have every class of the target."""
+    counts = [int((y == rank).sum()) for rank in range(target.n_classes)]
     if not all(counts):
         names = ["+".join(side) for side in target.classes]
         counted = ", ".join(f"{count} {name}" for name, count in zip(names, counts, strict=True))
         raise TaskError(
             f"{target.name} needs labelled dev clips of every class with features: found {counted}"
         )
-    options: dict[str, Any] = {"movies": data.movies[rows]}
-    if "present" in requests:
-        options["present"] = data.present.loc[rows]
-    tested = X[sides.test], data.movies[sides.test]
-    model: zoo.Fitted | zoo.OrdinalModel
-    scores: NDArray[Any]
-    try:
-        if target.kind == "ordinal":
-            model = zoo.fit_ordinal(spec, seed, X[rows], y, n_levels=n_classes, **options)
-            scores = called_ranks(model, *tested, n_classes=n_classes)
-        else:
-            model = zoo.fit(spec, seed, X[rows], y, **options)
-            scores = model.scores(*tested)
-    except ProtocolError as error:
-        raise TaskError(f"{target.name}: {error}") from error
-    labelled = rows[y != NOT_ASKED]
-    return dict(zip(data.clip_ids[sides.test].tolist(), scores.tolist(), strict=True)), {
-        "candidates": _candidates(model),
-        "dev_clips": len(labelled),
-        "dev_movies": len(np.unique(data.movies[labelled])),
-    }
 
 
 def _candidates(model: zoo.Fitted | zoo.OrdinalModel) -> list[dict[str, Any]]:
-    """List what inner folds of movies tried; of ordered classes, step by step."""
+    """List the candidates that were tried on inner folds of movies, for each step between ordered classes."""
     steps = model.steps if isinstance(model, zoo.OrdinalModel) else (model,)
-    return [
-        {
-            "step": step,
-            "name": candidate.name,
-            "inner_loss": candidate.inner_loss if math.isfinite(candidate.inner_loss) else None,
-            "chosen": candidate.chosen,
-        }
-        for step, fitted in enumerate(steps, start=1)
-        for candidate in getattr(fitted.estimator, "candidates_", ())
-    ]
+    candidates = []
+    for step, fitted in enumerate(steps, start=1):
+        for candidate in getattr(fitted.estimator, "candidates_", ()):
+            row = {
+                "step": step,
+                "name": candidate.name,
+                "inner_loss": candidate.inner_loss if math.isfinite(candidate.inner_loss) else None,
+                "chosen": candidate.chosen,
+            }
+            candidates.append(row)
+    return candidates

@@ -1,14 +1,14 @@
 """Import the segments of MObyGaze, which two annotators delimited freely in 20 films.
 
-Segments are in frames. `start_frame` and `end_frame` are both inside the segment (the next one begins a frame
-later), so a segment lasts from `start_frame / framerate` to `(end_frame + 1) / framerate` seconds. The
-columns `start_clip` and `end_clip` look like seconds and are none: they number windows of 16 frames
-(`start_frame // 16`, `(end_frame - 1) // 16`). Film durations prove it: read as seconds, a film of 105
-minutes would last 157.
+The file gives segments in frames. `start_frame` and `end_frame` are both part of the segment, and the next
+segment begins one frame later, so a segment lasts from `start_frame / framerate` to
+`(end_frame + 1) / framerate` seconds. The columns `start_clip` and `end_clip` look like seconds but number
+windows of 16 frames (`start_frame // 16`, `(end_frame - 1) // 16`): as seconds they would make a film of 105
+minutes last 157.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,11 +18,13 @@ from obygaze_features.errors import ManifestError
 from obygaze_features.text import number_of
 
 FILE_NAME = "mobygaze_dataframe.csv"
+"""Name of the file of segments."""
+
 MOVIE_LIST = "mobygaze_movielist.csv"
-"""The films' years and genres, read if it lies beside the segments."""
+"""Name of the file of the films' years and genres, which is read if it is in the folder of the segments."""
 
 SUBTITLE = "subtitle"
-"""Column that a file may lack."""
+"""Column of the subtitles, which not every version of the file has."""
 
 Records = Literal["full", "speech", "vision", "EN"]
 RECORDS: Mapping[Records, Callable[[manifests.Clip, manifests.Codebook, str], bool]] = {
@@ -34,26 +36,29 @@ RECORDS: Mapping[Records, Callable[[manifests.Clip, manifests.Codebook, str], bo
 """The record sets mobygaze-full, -speech, -vision and -EN of the data set's metadata.json (Croissant): all
 segments, those with subtitles, those marked with a visual concept, and those of the level EN."""
 
-# Some subtitles were Windows-1252 and read as Latin-1: their quotes have become control characters (C1).
-WINDOWS_1252 = {
-    code: letter for code in range(0x80, 0xA0) if (letter := bytes([code]).decode("cp1252", "ignore"))
-}
+WINDOWS_1252 = {code: bytes([code]).decode("cp1252", "ignore") or chr(code) for code in range(0x80, 0xA0)}
+"""Control character -> the letter that it stands for.
+
+Some subtitles were written in Windows-1252 and read as Latin-1, by which their quotation marks became control
+characters (C1). Codes that Windows-1252 does not use are kept.
+"""
 
 COLUMNS = (
     "clip_index", "annotator", "label", "concepts", "comment", "start_frame", "end_frame", "imdb_key",
     "movie_title", "framerate",
 )  # fmt: skip
 EXTRAS = ("movie_title", "framerate", "start_frame", "end_frame", "comment")
+"""Columns that clips keep as extras."""
 
 
 @checked
 def import_mobygaze(
     source: Path, root: Path, videos: Path | None = None, records: Records = "full"
 ) -> manifests.Imported:
-    """Read MObyGaze's segments, one clip each, `<imdb id>-<annotator>-<number>`; and their subtitles.
+    """Read MObyGaze's segments as clips named `<imdb id>-<annotator>-<number>`, and their subtitles.
 
-    Each clip has the year and the genres of its film in the columns `year` and `genres`, if the list of films
-    lies beside the segments.
+    If the list of films is in the folder of the segments, each clip has the year and genres of its film in
+    the columns `year` and `genres`.
 
     Parameters
     ----------
@@ -71,53 +76,66 @@ def import_mobygaze(
     ManifestError
         Naming file, line and column, if a row is broken; or if two files could be the same film.
     """
+    counted = manifests.counted
     path = manifests.file_in(source, (FILE_NAME,))
     table = manifests.read_table(path, needed=COLUMNS, named=False)
     films = manifests.FilmFiles(videos, root)
     facts = _facts(path.with_name(MOVIE_LIST))
     codebook = manifests.builtin_codebook("mobygaze")
     collected = manifests.Collected(table.problems, "clip_index")
-    repeated = misread = 0
+    n_named_concepts: dict[str, int] = {}
+    subtitles_as_written: dict[str, str] = {}
     subtitles: dict[str, str] = {}
     for row in table.checked():
         clip = _clip(row, table.problems, films, facts, codebook)
         collected.add(clip, row.line)
         if clip is not None:
-            repeated += len(manifests.text_list(row.cells["concepts"])) > len(clip.concepts)
             subtitle = row.cells.get(SUBTITLE, "").strip()
+            subtitles_as_written[clip.clip_id] = subtitle
             subtitles[clip.clip_id] = subtitle.translate(WINDOWS_1252)
-            misread += subtitles[clip.clip_id] != subtitle
-    is_kept = RECORDS[records]
-    clips = [clip for clip in collected.clips if is_kept(clip, codebook, subtitles[clip.clip_id])]
+            n_named_concepts[clip.clip_id] = len(manifests.text_list(row.cells["concepts"]))
+    is_in_record_set = RECORDS[records]
+    clips = [clip for clip in collected.clips if is_in_record_set(clip, codebook, subtitles[clip.clip_id])]
     notices = []
     if records != "full":
-        segments = manifests.counted(len(collected.clips), "segment")
+        segments = counted(len(collected.clips), "segment")
         notices.append(f"record set mobygaze-{records}: {len(clips):,} of {segments}")
-    if facts and (unknown := sorted({clip.movie for clip in clips} - facts.keys())):
-        notices.append(f"{MOVIE_LIST} has no year and genre of {', '.join(unknown)}")
-    counted = manifests.counted
+    unlisted = sorted({clip.movie for clip in clips} - facts.keys())
+    if facts and unlisted:
+        notices.append(f"{MOVIE_LIST} has no year and genre of {', '.join(unlisted)}")
     unread = [column for column in table.columns if column and column not in (*COLUMNS, SUBTITLE)]
     if unread:
         notices.append(f"left out {counted(len(unread), 'column')}: {', '.join(unread)}")
-    if repeated:
-        segments = counted(repeated, "segment names", "segments name")
+    n_repeating = sum(n_named_concepts[clip.clip_id] > len(clip.concepts) for clip in collected.clips)
+    if n_repeating:
+        segments = counted(n_repeating, "segment names", "segments name")
         notices.append(f"{segments} a concept more than once: counted once")
-    if misread:
+    n_misread = sum(subtitles[clip_id] != text for clip_id, text in subtitles_as_written.items())
+    if n_misread:
+        segments = counted(n_misread, "segment")
         letters = "have letters of Windows-1252 as control characters: read as those"
-        notices.append(f"subtitles of {counted(misread, 'segment')} {letters}")
-    if videos and (missing := sorted({clip.movie for clip in clips if not clip.video})):
-        notices.append(f"no video in {videos} for {counted(len(missing), 'film')}: {', '.join(missing)}")
-    texts = tuple((clip.clip_id, text) for clip in clips if (text := subtitles[clip.clip_id]))
-    return manifests.Imported(manifests.Manifest(tuple(clips), root, codebook), tuple(notices), texts)
+        notices.append(f"subtitles of {segments} {letters}")
+    if videos:
+        notices += _missing_videos(clips, videos)
+    texts = [(clip.clip_id, subtitles[clip.clip_id]) for clip in clips if subtitles[clip.clip_id]]
+    return manifests.Imported(manifests.Manifest(tuple(clips), root, codebook), tuple(notices), tuple(texts))
+
+
+def _missing_videos(clips: Sequence[manifests.Clip], videos: Path) -> list[str]:
+    """Write a notice that names the films without a video in a folder; nothing if all have one."""
+    missing = sorted({clip.movie for clip in clips if not clip.video})
+    if not missing:
+        return []
+    return [f"no video in {videos} for {manifests.counted(len(missing), 'film')}: {', '.join(missing)}"]
 
 
 def _facts(path: Path) -> dict[str, dict[str, str]]:
-    """Read the year and the genres of each film; empty if there is no list.
+    """Read the list of films: IMDb id -> year and genres; empty if there is no such file.
 
     Raises
     ------
     ManifestError
-        A year is none; names the line.
+        Naming the line: a year is not a whole number.
     """
     if not path.is_file():
         return {}
@@ -138,25 +156,39 @@ def _clip(
     facts: dict[str, dict[str, str]],
     codebook: manifests.Codebook,
 ) -> manifests.Clip | None:
-    before = len(problems.messages)
+    """Make a clip of a row of the segments; None if the row is broken, with its problems noted.
+
+    Parameters
+    ----------
+    films
+        Finds the video of a film.
+    facts
+        IMDb id -> year and genres.
+    """
+    n_problems_before = len(problems.messages)
     cells = row.cells
     line = row.line
-    readers: dict[str, Callable[[str], Any]] = {
-        "label": codebook.level_spelled,
-        "concepts": lambda cell: manifests.concept_list(cell, codebook),
-        "start_frame": manifests.whole_number,
-        "end_frame": manifests.whole_number,
-        "framerate": _rate,
-        "clip_index": lambda cell: manifests.whole_number(cell.removeprefix("id_")),
-    }
-    values: list[Any] = [problems.attempt(line, name, read, cells[name]) for name, read in readers.items()]
-    level, concepts, start, end, rate, number = values
+
+    def read(column: str, reader: Callable[[str], Any]) -> Any:
+        """Read a cell; note the problem if the reader refuses it."""
+        return problems.attempt(line, column, reader, cells[column])
+
+    level = read("label", codebook.level_spelled)
+    concepts = read("concepts", lambda cell: manifests.concept_list(cell, codebook))
+    start = read("start_frame", manifests.whole_number)
+    end = read("end_frame", manifests.whole_number)
+    rate = read("framerate", _rate)
+    number = read("clip_index", lambda cell: manifests.whole_number(cell.removeprefix("id_")))
     if not cells["annotator"]:
         problems.add(line, "is empty", "annotator")
-    if len(problems.messages) == before and end < start:
+    if len(problems.messages) == n_problems_before and end < start:
         problems.add(line, f"{end} is before start_frame {start}", "end_frame")
-    if len(problems.messages) > before:
+    if len(problems.messages) > n_problems_before:
         return None
+    extras = {column: cells[column] for column in EXTRAS}
+    extras["comment"] = _comment(cells["comment"])
+    if facts:
+        extras |= facts.get(cells["imdb_key"], {"year": "", "genres": ""})
     return problems.attempt(
         line,
         "",
@@ -169,16 +201,12 @@ def _clip(
         level=level,
         concepts=concepts or (),
         annotator=cells["annotator"],
-        extras={
-            **{column: cells[column] for column in EXTRAS},
-            "comment": _comment(cells["comment"]),
-            **facts.get(cells["imdb_key"], dict.fromkeys(("year", "genres") if facts else (), "")),
-        },
+        extras=extras,
     )
 
 
 def _comment(cell: str) -> str:
-    """Join a list of remarks; anything else is kept as it is."""
+    """Write a cell with a list of remarks as the remarks joined by semicolons; keep any other text."""
     try:
         remarks = manifests.text_list(cell)
     except ManifestError:
@@ -187,6 +215,7 @@ def _comment(cell: str) -> str:
 
 
 def _rate(cell: str) -> float:
+    """Read a frame rate; raise a ManifestError if it is not a positive number."""
     rate = number_of(cell)
     if not 0 < rate < math.inf:
         raise ManifestError(f"{cell!r} is not a positive number of frames a second")

@@ -1,6 +1,6 @@
-"""MObyGaze's tables: each modality and all of them, labels of each expert, merged and shared, film by film.
+"""Make MObyGaze's tables: models of each modality and of all, on the labels of each annotator or of both.
 
-The code of the corpus's papers on several modalities is not public, so no number of theirs stands beside.
+The code of the corpus's papers on several modalities is not public, so their numbers are not shown.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,9 +22,13 @@ from obygaze_models.report import Block, Report, interval, number
 from obygaze_studies.unfinished import Work, kept_result
 
 RULES = ("merged", "each", "soft")
+"""How the labels of the annotators are used by default, as `evaluate` takes it."""
+
 SHOWN = ("auc", "average_precision")
+"""Metrics of the tables."""
+
 BESIDE = ("length", "other_expert")
-"""What stands beside the models once a table: the clips' length alone, and the other annotator."""
+"""Baselines with one row per table: the length of a clip, and the labels of the other annotator."""
 
 
 @checked
@@ -41,26 +45,33 @@ def mobygaze_report(
     kept: Path | None = None,
     made: Callable[[Report, Report], None] = lambda *_: None,
 ) -> Report:
-    """Evaluate models of every modality, and of all, on the labels of every annotator.
+    """Evaluate models of every modality, and of all together, on the labels of every annotator.
 
     Parameters
     ----------
     manifest : Manifest
-        Segments or windows, once for each annotator.
+        Segments or windows; each clip stands there once for each annotator.
     stores : mapping of str to (Store, str or None)
-        Modality -> its store and backbone: of the same clips, or of windows of films, where clips are bags.
+        Modality -> its store and backbone. The store is of the same clips or, with `bags`, of windows of the
+        films.
     task : str
         As `evaluate` takes it; "" for the codebook's only task.
     models : sequence of str
-        Models of vectors; and ``attention``, over the frames of each modality that has them.
+        Names of models of vectors, and ``attention``, which is trained on the frames of each modality that
+        has frames.
     rules : sequence of str
-        What is learnt of annotators' labels, as `evaluate` takes it.
+        How the labels of the annotators are used, as `evaluate` takes it (its `experts`).
     bags : bool
         Whether clips are bags of the stores' windows (`load_bags`); attention is then over windows.
+    seed : int
+        Random seed of the models.
+    progress : callable, optional
+        Shows how many models are trained.
     kept : path, optional
-        Folder to keep runs in, and to read those that an earlier call with the same arguments kept.
+        Folder in which runs are kept, and from which those of an earlier call with the same arguments are
+        read.
     made : callable, optional
-        Called when the tables of a rule are made, with these and with all that there are.
+        Called when the tables of a rule are made, with a report of these and one of all tables so far.
 
     Raises
     ------
@@ -101,21 +112,35 @@ def work(
     bags: bool,
     seed: int,
 ) -> Work:
-    """Prepare the tables; settings as for `mobygaze_report`."""
-    clips, named = read_named(manifest, stores)
+    """Prepare the work of making the tables; the settings are those of `mobygaze_report`.
+
+    Parameters
+    ----------
+    manifest
+        File of the manifest.
+    stores
+        Stores as MODALITY=STORE or MODALITY=STORE:BACKBONE.
+    """
+    clips, store_of_modality = read_named(manifest, stores)
     settings: dict[str, Any] = {"task": task, "models": models, "rules": rules, "bags": bags, "seed": seed}
 
-    def make(made: Callable[..., None], **more: Any) -> Report:
-        report = mobygaze_report(clips, named, **settings, **more, made=made)
+    def make(made: Callable[..., None], **options: Any) -> Report:
+        report = mobygaze_report(clips, store_of_modality, **settings, **options, made=made)
         if len(rules) > 1:
             made(report)
         return report
 
-    read = {name: (store.fingerprint, backbone) for name, (store, backbone) in named.items()}
-    return Work({"manifest": clips.digest(), "stores": read, **settings}, make)
+    fingerprints = {}
+    for name, (store, backbone) in store_of_modality.items():
+        fingerprints[name] = (store.fingerprint, backbone)
+    return Work({"manifest": clips.digest(), "stores": fingerprints, **settings}, make)
 
 
 def _report(rows: Sequence[pd.DataFrame], record: Mapping[str, Any]) -> Report:
+    """Make the report of some rows: a table for each task that is tested.
+
+    Baselines have the same rows under every rule, of which the first is taken.
+    """
     data = pd.concat(rows, ignore_index=True).drop_duplicates(
         ["tested_on", "features", "labels", "model", "metric"]
     )
@@ -128,7 +153,7 @@ def _report(rows: Sequence[pd.DataFrame], record: Mapping[str, Any]) -> Report:
             "A clip that lacks a modality is scored by a model of the others.",
             "Numbers of the corpus's papers on several modalities are not public.",
         ),
-        blocks=tuple(_block(str(test), own) for test, own in data.groupby("tested_on", sort=False)),
+        blocks=tuple(_block(str(test), table) for test, table in data.groupby("tested_on", sort=False)),
         data=data,
         record=record,
     )
@@ -137,30 +162,61 @@ def _report(rows: Sequence[pd.DataFrame], record: Mapping[str, Any]) -> Report:
 def _runs(
     datasets: Mapping[str, Dataset], models: Sequence[str], kept: Path | None, **settings: Any
 ) -> Iterator[tuple[str, Run]]:
-    """Evaluate models of vectors on all modalities (""), then attention on each that has frames."""
-    of_vectors = [name for name in models if name != "attention"]
+    """Yield the name of a modality, or "" for all of them, with each run of models on it.
+
+    Models of vectors are evaluated on all modalities at once, where the run has each modality as well;
+    attention is evaluated on each modality that has frames.
+
+    Parameters
+    ----------
+    datasets
+        Name of a modality -> its features; "" -> all modalities, if there are several.
+    models
+        Names of the models.
+    kept
+        Folder of kept runs.
+    settings
+        Options of `evaluate`.
+    """
+    vector_models = [name for name in models if name != "attention"]
     for name, data in datasets.items():
         is_all = not name
-        groups = []
-        if of_vectors and (is_all or len(datasets) == 1):
-            groups.append(of_vectors)
+        model_groups = []
+        if vector_models and (is_all or len(datasets) == 1):
+            model_groups.append(vector_models)
         if not is_all and "attention" in models and _has_frames(data):
-            groups.append(["attention"])
-        for place, group in enumerate(groups):
-            compute = partial(_evaluated, data, group, settings, fuse=is_all)
-            yield name, kept_result(kept, f"{settings['experts']}-{name or 'all'}-{place}", compute)
+            model_groups.append(["attention"])
+        for index, model_group in enumerate(model_groups):
+            compute = partial(_evaluated, data, model_group, settings, fuse=is_all)
+            yield name, kept_result(kept, f"{settings['experts']}-{name or 'all'}-{index}", compute)
 
 
 def _evaluated(data: Dataset, models: Sequence[str], settings: Mapping[str, Any], *, fuse: bool) -> Run:
-    return om.evaluate(data, om.fused(models, data, "late") if fuse else models, **settings)
+    """Evaluate models on a dataset, by late fusion of its modalities if asked."""
+    if fuse:
+        return om.evaluate(data, om.fused(models, data, "late"), **settings)
+    return om.evaluate(data, models, **settings)
 
 
 def _has_frames(data: Dataset) -> bool:
+    """Return whether attention can be trained on a dataset: it has frames, or bags of windows."""
     return data.bags is not None or (data.group is not None and "frames" in data.group.arrays)
 
 
 def _rows(run: Run, rule: str, modality: str, shown: Sequence[str]) -> pd.DataFrame:
-    """Tell features, labels and model apart in the rows of the models shown, of one modality or all ("")."""
+    """Return the shown metrics of a run, with columns for features, labels and model.
+
+    A run names a model MODEL, MODEL:FEATURES, MODEL@ANNOTATOR or MODEL:FEATURES@ANNOTATOR.
+
+    Parameters
+    ----------
+    rule
+        How the labels of the annotators are used.
+    modality
+        The modality of the run; "" for all.
+    shown
+        Names of the models to return.
+    """
     table = run.metrics[run.metrics["metric"].isin(SHOWN)].copy()
     parts = table["model"].str.extract(r"^(?P<model>[^:@]+)(?::(?P<features>[^@]+))?(?:@(?P<by>.+))?$")
     table = table.assign(
@@ -169,17 +225,18 @@ def _rows(run: Run, rule: str, modality: str, shown: Sequence[str]) -> pd.DataFr
         labels=rule if rule != "each" else ("of " + parts["by"].fillna("")),
         tested_on=table["task"].str.partition(">")[2],
     )
-    beside = table["model"].isin(BESIDE)
-    table.loc[beside, ["features", "labels"]] = ""
+    # Baselines use neither features nor labels.
+    table.loc[table["model"].isin(BESIDE), ["features", "labels"]] = ""
     columns = ["tested_on", "features", "labels", "model", "metric", "movie_mean", "movie_low", "movie_high"]
     return table.loc[table["model"].isin(shown), [*columns, "movie_chance", "n_movies"]]
 
 
 def _block(test: str, rows: pd.DataFrame) -> Block:
-    """Show the models of a test, those that stand beside them last, and chance."""
+    """Make the table of a tested task: its models, then the baselines, then the chance level."""
     cells: list[tuple[str, ...]] = []
-    in_order = rows.assign(is_beside=rows["model"].isin(BESIDE)).sort_values("is_beside", kind="stable")
-    for keys, metrics in in_order.groupby(["features", "labels", "model"], sort=False):
+    rows_with_kind = rows.assign(is_baseline=rows["model"].isin(BESIDE))
+    baselines_last = rows_with_kind.sort_values("is_baseline", kind="stable")
+    for keys, metrics in baselines_last.groupby(["features", "labels", "model"], sort=False):
         by_metric = metrics.set_index("metric").to_dict(orient="index")
         intervals = []
         for metric in SHOWN:

@@ -1,10 +1,10 @@
 """Test how concepts combine into levels: the claim that objectification is compositional (section 3.4).
 
-All tests are exact and keep films apart. Rates by film differ (a film has more S clips, another more nudity),
-so that clips of different films must never be exchanged. Where a test counts clips, the counts of each film
-are fixed and the sum over films has a distribution in closed form, a convolution of hypergeometric ones
-(Zelen 1971; with one film it is Fisher's exact test). Where it compares means, films are the units and their
-differences change signs.
+All tests are exact and keep films apart: rates differ between films (one has more S clips, another more
+nudity), so that clips of different films must not be exchanged. A test that counts clips conditions on the
+counts of each film; the sum over films then follows a convolution of hypergeometric distributions (Zelen
+1971; with one film it is Fisher's exact test). A test that compares means takes films as units and flips the
+signs of their differences.
 """
 
 import math
@@ -33,7 +33,7 @@ from obygaze_studies.obygaze12.statistics import (
 )
 
 EQUAL = 1 + 1e-7
-"""Probabilities that are equal on paper differ by rounding, which is far below this."""
+"""Factor within which two probabilities count as equal: rounding errors are far smaller."""
 
 
 def exact_common(both: ArrayLike, first: ArrayLike, second: ArrayLike, clips: ArrayLike) -> dict[str, Any]:
@@ -42,14 +42,16 @@ def exact_common(both: ArrayLike, first: ArrayLike, second: ArrayLike, clips: Ar
     Parameters
     ----------
     both, first, second, clips : array-like of int, shape [M]
-        Of each film: clips with both properties, with the first, with the second, and all.
+        For each of M films: the number of clips with both properties, with the first, with the second, and of
+        all clips.
 
     Returns
     -------
     dict
-        `clips` with both, summed over films; their number `expected` where nothing depends on anything, given
-        each film's margins; and `p`, two-sided: the probability of all counts that are no more probable than
-        the observed one.
+        `clips`: the number of clips with both properties, summed over films.
+        `expected`: its expectation if the properties are independent within films.
+        `p`: the two-sided p, which is the probability of all counts that are at most as probable as the
+        observed one.
 
     Examples
     --------
@@ -57,10 +59,12 @@ def exact_common(both: ArrayLike, first: ArrayLike, second: ArrayLike, clips: Ar
     {'clips': 3, 'expected': 1.5, 'p': 0.1}
     """
     tables = np.stack([np.asarray(counts, dtype=np.int64) for counts in (both, first, second, clips)])
-    null = np.ones(1)  # probabilities of sums over films, from the least possible one on
+    # Null probabilities of the sum over the films so far: entry k is that of least_sum + k.
+    null = np.ones(1)
     least_sum = 0
     expected = 0.0
     for _, n_first, n_second, n in tables.T[tables[3] > 0].tolist():
+        # Smallest and largest possible number of clips with both in this film.
         least = max(0, n_first + n_second - n)
         most = min(n_first, n_second)
         null = np.convolve(null, hypergeom.pmf(np.arange(least, most + 1), n, n_first, n_second))
@@ -74,15 +78,18 @@ def exact_common(both: ArrayLike, first: ArrayLike, second: ArrayLike, clips: Ar
 def concept_trend(manifest: manifests.Manifest) -> dict[str, Any]:
     """Measure whether the mean number of visual concepts rises with the level, and test it over films.
 
-    The lowest level is left out: by definition it has no concept.
+    The lowest level is left out, since by definition its clips have no concept.
 
     Returns
     -------
     dict
-        ``<level>_concepts``, visual concepts per clip of each level, None without clips; ``rises``, whether
-        each mean is above the one before, None with fewer than two levels; ``difference``, highest less
-        lowest of these levels, averaged over the ``films_tested`` that have clips of both, and ``p`` of an
-        exact test of these films' differences (sign flips); NaN without one.
+        ``<level>_concepts``: mean number of visual concepts per clip of each level; None without clips.
+        ``rises``: whether each level's mean is above that of the level before; None with fewer than two
+        levels.
+        ``difference``: mean of the highest level minus that of the lowest, averaged over the films that have
+        clips of both; NaN without such a film.
+        ``films_tested``: the number of these films.
+        ``p``: p of an exact test of these films' differences (sign flips); NaN without such a film.
 
     Examples
     --------
@@ -105,35 +112,47 @@ def concept_trend(manifest: manifests.Manifest) -> dict[str, Any]:
         lowest, *_, highest = means
         differences = (films[highest] - films[lowest]).dropna().to_list()
     test = sign_flip(differences)
-    return {f"{level}_concepts": means.get(level) for level in levels} | {
-        "rises": rises,
-        "difference": float(np.mean(differences)) if differences else math.nan,
-        "films_tested": test.n_pairs,
-        "p": test.p,
-    }
+    trend: dict[str, Any] = {f"{level}_concepts": means.get(level) for level in levels}
+    trend["rises"] = rises
+    trend["difference"] = float(np.mean(differences)) if differences else math.nan
+    trend["films_tested"] = test.n_pairs
+    trend["p"] = test.p
+    return trend
 
 
 def concept_sets(manifest: manifests.Manifest) -> dict[tuple[str, ...], Counter[str]]:
-    """Count the clips of each level by their set of visual concepts, the most frequent sets first."""
-    sets: dict[tuple[str, ...], Counter[str]] = {}
+    """Count clips by their set of visual concepts: set -> level -> number of clips.
+
+    The most frequent sets come first; of equally frequent ones, those of fewer concepts.
+    """
+    counts_of_set: dict[tuple[str, ...], Counter[str]] = {}
     for clip in manifest:
         if clip.level is not None:
-            sets.setdefault(manifest.codebook.visual(clip.concepts), Counter())[clip.level] += 1
-    return dict(sorted(sets.items(), key=lambda item: (-item[1].total(), len(item[0]), item[0])))
+            concepts = manifest.codebook.visual(clip.concepts)
+            counts_of_set.setdefault(concepts, Counter())[clip.level] += 1
+
+    def rank(concepts: tuple[str, ...]) -> tuple[int, int, tuple[str, ...]]:
+        return -counts_of_set[concepts].total(), len(concepts), concepts
+
+    return {concepts: counts_of_set[concepts] for concepts in sorted(counts_of_set, key=rank)}
 
 
 def compared_levels(manifest: manifests.Manifest) -> tuple[str, str] | None:
-    """Return the two highest levels that are in tasks, above the lowest level: HN and S of ObyGaze12."""
+    """Return the two highest levels in tasks, the lowest level of all left out: HN and S in ObyGaze12."""
     labels = [level for level in manifest.codebook.labels if level != manifest.codebook.level_names[0]]
     return (labels[-2], labels[-1]) if len(labels) > 1 else None
 
 
 def alone_or_combined(manifest: manifests.Manifest) -> list[dict[str, Any]]:
-    """Test for each visual concept whether clips with it are more often of the highest level with others.
+    """Test for each visual concept whether its clips are more often of the higher level with other concepts.
 
-    A row each, with its clips of the lower and of the higher level (`compared_levels`) alone and with others.
-    Nothing where the codebook has fewer than two levels above the lowest in tasks; a concept that is never
-    marked in them is left out.
+    Clips of the two levels of `compared_levels` count.
+
+    Returns
+    -------
+    A row for each concept that is marked in them: the numbers of clips of the lower and of the higher level
+    with the concept alone (``alone``) and with others (``combined``), and the test. No rows if the codebook
+    has no two levels to compare.
     """
     compared = compared_levels(manifest)
     if compared is None:
@@ -156,16 +175,21 @@ def alone_or_combined(manifest: manifests.Manifest) -> list[dict[str, Any]]:
 
 
 def _low_and_high(is_high: NDArray[np.bool_]) -> tuple[int, int]:
-    """Count the clips of the lower and of the higher level."""
+    """Count the clips of the lower and of the higher level; `is_high` tells of which each clip is."""
     n_high = int(is_high.sum())
     return len(is_high) - n_high, n_high
 
 
 def concept_pairs(manifest: manifests.Manifest) -> list[dict[str, Any]]:
-    """Test which visual concepts are marked together, at each level above the lowest: a row a pair and level.
+    """Test for each pair of visual concepts and each level above the lowest whether they go together.
 
-    Given how often each is marked in each film at the level. Clips that must have a concept make pairs rarer
-    than chance if most have but one. P-values are adjusted for the pairs of all levels.
+    The tests condition on how often each concept is marked in each film at the level. Where clips must have a
+    concept and most have only one, pairs are rarer than by chance. The p-values are adjusted for all pairs
+    and levels.
+
+    Returns
+    -------
+    A row for each pair and level at which both concepts are marked.
     """
     concepts = manifest.codebook.visual_concepts
     rows = []
@@ -181,7 +205,7 @@ def concept_pairs(manifest: manifests.Manifest) -> list[dict[str, Any]]:
 
 
 def _adjusted(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Add p-values adjusted for all rows."""
+    """Add to each row `p_holm`, its p adjusted for all rows."""
     adjusted = holm([row["p"] for row in rows]).tolist()
     return [{**row, "p_holm": p} for row, p in zip(rows, adjusted, strict=True)]
 
@@ -189,10 +213,19 @@ def _adjusted(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 def _within_movies(
     first: NDArray[np.bool_], second: NDArray[np.bool_], clips: Sequence[manifests.Clip]
 ) -> dict[str, Any]:
-    """Test whether two properties of clips [N] go together within films."""
+    """Test whether two properties of clips go together within films.
+
+    Parameters
+    ----------
+    first, second : bool ndarray, shape [N]
+        Whether each clip has the property.
+    clips
+        The N clips.
+    """
     _, movie = np.unique([clip.movie for clip in clips], return_inverse=True)
 
     def count_by_movie(has: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """Count the clips of each movie that have a property."""
         return np.rint(np.bincount(movie, weights=has))
 
     return exact_common(
@@ -203,18 +236,19 @@ def _within_movies(
 # --- reports
 # ---------------------------------------------------------------------------
 N_SETS = 15
-"""Sets of concepts shown; the data have all."""
+"""Number of sets of concepts that the table shows; the data hold all."""
 
 N_PAIRS = 20
-"""Pairs of concepts shown; the data have all."""
+"""Number of pairs of concepts that the table shows; the data hold all."""
 
 UNLIKE_CHANCE = "are not as frequent as by chance (adjusted p < .05)"
 
-TOLD: Mapping[str, Any] = CAPTIONS["composition"]
+COMPOSITION_NOTES: Mapping[str, Any] = CAPTIONS["composition"]
+"""Table of the reports -> its notes."""
 
 
 def group_report(manifest: manifests.Manifest, column: str, policy: manifests.LabelPolicy) -> Report:
-    """Report levels and concepts for each value of a column, such as annotator, year or genres.
+    """Count levels and concepts for each value of a column, such as annotator, year or genres.
 
     Whether more concepts are marked at higher levels is tested in every group (section 3.4: "this trend is
     observable for every single annotator").
@@ -237,22 +271,24 @@ def group_report(manifest: manifests.Manifest, column: str, policy: manifests.La
         )
     n_rising = sum(row["rises"] is True for row in groups)
     rise = f"the mean rises from level to level in {n_rising} of {len(groups)} groups"
-    first: Column = (column, column, str)
-    of_levels: list[Column] = [
-        first,
+    group_column: Column = (column, column, str)
+    share_columns: list[Column] = [
+        group_column,
         ("movies", "movies", str),
         ("clips", "clips", "{:,}".format),
         *((level, f"{level}_share", share) for level in levels),
     ]
-    holm_of: Column = ("p (Holm)", "p_holm", lambda p: NOTHING if math.isnan(p) else p_value(p))
+    # The row of all clips has no adjusted p: it is not one of the groups.
+    holm_column: Column = ("p (Holm)", "p_holm", lambda p: NOTHING if math.isnan(p) else p_value(p))
+    trends = _trend_block(labelled, policy, rows, before=[group_column], after=[holm_column], notes=[rise])
     return Report(
         name=f"by-{column}",
         title=f"Levels and concepts by {column}",
         notes=tuple(notes),
         answers=(f"Concepts a clip: {rise}",),
         blocks=(
-            block("Shares of the levels", of_levels, rows),
-            _trend_block(labelled, policy, rows, before=[first], after=[holm_of], notes=[rise]),
+            block("Shares of the levels", share_columns, rows),
+            trends,
         ),
         data=pd.DataFrame(rows),
         record={"manifest_sha256": manifest.digest(), "policy": str(policy), "column": column},
@@ -260,7 +296,7 @@ def group_report(manifest: manifests.Manifest, column: str, policy: manifests.La
 
 
 def _group_row(column: str, name: str, group: manifests.Manifest) -> dict[str, Any]:
-    """Count a group of clips, and test its trend."""
+    """Make the row of a group of clips: its counts, and the test of its trend."""
     counts = statistics(group)
     levels = group.codebook.level_names
     row: dict[str, Any] = {column: name, "movies": len(group.movies), "clips": counts.n_clips}
@@ -278,29 +314,41 @@ def _trend_block(
     after: Sequence[Column] = (),
     notes: Sequence[str] = (),
 ) -> Block:
-    """Show the rows of `concept_trend`, with what the paper prints of all clips."""
+    """Make the table of the trends of concepts by level, with the paper's means in a note.
+
+    Parameters
+    ----------
+    rows
+        Results of `concept_trend`, with further columns.
+    before, after
+        Columns to show before and after those of the trend.
+    notes
+        Notes in addition to those of captions.toml.
+    """
     levels = manifest.codebook.level_names[1:]
-    of_levels: list[Column] = [(f"concepts\n{level}", f"{level}_concepts", TWO_DIGITS) for level in levels]
-    all_notes = [*TOLD["trend"], *notes]
+    mean_columns: list[Column] = [(f"concepts\n{level}", f"{level}_concepts", TWO_DIGITS) for level in levels]
+    all_notes = [*COMPOSITION_NOTES["trend"], *notes]
     printed = printed_count_table(manifest)
     if printed and policy is manifests.LabelPolicy.PAPER:
         means = ", ".join(f"{level} {printed[f'visual concepts per {level} clip']}" for level in levels)
         all_notes.append(f"printed for all clips (section 3.4): {means}")
-    shown = [*before, *of_levels, *_columns("trend"), *after]
-    return block("Concepts by level", shown, rows, all_notes)
+    shown_columns = [*before, *mean_columns, *_columns("trend"), *after]
+    return block("Concepts by level", shown_columns, rows, all_notes)
 
 
 def sweep_report(
     projected: Mapping[float, manifests.Projection], onto: str, policy: manifests.LabelPolicy
 ) -> Report:
-    """Report how many clips have each level at several projection thresholds (App. 7.2).
+    """Count the clips of each level at several projection thresholds (App. 7.2).
 
     Parameters
     ----------
     projected
-        Threshold -> the projection at it, as `sweep` gives them.
+        Threshold -> the projection with it, as `sweep` returns them.
     onto
-        What was projected onto, in words.
+        The clips that were projected onto, in words.
+    policy
+        Label policy of the counts.
     """
     counted = {}
     for threshold, projection in sorted(projected.items()):
@@ -309,10 +357,10 @@ def sweep_report(
     last = max(counted)
     codebook = counted[first].codebook
     levels = codebook.level_names
-    shown: list[dict[str, Any]] = []
+    shown_rows: list[dict[str, Any]] = []
     rows: list[dict[str, Any]] = []
     for threshold, counts in counted.items():
-        shown.append({"threshold": threshold, **counts.clips, "none": counts.unlabelled})
+        shown_rows.append({"threshold": threshold, **counts.clips, "none": counts.unlabelled})
         for level in levels:
             row = {"threshold": threshold, "level": level, "clips": counts.clips[level]}
             rows.append(row | {"share": counts.share(level), "concepts": counts.mean_concepts(level)})
@@ -324,14 +372,15 @@ def sweep_report(
         ("no level", "none", "{:,}".format),
     ]
     last_line = (f"{first:g} to {last:g}", *(f"{difference:+,}" for difference in change.values()), "")
-    notes = list(TOLD["sweep"])
+    notes = list(COMPOSITION_NOTES["sweep"])
+    # The paper prints the change between these two thresholds.
     if codebook.name in {"obygaze12", "mobygaze"} and (first, last) == (0.1, 0.4):
-        notes += TOLD["sweep_printed"]
+        notes += COMPOSITION_NOTES["sweep_printed"]
     return Report(
         name="sweep",
         title="Clips of each level by projection threshold",
         notes=tuple(note.format(onto=onto, policy=policy) for note in notes),
-        blocks=(block("Clips", columns, shown, last=[last_line]),),
+        blocks=(block("Clips", columns, shown_rows, last=[last_line]),),
         answers=(f"from threshold {first:g} to {last:g}: {moved} clips",),
         data=pd.DataFrame(rows),
         record={"onto": onto, "policy": str(policy), "thresholds": list(counted)},
@@ -339,7 +388,7 @@ def sweep_report(
 
 
 def composition_report(manifest: manifests.Manifest, policy: manifests.LabelPolicy) -> Report:
-    """Report how visual concepts combine at each level, with exact tests within films (section 3.4)."""
+    """Describe how visual concepts combine at each level, with exact tests within films (section 3.4)."""
     labelled = manifests.apply_policy(manifest, policy)
     levels = labelled.codebook.level_names
     sets = concept_sets(labelled)
@@ -351,7 +400,7 @@ def composition_report(manifest: manifests.Manifest, policy: manifests.LabelPoli
     if compared is not None:
         low, high = compared
         title = f"A concept alone and with others: share of {high} among {low} and {high}"
-        blocks.append(block(title, _columns("combined"), with_others, TOLD["combined"]))
+        blocks.append(block(title, _columns("combined"), with_others, COMPOSITION_NOTES["combined"]))
     blocks += [_set_block(levels, sets), _pair_block(pairs, n_unlike)]
     set_rows = []
     for concepts, counts in sets.items():
@@ -364,7 +413,7 @@ def composition_report(manifest: manifests.Manifest, policy: manifests.LabelPoli
         name="concept-sets",
         title="How visual concepts combine",
         answers=(f"{n_unlike} of {len(pairs)} pairs of concepts {UNLIKE_CHANCE}",),
-        notes=tuple(note.format(policy=policy) for note in TOLD["notes"]),
+        notes=tuple(note.format(policy=policy) for note in COMPOSITION_NOTES["notes"]),
         blocks=tuple(blocks),
         data=data.drop(columns=["alone", "combined"], errors="ignore"),
         record={"manifest_sha256": manifest.digest(), "policy": str(policy)},
@@ -372,7 +421,7 @@ def composition_report(manifest: manifests.Manifest, policy: manifests.LabelPoli
 
 
 def _set_block(levels: Sequence[str], sets: Mapping[tuple[str, ...], Counter[str]]) -> Block:
-    """Show the most frequent sets of concepts; clips without a concept are none."""
+    """Make the table of the most frequent sets of concepts, without the empty set."""
     marked = [(concepts, counts) for concepts, counts in sets.items() if concepts]
     rows: list[dict[str, Any]] = []
     for concepts, counts in marked[:N_SETS]:
@@ -383,21 +432,23 @@ def _set_block(levels: Sequence[str], sets: Mapping[tuple[str, ...], Counter[str
 
 
 def _pair_block(pairs: Sequence[Mapping[str, Any]], n_unlike: int) -> Block:
-    """Show the pairs of concepts that are least like chance."""
+    """Make the table of the pairs of concepts whose frequencies are least like chance."""
     by_p = sorted(pairs, key=lambda row: (row["p"], row["level"], row["name"].split(" + ")))
     shown = by_p[:N_PAIRS]
-    notes = [note.format(shown=len(shown), all=len(pairs), unlike=n_unlike) for note in TOLD["pairs"]]
+    counts = {"shown": len(shown), "all": len(pairs), "unlike": n_unlike}
+    notes = [note.format(**counts) for note in COMPOSITION_NOTES["pairs"]]
     return block("Pairs of concepts", _columns("pairs"), shown, notes)
 
 
 def _by_number(levels: Sequence[str], sets: Mapping[tuple[str, ...], Counter[str]]) -> Block:
-    """Count the clips of each level by how many visual concepts they have."""
+    """Make the table of clips by their number of visual concepts and their level."""
     marked = levels[1:]
-    counts: dict[int, Counter[str]] = {}
+    counts_of_number: dict[int, Counter[str]] = {}
     for concepts, counts_of_set in sets.items():
-        counts.setdefault(len(concepts), Counter()).update(counts_of_set)
+        counts_of_number.setdefault(len(concepts), Counter()).update(counts_of_set)
 
     def share_of_top(*clips: int) -> str:
+        """Format the share of the highest level among the clips of the marked levels."""
         return share(clips[-1] / sum(clips) if any(clips) else None)
 
     columns: list[Column] = [
@@ -406,19 +457,21 @@ def _by_number(levels: Sequence[str], sets: Mapping[tuple[str, ...], Counter[str
         (f"{levels[-1]} of {'+'.join(marked)}", tuple(marked), share_of_top),
     ]
     rows: list[dict[str, Any]] = []
-    for n_concepts, counts_of_number in sorted(counts.items()):
-        row: dict[str, Any] = {level: counts_of_number[level] for level in levels}
+    for n_concepts, counts in sorted(counts_of_number.items()):
+        row: dict[str, Any] = {level: counts[level] for level in levels}
         rows.append({"concepts": n_concepts} | row)
     return block("Clips by number of visual concepts", columns, rows)
 
 
 def _part(counts: tuple[int, int]) -> str:
-    part = counts[1]
-    total = sum(counts)
-    return f"{part} of {total} ({part / total:.0%})" if total else NOTHING
+    """Format numbers of clips of the lower and higher level as the share of the higher: "3 of 4 (75%)"."""
+    n_low, n_high = counts
+    total = n_low + n_high
+    return f"{n_high} of {total} ({n_high / total:.0%})" if total else NOTHING
 
 
 def _columns(table: str) -> list[Column]:
+    """Make the columns of a table of this module, as captions.toml declares them."""
     return columns("composition", table, {"part": _part, "cell": cell})
 
 

@@ -22,10 +22,13 @@ from obygaze_studies.obygaze12.import_annotations import CODEBOOK, is_obygaze12
 from obygaze_studies.obygaze12.printed_values import PROBE_OF
 
 VISUAL_CONCEPTS: tuple[str, ...] = CODEBOOK.visual_concepts
+"""The visual concepts of ObyGaze12, in the order of the codebook."""
+
 TASKS: Mapping[str, manifests.Task] = {task.name: task for task in CODEBOOK.tasks}
+"""Name of a task of ObyGaze12 -> the task."""
 
 CAPTIONS: Mapping[str, Any] = packaged(__package__, "captions.toml")
-"""What is told of every table and figure, and the columns of their tables."""
+"""Name of a table or figure -> its title, notes, captions and columns."""
 
 METRIC_TITLES: Mapping[str, str] = {
     **{name: metric.title for name, metric in METRICS.items()},
@@ -35,6 +38,7 @@ METRIC_TITLES: Mapping[str, str] = {
 """Titles of metrics in tables; S is the positive class."""
 
 Writers = Mapping[str, Callable[..., str]]
+"""Name -> function that formats the values of a cell."""
 
 WRITERS: Writers = {
     "str": str,
@@ -47,23 +51,30 @@ WRITERS: Writers = {
     "metric": METRIC_TITLES.__getitem__,
     **{f"number{digits}": partial(reports.number, digits=digits) for digits in (1, 2)},
 }
-"""Writers of cells by the names that captions.toml gives them."""
+"""The writers that captions.toml may name for the cells of any table."""
 
 PRINTED = {"printed", "printed_sd", "printed_in"}
-"""Columns of data for what the papers print."""
+"""Columns of the data that hold the papers' printed values."""
 
 
 def columns(name: str, table: str, writers: Writers = WRITERS) -> list[reports.Column]:
-    """Make the columns that captions.toml declares; a writer is one of `WRITERS`, one given, or a format."""
+    """Make the columns of a table as captions.toml declares them.
+
+    Parameters
+    ----------
+    name
+        Table or figure of the paper, a key of `CAPTIONS`.
+    table
+        Which of its tables.
+    writers
+        Further writers that the declaration names. A name that is not a writer's is a format string.
+    """
     writer_of = {**WRITERS, **writers}
-    return [
-        (
-            heading.format_map(METRIC_TITLES),
-            keys if isinstance(keys, str) else tuple(keys),
-            writer_of.get(writer) or writer.format,
-        )
-        for heading, keys, writer in CAPTIONS[name]["columns"][table]
-    ]
+    made: list[reports.Column] = []
+    for heading, keys, writer in CAPTIONS[name]["columns"][table]:
+        column_keys = keys if isinstance(keys, str) else tuple(keys)
+        made.append((heading.format_map(METRIC_TITLES), column_keys, writer_of.get(writer) or writer.format))
+    return made
 
 
 def declared(
@@ -75,8 +86,21 @@ def declared(
     last: Sequence[Sequence[str]] = (),
     writers: Writers = WRITERS,
 ) -> reports.Block:
-    """Make a table that captions.toml declares."""
-    return reports.block(title, columns(*table, writers), rows, notes, last)
+    """Make a table whose columns captions.toml declares.
+
+    Parameters
+    ----------
+    title
+        Title of the table.
+    table
+        Name of the table or figure of the paper, and which of its tables.
+    rows, notes, last
+        As `reports.block` takes them.
+    writers
+        As `columns` takes them.
+    """
+    name, which = table
+    return reports.block(title, columns(name, which, writers), rows, notes, last)
 
 
 def refuse_other_codebook(codebook: manifests.Codebook, subject: str) -> None:
@@ -98,27 +122,29 @@ def refuse_other_codebook(codebook: manifests.Codebook, subject: str) -> None:
 
 
 def _meaning(codebook: manifests.Codebook) -> tuple[object, ...]:
-    """Return what decides whether a codebook's labels mean those of the paper, whatever it is called."""
+    """Return the parts of a codebook that give its labels their meaning, whatever its name."""
     sides = [(task.negatives, task.positives) for task in codebook.tasks]
     return codebook.level_names, codebook.labels, codebook.visual_concepts, sides
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Part:
-    """What a table or figure has of one source.
+    """The part of a table or figure that is computed from one source.
 
     Attributes
     ----------
     source : Dataset
+        The features of one backbone.
     rows : sequence of mapping
-        Of the data; keys that begin with "_" are for tables alone.
+        Rows of the report's data; keys that begin with "_" are shown in tables only.
     blocks : sequence of Block
+        The tables.
     answers : sequence of str
-        What was found.
+        The results in sentences.
     draw : callable, optional
-        Draws it into a file.
+        Function that draws the figure into a file.
     drawn : str
-        What its caption says of this source.
+        Words about this source that the figure's caption adds.
     """
 
     source: Dataset
@@ -131,17 +157,18 @@ class Part:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class PaperCorpus:
-    """The annotated clips that every backbone of some stores has features of.
+    """The annotated clips of which all backbones have features.
 
     Attributes
     ----------
     manifest : Manifest
-        Its levels read under `policy`.
+        The clips, with the levels that `policy` gives them.
     policy : LabelPolicy
+        The label policy.
     digest : str
-        Of the manifest as given.
+        Digest of the manifest as given, before the policy.
     sources : tuple of Dataset
-        One a backbone, all of the same clips.
+        The features of each backbone, all of the same clips.
     """
 
     manifest: manifests.Manifest
@@ -151,7 +178,7 @@ class PaperCorpus:
 
     @property
     def clips(self) -> Dataset:
-        """The first source, for what all of them share."""
+        """The first source, for labels and movies, which are the same in all sources."""
         return self.sources[0]
 
     @property
@@ -160,23 +187,25 @@ class PaperCorpus:
         return is_obygaze12(self.manifest)
 
     def printed_row(self, source: Dataset) -> str | None:
-        """Name the papers' row on a source's backbone; features of random weights have none."""
-        return PROBE_OF.get(source.backbone) if self.printed and not source.untrained else None
+        """Return the papers' name of a source's backbone; None if they print no numbers for the source."""
+        if not self.printed or source.untrained:
+            return None
+        return PROBE_OF.get(source.backbone)
 
     @property
     def printed_rows(self) -> list[str | None]:
-        """The papers' rows on the backbones of all sources."""
+        """The papers' names of the backbones of all sources; None where they print no numbers."""
         return [self.printed_row(source) for source in self.sources]
 
     def record(self) -> dict[str, object]:
-        """Describe what was read, as JSON values."""
+        """Describe the clips, their labels and features as JSON values."""
         clips = self.clips
         sources = []
         for source in self.sources:
             names = ("label", "backbone", "store", "features", "pool")
-            about: dict[str, object] = {name: getattr(source, name) for name in names}
-            about |= {"n_features": int(source.X.shape[1]), "untrained": source.untrained}
-            sources.append(about)
+            source_record: dict[str, object] = {name: getattr(source, name) for name in names}
+            source_record |= {"n_features": int(source.X.shape[1]), "untrained": source.untrained}
+            sources.append(source_record)
         return {
             "manifest_sha256": self.digest,
             "label_policy": str(self.policy),
@@ -197,55 +226,75 @@ class PaperCorpus:
         after: Sequence[str] = (),
         folds: Sequence[Fold] | None = None,
     ) -> reports.Report:
-        """Make the report of a table or figure: under `paper` on its folds, under `strict` without any.
+        """Make the report of a table or figure from the parts of its sources.
 
-        Its notes are those of captions.toml; `notes` stand before those on what the papers print, `after`
-        behind them.
+        Parameters
+        ----------
+        name
+            Table or figure, a key of `CAPTIONS`.
+        parts
+            The part of each source.
+        record
+            Inputs and options, in addition to those of the corpus.
+        notes
+            Notes after those of captions.toml and before those about the papers' numbers.
+        after
+            Notes at the end.
+        folds
+            The folds of the `paper` protocol; None under `strict`.
         """
         protocol = "strict" if folds is None else "paper"
         stem = f"{name}-{protocol}"
         captions = CAPTIONS[name]
-        printed = captions.get(f"{protocol}_printed", captions.get("printed", ()))
-        all_notes = [*self._notes(folds), *captions.get(protocol, ()), *notes, *self.if_printed(*printed)]
+        notes_on_printed = captions.get(f"{protocol}_printed", captions.get("printed", ()))
+        all_notes = [*self._notes(folds), *captions.get(protocol, ()), *notes]
+        all_notes += self.if_printed(*notes_on_printed)
         all_notes += after
         blocks = list(chain.from_iterable(part.blocks for part in parts))
         if not any(self.printed_rows):
-            ours = list(map(_without_empty_printed, blocks))
-            if self.printed and ours != blocks:
+            blocks_without_printed = list(map(_without_empty_printed, blocks))
+            if self.printed and blocks_without_printed != blocks:
                 titles = ", ".join(source.title for source in self.sources)
                 unprinted = CAPTIONS["notes"]["unprinted"]
                 all_notes.append(unprinted.format(printed=", ".join(PROBE_OF), titles=titles))
-            blocks = ours
+            blocks = blocks_without_printed
         pictures = []
         for part in parts:
             if part.draw:
-                shown = f"{part.source.title}{part.drawn}; {captions.get(f'{protocol}_drawn', '')}"
-                caption = f"{captions['title']} under the {protocol} protocol, {shown}"
+                details = f"{part.source.title}{part.drawn}; {captions.get(f'{protocol}_drawn', '')}"
+                caption = f"{captions['title']} under the {protocol} protocol, {details}"
                 pictures.append(reports.Picture(f"{stem}-{part.source.label}", caption, part.draw))
+        rows = list(chain.from_iterable(part.rows for part in parts))
         return reports.Report(
             name=stem,
             title=f"{captions['title']}, {protocol} protocol",
             notes=tuple(all_notes),
             blocks=tuple(blocks),
-            data=self._shown_columns(pd.DataFrame(list(chain.from_iterable(part.rows for part in parts)))),
+            data=self._shown_columns(pd.DataFrame(rows)),
             record=self.record() | {"protocol": protocol, **record},
             pictures=tuple(pictures),
             answers=tuple(chain.from_iterable(part.answers for part in parts)),
         )
 
     def _shown_columns(self, data: pd.DataFrame) -> pd.DataFrame:
-        """Leave out what only tables show, and what the papers print where they print nothing."""
+        """Drop the columns that only tables show and, for other corpora, those of the papers' numbers."""
         hidden = [name for name in map(str, data) if name.startswith("_")]
         if not self.printed:
             hidden += [name for name in map(str, data) if name in PRINTED]
         return data.drop(columns=hidden)
 
     def if_printed(self, *parts: Any) -> tuple[Any, ...]:
-        """Return notes or rows that stand only where the papers print numbers of these clips."""
+        """Return the notes or rows if the papers print numbers of these clips, and nothing otherwise."""
         return parts if self.printed else ()
 
     def _notes(self, folds: Sequence[Fold] | None) -> list[str]:
-        """Say how an experiment was made, of the paper protocol on its folds, and name its features."""
+        """Write the notes on protocol, clips and features.
+
+        Parameters
+        ----------
+        folds
+            The folds of the `paper` protocol; None under `strict`.
+        """
         captions = CAPTIONS["notes"]
         clips = self.clips
         if folds is None:
@@ -284,17 +333,18 @@ def load_corpus(
 
 
 def _without_empty_printed(table: reports.Block) -> reports.Block:
-    """Leave out the columns of printed values that have none."""
-    shown = []
-    for place, heading in enumerate(table.headers):
-        if not heading.startswith("printed") or any(_tells(row[place]) for row in table.rows):
-            shown.append(place)
+    """Drop the columns of printed values in which no row has a printed value."""
+    shown_columns = []
+    for index, heading in enumerate(table.headers):
+        if not heading.startswith("printed") or any(_is_value(row[index]) for row in table.rows):
+            shown_columns.append(index)
 
     def shown_cells(cells: Sequence[str]) -> tuple[str, ...]:
-        return tuple(cells[place] for place in shown)
+        return tuple(cells[index] for index in shown_columns)
 
     return replace(table, headers=shown_cells(table.headers), rows=tuple(map(shown_cells, table.rows)))
 
 
-def _tells(printed: str) -> bool:
+def _is_value(printed: str) -> bool:
+    """Return whether a cell of a printed column holds a value, not a sign that there is none."""
     return printed not in {"", reports.NOTHING} and not printed.startswith("no number")

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from obygaze_models.dataset import Dataset
 from obygaze_models.evaluation import f1_pos, permutation_pvalues
-from obygaze_models.protocol import NOT_ASKED
+from obygaze_models.protocol import NOT_ASKED, Fold
 from obygaze_models.report import Report
 from obygaze_studies.audit_common.findings import bar_chart, series_of
 from obygaze_studies.obygaze12.corpus import VISUAL_CONCEPTS, Part, Writers, declared
@@ -18,16 +18,19 @@ from obygaze_studies.obygaze12.printed_values import PUBLISHED, trivial_f1
 from obygaze_studies.obygaze12.protocol_results import CONCEPT_TASKS, NEGATIVES, PaperResults, StrictResults
 
 N_PERMUTATIONS = 1000
+"""Permutations of the test of each concept."""
 
 ALPHA = 0.05
+"""Level of significance for a star in the figure."""
 
 AGAINST: Mapping[str, str] = {Negatives.EN: "EN (solid)", Negatives.ALL: "all (hatched)"}
-"""Negatives of the solid and of the hatched bars."""
+"""Choice of negatives -> its name in tables, with the look of its bars in the paper."""
 
 Row = dict[str, Any]
 
 
 def _printed(negatives: str, concept: str) -> str:
+    """Write what the paper prints of a concept: no number, but that some are hard to separate."""
     hard = negatives == "all" and concept in PUBLISHED["figures"]["figure3_hard"]
     return "no number; hard to separate" if hard else "no number"
 
@@ -35,77 +38,118 @@ def _printed(negatives: str, concept: str) -> str:
 WRITERS: Writers = {"against": AGAINST.__getitem__, "printed": _printed}
 
 
+class _Shown(NamedTuple):
+    """What the figure shows under a protocol.
+
+    Attributes
+    ----------
+    compared
+        Column that is compared with the F1 of calling every clip positive.
+    words
+        How a sentence names that column.
+    low, high
+        Columns of the ends of the lines on the bars.
+    """
+
+    compared: str
+    words: str
+    low: str
+    high: str
+
+
 SHOWN = {
-    "paper": ("f1_pos", "their F1 is", "f1_pos_min", "f1_pos_max"),
-    "strict": ("f1_pos_low", "the interval of their F1 lies", "f1_pos_low", "f1_pos_high"),
+    "paper": _Shown("f1_pos", "their F1 is", "f1_pos_min", "f1_pos_max"),
+    "strict": _Shown("f1_pos_low", "the interval of their F1 lies", "f1_pos_low", "f1_pos_high"),
 }
-"""What is compared with calling every clip positive, as it is said, and the ends of the lines."""
 
 
 def paper_report(results: Sequence[PaperResults]) -> Report:
     """Reproduce Figure 3 under the `paper` protocol: the elected SVM of each concept on fold 9."""
     corpus = results[0].corpus
-    folds = [fold for task in CONCEPT_TASKS for fold in concept_folds(corpus.manifest, *task)]
+    folds: list[Fold] = []
+    for task in CONCEPT_TASKS:
+        folds += concept_folds(corpus.manifest, *task)
     leaks = leak_caption(folds, corpus.clips)
     parts = [_part(result.source, "paper", _paper_rows(result), leaks, f": {leaks}") for result in results]
     return corpus.report("figure3", parts, {}, folds=folds)
 
 
 def _part(source: Dataset, protocol: str, rows: Sequence[Row], note: str, drawn: str = "") -> Part:
-    """Show and draw the CAVs of a source; count those that are better than calling every clip positive."""
-    value, title, *ends = SHOWN[protocol]
-    above = sum(row[value] > row["all_positive"] for row in rows)
-    better = f"{above} of {len(rows)} CAVs are better than calling every clip positive ({title} higher)"
+    """Make the part of one source: the table and the figure of its CAVs, and a sentence.
+
+    The sentence counts the CAVs that are better than calling every clip positive.
+
+    Parameters
+    ----------
+    note
+        Note under the table.
+    drawn
+        Words that the caption of the figure adds.
+    """
+    shown = SHOWN[protocol]
+    n_better = sum(row[shown.compared] > row["all_positive"] for row in rows)
+    better = (
+        f"{n_better} of {len(rows)} CAVs are better than calling every clip positive ({shown.words} higher)"
+    )
     return Part(
         source=source,
         rows=rows,
         blocks=[declared(source.title, ("figure3", protocol), rows, (note,), writers=WRITERS)],
         answers=[f"{source.title}: {better}"],
-        draw=_drawn(rows, *ends),
+        draw=_drawn(rows, shown.low, shown.high),
         drawn=drawn,
     )
 
 
 def _drawn(rows: Sequence[Row], low: str, high: str) -> Callable[[Path], None]:
-    """Draw a pair of bars a concept, as printed."""
-    named = [row | {"against": f"against {AGAINST[row['negatives']]}"} for row in rows]
-    laid_out = partial(series_of, named, condition="against", group="concept", groups=VISUAL_CONCEPTS)
-    tested = laid_out("p_holm") if "p_holm" in named[0] else {}
+    """Return a function that draws a pair of bars for each concept, as in the paper.
+
+    Parameters
+    ----------
+    low, high
+        Columns of the ends of the line on each bar.
+    """
+    rows_with_titles = [row | {"against": f"against {AGAINST[row['negatives']]}"} for row in rows]
+    values_by_negatives = partial(
+        series_of, rows_with_titles, condition="against", group="concept", groups=VISUAL_CONCEPTS
+    )
+    p_values = values_by_negatives("p_holm") if "p_holm" in rows[0] else {}
     return bar_chart(
         labels=VISUAL_CONCEPTS,
-        series=laid_out("f1_pos"),
+        series=values_by_negatives("f1_pos"),
         axis="F1 of the clips with the concept",
-        published=laid_out("all_positive"),
+        published=values_by_negatives("all_positive"),
         marked="every clip called positive",
-        ends=(laid_out(low), laid_out(high)),
-        starred={against: np.less(values, ALPHA).tolist() for against, values in tested.items()},
+        ends=(values_by_negatives(low), values_by_negatives(high)),
+        starred={against: np.less(values, ALPHA).tolist() for against, values in p_values.items()},
     )
 
 
 def _paper_rows(result: PaperResults) -> list[Row]:
+    """List the CAVs of one source under `paper`: the elected one's F1, and the range of all nine."""
     source = result.source
     fitted = result.concepts
     table = fitted.predictions.table.assign(called=fitted.predictions.called)
     rows: list[Row] = []
     for concept, negatives in CONCEPT_TASKS:
         part = table[table["task"] == f"{concept}|{negatives}"]
-        values = [
-            f1_pos(fold["label"].to_numpy(), fold["called"].to_numpy()) for _, fold in part.groupby("fold")
-        ]
+        f1_of_folds = []
+        for _, fold in part.groupby("fold"):
+            f1_of_folds.append(f1_pos(fold["label"].to_numpy(), fold["called"].to_numpy()))
         elected = fitted.elected[concept, negatives]
-        first = part[part["fold"] == elected]
+        tested_clips = part[part["fold"] == elected]
         rows.append(
             {
                 "features": source.title,
                 "concept": concept,
                 "negatives": str(negatives),
-                "f1_pos": values[elected],
-                "f1_pos_min": min(values),
-                "f1_pos_max": max(values),
+                "f1_pos": f1_of_folds[elected],
+                "f1_pos_min": min(f1_of_folds),
+                "f1_pos_max": max(f1_of_folds),
                 "elected": elected,
-                "n_test": len(first),
-                "positives": int(first["label"].sum()),
-                "all_positive": trivial_f1(float(first["label"].mean()), 1.0, "f1_pos"),
+                "n_test": len(tested_clips),
+                "positives": int(tested_clips["label"].sum()),
+                "all_positive": trivial_f1(float(tested_clips["label"].mean()), 1.0, "f1_pos"),
             }
         )
     return rows
@@ -114,32 +158,33 @@ def _paper_rows(result: PaperResults) -> list[Row]:
 def strict_report(results: Sequence[StrictResults]) -> Report:
     """Reproduce Figure 3 under `strict`: pooled over movies, with intervals and permutation tests."""
     targets = results[0].concept_targets
-    absent = [
-        f"{concept} against {AGAINST[negatives]}"
-        for concept, negatives in CONCEPT_TASKS
-        if (concept, negatives) not in targets
-    ]
-    return results[0].corpus.report(
-        "figure3",
-        [_strict_part(result) for result in results],
-        {"n_permutations": N_PERMUTATIONS},
-        notes=[f"undefined, in too few movies to leave one out: {', '.join(absent)}"] if absent else [],
-    )
+    undefined = []
+    for concept, negatives in CONCEPT_TASKS:
+        if (concept, negatives) not in targets:
+            undefined.append(f"{concept} against {AGAINST[negatives]}")
+    notes = []
+    if undefined:
+        notes.append(f"undefined, in too few movies to leave one out: {', '.join(undefined)}")
+    parts = [_strict_part(result) for result in results]
+    return results[0].corpus.report("figure3", parts, {"n_permutations": N_PERMUTATIONS}, notes=notes)
 
 
 def _strict_part(result: StrictResults) -> Part:
-    rows = [row for negatives in NEGATIVES for row in _strict_rows(result, negatives)]
+    """Make the part of one source under `strict`."""
+    rows: list[Row] = []
+    for negatives in NEGATIVES:
+        rows += _strict_rows(result, negatives)
     return _part(result.source, "strict", rows, "no clip or movie is on two sides")
 
 
 def _strict_rows(result: StrictResults, negatives: Negatives) -> list[Row]:
+    """List the CAVs of one source and choice of negatives under `strict`, with their permutation tests."""
     runs = {concept: run for (concept, against), run in result.concepts.items() if against is negatives}
     if not runs:
         return []
-    codes = np.column_stack(
-        [result.concept_targets[concept, negatives].of(result.source.labels) for concept in runs]
-    )
-    tested = permutation_pvalues(
+    targets = [result.concept_targets[concept, negatives] for concept in runs]
+    codes = np.column_stack([target.of(result.source.labels) for target in targets])  # [N, concepts]
+    permutation_tests = permutation_pvalues(
         result.source.X,
         np.where(codes == NOT_ASKED, np.nan, codes),
         result.source.movies,
@@ -151,14 +196,24 @@ def _strict_rows(result: StrictResults, negatives: Negatives) -> list[Row]:
         metrics = run.metrics[run.metrics["model"] == "cav"].set_index("metric").to_dict(orient="index")
         f1 = metrics["f1_pos"]
         within = metrics["within_movie_auc"]
-        ends = ("", "_low", "_high")
         rows.append(
-            {"features": result.source.title, "concept": concept, "negatives": str(negatives)}
-            | {f"f1_pos{end}": f1[f"pooled{end}"] for end in ends}
-            | {"auc": metrics["auc"]["pooled"], "within_movie_auc": within["pooled"]}
-            | {f"auc{end}": within[f"pooled{end}"] for end in ends[1:]}
-            | {"all_positive": trivial_f1(f1["prevalence"], 1.0, "f1_pos")}
-            | {name: float(getattr(tested, name)[index]) for name in ("p", "p_holm", "lag1")}
-            | {"n_clips": f1["n_clips"], "positives": int((codes[:, index] == 1).sum())}
+            {
+                "features": result.source.title,
+                "concept": concept,
+                "negatives": str(negatives),
+                "f1_pos": f1["pooled"],
+                "f1_pos_low": f1["pooled_low"],
+                "f1_pos_high": f1["pooled_high"],
+                "auc": metrics["auc"]["pooled"],
+                "within_movie_auc": within["pooled"],
+                "auc_low": within["pooled_low"],
+                "auc_high": within["pooled_high"],
+                "all_positive": trivial_f1(f1["prevalence"], 1.0, "f1_pos"),
+                "p": float(permutation_tests.p[index]),
+                "p_holm": float(permutation_tests.p_holm[index]),
+                "lag1": float(permutation_tests.lag1[index]),
+                "n_clips": f1["n_clips"],
+                "positives": int((codes[:, index] == 1).sum()),
+            }
         )
     return rows

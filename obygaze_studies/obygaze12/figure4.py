@@ -1,4 +1,4 @@
-"""Reproduce Figure 4 of 000: free annotations of a film, their projections onto clips, and the merge."""
+"""Reproduce Figure 4 of arXiv 2401.13296: annotations of a film, their projections, and the merge."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,17 +13,17 @@ from obygaze_studies.obygaze12.corpus import CAPTIONS, refuse_other_codebook
 from obygaze_studies.obygaze12.import_annotations import CODEBOOK
 
 N_LISTED = 40
-"""Clips listed one by one, if there are no more."""
+"""Largest number of clips for which there is a table of the clips."""
 
 SHADES = {"EN": "#deebf7", "HN": "#9ecae1", "NS": "#4292c6", "S": "#08519c"}
-"""One shade per level, darker from level to level."""
+"""Level -> its colour; the higher the level, the darker."""
 
 Timelines = dict[str, tuple[Clip, ...]]
-"""Name of a row of the figure -> its labelled spans, in order of time."""
+"""Name of a timeline -> its labelled spans, in order of time."""
 
 
 def timelines(annotations: Manifest, clips: Manifest, movie: str, threshold: float) -> Timelines:
-    """Make the rows of the figure: each annotator's segments, each one's projection, and the merge.
+    """Make the timelines: each annotator's segments, their projection onto the clips, and the merge.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def timelines(annotations: Manifest, clips: Manifest, movie: str, threshold: flo
     Raises
     ------
     ManifestError
-        The film has no annotations or no clips, or something has no times.
+        The film has no annotations or no clips, or one of them has no times.
     """
     marks = annotations.with_clips(clip for clip in annotations if clip.movie == movie)
     clips_of_film = clips.with_clips(clip for clip in clips if clip.movie == movie)
@@ -50,15 +50,18 @@ def timelines(annotations: Manifest, clips: Manifest, movie: str, threshold: flo
     merged = project(marks, clips_of_film, threshold).manifest
     names = sorted({clip.annotator for clip in marks})
 
-    def rows(manifest: Manifest, annotator: str | None = None) -> tuple[Clip, ...]:
-        clips_of_row = [clip for clip in manifest if annotator is None or clip.annotator == annotator]
-        return tuple(sorted(clips_of_row, key=lambda clip: clip.start_s or 0.0))
+    def timeline(manifest: Manifest, annotator: str | None = None) -> tuple[Clip, ...]:
+        """Return the clips of an annotator, or all, in order of time."""
+        spans = [clip for clip in manifest if annotator is None or clip.annotator == annotator]
+        return tuple(sorted(spans, key=lambda clip: clip.start_s or 0.0))
 
-    return {
-        **{f"Annotation {k}": rows(marks, name) for k, name in enumerate(names, start=1)},
-        **{f"Projection {k}": rows(by_annotator, name) for k, name in enumerate(names, start=1)},
-        "Merged": rows(merged),
-    }
+    rows: Timelines = {}
+    for number, name in enumerate(names, start=1):
+        rows[f"Annotation {number}"] = timeline(marks, name)
+    for number, name in enumerate(names, start=1):
+        rows[f"Projection {number}"] = timeline(by_annotator, name)
+    rows["Merged"] = timeline(merged)
+    return rows
 
 
 def figure4(
@@ -69,13 +72,16 @@ def figure4(
     threshold: float = DEFAULT_THRESHOLD,
     span: tuple[float, float] | None = None,
 ) -> Report:
-    """Draw Figure 4 of 000: annotations, projections and merge of a film as timelines.
+    """Draw Figure 4 of arXiv 2401.13296: annotations, projections and merge of a film as timelines.
 
     Parameters
     ----------
-    annotations, clips : Manifest
-        Free segments with annotators, and the clips (or `windows`) to project them onto.
+    annotations : Manifest
+        Free segments with annotators.
+    clips : Manifest
+        The clips, or `windows`, to project them onto.
     movie : str
+        The film.
     threshold : float
         Share of a clip that a segment must cover.
     span : tuple of float, optional
@@ -84,7 +90,7 @@ def figure4(
     Raises
     ------
     ManifestError
-        The film has no annotations or clips, something has no times, or nothing is in the span.
+        The film has no annotations or no clips, one of them has no times, or no clip is in the span.
     ProtocolError
         The levels are not those of the paper.
     """
@@ -97,9 +103,10 @@ def figure4(
     counts = [_count_row(name, spans) for name, spans in rows.items()]
     blocks = [block("Spans of each timeline", [(name, name, str) for name in counts[0]], counts)]
     if len(rows["Merged"]) <= N_LISTED:
-        listed = _clip_rows(rows)
-        blocks.append(block("Clips", [(name, name, str) for name in listed[0]], listed))
-    title = next(clip for clip in annotations if clip.movie == movie).extras.get("movie_title") or movie
+        clip_rows = _clip_rows(rows)
+        blocks.append(block("Clips", [(name, name, str) for name in clip_rows[0]], clip_rows))
+    first_segment = next(clip for clip in annotations if clip.movie == movie)
+    title = first_segment.extras.get("movie_title") or movie
     about = {"title": title, "threshold": threshold}
     captions = CAPTIONS["figure4"]
     draw = drawn_by("draw_timelines", rows=_spans(rows), shades=SHADES)
@@ -131,40 +138,49 @@ def _count_row(name: str, spans: Sequence[Clip]) -> dict[str, Any]:
 
 
 def _clip_rows(rows: Timelines) -> list[dict[str, str]]:
-    """List the clips with their level in each projection and in the merge of them."""
-    names = [*(name for name in rows if name.startswith("Projection")), "Merged"]
-    listed = []
-    for place, clip in enumerate(rows["Merged"]):
+    """List the clips with their level in each projection and in the merge of the projections."""
+    names = [name for name in rows if name.startswith("Projection")]
+    names.append("Merged")
+    clip_rows = []
+    for index, clip in enumerate(rows["Merged"]):
         row = {"clip": clip.clip_id, "seconds": f"{clip.start_s:.0f} to {clip.end_s:.0f}"}
-        row |= {name: rows[name][place].level or "" for name in names}
-        listed.append(row | {"concepts": ", ".join(clip.concepts) or "-"})
-    return listed
+        for name in names:
+            row[name] = rows[name][index].level or ""
+        row["concepts"] = ", ".join(clip.concepts) or "-"
+        clip_rows.append(row)
+    return clip_rows
 
 
 def _span_rows(rows: Timelines) -> list[dict[str, Any]]:
-    """List the spans of all timelines: the data of the figure."""
-    return [
-        {
-            "timeline": name,
-            "clip_id": clip.clip_id,
-            "start_s": clip.start_s,
-            "end_s": clip.end_s,
-            "level": clip.level,
-            "concepts": ";".join(clip.concepts),
-            "annotator": clip.annotator,
-        }
-        for name, spans in rows.items()
-        for clip in spans
-    ]
+    """List the spans of all timelines as rows: the data of the figure."""
+    span_rows = []
+    for name, spans in rows.items():
+        for clip in spans:
+            row = {
+                "timeline": name,
+                "clip_id": clip.clip_id,
+                "start_s": clip.start_s,
+                "end_s": clip.end_s,
+                "level": clip.level,
+                "concepts": ";".join(clip.concepts),
+                "annotator": clip.annotator,
+            }
+            span_rows.append(row)
+    return span_rows
 
 
 def _within(clips: Sequence[Clip], span: tuple[float, float]) -> tuple[Clip, ...]:
+    """Return the clips that overlap a part of the film, from its start to its end in seconds."""
     start, end = span
     return tuple(clip for clip in clips if (clip.end_s or 0.0) > start and (clip.start_s or 0.0) < end)
 
 
 def _spans(rows: Timelines) -> dict[str, list[tuple[float, float, str]]]:
-    """Give spans in minutes; free segments of the lowest level are what was left unmarked, and left out."""
+    """Convert the spans to minutes: timeline -> start, end and level of each.
+
+    Free segments of the lowest level are left out of the annotators' timelines: they only fill the gaps
+    between what was marked.
+    """
     unmarked = CODEBOOK.level_names[0]
     shown: dict[str, list[tuple[float, float, str]]] = {}
     for name, clips in rows.items():

@@ -14,8 +14,10 @@ from obygaze_studies.obygaze12.protocol_results import TREES, PaperResults, Stri
 TASK = "en_s"
 
 N_LEVELS = 4
+"""Number of levels of the tree that are shown and drawn, as in the paper."""
 
 PRINTED_DEPTH = 10
+"""Depth of the tree that the paper prints."""
 
 
 def paper_report(results: Sequence[PaperResults]) -> Report:
@@ -31,10 +33,10 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
     )
     if corpus.printed and limits["max_depth"] < PRINTED_DEPTH:
         trained += ", which can't give the printed depth of 10"
-    parts = [
-        _part(result, result.heads.trees[TASK, Negatives.EN], VISUAL_CONCEPTS, note, drawn=f": {note}")
-        for result in results
-    ]
+    parts = []
+    for result in results:
+        tree = result.heads.trees[TASK, Negatives.EN]
+        parts.append(_part(result, tree, VISUAL_CONCEPTS, note, drawn=f": {note}"))
     record = {"task": TASK, "max_depth": limits["max_depth"]}
     return corpus.report("figure5", parts, record, notes=[trained], folds=[fold])
 
@@ -53,7 +55,19 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
 def _part(
     result: PaperResults | StrictResults, tree: Any, concepts: Sequence[str], note: str, drawn: str = ""
 ) -> Part:
-    """Show a tree and the concepts that it asks for."""
+    """Make the part of one source: the tree's first nodes as a table, and its figure.
+
+    Parameters
+    ----------
+    tree
+        The fitted decision tree.
+    concepts
+        Names of its features.
+    note
+        Note under the table.
+    drawn
+        Words that the caption of the figure adds, under the `paper` protocol.
+    """
     nodes = tree_nodes(tree, concepts)
     source = result.source
     depth = f", depth {tree.get_depth()}" if drawn else ""
@@ -85,29 +99,34 @@ def _part(
 
 
 def tree_nodes(tree: Any, concepts: Sequence[str]) -> list[dict[str, Any]]:
-    """List the nodes of a scikit-learn tree, parents first, the low side before the high one.
+    """List the nodes of a scikit-learn tree, parents before children, the low side before the high one.
 
-    Of each: `number`, `depth`, `parent` (-1 for the root), `side` ("low" where the parent's concept is at
-    most its threshold, "high" where it is above), the `concept` and `threshold` of its test ("" and NaN for a
-    leaf), `n_train` and `share_positive`.
+    Returns
+    -------
+    A row for each node: `number`; `depth`; `parent`, -1 for the root; `side`, "low" if the parent's concept
+    is at most its threshold and "high" if it is above; the `concept` and `threshold` that the node tests, ""
+    and NaN for a leaf; `n_train`, its training clips, and the share of positive ones, `share_positive`.
     """
     counts = node_counts(tree)
     arrays = tree.tree_
-    places = {0: (0, -1, "")}
-    nodes = []
-    # scikit-learn numbers nodes in this order.
+    nodes: list[dict[str, Any]] = []
+    position_of: dict[int, dict[str, Any]] = {0: {"depth": 0, "parent": -1, "side": ""}}
+    # scikit-learn numbers a parent before its children, so that the position of a node is known here.
     for number in range(arrays.node_count):
-        depth, parent, side = places[number]
+        position = position_of[number]
         low = int(arrays.children_left[number])
         high = int(arrays.children_right[number])
-        leaf = low == high
-        if not leaf:
-            places |= {low: (depth + 1, number, "low"), high: (depth + 1, number, "high")}
-        nodes.append(
-            {"number": number, "depth": depth, "parent": parent, "side": side}
-            | {"concept": "" if leaf else concepts[int(arrays.feature[number])]}
-            | {"threshold": math.nan if leaf else float(arrays.threshold[number])}
-            | {"n_train": int(arrays.n_node_samples[number])}
-            | {"share_positive": float(counts[number, 1] / counts[number].sum())}
-        )
+        is_leaf = low == high
+        concept = ""
+        threshold = math.nan
+        if not is_leaf:
+            depth = position["depth"] + 1
+            position_of[low] = {"depth": depth, "parent": number, "side": "low"}
+            position_of[high] = {"depth": depth, "parent": number, "side": "high"}
+            concept = concepts[int(arrays.feature[number])]
+            threshold = float(arrays.threshold[number])
+        node = {"number": number, **position, "concept": concept, "threshold": threshold}
+        node["n_train"] = int(arrays.n_node_samples[number])
+        node["share_positive"] = float(counts[number, 1] / counts[number].sum())
+        nodes.append(node)
     return nodes

@@ -1,4 +1,4 @@
-"""Reproduce Figure 6 (4 in arXiv 2401.13296): concepts and levels that make the model fail."""
+"""Reproduce Figure 6 (4 in arXiv 2401.13296): which concepts and levels go with errors of the model."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -21,37 +21,35 @@ from obygaze_studies.obygaze12.printed_values import PUBLISHED, title_of
 from obygaze_studies.obygaze12.protocol_results import PaperResults, StrictResults, pair_folds
 
 FACTORS = (*VISUAL_CONCEPTS, "S", "HN", "EN")
+"""The properties of a clip that may go with errors."""
 
 KINDS = {"false alarms": (0, (*VISUAL_CONCEPTS, "HN")), "misses": (1, VISUAL_CONCEPTS)}
-"""Kinds of errors: of which label they are, and the factors asked for."""
+"""Kind of error -> the label of the clips in which it occurs, and the factors that are estimated for it."""
 
 AXIS = "log odds ratio of an error: fewer errors \N{LEFTWARDS ARROW} 0 \N{RIGHTWARDS ARROW} more errors"
 
 Floats = NDArray[np.float64]
 
 LEVEL = 0.95
-"""Of the intervals."""
+"""Level of the intervals."""
 
 PRIOR_SD = 2.5
 """SD of the normal prior of every effect; it keeps separable factors finite, and hardly changes others."""
 
 LEAST_ERRORS = 5
-"""With fewer errors, or fewer other clips, the prior alone would make the effects: they are undefined."""
+"""Effects are undefined with fewer errors, or fewer other clips: they would come from the prior alone."""
 
 
 def paper_report(results: Sequence[PaperResults]) -> Report:
-    """Reproduce Figure 6 under `paper`: weights of a logistic regression of errors, movie by movie."""
+    """Reproduce Figure 6 under `paper`: weights of a logistic regression of errors, for each movie."""
     corpus = results[0].corpus
     folds = pair_folds(corpus.manifest)
-    return corpus.report(
-        "figure6",
-        [_paper_part(result, leak_caption(folds, result.source)) for result in results],
-        {"seed": results[0].seed},
-        folds=folds,
-    )
+    parts = [_paper_part(result, leak_caption(folds, result.source)) for result in results]
+    return corpus.report("figure6", parts, {"seed": results[0].seed}, folds=folds)
 
 
 def _paper_part(result: PaperResults, leaks: str) -> Part:
+    """Make the part of one source under `paper`; the figure has the movies that the paper draws."""
     rows = _paper_rows(result)
     source = result.source
     movies = PUBLISHED["figures"]["figure6_movies"]
@@ -61,6 +59,7 @@ def _paper_part(result: PaperResults, leaks: str) -> Part:
     for row in rows:
         if row["movie"] in movies and not np.isnan(row["S"]):
             title = f"{row['title']}, {row['n_failed']} of {row['n_clips']} wrong"
+            # The rows hold weights of a success, the figure shows those of an error.
             panels[title] = [-row[name] for name in FACTORS]
     return Part(
         source=source,
@@ -75,7 +74,7 @@ def _paper_part(result: PaperResults, leaks: str) -> Part:
 
 
 def _of_error(weight: float) -> str:
-    """Write the weight of a success as that of an error."""
+    """Format the weight of a success as that of an error, with the opposite sign."""
     return number(weight, 2) if np.isnan(weight) else f"{-weight:+.2f}"
 
 
@@ -87,26 +86,29 @@ WEIGHTS: Sequence[Column] = (
 
 
 def _paper_rows(result: PaperResults) -> list[dict[str, Any]]:
+    """List the movies with the weights of a logistic regression of the successes of one model.
+
+    Of the models that test a movie it is the one whose F1 is nearest to their mean.
+    """
     table = result.movie_pairs.table.assign(called=result.movie_pairs.called)
     rows: list[dict[str, Any]] = []
     for movie, part in table.groupby("movie", sort=False):
         pairs = [pair for _, pair in part.groupby("fold")]
-        values = np.array(
-            [f1_weighted(pair["label"].to_numpy(), pair["called"].to_numpy()) for pair in pairs]
-        )
-        # A film of one class has no f1_weighted; any of its models will do.
-        average = pairs[int(np.argmin(np.nan_to_num(np.abs(values - values.mean()))))]
-        success = (average["label"] == average["called"]).to_numpy()
+        f1_of_pairs = [f1_weighted(pair["label"].to_numpy(), pair["called"].to_numpy()) for pair in pairs]
+        distances = np.abs(np.array(f1_of_pairs) - np.mean(f1_of_pairs))
+        # In a movie of one class f1_weighted is undefined, and the first model is taken.
+        average_pair = pairs[int(np.argmin(np.nan_to_num(distances)))]
+        success = (average_pair["label"] == average_pair["called"]).to_numpy()
         weights = np.full(len(FACTORS), np.nan)
         if 0 < success.sum() < len(success):
-            X = described(result.source, result.source.rows(average["clip_id"].tolist()))
+            X = described(result.source, result.source.rows(average_pair["clip_id"].tolist()))
             weights = LogisticRegression(tol=1e-8, max_iter=10_000).fit(X, success).coef_[0]
         rows.append(
             {
                 "features": result.source.title,
                 "movie": movie,
                 "title": title_of(str(movie)),
-                "fold": int(average["fold"].iloc[0]),
+                "fold": int(average_pair["fold"].iloc[0]),
                 "n_clips": len(success),
                 "n_failed": int((~success).sum()),
                 **dict(zip(FACTORS, weights.tolist(), strict=True)),
@@ -116,70 +118,77 @@ def _paper_rows(result: PaperResults) -> list[dict[str, Any]]:
 
 
 def strict_report(results: Sequence[StrictResults]) -> Report:
-    """Reproduce Figure 6 under `strict`: all movies, false alarms and misses apart, with intervals."""
+    """Reproduce Figure 6 under `strict`: effects over all movies, for false alarms and for misses."""
     parts = [_strict_part(result) for result in results]
     return results[0].corpus.report("figure6", parts, {"seed": results[0].seed})
 
 
 def _strict_part(result: StrictResults) -> Part:
+    """Make the part of one source under `strict`: a table for each kind of error, and one figure."""
     source = result.source
-    part = result.pair_rows()
-    label = part["label"].to_numpy()
-    called = part["called"].to_numpy()
-    factors = described(source, source.rows(part["clip_id"].tolist()))
-    movies = part["movie"].to_numpy(dtype=str)
-    every: list[dict[Any, Any]] = []
+    all_rows: list[dict[Any, Any]] = []
     blocks = []
     answers = []
-    for kind, (side, names) in KINDS.items():
-        is_of_side = label == side
-        errors = (label != called)[is_of_side]
-        columns = [FACTORS.index(name) for name in names]
-        with one_blas_thread():
-            fitted = error_factors(factors[is_of_side][:, columns], errors, movies[is_of_side])
-        n_errors = int(errors.sum())
-        n_clips = len(errors)
-        fitted.insert(0, "factor", ["HN (against EN)" if name == "HN" else name for name in names])
-        fitted = fitted.assign(n_clips=n_clips, n_errors=n_errors)
-        rows = [{"features": source.title, "errors": kind, **row} for row in fitted.to_dict(orient="records")]
-        every += rows
+    for kind in KINDS:
+        rows = _effect_rows(result, kind)
+        all_rows += rows
+        n_errors = rows[0]["n_errors"]
+        n_clips = rows[0]["n_clips"]
         notes = [f"{n_errors} errors of {n_clips} clips"]
         scarce = _scarce(kind, n_errors, n_clips)
         if scarce:
             notes.append(scarce)
-        shown = () if scarce else rows
-        blocks.append(declared(f"{source.title}: {kind}", ("figure6", "strict"), shown, notes))
+        shown_rows = () if scarce else rows
+        blocks.append(declared(f"{source.title}: {kind}", ("figure6", "strict"), shown_rows, notes))
         answers.append(f"{source.title}, {kind}: {_in_words(rows)}")
-    groups = list(dict.fromkeys(row["factor"] for row in every))
-    laid_out = partial(series_of, every, condition="errors", group="factor", groups=groups)
-    ends = (laid_out("low"), laid_out("high"))
+    factors = list(dict.fromkeys(row["factor"] for row in all_rows))
+    values_by_kind = partial(series_of, all_rows, condition="errors", group="factor", groups=factors)
+    ends = (values_by_kind("low"), values_by_kind("high"))
     return Part(
         source=source,
-        rows=every,
+        rows=all_rows,
         blocks=blocks,
         answers=answers,
-        draw=bar_chart(labels=groups, series=laid_out("effect"), ends=ends, axis=AXIS),
+        draw=bar_chart(labels=factors, series=values_by_kind("effect"), ends=ends, axis=AXIS),
     )
 
 
+def _effect_rows(result: StrictResults, kind: str) -> list[dict[Any, Any]]:
+    """Estimate the effect of each factor on a kind of error: a row per factor."""
+    source = result.source
+    label_of_kind, names = KINDS[kind]
+    clips = result.pair_rows()
+    clips = clips[clips["label"] == label_of_kind]
+    errors = (clips["label"] != clips["called"]).to_numpy()
+    columns = [FACTORS.index(name) for name in names]
+    factors = described(source, source.rows(clips["clip_id"].tolist()))[:, columns]
+    with one_blas_thread():
+        effects = error_factors(factors, errors, clips["movie"].to_numpy(dtype=str))
+    effects.insert(0, "factor", ["HN (against EN)" if name == "HN" else name for name in names])
+    effects = effects.assign(n_clips=len(errors), n_errors=int(errors.sum()))
+    return [{"features": source.title, "errors": kind, **row} for row in effects.to_dict(orient="records")]
+
+
 def _scarce(kind: str, n_errors: int, n_clips: int) -> str:
-    """Say why the factors of a kind of error have no effects; empty where they have."""
+    """Write why the effects of a kind of error are undefined; "" if they are defined."""
     if n_errors == 0:
         return f"no {kind}: nothing to explain"
     if n_errors < LEAST_ERRORS:
         return f"{n_errors} {kind}: too few to explain, undefined below {LEAST_ERRORS}"
-    n_right = n_clips - n_errors
-    return f"all but {n_right} are {kind}: too few others to compare" if n_right < LEAST_ERRORS else ""
+    n_others = n_clips - n_errors
+    if n_others < LEAST_ERRORS:
+        return f"all but {n_others} are {kind}: too few others to compare"
+    return ""
 
 
 def described(data: Dataset, rows: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Describe clips by the factors, 0 or 1 [N, 11]."""
+    """Return the `FACTORS` of some clips of the data as 0 or 1, [N, factors]."""
     levels = [data.levels[rows] == level for level in ("S", "HN", "EN")]
     return np.column_stack([data.labels.present[rows], *levels]).astype(np.float64)
 
 
 def _in_words(rows: Sequence[Mapping[Any, Any]]) -> str:
-    """Say with which factors errors go, of those that are tested."""
+    """Write which factors go with significantly more or fewer errors."""
     sentences = []
     for row in rows:
         if row["p_holm"] < 0.05:
@@ -189,43 +198,56 @@ def _in_words(rows: Sequence[Mapping[Any, Any]]) -> str:
 
 
 def error_factors(factors: Floats, errors: NDArray[np.bool_], movies: NDArray[np.str_]) -> pd.DataFrame:
-    """Fit errors [N] on factors [N, K] and an intercept for each movie; intervals and tests over movies.
+    """Estimate the effects of factors on errors by a logistic regression with an intercept per movie.
 
-    Fits are the posterior mode under independent normal priors of deviation `PRIOR_SD`. Standard errors are
-    the delete-one jackknife's over movies, with Student's t of one degree of freedom fewer than movies
-    (MacKinnon, Nielsen and Webb 2024, arXiv 2406.00650, on logistic regression): with 6 to 12 movies the
-    percentiles of a bootstrap of movies cover too little. All are undefined with one movie.
+    The estimate is the posterior mode under independent normal priors with standard deviation `PRIOR_SD`.
+    Standard errors come from the jackknife that leaves out one movie at a time, with Student's t of one
+    degree of freedom fewer than there are movies (MacKinnon, Nielsen and Webb 2024, arXiv 2406.00650, on
+    logistic regression): with 6 to 12 movies, percentiles of a bootstrap of movies cover too little. With one
+    movie intervals and p are undefined.
+
+    Parameters
+    ----------
+    factors : ndarray, shape [N, K]
+        Factors of the clips, 0 or 1.
+    errors : bool ndarray, shape [N]
+        Whether a clip is called wrongly.
+    movies : ndarray of str, shape [N]
+        Movie of each clip.
 
     Returns
     -------
     DataFrame
-        A row a factor: `effect` on the log odds of an error, `low`, `high`, its two-sided `p`, and `p_holm`,
-        adjusted for the K factors. NaN for a factor that does not vary; all, with fewer than `LEAST_ERRORS`
-        errors or other clips.
+        A row per factor: its `effect` on the log odds of an error, the interval from `low` to `high`, the
+        two-sided `p`, and `p_holm`, adjusted for the K factors. NaN for a factor that does not vary, and for
+        all factors with fewer than `LEAST_ERRORS` errors or other clips.
     """
     n_errors = int(errors.sum())
     effect, low, high, p = np.full((4, factors.shape[1]), np.nan)
     if min(n_errors, len(errors) - n_errors) >= LEAST_ERRORS:
         names = np.unique(movies)
         varies = factors.max(axis=0) > factors.min(axis=0)
+        # The varying factors, then an indicator of each movie, [N, varying + movies].
         design = np.column_stack([factors[:, varies], movies[:, None] == names]).astype(np.float64)
-        # Of the posterior's mode, C is the prior's variance.
+        # A penalty of C is a normal prior with variance C.
         settings: dict[str, Any] = {"C": PRIOR_SD**2, "fit_intercept": False, "solver": "newton-cholesky"}
         model = LogisticRegression(**settings, tol=1e-10)
         n_varying = int(varies.sum())
 
-        def fitted(weights: Floats) -> Floats:
-            coefficients: Floats = model.fit(design, errors, weights).coef_[0, :n_varying]
-            return coefficients
+        def coefficients(weights: Floats) -> Floats:
+            """Fit with a weight for each clip, and return the coefficients of the varying factors."""
+            of_factors: Floats = model.fit(design, errors, weights).coef_[0, :n_varying]
+            return of_factors
 
-        fit = fitted(np.ones(len(movies)))
-        effect[varies] = fit
+        estimates = coefficients(np.ones(len(movies)))
+        effect[varies] = estimates
         if names.size > 1:
-            without = np.stack([fitted((movies != name).astype(np.float64)) for name in names])
-            error = jackknife_error(without)
+            without_movie = [coefficients((movies != name).astype(np.float64)) for name in names]
+            standard_error = jackknife_error(np.stack(without_movie))
             freedom = names.size - 1
-            reach = student.ppf((1 + LEVEL) / 2, freedom) * error
-            low[varies] = fit - reach
-            high[varies] = fit + reach
-            p[varies] = 2 * student.sf(np.abs(fit) / np.maximum(error, 1e-300), freedom)
+            reach = student.ppf((1 + LEVEL) / 2, freedom) * standard_error
+            low[varies] = estimates - reach
+            high[varies] = estimates + reach
+            t = np.abs(estimates) / np.maximum(standard_error, 1e-300)
+            p[varies] = 2 * student.sf(t, freedom)
     return pd.DataFrame({"effect": effect, "low": low, "high": high, "p": p, "p_holm": holm(p)})

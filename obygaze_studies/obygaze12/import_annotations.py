@@ -13,9 +13,10 @@ from obygaze_studies.obygaze12.printed_values import PUBLISHED
 CODEBOOK: manifests.Codebook = manifests.builtin_codebook("obygaze12")
 
 ANNOTATIONS: Mapping[str, Any] = PUBLISHED["annotations"]
+"""The released file of annotations: its name, its columns, and our names of those that are kept as extras."""
 
 Split = Mapping[str, Any]
-"""A released split file: its path, and the levels that each of its labels means."""
+"""A released split file: its `path`, and in `meaning` label -> the levels that the label stands for."""
 
 
 @checked
@@ -47,17 +48,18 @@ def import_obygaze12(source: Path, root: Path, videos: Path | None = None) -> ma
         collected.add(_clip(row, table.problems, root, videos), row.line)
     clips = collected.clips
     notices = []
-    if empty := sum(row.is_empty for row in table.rows):
-        notices.append(f"left out {manifests.counted(empty, 'line')} of empty cells")
-    nameless = sum(not clip.video for clip in clips)
-    if nameless:
-        named = manifests.counted(nameless, "clip has", "clips have")
-        notices.append(f"{named} no video_name: no video is known for them")
+    n_empty = sum(row.is_empty for row in table.rows)
+    if n_empty:
+        notices.append(f"left out {manifests.counted(n_empty, 'line')} of empty cells")
+    n_without_video = sum(not clip.video for clip in clips)
+    if n_without_video:
+        clips_have = manifests.counted(n_without_video, "clip has", "clips have")
+        notices.append(f"{clips_have} no video_name: no video is known for them")
     if videos:
         notices.append(manifests.videos_found(clips, root, videos))
     if source.is_dir():
-        clips, read = _with_folds(clips, source)
-        notices += read
+        clips, notices_on_folds = _with_folds(clips, source)
+        notices += notices_on_folds
     return manifests.Imported(manifests.Manifest(tuple(clips), root, CODEBOOK), tuple(notices))
 
 
@@ -70,33 +72,42 @@ def is_obygaze12(manifest: manifests.Manifest) -> bool:
 def _clip(
     row: manifests.Row, problems: manifests.Problems, root: Path, videos: Path | None
 ) -> manifests.Clip | None:
-    before = len(problems.messages)
+    """Make a clip of a row of the annotations; None if the row is broken, with its problems noted."""
+    n_problems_before = len(problems.messages)
     cells = row.cells
     level = problems.attempt(row.line, "label", CODEBOOK.level_spelled, cells["label"])
     concepts = problems.attempt(row.line, "concepts", manifests.concept_list, cells["concepts"], CODEBOOK)
     if not cells["id"].startswith(f"{cells['movie']}-"):
         problems.add(row.line, f"{cells['id']!r} does not begin with the movie {cells['movie']!r}", "id")
-    if len(problems.messages) > before:
+    if len(problems.messages) > n_problems_before:
         return None
     video = cells["video_name"]
+    if video and videos:
+        video = manifests.stored_path(videos / video, root)
+    extras = {ours: cells[theirs] for ours, theirs in ANNOTATIONS["extras"].items()}
+    film = PUBLISHED["films"].get(cells["movie"], {})  # empty for a film that Table 3 does not list
+    extras |= {name: film.get(name, "") for name in ("year", "genres")}
     return problems.attempt(
         row.line,
         "",
         manifests.Clip,
         clip_id=cells["id"],
         movie=cells["movie"],
-        video=manifests.stored_path(videos / video, root) if videos and video else video,
+        video=video,
         level=level,
         concepts=concepts or (),
-        extras={  # a film that Table 3 does not list has neither year nor genres
-            **{ours: cells[theirs] for ours, theirs in ANNOTATIONS["extras"].items()},
-            **{name: PUBLISHED["films"].get(cells["movie"], {}).get(name, "") for name in ("year", "genres")},
-        },
+        extras=extras,
     )
 
 
 def _with_folds(clips: list[manifests.Clip], folder: Path) -> tuple[list[manifests.Clip], list[str]]:
-    """Add a column for each split file that exists, and name the missing ones."""
+    """Add to the clips a column of folds for each split file in the folder.
+
+    Returns
+    -------
+    clips, notices
+        The clips with their folds; for each split file, how many clips have a fold, or that it is missing.
+    """
     notices = []
     by_id = {clip.clip_id: clip for clip in clips}
     for column, split in PUBLISHED["splits"].items():
@@ -111,6 +122,13 @@ def _with_folds(clips: list[manifests.Clip], folder: Path) -> tuple[list[manifes
 
 
 def _folds(path: Path, split: Split, clips: Mapping[str, manifests.Clip]) -> dict[str, str]:
+    """Read a split file: clip id -> its fold.
+
+    Raises
+    ------
+    ManifestError
+        A clip is not in the annotations or is listed twice, or its label or concepts contradict them.
+    """
     table = manifests.read_table(path, needed=("id", "label", "reason", "fold"), named=False)
     problems = table.problems
     folds = dict[str, str]()
@@ -130,6 +148,7 @@ def _folds(path: Path, split: Split, clips: Mapping[str, manifests.Clip]) -> dic
 
 
 def _check_label(label: str, split: Split, clip: manifests.Clip) -> None:
+    """Raise a ManifestError if a split file's label is unknown, or does not mean the clip's level."""
     if label not in split["meaning"]:
         raise ManifestError(f"unknown label {label!r} (expected {', '.join(split['meaning'])})")
     if clip.level not in split["meaning"][label]:
@@ -137,6 +156,7 @@ def _check_label(label: str, split: Split, clip: manifests.Clip) -> None:
 
 
 def _check_concepts(reason: str, clip: manifests.Clip) -> None:
+    """Raise a ManifestError if a split file's concepts differ from the clip's; visual concepts only."""
     in_reason = frozenset(CODEBOOK.visual(manifests.concept_list(reason, CODEBOOK)))
     in_clip = frozenset(CODEBOOK.visual(clip.concepts))
     if in_reason != in_clip:

@@ -1,6 +1,4 @@
-"""Reproduce the papers' tables and figures, all or one: reports and their predictions.
-
-Tores et al., CVPR 2024, and arXiv 2401.13296.
+"""Reproduce the tables and figures of Tores et al., CVPR 2024, and of its preprint, arXiv 2401.13296.
 
 Examples
 --------
@@ -16,7 +14,6 @@ Examples
 
 import platform
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -55,19 +52,21 @@ TABLES = (FIGURE2, *MODULES)
 """All tables and figures of `redo`, in the order in which they are made."""
 
 NEED_CONCEPTS = ("figure3", "figure5", "figure6")
+"""Figures that under the strict protocol need at least one concept marked in enough movies."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Redone:
-    """Reproduced reports.
+    """The reproduced tables and figures.
 
     Attributes
     ----------
     reports : tuple of Report
+        The reports that were made.
     notes : tuple of str
-        Reports that were not made, and why.
+        For each report that was not made, the reason.
     tables : dict of str to DataFrame
-        Predictions and what was chosen by inner folds, by the stem of the file that keeps them.
+        Predictions, and the settings chosen by inner folds: name of the file without ending -> table.
     """
 
     reports: tuple[Report, ...]
@@ -92,20 +91,25 @@ def redo(
     Parameters
     ----------
     names : sequence of str
-        Of `MODULES`: ``table2`` (with a store of LSMDC features it is Table 5 too), ``table4``, ``figure3``,
-        ``figure5``, ``figure6``; and first, if at all, ``figure2``, which has no protocol.
+        Names from `TABLES`. ``table2`` with a store of LSMDC features is also Table 5. ``figure2`` has no
+        protocol and is made first.
     manifest : Manifest
-        Of ObyGaze12, or of other films with its levels, visual concepts and tasks: the papers' numbers then
-        don't stand beside.
+        ObyGaze12, or other films with its levels, visual concepts and tasks, for which the papers' numbers
+        are not shown.
     stores : sequence of Store
+        Stores of features.
     protocol : {"strict", "paper", "both"}
+        Which folds to evaluate on.
     policy : LabelPolicy
-        How the strict protocol reads labels; the paper protocol's are those of the released split files.
+        Label policy of the strict protocol; the paper protocol has the labels of the released split files.
     seed : int
+        Random seed of all models.
     progress : callable, optional
-        Called now and then with the numbers of models trained and of all, and the table they are for.
+        Called now and then with the number of trained models, the number of all models, and the name of the
+        table that they are for.
     kept : path, optional
-        Folder to keep what is trained in, and to read what an earlier call with the same arguments kept.
+        Folder in which trained results are kept, and from which those of an earlier call with the same
+        arguments are read.
     made : callable, optional
         Called with each report as soon as it is made.
 
@@ -121,49 +125,73 @@ def redo(
     """
     reports: list[Report] = []
     notes: list[str] = []
-    missing: FoldsError | None = None
     tables: dict[str, pd.DataFrame] = {}
-    at = ""
-
-    def show(n_done: int, total: int) -> None:
-        progress(n_done, total, at)
-
-    counted: list[Report] = []
     if FIGURE2 in names:
-        counted.append(figure2(manifest))
-        made(counted[0])
-    trained = [name for name in names if name != FIGURE2]
-    for protocol_name in _protocols(protocol) if trained else ():
-        paper = protocol_name == "paper"
-        corpus = load_corpus(stores, manifest, LabelPolicy.RAW if paper else policy)
-        results_of: type[Any] = PaperResults if paper else StrictResults
-        results = [results_of(corpus, source, seed, show, kept) for source in corpus.sources]
-        for name in trained:
-            at = f"{name}, {protocol_name} protocol"
-            first = results[0]
-            if name in NEED_CONCEPTS and isinstance(first, StrictResults) and not first.concept_targets:
-                notes.append(f"{at}: not made, no concept is marked in enough movies")
-                continue
-            module = import_module(f"obygaze_studies.obygaze12.{name}")
-            make_report = module.paper_report if paper else module.strict_report
+        reports.append(figure2(manifest))
+        made(reports[0])
+    names_of_trained = [name for name in names if name != FIGURE2]
+    folds_error: FoldsError | None = None
+    n_trained = 0
+    for protocol_name in _protocols(protocol) if names_of_trained else ():
+        policy_of_protocol = LabelPolicy.RAW if protocol_name == "paper" else policy
+        corpus = load_corpus(stores, manifest, policy_of_protocol)
+        task = _ShownTask(progress)
+        results_class: type[Any] = PaperResults if protocol_name == "paper" else StrictResults
+        results = [results_class(corpus, source, seed, task.show, kept) for source in corpus.sources]
+        for name in names_of_trained:
+            task.name = f"{name}, {protocol_name} protocol"
             try:
-                with one_blas_thread() if paper else nullcontext():
-                    report = make_report(results)
+                report = _trained_report(name, results)
             except FoldsError as error:
-                missing = error
-                notes.append(f"{at}: not made, {error}")
+                folds_error = error
+                notes.append(f"{task.name}: not made, {error}")
                 continue
+            if report is None:
+                notes.append(f"{task.name}: not made, no concept is marked in enough movies")
+                continue
+            n_trained += 1
             reports.append(report)
             made(report)
         for result in results:
             for kind, table in result.tables.items():
                 tables[f"{kind}-{protocol_name}-{result.source.label}"] = table
-    if missing and not reports:
-        raise missing
-    return Redone((*counted, *reports), tuple(notes), tables)
+    if folds_error and not n_trained:
+        raise folds_error
+    return Redone(tuple(reports), tuple(notes), tables)
+
+
+@dataclass
+class _ShownTask:
+    """The table that models are being trained for, which the progress names."""
+
+    progress: Progress
+    name: str = ""
+
+    def show(self, n_done: int, total: int) -> None:
+        """Show how many models are trained, of how many, with the name of the table."""
+        self.progress(n_done, total, self.name)
+
+
+def _trained_report(name: str, results: Sequence[PaperResults] | Sequence[StrictResults]) -> Report | None:
+    """Make a table or figure from the results of all sources under one protocol.
+
+    Returns None if it needs concepts, and no concept is marked in enough movies.
+    """
+    module = import_module(f"obygaze_studies.obygaze12.{name}")
+    report: Report
+    if isinstance(results[0], StrictResults):
+        if name in NEED_CONCEPTS and not results[0].concept_targets:
+            return None
+        report = module.strict_report(results)
+    else:
+        # The number of threads would change the rounding of the fits; the strict protocol limits it itself.
+        with one_blas_thread():
+            report = module.paper_report(results)
+    return report
 
 
 def _protocols(protocol: Protocol) -> tuple[str, ...]:
+    """List the protocols to use, in the order of work."""
     return ("paper", "strict") if protocol == "both" else (protocol,)
 
 
@@ -180,7 +208,7 @@ def work(
     policy: str,
     seed: int,
 ) -> Work:
-    """Prepare tables and figures by their names, as for `redo`, and a page that links them.
+    """Prepare the work of making tables and figures, and a page that links them; arguments as for `redo`.
 
     Raises
     ------
@@ -194,8 +222,8 @@ def work(
         _, notices = under_policy(clips, policy)
     labels = LabelPolicy(policy)
 
-    def make(kept: Path | None, **how: Any) -> Redone:
-        redone = redo(names, clips, opened, protocol, policy=labels, seed=seed, kept=kept, **how)
+    def make(kept: Path | None, **callbacks: Any) -> Redone:
+        redone = redo(names, clips, opened, protocol, policy=labels, seed=seed, kept=kept, **callbacks)
         folder = kept.parent if kept else Path()
         for stem, table in redone.tables.items():
             write_whole(folder / f"{stem}.csv", to_csv(table))
@@ -217,7 +245,19 @@ def work(
 def work_figure4(
     segments: Path, movie: str, *, onto: Path | None = None, span: tuple[float, float] | None = None
 ) -> Work:
-    """Prepare Figure 4."""
+    """Prepare the work of drawing Figure 4; its timelines are made at once, as nothing is trained.
+
+    Parameters
+    ----------
+    segments
+        Manifest of free annotations.
+    movie
+        The film to draw.
+    onto
+        Manifest of the clips to project onto; by default windows.
+    span
+        Part of the film, in seconds.
+    """
     annotations = read_manifest(segments)
     clips, _ = clips_onto(annotations, onto)
     report = figure4(annotations, clips, movie, span=span)
@@ -232,7 +272,7 @@ def work_figure4(
 def index(
     redone: Redone, manifest: Manifest, stores: Sequence[Store], *, policy: LabelPolicy, seed: int
 ) -> str:
-    """Make a Markdown page that links all that is written, and says where it comes from."""
+    """Make a Markdown page that links all written files and names the inputs, settings and versions."""
     untrained = {name for store in stores for name in store.names if store[name].provenance.get("untrained")}
     template = asset("index.md.j2", "obygaze_studies.obygaze12")
     page: str = Template(template, trim_blocks=True, keep_trailing_newline=True).render(
@@ -250,6 +290,6 @@ def index(
 
 
 def leak_notes(report: Report) -> list[tuple[str, str]]:
-    """List a report's notes on leaks, with and without leaks."""
+    """List a report's notes that say whether its folds leak, each with the title of its table."""
     notes = [(block.title, note) for block in report.blocks for note in block.notes]
     return [(title, note) for title, note in notes if "LEAKS" in note or CLEAN in note]

@@ -1,11 +1,11 @@
 """Rebuild the folds of the `paper` protocol (Tores et al., CVPR 2024) from the released split files.
 
-It reproduces published numbers, and it leaks: every split file drew its folds independently, so
-a clip that one file tests may be trained on in another. `count_leaks` says how many.
+The protocol reproduces published numbers, and it leaks: the folds of every split file were drawn
+independently, so that a test clip of one file may be a training clip of another. `count_leaks` counts them.
 
-All clips are named by id, in the order of the annotations; the training side of `classifier_folds` has one
-class after the other, as the original code does. Clips without a video were in no fold, and are left out
-before anything is counted.
+Folds name clips by their ids, in the order of the annotations; only the training side of `classifier_folds`
+has one class after the other, as in the original code. Clips without a video were in none of the original
+folds, and are left out first.
 """
 
 from collections.abc import Mapping, Sequence
@@ -41,23 +41,27 @@ ALWAYS_TRAINED = (3, 7)
 """Films of the movie set that are never tested or validated on, by their number."""
 
 MOVIE_SET_TASKS = ("hn_s", "enhn_s")
+"""Tasks for which the movie set was released."""
 
 CONCEPT_COLUMN = "fold_en_hn_s"
-"""Folds of the CAVs, and of the heads that read their projections."""
+"""Column of the folds that the CAVs, and the heads on their projections, are trained on."""
 
 CLEAN = "no test clip is in training or validation"
-"""What `leak_caption` gives for folds without a leak."""
+"""The caption of folds without a leak."""
 
 Rows = dict[str, NDArray[Any]]
-"""The columns of some rows of the table of predictions; a thousand of them cost less than as many tables."""
+"""Rows of the table of predictions: name of a column -> its values.
+
+A thousand of these are made, and as data frames they would take much longer.
+"""
 
 
 class Negatives(StrEnum):
-    """Negatives of a concept, whose positives are the S and HN clips with it.
+    """Which clips are the negatives of a concept; its positives are the S and HN clips with it.
 
     EN: the EN clips (Figure 3, solid bars).
     ALL: the EN clips, and the S and HN clips without the concept (Figure 3, hatched bars).
-    HN_S: the S and HN clips without the concept alone (in the original code, not in the papers).
+    HN_S: only the S and HN clips without the concept (in the original code, not in the papers).
     """
 
     EN = "en"
@@ -70,21 +74,45 @@ LEVELS: Mapping[Negatives, tuple[str, ...]] = {
     Negatives.ALL: (),
     Negatives.HN_S: ("HN", "S"),
 }
-"""Levels of the clips without a concept, sorted; empty for all of them."""
+"""The levels that the negatives are chosen from, sorted; empty for all levels."""
 
 
-def count_leaks(fold: Fold, data: Dataset | None = None) -> tuple[int, int]:
-    """Count the test clips of a fold, of those in some data, that are in its training and validation."""
+class Leaks(NamedTuple):
+    """How many test clips of a fold are in its training side, and how many in its validation side."""
+
+    in_training: int
+    in_validation: int
+
+
+def count_leaks(fold: Fold, data: Dataset | None = None) -> Leaks:
+    """Count the test clips of a fold that are also in its training or validation side.
+
+    Parameters
+    ----------
+    fold
+        The fold.
+    data
+        Features: test clips without any are not counted. By default all test clips are.
+    """
     test = {name for name in fold.test if data is None or name in data.row_of}
-    return len(test & set(fold.train)), len(test & set(fold.validation))
+    return Leaks(len(test & set(fold.train)), len(test & set(fold.validation)))
 
 
 def leak_caption(folds: Sequence[Fold], data: Dataset | None = None) -> str:
-    """Report the share of the test sides seen in training and validation, for the caption of every table."""
+    """Write for the caption of a table how many test clips of its folds are seen in training and validation.
+
+    Parameters
+    ----------
+    folds
+        The folds of the table.
+    data
+        Features: test clips without any are not counted. By default all test clips are.
+    """
     leaks = [count_leaks(fold, data) for fold in folds]
-    if not any(map(any, leaks)):
+    trained = [leak.in_training for leak in leaks]
+    validated = [leak.in_validation for leak in leaks]
+    if not any(trained) and not any(validated):
         return CLEAN
-    trained, validated = zip(*leaks, strict=True)
     tested = [len(fold.test if data is None else data.rows(fold.test)) for fold in folds]
     return (
         f"LEAKS: {_span(trained)} of {_span(tested)} test clips are in training, "
@@ -93,6 +121,7 @@ def leak_caption(folds: Sequence[Fold], data: Dataset | None = None) -> str:
 
 
 def _span(counts: Sequence[int]) -> str:
+    """Write the lowest and the highest of some counts, as "3 to 7", or "3" if they are equal."""
     low = min(counts)
     high = max(counts)
     return str(low) if low == high else f"{low} to {high}"
@@ -102,38 +131,41 @@ def classifier_folds(manifest: Manifest, train: Task, test: Task) -> tuple[Fold,
     """Make the eight folds of a cell of Table 2.
 
     Fold k is validated on fold k of the training task's file, and tested on fold 9 of the test task's file.
-    Of the other clips of the training file, each class keeps the folds that `drawn_folds` gives it.
+    Its training side has the other clips of the training task's file, each class reduced to the folds that
+    `drawn_folds` draws for it.
 
     Raises
     ------
     ProtocolError
-        The manifest has not the folds of the released split files.
+        The manifest does not have the folds of the released split files.
     """
-    from_train = _released(manifest, train, f"fold_{train.name}")
-    from_test = _released(manifest, test, f"fold_{test.name}")
+    train_clips = _released(manifest, train, f"fold_{train.name}")
+    test_clips = _released(manifest, test, f"fold_{test.name}")
     folds = []
     for validation in VALIDATION_FOLDS:
-        # The class seen first comes first.
-        classes: dict[bool, list[tuple[Clip, int]]] = {}
-        for clip, fold in from_train:
-            if fold not in (TEST_FOLD, validation):
-                classes.setdefault(clip.level in train.positives, []).append((clip, fold))
-        smallest = min(map(len, classes.values()), default=0)
-        chosen: tuple[str, ...] = ()
-        for clips in classes.values():
-            chosen += _ids(clips, *drawn_folds(len(clips), smallest, validation))
-        folds.append(Fold(validation, chosen, _ids(from_train, validation), _ids(from_test, TEST_FOLD)))
+        # Whether a clip is positive -> the clips of this class; the class of the first clip comes first.
+        clips_of_class: dict[bool, list[ClipInFold]] = {}
+        for clip in train_clips:
+            if clip.fold not in (TEST_FOLD, validation):
+                clips_of_class.setdefault(clip.level in train.positives, []).append(clip)
+        smallest = min(map(len, clips_of_class.values()), default=0)
+        training_ids: tuple[str, ...] = ()
+        for clips in clips_of_class.values():
+            training_ids += _ids(clips, *drawn_folds(len(clips), smallest, validation))
+        folds.append(
+            Fold(validation, training_ids, _ids(train_clips, validation), _ids(test_clips, TEST_FOLD))
+        )
     return tuple(folds)
 
 
 def drawn_folds(n_class: int, n_smallest: int, validation: int) -> tuple[int, ...]:
-    """Draw the folds that a class keeps so that classes are about balanced.
+    """Draw the folds that a class keeps, so that classes have about equally many clips.
 
-    With m = n // 10 clips a fold, the class keeps round(8 m_smallest / m) consecutive folds out of the eight
-    that the draw allows. Such stretches are laid end to end, round and round, and validation fold k gets the
-    k-th of them. The original code numbers the validation fold from 1 here: the draw avoids fold k + 1, not
-    k, and may give the folds k and 9, whose clips are held out already. So classes are less balanced than
-    meant.
+    With m = n // 10 clips per fold, a class keeps round(8 m_smallest / m) consecutive folds of the eight that
+    may be drawn. Validation fold k begins where fold k - 1 has ended, and after the last fold the first
+    follows. The original code numbers the validation fold from 1 here: the draw avoids fold k + 1 instead of
+    k, and may draw the folds k and 9, whose clips are held out already. Classes are therefore less balanced
+    than intended.
 
     Parameters
     ----------
@@ -142,43 +174,41 @@ def drawn_folds(n_class: int, n_smallest: int, validation: int) -> tuple[int, ..
     validation : int
         The validation fold k, from 0.
     """
-    size = max(n_class // 10, 1)
-    smallest = n_smallest // 10
+    clips_per_fold = max(n_class // 10, 1)
+    clips_per_fold_of_smallest = n_smallest // 10
     allowed = [fold for fold in range(1, 10) if fold != validation + 1]
-    n_kept = round(len(allowed) * smallest / size)
+    n_kept = round(len(allowed) * clips_per_fold_of_smallest / clips_per_fold)
     start = validation * n_kept
     return tuple(allowed[index % len(allowed)] for index in range(start, start + n_kept))
 
 
 def movie_folds(manifest: Manifest, train: Task, test: Task) -> tuple[Fold, ...]:
-    """Make the film pairs of Table 4: film i tested, film j validated on, all the others trained on.
+    """Make the film pairs of Table 4: one film is tested, another validated on, all others are trained on.
 
-    There are 90 pairs of ObyGaze12's 12 films, for films 3 and 7 are trained on in all of them. Training and
-    validation clips are of the training task, test clips of the test task.
+    ObyGaze12's 12 films give 90 pairs, because films 3 and 7 are always trained on. Training and validation
+    clips are of the training task, test clips of the test task.
 
     Raises
     ------
     ProtocolError
-        The manifest has not the folds of the released movie set, which has none for en_s.
+        The manifest does not have the folds of the released movie set, which has none for en_s.
     """
     for task in (train, test):
         if task.name not in MOVIE_SET_TASKS:
             raise ProtocolError(
                 f"the movie set was released for {' and '.join(MOVIE_SET_TASKS)} only: it has no {task.name}"
             )
-    from_train = _released(manifest, train, f"fold_movieset_{train.name}")
-    from_test = _released(manifest, test, f"fold_movieset_{test.name}")
-    movie_of = {fold: clip.movie for clip, fold in from_train + from_test}
-    movies = [movie for movie in sorted(movie_of) if movie not in ALWAYS_TRAINED]
-    return tuple(
-        Fold(
-            name=f"test {tested} {movie_of[tested]}, validation {validated} {movie_of[validated]}",
-            train=_all_but(from_train, tested, validated),
-            validation=_ids(from_train, validated),
-            test=_ids(from_test, tested),
-        )
-        for tested, validated in permutations(movies, 2)
-    )
+    train_clips = _released(manifest, train, f"fold_movieset_{train.name}")
+    test_clips = _released(manifest, test, f"fold_movieset_{test.name}")
+    # A fold of the movie set is a film.
+    movie_of_fold = {clip.fold: clip.movie for clip in train_clips + test_clips}
+    held_out = [fold for fold in sorted(movie_of_fold) if fold not in ALWAYS_TRAINED]
+    folds = []
+    for tested, validated in permutations(held_out, 2):
+        name = f"test {tested} {movie_of_fold[tested]}, validation {validated} {movie_of_fold[validated]}"
+        training_ids = _all_but(train_clips, tested, validated)
+        folds.append(Fold(name, training_ids, _ids(train_clips, validated), _ids(test_clips, tested)))
+    return tuple(folds)
 
 
 def concept_folds(manifest: Manifest, concept: str, negatives: Negatives) -> tuple[Fold, ...]:
@@ -187,37 +217,39 @@ def concept_folds(manifest: Manifest, concept: str, negatives: Negatives) -> tup
     Raises
     ------
     ProtocolError
-        The manifest has not the folds of the released split file.
+        The manifest does not have the folds of the released split file.
     """
     labels = concept_labels(manifest, concept, negatives)
-    used = [(clip, fold) for clip, fold in _with_folds(manifest, CONCEPT_COLUMN) if clip.clip_id in labels]
-    return tuple(
-        Fold(validation, _all_but(used, TEST_FOLD, validation), _ids(used, validation), _ids(used, TEST_FOLD))
-        for validation in CONCEPT_VALIDATION_FOLDS
-    )
+    clips = [clip for clip in _with_folds(manifest, CONCEPT_COLUMN) if clip.clip_id in labels]
+    folds = []
+    for validation in CONCEPT_VALIDATION_FOLDS:
+        training_ids = _all_but(clips, TEST_FOLD, validation)
+        folds.append(Fold(validation, training_ids, _ids(clips, validation), _ids(clips, TEST_FOLD)))
+    return tuple(folds)
 
 
 def head_fold(manifest: Manifest, train: Task, test: Task) -> Fold:
-    """Make the one fold of a PCBM's head: all folds but the last trained on, the last tested.
+    """Make the only fold of a PCBM's head: it is tested on the last fold and trained on all others.
 
-    None is validated on. Both sides are of one file and share no clip; but the CAVs that give the head its
-    inputs were fitted on the head's training clips.
+    It has no validation side. Both sides come from one file and share no clip; but the CAVs that compute the
+    inputs of the head are fitted on the same training clips.
 
     Raises
     ------
     ProtocolError
-        The manifest has not the folds of the released split file.
+        The manifest does not have the folds of the released split file.
     """
     clips = _with_folds(manifest, CONCEPT_COLUMN)
-    trained = [pair for pair in clips if pair[0].level in train.levels]
-    tested = [pair for pair in clips if pair[0].level in test.levels]
-    return Fold(TEST_FOLD, _all_but(trained, TEST_FOLD), (), _ids(tested, TEST_FOLD))
+    train_clips = [clip for clip in clips if clip.level in train.levels]
+    test_clips = [clip for clip in clips if clip.level in test.levels]
+    return Fold(TEST_FOLD, _all_but(train_clips, TEST_FOLD), (), _ids(test_clips, TEST_FOLD))
 
 
 def concept_labels(manifest: Manifest, concept: str, negatives: Negatives) -> Mapping[str, int]:
-    """Assign 1 to each clip in which a concept's CAV must find it, 0 to each in which it must not.
+    """Label the clips that a concept's CAV is trained and tested on: 1 for a positive, 0 for a negative.
 
-    Other clips are left out: NS clips always. An EN clip is a negative or nothing, whatever was marked in it.
+    Other clips are left out, among them all NS clips. An EN clip is never a positive, even if the concept was
+    marked in it.
     """
     labels = {}
     for clip in manifest:
@@ -231,10 +263,25 @@ def concept_labels(manifest: Manifest, concept: str, negatives: Negatives) -> Ma
     return labels
 
 
-def _released(manifest: Manifest, task: Task, column: str) -> list[tuple[Clip, int]]:
-    """List the clips of a task's split file, refusing one whose level is not of the task."""
+class ClipInFold(NamedTuple):
+    """A clip with its fold in a split file."""
+
+    clip_id: str
+    movie: str
+    level: str | None
+    fold: int
+
+
+def _released(manifest: Manifest, task: Task, column: str) -> list[ClipInFold]:
+    """List the clips of a task's split file.
+
+    Raises
+    ------
+    ProtocolError
+        The manifest does not have the folds of the file, or a clip has a level that the task does not have.
+    """
     clips = _with_folds(manifest, column)
-    for clip, _ in clips:
+    for clip in clips:
         if clip.level not in task.levels:
             raise ProtocolError(
                 f"clip {clip.clip_id} has a fold in column {column}, "
@@ -244,39 +291,51 @@ def _released(manifest: Manifest, task: Task, column: str) -> list[tuple[Clip, i
     return clips
 
 
-def _with_folds(manifest: Manifest, column: str) -> list[tuple[Clip, int]]:
-    """List the clips that have a fold in a column and a video, with that fold, in the manifest's order."""
-    texts = [(clip, clip.extras[column]) for clip in manifest if clip.extras.get(column) and clip.video]
-    if not texts:
-        lacking = without_video(manifest, [column])
-        raise ProtocolError(
-            f"all {lacking} clips with a fold in column {column} lack a video, and the paper protocol "
-            "leaves such clips out; import the manifest from ObyGaze12's folder again"
-            if lacking
-            else f"the manifest has no folds in a column {column}, "
-            "and the paper protocol's are those of the released split files: "
-            "import it with `obygaze manifest import obygaze12 FOLDER`, where FOLDER holds "
-            "balanced_level/ and movieset/; or use the strict protocol (--protocol strict)"
-        )
-    for clip, text in texts:
+def _with_folds(manifest: Manifest, column: str) -> list[ClipInFold]:
+    """List the clips that have a video and a fold in a column, in the manifest's order.
+
+    Raises
+    ------
+    ProtocolError
+        There is no such clip, or a cell of the column is not the number of a fold.
+    """
+    clips: list[ClipInFold] = []
+    for clip in manifest:
+        text = clip.extras.get(column)
+        if not text or not clip.video:
+            continue
         if not (text.isascii() and text.isdigit()):
             problem = f"column {column} holds {text!r}, expected a fold's number"
             raise ProtocolError(f"clip {clip.clip_id}: {problem}")
-    return [(clip, int(text)) for clip, text in texts]
+        clips.append(ClipInFold(clip.clip_id, clip.movie, clip.level, int(text)))
+    if clips:
+        return clips
+    n_without_video = without_video(manifest, [column])
+    if n_without_video:
+        raise ProtocolError(
+            f"all {n_without_video} clips with a fold in column {column} lack a video, and the paper "
+            "protocol leaves such clips out; import the manifest from ObyGaze12's folder again"
+        )
+    raise ProtocolError(
+        f"the manifest has no folds in a column {column}, "
+        "and the paper protocol's are those of the released split files: "
+        "import it with `obygaze manifest import obygaze12 FOLDER`, where FOLDER holds "
+        "balanced_level/ and movieset/; or use the strict protocol (--protocol strict)"
+    )
 
 
-def _ids(clips: Sequence[tuple[Clip, int]], *folds: int) -> tuple[str, ...]:
-    """Return the clips of some folds."""
-    return tuple(clip.clip_id for clip, fold in clips if fold in folds)
+def _ids(clips: Sequence[ClipInFold], *folds: int) -> tuple[str, ...]:
+    """Return the ids of the clips of some folds."""
+    return tuple(clip.clip_id for clip in clips if clip.fold in folds)
 
 
-def _all_but(clips: Sequence[tuple[Clip, int]], *folds: int) -> tuple[str, ...]:
-    """Return the clips of all other folds."""
-    return tuple(clip.clip_id for clip, fold in clips if fold not in folds)
+def _all_but(clips: Sequence[ClipInFold], *folds: int) -> tuple[str, ...]:
+    """Return the ids of the clips of all folds except some."""
+    return tuple(clip.clip_id for clip in clips if clip.fold not in folds)
 
 
 def without_video(manifest: Manifest, columns: Sequence[str]) -> int:
-    """Count the clips left out for want of a video though one of the columns gives them a fold."""
+    """Count the clips that have a fold in one of the columns but are left out because they have no video."""
 
     def is_in_a_fold(clip: Clip) -> bool:
         return any(clip.extras.get(column, "") for column in columns)
@@ -285,24 +344,28 @@ def without_video(manifest: Manifest, columns: Sequence[str]) -> int:
 
 
 def positive(data: Dataset) -> NDArray[np.int64]:
-    """Assign 1 for S clips, 0 for the others [N]."""
+    """Label the clips: 1 for S clips, 0 for the others [N]."""
     return TASKS["enhn_s"].labels(data.levels)
 
 
 def labels_of_s(data: Dataset) -> dict[str, int]:
-    """Return 1 for each S clip, 0 for the others, by clip id."""
+    """Label the clips by id: 1 for S clips, 0 for the others."""
     return dict(zip(data.clip_ids.tolist(), positive(data).tolist(), strict=True))
 
 
 def check_sides(data: Dataset, fold: Fold, present: Mapping[str, int], subject: str) -> None:
-    """Refuse a fold of which too few clips have features to train, to validate or to test.
+    """Check that enough clips of a fold have features to train, validate and test on.
 
     Parameters
     ----------
+    data
+        The features.
+    fold
+        The fold.
     present
         Clip id -> its label, 0 or 1.
     subject
-        What the fold is of, for the message.
+        What the fold is used for, for the message.
 
     Raises
     ------
@@ -311,22 +374,34 @@ def check_sides(data: Dataset, fold: Fold, present: Mapping[str, int], subject: 
     """
     sides = {"training": fold.train, "validation": fold.validation, "test": fold.test}
     for side, clips in sides.items():
-        clips_there = [clip_id for clip_id in clips if clip_id in data.row_of]
-        if clips and not clips_there:
-            lacks = "no clip"
-        elif side == "training" and len({present[clip_id] for clip_id in clips_there}) < 2:
-            lacks = "clips of one class only"
+        clips_with_features = [clip_id for clip_id in clips if clip_id in data.row_of]
+        if clips and not clips_with_features:
+            problem = "no clip"
+        elif side == "training" and len({present[clip_id] for clip_id in clips_with_features}) < 2:
+            problem = "clips of one class only"
         else:
             continue
         raise FoldsError(
-            f"the published folds need the features of more clips: {subject}, fold {fold.name}, has {lacks} "
-            f"on its {side} side ({len(clips_there)} of {len(clips)} clips have features); extract the "
-            "others, or use the strict protocol (--protocol strict)"
+            f"the published folds need the features of more clips: {subject}, fold {fold.name}, has "
+            f"{problem} on its {side} side ({len(clips_with_features)} of {len(clips)} clips have features); "
+            "extract the others, or use the strict protocol (--protocol strict)"
         )
 
 
 def predicted(data: Dataset, rows: NDArray[np.intp], score: NDArray[np.floating], **about: Any) -> Rows:
-    """Make the rows of one model tested on some clips; `about`: further columns, at least model and task."""
+    """Make the rows of the table of predictions for one model tested on some clips.
+
+    Parameters
+    ----------
+    data
+        The features.
+    rows : ndarray of int, shape [n]
+        Rows of the tested clips in `data`.
+    score : ndarray, shape [n]
+        Their scores.
+    about
+        Values of further columns: at least `model` and `task`.
+    """
     columns: dict[str, Any] = {
         "fold": 0,
         "seed": 0,
@@ -341,13 +416,15 @@ def predicted(data: Dataset, rows: NDArray[np.intp], score: NDArray[np.floating]
 
 
 def gather(blocks: list[Rows]) -> Predictions:
-    """Stack blocks into one table, model by model and task by task, folds in the order given."""
+    """Stack rows of predictions into one table, sorted by model and task; the order is kept otherwise."""
     columns = {}
     for name in COLUMNS:
         columns[name] = np.concatenate([block[name] for block in blocks])
     stacked = pd.DataFrame(columns)
-    rank = {name: rank_of for rank_of, name in enumerate(stacked["model"].unique())}
-    order = np.lexsort((np.arange(len(stacked)), stacked["task"].to_numpy(str), stacked["model"].map(rank)))
+    rank_of_model = {name: rank for rank, name in enumerate(stacked["model"].unique())}
+    ranks = stacked["model"].map(rank_of_model)
+    # The last key is the first to sort by.
+    order = np.lexsort((np.arange(len(stacked)), stacked["task"].to_numpy(str), ranks))
     return Predictions(stacked.iloc[order].reset_index(drop=True))
 
 
@@ -362,10 +439,20 @@ def list_folds(
     policy: LabelPolicy,
     movies: bool = False,
 ) -> Answer:
-    """List the folds in which models learn one target and are asked another.
+    """List the folds in which models are trained on one target and tested on another.
 
-    Under strict one movie is left out at a time; under paper they are those of the released split files, with
-    the labels of those, and with `movies` there is one for each pair of movies.
+    Parameters
+    ----------
+    clips
+        The manifest.
+    trained, tested
+        The target that models are trained on, and the one that they are tested on.
+    protocol
+        "strict" leaves out one movie at a time; "paper" has the folds of the released split files.
+    policy
+        Label policy of the strict protocol; the paper protocol has the labels of the split files.
+    movies
+        Under "paper", whether there is a fold for each pair of movies.
 
     Raises
     ------
@@ -376,22 +463,25 @@ def list_folds(
         labelled = clips
         published = published_folds(clips, trained, tested, movies=movies)
         folds = published.folds
-        videoless = without_video(clips, published.columns)
+        n_without_video = without_video(clips, published.columns)
         notes = [
             f"paper: {leak_caption(folds)}",
-            f"{videoless} clips of the split files are left out, having no video",
+            f"{n_without_video} clips of the split files are left out, having no video",
         ]
     else:
         labelled = apply_policy(clips, policy)
         folds = strict_folds(labelled, trained, tested)
         notes = ["strict: no clip and no movie is on two sides of a fold; validation is an inner loop"]
-    used = {clip_id for fold in folds for clip_id in fold.train + fold.validation + fold.test}
+    used: set[str] = set()
+    for fold in folds:
+        used.update(fold.train, fold.validation, fold.test)
     if protocol == "strict":
-        videoless = sum(not labelled.by_id[clip_id].video for clip_id in used)
+        n_without_video = sum(not labelled.by_id[clip_id].video for clip_id in used)
         notes.append(
-            f"{videoless} of {len(used)} clips have no video known; runs exclude clips without features"
+            f"{n_without_video} of {len(used)} clips have no video known; runs exclude clips without features"
         )
     labels = labels_of(labelled)
+    # A clip that one of both targets does not have is -1 there, so that the label of the other is taken.
     codes = np.maximum(trained.of(labels), tested.of(labels)).tolist()
     code_of_clip = dict(zip(labels.clip_ids.tolist(), codes, strict=True))
     by_movie = movies or protocol == "strict"
@@ -409,33 +499,40 @@ def list_folds(
     }
     rows = [_fold_row(record, protocol) for record in records]
     headers = ["fold", "train", "validation", "test", "test clips\nin training", "test clips\nin validation"]
-    shown = table(rows, headers, right=range(1, 6))
-    about = f"task {trained.name}, test {tested.name}\nprotocol {protocol}, label policy {policy}"
-    return Answer(document, "\n".join([shown, "", about, *notes]))
+    fold_table = table(rows, headers, right=range(1, 6))
+    tasks = f"task {trained.name}, test {tested.name}"
+    settings = f"protocol {protocol}, label policy {policy}"
+    return Answer(document, "\n".join([fold_table, "", tasks, settings, *notes]))
 
 
 def _fold_record(fold: Fold, manifest: Manifest, *, by_movie: bool) -> dict[str, Any]:
-    """Return the clips of a fold's sides and its leaks, and where sides are films, those held out."""
+    """Return a fold as JSON values: the clips of its sides, its leaks and, if asked, the films held out.
+
+    Parameters
+    ----------
+    by_movie
+        Whether the validation and test sides are films each.
+    """
     record: dict[str, Any] = {"fold": fold.name}
     sides = {"train": fold.train, "validation": fold.validation, "test": fold.test}
     if by_movie:
         for side in ("validation", "test"):
             if sides[side]:
                 record[f"{side}_movie"] = manifest.by_id[sides[side][0]].movie
-    in_training, in_validation = count_leaks(fold)
-    leaks = {"test_in_training": in_training, "test_in_validation": in_validation}
-    return {**record, **sides, "leaks": leaks}
+    leaks = count_leaks(fold)
+    leak_record = {"test_in_training": leaks.in_training, "test_in_validation": leaks.in_validation}
+    return {**record, **sides, "leaks": leak_record}
 
 
 def _fold_row(record: Mapping[str, Any], protocol: str) -> list[Any]:
-    """Return a row of the printed table: the fold's name, the sizes of its sides, its leaks."""
+    """Return a row of the printed table: the fold's name, the numbers of clips of its sides, its leaks."""
     name = record["fold"] if protocol == "paper" else f"{record['fold']} {record['test_movie']}"
     sizes = [len(record[side]) for side in ("train", "validation", "test")]
     return [name, *sizes, *record["leaks"].values()]
 
 
 class PublishedFolds(NamedTuple):
-    """Folds of the released split files, and the columns of the manifest that they are in."""
+    """Folds of the released split files, and the columns of the manifest that hold them."""
 
     folds: tuple[Fold, ...]
     columns: Sequence[str]
@@ -444,7 +541,12 @@ class PublishedFolds(NamedTuple):
 def published_folds(
     manifest: Manifest, trained: Target, tested: Target, *, movies: bool = False
 ) -> PublishedFolds:
-    """Make the paper's folds; with `movies` one for each pair of movies.
+    """Make the paper's folds for models trained on one target and tested on another.
+
+    Parameters
+    ----------
+    movies
+        Whether there is a fold for each pair of movies.
 
     Raises
     ------

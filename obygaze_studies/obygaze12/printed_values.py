@@ -1,4 +1,4 @@
-"""Read the papers' printed numbers from published.toml; they are shown, never computed with."""
+"""Read the papers' printed numbers from published.toml; they are shown only, and no result uses them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,17 @@ MOVIE_PAIRS: Cell = ("hn_s", "enhn_s")
 
 @dataclass(frozen=True, slots=True)
 class Printed:
-    """A number in a paper: mean and, where there is one, standard deviation."""
+    """A number printed in a paper.
+
+    Attributes
+    ----------
+    source
+        Paper and table.
+    mean
+        The number, or the mean of several.
+    sd
+        Their standard deviation, if it is printed.
+    """
 
     source: str
     mean: float
@@ -36,7 +46,7 @@ class Printed:
 
 
 def _printed(row: Mapping[str, Any]) -> Mapping[Cell, Printed]:
-    """Read a printed row of the table by its cells."""
+    """Read a printed row of Table 2: cell -> number."""
     values = [Printed(row["source"], *value) for value in row["values"]]
     return dict(zip(CELLS, values, strict=True))
 
@@ -44,19 +54,28 @@ def _printed(row: Mapping[str, Any]) -> Mapping[Cell, Printed]:
 TABLE2: Mapping[tuple[str, str | None], Mapping[Cell, Printed]] = {
     (row["model"], row["features"]): _printed(row) for row in PUBLISHED["table2"]["printed"]
 }
-"""Our name of a model, and the papers' of its features -> F1: of the perceptron weighted, else of S."""
+"""Our name of a model and the papers' name of its features -> its F1 in each cell.
+
+Of the perceptron it is the weighted F1, of all other models the F1 of S.
+"""
 
 PROBE_OF: Mapping[str, str] = PUBLISHED["table2"]["backbones"]
-"""Our name of a backbone -> the papers'."""
+"""Our name of a backbone -> the papers' name."""
 
 PREVALENCE: Mapping[str, float] = PUBLISHED["trivial"]["prevalence"]
-"""Share of positive clips in the test task, as Appendix 8.2 of 000 prints it."""
+"""Test task -> share of positive clips, as printed in Appendix 8.2 of arXiv 2401.13296."""
 
 
 def _trivial(published: Sequence[Any]) -> Row:
-    """Compute a trivial figure of Table 2 at the printed prevalence: a share of the clips called positive.
+    """Compare a printed number of a trivial model in Table 2 with its formula at the printed prevalence.
 
-    Its verdict says whether the printed digits are the computed ones: rounded, cut off, or neither.
+    A trivial model calls a share of the clips positive at random. The verdict says whether the printed digits
+    agree with the computed ones when rounded, when cut off, or not at all.
+
+    Parameters
+    ----------
+    published
+        Name of the row, share of clips called positive, test task, kind of F1, printed number, source.
     """
     row, called, test, average, printed, source = published
     computed = trivial_f1(PREVALENCE[test], called, average)
@@ -81,8 +100,8 @@ def _trivial(published: Sequence[Any]) -> Row:
 def trivial_f1(prevalence: float, called: float, average: Average) -> float:
     """Compute the F1 of calling clips positive at random with probability `called`.
 
-    Precision is the prevalence and recall is `called` (000, Appendix 8.2), and the same of the other class;
-    the weighted average is over both classes by their clips.
+    The precision of the positive class is the prevalence, and its recall is `called` (arXiv 2401.13296,
+    Appendix 8.2); likewise for the other class. The weighted F1 weights both classes by their clips.
     """
     positive = _harmonic(prevalence, called)
     if average == "f1_pos":
@@ -91,14 +110,15 @@ def trivial_f1(prevalence: float, called: float, average: Average) -> float:
 
 
 def _harmonic(precision: float, recall: float) -> float:
+    """Compute the harmonic mean of precision and recall; 0 if both are 0."""
     return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
 
 
 TRIVIAL = tuple(map(_trivial, PUBLISHED["trivial"]["rows"]))
-"""All eight trivial figures of both papers."""
+"""The eight printed numbers of trivial models in both papers."""
 
 MOVIES: Mapping[str, str] = {movie: film["title"] for movie, film in PUBLISHED["films"].items()}
-"""Titles of ObyGaze12's films."""
+"""Id of a film of ObyGaze12 -> its title."""
 
 TABLE4: Mapping[str, Printed] = {
     movie: Printed("arXiv, Table 4", *film["table4"])
@@ -109,5 +129,5 @@ TABLE4_MEAN = Printed("arXiv, Table 4", 0.53)
 
 
 def title_of(movie: str) -> str:
-    """Return a film's title, or its id where we don't know it."""
+    """Return a film's title, or its id if the film is not in ObyGaze12."""
     return MOVIES.get(movie, movie)

@@ -1,14 +1,15 @@
-"""Compute what stands behind the papers' tables and figures, under the `paper` or the `strict` protocol.
+"""Train the models behind the papers' tables and figures, under the `paper` or the `strict` protocol.
 
-Models and settings of `paper` are the original code's, for the papers print none of its concept models;
-`obygaze_studies.obygaze12.paper_folds` has its folds.
+Under `paper`, models and settings are those of the original code, because the papers print no settings of the
+concept models. Its folds are in `obygaze_studies.obygaze12.paper_folds`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -38,9 +39,10 @@ for _train, _test in CELLS:
 # --- concept models of the paper protocol
 # ---------------------------------------------------------------------------
 CAV_C: Mapping[str, float] = PUBLISHED["code"]["cav_c"]
-"""C of each concept's SVM; its class weight is balanced."""
+"""Concept -> C of its SVM; class weights are balanced."""
 
 SEED = 42
+"""Random state of the heads in the original code."""
 
 NEGATIVES = (paper_folds.Negatives.EN, paper_folds.Negatives.ALL)
 """Negatives of Figure 3's solid and hatched bars."""
@@ -67,11 +69,12 @@ class PaperConcepts:
     Attributes
     ----------
     predictions : Predictions
-        Task ``concept|negatives``, fold k the split validated on fold k; the score is the signed distance.
+        Predictions of all CAVs. The task is ``concept|negatives``; fold k is the one validated on fold k; the
+        score is the signed distance from the CAV's hyperplane.
     elected : dict of ConceptTask to int
-        The split whose CAV has the highest f1_pos on its validation fold.
+        The fold whose CAV has the highest f1_pos on its validation side.
     planes : dict of Negatives to Hyperplanes
-        Of the elected CAVs, in the concepts' order.
+        The hyperplanes of the elected CAVs, in the order of the concepts.
     """
 
     predictions: Predictions
@@ -79,54 +82,76 @@ class PaperConcepts:
     planes: Mapping[paper_folds.Negatives, Hyperplanes]
 
 
+class _ConceptProblem(NamedTuple):
+    """What the CAVs of a concept are trained on.
+
+    Attributes
+    ----------
+    folds
+        The nine folds.
+    labels : ndarray of int, shape [N]
+        1 for a positive, 0 for all other clips of the source.
+    """
+
+    folds: tuple[Fold, ...]
+    labels: NDArray[np.int64]
+
+
 def concepts(manifest: Manifest, data: Dataset) -> PaperConcepts:
-    """Fit the nine CAVs of each concept against each choice of negatives, and elect one.
+    """Fit the nine CAVs of each concept against each choice of negatives, and elect one of the nine.
 
     Raises
     ------
     FoldsError
         Too few clips of a fold have features.
     """
-    problems: dict[ConceptTask, tuple[tuple[Fold, ...], NDArray[np.int64]]] = {}
+    problems: dict[ConceptTask, _ConceptProblem] = {}
+    trainings = []  # rows, whether each is positive, C: one per CAV, the nine of a concept together
     for task in CONCEPT_TASKS:
-        folds = paper_folds.concept_folds(manifest, *task)
-        known = paper_folds.concept_labels(manifest, *task)
-        for fold in folds:
-            paper_folds.check_sides(data, fold, known, " against ".join(task))
-        problems[task] = folds, np.array([known.get(name, 0) for name in data.clip_ids.tolist()])
-    training = [
-        (data.rows(fold.train), labels, CAV_C[concept])
-        for (concept, _), (folds, labels) in problems.items()
-        for fold in folds
-    ]
-    planes = svm_hyperplanes(data.X, [(rows, labels[rows] == 1, C) for rows, labels, C in training])
+        problem = _concept_problem(manifest, data, task)
+        problems[task] = problem
+        concept, _ = task
+        for fold in problem.folds:
+            rows = data.rows(fold.train)
+            trainings.append((rows, problem.labels[rows] == 1, CAV_C[concept]))
+    planes = svm_hyperplanes(data.X, trainings)
     blocks = []
     elected = {}
-    places = {}
-    first = 0
+    plane_of_elected = {}
+    n_planes_before = 0
     for task, (folds, labels) in problems.items():
-        validated = []
+        validation_f1 = []
         for k, fold in enumerate(folds):
-            plane = planes.one(first + k)
-            held_out = data.rows(fold.validation)
-            rows = data.rows(fold.test)
-            called = plane.distances(data.X[held_out])[:, 0] >= ABOVE_ZERO
-            validated.append(float(np.nan_to_num(f1_pos(labels[held_out], called))))
-            about = {"model": "cav_svm", "task": "|".join(task), "fold": k, "label": labels[rows]}
-            score = plane.distances(data.X[rows])[:, 0]
-            blocks.append(paper_folds.predicted(data, rows, score, **about))
-        elected[task] = int(np.argmax(validated))  # the first of equals
-        places[task] = first + elected[task]
-        first += len(folds)
+            plane = planes.one(n_planes_before + k)
+            validation_rows = data.rows(fold.validation)
+            is_called = plane.distances(data.X[validation_rows])[:, 0] >= ABOVE_ZERO
+            validation_f1.append(float(np.nan_to_num(f1_pos(labels[validation_rows], is_called))))
+            test_rows = data.rows(fold.test)
+            scores = plane.distances(data.X[test_rows])[:, 0]
+            about = {"model": "cav_svm", "task": "|".join(task), "fold": k, "label": labels[test_rows]}
+            blocks.append(paper_folds.predicted(data, test_rows, scores, **about))
+        elected[task] = int(np.argmax(validation_f1))  # the first of equals
+        plane_of_elected[task] = n_planes_before + elected[task]
+        n_planes_before += len(folds)
     elected_planes = {}
     for negatives in NEGATIVES:
-        rows = np.array([places[concept, negatives] for concept in VISUAL_CONCEPTS])
-        elected_planes[negatives] = Hyperplanes(planes.weights[rows], planes.intercepts[rows])
+        indices = np.array([plane_of_elected[concept, negatives] for concept in VISUAL_CONCEPTS])
+        elected_planes[negatives] = Hyperplanes(planes.weights[indices], planes.intercepts[indices])
     return PaperConcepts(paper_folds.gather(blocks), elected, elected_planes)
 
 
+def _concept_problem(manifest: Manifest, data: Dataset, task: ConceptTask) -> _ConceptProblem:
+    """Collect the folds and labels of a concept; raise a FoldsError if too few clips have features."""
+    folds = paper_folds.concept_folds(manifest, *task)
+    label_of_clip = paper_folds.concept_labels(manifest, *task)
+    for fold in folds:
+        paper_folds.check_sides(data, fold, label_of_clip, " against ".join(task))
+    labels = np.array([label_of_clip.get(clip_id, 0) for clip_id in data.clip_ids.tolist()])
+    return _ConceptProblem(folds, labels)
+
+
 def make_head(name: str, task: str) -> DecisionTreeClassifier | LogisticRegression:
-    """Make the head of a bottleneck, PCBM-DT or -LR, for a training task."""
+    """Make the head of a bottleneck, PCBM-DT or PCBM-LR, with the settings for a training task."""
     if name == "pcbm_dt":
         return DecisionTreeClassifier(**TREES[task], random_state=SEED)
     return LogisticRegression(**LOGISTICS[task], solver="liblinear", random_state=SEED)
@@ -134,7 +159,15 @@ def make_head(name: str, task: str) -> DecisionTreeClassifier | LogisticRegressi
 
 @dataclass(frozen=True, eq=False)
 class PaperHeads:
-    """The heads on the elected CAVs: their predictions, and the trees by training task and negatives."""
+    """The heads of the bottlenecks on the elected CAVs.
+
+    Attributes
+    ----------
+    predictions
+        Predictions of all heads.
+    trees
+        Training task and negatives -> the fitted tree of PCBM-DT.
+    """
 
     predictions: Predictions
     trees: Mapping[tuple[str, paper_folds.Negatives], object]
@@ -146,27 +179,23 @@ def paper_heads(manifest: Manifest, data: Dataset, concepts: PaperConcepts) -> P
     labels = paper_folds.labels_of_s(data)
     blocks = []
     trees = {}
-    for negatives in NEGATIVES:
-        values = concepts.planes[negatives].decisions(data.X)
-        for name in ("pcbm_dt", "pcbm_lr"):
-            for train, tests in TESTS.items():
-                learnt = paper_folds.head_fold(manifest, TASKS[train], TASKS[train])
-                paper_folds.check_sides(data, learnt, labels, f"the bottlenecks of {train}")
-                rows = data.rows(learnt.train)
-                # Plain numbers: the original code hands its heads float64.
-                head = make_head(name, train).fit(values[rows], y[rows])
-                if name == "pcbm_dt":
-                    trees[train, negatives] = head
-                for test in tests:
-                    fold = paper_folds.head_fold(manifest, TASKS[train], TASKS[test])
-                    paper_folds.check_sides(data, fold, labels, f"the bottlenecks of {train}>{test}")
-                    tested_rows = data.rows(fold.test)
-                    about = {"model": f"{name}|{negatives}", "task": f"{train}>{test}"}
-                    blocks.append(
-                        paper_folds.predicted(
-                            data, tested_rows, head_scores(head, values[tested_rows]), **about
-                        )
-                    )
+    # float64 as in the original code, [N, concepts] each.
+    decisions_of = {negatives: concepts.planes[negatives].decisions(data.X) for negatives in NEGATIVES}
+    for negatives, name, train in product(NEGATIVES, ("pcbm_dt", "pcbm_lr"), TESTS):
+        decisions = decisions_of[negatives]
+        training_fold = paper_folds.head_fold(manifest, TASKS[train], TASKS[train])
+        paper_folds.check_sides(data, training_fold, labels, f"the bottlenecks of {train}")
+        training_rows = data.rows(training_fold.train)
+        head = make_head(name, train).fit(decisions[training_rows], y[training_rows])
+        if name == "pcbm_dt":
+            trees[train, negatives] = head
+        for test in TESTS[train]:
+            fold = paper_folds.head_fold(manifest, TASKS[train], TASKS[test])
+            paper_folds.check_sides(data, fold, labels, f"the bottlenecks of {train}>{test}")
+            test_rows = data.rows(fold.test)
+            scores = head_scores(head, decisions[test_rows])
+            about = {"model": f"{name}|{negatives}", "task": f"{train}>{test}"}
+            blocks.append(paper_folds.predicted(data, test_rows, scores, **about))
     return PaperHeads(paper_folds.gather(blocks), trees)
 
 
@@ -174,12 +203,20 @@ def paper_heads(manifest: Manifest, data: Dataset, concepts: PaperConcepts) -> P
 # ---------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
 class Results:
-    """One source under a protocol: each result is computed once, at its first use.
+    """The results of one source under a protocol; each is computed once, when it is first used.
 
     Attributes
     ----------
+    corpus
+        The clips.
+    source
+        The features of one backbone.
+    seed
+        Random seed of the models.
+    progress
+        Called with the number of trained models and the number of all models.
     kept : path, optional
-        Folder where predictions of what is trained are kept, and read where they are kept already.
+        Folder in which trained results are kept, and from which those that exist are read.
     """
 
     corpus: PaperCorpus
@@ -189,25 +226,44 @@ class Results:
     kept: Path | None = None
 
 
+class Job(NamedTuple):
+    """A perceptron to train and test.
+
+    Attributes
+    ----------
+    task
+        Task in the table of predictions.
+    number
+        Number of the fold in the task.
+    fold
+        The clips.
+    """
+
+    task: str
+    number: int
+    fold: Fold
+
+
 class PaperResults(Results):
-    """One source under the `paper` protocol."""
+    """The results of one source under the `paper` protocol."""
 
     @cached_property
     def classifiers(self) -> Predictions:
         """The perceptron in the four cells of Table 2, on eight folds each."""
-        cells = cell_folds(self.corpus.manifest)
-        jobs = [(">".join(cell), k, fold) for cell, folds in cells.items() for k, fold in enumerate(folds)]
+        jobs = []
+        for cell, folds in cell_folds(self.corpus.manifest).items():
+            jobs += [Job(">".join(cell), k, fold) for k, fold in enumerate(folds)]
         return self._kept("classifiers", jobs)
 
     @cached_property
     def movie_pairs(self) -> Predictions:
         """The perceptron on the film pairs of Table 4; fold i of the table is the i-th pair."""
         task = f"movies:{'>'.join(MOVIE_PAIRS)}"
-        return self._kept(
-            "movie_pairs", [(task, k, fold) for k, fold in enumerate(pair_folds(self.corpus.manifest))]
-        )
+        jobs = [Job(task, k, fold) for k, fold in enumerate(pair_folds(self.corpus.manifest))]
+        return self._kept("movie_pairs", jobs)
 
-    def _kept(self, name: str, jobs: Sequence[tuple[str, int, Fold]]) -> Predictions:
+    def _kept(self, name: str, jobs: Sequence[Job]) -> Predictions:
+        """Return the perceptrons' predictions, read from the folder of trained results if they are there."""
         compute = partial(perceptrons, self.source, jobs, self.seed, self.progress)
         return kept_result(self.kept, f"paper-{self.source.label}-{name}", compute)
 
@@ -223,8 +279,8 @@ class PaperResults(Results):
 
     @property
     def tables(self) -> dict[str, pd.DataFrame]:
-        """Tables computed so far, by the stem of their file."""
-        computed = self.__dict__
+        """The predictions computed so far: name of the file without ending -> table."""
+        computed = self.__dict__  # where cached properties keep their values
         parts = [computed[name].table for name in ("classifiers", "movie_pairs") if name in computed]
         parts += [computed[name].predictions.table for name in ("heads", "concepts") if name in computed]
         return {"predictions": pd.concat(parts, ignore_index=True)} if parts else {}
@@ -232,10 +288,10 @@ class PaperResults(Results):
 
 def cell_folds(manifest: Manifest) -> dict[Cell, tuple[Fold, ...]]:
     """Make the eight folds of each cell of Table 2."""
-    return {
-        (train, test): paper_folds.classifier_folds(manifest, TASKS[train], TASKS[test])
-        for train, test in CELLS
-    }
+    folds = {}
+    for train, test in CELLS:
+        folds[train, test] = paper_folds.classifier_folds(manifest, TASKS[train], TASKS[test])
+    return folds
 
 
 def pair_folds(manifest: Manifest) -> tuple[Fold, ...]:
@@ -245,22 +301,34 @@ def pair_folds(manifest: Manifest) -> tuple[Fold, ...]:
 
 
 def perceptrons(
-    data: Dataset, jobs: Sequence[tuple[str, int, Fold]], seed: int, progress: Progress | None = None
+    data: Dataset, jobs: Sequence[Job], seed: int, progress: Progress | None = None
 ) -> Predictions:
-    """Train the perceptron on folds, each a task and its number there, and test it.
+    """Train and test the perceptron on folds.
 
-    Folds that are trained and validated on the same clips have one model. Those that are trained on the same
-    clips have one seed, and so are one training that each validation side stops on its own: as are the two
-    film pairs of a film tested and one validated on, and the reverse.
+    Jobs with the same training and validation clips share one model. Jobs with the same training clips have
+    the same seed, so that they are one training that each validation side stops at its own time. This is so
+    for every two film pairs in which the tested and the validated film are exchanged.
+
+    Parameters
+    ----------
+    data
+        The features.
+    jobs
+        The folds.
+    seed
+        Seed from which the seeds of the models are derived.
+    progress
+        Called with the number of trained models and the number of all models.
     """
     labels = paper_folds.labels_of_s(data)
     rows = data.rows
-    first: dict[tuple[str, ...], int] = {}
+    first_job_of: dict[tuple[str, ...], int] = {}  # training clips -> the first job with them
     probes: dict[tuple[tuple[str, ...], tuple[str, ...]], MLPProbe] = {}
     for index, (task, _, fold) in enumerate(jobs):
         paper_folds.check_sides(data, fold, labels, task)
-        drawn = seed_of(seed, first.setdefault(fold.train, index))
-        probes.setdefault((fold.train, fold.validation), MLPProbe(variant="paper", random_state=drawn))
+        model_seed = seed_of(seed, first_job_of.setdefault(fold.train, index))
+        probe = MLPProbe(variant="paper", random_state=model_seed)
+        probes.setdefault((fold.train, fold.validation), probe)
     fit_many(
         list(probes.values()),
         data.X,
@@ -272,30 +340,41 @@ def perceptrons(
     blocks = []
     for task, number, fold in jobs:
         probe = probes[fold.train, fold.validation]
-        tested = rows(fold.test)
+        test_rows = rows(fold.test)
+        scores = probe.decision_function(data.X[test_rows])
         about = {"model": "mlp", "task": task, "fold": number, "seed": seed, "threshold": probe.threshold_}
-        blocks.append(paper_folds.predicted(data, tested, probe.decision_function(data.X[tested]), **about))
+        blocks.append(paper_folds.predicted(data, test_rows, scores, **about))
     return paper_folds.gather(blocks)
 
 
 class StrictResults(Results):
-    """One source under the `strict` protocol."""
+    """The results of one source under the `strict` protocol."""
 
     @cached_property
     def runs(self) -> Mapping[str, Run]:
-        """The zoo's models by the task that they are trained on, each tested on all test tasks of Table 2."""
+        """The zoo's models: task that they are trained on -> their run on all test tasks of Table 2."""
         return {train: self._run(train, None, train, tests) for train, tests in TESTS.items()}
 
     @cached_property
     def concepts(self) -> Mapping[ConceptTask, Run]:
-        """The CAV of each concept that can be learnt, by its negatives."""
+        """The run of the CAV of each concept and choice of negatives that can be learnt."""
         targets = self.concept_targets
-        # Against all clips first: on the clips of Table 2's bottlenecks, whose decompositions are kept still.
+        # Those against all clips first: they are trained on the clips of Table 2's bottlenecks, whose matrix
+        # decompositions are still cached.
         order = sorted(targets, key=lambda task: task[1] is not paper_folds.Negatives.ALL)
         runs = {task: self._run("-".join(task), ["cav"], targets[task]) for task in order}
         return {task: runs[task] for task in targets}
 
     def _run(self, name: str, *arguments: Any) -> Run:
+        """Return a run of `evaluate`, read from the folder of trained results if it is there.
+
+        Parameters
+        ----------
+        name
+            Name of the run in the file's name.
+        arguments
+            Arguments of `evaluate` after the data.
+        """
         corpus = self.corpus
         origin = {"manifest_sha256": corpus.digest, "label_policy": str(corpus.policy)}
         compute = partial(
@@ -309,10 +388,11 @@ class StrictResults(Results):
         data = self.source
         target = find_target("en_s", self.source.codebook)
         concepts = varying(data, np.arange(len(data)))
+        # The seed of a fold is derived from the movie that is left out; here none is.
+        model_seed = seed_of(self.seed, "")
         fitted = fit(
             BUILTIN_MODELS["pcbm_dt"],
-            # A fold's seed is of the movie that it leaves out: none here.
-            seed_of(self.seed, ""),
+            model_seed,
             data.X,
             target.of(data.labels),
             movies=data.movies,
@@ -323,47 +403,51 @@ class StrictResults(Results):
 
     @property
     def concept_targets(self) -> Mapping[ConceptTask, Target]:
-        """The target of each concept that enough movies have clips with and without."""
-        every = {
-            (concept, negatives): concept_target(concept, self.source.codebook, paper_folds.LEVELS[negatives])
-            for concept, negatives in CONCEPT_TASKS
-        }
-        return {task: target for task, target in every.items() if learnable(target, self.source)}
+        """The targets of the concepts that enough movies have clips with and clips without."""
+        targets = {}
+        for concept, negatives in CONCEPT_TASKS:
+            target = concept_target(concept, self.source.codebook, paper_folds.LEVELS[negatives])
+            if learnable(target, self.source):
+                targets[concept, negatives] = target
+        return targets
 
     def pair_rows(self) -> pd.DataFrame:
-        """Return the perceptron's predictions on the cell of Table 4, with what each clip is called."""
+        """Return the perceptron's predictions on the cell of Table 4, with the class each clip is called."""
         predictions = self.runs[MOVIE_PAIRS[0]].predictions
         table = predictions.table.assign(called=predictions.called)
         return table[(table["model"] == "mlp") & (table["task"] == ">".join(MOVIE_PAIRS))]
 
     @property
     def tables(self) -> dict[str, pd.DataFrame]:
-        """Tables computed so far, by the stem of their file."""
-        computed = self.__dict__
-        runs = [run for name in ("runs", "concepts") for run in computed.get(name, {}).values()]
+        """The tables computed so far: name of the file without ending -> table."""
+        computed = self.__dict__  # where cached properties keep their values
+        runs = [*computed.get("runs", {}).values(), *computed.get("concepts", {}).values()]
         if not runs:
             return {}
-        parts_of = {
+        parts_of_table = {
             "predictions": [run.predictions.table for run in runs],
             "selection": [run.selection for run in runs],
             "curves": [run.curves for run in runs],
         }
         tables = {}
-        for name, parts in parts_of.items():
-            filled = [part for part in parts if len(part)]
-            if filled:
-                tables[name] = pd.concat(filled, ignore_index=True)
+        for name, parts in parts_of_table.items():
+            parts_with_rows = [part for part in parts if len(part)]
+            if parts_with_rows:
+                tables[name] = pd.concat(parts_with_rows, ignore_index=True)
         return tables
 
 
 def learnable(target: Target, data: Dataset) -> bool:
-    """Return whether a concept can be learnt and tested whatever movie is left out.
+    """Return whether a concept can be learnt and tested whichever movie is left out.
 
-    Both classes must be left whatever two movies are taken away, for the CAV's penalty is chosen by leaving
-    out a second one; and two movies must have clips of both, for the permutation test.
+    Both classes must remain when any two movies are taken away, because the CAV's penalty is chosen by
+    leaving out a second movie. And two movies must have clips of both classes, for the permutation test.
     """
     codes = target.of(data.labels)
-    names, movie_of = np.unique(data.movies, return_inverse=True)
-    counts = np.stack([np.bincount(movie_of[codes == rank], minlength=names.size) for rank in (0, 1)])
-    n_others = counts.sum(axis=1) - np.sort(counts, axis=1)[:, -2:].sum(axis=1)
-    return bool((n_others > 0).all() and (counts > 0).all(axis=0).sum() > 1)
+    names, movie = np.unique(data.movies, return_inverse=True)
+    # Number of clips of each class in each movie, [2, movies].
+    counts = np.stack([np.bincount(movie[codes == rank], minlength=names.size) for rank in (0, 1)])
+    clips_in_two_largest = np.sort(counts, axis=1)[:, -2:].sum(axis=1)
+    n_remaining = counts.sum(axis=1) - clips_in_two_largest
+    n_movies_of_both = (counts > 0).all(axis=0).sum()
+    return bool((n_remaining > 0).all() and n_movies_of_both > 1)

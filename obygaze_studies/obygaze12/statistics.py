@@ -19,23 +19,23 @@ from obygaze_studies.obygaze12.import_annotations import CODEBOOK, is_obygaze12
 from obygaze_studies.obygaze12.printed_values import PUBLISHED
 
 PRINTED_COUNTS: Mapping[str, str] = PUBLISHED["counts"]
-"""What section 3.4, section 4.1, App. 8.2 and Figure 2 print of ObyGaze12 under the label policy `paper`."""
+"""Name of a number -> what sections 3.4 and 4.1, App. 8.2 and Figure 2 print, under label policy `paper`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """Counts of a manifest's levels and concepts; every share is of clips that have a level.
+    """Counts of a manifest's levels and concepts. Shares are among the clips that have a level.
 
     Parameters
     ----------
     n_clips
-        All clips, with a level or without.
+        Number of all clips, with or without a level.
     clips
-        Clips of each level.
+        Level -> number of its clips.
     with_concept
-        Clips of each level with each concept.
+        Level -> concept -> number of the level's clips that have the concept.
     codebook
-        Of the manifest.
+        The codebook of the manifest.
     """
 
     n_clips: int
@@ -45,28 +45,34 @@ class Statistics:
 
     @property
     def unlabelled(self) -> int:
-        """Clips without a level."""
+        """The number of clips without a level."""
         return self.n_clips - sum(self.clips.values())
 
     def share(self, level: str, *among: str) -> float | None:
-        """Share of a level among the clips of some levels (all if none is named)."""
+        """Compute the share of a level among the clips of some levels, by default of all levels."""
         n_clips = sum(self.clips[level_name] for level_name in (among or self.clips))
         return _ratio(self.clips[level], n_clips)
 
     def mean_concepts(self, level: str) -> float | None:
-        """Visual concepts per clip of a level, on average."""
+        """Compute the mean number of visual concepts of the clips of a level."""
         return _ratio(self._marks(level), self.clips[level])
 
     def share_of_clips(self, level: str, concept: str) -> float | None:
-        """Share of a level's clips that have a concept."""
+        """Compute the share of a level's clips that have a concept."""
         return _ratio(self.with_concept[level][concept], self.clips[level])
 
     def share_of_marks(self, level: str, concept: str) -> float | None:
-        """Share of a visual concept among all visual concepts marked at a level: Figure 2's distribution."""
+        """Compute the share of a concept among all marks of visual concepts at a level, as in Figure 2."""
         return _ratio(self.with_concept[level][concept], self._marks(level))
 
     def record(self, printed: Mapping[str, str] | None = None) -> dict[str, Any]:
-        """Give every count and share as JSON values; `printed` has the paper's words for some numbers."""
+        """Return every count and share as JSON values.
+
+        Parameters
+        ----------
+        printed
+            Name of a number -> what the paper prints for it.
+        """
         printed = printed or {}
         numbers = []
         for number in count_table(self):
@@ -87,6 +93,7 @@ class Statistics:
         }
 
     def _concept_record(self, level: str, concept: str) -> dict[str, Any]:
+        """Return the count and shares of a concept at a level as JSON values."""
         record: dict[str, Any] = {
             "clips": self.with_concept[level][concept],
             "share_of_clips": self.share_of_clips(level, concept),
@@ -96,12 +103,13 @@ class Statistics:
         return record
 
     def _marks(self, level: str) -> int:
+        """Count the marks of visual concepts in the clips of a level."""
         return sum(self.with_concept[level][concept] for concept in self.codebook.visual_concepts)
 
 
 @checked
 def statistics(manifest: Manifest) -> Statistics:
-    """Count levels and concepts."""
+    """Count the levels of a manifest's clips, and the concepts at each level."""
     codebook = manifest.codebook
     clips = dict.fromkeys(codebook.level_names, 0)
     with_concept = {level: dict.fromkeys(codebook.concept_names, 0) for level in codebook.level_names}
@@ -114,7 +122,11 @@ def statistics(manifest: Manifest) -> Statistics:
 
 
 def clip_table(manifest: Manifest) -> pd.DataFrame:
-    """List id, movie, level, visual concepts, their number and that of shots of clips that have a level."""
+    """List the clips that have a level, as a table.
+
+    Its columns are clip_id, movie, level, concepts (the visual ones), n (how many they are), and shots, the
+    number of shots if the manifest says it in its column scene_shots, as ss-4.es-9.
+    """
     concepts = [manifest.codebook.visual(clip.concepts) for clip in manifest]
     written = pd.Series([clip.extras.get("scene_shots", "") for clip in manifest], dtype="str")
     shots = written.str.extract(r"ss-(\d+)\.es-(\d+)").astype(float)
@@ -132,7 +144,7 @@ def clip_table(manifest: Manifest) -> pd.DataFrame:
 
 
 def by_film(table: pd.DataFrame, values: str, group: str) -> pd.DataFrame:
-    """Average a column in each film [M] and group."""
+    """Average a column within each film and group: a row per film, a column per group."""
     return table.pivot_table(values, "movie", group)
 
 
@@ -170,7 +182,10 @@ def grouped(manifest: Manifest, column: str) -> dict[str, Manifest]:
 
 
 def clips_onto(annotations: Manifest, onto: Path | None) -> tuple[Manifest, str]:
-    """Return the clips to project annotations onto, by default windows of them, and what they are."""
+    """Return the clips to project annotations onto, and how to call them in a sentence.
+
+    They are the clips of the manifest `onto`; without it, windows of the annotated films.
+    """
     if onto is not None:
         return manifests.read_manifest(onto), f"the clips of {onto.name}"
     seconds = manifests.DEFAULT_WINDOW_S
@@ -179,7 +194,17 @@ def clips_onto(annotations: Manifest, onto: Path | None) -> tuple[Manifest, str]
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """One number of a corpus: its name, its value (None if undefined), and how it is written."""
+    """One number that describes a corpus.
+
+    Attributes
+    ----------
+    name
+        Name of the number.
+    value
+        Its value; None if it is undefined.
+    style
+        Format specification to print it with.
+    """
 
     name: str
     value: float | None
@@ -193,10 +218,10 @@ class Number:
 
 @checked
 def count_table(counted: Statistics) -> tuple[Number, ...]:
-    """List what section 3.4 and App. 8.2 of the paper state of a corpus, for the levels of any codebook.
+    """List the numbers by which section 3.4 and App. 8.2 of the paper describe a corpus, for any codebook.
 
-    Shares of each level, among all clips and without the levels that are in no task; the share of positives
-    in each task; visual concepts per clip of each level.
+    They are the share of each level among all clips, and among the clips of the levels that are in a task;
+    the share of positives in each task; and the mean number of visual concepts per clip of each level.
     """
     codebook = counted.codebook
     numbers = [Number(f"{level} of all clips", counted.share(level), ".1%") for level in codebook.level_names]
@@ -220,15 +245,25 @@ def count_table(counted: Statistics) -> tuple[Number, ...]:
 
 @checked
 def printed_count_table(manifest: Manifest) -> Mapping[str, str]:
-    """Return what the paper prints, by the names of `count_table`; nothing but for ObyGaze12.
+    """Return the numbers that the paper prints, by their names in `count_table`; none for another corpus.
 
-    Ours agree when rounded, but for one: S of EN and S is 23.6 %, printed as 23 %.
+    Our numbers agree when rounded, except one: the share of S in EN and S is 23.6 %, printed as 23 %.
     """
     return PRINTED_COUNTS if is_obygaze12(manifest) else {}
 
 
 def as_text(counted: Statistics, n_read: int, printed: Mapping[str, str]) -> str:
-    """Write the counts under a label policy: a line, and tables, each with an empty line after it."""
+    """Write the counts under a label policy as a line and tables, separated by empty lines.
+
+    Parameters
+    ----------
+    counted
+        The counts.
+    n_read
+        Number of clips before the policy left some out.
+    printed
+        Name of a number -> what the paper prints for it.
+    """
     left_out = f"{counted.unlabelled:,} without level, {n_read - counted.n_clips:,} left out by the policy"
     parts = [f"{counted.n_clips:,} clips, {left_out}", _level_table(counted), _number_table(counted, printed)]
     if counted.codebook.concept_names:
@@ -237,13 +272,14 @@ def as_text(counted: Statistics, n_read: int, printed: Mapping[str, str]) -> str
 
 
 def _level_table(counted: Statistics) -> str:
+    """Write the number of clips of each level as a table of one row."""
     levels = counted.codebook.level_names
     row = ["clips", *(f"{counted.clips[level]:,}" for level in levels)]
     return table([row], ["level", *levels], right=range(1, len(row)))
 
 
 def _number_table(counted: Statistics, printed: Mapping[str, str]) -> str:
-    """Write the numbers of `count_table`, beside those that the paper prints."""
+    """Write the numbers of `count_table` as a table, with those that the paper prints if there are any."""
     headers = ["share or mean", "ours", "printed"] if printed else ["share or mean", "value"]
     rows = []
     for number in count_table(counted):
@@ -255,7 +291,10 @@ def _number_table(counted: Statistics, printed: Mapping[str, str]) -> str:
 
 
 def _concept_table(counted: Statistics) -> str:
-    """Write the share of each concept among clips and marks of the levels that have any."""
+    """Write as a table the share of each concept among the clips, and among the marks, of each level.
+
+    Levels at which nothing was marked have no column.
+    """
     visual = counted.codebook.visual_concepts
     with_any = [level for level in counted.codebook.level_names if any(counted.with_concept[level].values())]
     with_visual = [level for level in with_any if counted.mean_concepts(level)]
@@ -264,27 +303,33 @@ def _concept_table(counted: Statistics) -> str:
     headers += [f"of {level}\nmarks" for level in with_visual]
     rows = []
     for concept in counted.codebook.concept_names:
-        of_clips = [share(counted.share_of_clips(level, concept)) for level in with_any]
-        if concept in visual:
-            of_marks = [share(counted.share_of_marks(level, concept)) for level in with_visual]
-            rows.append([concept, *of_clips, *of_marks])
-        else:
-            rows.append([f"{concept} (not visual)", *of_clips, *("" for _ in with_visual)])
+        title = concept
+        shares_of_clips = [share(counted.share_of_clips(level, concept)) for level in with_any]
+        shares_of_marks = [share(counted.share_of_marks(level, concept)) for level in with_visual]
+        if concept not in visual:
+            title = f"{concept} (not visual)"
+            shares_of_marks = [""] * len(with_visual)  # marks are of visual concepts only
+        rows.append([title, *shares_of_clips, *shares_of_marks])
     return table(rows, headers, right=range(1, len(headers)))
 
 
 def _listed(names: Sequence[str]) -> str:
-    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+    """Join names as in a sentence: "EN, HN and S"."""
+    *first_names, last = names
+    if not first_names:
+        return last
+    return f"{', '.join(first_names)} and {last}"
 
 
 def _ratio(part: int, total: int) -> float | None:
+    """Divide, or return None if the total is 0."""
     return part / total if total else None
 
 
 # --- Figure 2
 # ---------------------------------------------------------------------------
 def figure2(manifest: Manifest) -> Report:
-    """Reproduce Figure 2 and the numbers of section 3.4, under the label policies.
+    """Reproduce Figure 2 and the numbers of section 3.4, under every label policy of the codebook.
 
     Raises
     ------
@@ -309,9 +354,10 @@ def figure2(manifest: Manifest) -> Report:
         blocks.append(block(title, columns, rows_of_policy))
         levels = ", ".join(f"{n:,} {level}" for level, n in counts.clips.items())
         answers.append(f"label policy {policy_name}: {counts.n_clips:,} clips, {levels}")
-    first = next(iter(counted))
+    first_policy = next(iter(counted))
     caption = (
-        f"Visual concepts marked at each level under the label policy {first}, and levels by label policy"
+        f"Visual concepts marked at each level under the label policy {first_policy}, "
+        "and levels by label policy"
     )
     draw = drawn_by("draw_stacks", panels=_panels(counted), axis="share")
     return Report(
@@ -327,7 +373,7 @@ def figure2(manifest: Manifest) -> Report:
 
 
 def _printed_rows(policy: str, counts: Statistics, printed: Mapping[str, str]) -> list[dict[str, str]]:
-    """List the numbers under a label policy that the paper prints of its corpus, beside the printed ones."""
+    """List our numbers under a label policy, with the printed ones; only those that the paper prints."""
     rows = []
     for number in count_table(counts):
         if number.name in PRINTED_COUNTS:
@@ -339,22 +385,23 @@ def _printed_rows(policy: str, counts: Statistics, printed: Mapping[str, str]) -
 
 
 def _panels(counted: Mapping[str, Statistics]) -> dict[str, dict[str, dict[str, float]]]:
-    """Lay out the shares of the visual concepts marked at each level, and of the levels by label policy.
+    """Arrange the counts as the figure's two panels: title of a panel -> label of a bar -> part -> its share.
 
-    Concepts are those of the first policy: policies move or leave out clips without a visual concept, so that
-    the shares of the others are the same, or nearly.
+    The concepts are shown under the first policy only. Policies differ in clips without a visual concept, so
+    that the shares of the concepts are the same under the others, or nearly.
     """
-    policy, first = next(iter(counted.items()))
-    marks = {}
+    first_policy, first_counts = next(iter(counted.items()))
+    concept_bars = {}
     for level in CODEBOOK.level_names:
-        mean = first.mean_concepts(level) or 0
-        bar = f"{level}: {first.clips[level]:,} clips,\n{mean:.2f} concepts per clip"
-        marks[bar] = {concept: first.share_of_marks(level, concept) or 0.0 for concept in VISUAL_CONCEPTS}
-    levels = {}
+        mean = first_counts.mean_concepts(level) or 0
+        label = f"{level}: {first_counts.clips[level]:,} clips,\n{mean:.2f} concepts per clip"
+        shares = {concept: first_counts.share_of_marks(level, concept) or 0.0 for concept in VISUAL_CONCEPTS}
+        concept_bars[label] = shares
+    level_bars = {}
     for policy_name, counts in counted.items():
-        bar = f"{policy_name}\n{sum(counts.clips.values()):,} clips"
-        levels[bar] = {level: counts.share(level) or 0.0 for level in CODEBOOK.level_names}
+        label = f"{policy_name}\n{sum(counts.clips.values()):,} clips"
+        level_bars[label] = {level: counts.share(level) or 0.0 for level in CODEBOOK.level_names}
     return {
-        f"a   visual concepts marked at each level, label policy {policy}": marks,
-        "b   levels by label policy": levels,
+        f"a   visual concepts marked at each level, label policy {first_policy}": concept_bars,
+        "b   levels by label policy": level_bars,
     }

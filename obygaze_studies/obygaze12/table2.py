@@ -1,6 +1,6 @@
-"""Reproduce Table 2 (and 5): S against EN, and against EN and HN.
+"""Reproduce Table 2 (and 5): classification of S clips against EN, and against EN and HN.
 
-Under `strict` it is also tested whether the models know more than the movie.
+Under `strict`, a test also compares the perceptron with a model that knows only a clip's movie.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,12 +20,16 @@ from obygaze_studies.obygaze12.printed_values import CELLS, TABLE2, TRIVIAL, Cel
 from obygaze_studies.obygaze12.protocol_results import PaperResults, StrictResults, cell_folds
 
 AVERAGES: Mapping[str, Any] = {"f1_weighted": stats.f1_weighted, "f1_pos": stats.f1_pos}
+"""The two F1 that the papers may mean: averaged over the classes, or of S."""
 
 CAVS = {"en": "CAVs vs EN", "all": "CAVs vs all"}
+"""Negatives of the CAVs, as in the name of a model -> as in its title."""
 
 ALPHA = 0.05
+"""Level of significance."""
 
 CHANCE = "(chance)"
+"""What stands in the column of models in the row of chance levels."""
 
 SHOWN: Mapping[str, bool] = {
     "average_precision": True,
@@ -34,16 +38,16 @@ SHOWN: Mapping[str, bool] = {
     "balanced_accuracy": False,
     "within_movie_auc": True,
 }
-"""Metrics of the table, and whether their intervals are in it."""
+"""Metric of the table -> whether the table shows its interval."""
 
 
 def cell_title(cell: Cell) -> str:
-    """Name a cell as the papers do."""
+    """Write the title of a cell: its training task and its test task."""
     return f"train {TASKS[cell[0]].title}, test {TASKS[cell[1]].title}"
 
 
 def model_title(model: str) -> str:
-    """Name a model for people, with the negatives of its CAVs if its name has them."""
+    """Write the title of a model, with the negatives of its CAVs if its name has them."""
     if model == CHANCE:
         return model
     name, _, against = model.partition("|")
@@ -56,11 +60,7 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
     corpus = results[0].corpus
     folds = cell_folds(corpus.manifest)
     rows_of = {cell: _paper_rows(results, cell, folds[cell]) for cell in CELLS}
-    compact = {}
-    for cell, rows in rows_of.items():
-        compact[cell] = [
-            row for row in rows if row["model"] != "mlp" or row["metric"] == papers_metric("mlp")
-        ]
+    compact = {cell: list(filter(_has_papers_metric, rows)) for cell, rows in rows_of.items()}
     part = Part(
         source=results[0].source,
         rows=[*chain.from_iterable(rows_of.values()), *corpus.if_printed(*_trivial_rows())],
@@ -75,24 +75,32 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
     return corpus.report("table2", [part], {"seed": results[0].seed}, folds=all_folds)
 
 
+def _has_papers_metric(row: Mapping[str, Any]) -> bool:
+    """Return whether a row has the F1 that the papers print of its model; the perceptron has both."""
+    model: str = row["model"]
+    metric: str = row["metric"]
+    return model != "mlp" or metric == papers_metric("mlp")
+
+
 def _trivial_rows() -> list[dict[str, Any]]:
-    """List the printed figures of trivial models, beside what their formula gives."""
-    return [
-        {
+    """List the papers' numbers of trivial models with the values computed by formula."""
+    rows = []
+    for trivial in TRIVIAL:
+        row = {
             "train": "",
-            "test": row["test"],
-            "model": f"{row['row']} at printed prevalence",
-            "metric": row["average"],
-            "ours": row["computed"],
-            "printed": row["printed"],
-            "printed_in": row["source"],
+            "test": trivial["test"],
+            "model": f"{trivial['row']} at printed prevalence",
+            "metric": trivial["average"],
+            "ours": trivial["computed"],
+            "printed": trivial["printed"],
+            "printed_in": trivial["source"],
         }
-        for row in TRIVIAL
-    ]
+        rows.append(row)
+    return rows
 
 
 def papers_metric(model: str) -> str:
-    """Name the papers' F1 of a model in Table 2."""
+    """Return which F1 the papers print of a model in Table 2."""
     return "f1_weighted" if model == "mlp" else "f1_pos"
 
 
@@ -101,9 +109,13 @@ TRIVIAL_MODELS = ("random_half", "always_positive")
 
 
 def compact_block(rows: Mapping[Cell, Sequence[Mapping[str, Any]]]) -> Block:
-    """Lay out F1 as the papers' Table 2 does: a row for each model, a column for each cell.
+    """Make a table of F1 in the form of the papers' Table 2: a row for each model, a column for each cell.
 
-    Rows have ``model``, ``features``, ``metric``, ``ours`` and ``_cell``, the printed number as text.
+    Parameters
+    ----------
+    rows
+        Cell -> rows with ``model``, ``features``, ``metric``, ``ours`` and ``_cell``, the printed number as
+        text.
     """
     texts: dict[tuple[str, str, str], dict[Cell, str]] = {}
     any_printed = False
@@ -127,7 +139,13 @@ def compact_block(rows: Mapping[Cell, Sequence[Mapping[str, Any]]]) -> Block:
 
 
 def best_rows(rows: Mapping[Cell, Sequence[Mapping[str, Any]]]) -> list[str]:
-    """Name the concept model with the highest F1 in each cell, beside calling all its clips positive."""
+    """Write for each cell which concept model has the highest F1, and the F1 of calling all positive.
+
+    Parameters
+    ----------
+    rows
+        As for `compact_block`.
+    """
     answers = []
     for cell, rows_of_cell in rows.items():
         heads = [row for row in rows_of_cell if row["features"] != NOTHING and row["metric"] == "f1_pos"]
@@ -144,7 +162,7 @@ def best_rows(rows: Mapping[Cell, Sequence[Mapping[str, Any]]]) -> list[str]:
 
 
 def trivial_block() -> Block:
-    """Show all eight trivial figures of the two papers beside what their formula gives."""
+    """Make the table of the papers' eight numbers of trivial models with the values computed by formula."""
     agree = sum(row["verdict"] != "DIFFERS" for row in TRIVIAL)
     note = (
         f"{agree} of {len(TRIVIAL)} come out as printed; "
@@ -155,44 +173,55 @@ def trivial_block() -> Block:
 
 
 def _test_title(task: str) -> str:
+    """Write the title of a test task."""
     return TASKS[task].title
 
 
 def _paper_rows(results: Sequence[PaperResults], cell: Cell, folds: Sequence[Fold]) -> list[dict[str, Any]]:
-    """List what is measured and printed of the perceptron, of the bottlenecks and of trivial models."""
+    """List the rows of a cell: measured and printed F1 of the perceptron, bottlenecks and trivial models."""
     corpus = results[0].corpus
-    head = head_fold(corpus.manifest, TASKS[cell[0]], TASKS[cell[1]])
-    # Of two files, and so of different clips.
-    tested = {
-        "mlp": _tested(results[0].classifiers, cell, folds, corpus),
-        "pcbm": _tested(results[0].heads.predictions, cell, [head], corpus),
+    train, test = cell
+    # The perceptron and the bottlenecks are tested on different clips, as their folds are of two files.
+    fold_of_head = head_fold(corpus.manifest, TASKS[train], TASKS[test])
+    test_clips_of_kind = {
+        "mlp": _test_clips(results[0].classifiers, cell, folds, corpus),
+        "pcbm": _test_clips(results[0].heads.predictions, cell, [fold_of_head], corpus),
     }
     rows = []
-    for kind, about in tested.items():
+    for kind, test_clips in test_clips_of_kind.items():
         for result in results:
-            rows += _measured_rows(result, kind, cell, about)
+            rows += _measured_rows(result, kind, cell, test_clips)
         for (model, backbone), printed in TABLE2.items():
             if model.startswith(kind) and corpus.printed and backbone not in corpus.printed_rows:
                 row = _cell_row(None, printed[cell])
                 row |= {"model": model, "features": f"{backbone} (printed only)"}
-                rows.append(row | {"metric": papers_metric(model)} | about)
+                rows.append(row | {"metric": papers_metric(model)} | test_clips)
     for trivial in TRIVIAL:
-        if trivial["test"] == cell[1]:
-            f1 = trivial_f1(tested["mlp"]["prevalence"], trivial["called"], trivial["average"])
-            beside = Printed(trivial["source"], trivial["printed"]) if corpus.printed else None
-            row = _cell_row([f1], beside)
+        if trivial["test"] == test:
+            test_clips = test_clips_of_kind["mlp"]
+            f1 = trivial_f1(test_clips["prevalence"], trivial["called"], trivial["average"])
+            printed_f1 = Printed(trivial["source"], trivial["printed"]) if corpus.printed else None
+            row = _cell_row([f1], printed_f1)
             row |= {"model": trivial["row"].lower(), "features": NOTHING}
-            rows.append(row | {"metric": trivial["average"]} | tested["mlp"])
-    return [{"train": cell[0], "test": cell[1]} | row for row in rows]
+            rows.append(row | {"metric": trivial["average"]} | test_clips)
+    return [{"train": train, "test": test} | row for row in rows]
 
 
-def _tested(
+def _test_clips(
     predictions: stats.Predictions, cell: Cell, folds: Sequence[Fold], corpus: PaperCorpus
 ) -> dict[str, float]:
-    """Count the clips that models of a kind are tested on in a cell, and those of them seen in training."""
+    """Describe the test clips of a cell: their number, the share of S, and how many are seen in training.
+
+    Parameters
+    ----------
+    predictions
+        Predictions of the models that are tested on them.
+    folds
+        The folds of these models; their numbers of test clips seen in training may differ.
+    """
     table = predictions.table
     labels = table[table["task"] == ">".join(cell)].drop_duplicates("clip_id")["label"]
-    in_training = [count_leaks(fold, corpus.clips)[0] for fold in folds]
+    in_training = [count_leaks(fold, corpus.clips).in_training for fold in folds]
     return {
         "n_test": len(labels),
         "prevalence": float(labels.mean()),
@@ -202,9 +231,17 @@ def _tested(
 
 
 def _measured_rows(
-    result: PaperResults, kind: str, cell: Cell, about: dict[str, float]
+    result: PaperResults, kind: str, cell: Cell, test_clips: dict[str, float]
 ) -> list[dict[str, Any]]:
-    """List what is measured of a source's models of a kind, beside what is printed of them."""
+    """List the measured F1 of a source's models in a cell, each with the printed one.
+
+    Parameters
+    ----------
+    kind
+        "mlp" for the perceptron, "pcbm" for the bottlenecks.
+    test_clips
+        As `_test_clips` describes them.
+    """
     predictions = result.classifiers if kind == "mlp" else result.heads.predictions
     backbone = result.corpus.printed_row(result.source)
     rows = []
@@ -216,24 +253,36 @@ def _measured_rows(
             if metric == papers_metric(name):
                 printed = TABLE2.get((name, backbone), {}).get(cell)
             row = _cell_row(values[metric].tolist(), printed)
-            rows.append(row | {"model": model, "features": result.source.title, "metric": metric} | about)
+            row |= {"model": model, "features": result.source.title, "metric": metric}
+            rows.append(row | test_clips)
     return rows
 
 
 def _cell_row(values: Sequence[float] | None, printed: Printed | None) -> dict[str, Any]:
-    """Make a row of a cell: what is measured in folds, None where nothing is, and what is printed."""
-    ours = ours_sd = mean = sd = stats.NAN
-    source = ""
+    """Make the part of a row that holds a measured and a printed number.
+
+    Parameters
+    ----------
+    values
+        The measured values, one per fold; None if nothing is measured.
+    printed
+        The printed number; None if there is none.
+    """
+    ours = stats.NAN
+    ours_sd = stats.NAN
     if values:
         ours = float(np.mean(values))
     if values and len(values) > 1:
         ours_sd = float(np.std(values))
+    mean = stats.NAN
+    sd = stats.NAN
+    source = ""
     if printed:
         mean = printed.mean
         sd = stats.NAN if printed.sd is None else printed.sd
         source = printed.source
     return {
-        # The columns of the data, in their order; those of the cell, the model and its clips are added.
+        # The caller fills in the first three, which stand here for the order of the columns.
         "model": "",
         "features": "",
         "metric": "",
@@ -243,14 +292,14 @@ def _cell_row(values: Sequence[float] | None, printed: Printed | None) -> dict[s
         "printed": mean,
         "printed_sd": sd,
         "printed_in": source,
-        # What the table shows in place of these numbers:
+        # The texts that the table shows for these numbers:
         "_ours": NOTHING if values is None else mean_sd(values),
         "_cell": str(printed or NOTHING),
     }
 
 
 def by_fold(predictions: stats.Predictions, model: str, task: str) -> pd.DataFrame:
-    """Compute both F1 of each fold of a model on a task."""
+    """Compute both F1 of a model on a task in each fold: a row per fold, a column per F1."""
     table = predictions.table.assign(called=predictions.called)
     part = table[(table["model"] == model) & (table["task"] == task)]
     rows = []
@@ -264,25 +313,24 @@ def by_fold(predictions: stats.Predictions, model: str, task: str) -> pd.DataFra
 def _paper_block(
     corpus: PaperCorpus, cell: Cell, folds: Sequence[Fold], rows: Sequence[Mapping[str, Any]]
 ) -> Block:
-    leaks = leak_caption([head_fold(corpus.manifest, TASKS[cell[0]], TASKS[cell[1]])], corpus.clips)
-    values = {
-        row["model"].partition("_")[0]: f"{row['n_test']} test clips, prevalence {row['prevalence']:.3f}"
-        for row in rows
-    }
-    return declared(
-        cell_title(cell),
-        ("table2", "paper"),
-        rows,
-        (
-            f"MLP, random, all positive: {values['mlp']}; {leak_caption(folds, corpus.clips)}",
-            f"PCBM: {values['pcbm']}; {leaks}; its CAVs are fitted on its training clips",
-        ),
-        writers={"model": model_title},
+    """Make the table of a cell under the `paper` protocol, with notes on its test clips and leaks."""
+    train, test = cell
+    fold_of_head = head_fold(corpus.manifest, TASKS[train], TASKS[test])
+    leaks_of_head = leak_caption([fold_of_head], corpus.clips)
+    leaks_of_mlp = leak_caption(folds, corpus.clips)
+    test_clips = {}
+    for row in rows:
+        kind = row["model"].partition("_")[0]
+        test_clips[kind] = f"{row['n_test']} test clips, prevalence {row['prevalence']:.3f}"
+    notes = (
+        f"MLP, random, all positive: {test_clips['mlp']}; {leaks_of_mlp}",
+        f"PCBM: {test_clips['pcbm']}; {leaks_of_head}; its CAVs are fitted on its training clips",
     )
+    return declared(cell_title(cell), ("table2", "paper"), rows, notes, writers={"model": model_title})
 
 
 def strict_report(results: Sequence[StrictResults]) -> Report:
-    """Reproduce Table 2 under `strict`: pooled over movies, with intervals, against the baselines."""
+    """Reproduce Table 2 under `strict`: metrics pooled over movies, with intervals and baselines."""
     corpus = results[0].corpus
     metrics = []
     for result in results:
@@ -290,11 +338,11 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
     summary = pd.concat(metrics, ignore_index=True)
     knowledge = movie_knowledge(results)
     rows_of = {cell: _strict_rows(results, summary, cell) for cell in CELLS}
-    compact = {cell: list(filter(_looks_or_trivial, rows)) for cell, rows in rows_of.items()}
-    first = next(iter(results[0].runs.values()))
-    left_out = [
-        f"{model_title(model)} left out: {why}" for model, why in first.record["models_left_out"].items()
-    ]
+    compact = {cell: list(filter(_is_in_papers_table, rows)) for cell, rows in rows_of.items()}
+    first_run = next(iter(results[0].runs.values()))
+    left_out = []
+    for model, reason in first_run.record["models_left_out"].items():
+        left_out.append(f"{model_title(model)} left out: {reason}")
     part = Part(
         source=results[0].source,
         rows=summary.to_dict(orient="records"),
@@ -307,20 +355,21 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
     )
     record = {
         "seed": results[0].seed,
-        "models": first.record["models"],
+        "models": first_run.record["models"],
         "movie_knowledge": records(knowledge),
     }
     return corpus.report("table2", [part], record, notes=left_out)
 
 
-def _looks_or_trivial(row: Mapping[str, Any]) -> bool:
+def _is_in_papers_table(row: Mapping[str, Any]) -> bool:
+    """Return whether the papers' Table 2 has such a row: a model of features, or one of their baselines."""
     return row["features"] != NOTHING or row["model"] in TRIVIAL_MODELS
 
 
 def _strict_rows(results: Sequence[StrictResults], summary: pd.DataFrame, cell: Cell) -> list[dict[str, Any]]:
-    """List the models of a cell, with the columns of `compact_block` and a text of each metric shown.
+    """List the rows of a cell, one per model: the columns of `compact_block`, and shown metrics as text.
 
-    A baseline is listed once: it is the same whatever the features.
+    A baseline has one row, since it does not depend on the features.
     """
     part = summary[summary["task"] == ">".join(cell)]
     rows: list[dict[str, Any]] = []
@@ -341,15 +390,18 @@ def _strict_rows(results: Sequence[StrictResults], summary: pd.DataFrame, cell: 
                 "prevalence": metrics[metric]["prevalence"],
                 "_cell": str(TABLE2.get((model, backbone), {}).get(cell, NOTHING)),
             }
-            row |= {shown: _shown(metrics[shown], with_interval) for shown, with_interval in SHOWN.items()}
+            for shown_metric, with_interval in SHOWN.items():
+                row[shown_metric] = _shown(metrics[shown_metric], with_interval)
             rows.append(row)
     return rows
 
 
 def _strict_block(summary: pd.DataFrame, cell: Cell, rows: Sequence[Mapping[str, Any]]) -> Block:
+    """Make the table of a cell under `strict`, with the chance levels in its last row."""
     part = summary[summary["task"] == ">".join(cell)]
     chance = part.drop_duplicates("metric").set_index("metric")["pooled_chance"]
-    levels = {metric: number(float(chance[metric])) for metric in SHOWN}
+    chance_levels = {metric: number(float(chance[metric])) for metric in SHOWN}
+    chance_row = {"model": CHANCE, "features": NOTHING, **chance_levels, "_cell": NOTHING}
     first = part.iloc[0]
     note = (
         f"{first['n_clips']} test clips, prevalence {first['prevalence']:.3f}; "
@@ -361,44 +413,51 @@ def _strict_block(summary: pd.DataFrame, cell: Cell, rows: Sequence[Mapping[str,
     return declared(
         cell_title(cell),
         ("table2", "strict"),
-        [*rows, {"model": CHANCE, "features": NOTHING, **levels, "_cell": NOTHING}],
+        [*rows, chance_row],
         [note],
         writers={"model": model_title},
     )
 
 
 def _shown(row: Mapping[Any, Any], with_interval: bool) -> str:
+    """Format a pooled metric, with its interval if asked."""
     if not with_interval:
         return number(row["pooled"])
     return interval(row["pooled"], row["pooled_low"], row["pooled_high"])
 
 
 def movie_knowledge(results: Sequence[StrictResults]) -> pd.DataFrame:
-    """Compare each perceptron with `MoviePrior`, which uses a clip's movie only.
+    """Test whether each perceptron has a higher AUC than `MoviePrior`, which knows only a clip's movie.
 
-    By movie, AUC, of which the prior has 0.5: any excess is knowledge of clips.
+    The AUC is computed within each movie, where the prior has 0.5: what the perceptron has above it is
+    knowledge of the clips.
     """
     rows = []
     for result, cell in product(results, CELLS):
         task = ">".join(cell)
         run = stats.saved(result.runs[cell[0]])
-        compared = stats.compare(stats.side(run, "mlp", task), stats.side(run, "movie_prior", task)).metrics
-        auc = compared.set_index("metric").loc["auc"]
+        comparison = stats.compare(stats.side(run, "mlp", task), stats.side(run, "movie_prior", task))
+        auc = comparison.metrics.set_index("metric").loc["auc"]
         columns = {name: auc[name] for name in ("difference", "low", "high", "p", "n_movies")}
         rows.append({"features": result.source.title, "task": task, **columns})
-    table = pd.DataFrame(rows).assign(p_holm=lambda known: stats.holm(known["p"]))
-    return table.assign(told_apart=(table["p_holm"] < ALPHA) & (table["difference"] > 0))
+    table = pd.DataFrame(rows)
+    table["p_holm"] = stats.holm(table["p"])
+    table["told_apart"] = (table["p_holm"] < ALPHA) & (table["difference"] > 0)
+    return table
 
 
 def _knowledge_block(knowledge: pd.DataFrame) -> Block:
+    """Make the table of `movie_knowledge`, with a verdict in words in each row."""
     rows = knowledge.to_dict(orient="records")
 
     def verdict(told_apart: bool, n_movies: float) -> str:
         if told_apart:
             return "knows more than the movie"
-        # Holm multiplies the smallest of p-values by their number.
-        few = stats.smallest_p(int(n_movies)) * len(rows) >= ALPHA
-        return f"{'too few movies to tell; ' if few else ''}NOT told apart from knowing the movie alone"
+        # With so few movies no result could be significant: Holm multiplies the smallest p by the number of
+        # rows.
+        too_few = stats.smallest_p(int(n_movies)) * len(rows) >= ALPHA
+        not_told_apart = "NOT told apart from knowing the movie alone"
+        return f"too few movies to tell; {not_told_apart}" if too_few else not_told_apart
 
     return declared(
         "does the perceptron know more than the movie? MLP minus movie prior",

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,11 +17,14 @@ from obygaze_studies.obygaze12.protocol_results import PaperResults, StrictResul
 from obygaze_studies.obygaze12.table2 import AVERAGES, by_fold
 
 TASK = ">".join(MOVIE_PAIRS)
+"""The cell of Table 4: its training task and its test task."""
 
 SHOWN = ("average_precision", "f1_pos", "f1_weighted", "auc")
+"""Metrics of the table under the `strict` protocol."""
 
 
 def _printed(printed: float, movie: str) -> str:
+    """Format the printed number of a movie as the paper does; a dash if there is none (NaN)."""
     return NOTHING if np.isnan(printed) else str(TABLE4[movie])
 
 
@@ -36,6 +38,7 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
 
 
 def _paper_part(result: PaperResults, leaks: str) -> Part:
+    """Make the table of one source under the `paper` protocol: a row per tested film."""
     corpus = result.corpus
     source = result.source
     pairs = _pairs(result)
@@ -43,51 +46,65 @@ def _paper_part(result: PaperResults, leaks: str) -> Part:
     rows: list[dict[str, Any]] = []
     for movie, part in pairs.groupby("movie", sort=False):
         printed = TABLE4.get(str(movie)) if printed_for else None
-        row = _about(source, str(movie), part["n_clips"].iloc[0], part["prevalence"].iloc[0])
+        row = _film_row(source, str(movie), part["n_clips"].iloc[0], part["prevalence"].iloc[0])
         row["n_pairs"] = len(part)
         for name in AVERAGES:
-            row |= {name: part[name].mean(), f"{name}_sd": part[name].std(ddof=0)}
+            row[name] = part[name].mean()
+            row[f"{name}_sd"] = part[name].std(ddof=0)
             row[f"_{name}_values"] = part[name].tolist()
-        row["printed"], row["printed_sd"] = (printed.mean, printed.sd) if printed else (NAN, NAN)
+        row["printed"] = printed.mean if printed else NAN
+        row["printed_sd"] = printed.sd if printed else NAN
         rows.append(row)
     means = pairs.groupby("movie", sort=False)[list(AVERAGES)].mean()
-    weighted, positive = (number(float(means[name].mean())) for name in AVERAGES)
+    mean_weighted = number(float(means["f1_weighted"].mean()))
+    mean_positive = number(float(means["f1_pos"].mean()))
     mean_printed = str(TABLE4_MEAN) if printed_for else NOTHING
-    all_positive = partial(trivial_f1, called=1.0, average="f1_pos")
+
+    def all_positive(prevalence: float) -> str:
+        return number(trivial_f1(prevalence, called=1.0, average="f1_pos"))
+
     table = declared(
         source.title,
         ("table4", "paper"),
         rows,
         (f"{len(pairs)} film pairs; {leaks}, and no film is on two sides",),
-        last=[("mean over films", "", "", weighted, mean_printed, positive, "")],
-        writers={"printed": _printed, "all_positive": lambda prevalence: number(all_positive(prevalence))},
+        last=[("mean over films", "", "", mean_weighted, mean_printed, mean_positive, "")],
+        writers={"printed": _printed, "all_positive": all_positive},
     )
     return Part(source=source, rows=rows, blocks=[table], answers=_range(source, rows, "f1_weighted"))
 
 
-def _about(source: Dataset, movie: str, n_clips: int, prevalence: float) -> dict[str, Any]:
-    about = {"features": source.title, "movie": movie, "title": title_of(movie)}
-    return about | {"n_clips": n_clips, "prevalence": float(prevalence)}
+def _film_row(source: Dataset, movie: str, n_clips: int, prevalence: float) -> dict[str, Any]:
+    """Make the first columns of a film's row."""
+    return {
+        "features": source.title,
+        "movie": movie,
+        "title": title_of(movie),
+        "n_clips": n_clips,
+        "prevalence": float(prevalence),
+    }
 
 
 def _range(source: Dataset, rows: Sequence[Mapping[str, Any]], metric: str) -> list[str]:
-    """Say how far films differ."""
-    named_values = sorted(
+    """Write a metric's mean over films, and its lowest and highest film; nothing if it is undefined."""
+    values_and_titles = sorted(
         (float(row[metric]), str(row["title"])) for row in rows if not math.isnan(row[metric])
     )
-    if not named_values:
+    if not values_and_titles:
         return []
-    low, lowest = named_values[0]
-    high, highest = named_values[-1]
-    mean = sum(value for value, _ in named_values) / len(named_values)
+    low, lowest = values_and_titles[0]
+    high, highest = values_and_titles[-1]
+    n_films = len(values_and_titles)
+    mean = sum(value for value, _ in values_and_titles) / n_films
     text = (
-        f"{source.title}: {METRIC_TITLES[metric]} is {number(mean)} on average over {len(named_values)} "
+        f"{source.title}: {METRIC_TITLES[metric]} is {number(mean)} on average over {n_films} "
         f"films, from {number(low)} ({lowest}) to {number(high)} ({highest})"
     )
     return [text]
 
 
 def _printed_note(corpus: PaperCorpus) -> list[str]:
+    """Write a note with the paper's numbers, which are of X-CLIP, if no source's rows show them."""
     if not corpus.printed or "X-CLIP" in corpus.printed_rows:
         return []
     rows = "; ".join(f"{title_of(movie)} {printed}" for movie, printed in TABLE4.items())
@@ -95,16 +112,16 @@ def _printed_note(corpus: PaperCorpus) -> list[str]:
 
 
 def _pairs(result: PaperResults) -> pd.DataFrame:
-    """Compute both F1 of each film pair, in the order of the pairs."""
-    about = result.movie_pairs.table.groupby("fold").agg(
+    """Describe each film pair, in their order: the tested movie, its clips, their prevalence, and both F1."""
+    tested_movies = result.movie_pairs.table.groupby("fold").agg(
         movie=("movie", "first"), n_clips=("label", "size"), prevalence=("label", "mean")
     )
     scores = by_fold(result.movie_pairs, "mlp", f"movies:{TASK}")
-    return about.reset_index(drop=True).join(scores)
+    return tested_movies.reset_index(drop=True).join(scores)
 
 
 def strict_report(results: Sequence[StrictResults]) -> Report:
-    """Reproduce Table 4 under the `strict` protocol: each movie once, by models of all the others."""
+    """Reproduce Table 4 under the `strict` protocol: each movie is tested by models of all other movies."""
     corpus = results[0].corpus
     parts = [_strict_part(result) for result in results]
     record = {"seed": results[0].seed}
@@ -112,25 +129,26 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
 
 
 def _strict_part(result: StrictResults) -> Part:
+    """Make the table of one source under `strict`: a row per movie, then their mean and the chance level."""
     source = result.source
     printed_for = result.corpus.printed_row(source) == "X-CLIP"
     rows: list[dict[str, Any]] = []
-    for movie, pairs_of_movie in result.pair_rows().groupby("movie"):
-        y = pairs_of_movie["label"].to_numpy()
-        score = pairs_of_movie["score"].to_numpy()
-        called = pairs_of_movie["called"].to_numpy()
-        row = _about(source, str(movie), len(y), y.mean())
-        row |= {name: METRICS[name](y, score, called) for name in SHOWN}
-        rows.append(row | {"printed": TABLE4[str(movie)].mean if printed_for and movie in TABLE4 else NAN})
+    for movie, clips in result.pair_rows().groupby("movie"):
+        labels = clips["label"].to_numpy()
+        scores = clips["score"].to_numpy()
+        called = clips["called"].to_numpy()
+        row = _film_row(source, str(movie), len(labels), labels.mean())
+        row |= {name: METRICS[name](labels, scores, called) for name in SHOWN}
+        row["printed"] = TABLE4[str(movie)].mean if printed_for and movie in TABLE4 else NAN
+        rows.append(row)
     metrics = result.runs[MOVIE_PAIRS[0]].metrics
-    mine = (
-        metrics[(metrics["model"] == "mlp") & (metrics["task"] == TASK)].set_index("metric").loc[list(SHOWN)]
-    )
-    means = mine[["movie_mean", "movie_low", "movie_high"]].to_numpy().tolist()
+    metrics_of_mlp = metrics[(metrics["model"] == "mlp") & (metrics["task"] == TASK)].set_index("metric")
+    shown = metrics_of_mlp.loc[list(SHOWN)]
+    intervals = shown[["movie_mean", "movie_low", "movie_high"]].to_numpy().tolist()
     printed_mean = str(TABLE4_MEAN) if printed_for else NOTHING
     last = [
-        ("mean over movies [95 %]", "", "", *(interval(*mean) for mean in means), printed_mean),
-        ("chance level, mean over movies", "", "", *map(number, mine["movie_chance"]), NOTHING),
+        ("mean over movies [95 %]", "", "", *(interval(*ends) for ends in intervals), printed_mean),
+        ("chance level, mean over movies", "", "", *map(number, shown["movie_chance"]), NOTHING),
     ]
     notes = ("no clip or movie is on two sides",)
     table = declared(

@@ -1,1 +1,1 @@
-"""Saliency maps: Grad-CAM of networks, and where on people it looks (Wolfe et al., FAccT 2023)."""
+"""Saliency maps: Grad-CAM of networks, and measures of the maps in regions (Wolfe et al., FAccT 2023)."""

@@ -4,10 +4,10 @@ import importlib
 import importlib.metadata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, product
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -29,12 +29,34 @@ from obygaze_studies.saliency.maps_file import SIDE, Maps, check_maps_free, writ
 SOURCE = "Grad-CAM (Selvaraju et al., 2017), live through grad-cam; bicubic, a = -0.75"
 
 Target = Callable[[torch.Tensor], torch.Tensor]
-"""From a network's output for one image, [D], to the number whose gradient is taken."""
-Embed = Callable[[str], torch.Tensor]
-"""From a text to its embedding, [D], not normalised."""
+"""Function from a network's output for one image, [D], to the number whose gradient is taken."""
 
-Found = tuple[nn.Module, str, nn.Module, Callable[[torch.Tensor], torch.Tensor] | None]
-"""A network, the name of the layer to map, the layer, and what makes places of its output."""
+Embed = Callable[[str], torch.Tensor]
+"""Function from a text to its embedding, [D], not normalised."""
+
+Reshape = Callable[[torch.Tensor], torch.Tensor]
+"""Function from the output of a layer to [1, C, h, w]: C channels at h x w places of the image."""
+
+
+class MappedLayer(NamedTuple):
+    """The image half of a network, and its layer that Grad-CAM maps.
+
+    Attributes
+    ----------
+    network
+        Image half: pixels [1, 3, h, w] to an embedding [1, D].
+    name
+        Name of the layer, for the record.
+    layer
+        The layer.
+    reshape
+        Brings the layer's output to [1, C, h, w]; None if it has that shape already.
+    """
+
+    network: nn.Module
+    name: str
+    layer: nn.Module
+    reshape: Reshape | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,12 +74,12 @@ class MappedNetwork:
     preset
         Preprocessing of a picture.
     about
-        Description of what affects the maps.
+        Record of everything that affects the maps.
     """
 
     network: nn.Module
     layer: nn.Module
-    reshape: Callable[[torch.Tensor], torch.Tensor] | None
+    reshape: Reshape | None
     preset: networks.Preset
     about: Mapping[str, object]
 
@@ -72,7 +94,7 @@ class MappedNetwork:
 
 
 def clip_to_map(source: str, compute: networks.Compute) -> tuple[MappedNetwork, Embed]:
-    """Load the image half of a CLIP (Radford et al. 2021), and its text half.
+    """Load a CLIP (Radford et al. 2021): its image half to map, and its text half to embed texts.
 
     The layer is the first normalisation in the last block of its vision transformer. It is the last point
     where patches affect the embedding, which depends only on the class token after that block.
@@ -83,71 +105,90 @@ def clip_to_map(source: str, compute: networks.Compute) -> tuple[MappedNetwork, 
         There is no such CLIP, or it lacks its tokenizer. `Embed` raises it for a text that is too long.
     """
 
-    def find(model: Any, _: str) -> Found:
-        places = _patches(model.config.image_size // model.config.patch_size)
-        name = f"vision_model.encoder.layers.{len(model.vision_model.encoder.layers) - 1}.layer_norm1"
-        return ImageHalf(model), name, model.get_submodule(name), places
+    def find(model: Any, _: str) -> MappedLayer:
+        last_block = len(model.vision_model.encoder.layers) - 1
+        name = f"vision_model.encoder.layers.{last_block}.layer_norm1"
+        patches_a_side = model.config.image_size // model.config.patch_size
+        return MappedLayer(ImageHalf(model), name, model.get_submodule(name), _patches(patches_a_side))
 
     return _halves("clip", source, compute, find, "transformers")
 
 
 def openclip_to_map(source: str, compute: networks.Compute) -> tuple[MappedNetwork, Embed]:
-    """Load the image half of a CLIP of OpenCLIP, and its text half.
+    """Load a CLIP of OpenCLIP: its image half to map, and its text half to embed texts.
 
-    Of a ResNet the layer is `layer4`, the last convolutions, from which CLIP's attention pooling makes the
-    embedding, as in Wolfe et al. (FAccT 2023). Of a vision transformer it is that of `clip_to_map`.
+    In a ResNet the mapped layer is `layer4`, the last convolutions, from which CLIP's attention pooling makes
+    the embedding, as in Wolfe et al. (FAccT 2023). In a vision transformer it is the layer of `clip_to_map`.
 
     Raises
     ------
     BackboneError
-        There is no such network, or its embedding is not made of its class token or by attention pooling.
-        `Embed` raises it for a text that is too long.
+        There is no such network, or its embedding is made neither from its class token nor by attention
+        pooling. `Embed` raises it for a text that is too long.
     """
 
-    def find(visual: Any, weights: str) -> Found:
+    def find(visual: Any, weights: str) -> MappedLayer:
         if hasattr(visual, "layer4"):  # a ResNet
-            return visual, "visual.layer4", visual.layer4, None
+            return MappedLayer(visual, "visual.layer4", visual.layer4, None)
         if getattr(visual, "pool_type", None) != "tok":
             raise BackboneError(f"{weights}: its embedding is not that of a class token, so it is not mapped")
         blocks = visual.transformer.resblocks
         name = f"visual.transformer.resblocks.{len(blocks) - 1}.ln_1"
-        return visual, name, blocks[-1].ln_1, _patches(visual.grid_size[0])
+        return MappedLayer(visual, name, blocks[-1].ln_1, _patches(visual.grid_size[0]))
 
     return _halves("openclip", source, compute, find, "open_clip_torch")
 
 
 def _halves(
-    backbone: str, source: str, compute: networks.Compute, find: Callable[[Any, str], Found], library: str
+    backbone: str,
+    source: str,
+    compute: networks.Compute,
+    find: Callable[[Any, str], MappedLayer],
+    library: str,
 ) -> tuple[MappedNetwork, Embed]:
-    """Load both halves of a CLIP, and find the layer to map in the image half."""
+    """Load both halves of a CLIP.
+
+    Parameters
+    ----------
+    backbone
+        Name of the backbone; its text half is called by this name with "-text" after it.
+    source
+        Where the weights are.
+    compute
+        Device to compute on.
+    find
+        Finds the layer to map, given the loaded network and the name of its weights.
+    library
+        Package of the network, whose version is recorded.
+    """
     loaded = networks.load_network(backbone, source)
     device = compute.torch_device()
     texts = networks.load_text_backbone(f"{backbone}-text", weights=source, compute=compute)
     weights = loaded.weights.name
-    network, name, layer, reshape = find(loaded.module.to(device), weights)
+    mapped = find(loaded.module.to(device), weights)
 
     def embed(text: str) -> torch.Tensor:
+        """Embed a text, [D]; raise a BackboneError if it is too long."""
         (tokens,) = texts.tokenize([text])
         if tokens.is_cut:
             limit = f"has {tokens.n_tokens} tokens; {weights} takes {tokens.limit}"
             raise BackboneError(f"text {text!r} {limit}: shorten it")
         return torch.from_numpy(texts.encode(np.array([tokens.ids]))[0]).to(device)
 
+    packages = ("grad-cam", "torch", library)
     about = {
         "space": networks.space_of(backbone, loaded.weights),
         **loaded.weights.record(),
-        "layer": name,
+        "layer": mapped.name,
         "preset": loaded.preset.record(),
-        "software": {
-            package: importlib.metadata.version(package) for package in ("grad-cam", "torch", library)
-        },
+        "software": {package: importlib.metadata.version(package) for package in packages},
         "tokenizer": texts.provenance["tokenizer"],
     }
-    return MappedNetwork(network, layer, reshape, loaded.preset, about), embed
+    return MappedNetwork(mapped.network, mapped.layer, mapped.reshape, loaded.preset, about), embed
 
 
 def similarity(text: torch.Tensor, score: Literal["cosine", "dot"]) -> Target:
-    """Compute the cosine or dot product of an image embedding and a text embedding [D]."""
+    """Return the target that computes the cosine or dot product of an image embedding with `text` [D]."""
     if score == "dot":
         return lambda image: image @ text
     return lambda image: (image @ text) / (image.norm() * text.norm())
@@ -166,17 +207,18 @@ def live_map(
     Returns
     -------
     score, cam : float, float64 [h, w]
-        The target value whose gradient was taken; and the sum of the channels weighted by their mean
-        gradients, clipped at 0, at the layer's resolution.
+        The value of the target; and the map at the layer's resolution: the sum of the channels, each weighted
+        by its mean gradient, with negative values set to 0.
 
     Raises
     ------
     BackboneError
         The target or its map is not finite, as for a zero embedding.
     ModuleNotFoundError
-        Without the package grad-cam.
+        The package grad-cam is not installed.
     """
-    package = importlib.import_module("pytorch_grad_cam")  # slow, and an extra
+    # Imported here because it is slow to import, and installed only with an extra.
+    package = importlib.import_module("pytorch_grad_cam")
     cam = package.GradCAM(mapped.network, [mapped.layer], mapped.reshape)
     hooks = cam.activations_and_grads
     try:
@@ -184,23 +226,26 @@ def live_map(
             # The weights are frozen, so the input must require a gradient.
             score = target(hooks(pixels.detach().requires_grad_())[0])
             torch.autograd.backward([score])
-        acts = hooks.activations[0].double().numpy()
+        activations = hooks.activations[0].double().numpy()
         gradients = hooks.gradients[0].double().numpy()
-        # Calling `cam` itself scales every map to 0 .. 1, which makes images incomparable.
-        summed = cam.get_cam_image(pixels, mapped.layer, [target], acts, gradients)[0]
+        # Not `cam(...)`: it would scale every map to 0 .. 1, so that images could not be compared.
+        weighted_sum = cam.get_cam_image(pixels, mapped.layer, [target], activations, gradients)[0]
     finally:
         hooks.release()
     value = float(score.detach())
-    if not (np.isfinite(value) and np.isfinite(summed).all()):
+    if not (np.isfinite(value) and np.isfinite(weighted_sum).all()):
         raise BackboneError("the score or its gradient is not finite (an embedding of zeros?)")
-    return value, np.maximum(summed, 0.0)
+    return value, np.maximum(weighted_sum, 0.0)
 
 
 def enlarged(cam: NDArray[np.float64], side: int) -> NDArray[np.float32]:
-    """Enlarge a map [h, w] to a square, bicubic with a = -0.75; clip negative values to 0."""
+    """Enlarge a map [h, w] to a square of `side` pixels by bicubic interpolation (a = -0.75).
+
+    Interpolation overshoots beside steep edges; the negative values that this gives are set to 0.
+    """
     picture = torch.from_numpy(cam)[None, None]
-    big = nn.functional.interpolate(picture, size=(side, side), mode="bicubic", align_corners=False)
-    square: NDArray[np.float32] = big[0, 0].clamp(min=0.0).float().numpy()
+    larger = nn.functional.interpolate(picture, size=(side, side), mode="bicubic", align_corners=False)
+    square: NDArray[np.float32] = larger[0, 0].clamp(min=0.0).float().numpy()
     return square
 
 
@@ -212,39 +257,44 @@ class ImageHalf(nn.Module):
         self.model = model
 
     def forward(self, pixels: torch.Tensor) -> torch.Tensor:
-        """Embed pictures."""
+        """Embed the pixels of pictures."""
         embeddings: torch.Tensor = self.model(pixel_values=pixels).image_embeds
         return embeddings
 
 
-def _patches(side: int) -> Callable[[torch.Tensor], torch.Tensor]:
-    """Make the function from the tokens [1, 1 + h w, C] of a square picture to [1, C, h, w]."""
+def _patches(side: int) -> Reshape:
+    """Return the function that arranges a vision transformer's tokens as an image.
+
+    The tokens [1, 1 + side * side, C] become [1, C, side, side]; the first one, the class token, has no place
+    in the image and is left out.
+    """
     return lambda tokens: tokens[:, 1:].transpose(1, 2).reshape(len(tokens), -1, side, side)
 
 
 # --- maps of pairs of image and text
 # ---------------------------------------------------------------------------
 PAIR = ("image_id", "text", "group")
+"""Keys of a pair."""
+
 Pair = Mapping[str, str]
-"""image_id, text, and the group in which the map is averaged."""
+"""An image and a text to map: image_id, text, and the group in which the map is averaged."""
 
 
 def read_pairs(path: Path, images: Manifest) -> tuple[Pair, ...]:
-    """Read unique pairs of image and text: a CSV with image_id, text and optionally group.
+    """Read pairs of image and text from a CSV file with image_id, text and optionally group.
 
     Raises
     ------
     AuditError
-        The manifest lacks the image, a text is empty, a pair is repeated, or there is none.
+        An image is not in the manifest, a text is empty, a pair is repeated, or there is none.
     """
-    rows = read_rows(path, ["image_id", "text"], unique=["image_id", "text"])
-    if unknown := [row["image_id"] for row in rows if row["image_id"] not in images.by_id]:
-        raise AuditError(f"{path}: the manifest has no image {unknown[0]!r}")
-
-    def pair_of(row: Pair) -> Pair:
-        return {"group": ""} | {name: row[name] for name in PAIR if name in row}
-
-    return tuple(map(pair_of, rows))
+    pairs = []
+    for row in read_rows(path, ["image_id", "text"], unique=["image_id", "text"]):
+        if row["image_id"] not in images.by_id:
+            raise AuditError(f"{path}: the manifest has no image {row['image_id']!r}")
+        cells = {name: row[name] for name in PAIR if name in row}
+        pairs.append({"group": ""} | cells)
+    return tuple(pairs)
 
 
 def every_pair(path: Path, images: Manifest) -> tuple[Pair, ...]:
@@ -253,13 +303,16 @@ def every_pair(path: Path, images: Manifest) -> tuple[Pair, ...]:
     Raises
     ------
     ManifestError
-        If the file is not a list of texts; names the line.
+        The file is not a list of texts; names the line.
     AuditError
-        If a text is repeated.
+        A text is repeated.
     """
     texts = [text for _, text in read_texts(path).rows]
     refuse_twins(map(repr, texts), f"{path}: each text is mapped once, and there is twice:")
-    return tuple({"image_id": clip.clip_id, "text": text, "group": text} for clip in images for text in texts)
+    pairs = []
+    for clip, text in product(images, texts):
+        pairs.append({"image_id": clip.clip_id, "text": text, "group": text})
+    return tuple(pairs)
 
 
 def gradcam(
@@ -278,24 +331,34 @@ def gradcam(
 
     Parameters
     ----------
+    images
+        Manifest of the still images.
+    pairs
+        CSV file of pairs of image and text, as `read_pairs` takes it.
+    prompts
+        Without `pairs`, a list of texts with which every image is paired.
+    out
+        Zarr store to write.
     backbone
-        clip, of transformers, or openclip, whose ResNets are mapped as in the paper.
+        "clip" for networks of transformers, or "openclip", which has the ResNets of the paper.
     weights
-        None loads the backbone's own.
+        Weights to load; None for those of the backbone.
+    score
+        Quantity whose gradient is taken.
 
     Raises
     ------
     ExtractError
         The clips are not still images.
     BackboneError
-        If the network or its weights cannot be loaded, or a text is too long.
+        The network or its weights cannot be loaded, or a text is too long.
     """
     check_maps_free(out, force=force)
     if not of_stills(images):
         first = images.clips[0].clip_id
         raise ExtractError(f"the clips, such as {first}, are no still images, and only those are mapped")
     image_pairs = read_pairs(pairs, images) if pairs else every_pair(prompts or Path(), images)
-    importlib.import_module("pytorch_grad_cam")  # may be missing: check before weights are read
+    importlib.import_module("pytorch_grad_cam")  # fails early if it is missing, before weights are read
     load = openclip_to_map if backbone == "openclip" else clip_to_map
     mapped, embed = load(weights or networks.HUB[backbone], networks.Compute(device))
     texts = dict.fromkeys(pair["text"] for pair in image_pairs)
@@ -304,16 +367,21 @@ def gradcam(
     with progress_bar("mapping", "map") as progress:
         maps = map_pairs(images, image_pairs, mapped, targets, about, progress=progress)
     write_maps(maps, out)
+    return Answer(
+        {"maps": str(out), "about": dict(maps.about), "pairs": [dict(pair) for pair in maps.pairs]},
+        text=_group_table(maps),
+        remarks=[f"{len(maps.pairs)} maps kept in {out}"],
+    )
+
+
+def _group_table(maps: Maps) -> str:
+    """Print for every group its number of maps, of empty maps, and its mean score."""
     rows = []
     for group, pairs_of_group in pd.DataFrame(maps.pairs).groupby("group", sort=False):
         n_empty = (pairs_of_group["peak"] == 0).sum()
         mean_score = pairs_of_group["score"].mean()
         rows.append((group, len(pairs_of_group), n_empty, f"{mean_score:.4g}"))
-    return Answer(
-        {"maps": str(out), "about": dict(maps.about), "pairs": [dict(pair) for pair in maps.pairs]},
-        text=table(rows, ("group", "n_maps", "n_empty", "mean_score"), right=(1, 2, 3)),
-        remarks=[f"{len(maps.pairs)} maps kept in {out}"],
-    )
+    return table(rows, ("group", "n_maps", "n_empty", "mean_score"), right=(1, 2, 3))
 
 
 def map_pairs(
@@ -334,14 +402,14 @@ def map_pairs(
     about
         Record that is stored with the maps.
     progress
-        Called with how many maps are made, and of how many.
+        Called with the number of maps that are made and the number of all maps.
 
     Raises
     ------
     VideoError
-        If an image cannot be read completely.
+        An image cannot be read completely.
     BackboneError
-        If the network cannot be mapped; names image and text.
+        The network cannot be mapped; names image and text.
     """
     raw = np.zeros((len(pairs), SIDE, SIDE), np.float32)
     records = []

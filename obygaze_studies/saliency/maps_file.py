@@ -1,4 +1,4 @@
-"""Write and read saliency maps in a Zarr group, for live Grad-CAM and the saliency audit."""
+"""Write and read saliency maps in a Zarr group, and audit them in regions of interest."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,16 +23,23 @@ SIDE = 224
 """Height and width of a map in pixels, those of the square that most networks see."""
 
 MAP_BYTES = SIDE * SIDE * 4
+"""Size of the file of a map: float32 values."""
+
 PLAIN = {
     "data_type": "float32",
     "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [1, SIDE, SIDE]}},
     "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
     "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}],
 }
-"""An array that is not compressed: a file is one map, and takes no more memory than it is long."""
+"""Metadata of the only kind of array that is read: not compressed, one file per map.
+
+A compressed file could expand to any size in memory; of these the size is known.
+"""
 
 
 class _Pair(TypedDict):
+    """A row of `Maps.pairs` in the attributes of the group."""
+
     image_id: str
     text: str
     group: str
@@ -41,11 +48,15 @@ class _Pair(TypedDict):
 
 
 class _Attributes(TypedDict):
+    """The attributes of the group: the fields of `Maps` without the maps."""
+
     about: dict[str, Any]
     pairs: Annotated[tuple[_Pair, ...], Meta(min_length=1)]
 
 
 class _Group(TypedDict):
+    """The part of the group's zarr.json that is read."""
+
     attributes: _Attributes
 
 
@@ -56,12 +67,12 @@ class Maps:
     Attributes
     ----------
     about
-        What made them: network or activations, space, score.
+        Record of how the maps were made: network, space, kind of score.
     pairs
-        image_id, text and group of every pair; its `score`, the similarity whose gradient was taken; and the
-        `peak` of its map.
+        For every pair its image_id, text and group, its `score`, which is the similarity whose gradient was
+        taken, and the `peak` of its map.
     raw : float32 [P, 224, 224]
-        As computed: comparable between images of one text and score. Never negative.
+        The maps as computed, never negative. Not scaled, so that maps of one text can be compared.
     """
 
     about: Mapping[str, object]
@@ -70,26 +81,32 @@ class Maps:
 
     def by_group(self) -> dict[str, list[NDArray[np.float64]]]:
         """Return the maps of each group, in order of first appearance."""
-        shares_of: dict[str, list[NDArray[np.float64]]] = {}
-        for pair, picture in zip(self.pairs, self.raw, strict=True):
-            shares_of.setdefault(pair["group"], []).append(picture.astype(np.float64))
-        return shares_of
+        maps_of_group: dict[str, list[NDArray[np.float64]]] = {}
+        for pair, saliency in zip(self.pairs, self.raw, strict=True):
+            maps_of_group.setdefault(pair["group"], []).append(saliency.astype(np.float64))
+        return maps_of_group
 
 
 def mean_stretched(pictures: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Average maps, each scaled to 0 .. 1 first, so that every image counts alike; 0 without contrast."""
-    scaled = [(picture - picture.min()) / (float(np.ptp(picture)) or 1.0) for picture in pictures]
+    """Average maps, each scaled to 0 .. 1 first, so that every image has the same weight.
+
+    A map whose values are all equal counts as 0 everywhere.
+    """
+    scaled = []
+    for picture in pictures:
+        contrast = float(np.ptp(picture)) or 1.0
+        scaled.append((picture - picture.min()) / contrast)
     mean: NDArray[np.float64] = np.mean(scaled, axis=0)
     return mean
 
 
 def check_maps_free(path: Path, *, force: bool) -> None:
-    """Refuse to replace maps unless forced, and always refuse anything else.
+    """Check that maps can be written to a folder.
 
     Raises
     ------
     ObygazeError
-        Naming the folder.
+        The folder holds maps, and `force` is not given, or it holds anything else.
     """
     if not path.exists():
         return
@@ -99,10 +116,10 @@ def check_maps_free(path: Path, *, force: bool) -> None:
 
 
 def write_maps(maps: Maps, path: Path) -> None:
-    """Write maps to a new Zarr group (format 3), all of it or nothing; one that is there is replaced.
+    """Write maps to a Zarr group (format 3), as a whole or not at all; an existing group is replaced.
 
-    Its array is `raw` [pair, y, x], float32, a file a map, not compressed; its attributes are `about` and,
-    row by row, `pairs`.
+    The group has the array `raw` [pair, y, x], float32, not compressed, one file per map, and the attributes
+    `about` and `pairs`.
     """
     with whole_folder(path) as partial:
         group = zarr.open_group(str(partial), mode="w", zarr_format=3)
@@ -123,8 +140,8 @@ def read_maps(path: Path) -> Maps:
     Raises
     ------
     StoreError
-        There are no saliency maps, or they are not whole: of another shape, negative, not finite, or of
-        another peak than is written down, as where a chunk is lost.
+        The folder does not hold saliency maps, or the maps are damaged: their shape is wrong, a value is
+        negative or not finite, or a map's peak differs from the recorded one, as when its file was replaced.
     """
     attributes = _attributes(path)
     if attributes is None:
@@ -145,7 +162,7 @@ def read_maps(path: Path) -> Maps:
 
 
 def _document(path: Path, name: str, kind: Any) -> Any:
-    """Read a JSON file of a group as a type of msgspec's; None of anything else."""
+    """Read a JSON file of a group and check it against a type; None if it cannot be read as that type."""
     try:
         return msgspec.json.decode(read_bytes(path / name, within=path), type=kind)
     except (OSError, ObygazeError, msgspec.MsgspecError, RecursionError):
@@ -153,23 +170,25 @@ def _document(path: Path, name: str, kind: Any) -> Any:
 
 
 def _attributes(path: Path) -> _Attributes | None:
-    """Read the attributes of saliency maps; None of anything else."""
+    """Read the attributes of a group of saliency maps; None if the folder does not hold one."""
     group: _Group | None = _document(path, "zarr.json", _Group)
-    return group and group["attributes"]
+    if group is None:
+        return None
+    return group["attributes"]
 
 
 def _is_plain(path: Path, n_maps: int) -> bool:
-    """Return whether the array is of maps as they are written here."""
+    """Return whether the array has the shape, type and layout that `write_maps` gives it."""
     array = _document(path, "raw/zarr.json", dict[str, Any]) or {}
     expected = {"shape": [n_maps, SIDE, SIDE], **PLAIN}
     return {name: array.get(name) for name in expected} == expected
 
 
 def _read_map(path: Path, index: int, image: str) -> NDArray[np.float32]:
-    """Read a map [224, 224]; what has the wrong length is refused."""
-    place = path / "raw" / "c" / str(index) / "0" / "0"
+    """Read a map [224, 224] from its file; raise a StoreError if the file has the wrong length."""
+    chunk_file = path / "raw" / "c" / str(index) / "0" / "0"
     try:
-        data = read_bytes(place, MAP_BYTES, within=path)
+        data = read_bytes(chunk_file, MAP_BYTES, within=path)
     except (OSError, ObygazeError) as error:
         raise StoreError(f"{path}: map {index}, of {image}, cannot be read: {error}") from None
     if len(data) != MAP_BYTES:
@@ -180,7 +199,7 @@ def _read_map(path: Path, index: int, image: str) -> NDArray[np.float32]:
 # --- the audit
 # ---------------------------------------------------------------------------
 class Region(NamedTuple):
-    """A named box in the map, in pixels of 224 x 224; y1 and x1 lie outside."""
+    """A named box in the map, in pixels of 224 x 224; y1 and x1 are the first pixels after it."""
 
     name: str
     y0: int
@@ -190,36 +209,45 @@ class Region(NamedTuple):
 
 
 def read_regions(path: Path) -> dict[str, tuple[Region, ...]]:
-    """Read regions by image: image_id, roi, y0, x0, y1, x1, in whole pixels of the 224 x 224 map.
+    """Read the regions of interest of every image: image id -> regions.
+
+    The table has the columns image_id, roi, y0, x0, y1, x1, in whole pixels of the 224 x 224 map.
 
     Raises
     ------
     AuditError
-        Naming the image and the region: it comes twice, or is empty or no box in the map.
+        Naming the image and the region: it comes twice, or is not a box in the map.
     """
     sides = ("y0", "x0", "y1", "x1")
     regions: dict[str, tuple[Region, ...]] = {}
     for row in read_rows(path, ["image_id", "roi", *sides], unique=["image_id", "roi"]):
-        box = [int(row[side]) if row[side].isdecimal() and len(row[side]) < 4 else -1 for side in sides]
-        region = Region(row["roi"], *box)
+        region = Region(row["roi"], *(_pixel(row[side]) for side in sides))
         if not (0 <= region.y0 < region.y1 <= SIDE and 0 <= region.x0 < region.x1 <= SIDE):
             raise AuditError(
                 f"{path}: region {row['roi']} of {row['image_id']} should be whole y0 < y1, "
                 f"x0 < x1 in 0 .. {SIDE}, found {', '.join(row[side] for side in sides)}"
             )
-        regions[row["image_id"]] = (*regions.get(row["image_id"], ()), region)
+        regions_before = regions.get(row["image_id"], ())
+        regions[row["image_id"]] = (*regions_before, region)
     return regions
 
 
+def _pixel(cell: str) -> int:
+    """Parse a position in the map: at most three digits; -1 for anything else, which no region allows."""
+    if cell.isdecimal() and len(cell) <= len(str(SIDE)):
+        return int(cell)
+    return -1
+
+
 def energy_share(picture: NDArray[np.float64], region: Region) -> float | None:
-    """Return the share of a map's sum that lies in a region; None of an empty map."""
+    """Compute the share of a map's sum that lies in a region; None if the map is empty (all 0)."""
     total = float(picture.sum())
     inside = picture[region.y0 : region.y1, region.x0 : region.x1]
     return float(inside.sum()) / total if total else None
 
 
 def pointing_hit(picture: NDArray[np.float64], region: Region) -> bool | None:
-    """Return whether a map's (first) highest place lies in a region; None of an empty map."""
+    """Return whether a map's highest pixel, the first if several, lies in a region; None for an empty map."""
     if not picture.any():
         return None
     y, x = np.unravel_index(int(picture.argmax()), picture.shape)
@@ -245,30 +273,35 @@ def pointing_hit(picture: NDArray[np.float64], region: Region) -> bool | None:
     )
 )
 def audit_maps(maps: Maps, regions: Mapping[str, Sequence[Region]] | None = None) -> Finding:
-    """Measure every map in every region of its image, whatever network the maps were made with.
+    """Measure every map in every region of its image.
 
-    Regions of images without a map are counted, and measured nowhere.
+    Images that have regions but no map are counted.
 
     Parameters
     ----------
+    maps
+        Maps of any network.
     regions
-        Image id -> its regions of interest.
+        Image id -> its regions of interest; None to count maps only.
 
     Raises
     ------
     AuditError
-        Naming an image without regions.
+        Naming an image that has a map and no regions.
     """
     rows: list[dict[str, Any]] = []
     for pair, saliency in zip(maps.pairs, maps.raw, strict=True):
         if regions is not None and pair["image_id"] not in regions:
             raise AuditError(f"image {pair['image_id']} has no region of interest")
         picture = saliency.astype(np.float64)
-        about = {**pair, "empty": not picture.any()}
-        for region in (None,) if regions is None else regions[pair["image_id"]]:
-            measured = {"share": region and energy_share(picture, region)}
-            measured |= {"hit": region and pointing_hit(picture, region)}
-            rows.append(about | {"roi": region and region.name} | measured)
+        pair_columns = {**pair, "empty": not picture.any()}
+        if regions is None:
+            rows.append(pair_columns | {"roi": None, "share": None, "hit": None})
+            continue
+        for region in regions[pair["image_id"]]:
+            share = energy_share(picture, region)
+            hit = pointing_hit(picture, region)
+            rows.append(pair_columns | {"roi": region.name, "share": share, "hit": hit})
     images = {pair["image_id"] for pair in maps.pairs}
     unmapped = set(regions or ()) - images
     groups = _by_group(rows)
@@ -288,26 +321,36 @@ def audit_maps(maps: Maps, regions: Mapping[str, Sequence[Region]] | None = None
 
 
 def _title(group: str, groups: Sequence[Mapping[str, Any]]) -> str:
-    """Name a group's panel, with the shares of its regions."""
-    mine = [row for row in groups if row["group"] == group]
-    shares = [f"{row['roi']} {row['mean_share']:.2f}" for row in mine if row["mean_share"] is not None]
-    return "\n".join([f"{group or 'all'} (n = {mine[0]['n_maps']})", *shares])
+    """Write the title of a group's panel: its number of maps, and the mean share of each region."""
+    group_rows = [row for row in groups if row["group"] == group]
+    measured = [row for row in group_rows if row["mean_share"] is not None]
+    shares = [f"{row['roi']} {row['mean_share']:.2f}" for row in measured]
+    return "\n".join([f"{group or 'all'} (n = {group_rows[0]['n_maps']})", *shares])
 
 
 def _by_group(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Average shares and hits over the maps that are not empty, by group and region."""
+    """Average shares and hits over the maps that are not empty: one row per group and region."""
+    rows_of: dict[tuple[str, str | None], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        rows_of.setdefault((row["group"], row["roi"]), []).append(row)
     means: list[dict[str, Any]] = []
-    for group, roi in dict.fromkeys((row["group"], row["roi"]) for row in rows):
-        mine = [row for row in rows if (row["group"], row["roi"]) == (group, roi)]
-        about = {"group": group, "roi": roi, "n_maps": len(mine)}
-        means.append(about | {"n_empty": sum(row["empty"] for row in mine)})
-        for name, column in (("mean_share", "share"), ("share_of_hits", "hit")):
-            values = [row[column] for row in mine if row[column] is not None]
-            means[-1][name] = sum(values) / len(values) if values else None
+    for (group, roi), map_rows in rows_of.items():
+        n_empty = sum(row["empty"] for row in map_rows)
+        mean_row: dict[str, Any] = {"group": group, "roi": roi, "n_maps": len(map_rows), "n_empty": n_empty}
+        mean_row["mean_share"] = _mean([row["share"] for row in map_rows])
+        mean_row["share_of_hits"] = _mean([row["hit"] for row in map_rows])
+        means.append(mean_row)
     return means
 
 
+def _mean(values: Sequence[float | None]) -> float | None:
+    """Average the values that are not None; None if there is none."""
+    defined = [value for value in values if value is not None]
+    return sum(defined) / len(defined) if defined else None
+
+
 def _draw_means(maps: Maps, titles: Sequence[str], path: Path) -> None:
+    """Draw the mean map of every group into a file, one beside the other."""
     from obygaze_studies.audit_common import charts  # noqa: PLC0415 - matplotlib is slow
 
     means = [mean_stretched(pictures).astype(np.float32) for pictures in maps.by_group().values()]
@@ -316,7 +359,7 @@ def _draw_means(maps: Maps, titles: Sequence[str], path: Path) -> None:
 
 
 def draw_overlays(maps: Maps, manifest: Path, folder: Path) -> None:
-    """Lay every map over the middle square of its picture, as files PLACE-IMAGE.png of a folder.
+    """Draw every map over the middle square of its picture, into files NUMBER-IMAGE.png of a folder.
 
     Raises
     ------

@@ -220,8 +220,10 @@ def test_the_page_describes_a_network_whole(tmp_path):
     described = re.search(r"```toml\n(layout.*?)```", page, re.DOTALL)[1]
     path = written(tmp_path, shape=("n", 3, 224, 224))
     path.with_suffix(".toml").write_text(described, encoding="utf-8")
+    with_labels(tmp_path)
     backbone = load_backbone(f"onnx:{path}", 4)
     assert (backbone.name, backbone.provenance["licence"]) == ("lab-net", "MIT")
+    assert backbone.group_names() == ("lab-net", "lab-net.answers")
 
 
 def test_files_that_hold_no_network_are_refused_by_what_they_are(tmp_path):

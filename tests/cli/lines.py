@@ -242,6 +242,8 @@ store rm --sealed-stages out --yes
     0 -out/videos.staging out/videos-1.0.0
 weights verify in/video.mp4 --sha256 {"0" * 64}
     3 | these are other weights
+weights convert in/video.mp4 --out out/movenet.onnx
+    1 | in/video.mp4
 doctor out/store --json
     0,3 | "faults"
 doctor --for laptop
@@ -359,13 +361,13 @@ film score in/models/pcbm_lr.model in/alien --title Alien --out out/alien
 film next out/scored --n 4 --blind --codebook {BOOK} --out out/blind.csv
     0 | 4 drawn at random
 film rate out/scored in/truth.csv --json
-    1 | 0 windows were judged blindly
+    1 | 0 windows judged blindly
 film rate out/scored in/truth.csv --labels in/truth.csv
-    1 | 0 windows were judged blindly
+    1 | 0 windows judged blindly
 film compare out/scored --labels in/truth.csv
-    3 | 0 of 1 films judged
+    3 | No group has enough judged films
 =film compare out/scored --html out/groups.html
-    3 out/groups.html | 0 of 1 films judged
+    3 out/groups.html | No group has enough judged films
 film open none --no-browser
     1 | none
 film open out/scored --film in/films.csv --codebook {BOOK} --no-browser

@@ -95,7 +95,7 @@ MISTAKES = f"""
     no: no such folder to write x.csv in
 1 film variables in/video.mp4 --out in/video.mp4 --force
     in/video.mp4 is an input too
-1 film variables in/video.mp4 --faces onnx:in/films.csv --out in/films.csv --force
+1 film variables in/video.mp4 --people onnx:in/films.csv --out in/films.csv --force
     in/films.csv is an input too
 2 film run in/video.mp4 --model in/models/linear.model --flags in/years.csv --shots none --out out/x
     --flags replaces flags of shots: there are none with --shots none

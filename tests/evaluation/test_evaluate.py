@@ -107,26 +107,27 @@ def test_nothing_of_the_test_movie_influences_its_fold(make_planted_concepts):
     """Other features, levels and concepts in one movie change nothing of what is learnt for its own fold."""
     data = make_planted_concepts(n_movies=4)
     movie = data.movies[0]
-    here = data.movies == movie
+    in_movie = data.movies == movie
     labels = dataclasses.replace(
         data.labels,
-        levels=np.where(here, data.levels[::-1], data.levels),
-        present=np.where(here[:, None], ~data.labels.present, data.labels.present),
+        levels=np.where(in_movie, data.levels[::-1], data.levels),
+        present=np.where(in_movie[:, None], ~data.labels.present, data.labels.present),
     )
-    X = np.where(here[:, None], 7.0, data.X).astype(np.float32)
-    for asked in (["linear", "pcbm_lr", "pcbm_dt"], {"mlp": perceptron}):
-        before, after = (
-            evaluate(one, asked, "hn_s", "enhn_s")
-            for one in (data, dataclasses.replace(data, X=X, labels=labels))
-        )
-        folds = [found.record["folds"][0] for found in (before, after)]
-        assert folds[0]["movie"] == folds[1]["movie"] == movie
+    X = np.where(in_movie[:, None], 7.0, data.X).astype(np.float32)
+    changed_data = dataclasses.replace(data, X=X, labels=labels)
+    for models in (["linear", "pcbm_lr", "pcbm_dt"], {"mlp": perceptron}):
+        before = evaluate(data, models, "hn_s", "enhn_s")
+        after = evaluate(changed_data, models, "hn_s", "enhn_s")
+        fold_before = before.record["folds"][0]
+        fold_after = after.record["folds"][0]
+        assert fold_before["movie"] == fold_after["movie"] == movie
         # Linear probes begin with the fit on all clips, and end within rounding of their own minimum.
-        assert folds[0]["thresholds"] == pytest.approx(folds[1]["thresholds"], rel=1e-5)
-        assert folds[0]["concepts_left_out"] == folds[1]["concepts_left_out"]
+        assert fold_before["thresholds"] == pytest.approx(fold_after["thresholds"], rel=1e-5)
+        assert fold_before["concepts_left_out"] == fold_after["concepts_left_out"]
         for table in ("selection", "curves"):
-            own = [getattr(found, table).query("fold == 0") for found in (before, after)]
-            pd.testing.assert_frame_equal(*own, rtol=1e-5)
+            rows_before = getattr(before, table).query("fold == 0")
+            rows_after = getattr(after, table).query("fold == 0")
+            pd.testing.assert_frame_equal(rows_before, rows_after, rtol=1e-5)
 
 
 @pytest.mark.parametrize("clips", [5, 8, 14])

@@ -161,3 +161,21 @@ def test_a_concepts_baseline_takes_no_column_that_cannot_know_of_it(data, tmp_pa
         "concept:Narratology": ("mine",),
         "en_s": ("loudness", "camera", "mine"),
     }
+
+
+def test_people_are_variables_of_a_visual_concept_and_the_number_of_their_frames_is_none(data, tmp_path):
+    lines = ["clip_id,screen,close,face,people_frames"]
+    for n, clip_id in enumerate(data.clip_ids):
+        face = "" if n % 2 else f"0.{n % 9}1"
+        lines.append(f"{clip_id},{n % 4 / 3:.2f},{n % 2},{face},{3 - n % 2}")
+    path = tmp_path / "v.csv"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    for name, columns in (("concept:Body", ("screen", "close", "face")), ("concept:Voice", ())):
+        target = om.find_target(name, data.codebook)
+        if columns:
+            measured, notes = with_variables(data, path, (), target)
+            assert measured.variable_names == columns
+            assert "left out people_frames" in notes[0]
+        else:
+            with pytest.raises(DatasetError, match="no column of numbers"):
+                with_variables(data, path, (), target)

@@ -38,6 +38,12 @@ class Endpoint:
         self.sent = 0
         self._lock = Lock()
 
+    def names(self, method: str) -> list[str]:
+        """List the objects of all requests of a method, without folders."""
+        return [
+            path.rpartition("toy-1.0.0/")[2] for asked_method, path in self.asked if asked_method == method
+        ]
+
     def watching(self, application):
         """Wrap a server's WSGI application."""
 

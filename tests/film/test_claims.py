@@ -21,6 +21,7 @@ from obygaze_film.claims import (
     film_claims,
     group_claims,
     kinds,
+    of_film,
     phrases,
     rate_claims,
 )
@@ -297,6 +298,71 @@ def test_each_reason_has_the_direction_and_the_numbers_of_the_raw_rows(film, lan
                 assert words.say(f"why_{reason.amount}", concept=words.of(reason.what)) in said
                 assert reason.has(NEAR_CHANCE) == usual[reason.what].is_near_chance
                 assert (words["why_near_chance"] in said) == reason.has(NEAR_CHANCE)
+        reasons = {reason.what: reason for reason in claim.reasons}
+        for concept in model.concepts:
+            moved = inside["logit"] - inside[f"{concept.name}_contribution"]
+            change = p - np.average(mean_probability(draws, moved.to_numpy()), weights=weights)
+            is_seen = np.average(inside[f"{concept.name}_p"], weights=weights) >= concept.threshold_p
+            if abs(change) > 0.0102:
+                phrase = words.say(f"why_{reasons[concept.name].amount}", concept=words.of(concept.name))
+                assert phrase in phrases.reasons_sentence(claim.reasons, words)
+                shortened = phrases.reasons_sentence(claim.reasons, words, most=1)
+                of_side = [one for one in claim.reasons if one.moves and one.is_for == (change > 0)]
+                more = words.say("more_concepts", n=len(of_side) - 1)
+                assert (phrase in shortened) or more in shortened
+            if is_seen:
+                assert reasons[concept.name].is_present
+            assert (concept.name in claim.present) == is_seen
+
+
+@settings(max_examples=20, deadline=None)
+@given(films(), st.sampled_from(LANGUAGES))
+def test_a_passages_length_is_its_own_whatever_its_ends_are_rounded_to(film, language):
+    words = Words(language)
+    for claim in film_claims(film):
+        if isinstance(claim, kinds.Passage):
+            length = claim.time.end_s - claim.time.start_s
+            assert claim.time.seconds == pytest.approx(length)
+            said = phrases.passage_length(claim, words)
+            assert words.durations(length, claim.judged_s)[0] in said
+
+
+@pytest.mark.parametrize("hatched", [0.25, 0.5, 0.8])
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_share_is_refused_by_the_share_that_the_rule_is_of(hatched, language):
+    """More than a fifth of what is neither black nor credits, not of the film, of which a part is credits."""
+    film = invented_film(n_rows=400, duration_s=600.0, unlike=((0.0, hatched),))
+    words, rows = Words(language), film.rows()
+    seconds = rows["end_s"] - rows["start_s"]
+    has_content = rows["flags"] != "credits"
+    share = seconds[rows["flags"] == "unlike"].sum() / seconds[has_content].sum()
+    (claim,) = [one for one in film_claims(film) if isinstance(one, kinds.ExpectedShare)]
+    assert claim.has(kinds.LITTLE_JUDGED)
+    assert claim.unlike == pytest.approx(share)
+    assert words.share(share) != words.share(seconds[rows["flags"] == "unlike"].sum() / seconds.sum())
+    assert words.share(share) in phrases.sentence(claim, words)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_mean_of_staging_says_of_how_many_windows_it_is(language):
+    words = Words(language)
+    of_some = of_film.staging_mean("camera", pd.Series([0.1, 0.3, np.nan, np.nan, np.nan]), 2)
+    of_all = of_film.staging_mean("camera", pd.Series([0.1, 0.3]), 2)
+    assert (of_some.number, of_some.n_known, of_some.n_windows) == (0.2, 2, 5)
+    assert numbers_in(phrases.sentence(of_some, words), words) == [words.number(0.2), "2", "5"]
+    assert numbers_in(phrases.sentence(of_all, words), words) == [words.number(0.2)]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_citation_of_a_place_below_the_threshold_says_so(language):
+    film, words = invented_film(n_rows=60, duration_s=600.0), Words(language)
+    cited = {}
+    for claim in film_claims(film):
+        if isinstance(claim, kinds.Passage):
+            text = phrases.citation_sentence(claim, "S", "m", None, words)
+            cited[claim.name] = words["below"] in text
+    assert {name: is_below for name, is_below in cited.items() if not name.startswith("w")}
+    assert cited == {name: name.startswith("w") for name in cited}
 
 
 # --- numbers of judges
@@ -330,7 +396,8 @@ def test_what_is_said_of_judges_are_the_numbers_of_their_calls(calls, language):
     value, low, high = float((one.mean() + other.mean()) / 2), 0.1, 0.9
     panel = CorrectedRate(
         model="m", value=value, low=min(low, value), high=max(high, value), level=0.95, method="wilson",
-        n=len(one), n_positive=int((one & other).sum()), n_rows=99, worth=None, expected=None, content_s=99.0,
+        n=len(one), n_positive_by_all=int((one & other).sum()), n_rows=99, worth=None, expected=None,
+        content_s=99.0,
         annotators=["AB", "CD"], positives=[int(one.sum()), int(other.sum())], agreement=[pair],
     )  # fmt: skip
     found = FilmRates((panel,), (pair,))
@@ -513,7 +580,7 @@ def test_a_share_that_is_counted_over_all_windows_has_no_interval():
         "value": 0.24,
         "level": 0.95,
         "n": 25,
-        "n_positive": 6,
+        "n_positive_by_all": 6,
         "n_rows": 25,
         "worth": None,
     }

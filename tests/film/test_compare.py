@@ -258,6 +258,10 @@ def test_the_command_writes_the_same_page_and_tables_twice(films, judged, tmp_pa
         assert obygaze(*words, "--html", f"{name}.html", "--out", name) == 0
     assert Path("one.html").read_bytes() == Path("two.html").read_bytes()
     assert Path("one/film-compare.csv").read_bytes() == Path("two/film-compare.csv").read_bytes()
+    # The figure of years is of the output: it is replaced with it.
+    assert Path("one/years.svg").is_file()
+    assert obygaze(*words, "--out", "one", "--force") == 0
+    assert Path("one/years.svg").read_bytes() == Path("two/years.svg").read_bytes()
     page = Path("one.html").read_text("utf-8")
     assert page.count('class="row film"') == N_FILMS
     places = [page.index(f"{film.record.year} {film.record.title}<") for film in films]

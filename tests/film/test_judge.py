@@ -130,7 +130,9 @@ def test_a_model_that_was_trained_on_a_film_narrows_no_rate_of_it(timeline, tmp_
     record = structs.replace(timeline.record, models=[structs.replace(model, is_trained_on=True), *others])
     rate, notices = correct_rate(replace(timeline, record=record), seen)
     assert rate.method == "wilson"
-    assert rate.value == pytest.approx(rate.n_positive / rate.n, abs=0.01)  # weighed by content over chance
+    assert rate.value == pytest.approx(
+        rate.n_positive_by_all / rate.n, abs=0.01
+    )  # weighed by content over chance
     assert any("trained on this film" in notice for notice in notices)
     assert correct_rate(timeline, seen)[0].method == "difference"
 

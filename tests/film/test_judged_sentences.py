@@ -22,8 +22,10 @@ from obygaze_film.claims import (
     sentences,
 )
 from obygaze_film.claims.of_judgements import decision
+from obygaze_film.errors import FilmError
 from obygaze_film.film_groups import compare_films
 from obygaze_film.judged_rate import correct_rates
+from obygaze_film.page.figures import years_figure, years_legend
 from obygaze_film.page.side_by_side import comparison_page
 from obygaze_film.page.view import FilmView
 from obygaze_film.windows_to_judge import choose_next
@@ -125,6 +127,79 @@ def test_a_panels_share_is_of_the_windows_that_each_was_sure_of():
     for language in LANGUAGES:
         words = Words(language)
         assert words["unsure_panel"] in phrases.sentence(of_both, words)
+
+
+@st.composite
+def some_judges(draw):
+    """Two or three judges of so many windows of a draw, each not sure of some."""
+    every = {}
+    rng = np.random.default_rng(draw(st.integers(0, 10**6)))
+    for judge in ("AB", "CD", "EF")[: draw(st.integers(2, 3))]:
+        own = rng.choice([POSITIVE, NEGATIVE, NOT_SURE], draw(st.integers(12, N)), p=[0.4, 0.3, 0.3])
+        own[rng.permutation(12)[:2]] = POSITIVE
+        every[judge] = own.tolist()
+    return every
+
+
+def counts_of(*judges):
+    """Windows that all of some judges judged, and those of which all were sure."""
+    judged_by_all = list(zip(*judges, strict=False))
+    return len(judged_by_all), sum(NOT_SURE not in levels for levels in judged_by_all)
+
+
+@settings(max_examples=60, deadline=None)
+@given(some_judges(), st.sampled_from(LANGUAGES))
+def test_each_number_of_windows_is_of_what_the_sentence_says(judges, language):
+    """Judged, judged surely, and left: of one judge, of two, of a panel and of any two of it."""
+    words, own_counts = Words(language), {name: counts_of(own) for name, own in judges.items()}
+    if not any(sure >= 10 for _, sure in own_counts.values()):
+        with pytest.raises(FilmError):
+            judged(**judges)
+        return
+    found = judged(**judges)
+    for claim in rate_claims(found):
+        said = phrases.sentence(claim, words)
+        if isinstance(claim, kinds.PanelAgreement):
+            placed = [[own[k] for own in judges.values() if k < len(own)] for k in range(N)]
+            n_sure = sum(sum(level != NOT_SURE for level in levels) >= 2 for levels in placed)
+            n_judged = sum(len(levels) >= 2 for levels in placed)
+            assert (claim.n_windows, claim.n_unsure) == (n_sure, n_judged - n_sure)
+            assert (str(claim.n_unsure) in re.findall(r"\d+", said)) or not claim.n_unsure
+            continue
+        n_judged, n_sure = counts_of(*[judges[name] for name in claim.who])
+        if isinstance(claim, kinds.PairKappa):
+            assert (claim.n, claim.n_unsure) == (n_sure, n_judged - n_sure)
+            assert (str(claim.n_unsure) in re.findall(r"\d+", said)) or not claim.n_unsure
+        elif isinstance(claim, kinds.NoJudgedShare):
+            assert (claim.judged, claim.sure, claim.left) == (n_judged, n_sure, N - n_judged)
+            assert {str(n_judged), str(n_sure)} <= set(re.findall(r"\d+", said))
+            assert claim.left
+        else:
+            assert (claim.n, claim.n_unsure) == (n_sure, n_judged - n_sure)
+        if not isinstance(claim, kinds.NoJudgedShare):
+            is_left_out = n_sure < n_judged
+            assert claim.has(kinds.NOT_SURE) == (claim.time.part == "sure") == is_left_out
+
+
+@pytest.mark.parametrize("n_sure", [1, 4, 9])
+def test_of_a_film_that_was_judged_wholly_what_the_judge_was_sure_of_is_counted(n_sure):
+    own = [POSITIVE] * n_sure + [NOT_SURE] * (N - n_sure)
+    (claim,) = shares_in(judged(AB=own))
+    assert (claim.number, claim.interval, claim.n, claim.n_windows) == (1.0, None, n_sure, n_sure)
+    assert claim.has(kinds.ALL_JUDGED)
+    # One window less, and there is no share: what is left might say otherwise.
+    with pytest.raises(FilmError, match=f"{N - 1} windows"):
+        judged(AB=own[:-1])
+
+
+def test_nobody_is_sent_to_judge_what_is_judged():
+    with pytest.raises(FilmError) as refused:
+        judged(AB=[NOT_SURE] * N)
+    message = refused.value.args[0]
+    assert str(N) in message
+    assert "film next" not in message
+    with pytest.raises(FilmError, match="film next"):
+        judged(AB=[NOT_SURE] * (N - 1))
 
 
 @settings(max_examples=30, deadline=None)
@@ -252,8 +327,79 @@ def test_groups_say_that_windows_were_left_out_and_what_is_worth_is_more_than_wa
         words = Words(language)
         assert words["unsure_left_out"] in phrases.groups_sentence([claim], words)
         page = comparison_page(compared, language=language)
-        assert words.say("windows_judged", n=13, who="AB") in page
+        assert words.say("windows_judged_surely", n=13, judged=14, who="AB") in page
         assert words["years_blocks"] not in page  # a decade has too few films here, or none is asked for
+
+
+def test_films_that_are_judged_in_part_are_not_called_unjudged_nor_those_judged_wholly_to_be_judged(
+    judged_films,
+):
+    """Planted: of ten films one is judged wholly and never surely, one in part, four not at all."""
+    films, judgements = judged_films
+    whole, part, *rest = [film.movie for film in films]
+    clips = [clip for clip in judgements if clip.movie in rest[:4]]
+    for film, n in ((films[0], None), (films[1], 6)):
+        for clip in choose_next([film], 10**6, blind=True)[:n]:
+            level = NOT_SURE if film.movie == whole else POSITIVE
+            clips.append(replace(clip, level=level, annotator="AB"))
+    compared = compare_films(films, Manifest(tuple(clips), Path()))
+    (claim,) = group_claims(compared)
+    assert (claim.n_judged, claim.number) == (4, None)
+    advised = [movie for movie in (whole, part, *rest) if movie in claim.reason]
+    assert len(advised) == 1
+    assert advised[0] not in (whole, *rest[:4])
+    counts = {film.timeline.movie: film.counts for film in compared.films}
+    assert (counts[whole].sure, counts[whole].left, counts[part].sure) == (0, 0, 6)
+    for language in LANGUAGES:
+        words, page = Words(language), comparison_page(compared, language=language)
+        for movie in (whole, part):
+            note = phrases.few_windows_note(counts[movie].judged, counts[movie].sure, words)
+            assert str(counts[movie].judged) in note
+            assert note in page
+
+
+def test_means_of_films_of_different_judges_are_of_no_judge_and_differences_say_what_they_do(judged_films):
+    films, judgements = judged_films
+    clips = []
+    for clip in judgements:
+        year = int(clip.movie[1:])
+        if year < 1987:
+            clips.append(replace(clip, annotator="AB", clip_id=f"a-{clip.clip_id}"))
+        if year > 1982:
+            clips.append(replace(clip, annotator="CD", clip_id=f"c-{clip.clip_id}"))
+    facts = {film.movie: {"side": "odd" if int(film.movie[1:]) % 2 else "even"} for film in films}
+    alone = compare_films(films, judgements, facts, by="side")
+    mixed = compare_films(films, Manifest(tuple(clips), Path()), facts, by="side")
+    for compared, is_mixed in ((alone, False), (mixed, True)):
+        shares = [claim for claim in group_claims(compared) if isinstance(claim, kinds.GroupShare)]
+        assert [claim.has(kinds.OTHER_JUDGES) for claim in shares] == [is_mixed] * 2
+        (change,) = compared.changes.to_dict("records")
+        assert bool(change["note"]) == is_mixed
+        for language in LANGUAGES:
+            words = Words(language)
+            assert (
+                words.again(change["note"]) in comparison_page(compared, language=language)
+            ) or not is_mixed
+    one, other = (phrases.groups_sentence(group_claims(found), Words("en")) for found in (alone, mixed))
+    assert one.startswith("AB would mark")
+    assert not other.startswith("AB and CD would mark")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_legend_tells_of_what_is_drawn(judged_films, language):
+    films, judgements = judged_films
+    wholly = []
+    for clip in choose_next(films, 10**6, blind=True):
+        level = POSITIVE if clip.start_s > 300 else NEGATIVE
+        wholly.append(replace(clip, level=level, annotator="AB"))
+    words = Words(language)
+    drawn = {"years_intervals": "c-interval", "years_hollow": "c-alone", "years_line": "c-trend"}
+    for table, trend in ((judgements, "year"), (Manifest(tuple(wholly), Path()), None)):
+        for some in (table, table.with_clips(clip for clip in table if clip.movie < "m1985")):
+            compared = compare_films(films, some, trend=trend)
+            figure, legend = years_figure(compared, words), years_legend(compared, words)
+            for key, drawing in drawn.items():
+                assert (words[key] in legend) == (drawing in figure), (key, len(some.clips))
 
 
 @pytest.mark.parametrize(("extent", "step"), [(0.0227, "0.01"), (0.4, "0.1"), (3.0, "1"), (40.0, "1")])

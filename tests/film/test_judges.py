@@ -48,9 +48,9 @@ def test_with_few_windows_a_judge_has_no_number_and_both_together_have_none(time
     found = correct_rates(timeline, judged(tmp_path, drawn, AB=[YES] * 40, CD=[NO] * k))
     assert [(rate.annotators, rate.n, rate.positives) for rate in found.rates] == [(["AB"], 40, [40])]
     assert found.rates[0].low > 0.8
-    assert [(few.judges, few.n, few.least) for few in found.too_few] == [
-        (["CD"], k, 10),
-        (["AB", "CD"], k, 10),
+    assert [(few.judges, few.judged, few.sure, few.least) for few in found.too_few] == [
+        (["CD"], k, k, 10),
+        (["AB", "CD"], k, k, 10),
     ]
 
 
@@ -112,7 +112,7 @@ def test_counts_are_those_that_a_reader_would_count(timeline, tmp_path, drawn):
     other = [YES] * 2 + [NO] * 6 + [YES] * 8 + [NO] * 14
     found = correct_rates(timeline, judged(tmp_path, drawn, AB=one, CD=other))
     panel = found.rates[-1]
-    assert (panel.positives, panel.n, panel.n_positive) == ([8, 10], 30, 2)
+    assert (panel.positives, panel.n, panel.n_positive_by_all) == ([8, 10], 30, 2)
     assert "8 and 10 of 30" in judged_share_sentence(judged_share(panel), Words("en"))
     assert "8 et 10 sur 30" in judged_share_sentence(judged_share(panel), Words("fr"))
 

@@ -10,6 +10,9 @@ import pytest
 from obygaze_features.manifest import Clip, Manifest, builtin_codebook
 from obygaze_features.store import open_store
 from obygaze_features.store.testing import seal_arrays
+from obygaze_film.claims import LANGUAGES, Words
+from obygaze_film.claims.of_film import other_windows
+from obygaze_film.claims.phrases import windows_sentence
 from obygaze_film.score import score_films
 from obygaze_film.timeline import Timeline
 from obygaze_models.dataset import load_dataset
@@ -36,8 +39,12 @@ RECIPES = {
 """What is trained on and tested on."""
 
 
-def clips_of(movies, per_film, seed):
-    """Draw clips of five seconds and their features; every film has the planted shares."""
+LENGTHS = {"EN": 3.0, "HN": 4.5, "S": 5.0}
+"""Seconds of the corpus's clips: those trained on are longer than those calibrated on with EN."""
+
+
+def clips_of(movies, per_film, seed, lengths=None):
+    """Draw clips of five seconds, or of their level's `lengths`, and features, in the planted shares."""
     rng = np.random.default_rng(seed)
     clips, rows = [], []
     for movie in movies:
@@ -47,7 +54,8 @@ def clips_of(movies, per_film, seed):
         own = 0.2 * rng.normal(size=D)
         for place, level in enumerate(levels.tolist()):
             start = 5.0 * place
-            clips.append(Clip(f"{movie}-{place:04}", movie, f"{movie}.mp4", start, start + 5, level))
+            end = start + (lengths or {}).get(level, 5.0)
+            clips.append(Clip(f"{movie}-{place:04}", movie, f"{movie}.mp4", start, end, level))
             row = rng.normal(size=D) + own
             row[0] += {"EN": -0.2, "HN": 0.0, "S": 1.6}[level]
             rows.append(row.astype(np.float32))
@@ -64,7 +72,7 @@ def store_of(folder, name, clips, rows):
 def planted(tmp_path_factory):
     """Models and runs by recipe, the data of the training films, and a store of three new films."""
     folder = tmp_path_factory.mktemp("share")
-    clips, rows = clips_of(FILMS, 60, seed=0)
+    clips, rows = clips_of(FILMS, 60, seed=0, lengths=LENGTHS)
     manifest = Manifest(tuple(clips), folder, builtin_codebook("obygaze12"))
     data = load_dataset(store_of(folder, "films", clips, rows), manifest)
     runs = {name: evaluate(data, ["linear"], task, test) for name, (task, test) in RECIPES.items()}
@@ -112,12 +120,27 @@ def test_the_card_says_what_was_trained_on_and_what_was_calibrated_on(planted):
         "clips": counts,
         "n_movies": len(FILMS),
         "levels_left_out": [],
+        "clip_s": np.median([LENGTHS[level] for level in planted.data.levels]),
     }
     narrow = load_model(planted.paths["narrow"]).card
     assert narrow.population["clips"] == {level: counts[level] for level in ("HN", "S")}
     assert narrow.calibration != card.calibration
     (film, *_) = score_films(planted.new, [planted.paths["recipe"]])
     assert film.model().calibration.clips == counts
+
+
+def test_lengths_are_of_the_clips_that_a_sentence_names(planted):
+    """Not of all clips of the corpus: those trained on are some of those calibrated on."""
+    learnt = [LENGTHS[level] for level in planted.data.levels if level != "EN"]
+    every = [LENGTHS[level] for level in planted.data.levels]
+    (film, *_) = score_films(planted.new, [planted.paths["recipe"]])
+    claim = other_windows(film.model(), film.record.windows)
+    assert (claim.trained_s, claim.calibrated_s) == (np.median(learnt), np.median(every))
+    for language in LANGUAGES:
+        words = Words(language)
+        said = windows_sentence(claim, words)
+        assert words.seconds(claim.trained_s) in said
+        assert words.seconds(claim.calibrated_s) in said
 
 
 def test_the_calibration_on_a_wider_test_is_of_the_runs_scores_of_films_left_out(planted):

@@ -145,3 +145,37 @@ def test_films_are_compared_by_a_variable_above_and_up_to_its_median(films):
         compare_films(
             [replace(film, variables=films[0].variables) for film in films], Manifest((), Path()), by="zoom"
         )
+
+
+def test_people_are_drawn_and_films_are_compared_by_their_time_on_screen_and_in_close_pictures(
+    trained, tmp_path
+):
+    store = film_store(tmp_path, *"abc", end_s=60.0)
+    seen = {
+        movie: pd.DataFrame(
+            {
+                "start_s": [0.0, 4.0],
+                "end_s": [4.0, 8.0],
+                "screen": [place / 3, 1.0],
+                "close": [float(place > 1), np.nan],
+                "face": [np.nan, np.nan],
+            }
+        )
+        for place, movie in enumerate("abc")
+    }
+    films = score_films(store, [trained.paths["pcbm_lr"]], variables=seen)
+    page = film_page([films[1]])
+    assert "People on screen" in page
+    assert "Close pictures" in page
+    assert "Largest face" not in page  # there is none
+    assert "Personnes à l’image" in film_page([films[1]], language="fr")
+    by_close = compare_films(films, Manifest((), Path()), by="close")
+    assert {film.timeline.movie: film.group for film in by_close.films} == {
+        "a": "close up to 0",
+        "b": "close up to 0",
+        "c": "close above 0",
+    }
+    by_time = compare_films(films, Manifest((), Path()), trend="screen")
+    assert {film.timeline.movie: film.x for film in by_time.films} == pytest.approx(
+        {"a": 1 / 2, "b": 2 / 3, "c": 5 / 6}
+    )

@@ -81,9 +81,9 @@ def test_a_film_with_frames_is_written_and_read_back(traced, tmp_path):
 def test_the_page_shows_them_inside_each_segment_in_the_same_bytes(traced):
     page = film_page([traced])
     assert page == film_page([traced])
-    shown = page.count("Inside the segment, frame by frame; time of the highest value</caption>")
+    shown = page.count("Inside the passage, frame by frame; time of the highest value</caption>")
     assert shown == traced.segments()["present"].str.contains("Body|Type of shot").sum() > 0
-    assert "Inside the segment" not in film_page([invented_film(**SMALL)])
+    assert "Inside the passage" not in film_page([invented_film(**SMALL)])
     start = traced.segments()["start_s"].iloc[0] + 10
     assert f'<td class="n">0:{int(start // 60):02}:{int(start % 60):02}</td>' in page
 

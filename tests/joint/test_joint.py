@@ -31,28 +31,29 @@ def labs(tmp_path_factory):
         folder = tmp_path_factory.mktemp(lab)
         store, manifest = corpus(folder, "films", films, seed=number, per_film=20 + 17 * number)
         if lab == "c":
-            others = (tuple(name for name in each.concepts if name != "Gun") for each in manifest.clips)
-            clips = zip(manifest.clips, others, strict=True)
-            manifest = replace(manifest, clips=tuple(replace(each, concepts=own) for each, own in clips))
+            manifest = manifest.with_clips(without_concept(clip, "Gun") for clip in manifest)
         parts[lab] = om.load_dataset(store, manifest)
     return parts
+
+
+def without_concept(clip, concept):
+    return replace(clip, concepts=tuple(name for name in clip.concepts if name != concept))
 
 
 @pytest.fixture(scope="module")
 def together(labs):
     """What one lab with everything would have: features, labels, presences, movies of the task's clips."""
-    columns = []
+    X = []
+    y = []
+    present = []
+    movies = []
     for data in labs.values():
-        own = np.isin(data.levels, ["calm", "violent"])
-        columns.append(
-            (
-                data.X[own].astype(np.float64),
-                (data.levels[own] == "violent").astype(float),
-                data.present.loc[own, ["Gun", "Dim light"]].to_numpy(),
-                data.movies[own],
-            )
-        )
-    return tuple(np.concatenate(each) for each in zip(*columns, strict=True))
+        in_task = np.isin(data.levels, ["calm", "violent"])
+        X.append(data.X[in_task].astype(np.float64))
+        y.append((data.levels[in_task] == "violent").astype(float))
+        present.append(data.present.loc[in_task, ["Gun", "Dim light"]].to_numpy())
+        movies.append(data.movies[in_task])
+    return np.concatenate(X), np.concatenate(y), np.concatenate(present), np.concatenate(movies)
 
 
 @pytest.fixture(scope="module")
@@ -111,15 +112,22 @@ def test_a_ridge_cav_is_that_of_all_clips(joint, together):
     close(found.distances(X), expected.distances(Z))
 
 
-def test_a_concept_can_be_learnt_whose_clips_are_not_all_of_one_film(joint):
-    """Whatever film is left out, the others have a clip with the concept, and one without."""
+@pytest.mark.parametrize(
+    ("clips_of_ten_in_each_film", "is_learnable"),
+    [((1, 1, 0), True), ((1, 0, 0), False), ((10, 10, 9), False), ((10, 9, 9), True)],
+)
+def test_a_concept_can_be_learnt_if_it_varies_whichever_film_is_left_out(
+    joint, clips_of_ten_in_each_film, is_learnable
+):
+    """Without any film, the others have a clip with the concept, and one without."""
     n_features = joint.about.n_features
-    for of_ten, can in (((1, 1, 0), True), ((1, 0, 0), False), ((10, 10, 9), False), ((10, 9, 9), True)):
-        means = joint.sums.means[:3].copy()
-        means[:, n_features + 1 :] = 0
-        means[:, n_features + 1] = np.array(of_ten) / 10
-        alone = replace(joint.without(joint.about.movies[3:]).sums, counts=np.full(3, 10.0), means=means)
-        assert replace(joint, sums=alone).learnable() == tuple(joint.about.concepts[:1] * can), of_ten
+    three_films = joint.without(joint.about.movies[3:]).sums
+    means = three_films.means.copy()
+    means[:, n_features + 1 :] = 0  # no film has another concept
+    means[:, n_features + 1] = np.array(clips_of_ten_in_each_film) / 10
+    planted = replace(joint, sums=replace(three_films, counts=np.full(3, 10.0), means=means))
+    first_concept = joint.about.concepts[0]
+    assert planted.learnable() == ((first_concept,) if is_learnable else ())
 
 
 def test_penalties_are_those_that_leaving_films_out_chooses_on_all_clips(joint, together):
@@ -168,23 +176,40 @@ def test_logistic_regression_is_reached_in_a_few_rounds(joint, labs, together, t
     Z = StandardScaler().fit_transform(X)
     expected = LogisticRegression(C=0.5, tol=1e-12, max_iter=10_000).fit(Z, y)
     save_joint(joint, joint.linear(penalty=1.0), tmp_path / "round-0.model")
-    for number in range(12):
-        at = om.load_model(tmp_path / f"round-{number}.model")
-        losses = join([gram(data, TASK, least=10, at=at) for data in labs.values()])
-        step = newton_step(losses, C=0.5)
-        start, planes = losses.sums.start, step.planes
-        before = np.append(start["start_weights"], start["start_intercept"])
-        after = np.append(planes.weights, planes.intercepts)
-        close(step.change, np.abs(after - before).max() / np.abs(after).max())
-        save_joint(losses, step.planes, tmp_path / f"round-{number + 1}.model")
+    for number in range(10):
+        step = take_round(labs, tmp_path, number, C=0.5)
         if step.is_last:
             break
-    assert number < 10
+    assert step.is_last
     close(step.planes.weights[0], expected.coef_[0])
-    assert step.planes.penalties == [2.0]
-    card = om.load_model(tmp_path / f"round-{number + 1}.model").card
-    assert (card.threshold, card.n_positives) == (0.0, 0)
     close(step.planes.decision_function(X)[:, 0], expected.decision_function(Z))
+    assert step.planes.penalties == [1 / 0.5]
+
+
+def take_round(labs, folder, number, C):
+    """Let labs sum up losses at the model of a round, and write the model of the next round."""
+    at = om.load_model(folder / f"round-{number}.model")
+    losses = join([gram(data, TASK, least=10, at=at) for data in labs.values()])
+    step = newton_step(losses, C=C)
+    save_joint(losses, step.planes, folder / f"round-{number + 1}.model")
+    return step
+
+
+def test_the_change_of_a_round_is_that_of_its_weights_against_the_largest(joint, labs, tmp_path):
+    planes = joint.linear(penalty=1.0)
+    save_joint(joint, planes, tmp_path / "round-0.model")
+    step = take_round(labs, tmp_path, 0, C=0.5)
+    before = np.append(planes.weights, planes.intercepts)
+    after = np.append(step.planes.weights, step.planes.intercepts)
+    close(step.change, np.abs(after - before).max() / np.abs(after).max())
+
+
+def test_a_model_of_rounds_has_logits_and_counts_no_positive_clip(joint, labs, tmp_path):
+    save_joint(joint, joint.linear(penalty=1.0), tmp_path / "round-0.model")
+    take_round(labs, tmp_path, 0, C=0.5)
+    card = om.load_model(tmp_path / "round-1.model").card
+    assert card.threshold == 0.0
+    assert card.n_positives == 0  # sums of losses do not tell
 
 
 # --- files
@@ -199,20 +224,41 @@ def test_sums_in_files_give_the_same_bytes_in_any_order(labs, joint, tmp_path):
     assert read.cav().weights.tobytes() == joint.cav().weights.tobytes()
 
 
-def test_a_kept_joint_model_scores_clips_as_it_is(joint, labs, together, tmp_path):
-    X, y, present, _ = together
-    for concept, penalty in (("", None), ("Gun", None), ("", 0.1)):
-        planes = joint.cav(concept) if concept else joint.linear(penalty=penalty)
-        save_joint(joint, planes, tmp_path / "joint.model", concept=concept)
-        model = om.load_model(tmp_path / "joint.model")
-        scores = planes.distances(X) if concept else planes.decision_function(X)
-        close(model.logits(X), scores[:, 0])
-        assert model.card.threshold == (0.0 if concept else 0.5)
-        assert model.card.parameters["C"] == pytest.approx(1 / planes.penalties[0])
-        assert (model.calibration, model.out_of_distribution) == (None, None)
-        assert model.card.n_positives == (present[:, 0] if concept else y).sum()
-        assert set(model.card.movies) == set(sum(LABS.values(), ()))
-        assert [measured["task"] for measured in model.card.metrics] == [concept or TASK] * (not penalty)
+def test_a_kept_linear_model_scores_clips_as_it_is(joint, together, tmp_path):
+    X, y, _, _ = together
+    planes = joint.linear()
+    save_joint(joint, planes, tmp_path / "joint.model")
+    model = om.load_model(tmp_path / "joint.model")
+    close(model.logits(X), planes.decision_function(X)[:, 0])
+    assert model.card.threshold == 0.5
+    assert model.card.parameters["C"] == pytest.approx(1 / planes.penalties[0])
+    assert model.card.n_positives == y.sum()
+    assert [metric["task"] for metric in model.card.metrics] == [TASK]
+
+
+def test_a_kept_cav_scores_clips_as_it_is(joint, together, tmp_path):
+    X, _, present, _ = together
+    planes = joint.cav("Gun")
+    save_joint(joint, planes, tmp_path / "joint.model", concept="Gun")
+    model = om.load_model(tmp_path / "joint.model")
+    close(model.logits(X), planes.distances(X)[:, 0])
+    assert model.card.threshold == 0.0
+    assert model.card.parameters["C"] == pytest.approx(1 / planes.penalties[0])
+    assert model.card.n_positives == present[:, 0].sum()
+    assert [metric["task"] for metric in model.card.metrics] == ["Gun"]
+
+
+def test_a_penalty_that_was_given_has_no_error_on_films_left_out(joint, tmp_path):
+    save_joint(joint, joint.linear(penalty=0.1), tmp_path / "joint.model")
+    assert om.load_model(tmp_path / "joint.model").card.metrics == ()
+
+
+def test_a_joint_model_knows_its_films_and_has_no_probabilities(joint, labs, tmp_path):
+    save_joint(joint, joint.linear(), tmp_path / "joint.model")
+    model = om.load_model(tmp_path / "joint.model")
+    assert set(model.card.movies) == {movie for movies in LABS.values() for movie in movies}
+    assert model.calibration is None
+    assert model.out_of_distribution is None
     predicted = om.predict(model, open_store(labs["a"].group._store.path))
     assert predicted.table["p"].isna().all()
     assert predicted.has("trained_on").all()
@@ -226,17 +272,27 @@ def test_a_joint_model_of_a_concept_that_was_asked_for_says_so(labs, tmp_path):
 
 # --- what is refused
 # ---------------------------------------------------------------------------
+def with_four_clips_of_one_film(data):
+    return data.take(np.flatnonzero((data.movies != "f0") | (np.arange(len(data)) < 4)))
+
+
 def test_films_of_few_clips_are_left_out_and_counted(labs):
-    sums = gram(labs["a"], TASK, least=10)
+    sums = gram(with_four_clips_of_one_film(labs["a"]), TASK, least=10)
+    assert sums.about.movies == ["f1", "f2"]
+    assert sums.about.left_out.keys() == {"f0"}
     assert sums.counts.min() >= 10
-    assert f"{int(sums.counts.sum())} clips of 3 films" in repr(sums)
-    data = labs["a"].take(np.flatnonzero((labs["a"].movies != "f0") | (np.arange(len(labs["a"])) < 4)))
-    few = gram(data, TASK, least=10)
-    assert few.about.movies == ["f1", "f2"]
-    assert few.about.left_out.keys() == {"f0"}
-    for wrong in (data, replace(data, group=None), replace(data, modalities=("b",))):
-        with pytest.raises(ModelError):
-            gram(wrong, TASK, least=1000 if wrong is data else 10)
+    assert f"{int(sums.counts.sum())} clips of 2 films" in repr(sums)
+
+
+def test_films_of_few_clips_alone_are_refused(labs):
+    with pytest.raises(ModelError):
+        gram(labs["a"], TASK, least=1000)
+
+
+@pytest.mark.parametrize("change", [{"group": None}, {"modalities": ("b",)}])
+def test_features_of_no_store_or_of_several_are_refused(labs, change):
+    with pytest.raises(ModelError):
+        gram(replace(labs["a"], **change), TASK, least=10)
 
 
 def test_sums_that_do_not_belong_together_are_refused(labs):
@@ -357,26 +413,40 @@ def test_films_whose_clips_are_all_alike_are_possible(labs, tmp_path):
         assert read_sums(tmp_path / "alike.sums").about == sums.about
 
 
-@pytest.mark.parametrize("change", [-1.0, 1e9])
-def test_curvatures_and_gradients_that_no_films_have_are_refused(labs, joint, change, tmp_path):
+@pytest.fixture
+def losses(labs, joint, tmp_path):
+    """Sums of a lab's losses at a joint model."""
     save_joint(joint, joint.linear(penalty=1.0), tmp_path / "at.model")
-    sums = gram(labs["a"], TASK, least=10, at=om.load_model(tmp_path / "at.model"))
-    for spoilt in (replace(sums, products=change * sums.products), replace(sums, means=sums.means + 1e9)):
-        write_sums(spoilt, tmp_path / "bad.sums")
-        with pytest.raises(ModelError):
-            read_sums(tmp_path / "bad.sums")
-    # Of a model that knows nothing, each clip's curvature is the largest that there is.
+    return gram(labs["a"], TASK, least=10, at=om.load_model(tmp_path / "at.model"))
+
+
+@pytest.fixture
+def largest_losses(labs, joint, tmp_path):
+    """Sums of losses at a model that knows nothing, where each clip has the largest possible curvature."""
     planes = joint.linear(penalty=1.0)
-    save_joint(
-        joint,
-        replace(planes, weights=0 * planes.weights, intercepts=0 * planes.intercepts),
-        tmp_path / "nothing.model",
-    )
-    nothing = gram(labs["a"], TASK, least=10, at=om.load_model(tmp_path / "nothing.model"))
-    for good in (sums, nothing):
-        write_sums(good, tmp_path / "good.sums")
-        assert read_sums(tmp_path / "good.sums").about == good.about
-    write_sums(replace(nothing, products=2 * nothing.products), tmp_path / "bad.sums")
+    knows_nothing = replace(planes, weights=0 * planes.weights, intercepts=0 * planes.intercepts)
+    save_joint(joint, knows_nothing, tmp_path / "nothing.model")
+    return gram(labs["a"], TASK, least=10, at=om.load_model(tmp_path / "nothing.model"))
+
+
+@pytest.mark.parametrize("factor", [-1.0, 1e9])
+def test_curvatures_that_no_films_have_are_refused(losses, factor, tmp_path):
+    write_sums(replace(losses, products=factor * losses.products), tmp_path / "bad.sums")
+    with pytest.raises(ModelError):
+        read_sums(tmp_path / "bad.sums")
+
+
+def test_gradients_that_no_films_have_are_refused(losses, tmp_path):
+    write_sums(replace(losses, means=losses.means + 1e9), tmp_path / "bad.sums")
+    with pytest.raises(ModelError):
+        read_sums(tmp_path / "bad.sums")
+
+
+def test_the_largest_curvatures_are_read_and_larger_ones_refused(losses, largest_losses, tmp_path):
+    for sums in (losses, largest_losses):
+        write_sums(sums, tmp_path / "good.sums")
+        assert read_sums(tmp_path / "good.sums").about == sums.about
+    write_sums(replace(largest_losses, products=2 * largest_losses.products), tmp_path / "bad.sums")
     with pytest.raises(ModelError):
         read_sums(tmp_path / "bad.sums")
 

@@ -1,6 +1,7 @@
 """Which layer knows: each is asked, beside what the best of many reaches by chance, or inner folds choose."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -77,12 +78,12 @@ def test_each_layer_has_the_numbers_of_a_run_of_it_alone(corpus, each):
 def test_the_best_of_each_is_named_beside_its_chance(each):
     best = best_layer(each.predictions, "en_s>en_s", "linear", models_of_layers(each)["linear"])
     assert best.layer == str(BEST)
-    assert best.auc == pytest.approx(auc(each)["linear:3"])
-    assert 0.5 < best.chance < best.high < best.auc
+    assert best.value == pytest.approx(auc(each)["linear:3"])
+    assert 0.5 < best.chance < best.high < best.value
     assert best.p <= 0.001
     (line,) = om.run_report(each).answers
     assert f"{best.chance:.3f}" in line
-    assert f"{best.auc:.3f}" in line
+    assert f"{best.value:.3f}" in line
 
 
 def test_the_layer_is_chosen_by_inner_folds_and_the_choice_is_recorded(chosen, each):
@@ -134,11 +135,11 @@ def test_a_model_of_each_layer_is_kept_by_evaluating_that_layer_alone(data, each
         om.save_models(each, data, ["linear:3"], "kept")
 
 
-def scores_of_noise(rng, n_films=6, n_clips=12, n_layers=5):
+def scores_of_noise(rng, n_films=6, n_clips=12, n_layers=5, n_classes=2):
     """Scores of layers that resemble each other and know nothing, of films with labels."""
     n = n_films * n_clips
     common = rng.normal(size=n)
-    labels = (rng.random(n) < 0.4).astype(int)
+    labels = (rng.random(n) < 0.4).astype(int) if n_classes == 2 else rng.integers(0, n_classes, n)
     movies = np.repeat([f"m{number}" for number in range(n_films)], n_clips)
     tables = []
     for layer in range(n_layers):
@@ -146,22 +147,83 @@ def scores_of_noise(rng, n_films=6, n_clips=12, n_layers=5):
         own |= {"clip_id": [f"c{row:03d}" for row in range(n)], "movie": movies, "label": labels}
         own |= {"task": "t", "model": f"linear:{layer}", "score": common + rng.normal(size=n)}
         tables.append(pd.DataFrame(own))
-    return Predictions(pd.concat(tables, ignore_index=True)[list(COLUMNS)], 2)
+    return Predictions(pd.concat(tables, ignore_index=True)[list(COLUMNS)], n_classes)
 
 
-def test_the_best_of_noise_is_found_good_no_oftener_than_it_should():
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_the_best_of_noise_is_found_good_no_oftener_than_it_should(n_classes):
     """Under the null p is uniform: at most .05 in 1 of 20 corpora (binomial, 5 standard errors)."""
     names = {str(layer): f"linear:{layer}" for layer in range(5)}
-    found = [
-        best_layer(scores_of_noise(np.random.default_rng(seed)), "t", "linear", names, seed=seed)
-        for seed in range(60)
-    ]
+    found = []
+    for seed in range(30):
+        noise = scores_of_noise(np.random.default_rng(seed), n_classes=n_classes)
+        found.append(best_layer(noise, "t", "linear", names, seed=seed))
     p = np.array([best.p for best in found])
     assert (p <= 0.05).mean() <= 0.05 + 5 * np.sqrt(0.05 * 0.95 / len(p))
-    assert np.mean([best.auc for best in found]) == pytest.approx(
+    assert np.mean([best.value for best in found]) == pytest.approx(
         np.mean([b.chance for b in found]), abs=0.03
     )
     assert p.mean() == pytest.approx(0.5, abs=0.15)
+
+
+@pytest.fixture(scope="module")
+def of_levels(tmp_path_factory):
+    """Layers of five films under labels of three ordered levels, of which layer 3 knows the highest."""
+    folder = tmp_path_factory.mktemp("levels")
+    manifest, store = planted_store(folder, n_films=5, n_clips=18, n_layers=4, best=BEST, auc=0.9)
+    clips = []
+    for number, clip in enumerate(manifest.clips):
+        level = "HN" if clip.level == "EN" and number % 3 == 0 else clip.level
+        clips.append(replace(clip, level=level))
+    data = om.load_layers(store, replace(manifest, clips=tuple(clips)))
+    return om.evaluate(data, om.layered(["linear"], data, "each"), "levels")
+
+
+def test_of_ordered_levels_the_best_is_named_by_ranks_beside_its_chance(of_levels):
+    best = best_layer(of_levels.predictions, "levels>levels", "linear", models_of_layers(of_levels)["linear"])
+    rows = of_levels.metrics[of_levels.metrics["metric"] == "spearman"].set_index("model")
+    assert (best.metric, best.layer) == ("spearman", str(BEST))
+    assert best.value == pytest.approx(rows.loc[f"linear:{BEST}", "movie_mean"])
+    assert 0 < best.chance < best.high < best.value < 1
+    lines = [line for line in om.run_report(of_levels).answers if "by chance" in line]
+    assert len(lines) == 1
+    assert f"{best.chance:.3f}" in lines[0]
+
+
+def test_scores_that_are_all_equal_rank_nothing():
+    noise = scores_of_noise(np.random.default_rng(0), n_classes=3)
+    table = noise.table.assign(score=np.where(noise.table["model"] == "linear:1", 1.0, noise.table["score"]))
+    names = {"1": "linear:1", "2": "linear:2"}
+    best = best_layer(Predictions(table, 3), "t", "linear", names)
+    assert np.isfinite([best.value, best.chance, best.p]).all()
+
+
+@pytest.mark.parametrize("name", ["cav", "mlp", "pcbm_lr"])
+def test_any_model_of_vectors_is_kept_with_the_layer_that_was_chosen(corpus, tmp_path, name):
+    manifest, store = corpus
+    rng = np.random.default_rng(0)
+    clips = []
+    for clip in manifest.clips:
+        marked = rng.random(2) < (0.8 if clip.level == "S" else 0.2)
+        named = tuple(np.array(["Body", "Clothing"])[marked].tolist())
+        clips.append(replace(clip, concepts=named))
+    data = om.load_layers(store, replace(manifest, clips=tuple(clips)))
+    specs = om.layered([name], data, "chosen")
+    run = om.evaluate(data, specs, "en_s")
+    (path,) = om.save_models(run, data, [name], tmp_path).values()
+    model = om.load_model(path)
+    assert model.card.backbone in {"net.2", "net.3", "net.4"}
+    assert model.card.backbone == f"net.{model.card.provenance['layer']}"
+    predicted = om.predict(model, [store]).table
+    table = run.predictions.table
+    held_out = table[table["model"] == name].set_index("clip_id")["score"]
+    kept = predicted.set_index("clip_id")["logit"]
+    assert np.corrcoef(held_out, kept[held_out.index])[0, 1] > 0.6
+
+
+def test_a_bank_of_concepts_is_of_one_layer(data, chosen, tmp_path):
+    with pytest.raises(ModelError):
+        om.save_models(chosen, data, ["bank"], tmp_path)
 
 
 def test_the_command_asks_one_layer_each_or_a_chosen_one(tmp_path, capsys):
@@ -188,6 +250,10 @@ def test_the_command_asks_one_layer_each_or_a_chosen_one(tmp_path, capsys):
     assert code == 0, told.err
     assert (tmp_path / "run" / "linear.model").is_file()
     assert "layer 2" in (tmp_path / "run" / "selection.csv").read_text()
+    for layers, saved in (("chosen", "bank"), ("each", "linear")):
+        code, told = evaluate("--layer", layers, "--save", saved, "--out", str(tmp_path / "no"))
+        assert code == 2
+        assert not (tmp_path / "no").exists()
     for wrong in (["--layer", "9"], ["--layer", "first"], ["--layer", "each", "--reduce", "mean"]):
         code, told = evaluate(*wrong)
         assert code == 2

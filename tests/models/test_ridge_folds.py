@@ -36,10 +36,12 @@ def corpus(n=240, d=12, *, tails=3.0, seed=0):
 def fitted(X, y, subsets):
     """Give the logits [penalty][N, K] of all subsets."""
     with one_blas_thread():
-        found = {}
-        for fits in FoldLogistic(X, y, 5.0).fits(subsets, STRENGTHS):
-            found.setdefault(fits.penalty, []).append(fits.logits.copy())
-    return [np.concatenate(found[place], axis=1) for place in range(len(STRENGTHS))]
+        probes = FoldLogistic(X, y, 5.0)
+        found = []
+        for C in STRENGTHS:
+            blocks = probes.minima(subsets, [C] * subsets.shape[1])
+            found.append(np.concatenate([fits.logits for fits in blocks], axis=1))
+    return found
 
 
 @pytest.mark.parametrize("d", [12, 400])
@@ -112,7 +114,10 @@ def test_all_folds_cost_less_than_a_third_of_as_many_fits_one_after_the_other():
     X, y, film = corpus(n=400, d=30)
     subsets = np.stack([film != out for out in range(8)] * 4, axis=1)
     with one_blas_thread():
-        blocks = FoldLogistic(X, y, 5.0).fits(subsets, STRENGTHS)
-        steps = max(fits.n_steps.max() for fits in blocks)
+        probes = FoldLogistic(X, y, 5.0)
+        steps = 0
+        for C in STRENGTHS:
+            blocks = probes.minima(subsets, [C] * subsets.shape[1])
+            steps += max(fits.n_steps.max() for fits in blocks)
     # Each of 32 fits alone takes a tenth of this at least.
     assert steps < 32 * 4 * 10 / 3

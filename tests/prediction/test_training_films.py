@@ -148,38 +148,47 @@ def test_every_door_asks_by_content(films, folder, tmp_path, capsys):
     assert "another name is b" in told.err
 
 
-def test_films_keep_their_rows_when_labs_join(films, tmp_path):
-    """Sums of two labs carry the digests of their films; so does the model that they make."""
-    clips = [
-        of.Clip(f"{movie}-{place}", movie, level=("HN", "S")[place % 2])
-        for movie in FILMS
-        for place in range(6)
-    ]
-    parts = []
-    for name, movies in {"one": ("c", "a"), "two": ("d", "b")}.items():
-        store = sealed(tmp_path, name, {movie: films[movie] for movie in movies}, with_pictures=True)
-        own = tuple(clip for clip in clips if clip.movie in movies)
-        data = om.load_dataset(store, of.Manifest(own, tmp_path), backbone="net")
-        path = tmp_path / f"{name}.sums"
-        om.write_sums(om.gram(data, "hn_s", least=2), path)
-        parts.append(om.read_sums(path))
-    joint = om.join(parts)
-    om.save_joint(joint, joint.linear(), tmp_path / "joint.model")
-    om.save_joint(joint.without(["b"]), joint.linear(), tmp_path / "without.model")
-    asked = sealed(
-        tmp_path, "asked", {f"other {movie}": films[movie] for movie in FILMS}, with_pictures=False
-    )
+@pytest.fixture
+def joint_of_two_labs(films, tmp_path):
+    """Films of two labs, joined from files of sums."""
+    films_of_lab = {"one": ("c", "a"), "two": ("d", "b")}
+    sums = []
+    for lab, movies in films_of_lab.items():
+        store = sealed(tmp_path, lab, {movie: films[movie] for movie in movies}, with_pictures=True)
+        clips = [
+            of.Clip(f"{movie}-{number}", movie, level=("HN", "S")[number % 2])
+            for movie in movies
+            for number in range(6)
+        ]
+        data = om.load_dataset(store, of.Manifest(tuple(clips), tmp_path), backbone="net")
+        om.write_sums(om.gram(data, "hn_s", least=2), tmp_path / f"{lab}.sums")
+        sums.append(om.read_sums(tmp_path / f"{lab}.sums"))
+    return om.join(sums)
+
+
+@pytest.fixture
+def store_under_other_names(films, tmp_path):
+    """The films of both labs as another store names them."""
+    renamed = {f"other {movie}": films[movie] for movie in FILMS}
+    return sealed(tmp_path, "asked", renamed, with_pictures=False)
+
+
+def test_a_joint_model_knows_the_films_of_all_labs(joint_of_two_labs, store_under_other_names, tmp_path):
+    om.save_joint(joint_of_two_labs, joint_of_two_labs.linear(), tmp_path / "joint.model")
     model = om.load_model(tmp_path / "joint.model")
-    known = recognise(model.card, model.training, [asked]).films
-    assert {film.movie: film.trained_as for film in known.values()} == {
-        f"other {movie}": movie for movie in FILMS
-    }
-    rest = om.load_model(tmp_path / "without.model")
-    assert set(recognise(rest.card, rest.training, [asked]).films) == {
-        "other a",
-        "other c",
-        "other d",
-    }
+    known = recognise(model.card, model.training, [store_under_other_names]).films
+    trained_as = {film.movie: film.trained_as for film in known.values()}
+    assert trained_as == {f"other {movie}": movie for movie in FILMS}
+
+
+def test_a_joint_model_does_not_know_a_film_that_was_left_out(
+    joint_of_two_labs, store_under_other_names, tmp_path
+):
+    without_b = joint_of_two_labs.without(["b"])
+    om.save_joint(without_b, without_b.linear(), tmp_path / "without.model")
+    model = om.load_model(tmp_path / "without.model")
+    known = recognise(model.card, model.training, [store_under_other_names]).films
+    assert set(known) == {"other a", "other c", "other d"}
 
 
 def test_the_same_training_gives_the_same_file(films, folder, tmp_path, with_pictures):

@@ -103,33 +103,41 @@ class Handler(BaseHTTPRequestHandler):
         data = bytearray(file.read_bytes())
         if any(path.endswith(name) for name in site.flips):
             data[len(data) // 2] ^= 1
-        size = len(data)
-        first = 0
-        last = len(data)
         if wanted and site.ranges:
-            low, _, high = wanted.removeprefix("bytes=").partition("-")
-            first = int(low) if low else max(0, size - int(high))
-            last = min(size, int(high) + 1) if low and high else size
-            if first >= size:
+            first, end = byte_range(wanted, len(data))
+            if first >= len(data):
                 self.send_error(416)
                 return
             self.send_response(206)
-            self.send_header("Content-Range", f"bytes {first}-{last - 1}/{size}")
+            self.send_header("Content-Range", f"bytes {first}-{end - 1}/{len(data)}")
         else:
+            first, end = 0, len(data)
             self.send_response(200)
         if site.ranges:
             self.send_header("Accept-Ranges", "bytes")
-        self.send_header("Content-Length", str(last - first))
+        self.send_header("Content-Length", str(end - first))
         self.send_header("ETag", f'"{hash(bytes(data)) & 0xFFFFFFFF:x}"')
         self.end_headers()
-        if self.command == "HEAD":
-            return
-        body = bytes(data[first:last])
-        if site.breaks_off(path):
+        if self.command != "HEAD":
+            self._send_body(path, bytes(data[first:end]))
+
+    def _send_body(self, path: str, body: bytes) -> None:
+        """Send a file's bytes, or half of them and hang up if the site was told to break off."""
+        if self.server.breaks_off(path):
             body = body[: len(body) // 2]
             self.close_connection = True
-        site.count(len(body))
+        self.server.count(len(body))
         self.wfile.write(body)
+
+
+def byte_range(wanted: str, size: int) -> tuple[int, int]:
+    """Return the first byte that a Range header asks for, and the end; a file has `size` bytes."""
+    low, _, high = wanted.removeprefix("bytes=").partition("-")
+    if not low:  # the last bytes, as many as stated
+        return max(0, size - int(high)), size
+    if not high:
+        return int(low), size
+    return int(low), min(size, int(high) + 1)
 
 
 @contextmanager

@@ -69,6 +69,7 @@ def test_no_order_of_work_and_no_sharing_of_it_among_writers_changes_a_byte(
 
 
 def test_rows_are_sorted_by_id_and_hold_what_was_committed(tmp_path):
+    status_of_code = ("missing", "ok", "partial", "failed")
     kinds = [TOY, group("alone", ["pooled"]), ragged("theirs"), ragged("times", ["pooled"])]
     store = open_store(sealed(tmp_path, 72, kinds))
     assert store.names == ("alone", "theirs", "times", "toy")
@@ -77,26 +78,25 @@ def test_rows_are_sorted_by_id_and_hold_what_was_committed(tmp_path):
         assert list(found.clip_ids) == sorted(clip.clip_id for clip in plan(72))
         for row, clip in enumerate(found.clip_ids):
             expected = status_of(clip)
-            assert (
-                ("missing", "ok", "partial", "failed")[found.status[row]]
-                == expected
-                == store.clips[row].status
-            )
-            truth = features(clip, kind)
-            values = {
-                name: next(rows_of(found, name, [row])) for name in (*found.arrays, "time_s", "frame_index")
-            }
+            assert status_of_code[found.status[row]] == expected
+            assert store.clips[row].status == expected
+            names = (*found.arrays, "time_s", "frame_index")
+            values = {name: next(rows_of(found, name, [row])) for name in names}
             if expected == "failed":
                 assert store.clips[row].reason == "the file is failed"
                 assert found.row_size[row] == 0
-                assert all(
-                    (v == -1).all() if v.dtype.kind == "i" else np.isnan(v).all() for v in values.values()
-                )
+                assert all(is_empty(array) for array in values.values())
             else:
+                truth = features(clip, kind)
                 assert found.row_size[row] == len(truth.time_s)
                 assert np.array_equal(values.pop("time_s"), truth.time_s)
                 assert np.array_equal(values.pop("frame_index"), truth.frame_index)
                 assert all(np.array_equal(values[name], truth.arrays[name]) for name in values)
+
+
+def is_empty(values):
+    """Return whether an array holds only what stands for no value: -1 for an integer, else NaN."""
+    return (values == -1).all() if values.dtype.kind == "i" else np.isnan(values).all()
 
 
 def test_frames_of_any_number_open_in_xarray_with_the_clip_of_each(tmp_path):

@@ -96,7 +96,9 @@ def test_s_of_one_concept_and_of_several(found):
     assert row["verdict"] == "holds"
     assert "15% with 1" in row["note"]
     assert "92% with 4" in row["note"]
-    assert "7 of 37" in found.loc["clothing-alone", "note"]
+    note = found.loc["clothing-alone", "note"]
+    assert "7 of 37" in note
+    assert "0 of 22" in note  # of those that have no other concept, heard or told, either
 
 
 def test_sure_is_sixteen_percent_and_not_the_least_represented(found):
@@ -104,6 +106,17 @@ def test_sure_is_sixteen_percent_and_not_the_least_represented(found):
     assert row["verdict"] == "fails"
     assert row["value"] > 0
     assert "HN 309 clips, NS 292 clips" in row["note"]
+
+
+def test_numbers_of_labels_say_under_which_labels_they_are(found):
+    """The paper's labels take 550 of 1,461 clips to EN; as annotated, both parts of a claim turn."""
+    of_paper = ("same-rate", "rising", "compositional", "clothing-alone", "sure-share")
+    for claim in of_paper:
+        assert "550 of the 1,461" in found.loc[claim, "note"], claim
+    assert "550 of" not in found.loc["any-visual", "note"]
+    assert "S 18.4%" in found.loc["sure-share", "note"]
+    for claim in ("any-visual", "length"):
+        assert "labels as annotated" in found.loc[claim, "note"]
 
 
 def test_the_number_of_shots_is_no_sign_of_the_level_and_no_proof_that_it_is_none(found):
@@ -233,8 +246,8 @@ def test_planted_predictions_tell_whether_hard_negatives_help():
     assert measures.hard_negatives(swapped).high < 0
 
 
-def staging(folder, obygaze12, *, columns="camera,tilt,cuts", tilt=0.1):
-    """Planted: the camera moves at S and tilts at Type of shot, film by film; cuts tell nothing."""
+def staging(folder, obygaze12, *, columns="camera,tilt,cuts,close", tilt=0.1):
+    """Planted: the camera moves at S, tilts and is close at Type of shot, film by film; cuts tell nothing."""
     rng = np.random.default_rng(0)
     lines = [f"clip_id,movie,start_s,end_s,{columns}"]
     for clip in obygaze12:
@@ -243,6 +256,7 @@ def staging(folder, obygaze12, *, columns="camera,tilt,cuts", tilt=0.1):
             "camera": (0.1 if clip.level == "S" else 0.05) + 0.01 * rng.normal(),
             "tilt": (tilt if is_shot else 0.0) + 0.01 * rng.normal(),
             "cuts": 10 + rng.normal(),
+            "close": float(rng.random() < (0.6 if is_shot else 0.2)),
         }
         cells = ",".join(f"{values[name]:.4f}" for name in columns.split(","))
         lines.append(f"{clip.clip_id},{clip.movie},0,5,{cells}")
@@ -253,7 +267,11 @@ def staging(folder, obygaze12, *, columns="camera,tilt,cuts", tilt=0.1):
 @pytest.mark.long
 def test_staging_that_is_planted_decides_the_sentences_on_the_camera(files, obygaze12, tmp_path):
     found = claims([files[0], staging(tmp_path, obygaze12)]).data.set_index("claim")
-    for name, missing in (("camera-level", "placement of the camera"), ("shot-tilt", "whose perspective")):
+    for name, missing in (
+        ("camera-level", "placement of the camera"),
+        ("shot-tilt", "whose perspective"),
+        ("shot-close", "whose face it is"),
+    ):
         assert found.loc[name, "verdict"].startswith("in part: what is measured holds; not measured")
         assert missing in found.loc[name, "verdict"]
     assert found.loc["camera-level", "value"] == pytest.approx(0.05, abs=0.005)
@@ -274,7 +292,7 @@ def test_without_staging_its_manifest_or_a_column_nothing_is_decided(files, obyg
     path.write_text(whole + whole.splitlines()[1] + "\n", encoding="utf-8")
     with pytest.raises(ManifestError, match="has a row already"):
         claims([path])
-    path.write_text(whole + "x,y,0,5,fast,0,0\n", encoding="utf-8")
+    path.write_text(whole + "x,y,0,5,fast,0,0,0\n", encoding="utf-8")
     with pytest.raises(ManifestError, match="column camera"):
         claims([path])
 

@@ -102,21 +102,23 @@ def cut_first_group(packets: list[av.Packet]) -> list[av.Packet]:
 
 def pack(packets: list[av.Packet]) -> list[av.Packet]:
     """Pack B-pictures as XviD does: one with the picture before it, an empty picture in its place."""
-    pieces = [bytes(packet) for packet in packets]
+    pictures = [bytes(packet) for packet in packets]
     time_base = packets[0].time_base
-    is_b = [piece[piece.find(VOP_START) + 4] >> 6 == 2 for piece in pieces] + [False]
+    is_b = [picture[picture.find(VOP_START) + 4] >> 6 == 2 for picture in pictures]
+    is_b.append(False)  # behind the last picture
+    empty_picture = VOP_START + b"\x50\x10"
     packed: list[bytes] = []
     number = 0
-    while number < len(pieces):
+    while number < len(pictures):
         if is_b[number + 1]:
-            packed.append(pieces[number] + pieces[number + 1])
+            packed.append(pictures[number] + pictures[number + 1])
             number += 2
             while is_b[number]:
-                packed.append(pieces[number])
+                packed.append(pictures[number])
                 number += 1
-            packed.append(VOP_START + b"\x50\x10")
+            packed.append(empty_picture)
         else:
-            packed.append(pieces[number])
+            packed.append(pictures[number])
             number += 1
     packed[0] = b"\x00\x00\x01\xb2DivX503b1393p" + packed[0]
     made = []

@@ -7,6 +7,8 @@ import av
 
 RATE = 25
 SIDE = 16
+START_CODE = b"\0\0\0\1"
+ACCESS_UNIT_DELIMITER = b"\x09\xf0"
 
 
 def coded(number: int) -> str:
@@ -22,8 +24,9 @@ def unit(head: int, bits: str, samples: bytes = b"") -> bytes:
     content = int(bits, 2).to_bytes(len(bits) // 8, "big")
     if samples:
         content += samples + b"\x80"
-    for number in range(4):
-        content = content.replace(b"\0\0" + bytes([number]), b"\0\0\3" + bytes([number]))
+    # Two zeros and a small byte would look like the start of a unit: a 3 parts them.
+    for small in range(4):
+        content = content.replace(bytes([0, 0, small]), bytes([0, 0, 3, small]))
     return bytes([head]) + content
 
 
@@ -45,23 +48,22 @@ def field(frame: int, bottom: int, value: int) -> bytes:
 
 def write_fields(path: Path, greys: list[int]) -> Path:
     """Write pictures whose upper field has a grey and whose lower one has 9 more."""
-    start = b"\0\0\0\1"
-    pps = unit(0x68, coded(0) * 2 + "00" + coded(0) * 3 + "000" + coded(0) * 3 + "000")
-    packets = []
+    picture_set = unit(0x68, coded(0) * 2 + "00" + coded(0) * 3 + "000" + coded(0) * 3 + "000")
+    units = []
     for number, grey in enumerate(greys):
-        for bottom in range(2):
-            units = [b"\x09\xf0"]
-            if not packets:
-                units += [sequence(), pps]
+        for bottom in (0, 1):
+            units.append(ACCESS_UNIT_DELIMITER)
+            if not number and not bottom:
+                units += [sequence(), picture_set]
             units.append(field(number, bottom, grey + 9 * bottom))
-            packets.append(b"".join(start + each for each in units))
     bare = path.with_suffix(".h264")
-    bare.write_bytes(b"".join(packets))
+    bare.write_bytes(b"".join(START_CODE + content for content in units))
     if bare == path:
         return path
     with av.open(bare) as film, av.open(path, "w") as copy:
         stream = copy.add_stream_from_template(film.streams.video[0])
-        for number, packet in enumerate(packet for packet in film.demux() if packet.size):
+        fields = (packet for packet in film.demux() if packet.size)
+        for number, packet in enumerate(fields):
             packet.pts = packet.dts = number
             packet.time_base = Fraction(1, 2 * RATE)
             packet.duration = 1

@@ -1,7 +1,9 @@
 """Write films that have sound: given samples, in given codecs and containers."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from itertools import islice, repeat
 from pathlib import Path
 
 import av
@@ -11,6 +13,7 @@ from numpy.typing import NDArray
 from tests.priority import ordinary_priority
 
 RATE = 44_100
+FRAME_RATE = 25
 PICTURES = {".avi": "mpeg4", ".vob": "mpeg2video"}
 """Codecs of pictures where H.264 isn't usual."""
 
@@ -46,74 +49,101 @@ def write_film(
 
     Parameters
     ----------
+    path
+        The film to write.
+    tracks
+        Language -> samples of its track, [N].
+    seconds
+        Length of the pictures.
+    codec, rate, layout
+        Of all sound tracks: codec, samples in a second, and places of channels.
     gap
         Sound between these times, in seconds, is left out; what follows keeps its time stamps.
+    grey
+        Colour of all pictures, 0 to 255.
     pictures, wide_high
         What is seen, in place of the grey; width and height.
     """
+    n_pictures = round(FRAME_RATE * seconds)
     with ordinary_priority(), av.open(str(path), "w") as output:
-        video = output.add_stream(PICTURES.get(path.suffix, "libx264"), rate=25)
-        (video.width, video.height) = wide_high
+        video = output.add_stream(PICTURES.get(path.suffix, "libx264"), rate=FRAME_RATE)
+        video.width, video.height = wide_high
         video.pix_fmt = "yuv420p"
         video.codec_context.thread_count = 1
-        sounds = []
-        for language, samples in tracks.items():
+        streams = []
+        for language in tracks:
             stream = output.add_stream(codec, rate=rate, layout=layout)
             stream.metadata["language"] = language
-            sounds.append((stream, samples))
-        done = dict.fromkeys(tracks, 0)
-        seen = iter(pictures or ())
-        # Alternately, so that readers find both near each other.
-        for number in range(round(25 * seconds) + 1):
-            if number < round(25 * seconds):
-                plain = np.full((*wide_high[::-1], 3), grey, np.uint8)
-                picture = plain if pictures is None else next(seen)
-                frame = av.VideoFrame.from_ndarray(picture, format="rgb24")
-                frame.pts = number
-                frame.time_base = Fraction(1, 25)
-                output.mux(video.encode(frame))
-            for (stream, samples), language in zip(sounds, tracks, strict=True):
-                size = stream.codec_context.frame_size or 1024
-                while done[language] < len(samples) and (
-                    done[language] <= number * rate / 25 or number == round(25 * seconds)
-                ):
-                    first = done[language]
-                    done[language] += size
-                    if gap and gap[0] * rate <= first < gap[1] * rate:
-                        continue
-                    some = np.pad(samples[first : first + size], (0, max(first + size - len(samples), 0)))
-                    sound = av.AudioFrame.from_ndarray(
-                        np.tile(some, (stream.codec_context.channels, 1)), format="fltp", layout=layout
-                    )
-                    sound.sample_rate = rate
-                    sound.pts = first
-                    sound.time_base = Fraction(1, rate)
-                    output.mux(stream.encode(sound))
-        for stream in (video, *(stream for stream, _ in sounds)):
+            streams.append(stream)
+        output.start_encoding()  # only then the encoders state the size of their frames
+        waiting = []  # for each track, its frames of sound that are not written yet, the last one first
+        for stream, samples in zip(streams, tracks.values(), strict=True):
+            frame_size = stream.codec_context.frame_size or 1024
+            frames = _sound_frames(samples, frame_size, rate, layout)
+            waiting.append([frame for frame in frames if not _is_within(gap, frame)][::-1])
+        if pictures is None:
+            width, height = wide_high
+            pictures = repeat(np.full((height, width, 3), grey, np.uint8))
+        # Pictures and sound alternately, so that readers find both near each other.
+        for number, picture in enumerate(islice(pictures, n_pictures)):
+            frame = av.VideoFrame.from_ndarray(picture, format="rgb24")
+            frame.pts = number
+            frame.time_base = Fraction(1, FRAME_RATE)
+            output.mux(video.encode(frame))
+            for stream, frames in zip(streams, waiting, strict=True):
+                while frames and frames[-1].pts * FRAME_RATE <= number * rate:
+                    output.mux(stream.encode(frames.pop()))
+        for stream, frames in zip(streams, waiting, strict=True):
+            while frames:
+                output.mux(stream.encode(frames.pop()))
+        for stream in (video, *streams):
             output.mux(stream.encode(None))
     return path
 
 
+def _sound_frames(samples: NDArray[np.float32], size: int, rate: int, layout: str) -> Iterator[av.AudioFrame]:
+    """Yield frames of samples that all channels have; silence fills the last one."""
+    n_channels = av.AudioLayout(layout).nb_channels
+    for first in range(0, len(samples), size):
+        own = samples[first : first + size]
+        padded = np.pad(own, (0, size - len(own)))
+        frame = av.AudioFrame.from_ndarray(np.tile(padded, (n_channels, 1)), format="fltp", layout=layout)
+        frame.sample_rate = rate
+        frame.pts = first
+        frame.time_base = Fraction(1, rate)
+        yield frame
+
+
+def _is_within(gap: tuple[float, float] | None, frame: av.AudioFrame) -> bool:
+    """Return whether a frame begins in a gap between two times in seconds."""
+    if gap is None:
+        return False
+    start_s, end_s = gap
+    return start_s * frame.sample_rate <= frame.pts < end_s * frame.sample_rate
+
+
 def write_channels(
-    path: Path, n: int, samples: NDArray[np.int16], rate: int, codec: str = "pcm_s16le"
+    path: Path, n_channels: int, samples: NDArray[np.int16], rate: int, codec: str = "pcm_s16le"
 ) -> Path:
-    """Write a film with one sound track of n channels without places, each with these samples."""
+    """Write a film with one sound track of channels without places, each with these samples."""
+    layout = f"{n_channels} channels"
     with ordinary_priority(), av.open(str(path), "w") as output:
         video = output.add_stream("mpeg4", rate=1)
         video.width = 64
         video.height = 48
         video.pix_fmt = "yuv420p"
-        sound = output.add_stream(codec, rate=rate, layout=f"{n} channels")
+        sound = output.add_stream(codec, rate=rate, layout=layout)
         sound.format = "s16"
-        for number in range(-(-len(samples) // rate)):
+        n_seconds = math.ceil(len(samples) / rate)
+        for number in range(n_seconds):  # a picture a second
             frame = av.VideoFrame.from_ndarray(np.full((48, 64, 3), 90, np.uint8), format="rgb24")
             frame.pts = number
             frame.time_base = Fraction(1, 1)
             output.mux(video.encode(frame))
         size = sound.codec_context.frame_size or rate
         for first in range(0, len(samples), size):
-            packed = np.repeat(samples[first : first + size], n)[None]
-            heard = av.AudioFrame.from_ndarray(packed, format="s16", layout=f"{n} channels")
+            interleaved = np.repeat(samples[first : first + size], n_channels)[None]
+            heard = av.AudioFrame.from_ndarray(interleaved, format="s16", layout=layout)
             heard.sample_rate = rate
             heard.pts = first
             heard.time_base = Fraction(1, rate)

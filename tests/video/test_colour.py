@@ -53,21 +53,27 @@ def filled(name: str, planes: list[NDArray[np.int64]], width: int, height: int) 
 
 def flat(name: str, y: int, u: int, v: int, *, matrix: int, full: bool) -> av.VideoFrame:
     """Make a frame of one colour."""
-    rows = {
+    odd_orders = {
         "nv21": ([y], [v, u]),
         "yuyv422": ([y, u, y, v],),
         "y210le": ([y, u, y, v],),
         "uyvy422": ([u, y, v, y],),
     }
-    usual = (
-        ([y], [u, v]) if name.startswith(("nv", "p0", "p2")) else ([y],) if name in GREY else ([y], [u], [v])
-    )
+    # For each plane the samples that repeat in its rows.
+    if name in odd_orders:
+        patterns = odd_orders[name]
+    elif name.startswith(("nv", "p0", "p2")):
+        patterns = ([y], [u, v])
+    elif name in GREY:
+        patterns = ([y],)
+    else:
+        patterns = ([y], [u], [v])
     frame = av.VideoFrame(16, 16, name)
-    item = 2 if frame.format.components[0].bits > 8 else 1
-    samples = [
-        np.tile(np.resize(np.array(row), plane.line_size // item), (plane.height, 1))
-        for row, plane in zip(rows.get(name, usual), frame.planes, strict=True)
-    ]
+    sample_bytes = 2 if frame.format.components[0].bits > 8 else 1
+    samples = []
+    for pattern, plane in zip(patterns, frame.planes, strict=True):
+        row = np.resize(np.array(pattern), plane.line_size // sample_bytes)
+        samples.append(np.tile(row, (plane.height, 1)))
     made = filled(name, samples, 16, 16)
     made.colorspace = matrix
     made.color_range = 2 if full else 1

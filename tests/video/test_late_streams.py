@@ -174,17 +174,26 @@ def flash(tmp_path):
         wide_high=(96, 64),
     )
     data = whole.read_bytes()
-    tags = inserting.flash_tags(data)
-    settings = next(number for number, tag in enumerate(tags) if tag[0] == 8)
-    late = [
-        tag
-        for number, tag in enumerate(tags)
-        if tag[0] not in {8, 18} or (tag[0] == 8 and int.from_bytes(tag[4:7], "big") >= 3000)
-    ]
-    begin = next(number for number, tag in enumerate(late) if tag[0] == 8)
+    sound = 8
+    script = 18
+    settings_of_sound = None
+    late_tags = []
+    has_begun = False
+    for tag in inserting.flash_tags(data):
+        kind = tag[0]
+        time_ms = int.from_bytes(tag[4:7], "big")
+        if kind == sound:
+            settings_of_sound = settings_of_sound or tag
+            if time_ms < 3000:
+                continue
+            if not has_begun:
+                late_tags.append(settings_of_sound)
+                has_begun = True
+        if kind != script:
+            late_tags.append(tag)
     film = tmp_path / "late.flv"
     head = data[:4] + b"\x01" + data[5:13]  # it announces pictures alone
-    film.write_bytes(head + b"".join([*late[:begin], tags[settings], *late[begin:]]))
+    film.write_bytes(head + b"".join(late_tags))
     return whole, film
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from obygaze_features.errors import VideoError
 from obygaze_features.video import at, probe, read_frames, uniform
@@ -15,6 +16,9 @@ from tests.video.joining import KINDS, joined, part
 STEP_S = 1 / 25
 LENGTHS = (1, 2, 13, 30, 45)
 STARTS_S = (0.0, 0.2, 7.0, 100.0, 3999.0)
+PACKET_BYTES = {"ts": 188, "vob": 2048, "mpg": 2048}
+PART = 80
+"""The first picture of the n-th part has the number n times this."""
 OFFSET_FORMATS = ("vob", "mpg", ".ts", "mkv")
 """Containers that keep a start of times."""
 
@@ -40,53 +44,62 @@ def joins(draw):
     kind = draw(st.sampled_from(sorted(KINDS)))
     n_parts = 2 if kind.endswith(("mkv", "webm", "mp4")) else draw(st.integers(2, 3))
     lengths = draw(st.lists(st.sampled_from(LENGTHS), min_size=n_parts, max_size=n_parts))
-    lengths = lengths if max(lengths) > 2 else [13, *lengths[1:]]  # else FFmpeg guesses other rates
+    if max(lengths) <= 2:  # FFmpeg guesses other rates
+        lengths[0] = 13
     if kind == "hevc.mkv":  # x265 has other settings for two pictures, and Matroska keeps those of the first
         lengths = [max(count, 13) for count in lengths]
     starts = draw(st.lists(st.sampled_from(STARTS_S), min_size=n_parts, max_size=n_parts))
-    packet = {"ts": 188, "vob": 2048, "mpg": 2048}.get(kind[-3:].strip("."), 0) if lengths[0] > 13 else 0
-    cut = draw(st.integers(0, 40)) * packet % (8 * 1024)
-    return kind, lengths, starts, cut
+    suffix = kind.rpartition(".")[2]
+    packet_bytes = PACKET_BYTES.get(suffix, 0) if lengths[0] > 13 else 0
+    cut_bytes = draw(st.integers(0, 40)) * packet_bytes % (8 * 1024)
+    return kind, lengths, starts, cut_bytes
 
 
 @pytest.mark.long
 @settings(max_examples=300)
 @given(join=joins())
 def test_a_picture_is_the_one_that_its_time_says_or_it_is_said(parts, tmp_path_factory, join):
-    kind, lengths, starts, cut = join
-    every = [
-        parts(kind, count, start, 80 * n)
-        for n, (count, start) in enumerate(zip(lengths, starts, strict=True))
-    ]
-    path = joined(tmp_path_factory.mktemp("joined") / f"film-{kind}", every, cut)
-    expected = [80 * n + number for n, count in enumerate(lengths) for number in range(count)]
+    kind, lengths, starts, cut_bytes = join
+    files = []
+    expected = []
+    for n, (count, start_s) in enumerate(zip(lengths, starts, strict=True)):
+        files.append(parts(kind, count, start_s, PART * n))
+        expected += range(PART * n, PART * n + count)
+    path = joined(tmp_path_factory.mktemp("joined") / f"film-{kind}", files, cut_bytes)
     try:
         frames = read_frames(path, at(range(probe(path).frames)))
     except VideoError:
         frames = read_frames(path, uniform(len(expected)))
     found = numbers_of(frames.images)
-    distinct = list(dict.fromkeys(found))
-    assert [number for number in expected if number in distinct] == distinct  # in the order of the parts
-    times = frames.time_s[np.unique(frames.index, return_index=True)[1]]
-    assert (np.diff(times) > 0).all() or said(frames)
-    if frames.status == "ok" and not cut:
+    assert_order_of(expected, found)
+    _, first_rows = np.unique(frames.index, return_index=True)
+    times_s = frames.time_s[first_rows]
+    assert (np.diff(times_s) > 0).all() or says_estimates(frames)
+    if frames.status == "ok" and not cut_bytes:
         assert found == expected
         if gap_free(starts, lengths) and min(lengths) > 1:  # behind one picture a step of two is no sign
-            line = np.arange(len(found)) * STEP_S
-            assert np.abs(frames.time_s - frames.time_s[0] - line).max() < 0.002 or said(frames)
-    shown = np.array(frames.time_s)
-    numbers = np.array(found)
-    for n in range(len(lengths)):
-        own = numbers // 80 == n
-        late = shown[own] - numbers[own] * STEP_S
-        damaged = frames.status == "partial" or (cut and "damaged" in frames.why_sequential)
-        assert not own.any() or np.ptp(late) < 0.002 or damaged or said(frames)
+            line_s = frames.time_s[0] + np.arange(len(found)) * STEP_S
+            assert np.allclose(frames.time_s, line_s, rtol=0, atol=0.002) or says_estimates(frames)
+    is_damaged = frames.status == "partial" or (cut_bytes and "damaged" in frames.why_sequential)
+    assert is_damaged or says_estimates(frames) or are_evenly_spaced(found, frames.time_s)
     if len(frames) and np.isfinite(frames.time_s).all():
         middle = len(frames) // 2
-        one = read_frames(
-            path, uniform(1), start_s=frames.time_s[middle] - 1e-4, end_s=frames.time_s[middle] + 1e-4
-        )
+        time_s = frames.time_s[middle]
+        one = read_frames(path, uniform(1), start_s=time_s - 1e-4, end_s=time_s + 1e-4)
         assert numbers_of(one.images) == [found[middle]] or one.status == "partial"
+
+
+def assert_order_of(expected: list[int], found: list[int]) -> None:
+    """Assert that all pictures found are expected ones, and come in their order."""
+    distinct = list(dict.fromkeys(found))
+    assert [number for number in expected if number in distinct] == distinct
+
+
+def are_evenly_spaced(numbers: list[int], times_s: NDArray[np.float64]) -> bool:
+    """Return whether the pictures of each part lie one step apart, by their numbers."""
+    offsets_s = np.array(times_s) - np.array(numbers) * STEP_S
+    parts = np.array(numbers) // PART
+    return all(np.ptp(offsets_s[parts == part]) < 0.002 for part in np.unique(parts))
 
 
 def gap_free(starts: list[float], lengths: list[int]) -> bool:
@@ -95,6 +108,6 @@ def gap_free(starts: list[float], lengths: list[int]) -> bool:
     return all(later <= end for later, end in zip(starts[1:], ends, strict=False))
 
 
-def said(frames) -> bool:
+def says_estimates(frames) -> bool:
     """Return whether a note says that times are estimates, or by a rate."""
     return any("estimates" in note or "frames a second" in note for note in frames.notes)

@@ -63,16 +63,27 @@ def test_times_that_are_all_zero_are_by_the_rate_and_said(tmp_path):
     assert any("25 frames a second" in note for note in frames.notes)
 
 
+def zero_transport_times(data: bytearray) -> None:
+    """Set the times of all pictures of a transport stream to 0, in place (ISO/IEC 13818-1, 2.4.3)."""
+    for packet in range(0, len(data), 188):
+        has_adaptation_field = data[packet + 3] >> 5 & 1
+        header = packet + 4
+        if has_adaptation_field:
+            header += 1 + data[packet + 4]
+        begins_picture = data[packet + 1] & 0x5F == 0x41 and data[header : header + 3] == b"\0\0\1"
+        if begins_picture:
+            flags = data[header + 7] >> 6  # 2: when it is shown; 3: also when it is decoded
+            time_starts = {2: [9], 3: [9, 14]}.get(flags, [])
+            for time_start in time_starts:
+                start = header + time_start
+                data[start] &= 0xF1  # the upper bits of the time; marker bits stay
+                data[start + 1 : start + 5] = b"\0\x01\0\x01"
+
+
 def test_times_of_a_transport_stream_that_are_nearly_all_zero_are_by_the_rate(tmp_path):
     path = encode(tmp_path / "a.ts", map(draw, range(30)), "mpeg2video", options=MPEG)
     data = bytearray(path.read_bytes())
-    zero = b"\0\x01\0\x01"
-    for start in range(0, len(data), 188):
-        head = start + 4 + (data[start + 3] >> 5 & 1) * (data[start + 4] + 1)  # behind the adaptation field
-        if data[start + 1] & 0x5F == 0x41 and data[head : head + 3] == b"\0\0\1":
-            for place in (9, 14)[: (data[head + 7] >> 6) - 1]:  # when it is shown, and decoded
-                data[head + place] &= 0xF1
-                data[head + place + 1 : head + place + 5] = zero
+    zero_transport_times(data)
     path.write_bytes(data)
     frames = read_frames(path, at(range(30)))
     np.testing.assert_allclose(frames.time_s, np.arange(30) / 25)
@@ -152,32 +163,40 @@ def test_avi_without_a_rate_says_so(tmp_path, scale, rate):
 @pytest.mark.parametrize("kind", ["ts", "vob"])
 def test_pictures_of_soft_telecine_are_24_a_second_and_none_is_repeated(tmp_path, kind):
     """The header states 29.97 pictures a second, and every other picture that its first field is repeated."""
-    plain = encode(
-        tmp_path / "plain.mkv", map(draw, range(48)), "mpeg2video", options=MPEG, rate=Fraction(24000, 1001)
-    )
-
-    def pulled_down(packets):
-        shown = {pts: n for n, pts in enumerate(sorted(packet.pts for packet in packets))}
-        made = []
-        for packet in packets:
-            data = bytearray(bytes(packet))
-            header = data.find(b"\x00\x00\x01\xb3")
-            if header >= 0:
-                data[header + 7] = data[header + 7] & 0xF0 | 4
-                data[data.index(b"\x00\x00\x01\xb5") + 5] &= 0xF7  # no progressive sequence
-            coding = data.index(b"\x00\x00\x01\xb5", data.index(b"\x00\x00\x01\x00"))
-            data[coding + 7] = data[coding + 7] & 0x7D | (0x00, 0x02, 0x80, 0x82)[3 - shown[packet.pts] % 4]
-            data[coding + 8] |= 0x80  # a progressive frame
-            new = av.Packet(bytes(data))
-            for name in ("pts", "dts", "time_base", "is_keyframe"):
-                setattr(new, name, getattr(packet, name))
-            made.append(new)
-        return made
-
+    rate = Fraction(24000, 1001)
+    plain = encode(tmp_path / "plain.mkv", map(draw, range(48)), "mpeg2video", options=MPEG, rate=rate)
     film = remux(plain, tmp_path / f"film.{kind}", pulled_down)
     frames = read_frames(film, at(range(48)))
     assert numbers_of(frames.images) == list(range(48))
-    np.testing.assert_allclose(frames.time_s - frames.time_s[0], np.arange(48) * 1001 / 24000, atol=0.01)
+    np.testing.assert_allclose(frames.time_s - frames.time_s[0], np.arange(48) / float(rate), atol=0.01)
+
+
+def pulled_down(packets):
+    """Rewrite packets of MPEG-2 as soft telecine: 29.97 pictures a second are stated, and fields repeated."""
+    sequence_header = b"\x00\x00\x01\xb3"
+    picture_header = b"\x00\x00\x01\x00"
+    extension = b"\x00\x00\x01\xb5"
+    repeat_first = 0x02
+    top_first = 0x80
+    # Of four pictures in order of display, the first and third last for three fields.
+    flags = (top_first | repeat_first, top_first, repeat_first, 0)
+    position = {pts: n for n, pts in enumerate(sorted(packet.pts for packet in packets))}
+    rewritten = []
+    for packet in packets:
+        data = bytearray(bytes(packet))
+        header = data.find(sequence_header)
+        if header >= 0:
+            data[header + 7] = data[header + 7] & 0xF0 | 4  # the code of 30000/1001 a second
+            data[data.index(extension) + 5] &= 0xF7  # no progressive sequence
+        coding = data.index(extension, data.index(picture_header))
+        other_bits = data[coding + 7] & ~(top_first | repeat_first)
+        data[coding + 7] = other_bits | flags[position[packet.pts] % 4]
+        data[coding + 8] |= 0x80  # a progressive frame
+        copy = av.Packet(bytes(data))
+        for name in ("pts", "dts", "time_base", "is_keyframe"):
+            setattr(copy, name, getattr(packet, name))
+        rewritten.append(copy)
+    return rewritten
 
 
 def without_times(film: Path, numbers: list[int]) -> Path:

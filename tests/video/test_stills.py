@@ -230,27 +230,43 @@ def test_several_frames_or_a_span_are_never_made_of_one_picture(drawing, tmp_pat
         assert read_frames(path, sampling).index.tolist() == [0]
 
 
-def test_colours_that_a_still_states_and_nothing_applies_are_said(drawing, tmp_path):
-    """The profile of another space than sRGB, a gamma, HDR, more than 8 bits."""
-    for name in ("p.jpg", "p.png", "p.tif", "p.webp"):
-        for space, said in (("sRGB", False), ("XYZ", True)):
-            profile = ImageCms.ImageCmsProfile(ImageCms.createProfile(space)).tobytes()
-            drawing.save(tmp_path / name, icc_profile=profile)
-            assert any("ICC" in note for note in one(tmp_path / name).notes) == said
-    for kind, data, said in (
+@pytest.mark.parametrize("name", ["p.jpg", "p.png", "p.tif", "p.webp"])
+def test_a_profile_of_another_space_than_srgb_is_noted(drawing, tmp_path, name):
+    for space, is_noted in (("sRGB", False), ("XYZ", True)):
+        profile = ImageCms.ImageCmsProfile(ImageCms.createProfile(space)).tobytes()
+        drawing.save(tmp_path / name, icc_profile=profile)
+        assert any("ICC" in note for note in one(tmp_path / name).notes) == is_noted
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "word"),
+    [
         (b"gAMA", struct.pack(">I", 100_000), "gamma"),
-        (b"gAMA", struct.pack(">I", 45_455), ""),
         (b"cICP", bytes([9, 16, 0, 1]), "PQ"),
         (b"cHRM", struct.pack(">8I", 31270, 32900, 68000, 32000, 26500, 69000, 15000, 6000), "primaries"),
-        (b"cHRM", struct.pack(">8I", 31270, 32900, 64000, 33000, 30000, 60000, 15000, 6000), ""),
-    ):
-        chunk = PngImagePlugin.PngInfo()
-        chunk.add(kind, data)
-        drawing.save(tmp_path / "stated.png", pnginfo=chunk)
-        notes = one(tmp_path / "stated.png").notes
-        assert any(said in note for note in notes) if said else not notes
-    chunk = PngImagePlugin.PngInfo()
-    for kind, data in ((b"sRGB", b"\0"), (b"gAMA", struct.pack(">I", 100_000))):
-        chunk.add(kind, data)
-    drawing.save(tmp_path / "stated.png", pnginfo=chunk)
-    assert not one(tmp_path / "stated.png").notes  # the first goes before
+    ],
+)
+def test_colours_that_a_png_states_and_nothing_applies_are_noted(drawing, tmp_path, kind, data, word):
+    notes = notes_of_png(drawing, tmp_path, {kind: data})
+    assert any(word in note for note in notes)
+
+
+@pytest.mark.parametrize(
+    "chunks",
+    [
+        {b"gAMA": struct.pack(">I", 45_455)},
+        {b"cHRM": struct.pack(">8I", 31270, 32900, 64000, 33000, 30000, 60000, 15000, 6000)},
+        {b"sRGB": b"\0", b"gAMA": struct.pack(">I", 100_000)},  # the first goes before
+    ],
+)
+def test_a_png_that_states_srgb_has_no_notes(drawing, tmp_path, chunks):
+    assert not notes_of_png(drawing, tmp_path, chunks)
+
+
+def notes_of_png(drawing, folder, chunks):
+    """Save a drawing as PNG with chunks, type -> content; return the notes of reading it."""
+    info = PngImagePlugin.PngInfo()
+    for kind, data in chunks.items():
+        info.add(kind, data)
+    drawing.save(folder / "stated.png", pnginfo=info)
+    return one(folder / "stated.png").notes

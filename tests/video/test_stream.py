@@ -79,6 +79,18 @@ def box(kind: bytes, content: bytes) -> bytes:
     return (8 + len(content)).to_bytes(4, "big") + kind + content
 
 
+BT709 = 1
+UNSPECIFIED = 2
+"""Numbers of matrices, transfer characteristics and primaries in H.273."""
+
+
+def colour_box(primaries: int, transfer: int, matrix: int, *, full_range: bool = False) -> bytes:
+    """Make a box that states colours (ISO/IEC 14496-12, 12.1.5)."""
+    tags = b"".join(tag.to_bytes(2, "big") for tag in (primaries, transfer, matrix))
+    range_flag = b"\x80" if full_range else b"\0"
+    return box(b"colr", b"nclx" + tags + range_flag)
+
+
 def clap(width: int, height: int, right: int, down: int) -> bytes:
     """Clean aperture: its size, and how far its centre lies from that of the picture."""
     values = (width, 1, height, 1, right, 1, down, 1)
@@ -460,41 +472,43 @@ def test_colours_of_no_ordinary_screen_are_said(tmp_path, tags, said):
 @pytest.mark.parametrize(
     ("stated", "matrix", "said"),
     [
-        ((9, 16, 9, 0), "bt2020", "HDR"),
-        ((1, 1, 1, 0), "bt709", ""),
-        ((1, 1, 1, 0x80), "bt709", "another"),
-        ((2, 2, 2, 0), "bt601 (untagged)", ""),
+        (colour_box(9, 16, 9), "bt2020", "HDR"),
+        (colour_box(BT709, BT709, BT709), "bt709", ""),
+        (colour_box(BT709, BT709, BT709, full_range=True), "bt709", "another"),
+        (colour_box(UNSPECIFIED, UNSPECIFIED, UNSPECIFIED), "bt601 (untagged)", ""),
     ],
 )
 def test_colours_that_the_container_alone_states_are_used(tmp_path, stated, matrix, said):
     quiet = {"preset": "ultrafast", "x265-params": "log-level=none:pools=none"}
     film = encode(tmp_path / "a.mp4", [draw(5)] * 3, "libx265", options=quiet, codec_tag="hvc1")
-    *tags, full = stated
-    colr = box(b"colr", b"nclx" + b"".join(tag.to_bytes(2, "big") for tag in tags) + bytes([full]))
-    frames = read_frames(with_box(film, tmp_path / "b.mp4", b"hvc1", colr), uniform(1))
+    frames = read_frames(with_box(film, tmp_path / "b.mp4", b"hvc1", stated), uniform(1))
     assert frames.matrix == matrix
-    assert any(said in note for note in frames.notes) if said else not frames.notes
+    if said:
+        assert any(said in note for note in frames.notes)
+    else:
+        assert not frames.notes
 
 
 @pytest.mark.parametrize(("stated", "said"), [(1, True), (6, False)])  # 5 and 6 are one matrix
 def test_a_matrix_of_the_container_that_is_another_than_the_pictures_is_said(tmp_path, stated, said):
     quiet = {"preset": "ultrafast", "x265-params": "log-level=none:pools=none:colormatrix=bt470bg"}
     film = encode(tmp_path / "a.mp4", [draw(5)] * 3, "libx265", options=quiet, codec_tag="hvc1")
-    colr = box(b"colr", b"nclx" + bytes([0, 1, 0, 1, 0, stated, 0]))
-    frames = read_frames(with_box(film, tmp_path / "b.mp4", b"hvc1", colr), uniform(1))
+    colours = colour_box(BT709, BT709, stated)
+    frames = read_frames(with_box(film, tmp_path / "b.mp4", b"hvc1", colours), uniform(1))
     assert frames.matrix == "bt601"
     assert any("another" in note for note in frames.notes) == said
 
 
 def test_a_matrix_that_the_container_alone_names_makes_the_colours(tmp_path):
     quiet = {"preset": "ultrafast", "crf": "1", "x265-params": "log-level=none:pools=none"}
-    colour = np.full((64, 96, 3), (200, 30, 30), np.uint8)
-    frame = av.VideoFrame.from_ndarray(colour, format="rgb24").reformat(format="yuv420p", dst_colorspace=1)
-    frame.colorspace = 2
+    red = np.full((64, 96, 3), (200, 30, 30), np.uint8)
+    frame = av.VideoFrame.from_ndarray(red, format="rgb24").reformat(format="yuv420p", dst_colorspace=BT709)
+    frame.colorspace = UNSPECIFIED  # so that the encoder states no matrix
     film = encode(tmp_path / "a.mp4", [frame] * 3, "libx265", options=quiet, codec_tag="hvc1")
-    colr = box(b"colr", b"nclx" + bytes([0, 1, 0, 1, 0, 1, 0]))
-    (picture,) = read_frames(with_box(film, tmp_path / "b.mp4", b"hvc1", colr), uniform(1)).images
-    assert np.abs(picture.astype(int) - colour).max() < 5
+    film = with_box(film, tmp_path / "b.mp4", b"hvc1", colour_box(BT709, BT709, BT709))
+    (picture,) = read_frames(film, uniform(1)).images
+    largest_difference = np.abs(picture.astype(int) - red).max()
+    assert largest_difference < 5
 
 
 @pytest.mark.parametrize(("tag", "said"), [(1, True), (2, False)])

@@ -33,19 +33,20 @@ def in_stretches(path, windows, wishes=WISHES, edges=EDGES):
     known = {}
     measured = []
     decoded = 0
-    for stretch in pairwise(edges):
-        mine = [number for number, (start, _) in enumerate(windows) if stretch[0] <= start < stretch[1]]
-        others = [window for number, window in enumerate(windows) if number not in mine]
-        own_windows = [windows[number] for number in mine]
-        for item in read_stretch(path, stretch, own_windows, others, wishes):
+    for start_s, end_s in pairwise(edges):
+        own = [number for number, (window_start, _) in enumerate(windows) if start_s <= window_start < end_s]
+        own_windows = [windows[number] for number in own]
+        others = [window for number, window in enumerate(windows) if number not in own]
+        for item in read_stretch(path, (start_s, end_s), own_windows, others, wishes):
             if isinstance(item, Rest):
-                assert not known.keys() & item.known.keys()
+                assert known.keys().isdisjoint(item.known)
                 known |= item.known
                 measured.append(unpacked(packed(item.measured), Measured))
                 decoded += item.decoded
             else:
-                results[mine[item[0]]] = item[1]
-                decoded += item[1][0].decoded
+                position, frames = item
+                results[own[position]] = frames
+                decoded += frames[0].decoded
     left = [number for number in range(len(windows)) if number not in results]
     for number, frames in read_windows(path, [windows[number] for number in left], wishes, known=known):
         results[left[number]] = frames

@@ -91,34 +91,34 @@ def test_windows_of_a_joined_film_cover_all_of_it(halves, tmp_path):
 @pytest.mark.parametrize(("suffix", "codec"), [("mkv", "flac"), ("ts", "ac3"), ("vob", "ac3")])
 def test_sound_lies_on_the_line_of_the_pictures(tmp_path, suffix, codec):
     rate = 48_000
-    times = ([0.5], [0.3, 31.0])
-    parts = [
-        write_film(
-            tmp_path / f"{n}.{suffix}",
-            {"eng": clicks(at_s, length, rate)},
-            seconds=length,
-            codec=codec,
-            rate=rate,
-        )
-        for n, (at_s, length) in enumerate(zip(times, (1.2, 34.0), strict=True))
-    ]
+    read_rate = 16_000
+    lengths_s = (1.2, 34.0)
+    clicks_s = ([0.5], [0.3, 31.0])
+    parts = []
+    for n, (times_s, length_s) in enumerate(zip(clicks_s, lengths_s, strict=True)):
+        track = {"eng": clicks(times_s, length_s, rate)}
+        path = tmp_path / f"{n}.{suffix}"
+        parts.append(write_film(path, track, seconds=length_s, codec=codec, rate=rate))
     film = joined(tmp_path / f"film.{suffix}", parts)
-    (samples,), missing_s = SoundTrack(film).parts(0.0, 35.2, (), rate=16_000)
+    (samples,), missing_s = SoundTrack(film).parts(0.0, 35.2, (), rate=read_rate)
     assert missing_s < 0.2
-    delay = 0 if codec == "flac" else 256 / rate
-    for at_s in (0.5, 1.5, 32.2):
-        near = slice(round((at_s - 0.2) * 16_000), round((at_s + 0.2) * 16_000))
-        assert (near.start + int(np.abs(samples[near]).argmax())) / 16_000 - at_s == pytest.approx(
-            delay, abs=0.001
-        )
-    again, _ = SoundTrack(film).parts(31.0, 33.0, (), rate=16_000)
-    assert np.array_equal(again[0], samples[31 * 16_000 : 33 * 16_000])
-    heard = [(time_s, type(shown)) for time_s, shown in played(film)]
-    seen = [time_s for time_s, kind in heard if kind is np.ndarray]
-    alone = [(time_s, type(shown)) for time_s, shown in played(film, pictures=False)]
-    assert alone == [(time_s, kind) for time_s, kind in heard if kind is av.AudioFrame]
-    assert np.allclose(np.diff(seen), 0.04, atol=0.002)
-    assert max(time_s for time_s, kind in heard if kind is av.AudioFrame) == pytest.approx(35.2, abs=0.1)
+    delay_s = 0 if codec == "flac" else 256 / rate
+    for click_s in (0.5, 1.5, 32.2):
+        start = round((click_s - 0.2) * read_rate)
+        end = round((click_s + 0.2) * read_rate)
+        loudest_s = (start + int(np.abs(samples[start:end]).argmax())) / read_rate
+        assert loudest_s - click_s == pytest.approx(delay_s, abs=0.001)
+    (again,), _ = SoundTrack(film).parts(31.0, 33.0, (), rate=read_rate)
+    assert np.array_equal(again, samples[31 * read_rate : 33 * read_rate])
+    shown = list(played(film))
+    heard_s = [time_s for time_s, content in shown if isinstance(content, av.AudioFrame)]
+    seen_s = [time_s for time_s, content in shown if isinstance(content, np.ndarray)]
+    assert len(heard_s) + len(seen_s) == len(shown)
+    alone = list(played(film, pictures=False))
+    assert all(isinstance(content, av.AudioFrame) for _, content in alone)
+    assert [time_s for time_s, _ in alone] == heard_s
+    assert np.allclose(np.diff(seen_s), 0.04, atol=0.002)
+    assert max(heard_s) == pytest.approx(35.2, abs=0.1)
 
 
 def test_sound_with_other_parts_than_the_pictures_is_refused(tmp_path):
@@ -131,27 +131,28 @@ def test_sound_with_other_parts_than_the_pictures_is_refused(tmp_path):
 def test_shots_and_subtitles_lie_on_it_too(tmp_path):
     parts = []
     rng = np.random.default_rng(0)
+    subtitles = tmp_path / "a.srt"
     for number in range(2):
         scene = rng.integers(0, 255, (6, 8, 3), np.uint8).repeat(8, 0).repeat(8, 1)
         plain = encode(tmp_path / f"{number}.mp4", [scene] * 30, options=X264)
-        (tmp_path / "a.srt").write_text(
-            f"1\n00:00:00,200 --> 00:00:00,900\npart {number}\n", encoding="utf-8"
-        )
-        parts.append(tmp_path / f"{number}.mkv")
-        with (
-            av.open(str(plain)) as film,
-            av.open(str(tmp_path / "a.srt")) as lines,
-            av.open(str(parts[-1]), "w") as made,
-        ):
-            streams = [made.add_stream_from_template(each.streams[0]) for each in (film, lines)]
-            for packets, stream in zip((lines, film), reversed(streams), strict=True):
-                for packet in packets.demux():
-                    if packet.size:
-                        packet.stream = stream
-                        made.mux(packet)
+        subtitles.write_text(f"1\n00:00:00,200 --> 00:00:00,900\npart {number}\n", encoding="utf-8")
+        parts.append(with_subtitles(plain, subtitles, tmp_path / f"{number}.mkv"))
     film = joined(tmp_path / "ab.mkv", parts)
     assert [shot.start_s for shot in find_shots(film)] == pytest.approx([0.0, 1.2])
     assert [start for start, *_ in read_subtitle_track(film)] == pytest.approx([0.2, 1.4])
+
+
+def with_subtitles(film: Path, subtitles: Path, path: Path) -> Path:
+    """Write a film with a track of subtitles, whose lines come before all pictures."""
+    with av.open(film) as pictures, av.open(subtitles) as lines, av.open(path, "w") as made:
+        picture_stream = made.add_stream_from_template(pictures.streams[0])
+        line_stream = made.add_stream_from_template(lines.streams[0])
+        for source, stream in ((lines, line_stream), (pictures, picture_stream)):
+            for packet in source.demux():
+                if packet.size:
+                    packet.stream = stream
+                    made.mux(packet)
+    return path
 
 
 @pytest.mark.parametrize("kind", ["flv", "asf", "ivf", "mp4", "mkv", "mxf", "nut", "wtv", "rm"])

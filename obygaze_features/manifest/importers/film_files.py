@@ -2,6 +2,7 @@
 
 import posixpath
 import re
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path, PurePosixPath
 from stat import S_ISREG
@@ -11,7 +12,7 @@ from obygaze_features.file_kinds import VIDEO_SUFFIXES
 from obygaze_features.io import in_any_form, local_path
 from obygaze_features.manifest.clip import stored_path
 from obygaze_features.manifest.importers.folder import list_files
-from obygaze_features.manifest.spans.names import find_film, is_foreign, path_of, plain, stem_of
+from obygaze_features.manifest.spans.names import find_film, imdb_id, is_foreign, path_of, plain, stem_of
 from obygaze_features.manifest.text_tables import counted
 from obygaze_features.text import composed, first_few, unsuitable
 
@@ -26,6 +27,9 @@ class FilmFiles:
         self.notices: list[str] = []
         if self.folder is not None:
             self.files, self.notices = list_files(self.folder, VIDEO_SUFFIXES, "video")
+        self._by_end = _by_end(self.files)
+        self._by_name = _by_name(self.files)
+        self._by_letters = {bare_name(file.stem): file for file in reversed(self.files)}
         self._named: set[PurePosixPath] = set()
         self._missing: dict[str, str] = {}
         self.find, self.video = cache(self._find), cache(self._video)  # many spans are of few films
@@ -33,16 +37,18 @@ class FilmFiles:
     def _find(self, place: str) -> PurePosixPath | None:
         """Find the file that a path, a URL or a film's id names, by as much of the path as there is."""
         parts = path_of(composed(place.strip())).parts
-        for n in range(len(parts), 0, -1):
+        deepest = max((len(file.parts) for file in self.files), default=0)
+        for n in range(min(len(parts), deepest), 0, -1):
             end = plain("/".join(parts[-n:]))
-            found = [file for file in self.files if plain("/".join(file.parts[-n:])) == end]
+            found = [file for file in self._by_end.get(end, ()) if len(file.parts) >= n]
             exact = [file for file in found if composed("/".join(file.parts[-n:])) == "/".join(parts[-n:])]
             found = exact if len(exact) == 1 else found
             if found:
                 break
         else:
-            stem = find_film(place, {file.stem for file in self.files})
-            found = [file for file in self.files if file.stem == stem]
+            names = [name for form in _forms(place) for name in self._by_name.get(form, ())]
+            stem = find_film(place, {file.stem for file in names})
+            found = [file for file in dict.fromkeys(names) if file.stem == stem]
         if len(found) > 1:
             raise ManifestError(
                 f"{place!r} could be {' or '.join(map(str, found))}: give more of its path", "video"
@@ -92,9 +98,36 @@ class FilmFiles:
 
     def _hint(self, place: str) -> str:
         """Propose the video whose letters and digits are the same: clips' names differ by one."""
-
-        def bare(name: str) -> str:
-            return re.sub(r"[\W_]", "", plain(name))
-
-        near = next((file for file in self.files if bare(file.stem) == bare(stem_of(place))), None)
+        near = self._by_letters.get(bare_name(stem_of(place)))
         return f" (did you mean '{near}'?)" if near else ""
+
+
+def bare_name(name: str) -> str:
+    """Return the letters and digits of a name, as names are compared."""
+    return re.sub(r"[\W_]", "", plain(name))
+
+
+def _by_end(files: Sequence[PurePosixPath]) -> dict[str, list[PurePosixPath]]:
+    """Return files by each end of their paths, as names are compared."""
+    by_end: dict[str, list[PurePosixPath]] = {}
+    for file in files:
+        for n in range(1, len(file.parts) + 1):
+            by_end.setdefault(plain("/".join(file.parts[-n:])), []).append(file)
+    return by_end
+
+
+def _by_name(files: Sequence[PurePosixPath]) -> dict[str, list[PurePosixPath]]:
+    """Return files by the forms of their names by which films are found."""
+    by_name: dict[str, list[PurePosixPath]] = {}
+    for file in files:
+        for form in dict.fromkeys((plain(file.stem), composed(file.stem), imdb_id(file.stem))):
+            if form:
+                by_name.setdefault(form, []).append(file)
+    return by_name
+
+
+def _forms(place: str) -> list[str]:
+    """List the forms of a place that a film can be named by; see `find_film`."""
+    names = (place, path_of(place).name, stem_of(place))
+    forms = [composed(place.strip()), *map(plain, names), imdb_id(place)]
+    return [form for form in dict.fromkeys(forms) if form]

@@ -22,6 +22,9 @@ SEEN_BELOW = 20
 HEADED = 0.6
 """Share of the cells that rows below have, from which on a row can be their header."""
 
+MOST_HEADING = 1000
+"""Characters of a heading: what columns may mean is told by words and signs inside them."""
+
 SIGNS = ",;\t|"
 """What may stand between the cells of a text."""
 
@@ -73,6 +76,12 @@ def read_layout(file: SpanFile) -> Layout | None:
     body = [(line, _padded(_without_blanks(cells), width)) for line, cells in filled[header.end :]]
     line = filled[max(header.end - 1, 0)][0]
     names = _names(header.names, body)
+    for number, name in enumerate(names, start=1):
+        if len(name) > MOST_HEADING:
+            raise file.error(
+                f"line {line}, column {number}: a heading of {len(name):,} characters, where at most "
+                f"{MOST_HEADING:,} are read: shorten it"
+            )
     titles = [cells for _, cells in filled[: header.first]]
     records = [*filled[: header.first], (line, names), *body]
     table = table_of(

@@ -13,6 +13,7 @@ from obygaze_features.text import first_few
 
 SHOWN_REASONS = 4
 SHOWN_NAMES = 8
+MOST_NOTES = 100
 
 
 @dataclass
@@ -45,10 +46,10 @@ class Account:
         self.left_out.append((where, reason))
 
     def note(self, *notes: str) -> None:
-        """Say something of the whole file, once; "" says nothing."""
+        """Say something of the whole file, once; "" says nothing. Of very much only that there is more."""
         for note in notes:
-            if note and note not in self.notes:
-                self.notes.append(note)
+            if note and note not in self.notes and len(self.notes) <= MOST_NOTES:
+                self.notes.append(note if len(self.notes) < MOST_NOTES else "and more, which is not listed")
 
     def unread(self, noun: str, names: Iterable[str]) -> None:
         """Say which parts of records, if any, are not read."""

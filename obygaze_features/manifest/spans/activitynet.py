@@ -11,8 +11,10 @@ from obygaze_features.manifest.spans.json_values import number, object_of, objec
 from obygaze_features.manifest.spans.one_line import one_line
 from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.span_file import SpanFile
+from obygaze_features.text import first_few
 
 READ_KEYS = {"segment", "label", "label_id"}
+SHOWN = 3
 SLACK_S = 0.05
 """By which a segment may end after its video: durations are rounded."""
 
@@ -20,13 +22,20 @@ SLACK_S = 0.05
 def read_activitynet(file: SpanFile) -> Iterator[RawSpan]:
     """Yield the segments of ActivityNet's database, which may be the document itself."""
     unread: list[str] = []
+    cut: list[str] = []
     for name, video in _database(file).items():
         length_s = _length_s(object_of(video))
         annotations = objects_of(video.get("annotations")) if isinstance(video, dict) else [{}]
         for n, annotation in enumerate(annotations, start=1):
             unread += [key for key in annotation if key not in READ_KEYS]
-            yield _span(file, f"{name}, annotation {n}", name, annotation, length_s)
+            where = f"{name:.60}, annotation {n}"
+            span = _span(where, name, annotation, length_s)
+            if not span.reason and _times(annotation)[1] > length_s + SLACK_S:
+                cut.append(f"{where}: cut at the end of its video, {length_s:g} s")
+            yield span
     file.account.unread("key", unread)
+    if cut:
+        file.account.note(first_few(cut, SHOWN))
 
 
 def _database(file: SpanFile) -> Mapping[str, Any]:
@@ -46,16 +55,19 @@ def _length_s(video: Mapping[str, Any]) -> float:
     return number(video.get("duration", video.get("duration_second"))) or math.nan
 
 
-def _span(file: SpanFile, where: str, movie: str, annotation: Mapping[str, Any], length_s: float) -> RawSpan:
-    """Read one annotation, cut at the end of its video."""
+def _times(annotation: Mapping[str, Any]) -> tuple[float, float]:
+    """Return the start and end of an annotation; NaN where they cannot be read."""
     segment = annotation.get("segment")
-    label = annotation.get("label")
     times = [number(time) for time in segment] if isinstance(segment, list) else []
-    start_s, end_s = times if len(times) == 2 else (math.nan, math.nan)
+    return (times[0], times[1]) if len(times) == 2 else (math.nan, math.nan)
+
+
+def _span(where: str, movie: str, annotation: Mapping[str, Any], length_s: float) -> RawSpan:
+    """Read one annotation, cut at the end of its video."""
+    label = annotation.get("label")
+    start_s, end_s = _times(annotation)
     reason = "" if isinstance(label, str | int | float | list) else "no label that can be read"
     if start_s >= length_s:
         reason = f"it begins behind the end of its video, {length_s:g} s"
-    elif end_s > length_s + SLACK_S and not reason:
-        file.account.notes.append(f"{where}: cut at the end of its video, {length_s:g} s")
     cells = {"movie": one_line(movie)}
     return RawSpan(where, start_s, min(end_s, length_s), text_of(label), "", cells, reason=reason)

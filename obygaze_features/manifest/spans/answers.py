@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from obygaze_features.apart import readers_apart
 from obygaze_features.arguments import checked
 from obygaze_features.errors import ObygazeError
-from obygaze_features.manifest.spans.json_values import json_in, number
+from obygaze_features.manifest.spans.json_values import json_in, number, text_of
 from obygaze_features.manifest.spans.names import plain
 from obygaze_features.manifest.spans.one_line import one_line
 from obygaze_features.manifest.spans.read_apart import FileContent, read_apart
@@ -216,7 +216,7 @@ def _perceives(value: Any, where: str) -> tuple[str, ...]:
     if value is None:
         return PICTURES
     names = value if isinstance(value, list) else [value]
-    return modalities_of([str(name) for name in names], where)
+    return modalities_of([text_of(name) for name in names], where)
 
 
 def _probabilities(answers: Mapping[str, Any]) -> _Probabilities:

@@ -4,6 +4,7 @@ import json
 import math
 import re
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any, TypeVar
 
 from obygaze_features.manifest.spans.instant import western
@@ -57,6 +58,22 @@ def objects_of(value: Any) -> list[dict[str, Any]]:
 
 def text_of(value: Any) -> str:
     """Write a text, a number, or several, joined by `;`."""
-    if isinstance(value, list):
-        return ";".join(text for item in value if (text := text_of(item)))
-    return one_line(str(value)) if isinstance(value, str | int | float) else ""
+    texts = [one_line(str(item)) for item in items_of(value) if isinstance(item, str | int | float)]
+    return ";".join(text for text in texts if text)
+
+
+def items_of(value: Any) -> Iterator[Any]:
+    """Yield a value, or the items of a list and of all lists in it, however deep they are.
+
+    Examples
+    --------
+    >>> list(items_of([1, [2, [3]]])), list(items_of("a"))
+    ([1, 2, 3], ['a'])
+    """
+    waiting = [value]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, list):
+            waiting.extend(reversed(item))
+        else:
+            yield item

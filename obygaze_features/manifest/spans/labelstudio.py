@@ -41,7 +41,7 @@ def read_labelstudio(file: SpanFile) -> Iterator[RawSpan]:
     """Yield timeline labels, labels of sound, and shown stretches of rectangles; frames count from 1."""
     tasks = objects_of(file.document if isinstance(file.document, list) else {})
     for place, task in enumerate(tasks, start=1):
-        where = f"task {task.get('id', place)}"
+        where = f"task {text_of(task.get('id', place)):.60}"
         if not isinstance(task.get("annotations"), list) or "data" not in task:
             raise file.error(f"{where}: no annotations of Label Studio: export as JSON, not JSON-MIN")
         yield from _unfinished(task, where)
@@ -51,7 +51,7 @@ def read_labelstudio(file: SpanFile) -> Iterator[RawSpan]:
                 f"{where}: no field of its data names a file, so that its film would be another's"
             )
         for annotation in objects_of(task["annotations"]) or [{"result": []}]:
-            place_of_annotation = f"{where}, annotation {annotation.get('id', '?')}"
+            place_of_annotation = f"{where}, annotation {text_of(annotation.get('id', '?')):.60}"
             yield from _annotation(file, annotation, place_of_annotation, media)
 
 
@@ -74,7 +74,8 @@ def _annotation(file: SpanFile, annotation: Mapping[str, Any], where: str, media
     per_second = _frames_per_second(file, regions, where)
     for n, region in enumerate(regions, start=1):
         place = f"{where}, region {n}"
-        is_guessed = bool(annotation.get("parent_prediction")) or "prediction" in str(region.get("origin"))
+        origin = text_of(region.get("origin"))
+        is_guessed = bool(annotation.get("parent_prediction")) or "prediction" in origin
         cells = {
             "media": media,
             "annotator": text_of(annotator),
@@ -123,14 +124,14 @@ def _region(
 ) -> Iterator[RawSpan]:
     """Yield a span for each stretch and label of a region."""
     value = object_of(region.get("value"))
-    kind = str(region.get("type", ""))
+    kind = text_of(region.get("type"))
     tier = text_of(region.get("from_name"))
     stretches = [_stretch(part) for part in objects_of(value.get("ranges"))] or _shown(value)
     spans = [_seconds(file, stretch, per_second, where) for stretch in stretches]
     if _has_seconds(value, kind):
         spans = [(number(value["start"]), number(value["end"]))]
     if not spans:
-        yield RawSpan(where, reason=f"of type {kind or 'none'}, without a stretch of time")
+        yield RawSpan(where, reason=f"of type {kind or 'none':.40}, without a stretch of time")
     reason = ""
     if any(stretch.first < 1 for stretch in stretches):
         reason = "a frame below 1, the first of Label Studio"

@@ -9,7 +9,7 @@ Vicol et al., MovieGraphs, CVPR 2018, whose graphs are pickles of Python objects
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from obygaze_features.manifest.spans.json_values import number
+from obygaze_features.manifest.spans.json_values import items_of, number
 from obygaze_features.manifest.spans.one_line import one_line
 from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.span_file import SpanFile
@@ -64,9 +64,8 @@ def _unread_keys(graph: Mapping[str, Any]) -> list[str]:
 
 def _text(value: Any) -> str:
     """Write a text, or several of a list with commas between."""
-    if isinstance(value, list):
-        return ", ".join(text for item in value if (text := _text(item)))
-    return one_line(value) if isinstance(value, str) else ""
+    texts = [one_line(item) for item in items_of(value) if isinstance(item, str)]
+    return ", ".join(text for text in texts if text)
 
 
 def _list(value: Any) -> list[Any]:

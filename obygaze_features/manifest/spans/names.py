@@ -23,6 +23,9 @@ _ARTICLE = re.compile(r"^(.+), (the|an?|l[ae]s?|l'|il|gli|der|die|das|el|los|une
 _ALIKE = str.maketrans("‘’ʼ′`‐‑‒–—−_", "'''''------ ", "\u200b\u2060\ufeff\xad")
 _ALIKE[ord("ı")] = ord("i")
 _ALIKE |= {sign + 0xFEE0: _ALIKE.get(sign, sign) for sign in range(0x21, 0x7F)}  # full width
+MOST_SUFFIXES = 4
+"""Of subtitles, one behind the other, that are no part of a film's name."""
+
 _ZEROS = re.compile(r"\A([+-]?\d+)[.,]0+\Z", re.ASCII)
 _ID_OF_FILE = re.compile(r"tt\d{7,9}(?=\.)", re.ASCII)
 _LANGUAGE = re.compile(  # a word in a title begins with a capital
@@ -132,8 +135,13 @@ def stem_of(place: str) -> str:
     ('Psycho.1998', 'Psycho.1998', 'Rocky.II')
     """
     path = path_of(place)
-    if path.suffix.lower() in SUBTITLE_SUFFIXES:
-        return film_by_file(path)
+    for _ in range(MOST_SUFFIXES):
+        if path.suffix.lower() not in SUBTITLE_SUFFIXES:
+            break
+        by_id = _ID_OF_FILE.match(path.name)
+        if by_id:
+            return by_id[0]
+        path = path_of(_without_language(path))
     return path.stem if path.suffix.lower() in FILM_SUFFIXES else path.name
 
 
@@ -172,14 +180,17 @@ def film_by_file(path: PurePath) -> str:
     ('tt0054215', 'Psycho.1960')
     """
     by_id = _ID_OF_FILE.match(path.name)
-    if by_id:
-        return by_id[0]
+    return by_id[0] if by_id else stem_of(_without_language(path))
+
+
+def _without_language(path: PurePath) -> str:
+    """Leave out the suffix of a file's name, and the languages before it."""
     stem = path.stem
     name, point, last = stem.rpartition(".")
     while point and _LANGUAGE.fullmatch(last):
         stem = name
         name, point, last = stem.rpartition(".")
-    return stem_of(stem)
+    return stem
 
 
 def imdb_id(text: str) -> str:

@@ -28,6 +28,9 @@ REST: Final = "rest"
 
 PART_BYTES: Final = 1 << 16
 
+MOST_NAME: Final = 1000
+"""Characters of a tier's name."""
+
 _ENCODER: Final = msgspec.msgpack.Encoder()
 _LIST_HEAD: Final = struct.Struct(">BI")
 _LIST: Final = 0xDD
@@ -176,7 +179,7 @@ def content_parts(task: Task) -> Iterator[bytes]:
     if task.content is not None:
         file.content = task.content
     content = task.read(file, *task.arguments)
-    yield from _packed_lists(content.records, lambda record: type(record).__name__)
+    yield from _packed_lists(_checked(file, content.records), lambda record: type(record).__name__)
     table = content.table
     if table is not None:
         for names, rows in groupby(table.rows, key=lambda row: tuple(row.cells)):
@@ -194,6 +197,17 @@ def content_parts(task: Task) -> Iterator[bytes]:
     )
     file.close()
     yield _packed(REST, rest)
+
+
+def _checked(file: SpanFile, records: Iterable[R]) -> Iterator[R]:
+    """Yield records; refuse a file with a tier whose name, which each of its records repeats, is a text."""
+    for record in records:
+        if len(record.tier) > MOST_NAME:
+            raise file.error(
+                f"{record.where}: on a tier whose name has {len(record.tier):,} characters, where at most "
+                f"{MOST_NAME:,} are read"
+            )
+        yield record
 
 
 def _fields(message: msgspec.Struct) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from obygaze_features.manifest.spans.label_words import LabelWords
 from obygaze_features.manifest.spans.names import plain
 from obygaze_features.manifest.text_tables import content_of, naming, placed
 from obygaze_features.templates import packaged
+from obygaze_features.text import shortened
 from obygaze_features.text_records import first_rows, marked_encoding, split_records
 from obygaze_features.workbook import (
     HEADER_ROWS,
@@ -246,8 +247,9 @@ class SpanFile:
         """Parse it as XML that declares no entity, so that none is expanded; check its root."""
         declared = _ENCODING.match(self.head)
         text = self._text_in(self.reading.encoding or (declared[1] if declared else ""))
-        if "<!ENTITY" in text:
-            raise self.error(f"declares entities in its document type, which {kind} does not: not read")
+        if "<!ENTITY" in text or "<!ATTLIST" in text:
+            what = "entities or attributes"
+            raise self.error(f"declares {what} in its document type, which {kind} does not: not read")
         parser = XMLParser()  # noqa: S314 - it has no entities
         try:
             parser.feed(text)
@@ -263,7 +265,7 @@ class SpanFile:
 
     def error(self, reason: str) -> ManifestError:
         """Make an error that names the file."""
-        return ManifestError(f"{self.path}: {reason}")
+        return ManifestError(f"{self.path}: {shortened(reason)}")
 
     def seconds(self, frames: float, where: str) -> float:
         """Convert frames to seconds at the rate that the person gives."""

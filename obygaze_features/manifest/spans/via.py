@@ -9,8 +9,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from obygaze_features.manifest.spans.json_values import json_in, number, object_of
-from obygaze_features.manifest.spans.one_line import one_line
+from obygaze_features.manifest.spans.json_values import json_in, number, object_of, text_of
 from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.span_file import SpanFile
 
@@ -27,8 +26,15 @@ def read_via(file: SpanFile) -> Iterator[RawSpan]:
     names = header.partition("=")[2].strip().split(",")
     for at, line in enumerate(lines, start=1):
         if line.strip() and not line.startswith(("#", '"#')):
-            row = next(csv.reader(io.StringIO(line)), [])
-            yield from _segment(f"line {at}", names, row, attributes)
+            yield from _segment(f"line {at}", names, _cells(line), attributes)
+
+
+def _cells(line: str) -> list[str]:
+    """Split a line into its cells; none where it cannot be, as one is too long."""
+    try:
+        return next(csv.reader(io.StringIO(line)), [])
+    except csv.Error:
+        return []
 
 
 def _attributes(file: SpanFile, lines: Sequence[str]) -> Mapping[str, object]:
@@ -63,7 +69,7 @@ def _segment(
     elif files is None or len(files) != 1:
         reason = "its file_list is not of one file"
     start_s, end_s = times if len(times) == 2 else (math.nan, math.nan)
-    film = {"media": str(files[0])} if files else {}
+    film = {"media": text_of(files)} if files else {}
     for tier, text in _texts(metadata or {}, attributes) or [("", "")]:
         yield RawSpan(where, start_s, end_s, text, tier, film, reason=reason)
 
@@ -78,9 +84,9 @@ def _texts(metadata: Mapping[str, object], attributes: Mapping[str, object]) -> 
         if isinstance(value, dict):
             chosen = ",".join(option for option, is_ticked in value.items() if is_ticked)
         else:
-            chosen = str(value)
+            chosen = text_of(value)
         is_one = chosen in options or not options
         parts = [chosen] if is_one else chosen.split(",")
-        words = [one_line(str(options.get(part, part))) for part in parts]
-        texts.append((one_line(str(name)), ";".join(word for word in words if word)))
+        words = [text_of(options.get(part, part)) for part in parts]
+        texts.append((text_of(name), ";".join(word for word in words if word)))
     return texts

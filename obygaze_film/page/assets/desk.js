@@ -112,7 +112,7 @@ async function advance(more = "") {
  if (!answer.ok) return say(answer.said);
  wanted = Math.max(wanted, answer.fixed ?? 0);
  find("#d-progress").textContent = filled(next ? words.queue : words.queue_done, {k: answer.done + 1, done: answer.done, n: wanted});
- find("#d-estimate").textContent = next && !more ? "" : answer.share || answer.sofar || words.too_few;
+ find("#d-estimate").textContent = next && !more ? "" : answer.share || answer.sofar || answer.few;
  if (more) return;
  find("#d-judging").hidden = !next && !store.judged.length;
  if (!next) { video?.pause(); return store.select(null); }
@@ -206,7 +206,7 @@ addEventListener("focus", refresh);
 function cite() {
  const it = store.selected, {title, year, file, made} = state.cited;
  if (!it) return say(unchosen);
- const own = store.decision, by = own ? own.cited : it.type === "passage" ? words.by_model : "";
+ const own = store.decision, by = own ? own.cited : it.type !== "passage" ? "" : it.below ? words.by_model_below : words.by_model;
  const ends = `${it.start},${it.end}`, facts = [by, panel.found.cited, made, new Date().toISOString().slice(0, 10)];
  find("#d-citation").textContent = `${title}${year && ` (${year})`}, ${clock(it.start)}–${clock(it.end)}. ${facts.filter(Boolean).join(words.semicolon)}. ${file}#t=${ends}`;
  const still = find("#d-still"), save = find("#d-save"), name = `${title} ${clock(it.start)}`.replace(/[^\p{L}\p{N}]+/gu, "-");

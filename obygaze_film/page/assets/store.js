@@ -7,7 +7,7 @@ export class Store {
  constructor({decisions, differ = [], hidden = 0, passages, weak, who, mode}) {
   Object.assign(this, {decisions, differ, hidden, mode, who, selected: null, loops: false, draft: null, changed: () => {}});
   this.passages = passages.map((one) => ({...one, type: "passage"}));
-  this.weak = weak.map((one) => ({...one, type: "passage"}));
+  this.weak = weak.map((one) => ({...one, type: "passage", below: true}));
  }
  get name() { return named(this.who); }
  get own() { return this.decisions.filter((one) => one.who === this.name); }

@@ -171,7 +171,7 @@ def test_nothing_overflows(visit, page, several, width):
 def test_without_script_everything_can_be_read(visit, page):
     seen = visit(page, script=False).page
     text = seen.inner_text("body")
-    for words in ("The Planted Film", "17%", "threshold 0.30", "Body", "segments reach", "no verdict"):
+    for words in ("The Planted Film", "17%", "threshold 0.30", "Body", "passages reach", "no verdict"):
         assert words in text
     assert not seen.get_by_role("button", name="Zoom in").is_visible()
     seen.locator("summary", has_text="as a table").click()

@@ -16,6 +16,7 @@ from obygaze_film.claims.of_film import marked_passages, passage_reasons
 from obygaze_film.claims.phrases import no_prediction_phrase, reasons_sentence
 from obygaze_film.claims.words import clock
 from obygaze_film.commands.film_lines import lines_of_film
+from obygaze_film.exchange import export
 from obygaze_film.page import cards, charts, film_page
 from obygaze_film.page.figures import film_figure
 from obygaze_film.page.view import FilmView
@@ -62,7 +63,7 @@ def test_what_must_be_known_comes_first():
         "the model marks",
         "kappa",
         "Timeline",
-        "Segments",
+        "Passages",
         "How far to trust this",
         "no verdict on a film",
     ]
@@ -87,12 +88,12 @@ def test_the_first_sentence_is_in_the_codebooks_words_and_counts_what_reaches_th
     meant = with_model(film, means="staged like what experts call M")
     reached = film.segments().query("reaches == 1")
     time = film.time()
-    judged, minutes = round(time.judged_s / 60), round(reached["judged_s"].sum() / 60)
+    judged, minutes = f"{time.judged_s / 60:.1f}", f"{reached['judged_s'].sum() / 60:.1f}"
     rows = film.rows()
     called_s = 0.0
     for start_s, end_s in reached[["start_s", "end_s"]].to_numpy():
         called_s += seconds_of(rows[(rows["start_s"] >= start_s) & (rows["end_s"] <= end_s)], meant)
-    called = f"{called_s / 60:.1f}" if called_s < 600 else str(round(called_s / 60))
+    called = f"{called_s / 60:.1f}"
     sentence = first_sentence(meant)
     share = round(100 * time.judged_s / 7212)
     black = f"{time.nothing_s / 60:.1f}"
@@ -110,7 +111,7 @@ def test_the_first_sentence_is_in_the_codebooks_words_and_counts_what_reaches_th
     against = film_of(film, table=film.table.assign(**(-film.table[contributions].abs())))
     assert marked_passages(against, film.model(), reached).concepts == ()
     sentence = first_sentence(with_model(meant, threshold_p=1.0), "pcbm_lr", "fr")
-    assert sentence.startswith(f"Des {judged} minutes qu’il peut juger")
+    assert sentence.startswith(f"Des {judged.replace('.', ',')} minutes qu’il peut juger")
     assert "le modèle ne marque aucun passage" in sentence
 
 
@@ -203,7 +204,7 @@ def test_a_film_without_a_reliable_second_warns_and_one_of_a_level_left_out_says
     rate = replace(whole.model().rate, value=None)
     assert "EN" in figures(with_model(whole, calibration=calibration, rate=rate))[0][-1]
     half = invented_film(unlike=((0.0, 0.5),), **SMALL)
-    assert words.share(half.time().unlike_s / 600.0) in figures(half)[0][-1]
+    assert words.share(half.time().unlike_s / (600.0 - half.time().nothing_s)) in figures(half)[0][-1]
 
 
 def test_of_a_film_without_a_probability_no_passages_are_counted():
@@ -363,7 +364,7 @@ def reason(name, change, *, amount="more", p=0.5, usual_p=0.2):
             [reason("Body", 0.009), reason("Look", -0.01)],
             "Against it: more Look than usual (0.50, usual 0.20).",
         ),
-        ([reason("Body", 0.009)], "None of the concepts that weigh most moves the probability by 0.01."),
+        ([reason("Body", 0.009)], "No concept moves the probability by 0.01."),
         (
             [reason("Vague", 0.2, p=0.204)],
             "For it: more Vague than usual (not shown to be found better than chance).",
@@ -417,7 +418,7 @@ def test_words_of_numbers():
     assert [english.share(value) for value in (0, 0.001, 0.165)] == ["0%", "<1%", "17%"]
     assert [clock(seconds) for seconds in (3661.4, 3661.5, 3661.9999)] == ["1:01:01", "1:01:02", "1:01:02"]
     assert [english.duration(seconds) for seconds in (599.0, 600.0)] == ["599 s", "10 minutes"]
-    assert english.durations(6000.0, 77.0, 0.0) == ["100 minutes", "1.3 minutes", "0 minutes"]
+    assert english.durations(6000.0, 77.0, 0.0) == ["100.0 minutes", "1.3 minutes", "0 minutes"]
 
 
 # --- files, commands
@@ -493,6 +494,26 @@ def test_a_minutes_number_is_of_the_seconds_that_are_said_and_of_ten_at_least():
     for language in LANGUAGES:
         page = film_page([film], language=language)
         assert "20 s" in page.split('<section class="minutes">')[1]
+
+
+def test_a_last_minute_of_less_than_ten_seconds_has_no_number():
+    film = invented_film(n_rows=61, duration_s=60.9, unlike=())
+    film = film_of(film, table=film.table.assign(flags="", p=0.5, p_low=0.4, p_high=0.6))
+    first, last = FilmView(film, "f", Words("en"), top=20).minutes
+    assert last.judged_s == pytest.approx(0.9)
+    assert [np.isnan(minute.p) for minute in (first, last)] == [False, True]
+    assert np.isnan(last.concepts).all()
+
+
+def test_whose_labels_a_model_learnt_is_not_made_up():
+    """Experts of one school labelled one corpus; a model of planted levels learnt no labels of theirs."""
+    film = film_of(invented_film(**SMALL), record=replace(invented_film(**SMALL).record, human=None))
+    for language in LANGUAGES:
+        words = Words(language)
+        page = text_of(film_page([film], language=language)).replace(words["no_human"], "")
+        assert "expert" not in page
+    for kind in ("vtt", "csv"):
+        assert "expert" not in export(film, kind)
 
 
 def band_by_hand(film, rows):

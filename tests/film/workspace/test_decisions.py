@@ -336,7 +336,9 @@ def test_judges_see_each_others_blind_judgements_when_their_own_are_finished(pla
         return {one["who"] for one in shown_decisions(film, who)}
 
     assert [seen_by(who) for who in ("AB", "CD", "")] == [{"AB"}, {"AB", "CD"}, set()]
-    assert "sofar" not in next_window(film, "AB", 10, tell=True)  # of their own 9 alone
+    few = next_window(film, "AB", 10, tell=True)  # of their own 9 alone
+    assert "sofar" not in few
+    assert "9 windows" in few["few"]
     judge_blindly(made, "calm", who="AB", n=10)
     assert seen_by("AB") == {"AB", "CD"}
     share = next_window(film, "AB", 10)["share"]

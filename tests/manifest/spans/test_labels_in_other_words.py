@@ -1,12 +1,11 @@
 """Labels in other languages, codes and headings: the first refusal proposes all of them, and none is lost."""
 
-import zipfile
-
 import pytest
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import UnreadColumnsError, builtin_codebook, import_spans
 from obygaze_features.manifest.spans.label_words import LabelWords
+from tests.manifest.spans.files import open_document
 from tests.manifest.spans.test_people_tables import options_of
 
 LEVELS = {
@@ -125,21 +124,8 @@ def test_a_concept_with_a_comma_is_one_word():
 
 def test_a_spreadsheet_of_open_document_is_read(tmp_path):
     cells = [["movie", "start_s", "end_s", "level"], ["Vertigo", "1", "5", "S"], ["Vertigo", "9", "12", "EN"]]
-    head = (
-        '<office:document-content xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0" '
-        'xmlns:table="urn:oasis:names:tc:opendocument:xmlns:table:1.0" '
-        'xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0"><office:body><office:spreadsheet>'
-        '<table:table table:name="Codes">'
-    )
-    cell = '<table:table-cell office:value-type="string"><text:p>{}</text:p></table:table-cell>'
-    rows = ["".join(cell.format(text) for text in row) for row in cells]
-    body = "".join(f"<table:table-row>{row}</table:table-row>" for row in rows)
-    tail = "</table:table></office:spreadsheet></office:body></office:document-content>"
     path = tmp_path / "codes.ods"
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("mimetype", "application/vnd.oasis.opendocument.spreadsheet")
-        archive.writestr("content.xml", head + body + tail)
-        archive.writestr("META-INF/manifest.xml", "<manifest/>")
+    open_document(path, cells)
     imported = import_spans([path], tmp_path)
     assert labels_of(imported) == [("S", []), ("EN", [])]
 

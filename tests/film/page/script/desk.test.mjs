@@ -26,6 +26,11 @@ test("what is shown of a film is never less than ten seconds of it, nor beyond i
  assert.deepEqual(tickTimes(0, 60, [5, 10, 20]), [0, 10, 20, 30, 40, 50]);
 });
 
+test("a weak passage is told from one that the model marks", () => {
+ const store = made();
+ assert.deepEqual([store.next(1).below, store.next(1, true).below], [undefined, true]);
+});
+
 test("the form follows from what is selected, whatever was ticked before", () => {
  const store = made([kept({id: "a-1", start: 50, end: 60, concepts: ["Body"], note: "why"})]);
  store.select(store.passages[0]);

