@@ -131,7 +131,7 @@ def _stage(work: Extraction) -> Iterator[Diagnosis]:
         yield Diagnosis("shares", "fault", another_cluster(work.stage_path, elsewhere, machine))
     for renamed in work.renamed_stages():
         # Nobody is there to stop a queued array, which would do anew what is done.
-        yield Diagnosis("stage", "fault", renamed)
+        yield Diagnosis("stage", "fault", f"{renamed}. If it is another store's, submit with CHECK=no")
     if stage is None:
         yield Diagnosis("stage", "ok", f"{work.stage_path} is to be made")
     else:

@@ -352,7 +352,8 @@ def _codebook_of(table: Table) -> Codebook:
         return codebook
     if not named:
         return default_codebook()
-    with placed(f"{table.path}: column {CODEBOOK_COLUMN}: there is no {beside.name} beside it"):
+    where = f"{table.path}: column {CODEBOOK_COLUMN}: there is no {beside.name} beside it"
+    with placed(where, f"; a table that was renamed needs its codebook's file of that name, {beside.name}"):
         return builtin_codebook(named)
 
 

@@ -647,7 +647,9 @@ def copy_decisions(folder: Path, out: Path) -> None:
 def codebook_of(name: str, path: Path | None) -> Codebook:
     """Find the codebook of the judgements: a file, or the models' of a name."""
     if path is None and name not in BUILTIN:
-        raise FilmError(f"the model's codebook {name!r} is not built in: give its file with --codebook")
+        raise FilmError(
+            f"the model's codebook {name!r} is not built in: give its file, that of the labels, with --codebook"
+        )
     return find_codebook(str(path or name))
 
 

@@ -66,7 +66,7 @@ def _on_known_films(predicted: "Predicted") -> list[str]:
     if recognition.no_pictures:
         lines.append(
             "copies that were encoded again, or cut into other clips, are not known: "
-            f"{recognition.no_pictures} (obygaze extract MANIFEST STORE --backbone signature)"
+            f"{recognition.no_pictures} (for the next store: --backbone signature beside the others)"
         )
     return lines
 

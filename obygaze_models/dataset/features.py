@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.arguments import checked
+from obygaze_features.same_pictures import GROUP as SIGNATURE
 from obygaze_features.store import Group, Store
 from obygaze_features.store.format import FEATURE_ARRAYS
 from obygaze_features.store.group import rows_of
@@ -33,7 +34,7 @@ ARRAYS: tuple[Features, ...] = FEATURE_ARRAYS  # type: ignore[assignment]  # Fea
 
 @checked
 def find_group(store: Store, backbone: str | None) -> Group:
-    """Find a backbone of a store; the name is optional if there is only one.
+    """Find a backbone of a store; the name is optional if there is only one beside the pictures' signature.
 
     Raises
     ------
@@ -42,11 +43,13 @@ def find_group(store: Store, backbone: str | None) -> Group:
     """
     names = ", ".join(store.names)
     if backbone is None:
-        if len(store.backbones) != 1:
+        # A signature tells films apart and is rarely what models read: by its name alone.
+        backbones = [name for name in store.backbones if name != SIGNATURE] or list(store.backbones)
+        if len(backbones) != 1:
             raise DatasetError(
                 f"store {store.name} has several backbones ({names}): name one, STORE:BACKBONE"
             )
-        return store[store.backbones[0]]
+        return store[backbones[0]]
     if backbone not in store.names:
         raise DatasetError(f"store {store.name} has no backbone {backbone!r}: it has {names}")
     return store[backbone]

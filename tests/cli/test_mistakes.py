@@ -88,7 +88,7 @@ MISTAKES = f"""
 1 film evaluate in/scored --truth in/more.csv --out out/x
     no scored film is annotated: the films are m; the manifest has g0, f0
 1 film next in/scored --out out/x.csv
-    codebook 'violence' is not built in: give its file with --codebook
+    codebook 'violence' is not built in: give its file
 1 film variables in/video.mp4 --windows in/films.csv --out out/x.csv
     in/films.csv has no window of this file or movie
 2 film variables in/video.mp4 --out no/x.csv
