@@ -9,7 +9,7 @@ from obygaze_features.manifest.spans.names import plain
 
 
 class AnnotatorColumns:
-    """Finds annotators: headed so, or what tells repeated spans apart."""
+    """Finds the unread column that says who annotated each row."""
 
     def __init__(self, unread: UnreadColumns) -> None:
         self._unread = unread
@@ -21,43 +21,64 @@ class AnnotatorColumns:
         self._proposal = unread.proposal
 
     def annotators(self) -> None:
-        """Find who annotated: the column that is headed so, or the one that tells repeated spans apart."""
+        """Propose the column that is headed as annotators, or whose names tell rows of one span apart.
+
+        Where there is no such column, a row of titles may say who annotated all rows.
+        """
         if self._unread.has("annotator") or self._annotator or self._proposal.wide or self._given.wide:
             return
         column = self._unread.meant("annotator", self._unread.can_be_people)
         if not column and self._spans_repeat(()) and not self._has_one_label_a_row():
-            people = [name for name in self._unread.rest if self._unread.can_be_people(name)]
-            several = [name for name in people if self._n_different(name) < len(self._cells[name])]
-            apart = [name for name in several if not self._spans_repeat((name,))]
-            column = min(apart, key=self._n_different, default="")
-        if column:
-            is_needed = self._spans_repeat(())
-            self._unread.take("annotator", [column])
-            where = self._proposal.held if is_needed else self._proposal.also
-            where.append(f"annotators ({column!r})")
-        else:
+            column = self._column_that_tells_apart()
+        if not column:
             self._proposal.annotator = said_above(self._titles, "annotator")
+            return
+        is_needed = self._spans_repeat(())
+        self._unread.take("annotator", [column])
+        if is_needed:
+            self._proposal.held.append(f"annotators ({column!r})")
+        else:
+            self._proposal.also.append(f"annotators ({column!r})")
+
+    def _column_that_tells_apart(self) -> str:
+        """Return the column of fewest names that differ between all rows of one span; "" if there is none."""
+        people = [column for column in self._unread.rest if self._unread.can_be_people(column)]
+        repeated = [column for column in people if self._n_different(column) < len(self._cells[column])]
+        telling = [column for column in repeated if not self._spans_repeat((column,))]
+        return min(telling, key=self._n_different, default="")
 
     def _n_different(self, column: str) -> int:
+        """Count the different names in a column."""
         return len(set(map(plain, self._cells[column])))
 
     def _has_one_label_a_row(self) -> bool:
-        """Return whether rows of one span differ in the label that they say, not in who says it."""
+        """Return whether a column has levels in some rows and concepts in others.
+
+        Then several rows of one span say its labels one by one, and need not be of several annotators.
+        """
         columns = [*self._proposal.columns.get("level", ()), *self._unread.read_levels()]
         return any(self._unread.content(column).are_both for column in columns)
 
     def _spans_repeat(self, more: Sequence[str]) -> bool:
-        """Return whether two rows are of one span, or of one whole film, and equal in some more columns."""
-        names = ("clip_id", "movie", "video", START, END, DURATION)
-        columns = [column for name in names for column in self._unread.column_of(name)]
-        of_what = (
+        """Return whether two rows are of the same span, or whole film, and are equal in some more columns.
+
+        Parameters
+        ----------
+        more
+            Columns that two such rows have in common besides their span; empty for the span alone.
+        """
+        columns: list[str] = []
+        for name in ("clip_id", "movie", "video", START, END, DURATION):
+            columns += self._unread.column_of(name)
+        # Rows with an empty cell here say no span, such as remarks, and are not compared.
+        needed = (
             self._unread.column_of(START)
             or self._unread.column_of("video")
             or self._unread.column_of("movie")
         )
         keys = []
         for row in self._table.rows:
-            key = tuple(row.cells[column].strip() for column in (*columns, *more))
-            if any(row.cells[column].strip() for column in of_what):
+            if any(row.cells[column].strip() for column in needed):
+                key = tuple(row.cells[column].strip() for column in (*columns, *more))
                 keys.append(key)
         return len(set(keys)) < len(keys)

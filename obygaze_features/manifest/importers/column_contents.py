@@ -20,33 +20,44 @@ YES: Final = {
     "oui", "vrai", "sí", "sì", "si", "vero", "verdadero", "verdadeiro", "sim", "present", "vorhanden",
     "présent", "checked",
 }  # fmt: skip
+"""Marks that say that the label in a column's heading is there, as names are compared (`plain`)."""
+
 NO: Final = {
     "", "0", "0.0", "-", "–", "—", "☐", "○", "✗", "✘", "no", "n", "false", "nein", "falsch", "non", "faux",
     "falso", "não", "nao", "absent", "nicht vorhanden", "n/a", "na",
 }  # fmt: skip
-"""What the cells of a column of marks say of its heading: that it is there, or not."""
+"""Marks that say that the label in a column's heading is not there."""
 
 MOST = 2 / 3
-"""Share of a column's cells from which on they say what the column is: others are remarks, or mistyped."""
+"""Share of a column's cells that tells what the column is; the other cells are remarks, or mistyped."""
 
 SHORTEST: Final = 4
-"""Letters of a label that is looked for inside a longer heading."""
+"""Letters that a label has at least to be looked for inside a longer heading: shorter ones are words too."""
 
 _RANGE = re.compile(
     r"(.{0,40}?\d.{0,40}?)\s{0,9}(?:[-–—~→]|-->|\bto\b|\btill\b|\bbis\b|\bà\b|\ba\b|\bal?\b)\s{0,9}(\d.{0,40})"
 )
-"""Two times in a cell, and what stands between them."""
+"""Two times in a cell with a dash, an arrow or a word for `to` between them."""
 
 _FROM = re.compile(r"\A(?:from|von|de|du|da(?:lle)?|desde)\b\s*", re.IGNORECASE)
-"""What may stand before the first of two times."""
-
+"""A word for `from` before the first of two times."""
 
 _DIGIT = re.compile(r"\d")
-"""A cell without one is no time."""
+"""A digit, which each time has."""
 
 
 class Content(NamedTuple):
-    """What the cells of a column that are not empty are."""
+    """How many of a column's cells are labels.
+
+    Attributes
+    ----------
+    n_cells
+        Cells that are neither empty nor errors, nor say that there is no label.
+    n_levels
+        Those of them that are levels, with concepts or without.
+    n_concepts
+        Those of them that are concepts alone.
+    """
 
     n_cells: int
     n_levels: int
@@ -54,27 +65,30 @@ class Content(NamedTuple):
 
     @property
     def n_labels(self) -> int:
-        """How many are levels or concepts."""
+        """How many cells are levels or concepts."""
         return self.n_levels + self.n_concepts
 
     @property
     def are_labels(self) -> bool:
-        """Whether most are levels or concepts."""
+        """Whether more than half of the cells are levels or concepts."""
         return 2 * self.n_labels > self.n_cells
 
     @property
     def are_levels(self) -> bool:
-        """Whether most are labels, and levels are among them."""
+        """Whether most cells are labels, and at least a tenth of the labels are levels.
+
+        A smaller share are concepts that happen to be spelled as a level.
+        """
         return self.are_labels and 10 * self.n_levels >= self.n_labels
 
     @property
     def are_concepts(self) -> bool:
-        """Whether most are concepts, and no levels."""
+        """Whether most cells are labels, and nearly all of the labels are concepts."""
         return self.are_labels and not self.are_levels
 
     @property
     def are_both(self) -> bool:
-        """Whether levels and concepts stand one below the other."""
+        """Whether the column has levels in some rows and concepts, at least a fifth, in others."""
         return self.are_levels and 5 * self.n_concepts >= self.n_labels
 
 
@@ -98,18 +112,20 @@ def is_time(cell: str) -> bool:
 
 def are_times(cells: Sequence[str]) -> bool:
     """Return whether most cells are times."""
-    n_times = sum(not math.isnan(value) for value in seconds_in(cells))
+    n_times = sum(not math.isnan(seconds) for seconds in seconds_in(cells))
     return bool(cells) and n_times >= MOST * len(cells)
 
 
 def are_clocks(cells: Sequence[str]) -> bool:
-    """Return whether most cells are times as clocks show them."""
-    return bool(cells) and sum(is_clock(cell) and is_time(cell) for cell in cells) >= MOST * len(cells)
+    """Return whether most cells are times as clocks show them, such as `00:01:05`."""
+    n_clocks = sum(is_clock(cell) and is_time(cell) for cell in cells)
+    return bool(cells) and n_clocks >= MOST * len(cells)
 
 
 def are_ranges(cells: Sequence[str]) -> bool:
     """Return whether most cells hold two times."""
-    return bool(cells) and sum(range_in(cell) is not None for cell in cells) >= MOST * len(cells)
+    n_ranges = sum(range_in(cell) is not None for cell in cells)
+    return bool(cells) and n_ranges >= MOST * len(cells)
 
 
 def range_in(cell: str) -> tuple[str, str] | None:
@@ -128,50 +144,62 @@ def range_in(cell: str) -> tuple[str, str] | None:
 
 
 def seconds_in(cells: Sequence[str]) -> list[float]:
-    """Read cells as times, their decimal sign decided by all of them; NaN where one is none.
+    """Read the cells of a column as seconds; NaN for a cell that is no time.
 
-    Frames behind a clock count as hundredths: nearly, as their rate is not known. Equal cells are read once.
+    All cells together decide whether a comma or a point is the decimal sign. Frames behind a clock count as
+    hundredths of a second, which is near enough to compare times whose rate is not known.
     """
-    timed = [cell for cell in dict.fromkeys(cells) if _DIGIT.search(cell)]
-    texts = [_with_hundredths(cell) for cell in timed]
+    # Equal cells are read once, as a column may have a few times in very many rows.
+    candidates = [cell for cell in dict.fromkeys(cells) if _DIGIT.search(cell)]
+    texts = [_with_hundredths(cell) for cell in candidates]
     try:
         values = instants(texts, "")
     except ManifestError:
+        # The cells contradict each other, as in their decimal sign: each is read by itself.
         values = [time_or_nan(text) for text in texts]
-    seconds_of = {cell: value for cell, value in zip(timed, values, strict=True) if isinstance(value, float)}
-    return [seconds_of.get(cell, math.nan) for cell in cells]
+    value_of = dict(zip(candidates, values, strict=True))
+    seconds = []
+    for cell in cells:
+        value = value_of.get(cell)
+        seconds.append(value if isinstance(value, float) else math.nan)
+    return seconds
 
 
 def _with_hundredths(cell: str) -> str:
+    """Write a time code that ends in frames with the frames as decimals: `00:01:05:12` as `00:01:05.12`."""
     code = FRAME_CODE.fullmatch(cell.strip())
-    return cell if code is None else f"{code[1]}:{code[3]}:{code[4]}.{code[6]}"
+    if code is None:
+        return cell
+    return f"{code[1]}:{code[3]}:{code[4]}.{code[6]}"
 
 
 # --- labels
 # ---------------------------------------------------------------------------
 def content_of(cells: Sequence[str], words: LabelWords) -> Content:
-    """Count the cells that are levels (with concepts or without), and those that are concepts.
+    """Count the cells that are levels, with concepts or without, and those that are concepts alone.
 
-    Cells that say that there is no label count as none.
+    Cells that are empty, errors, or say that there is no label are not counted at all.
     """
     n_cells = n_levels = n_concepts = 0
-    for cell, n in Counter(cells).items():
+    for cell, n_rows in Counter(cells).items():
         is_empty = words.is_no_concept(cell) and not words.level_of(cell)
         if is_empty or is_unreadable(cell):
             continue
-        n_cells += n
+        n_cells += n_rows
         labels = words.labels_of(cell)
-        if labels is not None and labels.level:
-            n_levels += n
-        elif labels is not None:
-            n_concepts += n
+        if labels is None:
+            continue
+        if labels.level:
+            n_levels += n_rows
+        else:
+            n_concepts += n_rows
     return Content(n_cells, n_levels, n_concepts)
 
 
 def label_of_heading(heading: str, words: LabelWords) -> str:
-    """Return the level or concept that heads a column; "" if none does.
+    """Return the level or concept that a column's heading is; "" if it is neither.
 
-    What stands in brackets does not count, nor a word for concepts or levels in front: `Concept: Look`.
+    A remark in brackets is ignored, and so is a word for concepts or levels in front, as in `Concept: Look`.
     """
     for text in (heading, bare_heading(heading), _without_role(heading)):
         label = words.level_of(text) or words.concept_of(text)
@@ -184,37 +212,43 @@ def label_of_heading(heading: str, words: LabelWords) -> str:
 
 
 def _without_role(heading: str) -> str:
-    """Leave out a word for levels or concepts at the beginning of a heading."""
+    """Return a heading without the word for levels or concepts that it begins with; "" if it has none."""
     first, _, rest = re.sub(r"[\s:._-]+", " ", heading.strip()).partition(" ")
     is_role = any(plain(first) in KNOWN_HEADINGS[name] for name in ("level", "concepts"))
     return rest if is_role else ""
 
 
 def are_marks(cells: Sequence[str]) -> bool:
-    """Return whether all cells say yes or no."""
-    return {plain(cell) for cell in cells if not is_unreadable(cell)} <= YES | NO
+    """Return whether all cells that can be read are marks of yes or no."""
+    marks = {plain(cell) for cell in cells if not is_unreadable(cell)}
+    return marks <= YES | NO
 
 
 def has_marks(cells: Sequence[str]) -> bool:
-    """Return whether a cell says yes by more than a number, which may be a grade."""
+    """Return whether some cell says yes by a word or sign; a number, such as 1, may be a grade instead."""
     return any(plain(cell) in YES and not plain(cell).isdecimal() for cell in cells)
 
 
 def is_of_marks(table: Table, column: str, words: LabelWords) -> bool:
-    """Return whether a column is headed by a label, and says by marks where it is."""
+    """Return whether a column has a label as its heading, and marks as cells: yes where the label holds.
+
+    A concept's column may hold a few other cells, such as `?`, which the person is asked about later. All
+    cells of a level's column are marks; where the codebook has levels that are spelled like marks, such as 0
+    and 1, cells of several values are levels instead.
+    """
     label = label_of_heading(column, words)
     if not label:
         return False
     cells = readable_cells(table, column)
     are_labels = content_of(cells, words).are_labels
     if label in words.codebook.concept_names:
-        # A cell that is no mark, such as "?", is asked about where it is read.
         return are_marks(cells) or (has_marks(cells) and not are_labels)
-    return are_marks(cells) and (not are_labels or len(set(cells)) < 2)
+    has_one_value = len(set(cells)) < 2
+    return are_marks(cells) and (has_one_value or not are_labels)
 
 
 def label_in_heading(heading: str, words: LabelWords) -> str:
-    """Return the level or concept that a heading holds among other words; the longest, "" if none.
+    """Return the level or concept that a heading holds among other words: the longest; "" if it holds none.
 
     Examples
     --------
@@ -222,19 +256,25 @@ def label_in_heading(heading: str, words: LabelWords) -> str:
     >>> label_in_heading("Is her body shown?", LabelWords(builtin_codebook("obygaze12")))
     'Body'
     """
+    # Blanks around each word, so that a label is found only as a whole word.
     text = " ".join(["", *re.findall(r"[^\W_]+", plain(heading)), ""])
-    known = [
-        spelling for spelling in words.spellings if len(spelling) >= SHORTEST and f" {spelling} " in text
-    ]
-    return words.spellings[max(known, key=len)] if known else ""
+    long_spellings = [spelling for spelling in words.spellings if len(spelling) >= SHORTEST]
+    found_spellings = [spelling for spelling in long_spellings if f" {spelling} " in text]
+    if not found_spellings:
+        return ""
+    return words.spellings[max(found_spellings, key=len)]
 
 
 def whole_numbers(cells: Sequence[str]) -> list[int] | None:
-    """Return the different whole numbers that cells are, in rising order; None if one is no such number."""
+    """Return the different numbers of a column of whole numbers below 1000, in rising order.
+
+    None if a cell is no such number.
+    """
     numbers = set[int]()
     for cell in cells:
         text = without_zeros(cell)
-        if not (text.isascii() and text.isdigit() and len(text) < 4):
+        is_number = text.isascii() and text.isdigit() and len(text) < 4
+        if not is_number:
             return None
         numbers.add(int(text))
     return sorted(numbers)
@@ -244,5 +284,5 @@ def whole_numbers(cells: Sequence[str]) -> list[int] | None:
 # ---------------------------------------------------------------------------
 def are_files(cells: Sequence[str]) -> bool:
     """Return whether most cells name files of films."""
-    named = sum(path_of(cell).suffix.lower() in FILM_SUFFIXES for cell in cells)
-    return bool(cells) and named >= MOST * len(cells)
+    n_films = sum(path_of(cell).suffix.lower() in FILM_SUFFIXES for cell in cells)
+    return bool(cells) and n_films >= MOST * len(cells)

@@ -35,10 +35,10 @@ from obygaze_features.manifest.text_tables import CANNOT_BE_READ, TIMES, Row, Ta
 from obygaze_features.text import composed
 
 SIGNS_WITH_COMMAS: Final = {";", "\t", "|"}
-"""What stands between cells where the decimal sign may be a comma."""
+"""Separators of cells in tables whose decimal sign may be a comma."""
 
 DIGITS = 6
-"""Of seconds that are computed: a millionth, as beyond it sums of decimal numbers show their rounding."""
+"""Decimals of computed seconds: beyond a millionth, sums of decimal numbers show their rounding."""
 
 START, END = TIMES
 
@@ -48,10 +48,11 @@ START, END = TIMES
 def renamed(
     table: Table, headings: Headings, rate: Fraction | None = None, *, is_of_a_workbook: bool = False
 ) -> Table:
-    """Call columns by our names, as the person says which they are; columns of labels stay.
+    """Give columns a manifest's names, as the person's options say; columns of labels keep their headings.
 
-    A column of ours that another heading stands for is left out, and noted. Times become starts and ends in
-    seconds: of a heading that spells another unit, of a cell that holds both, of a start and a duration.
+    A column that has such a name already, while the person names another column for it, is left out with a
+    note. Times become starts and ends in seconds, also where a heading has another unit, where a cell holds
+    both times, and where a table has durations in place of ends.
     """
     if headings.has_one_column_of_times:
         table = _with_both_times(table, find_column(table, headings.columns[START][0]))
@@ -67,7 +68,7 @@ def renamed(
 
 
 def _new_names(table: Table, headings: Headings) -> dict[str, str]:
-    """Return the columns that are called by our names, and "" for those that they replace."""
+    """Return column -> its new name, a manifest's; "" for a column that another one replaces."""
     new_names: dict[str, str] = {}
     for name, (heading, *_) in headings.columns.items():
         column = find_column(table, heading)
@@ -150,25 +151,36 @@ def with_ends(table: Table, rate: Fraction | None) -> Table:
 
 
 def _seconds(table: Table, name: str, rate: Fraction | None) -> list[float | ManifestError | None]:
-    """Read a column of times; a cell that is none stays for the reader of rows to refuse."""
+    """Read a column of times as seconds; an error for a cell that is no time, and None for an empty one."""
     usual = "" if table.delimiter in SIGNS_WITH_COMMAS else "."
     with placed(f"{table.path}: column {name}"):
         return instants([row.cells[name] for row in table.rows], usual, rate)
 
 
 def _written(time_s: float) -> str:
+    """Write seconds for a cell, without the rounding error of a sum."""
     return repr(round(time_s, DIGITS))
 
 
 def find_column(table: Table, heading: str) -> str | None:
-    """Find a column by its heading, as names are compared."""
+    """Find a column by its heading, whatever its case and blanks (`plain`); None if there is none."""
     return next((column for column in table.columns if plain(column) == plain(heading)), None)
 
 
 # --- labels
 # ---------------------------------------------------------------------------
 class Source(NamedTuple):
-    """A column of labels: `label` is what its marks say, or "" where its cells are labels themselves."""
+    """A column that labels are read from.
+
+    Attributes
+    ----------
+    column
+        Its heading.
+    role
+        What its cells are: `level` or `concepts`.
+    label
+        The label that its marks say yes or no to; "" where its cells are labels themselves.
+    """
 
     column: str
     role: str
@@ -176,69 +188,86 @@ class Source(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a cell stands."""
+    """The line and column of a cell."""
 
     line: int
     column: str
 
 
 class LabelCells(NamedTuple):
-    """The labels of a row, as texts that a codebook is asked about."""
+    """The labels of a row as cells of a manifest, several of them divided by semicolons."""
 
     level: str
     concepts: str
 
 
 def role_of_heading(heading: str) -> str:
-    """Return what a column of an annotator holds, by its heading without the name: `level` or `concepts`.
+    """Return what an annotator's column holds, `level` or `concepts`, by its heading without the name.
 
     Examples
     --------
     >>> role_of_heading("Konzepte"), role_of_heading("Stufe"), role_of_heading("")
     ('concepts', 'level', 'level')
     """
-    names = [name for name in names_of_heading(heading) if name in LABEL_COLUMNS]
-    return names[0] if names else "level"
+    roles = [name for name in names_of_heading(heading) if name in LABEL_COLUMNS]
+    return roles[0] if roles else "level"
 
 
 class LabelReader:
-    """Reads the labels of rows, from the columns that a person names, or from ours.
+    """Reads the labels of rows, from the columns that the person names or that have a manifest's names.
 
-    A column whose heading is a label, and whose cells are marks (1 and 0, x, yes and no), says where that
-    label is; the cells of another are labels themselves. A text in a column of levels may hold concepts too.
+    A column whose heading is a label, and whose cells are marks (1 and 0, x, yes and no), says in which rows
+    that label holds. The cells of other columns are labels themselves; a cell of levels may hold concepts.
 
     Parameters
     ----------
     table
-        Whose columns are read.
+        The table, whose problems note what cannot be read.
     headings
-        As the person names them.
+        The headings that the person names for columns of labels and of annotators.
     words
-        Of the codebook.
+        The words of labels that the codebook knows.
 
     Attributes
     ----------
+    annotators
+        Annotator -> the columns that hold this annotator's labels alone.
+    notes
+        What is to be said of columns that are left out.
     respelled
-        (text, label) -> how often it was read so.
+        (text of a cell, label of the codebook) -> how many cells were read so.
     has_single_labels
-        Whether a row had a concept alone where levels stand: each row of a span says one label of it.
+        Whether a cell of levels held concepts alone: then each row says one label, and a span has several.
     """
 
     def __init__(self, table: Table, headings: Headings, words: LabelWords) -> None:
-        self._table, self._words = table, words
+        self._table = table
+        self._words = words
         self.respelled: Counter[tuple[str, str]] = Counter()
         self.has_single_labels = False
         self.notes: list[str] = []
-        self.annotators = {name: self._of_annotator(name) for name in headings.wide}
-        self.annotators = {name: sources for name, sources in self.annotators.items() if sources}
-        own = {source.column for sources in self.annotators.values() for source in sources}
-        self._shared = []
+        self.annotators: dict[str, list[Source]] = {}
+        for annotator in headings.wide:
+            sources = self._of_annotator(annotator)
+            if sources:
+                self.annotators[annotator] = sources
+        of_annotators = {source.column for source in self._annotator_sources()}
+        self._shared: list[Source] = []  # the columns of all annotators
         for role in LABEL_COLUMNS:
-            self._shared += [source for source in self._sources(role, headings) if source.column not in own]
+            for source in self._sources(role, headings):
+                if source.column not in of_annotators:
+                    self._shared.append(source)
         self._refuse_double(headings)
 
+    def _annotator_sources(self) -> list[Source]:
+        """Return the columns that hold the labels of one annotator each."""
+        all_sources = []
+        for sources in self.annotators.values():
+            all_sources += sources
+        return all_sources
+
     def _sources(self, role: str, headings: Headings) -> list[Source]:
-        """Return the columns of levels, or of concepts."""
+        """Return the columns of levels, or of concepts: those that the person names, else the manifest's."""
         named = [find_column(self._table, heading) for heading in headings.columns.get(role, ()) if heading]
         columns = [column for column in named if column is not None and not self._is_nothing(column)]
         if columns and role in self._table.columns and role not in columns:
@@ -252,7 +281,7 @@ class LabelReader:
         return self._words.is_explained_as_nothing(column) and are_marks(cells_of(self._table, column))
 
     def _of_annotator(self, name: str) -> list[Source]:
-        """Return the columns of an annotator: of levels, of concepts, of marks."""
+        """Return the columns whose headings hold an annotator's name: of levels, of concepts, of marks."""
         sources = []
         for column in columns_headed_by(name, self._table.columns):
             heading = without_name(name, column)
@@ -260,6 +289,17 @@ class LabelReader:
         return sources
 
     def _source(self, column: str, heading: str, role: str) -> Source:
+        """Tell whether a column holds labels, or marks of one label.
+
+        Parameters
+        ----------
+        column
+            The whole heading.
+        heading
+            The heading without the annotator's name.
+        role
+            `level` or `concepts`.
+        """
         label = ""
         if is_of_marks(self._table, column, self._words):
             label = label_of_heading(column, self._words)
@@ -268,40 +308,48 @@ class LabelReader:
         return Source(column, role, label)
 
     def _refuse_double(self, headings: Headings) -> None:
-        """Refuse columns of annotators beside columns that say besides what levels are, or whose."""
-        taken = [source.column for source in self._shared if source.role == "level"]
-        taken += [name for name in ("annotator",) if name in self._table.columns]
-        if self.annotators and taken:
+        """Refuse columns of single annotators in a table that also has a column of levels or annotators.
+
+        Raises
+        ------
+        ManifestError
+            The table says in two ways what the levels are, or whose they are.
+        """
+        other_columns = [source.column for source in self._shared if source.role == "level"]
+        if "annotator" in self._table.columns:
+            other_columns.append("annotator")
+        if self.annotators and other_columns:
             raise ManifestError(
                 f"{self._table.path}: --wide {','.join(headings.wide)}: each is an annotator's labels, and "
-                f"the table has a column {taken[0]} besides: leave one of them out"
+                f"the table has a column {other_columns[0]} besides: leave one of them out"
             )
 
     @property
     def columns(self) -> list[str]:
-        """The columns that are read."""
-        own = [source.column for sources in self.annotators.values() for source in sources]
-        return [source.column for source in self._shared] + own
+        """The columns that labels are read from."""
+        return [source.column for source in (*self._shared, *self._annotator_sources())]
 
     @property
     def is_of_marks(self) -> bool:
-        """Whether any column is of marks."""
-        own = [source for sources in self.annotators.values() for source in sources]
-        return any(source.label for source in (*self._shared, *own))
+        """Whether any of the columns holds marks of a label."""
+        return any(source.label for source in (*self._shared, *self._annotator_sources()))
 
     def labels(self, row: Row) -> LabelCells:
-        """Read the labels of a row that are of no single annotator."""
+        """Read the labels of a row from the columns that belong to no single annotator."""
         return self._labels(row, self._shared)
 
     def labels_by(self, row: Row, annotator: str) -> LabelCells | None:
-        """Read the labels of an annotator, with those that are of all; None where nothing stands."""
+        """Read the labels of a row from an annotator's columns and the shared ones.
+
+        None where all of the annotator's cells are empty.
+        """
         sources = self.annotators[annotator]
         if not any(row.cells[source.column].strip() for source in sources):
             return None
         return self._labels(row, [*sources, *self._shared])
 
     def _labels(self, row: Row, sources: Sequence[Source]) -> LabelCells:
-        """Join the labels that cells say, or that are marked in them; note those that cannot be read."""
+        """Join the labels that the cells of a row hold or mark; note the cells that cannot be read."""
         levels: list[str] = []
         concepts: list[str] = []
         for source in sources:
@@ -310,9 +358,10 @@ class LabelReader:
             if is_unreadable(cell):
                 self._table.problems.add(row.line, f"{cell!r} {CANNOT_BE_READ}", _column_at_fault(source))
             elif source.label:
+                is_level = source.label in self._words.codebook.level_names
+                marked_labels = levels if is_level else concepts
                 if self._is_marked(at, cell, source.label):
-                    is_level = source.label in self._words.codebook.level_names
-                    (levels if is_level else concepts).append(source.label)
+                    marked_labels.append(source.label)
             elif source.role == "level":
                 self._add_labels(at, cell, levels, concepts)
             else:
@@ -320,19 +369,19 @@ class LabelReader:
         return LabelCells(";".join(levels), ";".join(concepts))
 
     def _is_marked(self, at: Place, cell: str, label: str) -> bool:
-        """Return whether a cell says that a label is there; note one that says neither yes nor no."""
-        said = plain(cell)
-        meant = self._words.level_of(cell) or self._words.concept_of(cell)
-        if said in YES or meant == label:
+        """Return whether a cell marks its column's label; note a cell that says neither yes nor no."""
+        mark = plain(cell)
+        label_in_cell = self._words.level_of(cell) or self._words.concept_of(cell)
+        if mark in YES or label_in_cell == label:
             return True
-        if cell and said not in NO and not self._words.is_no_concept(cell):
+        if cell and mark not in NO and not self._words.is_no_concept(cell):
             typed = shlex.quote(f"{cell}={label}")
             remedy = f"--word {typed} where it is there, --word {shlex.quote(f'{cell}=')} where it is not"
             self._table.problems.add(at.line, f"{cell!r} is neither yes nor no: {remedy}", at.column)
         return False
 
     def _add_labels(self, at: Place, cell: str, levels: list[str], concepts: list[str]) -> None:
-        """Add the level of a cell, or what else it holds."""
+        """Add the labels of a cell of a column of levels to `levels` and `concepts`; note an unknown one."""
         words = self._words
         if not cell or words.is_no_level(cell):
             return
@@ -351,7 +400,7 @@ class LabelReader:
             concepts += labels.concepts
 
     def _concepts_in(self, at: Place, cell: str) -> list[str]:
-        """Return the concepts that a cell lists, by the codebook's names."""
+        """Return the concepts that a cell lists, by the codebook's names; note unknown ones."""
         words = self._words
         if not cell or words.is_no_concept(cell):
             return []
@@ -366,7 +415,17 @@ class LabelReader:
         return concepts
 
     def _refuse(self, at: Place, text: str, spelled: Callable[[str], str]) -> None:
-        """Note a word that the codebook does not have, with what it may be."""
+        """Note a word that the codebook does not have as a problem, with the option that says what it means.
+
+        Parameters
+        ----------
+        at
+            The cell of the word.
+        text
+            The word.
+        spelled
+            The codebook's look-up of a level or a concept, whose error names the labels nearest to the word.
+        """
         try:
             spelled(text)
         except ManifestError as error:
@@ -374,10 +433,11 @@ class LabelReader:
             self._table.problems.add(at.line, f"{error}{remedy}", at.column)
 
     def _respell(self, text: str, name: str) -> None:
+        """Count a text that was read as a label of another name."""
         if name != text:
             self.respelled[text, name] += 1
 
 
 def _column_at_fault(source: Source) -> str:
-    """Name the column of a cell that cannot be read: ours, where marks of several columns make it."""
+    """Name the column of a problem: the manifest's, where columns of marks make it up, else the cell's."""
     return source.role if source.label else source.column

@@ -1,5 +1,8 @@
 """Find the column of a table that says which film, or which file, a row is of."""
 
+import math
+from collections.abc import Sequence
+
 from obygaze_features.manifest.importers.column_contents import are_clocks, are_files, are_marks
 from obygaze_features.manifest.importers.proposal import START
 from obygaze_features.manifest.importers.table_layout import SECTION
@@ -10,7 +13,7 @@ from obygaze_features.workbook import SHEET
 
 
 class FilmColumns:
-    """Finds films: files, a column that is headed so, sheets, or names that repeat."""
+    """Finds the unread column that says which film a row is of: by its files, heading, or repeated names."""
 
     def __init__(self, unread: UnreadColumns) -> None:
         self._unread = unread
@@ -26,61 +29,82 @@ class FilmColumns:
         if self._unread.has("video") or reading.movie:
             return
         files = [column for column in self._unread.rest if are_files(self._cells[column])]
-        headed = self._unread.meant(
+        title_column = self._unread.meant(
             "movie", lambda column: column not in files and self._can_be_films(column)
         )
         if files:
-            best = self._unread.meant("video", files.__contains__) or files[0]
-            self._unread.take("video", [best])
-            where = self._proposal.also if self._unread.has("movie") else self._proposal.held
-            where.append(f"files ({best!r})")
+            self._take_files(files)
         if self._unread.has("movie"):
             return
         if not files:
-            headed = headed or self._sheet() or self._only_names()
-        if headed:
-            self._unread.take("movie", [headed])
+            title_column = title_column or self._sheet() or self._first_column_of_names()
+        if title_column:
+            self._unread.take("movie", [title_column])
             if not files:
-                self._proposal.held.append(f"films ({headed!r})")
+                self._proposal.held.append(f"films ({title_column!r})")
         elif not files and not self._take_ids():
-            self._proposal.movie = self._film_by_title() or self._file.path.stem
-            self._proposal.held.append("rows of one film (no column video or movie says which)")
-            if not self._film_by_title():
-                self._proposal.doubts.append("--movie is proposed by the file's name: give the film's")
+            self._propose_one_film()
+
+    def _take_files(self, files: Sequence[str]) -> None:
+        """Propose one of the columns that name files as the video: the one headed so, else the first."""
+        column = self._unread.meant("video", files.__contains__) or files[0]
+        self._unread.take("video", [column])
+        if self._unread.has("movie"):
+            self._proposal.also.append(f"files ({column!r})")
+        else:
+            self._proposal.held.append(f"files ({column!r})")
+
+    def _propose_one_film(self) -> None:
+        """Propose that all rows are of one film, which a title row names, or else the file."""
+        title = self._film_by_title()
+        self._proposal.movie = title or self._file.path.stem
+        self._proposal.held.append("rows of one film (no column video or movie says which)")
+        if not title:
+            self._proposal.doubts.append("--movie is proposed by the file's name: give the film's")
 
     def _sheet(self) -> str:
-        """Return the column of the names of sheets, or of sections, where a table has several."""
+        """Return the unread column of the names of sections, or else of sheets; "" if there is none."""
         return next((name for name in (SECTION, SHEET) if name in self._unread.rest), "")
 
     def _take_ids(self) -> bool:
-        """Read a column of ids as the files of a table without times; return whether there is one."""
-        column = "" if self._unread.has(START) else self._unread.meant("clip_id", self._are_different)
-        if column:
-            self._unread.take("video", [column])
-            self._proposal.held.append(f"files ({column!r})")
-        return bool(column)
+        """Propose a column of ids as the files of a table without times; return whether there is one."""
+        if self._unread.has(START):
+            return False
+        column = self._unread.meant("clip_id", self._can_be_ids)
+        if not column:
+            return False
+        self._unread.take("video", [column])
+        self._proposal.held.append(f"files ({column!r})")
+        return True
 
-    def _are_different(self, column: str) -> bool:
+    def _can_be_ids(self, column: str) -> bool:
+        """Return whether a column can hold ids of files: its cells are all different, and no labels."""
         cells = self._cells[column]
-        return bool(cells) and len(set(cells)) == len(cells) and not self._unread.content(column).are_labels
+        are_different = len(set(cells)) == len(cells)
+        return bool(cells) and are_different and not self._unread.content(column).are_labels
 
     def _can_be_films(self, column: str) -> bool:
+        """Return whether a column can hold titles of films: its cells are neither labels nor clocks."""
         cells = self._cells[column]
-        is_of_labels = self._unread.content(column).are_labels
-        return bool(cells) and not is_of_labels and not are_clocks(cells)
+        are_labels = self._unread.content(column).are_labels
+        return bool(cells) and not are_labels and not are_clocks(cells)
 
-    def _only_names(self) -> str:
-        """Return the first column, where it is of names that repeat and no other meaning fits; else ""."""
-        columns = [column for column in self._unread.rest if self._has_names(column)]
-        headed = [column for column in columns if not names_of_heading(column)]
-        return headed[0] if headed and headed[0] == self._table.columns[0] else ""
+    def _first_column_of_names(self) -> str:
+        """Return the table's first column if it holds names and its heading means nothing else; else ""."""
+        column = self._table.columns[0]
+        is_unread = column in self._unread.rest
+        if is_unread and not names_of_heading(column) and self._has_names(column):
+            return column
+        return ""
 
     def _has_names(self, column: str) -> bool:
-        """Return whether a column has names: texts in every row, fewer of them than rows."""
+        """Return whether a column has a name in every row, and names several rows alike."""
         cells = self._cells[column]
-        are_texts = all(number_of(cell) != number_of(cell) for cell in cells)
-        repeats = len(set(cells)) < len(cells) or len(cells) == 1
-        return are_texts and repeats and len(cells) == len(self._table.rows) and not are_marks(cells)
+        are_texts = all(math.isnan(number_of(cell)) for cell in cells)
+        are_repeated = len(set(cells)) < len(cells) or len(cells) == 1
+        is_filled = len(cells) == len(self._table.rows)
+        return are_texts and are_repeated and is_filled and not are_marks(cells)
 
     def _film_by_title(self) -> str:
+        """Return the film that a row of titles names; "" if none does."""
         return said_above(self._titles, "movie")

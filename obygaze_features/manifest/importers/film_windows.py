@@ -19,7 +19,7 @@ from obygaze_features.manifest.identity import check_identity, refuse_twins
 from obygaze_features.manifest.importers.imported import Imported
 from obygaze_features.manifest.manifest import Manifest
 from obygaze_features.manifest.spans.names import find_film
-from obygaze_features.manifest.text_tables import Row, counted, placed, read_table
+from obygaze_features.manifest.text_tables import Row, Table, counted, placed, read_table
 from obygaze_features.text import composed
 
 LEAST_HOP_S = 5.0
@@ -139,42 +139,60 @@ def import_film(
     """
     if scenes is None and frames is None:
         window_s, hop_s = _lengths(window_s or 0.0, hop_s)
+    _refuse_films_of_one_name(films)
     clips: list[Clip] = []
     notices: list[str] = []
-    named: dict[str, Path] = {}
     remainder_s: dict[str, float] = {}
     for film in films:
-        movie = film.movie
-        if movie in named:
-            raise ManifestError(
-                f"{named[movie]} and {film.path}: both would be movie {movie!r}; rename one, or leave one out"
-            )
-        named[movie] = film.path
         if frames is not None:
-            spans, remainder_s[movie] = _counted(film, *frames, notices)
+            spans, remainder_s[film.movie] = _counted(film, *frames, notices)
         elif scenes is None:
-            spans, remainder_s[movie] = _windows(film, window_s or 0.0, hop_s or 0.0, notices)
+            spans, remainder_s[film.movie] = _windows(film, window_s or 0.0, hop_s or 0.0, notices)
         else:
-            spans, remainder_s[movie] = _scenes(film, scenes.get(movie, ()), notices)
-        video = stored_path(film.path, root)
-        with placed(f"file {str(film.path)!r}", "; rename it"):
-            clips += [
-                Clip(clip_id, movie, video, *span)
-                for clip_id, span in zip(numbered_ids(movie, len(spans)), spans, strict=True)
-            ]
+            spans, remainder_s[film.movie] = _scenes(film, scenes.get(film.movie, ()), notices)
+        clips += _clips_of_spans(film, spans, root)
         if film.damage:
             notices.append(f"{film.path.name}: {film.damage}")
     if window_s is not None and hop_s is not None:
-        notices.append(
-            f"{counted(len(films), 'film')}: windows of {window_s:g} s every {hop_s:g} s, "
-            "the last one of a film moved back to end with it"
-        )
-        if hop_s > window_s:
-            notices.append(
-                f"left out {hop_s - window_s:g} s between windows: the hop is longer than the window"
-            )
+        notices += _window_notices(len(films), window_s, hop_s)
     notices += check_identity(clips, root)
     return Imported(Manifest(tuple(clips), root), tuple(notices), remainder_s=remainder_s)
+
+
+def _refuse_films_of_one_name(films: Sequence[Film]) -> None:
+    """Refuse two files that would be the same movie, as their names differ in the suffix or folder alone."""
+    file_of_movie: dict[str, Path] = {}
+    for film in films:
+        movie = film.movie
+        if movie in file_of_movie:
+            raise ManifestError(
+                f"{file_of_movie[movie]} and {film.path}: both would be movie {movie!r}; rename one, "
+                "or leave one out"
+            )
+        file_of_movie[movie] = film.path
+
+
+def _clips_of_spans(film: Film, spans: Sequence[tuple[float, float]], root: Path) -> list[Clip]:
+    """Make a clip of each span (start and end in seconds) of a film, with numbered ids."""
+    video = stored_path(film.path, root)
+    clip_ids = numbered_ids(film.movie, len(spans))
+    clips = []
+    with placed(f"file {str(film.path)!r}", "; rename it"):
+        for clip_id, (start_s, end_s) in zip(clip_ids, spans, strict=True):
+            clips.append(Clip(clip_id, film.movie, video, start_s, end_s))
+    return clips
+
+
+def _window_notices(n_films: int, window_s: float, hop_s: float) -> list[str]:
+    """Say how films were cut into windows, and what lies between windows if anything does."""
+    windows = (
+        f"{counted(n_films, 'film')}: windows of {window_s:g} s every {hop_s:g} s, "
+        "the last one of a film moved back to end with it"
+    )
+    if hop_s <= window_s:
+        return [windows]
+    gap_s = hop_s - window_s
+    return [windows, f"left out {gap_s:g} s between windows: the hop is longer than the window"]
 
 
 def automatic_hop(window_s: float) -> float:
@@ -208,8 +226,15 @@ def window_of_model(path: Path) -> float:
 
 
 def _lengths(window_s: float, hop_s: float | None) -> tuple[float, float]:
-    """Return both lengths of windows, checked."""
-    hop_s = automatic_hop(window_s) if hop_s is None else hop_s
+    """Return the lengths of a window and a hop, the automatic one where none is given.
+
+    Raises
+    ------
+    ManifestError
+        A length is shorter than a millisecond, or infinite.
+    """
+    if hop_s is None:
+        hop_s = automatic_hop(window_s)
     for name, seconds in (("window", window_s), ("hop", hop_s)):
         if not 0.001 <= seconds < math.inf:
             raise ManifestError(f"{name} {seconds:g}: expected a number of seconds, at least 0.001")
@@ -220,7 +245,8 @@ def _scenes(
     film: Film, scenes: Sequence[FilmPart], notices: list[str]
 ) -> tuple[list[tuple[float, float]], float]:
     """Return the spans of a film's scenes and the seconds after them; refuse or note what does not fit."""
-    if late := [scene for scene in scenes if scene.start_s >= film.end_s]:
+    late = [scene for scene in scenes if scene.start_s >= film.end_s]
+    if late:
         raise ManifestError(
             f"{film.path}: a scene begins at {late[0].start_s:g} s, and the film ends at {film.end_s:g} s; "
             "is the list of another cut?"
@@ -231,26 +257,29 @@ def _scenes(
             f"{film.path.name}: its last scene ends at {end_s:g} s, "
             f"the film at {film.end_s:.1f} s (another cut?)"
         )
-    left_out = film.end_s - sum(min(scene.end_s, film.end_s) - scene.start_s for scene in scenes)
+    in_scenes_s = sum(min(scene.end_s, film.end_s) - scene.start_s for scene in scenes)
+    outside_s = max(film.end_s - in_scenes_s, 0.0)  # scenes may overlap by a rounding
     notices.append(
-        f"{film.path.name}: {counted(len(scenes), 'scene')}; {max(left_out, 0.0):.1f} s lie outside of scenes"
+        f"{film.path.name}: {counted(len(scenes), 'scene')}; {outside_s:.1f} s lie outside of scenes"
     )
-    return [(scene.start_s, scene.end_s) for scene in scenes], max(0.0, round(film.end_s - end_s, 3))
+    remainder_s = max(0.0, round(film.end_s - end_s, 3))
+    return [(scene.start_s, scene.end_s) for scene in scenes], remainder_s
 
 
 def _windows(
     film: Film, window_s: float, hop_s: float, notices: list[str]
 ) -> tuple[list[tuple[float, float]], float]:
-    """Return the spans of a film's windows, and the seconds at its end that fill none of the grid.
+    """Return the spans of a film's windows in seconds, and the seconds at its end that fill no whole window.
 
-    Times are whole milliseconds.
+    The times are computed in whole milliseconds, so that no sum of decimal numbers is rounded.
     """
     end, window, hop = (max(round(1000 * seconds), 1) for seconds in (film.end_s, window_s, hop_s))
     if end < window:
         notices.append(f"{film.path.name} is shorter ({film.end_s:.1f} s) than a window: it is one clip")
         return [(0.0, end / 1000)], end / 1000
     starts = [*range(0, end - window, hop), end - window]
-    if remainder := (end - window) % hop:
+    remainder = (end - window) % hop
+    if remainder:
         notices.append(
             f"{film.path.name}: the last {remainder / 1000:g} s fill no window; "
             f"the last window is moved back by {(hop - remainder) / 1000:g} s to end with the film"
@@ -259,22 +288,24 @@ def _windows(
 
 
 def _counted(film: Film, n: int, stride: int, notices: list[str]) -> tuple[list[tuple[float, float]], float]:
-    """Return the spans of a film's windows of n frames every `stride`, and the seconds after the last.
+    """Return the spans of a film's windows of n frames, and the seconds after the last window.
 
-    Times are whole milliseconds.
+    A window begins `stride` frames after the one before. Spans are in seconds, rounded to milliseconds.
     """
-    shown = np.asarray(film.frame_s, dtype=np.float64)
+    shown = np.asarray(film.frame_s, dtype=np.float64)  # [F frames], when each is shown
     if len(shown) < n:
         raise ManifestError(f"{film.path}: it has {counted(len(shown), 'frame')}, and a window has {n}")
-    between = np.round((shown[:-1] + shown[1:]) / 2, 3)
+    # A window's edge lies halfway between two frames, so that rounding moves no frame to another window.
+    between = np.round((shown[:-1] + shown[1:]) / 2, 3)  # [F - 1]
+    # [F + 1]: frame f lies between edges f and f + 1.
     edges = np.array([np.floor(1000 * shown[0]) / 1000, *between, np.ceil(1000 * film.end_s) / 1000])
     if not ((edges[:-1] <= shown) & (shown < edges[1:])).all():
         raise ManifestError(f"{film.path}: frames lie too near for milliseconds; give --window SECONDS")
     starts = range(0, len(shown) - n + 1, stride)
-    left = len(shown) - (starts[-1] + n)
+    n_left = len(shown) - (starts[-1] + n)
     notices.append(
         f"{film.path.name}: {counted(len(starts), 'window')} of {n} frames every {stride}; "
-        f"the last {counted(left, 'frame')} fill no window"
+        f"the last {counted(n_left, 'frame')} fill no window"
     )
     spans = [(float(edges[start]), float(edges[start + n])) for start in starts]
     return spans, max(0.0, round(film.end_s - spans[-1][1], 3))
@@ -309,27 +340,24 @@ def read_parts(
         If a time is none, a part ends before it starts or overlaps the one before, a flag is unknown, or a
         film has no part.
     """
-    only = movies[0] if movies is not None and len(movies) == 1 else None
-    needed = ["start_s", "end_s"]
-    if only is None:
-        needed.insert(0, "movie")
-    if flagged:
-        needed.append("flags")
-    table = read_table(path, needed)
+    only_movie = movies[0] if movies is not None and len(movies) == 1 else ""
+    table = read_table(path, _columns_of_parts(has_movie=not only_movie, flagged=flagged))
     problems = table.problems
     if movies is None:
-        places = {_film_named(row): (path, f"line {row.line}") for row in reversed(table.rows)}
-        refuse_twins("movie", places)
-        movies = [*filter(None, reversed(places))]
+        movies = _films_of_table(table)
     find = cache(lambda name: find_film(name, movies) or "")
     parts_of: dict[str, list[FilmPart]] = {movie: [] for movie in movies}
     for row in table.timed():
-        part, name = problems.attempt(row.line, "", _film_part, row), _film_named(row)
-        if not (name or only):
+        part = problems.attempt(row.line, "", _film_part, row)
+        movie: str | None = only_movie
+        name = _film_named(row)
+        if name:
+            movie = problems.attempt(row.line, "movie", find, name)
+        elif not only_movie:
             problems.add(row.line, "is empty: which film is it of?", "movie")
-        parts = parts_of.get((problems.attempt(row.line, "movie", find, name) if name else only) or "")
+        parts = parts_of.get(movie or "")
         if part is None or parts is None:
-            continue
+            continue  # a problem, or a part of a film that needs none
         if parts and part.start_s < parts[-1].end_s - SLACK_S:
             problems.add(
                 row.line, f"{part.start_s:g} s: the row before ends at {parts[-1].end_s:g} s", "start_s"
@@ -341,18 +369,46 @@ def read_parts(
     return parts_of
 
 
+def _columns_of_parts(*, has_movie: bool, flagged: bool) -> list[str]:
+    """Return the columns that a table of parts needs."""
+    columns = ["start_s", "end_s"]
+    if has_movie:
+        columns.insert(0, "movie")
+    if flagged:
+        columns.append("flags")
+    return columns
+
+
+def _films_of_table(table: Table) -> list[str]:
+    """Return the films that a table names, in its order; refuse a film that it spells in two ways."""
+    # From the last row up, so that a film keeps the place of its first row.
+    places = {_film_named(row): (table.path, f"line {row.line}") for row in reversed(table.rows)}
+    refuse_twins("movie", places)
+    return [movie for movie in reversed(places) if movie]
+
+
 def _film_named(row: Row) -> str:
+    """Return the film that a row names; "" if it names none."""
     return composed(row.cells.get("movie", "").strip())
 
 
 def _film_part(row: Row) -> FilmPart:
-    """Read a row."""
-    start_s, end_s = (float(row.cells[column] or -1) for column in ("start_s", "end_s"))
+    """Read the part of a film that a row holds.
+
+    Raises
+    ------
+    ManifestError
+        Its times are missing or in the wrong order, or a flag is unknown.
+    """
+    # An empty time is refused like a negative one.
+    start_s = float(row.cells["start_s"] or -1)
+    end_s = float(row.cells["end_s"] or -1)
     if not 0 <= start_s < end_s:
         span = f"from {row.cells['start_s'] or 'nothing'} to {row.cells['end_s'] or 'nothing'} s"
         raise ManifestError(f"{span}: expected times in seconds, the start before the end", "start_s")
     flags = tuple(flag for flag in row.cells.get("flags", "").split(";") if flag)
-    if unknown := [flag for flag in flags if flag not in SHOT_FLAGS]:
+    unknown = [flag for flag in flags if flag not in SHOT_FLAGS]
+    if unknown:
         raise ManifestError(f"{unknown[0]!r}: expected {', '.join(SHOT_FLAGS)}, with ; between", "flags")
     return FilmPart(start_s, end_s, flags, row.cells.get("detector", ""))
 

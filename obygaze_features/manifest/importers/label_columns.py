@@ -30,21 +30,21 @@ OF_ALL: Final = {
     "kappa", "übereinstimmung", "konsens", "mehrheit", "accord", "majorité", "accordo", "maggioranza",
     "acuerdo", "mayoría", "difference", "diff", "differenz", "différence",
 }  # fmt: skip
-"""Headings of columns beside those of annotators, which are computed of them."""
+"""Headings of columns that are computed from the labels of several annotators, and belong to none of them."""
 
 MOST_SHOWN: Final = 12
-"""Columns that a sentence names."""
+"""Columns that a message names at most."""
 
 VAGUE: Final = {
     "note", "code", "value", "wert", "valeur", "valor", "valore", "annotation", "category", "kategorie",
     "catégorie", "categorie", "categoría", "categoria", "class", "klasse", "classe", "score", "scale",
     "skala", "échelle", "label", "labels",
 }  # fmt: skip
-"""Headings that mean levels only where the cells do too."""
+"""Headings that may mean much: a column below one holds levels only if its cells can be levels too."""
 
 
 class LabelColumns:
-    """Finds levels and concepts, in words of the codebook first, then in others."""
+    """Finds the unread columns of levels and concepts: with words of the codebook first, then with others."""
 
     def __init__(self, unread: UnreadColumns) -> None:
         self._unread = unread
@@ -56,7 +56,10 @@ class LabelColumns:
         self._proposal = unread.proposal
 
     def labels(self) -> None:
-        """Find the columns of levels and concepts: of labels, of marks, of one annotator each."""
+        """Find the columns of levels and concepts: those of labels, those of marks, those of one annotator.
+
+        The surest are taken first, as a column that is taken is not looked at again.
+        """
         self._take_levels(self._columns_of_levels())
         self._take_marks("level")
         concepts = [column for column in self._unread.rest if self._unread.content(column).are_concepts]
@@ -80,7 +83,7 @@ class LabelColumns:
         return not self._unread.has("level") and not self._has_columns_of_annotators()
 
     def _columns_of_levels(self) -> list[str]:
-        """Return the columns that hold levels, or that people head so beside such."""
+        """Return the columns whose cells are levels, and those beside them that are headed as levels."""
         if self._given.has_none_of("level"):
             return []
         levels = [
@@ -95,7 +98,10 @@ class LabelColumns:
         return [*levels, *self._headed_levels(levels)]
 
     def _take_levels(self, columns: Sequence[str]) -> None:
-        """Read columns of levels: of annotators, of one, or none where levels are read already."""
+        """Propose to read columns of levels: one as the level, several as one annotator's each.
+
+        Where levels are read already, the columns are only mentioned, with the options that read them.
+        """
         if not columns:
             return
         if self._are_of_annotators():
@@ -111,110 +117,151 @@ class LabelColumns:
             self._take_held("level", columns, "levels")
 
     def _take_numbers(self) -> None:
-        """Find the one column of numbers beside concepts that can be levels, where no other is."""
+        """Propose a column of numbers as levels, if it is the only one that can be."""
         if self._given.has_none_of("level"):
             return
-        names = self._words.codebook.level_names
-        columns = [
-            column for column in self._unread.rest if self._has_few(column) and not names_of_heading(column)
-        ]
-        columns = [column for column in columns if meanings_of_numbers(self._cells[column], names)]
+        levels = self._words.codebook.level_names
+        unnamed = [column for column in self._unread.rest if not names_of_heading(column)]
+        few = [column for column in unnamed if self._has_few(column)]
+        columns = [column for column in few if meanings_of_numbers(self._cells[column], levels)]
         if len(columns) == 1:
             self._unread.take("level", columns)
             self._proposal.held.append(f"numbers that may be levels ({columns[0]!r})")
 
     def _are_of_annotators(self) -> bool:
-        """Return whether levels beside a column `level` are another annotator's: nobody is named."""
-        is_ours = "level" in self._table.columns and not self._given.columns.get("level")
-        is_signed = self._unread.has("annotator") or bool(
-            self._unread.meant("annotator", self._unread.can_be_people)
-        )
-        return is_ours and not is_signed and not self._given.wide and not self._annotator
+        """Return whether columns of levels beside a column `level` are those of further annotators.
+
+        So where nothing says who annotated: no column, and no option of the person.
+        """
+        has_level_column = "level" in self._table.columns and not self._given.columns.get("level")
+        has_people = self._unread.has("annotator")
+        if not has_people:
+            has_people = bool(self._unread.meant("annotator", self._unread.can_be_people))
+        is_signed = has_people or bool(self._given.wide) or bool(self._annotator)
+        return has_level_column and not is_signed
 
     def _is_of_others(self, column: str) -> bool:
-        """Return whether a column that seems of levels is computed of others, or numbers something."""
-        if bare_heading(column) in {*OF_ALL, *SUMS}:
+        """Return whether a column that seems of levels is not: it is computed from others, or holds ids."""
+        heading = bare_heading(column)
+        is_computed = heading in {*OF_ALL, *SUMS} or heading.rstrip("?") in OF_ALL
+        if is_computed:
             return True
-        is_of_numbers = whole_numbers(self._cells[column]) is not None
-        names = names_of_heading(column)
-        is_of_ids = is_of_numbers and bool(names) and "level" not in names
-        return is_of_ids or bare_heading(column).rstrip("?") in OF_ALL
+        are_numbers = whole_numbers(self._cells[column]) is not None
+        meanings = names_of_heading(column)
+        return are_numbers and bool(meanings) and "level" not in meanings
 
     def _headed_levels(self, levels: Sequence[str]) -> list[str]:
-        """Return further columns that people head as levels, and columns of numbers, one an annotator.
+        """Return further columns of levels, each of one annotator, by their headings or their numbers.
 
-        Only where there are two or more in all, of the same words.
+        Only where there are two columns or more, with `levels`, and they hold the same words.
+
+        Parameters
+        ----------
+        levels
+            Columns whose cells are known to be levels.
         """
         if self._unread.has("level") or self._given.has_none_of("level"):
             return []
-        can_be = [column for column in self._unread.rest if column not in {*levels, *self._unread.marks}]
-        can_be = [
-            column for column in can_be if self._can_be_levels(column) and not self._is_of_others(column)
-        ]
-        headed = [column for column in can_be if "level" in names_of_heading(column)[:1]]
-        if not levels and len(headed) < 2:
-            names = self._words.codebook.level_names
-            can_be = [column for column in can_be if not names_of_heading(column)]
-            headed = [column for column in can_be if meanings_of_numbers(self._cells[column], names)]
-        words = {plain(cell) for column in (*levels, *headed) for cell in self._cells[column]}
-        is_alike = all(len(words) <= 2 * len(set(map(plain, self._cells[column]))) for column in headed)
-        is_of_annotators = len(levels) + len(headed) > 1 and is_alike
-        return headed if is_of_annotators else []
+        candidates = []
+        for column in self._unread.rest:
+            is_taken = column in levels or column in self._unread.marks
+            if not is_taken and self._can_be_levels(column) and not self._is_of_others(column):
+                candidates.append(column)
+        further = [column for column in candidates if "level" in names_of_heading(column)[:1]]
+        if not levels and len(further) < 2:
+            level_names = self._words.codebook.level_names
+            unnamed = [column for column in candidates if not names_of_heading(column)]
+            further = [column for column in unnamed if meanings_of_numbers(self._cells[column], level_names)]
+        if len(levels) + len(further) < 2 or not self._share_words(further, [*levels, *further]):
+            return []
+        return further
+
+    def _share_words(self, columns: Sequence[str], all_columns: Sequence[str]) -> bool:
+        """Return whether each of some columns has at least half of the different words of all columns."""
+        all_words = set[str]()
+        for column in all_columns:
+            all_words |= self._different_words(column)
+        return all(len(all_words) <= 2 * len(self._different_words(column)) for column in columns)
+
+    def _different_words(self, column: str) -> set[str]:
+        """Return the different cells of a column, as names are compared."""
+        return {plain(cell) for cell in self._cells[column]}
 
     def _take_held(self, name: str, columns: Sequence[str], what: str) -> None:
-        """Let columns of labels stand for one of ours, and say what they hold."""
+        """Propose to read columns of labels as a manifest's column, and say what they hold.
+
+        Parameters
+        ----------
+        name
+            The manifest's column.
+        columns
+            The table's columns.
+        what
+            Word for their labels in the message.
+        """
         self._unread.take(name, columns)
         shown = first_few([self._unread.counted(column) for column in columns], SHOWN)
         self._proposal.held.append(f"{what} ({shown})")
 
     def _take_annotators(self, levels: Sequence[str]) -> None:
-        """Name the annotators who have a column of levels each; what else they head is theirs too."""
+        """Propose to read columns of levels as one annotator's each, with all columns that bear the name."""
         annotators = annotators_of(levels, self._table.columns)
-        own = [column for name in annotators for column in columns_headed_by(name, self._unread.rest)]
-        self._unread.rest = [column for column in self._unread.rest if column not in {*own, *levels}]
-        self._unread.marks = [column for column in self._unread.marks if column not in own]
+        named = set[str]()
+        for annotator in annotators:
+            named.update(columns_headed_by(annotator, self._unread.rest))
+        taken = named | set(levels)
+        self._unread.rest = [column for column in self._unread.rest if column not in taken]
+        self._unread.marks = [column for column in self._unread.marks if column not in named]
         self._proposal.wide = annotators
         self._proposal.held.append(f"levels of {len(annotators)} annotators ({_shown(levels)})")
 
     def _take_marks(self, name: str) -> None:
-        """Find the columns that are headed by levels, or by concepts, and hold marks."""
-        names = self._words.codebook.level_names
-        own = [
-            column
-            for column in self._unread.marks
-            if column in self._unread.rest
-            and (label_of_heading(column, self._words) in names) == (name == "level")
-        ]
-        if not own:
+        """Propose to read the columns of marks whose headings are levels, or concepts.
+
+        Where such labels are read already, the columns are only mentioned, with the options that read them.
+
+        Parameters
+        ----------
+        name
+            `level` or `concepts`.
+        """
+        columns = self._columns_of_marks(name)
+        if not columns or self._given.has_none_of(name):
             return
-        shown = _shown(own)
-        if self._given.has_none_of(name):
-            return
-        if (
-            self._unread.is_read(name)
-            or (name == "level" and self._unread.has("level"))
-            or self._is_wide(name)
-        ):
-            typed = " ".join(option(name, column) for column in own)
+        shown = _shown(columns)
+        has_levels = name == "level" and not self._lacks_levels()
+        if self._unread.is_read(name) or has_levels:
+            typed = " ".join(option(name, column) for column in columns)
             self._proposal.also.append(f"columns headed by labels are not read ({shown}): {typed}")
             return
-        self._unread.take(name, own)
-        self._proposal.held.append(f"marks of {name if name == 'concepts' else 'levels'} ({shown})")
+        self._unread.take(name, columns)
+        labels = "levels" if name == "level" else "concepts"
+        self._proposal.held.append(f"marks of {labels} ({shown})")
+
+    def _columns_of_marks(self, name: str) -> list[str]:
+        """Return the unread columns of marks whose headings are levels, or concepts, as `name` says."""
+        columns = []
+        for column in self._unread.marks:
+            label = label_of_heading(column, self._words)
+            role = "level" if label in self._words.codebook.level_names else "concepts"
+            if role == name and column in self._unread.rest:
+                columns.append(column)
+        return columns
 
     def _take_unknown_concepts(self) -> None:
-        """Find columns of concepts in other words: headed so, or lists of a few words again and again."""
+        """Propose columns of concepts in other words than the codebook's, by their headings or as lists.
+
+        Where concepts are read already, the columns are only mentioned, with the options that read them.
+        """
         if self._given.has_none_of("concepts"):
             return
-        can_be = [
-            column
-            for column in self._unread.rest
-            if column not in self._unread.marks and self._can_be_concepts(column)
-        ]
-        headed = [column for column in can_be if "concepts" in names_of_heading(column)]
-        has_other = self._unread.is_read("concepts") or "concepts" in self._proposal.columns
-        lists = [column for column in can_be if column not in headed and not names_of_heading(column)]
-        lists = [column for column in lists if are_lists(self._cells[column], self._words)]
-        if has_other and (headed or lists):
+        unmarked = [column for column in self._unread.rest if column not in self._unread.marks]
+        candidates = [column for column in unmarked if self._can_be_concepts(column)]
+        headed = [column for column in candidates if "concepts" in names_of_heading(column)]
+        unnamed = [column for column in candidates if not names_of_heading(column)]
+        lists = [column for column in unnamed if are_lists(self._cells[column], self._words)]
+        has_concepts = self._unread.is_read("concepts") or "concepts" in self._proposal.columns
+        if has_concepts and (headed or lists):
             typed = " ".join(option("concepts", column) for column in (*headed, *lists))
             shown = _shown([*headed, *lists])
             self._proposal.also.append(f"columns that may be of concepts are not read ({shown}): {typed}")
@@ -224,7 +271,7 @@ class LabelColumns:
             self._proposal.held.append(f"concepts in other words ({_shown(columns)})")
 
     def _can_be_concepts(self, column: str) -> bool:
-        """Return whether a column has texts of a few short words, in several rows."""
+        """Return whether a column's cells list a few short words that are repeated, and no times or files."""
         cells = self._cells[column]
         listed = [parts for parts in listed_parts(cells, self._words) if parts]
         n_parts = sum(map(len, listed))
@@ -233,45 +280,49 @@ class LabelColumns:
         return are_few_words(listed) and is_repeated and not are_times(cells) and not are_files(cells)
 
     def _take_unknown_marks(self) -> None:
-        """Find columns of marks whose headings are no labels, beside such that are, or of no others."""
+        """Propose columns of marks as concepts whose headings are no labels that are known.
+
+        In a table that has other labels, only those among or next to the columns of marks of known concepts;
+        the others are mentioned, with the options that read them.
+        """
         if self._given.has_none_of("concepts"):
             return
-        columns = [
-            column
-            for column in self._unread.rest
-            if column not in self._unread.marks
-            and self._unread.is_marked(column)
-            and not names_of_heading(column)
-        ]
+        columns = self._columns_of_unknown_marks()
         if not columns:
             return
-        order = list(self._table.columns)
-        beside = [
-            order.index(column)
-            for column in self._proposal.columns.get("concepts", ())
-            if self._unread.is_marked(column)
-        ]
-        has_labels = self._unread.has("level", "concepts") or self._given.wide or self._proposal.wide
-        near = [
-            column
-            for column in columns
-            if beside and min(beside) - 1 <= order.index(column) <= max(beside) + 1
-        ]
-        taken = near if has_labels else columns
-        taken = [column for column in taken if bare_heading(column).rstrip("?") not in {*OF_ALL, *SUMS}]
+        has_labels = self._unread.has("level", "concepts") or self._has_columns_of_annotators()
+        likely = self._beside_known_marks(columns) if has_labels else columns
+        computed = {*OF_ALL, *SUMS}
+        taken = [column for column in likely if bare_heading(column).rstrip("?") not in computed]
         if taken:
             self._unread.take("concepts", taken)
             self._proposal.held.append(f"marks under other words ({_shown(taken)})")
-        rest = [column for column in columns if column not in taken]
-        if rest:
-            shown = _shown(rest)
-            typed = " ".join(option("concepts", column) for column in rest)
+        others = [column for column in columns if column not in taken]
+        if others:
+            shown = _shown(others)
+            typed = " ".join(option("concepts", column) for column in others)
             self._proposal.also.append(
                 f"columns of marks are not read ({shown}): {typed}, if they are of concepts"
             )
 
+    def _columns_of_unknown_marks(self) -> list[str]:
+        """Return the unread columns of marks whose headings are neither labels nor known to mean anything."""
+        unlabelled = [column for column in self._unread.rest if column not in self._unread.marks]
+        unnamed = [column for column in unlabelled if not names_of_heading(column)]
+        return [column for column in unnamed if self._unread.is_marked(column)]
+
+    def _beside_known_marks(self, columns: Sequence[str]) -> list[str]:
+        """Return the columns that stand among, or next to, the proposed columns of marks of concepts."""
+        order = list(self._table.columns)
+        concepts = self._proposal.columns.get("concepts", ())
+        places = [order.index(column) for column in concepts if self._unread.is_marked(column)]
+        if not places:
+            return []
+        first, last = min(places), max(places)
+        return [column for column in columns if first - 1 <= order.index(column) <= last + 1]
+
     def _take_concepts(self, columns: Sequence[str]) -> None:
-        """Read columns of concepts and of their marks."""
+        """Propose to read columns of concepts, and columns of marks whose headings are concepts."""
         if self._given.has_none_of("concepts"):
             return
         if columns and self._unread.is_read("concepts"):
@@ -283,7 +334,7 @@ class LabelColumns:
         self._take_marks("concepts")
 
     def _take_unknown_levels(self) -> None:
-        """Find a column of levels by its heading, where its few words are not of the codebook."""
+        """Propose a column as levels by its heading, where the codebook does not have its few words."""
         if self._given.has_none_of("level"):
             return
         column = self._unread.meant("level", self._can_be_levels)
@@ -292,75 +343,82 @@ class LabelColumns:
             self._proposal.held.append(f"levels in other words ({column!r})")
 
     def _take_unknown_annotators(self) -> None:
-        """Find columns that have the same few words or numbers, none of them of the codebook."""
+        """Propose columns that share few words, which the codebook does not have, as one annotator's each."""
         if self._given.has_none_of("level"):
             return
-        columns = [
-            column for column in self._unread.rest if not names_of_heading(column) and self._has_few(column)
-        ]
-        words = {column: set(map(plain, self._cells[column])) for column in columns}
-        alike = [
-            column
-            for column in columns
-            if any(_are_alike(words[column], words[other]) for other in columns if other != column)
-        ]
+        unnamed = [column for column in self._unread.rest if not names_of_heading(column)]
+        columns = [column for column in unnamed if self._has_few(column)]
+        words_of = {column: self._different_words(column) for column in columns}
+        alike = []
+        for column in columns:
+            others = [words_of[other] for other in columns if other != column]
+            if any(_are_alike(words_of[column], other_words) for other_words in others):
+                alike.append(column)
         if len(alike) > 1:
             self._take_annotators(alike)
 
     def _has_few(self, column: str) -> bool:
-        """Return whether the cells of a column are few words, or few numbers that can be levels."""
+        """Return whether a column has few different words, repeated, or numbers that can be levels."""
         cells = self._cells[column]
-        different = set(map(plain, cells))
+        n_different = len(self._different_words(column))
         levels = self._words.codebook.level_names
         is_of_others = are_marks(cells) or are_clocks(cells) or self._unread.content(column).are_concepts
         are_numbers = whole_numbers(cells) is not None
         if are_numbers and not meanings_of_numbers(cells, levels):
             return False
-        repeat = are_numbers or len(different) < len(cells)
-        return 1 < len(different) <= len(levels) and repeat and not is_of_others
+        are_repeated = are_numbers or n_different < len(cells)
+        return 1 < n_different <= len(levels) and are_repeated and not is_of_others
 
     def _can_be_levels(self, column: str) -> bool:
-        """Return whether a column has few words, or whole numbers where its heading may mean much else."""
+        """Return whether a column has few different words, which are neither clocks nor known labels.
+
+        Below a vague heading, such as `Note`, only whole numbers that can be levels are enough.
+        """
         cells = self._cells[column]
-        n_words = len(set(map(plain, cells)))
+        n_words = len(self._different_words(column))
         is_of_others = self._unread.content(column).are_labels or are_clocks(cells)
         if bare_heading(column) in VAGUE and not meanings_of_numbers(cells, self._words.codebook.level_names):
             return False
         return 0 < n_words <= MOST_WORDS and not is_of_others
 
-    def _is_wide(self, name: str) -> bool:
-        """Return whether levels are in columns of annotators."""
-        return name == "level" and bool(self._proposal.wide or self._given.wide)
-
 
 def _shown(columns: Sequence[str]) -> str:
-    """Write the first of some columns, and how many there are besides."""
+    """Write the first of some columns, and how many more there are."""
     return first_few([f"{column!r:.60}" for column in columns], MOST_SHOWN)
 
 
 def _are_alike(words: set[str], others: set[str]) -> bool:
-    """Return whether most words of a column are those of another."""
+    """Return whether more than half of a column's words are those of another column too."""
     return 2 * len(words & others) > len(words)
 
 
 def annotators_of(levels: Sequence[str], columns: Sequence[str]) -> list[str]:
     """Name the annotators who have a column of levels each: by its heading without a word for levels.
 
-    Where the names would head columns of levels of another, headings are taken whole.
+    The whole headings are the names where the shorter ones are not different, or one of them begins or ends
+    the heading of another annotator's column as well.
+
+    Parameters
+    ----------
+    levels
+        Headings of the columns of levels.
+    columns
+        Headings of all columns of the table.
     """
-    roles = {text for name in ("level", "concepts") for text in KNOWN_HEADINGS[name]}
-    names = []
-    for heading in levels:
-        name = heading
-        for role in sorted(roles, key=len, reverse=True):
-            shorter = without_name(role, name)
-            if shorter and shorter != name:
-                name = shorter
-                break
-        names.append(name)
+    names = [_without_role(heading) for heading in levels]
     for name, heading in zip(names, levels, strict=True):
         if set(columns_headed_by(name, columns)) & set(levels) != {heading}:
             return list(levels)
     if len(set(map(plain, names))) < len(names):
         return list(levels)
     return names
+
+
+def _without_role(heading: str) -> str:
+    """Return a heading without its word for levels or concepts: the longest that it begins or ends with."""
+    role_words = {*KNOWN_HEADINGS["level"], *KNOWN_HEADINGS["concepts"]}
+    for role_word in sorted(role_words, key=len, reverse=True):
+        shorter = without_name(role_word, heading)
+        if shorter and shorter != heading:
+            return shorter
+    return heading

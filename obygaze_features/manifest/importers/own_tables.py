@@ -43,14 +43,27 @@ JUDGEMENTS = "judgements"
 
 SHOWN_COLUMNS = 4
 SHOWN_WORDS = 3
+
 MOST_COLUMNS = 1000
-"""Of a table of spans: what columns may mean is told by their headings together, pair by pair."""
-LEAST_LABELS = 4
-"""Of so many cells of a column that is not read one is a label, where it is said."""
+"""A table of more columns is refused, as headings are compared pair by pair, which takes too long."""
+
+CELLS_PER_LABEL = 4
+"""A column that is not read is named for its labels if at least one of so many cells is a label."""
 
 
 class OwnClip(NamedTuple):
-    """A clip of a table, its place, and of a judgement what a later one of it replaces."""
+    """A clip of a person's table.
+
+    Attributes
+    ----------
+    clip
+        The clip.
+    where
+        Its line in the table.
+    judgement
+        The id that all judgements of its span by one person share, the last of which counts; "" where the
+        table holds no judgements.
+    """
 
     clip: Clip
     where: str
@@ -58,12 +71,12 @@ class OwnClip(NamedTuple):
 
 
 class OwnTables:
-    """Reader of tables of ours, which remembers the films and judgements of the tables before.
+    """Reads tables with the columns of a manifest, and remembers the films and judgements of earlier tables.
 
     Attributes
     ----------
     decisions
-        All rows of judgements, those without a level too.
+        All rows of judgements, with those that have no level.
     """
 
     def __init__(self, films: FilmNames, annotator: str, ids: set[str]) -> None:
@@ -74,42 +87,44 @@ class OwnTables:
         self.decisions: list[Decision] = []
 
     def clips(self, file: SpanFile, table: Table, words: LabelWords) -> Iterator[OwnClip]:
-        """Yield the clips of a table, and note what is doubtful in it."""
-        account, headings = file.account, file.reading.headings
+        """Yield the clips of a table, and note what is doubtful in it.
+
+        Raises
+        ------
+        ManifestError
+            With all cells of the table that cannot be read.
+        """
+        account = file.account
         is_judged = account.kind == JUDGEMENTS
         if not is_judged:
-            table = without_explained(table, words)
-            rows = clip_rows(table, headings, words)
-            table = with_whole_names(with_films_of_blocks(rows.table))
-            for entry in rows.left_out:
-                account.seen += 1
-                account.leave(_places([entry.row]), f"{entry.reason}, no clip")
-        labels = LabelReader(table, headings, words)
-        scales = [scale.name for scale in words.codebook.scales]
-        account.is_beside_model = any(is_of_a_model(row.cells.get("tier", "")) for row in table.rows)
-        read = [*OUR_COLUMNS, *scales, *labels.columns]
-        if not is_judged:
+            table = _without_other_rows(file, table, words)
             _note_whole_films(file, table)
-        labelled_rows = _with_known_times(file, list(_rows(file, table, labels)))
+        labels = LabelReader(table, file.reading.headings, words)
+        account.is_beside_model = any(is_of_a_model(row.cells.get("tier", "")) for row in table.rows)
+        labelled_rows = _with_known_times(file, _labelled_rows(file, table, labels))
         clips = list(self._clips_of_rows(file, table, labelled_rows, words.codebook))
         table.problems.refuse()
         yield from clips
         account.note(*table.notes, *labels.notes, _read_as(labels.respelled), *_doubtful_rows(labelled_rows))
         account.note(*_doubtful_annotators(table, words))
         if is_judged or account.is_beside_model:
-            return  # a table of ours, whose other columns say what a model found
-        has_labels = any(own.clip.level or own.clip.concepts for own in clips)
+            return  # obygaze wrote this table, and its other columns say what a model found
+        scales = [scale.name for scale in words.codebook.scales]
+        read_columns = [*OUR_COLUMNS, *scales, *labels.columns]
+        has_labels = any(own_clip.clip.level or own_clip.clip.concepts for own_clip in clips)
         if has_labels or scales or labels.is_of_marks:
-            account.note(*unread_columns(table, read, words))
+            account.note(*unread_columns(table, read_columns, words))
         else:
-            account.note(without_labels(table, read))
+            account.note(without_labels(table, read_columns))
 
     def _clips_of_rows(
         self, file: SpanFile, table: Table, rows: Iterable[Row], codebook: Codebook
     ) -> Iterator[OwnClip]:
-        """Yield the clips of a table's rows; what is wrong in them is refused behind the last."""
-        account, problems = file.account, table.problems
-        is_judged, has_ids = account.kind == JUDGEMENTS, "clip_id" in table.columns
+        """Yield the clips of a table's rows, and add what is wrong in them to the table's problems."""
+        account = file.account
+        problems = table.problems
+        is_judged = account.kind == JUDGEMENTS
+        has_ids = "clip_id" in table.columns
         unique = Collected(problems, "clip_id" if has_ids else "")
         whole_films = _WholeFilms(problems)
         n_judged_again = 0
@@ -180,19 +195,19 @@ class OwnTables:
         return movie, composed(name_of(inside)), path
 
     def _name_of_film(self, movie: str) -> str:
-        """Name a film in the ids of its clips: by its file, as where a table names that, or by its title."""
+        """Return the part of clips' ids that stands for a film: the name of its file, else its title."""
         file = self._films.files.find(movie) if self._films.files.files else None
         return self._unique_slug(movie) if file is None else composed(name_of(file))
 
     def _unique_slug(self, movie: str) -> str:
-        """Write a film's name as a part of ids, so that no two films have the same."""
+        """Write a film's name as a part of ids that no other film has."""
         name = slug(movie)
         while self._movie_of_slug.setdefault(name, composed(movie)) != composed(movie):
             name += "-2"
         return name
 
     def _judgement_id(self, cells: Mapping[str, str]) -> str:
-        """Name a judgement; as an earlier one of its span by the same person, if there is one."""
+        """Return the id of a judgement: that of the same person's earlier one of its span, else a new one."""
         for name in ("annotator", *TIMES, SEEN_SCORE):
             if not cells[name]:
                 raise ManifestError("is empty: a judgement is somebody's, of a span", name)
@@ -262,15 +277,16 @@ def read_own_table(file: SpanFile) -> Layout:
 
 
 def is_table(file: SpanFile, words: LabelWords) -> bool:
-    """Return whether a file has rows below a header, and some of its columns hold times or labels."""
+    """Return whether a file is a table of spans: rows below a header, with columns of times or labels."""
     try:
         layout = read_layout(file)
     except ManifestError:
         return False
     if layout is None or not layout.table.rows:
         return False
-    is_refused = len(layout.headings) > MOST_COLUMNS  # with the reason, when it is read
-    if is_refused or file.reading.headings.are_in(layout.headings):
+    # A table of too many columns is one; the refusal that says so comes where it is read.
+    has_too_many = len(layout.headings) > MOST_COLUMNS
+    if has_too_many or file.reading.headings.are_in(layout.headings):
         return True
     layout = layout._replace(table=clip_rows(layout.table, file.reading.headings, words).table)
     proposal = propose(file, layout, NAMED_COLUMNS, words)
@@ -278,17 +294,17 @@ def is_table(file: SpanFile, words: LabelWords) -> bool:
 
 
 def refuse_unread(tables: Sequence[tuple[SpanFile, Proposal]]) -> None:
-    """Refuse tables that hold times, labels or films that nothing reads; note what else is not read.
+    """Refuse tables with columns of times, labels or films that are not read; note other unread columns.
 
     Parameters
     ----------
     tables
-        Each with what is proposed of it.
+        Each table's file, with what is proposed for its columns.
 
     Raises
     ------
     UnreadColumnsError
-        With all options that read the first of them, and those others whose columns are headed as its are.
+        With the options that read the first such table, and all others that have the same headings.
     """
     refused: list[tuple[SpanFile, Proposal]] = []
     for file, proposal in tables:
@@ -315,7 +331,7 @@ def refuse_unread(tables: Sequence[tuple[SpanFile, Proposal]]) -> None:
 
 
 def proposal_for(file: SpanFile, layout: Layout, words: LabelWords, annotator: str) -> Proposal:
-    """Say what the columns of a table are that its reader does not read."""
+    """Propose what the columns of a table mean that have no name of a manifest's column."""
     headings = file.reading.headings
     table = without_explained(layout.table, words)
     layout = layout._replace(table=clip_rows(table, headings, words).table)
@@ -326,46 +342,66 @@ def proposal_for(file: SpanFile, layout: Layout, words: LabelWords, annotator: s
 
 
 def without_explained(table: Table, words: LabelWords) -> Table:
-    """Empty the cells that cannot be read, where a person says that their text stands for nothing."""
+    """Empty the cells with a spreadsheet's error, such as `#N/A`, that a person says stands for nothing."""
     rows = []
     for row in table.rows:
-        cells = {
-            name: "" if is_unreadable(cell) and words.is_explained_as_nothing(cell) else cell
-            for name, cell in row.cells.items()
-        }
+        cells = dict(row.cells)
+        for name, cell in row.cells.items():
+            if is_unreadable(cell) and words.is_explained_as_nothing(cell):
+                cells[name] = ""
         rows.append(Row(row.line, cells))
     return replace(table, rows=tuple(rows))
 
 
+def _without_other_rows(file: SpanFile, table: Table, words: LabelWords) -> Table:
+    """Leave out the rows that are no clips, such as sums, and write the names of films in each row."""
+    rows = clip_rows(without_explained(table, words), file.reading.headings, words)
+    for entry in rows.left_out:
+        file.account.seen += 1
+        file.account.leave(_places([entry.row]), f"{entry.reason}, no clip")
+    return with_whole_names(with_films_of_blocks(rows.table))
+
+
 def _note_whole_films(file: SpanFile, table: Table) -> None:
-    """Say that the rows of a table without times are of whole films."""
+    """Note that each row is taken as a whole film, where a table has no column of starts."""
     if TIMES[0] not in table.columns:
         n_rows = sum(not row.is_empty for row in table.rows)
         file.account.note(f"no columns of times: {counted(n_rows, 'row')} taken as whole films")
 
 
-def _rows(file: SpanFile, table: Table, labels: LabelReader) -> Iterator[Row]:
-    """Yield the rows of a table, times as seconds, labels as the codebook names them.
+def _labelled_rows(file: SpanFile, table: Table, labels: LabelReader) -> list[Row]:
+    """Return a row for each span and annotator, with times in seconds and labels spelled as in the codebook.
 
-    Of columns of annotators a row for each of them; rows that each say one label of a span are one.
+    A row of the table becomes several where annotators have columns of their own. Several rows of one span
+    become one where each says a single label.
     """
-    has_times = TIMES[0] in table.columns
-    read = set(labels.columns)
     rows = []
-    for row in table.timed(rate=file.reading.rate) if has_times else table.checked():
-        written = row if has_times else row.as_written()
-        shared = {name: cell for name, cell in written.cells.items() if name not in read}
-        rows += _labelled(written, shared, labels)
+    for row in _rows_in_seconds(file, table):
+        rows += _rows_of_annotators(row, labels)
     if labels.has_single_labels or _are_of_one_concept(rows):
-        rows = _joined(file, rows)
-    yield from rows
+        return _joined(file, rows)
+    return rows
+
+
+def _rows_in_seconds(file: SpanFile, table: Table) -> Iterator[Row]:
+    """Yield the rows of a table, with their times, if it has a column of starts, in seconds."""
+    if TIMES[0] in table.columns:
+        yield from table.timed(rate=file.reading.rate)
+        return
+    for row in table.checked():
+        yield row.as_written()
 
 
 def _with_known_times(file: SpanFile, rows: list[Row]) -> list[Row]:
-    """Leave out the rows whose times are missing where others have theirs; refuse where most are missing.
+    """Leave out rows of spans without times, where other rows have times.
 
-    A row without times is of a whole file where it names one: a video of which no row has times, or where
-    there is none its own id. One that says a film alone, beside rows of spans, lacks its times.
+    A row without times is complete where it is of a whole file: it names a video that no row with times has,
+    or names no video and has an id. A row that says only its film, beside rows of spans, lacks its times.
+
+    Raises
+    ------
+    ManifestError
+        More rows lack their times than have them.
     """
     timed = [row for row in rows if _has_times(row)]
     if not timed or len(timed) == len(rows):
@@ -381,11 +417,12 @@ def _with_known_times(file: SpanFile, rows: list[Row]) -> list[Row]:
     for row in lacking:
         file.account.seen += 1
         file.account.leave(f"line {row.line}", "no times, which other rows have")
-    gone = set(map(id, lacking))
-    return [row for row in rows if id(row) not in gone]
+    lacking_ids = {id(row) for row in lacking}
+    return [row for row in rows if id(row) not in lacking_ids]
 
 
 def _has_times(row: Row) -> bool:
+    """Return whether a row has a start or an end."""
     return any(row.cells.get(name, "").strip() for name in TIMES)
 
 
@@ -397,25 +434,29 @@ def _is_of_a_file(row: Row, videos_of_spans: Container[str]) -> bool:
     return bool(row.cells.get("clip_id", "").strip())
 
 
-def _labelled(row: Row, shared: Mapping[str, str], labels: LabelReader) -> list[Row]:
-    """Make a row with labels of each annotator, or of all."""
-    of_annotators = []
+def _rows_of_annotators(row: Row, labels: LabelReader) -> list[Row]:
+    """Divide a row into one for each annotator who has columns and labelled it; a single row if none has."""
+    label_columns = set(labels.columns)
+    shared = {name: cell for name, cell in row.cells.items() if name not in label_columns}
+    annotator_rows = []
     for annotator in labels.annotators:
-        own = labels.labels_by(row, annotator)
-        if own is not None:
-            cells = {**shared, "level": own.level, "concepts": own.concepts, "annotator": annotator}
-            of_annotators.append(Row(row.line, cells))
-    if of_annotators:
-        return of_annotators
-    of_all = labels.labels(row)
-    more = {"annotator": ""} if labels.annotators else {}
-    return [Row(row.line, {**shared, "level": of_all.level, "concepts": of_all.concepts, **more})]
+        read = labels.labels_by(row, annotator)
+        if read is not None:
+            cells = {**shared, "level": read.level, "concepts": read.concepts, "annotator": annotator}
+            annotator_rows.append(Row(row.line, cells))
+    if annotator_rows:
+        return annotator_rows
+    read_by_all = labels.labels(row)
+    cells = {**shared, "level": read_by_all.level, "concepts": read_by_all.concepts}
+    if labels.annotators:
+        cells["annotator"] = ""  # annotators have columns, and none of them labelled this row
+    return [Row(row.line, cells)]
 
 
 def _joined(file: SpanFile, rows: Sequence[Row]) -> list[Row]:
-    """Join rows that each say one label of a span, of one film and annotator, with one level at most.
+    """Join the rows of one span, film and annotator that each say one label, with one level at most.
 
-    A row that says nothing new, or another level, stays: it is refused as a second one of its clip.
+    A row that says nothing new, or a second level, is not joined: it is refused later, as its clip has a row.
     """
     joined: dict[object, Row] = {}
     n_joined = 0
@@ -439,27 +480,32 @@ def _joined(file: SpanFile, rows: Sequence[Row]) -> list[Row]:
 
 
 _OF_A_SPAN = ("clip_id", "movie", "video", *TIMES, "annotator")
+"""The columns in which rows of one span and annotator are equal."""
 
 
 def _are_of_one_concept(rows: Sequence[Row]) -> bool:
-    """Return whether each row says at most one concept, and of which span: by an id, or by times.
+    """Return whether each row names its span, by an id or times, and says at most one concept of it.
 
-    Rows that say neither may be of spans whose times nobody has read; they are no labels of one film.
+    Rows without id and times are not joined to one row of their film: they may be of spans whose times stand
+    in a column that is not read.
     """
     say_spans = all(row.cells.get("clip_id") or row.cells.get(TIMES[0]) for row in rows)
     return say_spans and all(len(split_concepts(row.cells["concepts"])) <= 1 for row in rows)
 
 
 def _can_be_joined(first: Row, row: Row) -> bool:
-    """Return whether a row adds a label to another of its span, and no second level."""
-    levels = {each.cells["level"] for each in (first, row) if each.cells["level"]}
+    """Return whether a row adds a concept or a level to another row of its span, and no second level."""
+    level = row.cells["level"]
+    first_level = first.cells["level"]
+    if level and first_level and level != first_level:
+        return False
     new_concepts = set(split_concepts(row.cells["concepts"])) - set(split_concepts(first.cells["concepts"]))
-    new_level = row.cells["level"] and not first.cells["level"]
-    return len(levels) <= 1 and bool(new_concepts or new_level)
+    has_new_level = bool(level) and not first_level
+    return bool(new_concepts) or has_new_level
 
 
 def _with_label(first: Row, row: Row) -> Row:
-    """Add the label of a row to another of its span, and what its other cells say besides."""
+    """Add the label of a row to another row of its span, and the text of other cells that differs."""
     cells = dict(first.cells)
     for name, cell in row.cells.items():
         if name == "concepts":
@@ -472,14 +518,18 @@ def _with_label(first: Row, row: Row) -> Row:
 
 
 def _trimmed(cells: Mapping[str, str]) -> dict[str, str]:
-    """Write cells of our columns without blanks around them, and with accents in one form."""
-    return {name: composed(cell.strip()) if name in OUR_COLUMNS else cell for name, cell in cells.items()}
+    """Write cells of a manifest's columns without blanks around them, and with accents in one form."""
+    trimmed = dict(cells)
+    for name, cell in cells.items():
+        if name in OUR_COLUMNS:
+            trimmed[name] = composed(cell.strip())
+    return trimmed
 
 
 # --- doubts
 # ---------------------------------------------------------------------------
 def _doubtful_rows(rows: Sequence[Row]) -> Iterator[str]:
-    """Say which rows lack what the others have: times, a level."""
+    """Say which rows have no times, or no level, where the others have them."""
     untimed = [row for row in rows if not row.cells.get(TIMES[0], "").strip()]
     if untimed and TIMES[0] in rows[0].cells:
         what = "all" if len(untimed) == len(rows) else counted(len(untimed), "row")
@@ -491,9 +541,16 @@ def _doubtful_rows(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _places(rows: Sequence[Row]) -> str:
-    """Write where rows are, with the first cell of each that is not empty."""
-    cells = [next((cell.strip() for cell in row.cells.values() if cell.strip()), "") for row in rows]
-    return first_few([f"line {row.line}, {cell!r:.40}" for row, cell in zip(rows, cells, strict=True)], 3)
+    """Write the lines of rows, each with its first cell that is not empty."""
+    return first_few([f"line {row.line}, {_first_cell(row)!r:.40}" for row in rows], 3)
+
+
+def _first_cell(row: Row) -> str:
+    """Return the first cell of a row that is not empty, and "" of an empty row."""
+    for cell in row.cells.values():
+        if cell.strip():
+            return cell.strip()
+    return ""
 
 
 def _doubtful_annotators(table: Table, words: LabelWords) -> Iterator[str]:
@@ -502,15 +559,17 @@ def _doubtful_annotators(table: Table, words: LabelWords) -> Iterator[str]:
         return
     content = content_of(cells_of(table, "annotator"), words)
     if content.n_cells and (content.are_levels or content.are_concepts):
-        n = content.n_levels + content.n_concepts
         yield (
-            f"column annotator holds labels ({n} of {content.n_cells} cells), taken as people: "
-            f"{option('level', 'annotator')} if they are levels"
+            f"column annotator holds labels ({content.n_labels} of {content.n_cells} cells), taken as "
+            f"people: {option('level', 'annotator')} if they are levels"
         )
 
 
-def _judged_again(n: int) -> str:
-    return f"{counted(n, 'span was', 'spans were')} judged again: the last counts" if n else ""
+def _judged_again(n_spans: int) -> str:
+    """Say how many spans were judged more than once; "" for none."""
+    if not n_spans:
+        return ""
+    return f"{counted(n_spans, 'span was', 'spans were')} judged again: the last counts"
 
 
 def _read_as(respelled: Counter[tuple[str, str]]) -> str:
@@ -522,20 +581,21 @@ def _read_as(respelled: Counter[tuple[str, str]]) -> str:
 
 
 def unread_columns(table: Table, read: Iterable[str], words: LabelWords) -> Iterator[str]:
-    """Say which columns are not read: those that are headed by a label or hold some, and the others."""
+    """Say which columns are not read, and which of them seem to hold labels by their headings or cells."""
+    read_columns = set(read)
     others = []
     for column in table.columns:
         cells = cells_of(table, column)
-        if column in set(read) or not cells:
+        if column in read_columns or not cells:
             continue
         shown = ", ".join(f"{word!r:.20}" for word, _ in Counter(cells).most_common(SHOWN_WORDS))
         label = label_of_heading(column, words)
         n_labels = content_of(cells, words).n_labels
         if label:
             yield f"column {column!r} is headed as {label} and not read: its cells are no marks ({shown})"
-        elif n_labels > 1 and LEAST_LABELS * n_labels >= len(cells):
-            counted = f"{n_labels} of its {len(cells)} cells are labels ({shown})"
-            yield f"column {column!r} is not read, and {counted}"
+        elif n_labels > 1 and CELLS_PER_LABEL * n_labels >= len(cells):
+            share = f"{n_labels} of its {len(cells)} cells are labels ({shown})"
+            yield f"column {column!r} is not read, and {share}"
         else:
             others.append(repr(column))
     if others:
@@ -545,13 +605,14 @@ def unread_columns(table: Table, read: Iterable[str], words: LabelWords) -> Iter
 
 def without_labels(table: Table, read: Iterable[str]) -> str:
     """Say which columns might hold the labels of a table in which none is read; "" if there are none."""
-    samples = []
+    read_columns = set(read)
+    samples = []  # the number of different words of a column, and its heading with some of them
     for column in table.columns:
         cells = cells_of(table, column)
-        if column in set(read) or not cells:
+        if column in read_columns or not cells:
             continue
-        words = [word for word, _ in Counter(cells).most_common(SHOWN_WORDS)]
-        samples.append((len(set(cells)), f"{column!r} ({', '.join(f'{word:.20}' for word in words)})"))
+        words = ", ".join(f"{word:.20}" for word, _ in Counter(cells).most_common(SHOWN_WORDS))
+        samples.append((len(set(cells)), f"{column!r} ({words})"))
     if not samples:
         return ""
     samples.sort(key=lambda sample: sample[0])  # columns of few words first

@@ -1,10 +1,10 @@
 """Name judgements that may have the concepts of the one before them."""
 
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 from obygaze_features.arguments import checked
 from obygaze_features.manifest.clip import seen_of
@@ -31,20 +31,12 @@ def repeated_concepts(decisions: Iterable[tuple[Path, int, Mapping[str, str]]]) 
     dict
         Path of a file -> what to say of its lines.
     """
-    of_film: dict[str, list[tuple[datetime, Path, int, Mapping[str, str]]]] = {}
-    for path, line, cells in decisions:
-        with suppress(ValueError):  # filled in elsewhere: no page that could keep a tick
-            made = datetime.fromisoformat(cells.get("judged_at", ""))
-            made = made if made.tzinfo else made.replace(tzinfo=UTC)
-            of_film.setdefault(cells.get("movie", ""), []).append((made, path, line, cells))
     lines: dict[Path, list[int]] = {}
-    for decided in of_film.values():
-        ordered = sorted(decided, key=lambda one: one[0])
-        for (earlier, *_, before), (later, path, line, cells) in pairwise(ordered):
-            seen = {seen_of(each.get(SEEN_SCORE, "")) for each in (before, cells)}
-            alike = cells.get("concepts") and cells.get("concepts") == before.get("concepts")
-            if seen == {"1"} and alike and later - earlier <= SITTING:  # blind judging cleared the ticks
-                lines.setdefault(path, []).append(line)
+    for film_decisions in _decisions_by_film(decisions).values():
+        in_order = sorted(film_decisions, key=lambda decision: decision.judged_at)
+        for before, decision in pairwise(in_order):
+            if _may_have_kept_ticks(before, decision):
+                lines.setdefault(decision.path, []).append(decision.line)
     notes = {}
     for path, numbers in lines.items():
         places = "line" if len(numbers) == 1 else "lines"
@@ -54,3 +46,40 @@ def repeated_concepts(decisions: Iterable[tuple[Path, int, Mapping[str, str]]]) 
             f"{places} {', '.join(map(str, sorted(numbers)))}"
         )
     return notes
+
+
+class _Decision(NamedTuple):
+    """A row of judgements, with the time of its judgement."""
+
+    judged_at: datetime
+    path: Path
+    line: int
+    cells: Mapping[str, str]
+
+
+def _decisions_by_film(
+    decisions: Iterable[tuple[Path, int, Mapping[str, str]]],
+) -> dict[str, list[_Decision]]:
+    """Return film -> its decisions; those without a time are left out, as the page always writes one."""
+    by_film: dict[str, list[_Decision]] = {}
+    for path, line, cells in decisions:
+        try:
+            judged_at = datetime.fromisoformat(cells.get("judged_at", ""))
+        except ValueError:
+            continue
+        if judged_at.tzinfo is None:
+            judged_at = judged_at.replace(tzinfo=UTC)
+        by_film.setdefault(cells.get("movie", ""), []).append(_Decision(judged_at, path, line, cells))
+    return by_film
+
+
+def _may_have_kept_ticks(before: _Decision, decision: _Decision) -> bool:
+    """Return whether a decision has the concepts of the one before, made in one sitting in sight of scores.
+
+    Judging blindly, without the score, cleared the ticks.
+    """
+    concepts = decision.cells.get("concepts")
+    has_same_concepts = bool(concepts) and concepts == before.cells.get("concepts")
+    in_sight = {seen_of(row.cells.get(SEEN_SCORE, "")) for row in (before, decision)}
+    is_one_sitting = decision.judged_at - before.judged_at <= SITTING
+    return in_sight == {"1"} and has_same_concepts and is_one_sitting

@@ -1,6 +1,5 @@
 """Name the films that spans are of; refuse two films of one name."""
 
-from collections import Counter
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
@@ -24,31 +23,41 @@ from obygaze_features.manifest.text_tables import counted, placed
 from obygaze_features.text import composed, first_few
 
 OF_ONE_FILM: Final = (*SUBTITLES, "textgrid", "elan-text")
-"""Kinds whose files are of one film, which they are named by."""
+"""Kinds of files that are of one film each, and are called like it."""
 
 OWN_TABLES: Final = ("judgements", "table")
 """Kinds of tables with the columns of a manifest: what is wrong in them is refused, not left out."""
 
 
 class FilmNames:
-    """The films that files name, with the places (paths, pages) that are said of each.
+    """The names of films, with the places (paths or web pages) where files say that each film lies.
 
     Attributes
     ----------
     files
         The videos on disk.
     places
-        (movie, kind of file) -> file -> the first place that it says of the movie.
+        (movie, kind of file) -> file of annotations -> the first place that it gives for the movie.
     """
 
     def __init__(self, files: FilmFiles) -> None:
         self.files = files
         self.places: dict[tuple[str, str], dict[Path, str]] = {}
-        self._doubtful: dict[str, str] = {}
+        self._doubtful: dict[str, str] = {}  # movie -> what is said of two files that give it two places
         self.of_span = cache(self._of_span)  # many spans are of few films
 
     def _of_span(self, file: SpanFile, movie: str, media: str) -> str:
-        """Name a span's film: as its file does, as the person does, by its media, or by the file's name."""
+        """Name the film of a span.
+
+        It is the film of the span's row, else of `--movie`, else its media file, else the annotation file.
+
+        Parameters
+        ----------
+        file
+            The annotation file.
+        movie, media
+            The film and the media file as the span's row names them; "" where it does not.
+        """
         name = film_named(movie) or file.reading.movie or stem_of(media)
         if not name and file.account.kind == "eaf":
             raise file.error("does not say which film it is of: give --movie")
@@ -68,12 +77,12 @@ class FilmNames:
         return name
 
     def add_place(self, file: SpanFile, movie: str, place: str, column: str = "") -> None:
-        """Keep where a film is said to lie.
+        """Remember the place where a file says that a film lies.
 
         Raises
         ------
         ManifestError
-            The film was elsewhere in this file, or is two videos on disk.
+            The same file gave another place for the film, or both places are videos on disk.
         """
         by_file = self.places.setdefault((movie, file.account.kind), {file.path: place})
         first_here = by_file.setdefault(file.path, place)
@@ -91,25 +100,24 @@ class FilmNames:
             self._doubtful.setdefault(movie, f"{movie}: {other} and {place}")
 
     def doubts(self, clips: Iterable[Clip]) -> list[str]:
-        """Say what makes it doubtful which videos are one film."""
+        """Say why the videos that are taken as one film may be several films."""
         notices = []
+        clips = list(clips)
         movies = grouped(clips, "movie")
-        videos = {clip.video for own in movies.values() for clip in own} - {""}
+        videos = {clip.video for clip in clips if clip.video}
         if len(movies) == 1 < len(videos) and movies.keys() <= {movie for movie, _ in self.places}:
             notices.append(
                 f"all {len(videos)} videos are taken as of one movie, {min(movies)!r}: "
                 "if they are several films, add a column movie"
             )
-        in_tables = [
-            place
-            for (_, kind), by_file in self.places.items()
-            if kind in OWN_TABLES
-            for place in by_file.values()
-        ]
-        folders = Counter(path_of(place).parent for place in in_tables)
-        if 1 < len(folders) < len(in_tables):
+        places_in_tables: list[str] = []
+        for (_, kind), place_of_file in self.places.items():
+            if kind in OWN_TABLES:
+                places_in_tables += place_of_file.values()
+        folders = {path_of(place).parent for place in places_in_tables}
+        if 1 < len(folders) < len(places_in_tables):
             notices.append(
-                f"videos of {len(folders)} folders are taken as of {len(in_tables)} movies: "
+                f"videos of {len(folders)} folders are taken as of {len(places_in_tables)} movies: "
                 "if a folder is a film, add a column movie, or give the folders by --videos"
             )
         if self._doubtful:
@@ -122,9 +130,11 @@ class FilmNames:
 
 
 def _film_by_name(file: SpanFile) -> str:
-    """Name the film by the file, without suffixes and language; note one whose file may be of several."""
-    name, stem = film_by_file(file.path), file.path.stem
-    if file.account.kind not in OF_ONE_FILM or ("." in stem and imdb_id(name) != name):
+    """Name a film by its annotation file, without suffixes and language; note it where that is doubtful."""
+    name = film_by_file(file.path)
+    stem = file.path.stem
+    is_cut_from_title = "." in stem and imdb_id(name) != name
+    if file.account.kind not in OF_ONE_FILM or is_cut_from_title:
         cut = f", without {stem[len(name) :]!r}" if name != stem else ""
         file.account.note(f"film {name!r} by the file's name{cut}")
     return name

@@ -30,7 +30,7 @@ from obygaze_features.manifest.importers.own_tables import (
 from obygaze_features.manifest.importers.proposal import unpacked
 from obygaze_features.manifest.importers.repeated import repeated_concepts
 from obygaze_features.manifest.importers.span_films import OWN_TABLES, FilmNames
-from obygaze_features.manifest.importers.tool_spans import ToolSpans, span_of
+from obygaze_features.manifest.importers.tool_spans import ANSWERS, ToolSpans, span_of
 from obygaze_features.manifest.manifest import Manifest, default_codebook
 from obygaze_features.manifest.spans.account import Account
 from obygaze_features.manifest.spans.headings import Headings
@@ -45,11 +45,14 @@ from obygaze_features.manifest.spans.span_file import Reading, SpanFile
 from obygaze_features.manifest.text_tables import CODEBOOK_COLUMN, counted, placed, uncollected
 from obygaze_features.text import composed, first_few
 
-LATE_S, LONGEST_S = 3600.0, 86_400.0
-"""Where a time code begins that does not begin at 0, at one hour or at ten; what no film lasts."""
+LATE_S = 3600.0
+"""A film whose first span begins later is doubtful: many time codes begin at one hour or at ten, not at 0."""
+
+LONGEST_S = 86_400.0
+"""A film whose last span ends later, after a day, is doubtful: its times may be milliseconds or frames."""
 
 NO_VALUE = {"na", "n/a", "<na>", "nan", "none", "null"}
-"""What programs write where a cell has no value, and a film or person may be called."""
+"""What programs write in a cell without a value; it stays a name, as a film or person may be called so."""
 
 
 @checked
@@ -155,24 +158,28 @@ def import_spans(
     _refuse_absent_headings(reading.headings, contents)
     label_words = LabelWords(chosen.codebook, words)
     refuse_unread([(content.file, unpacked(content.more)) for content in contents])
-    labelled = _Labelled(
+    maker = _ManifestMaker(
         FilmNames(FilmFiles(videos, root)),
         label_words,
         composed(annotator),
         _Lengths(root, length_of),
     )
-    return labelled.imported(contents, reading, root)
+    return maker.imported(contents, reading, root)
 
 
 class _Asked(NamedTuple):
-    """What the person says of the labels of a file that is read in a child.
+    """The options of an import that the child process needs which reads a file.
 
     Attributes
     ----------
+    kind
+        The kind of all files; "" where the content of each tells it.
     codebook
-        The person's, or that of the files before; None where this is the first.
+        The person's codebook, or the one that earlier files chose; None where there is neither.
     words
-        Words of the file -> what they stand for.
+        Words of the file -> the level or concept that each stands for.
+    annotator
+        Who annotated, where the file does not say it.
     """
 
     kind: str
@@ -182,7 +189,13 @@ class _Asked(NamedTuple):
 
 
 def _kind_of(file: SpanFile, codebook: Codebook | None) -> str:
-    """Tell a file's kind; one that is of none, and holds times or labels below a header, is a table."""
+    """Return the kind of a file by its content; a file of no other kind that has a header is a table.
+
+    Raises
+    ------
+    ManifestError
+        The file is of no kind that is read.
+    """
     try:
         return kind_of(file)
     except ManifestError:
@@ -204,11 +217,16 @@ def _codebook_names(content: Content) -> list[str]:
 
 
 def _read(file: SpanFile, asked: _Asked) -> Content:
-    """Read a file of a kind, or of the one that its content tells."""
+    """Read the records of another tool's file, or the table of a person with a proposal for its columns."""
     file.account.kind = asked.kind or _kind_of(file, asked.codebook)
-    if file.account.kind not in OWN_TABLES:
-        file.words = LabelWords(asked.codebook or default_codebook(), asked.words)
-        return FileContent(file, records=SOURCES[file.account.kind].read(file))
+    if file.account.kind in OWN_TABLES:
+        return _read_table(file, asked)
+    file.words = LabelWords(asked.codebook or default_codebook(), asked.words)
+    return FileContent(file, records=SOURCES[file.account.kind].read(file))
+
+
+def _read_table(file: SpanFile, asked: _Asked) -> Content:
+    """Read a person's table, with a proposal of what the columns mean that no heading of a manifest names."""
     headings = file.reading.headings
     layout = read_own_table(file)
     present = [heading for heading in headings.named() if headings.is_in(heading, layout.headings)]
@@ -234,9 +252,10 @@ def _refuse_absent_headings(headings: Headings, contents: Sequence[Content]) -> 
 
 
 def _codebook_of(named: Sequence[str]) -> Codebook:
-    """Return the codebook of a file that the person says no other of: the first that it names."""
-    is_builtin = bool(named) and named[0] in BUILTIN
-    return builtin_codebook(named[0]) if is_builtin else default_codebook()
+    """Return the codebook of a file by the names that it gives: the first, if built in, else the default."""
+    if named and named[0] in BUILTIN:
+        return builtin_codebook(named[0])
+    return default_codebook()
 
 
 class _ChosenCodebook:
@@ -256,7 +275,13 @@ class _ChosenCodebook:
         return self._codebook or default_codebook()
 
     def choose(self, file: SpanFile, named: Sequence[str]) -> None:
-        """Take the first that a file names, where the person names none; refuse or note another."""
+        """Choose the codebook that a file names first, if none is chosen yet, and compare its other names.
+
+        Raises
+        ------
+        ManifestError
+            The file names another codebook than the chosen one, and the person did not choose that.
+        """
         if self._codebook is None:
             self._codebook = _codebook_of(named)
         other = next((name for name in named if name != self._codebook.name), "")
@@ -268,42 +293,48 @@ class _ChosenCodebook:
 
 
 class _Sourced(NamedTuple):
-    """A clip, and where it was read."""
+    """A clip, with the account of the file that it was read from and its place there."""
 
     clip: Clip
     account: Account
     where: str
 
 
-class _Labelled:
-    """What all files of an import are read with, once the codebook is known: its words, films, lengths."""
+class _ManifestMaker:
+    """Makes a manifest of the contents of all files, once the codebook of the import is known.
+
+    Parameters
+    ----------
+    films
+        Names of the films, and where they lie.
+    words
+        The words of labels that the codebook knows.
+    annotator
+        Who annotated, where a file does not say it.
+    lengths
+        Of the films, at whose ends clips are cut.
+    """
 
     def __init__(self, films: FilmNames, words: LabelWords, annotator: str, lengths: "_Lengths") -> None:
-        self._films, self._words, self._annotator, self._lengths = films, words, annotator, lengths
+        self._films = films
+        self._words = words
+        self._annotator = annotator
+        self._lengths = lengths
 
     def imported(self, contents: Sequence[Content], reading: Reading, root: Path) -> Imported:
-        """Make the manifest, and say what became of everything."""
+        """Make the manifest, with notices of what was left out, changed or is doubtful."""
         roles = self._roles(contents, reading)
         ids = set[str]()
         tables = OwnTables(self._films, self._annotator, ids)
         tools = ToolSpans(self._films, self._words, roles, self._annotator, ids)
-        clips: dict[str | int, _Sourced] = {}  # a judgement by its id, which the last one of it keeps
-        for content in contents:
-            for key, sourced in self._clips(content, tables, tools):
-                kept = self._lengths.cut(sourced)
-                if kept is not None:
-                    kept.account.used += 1
-                    clips[len(clips) if key is None else key] = kept
+        sourced_clips = _join_concepts(self._cut_clips(contents, tables, tools))
+        all_clips = _with_equal_columns([sourced.clip for sourced in sourced_clips])
+        kept_clips = _without_bare_rows(all_clips)
+        _refuse_twins(sourced_clips)
         accounts = [content.file.account for content in contents]
-        read = _join_concepts(clips.values())
-        equal = _with_equal_columns([sourced.clip for sourced in read])
-        kept_clips = _without_bare_rows(equal)
-        _refuse_twins(read)
-        notices = [*self._account_lines(accounts, read), *roles.notices(), *overlapping_levels(kept_clips)]
-        notices += check_identity(kept_clips, root)
-        notices += self._films.doubts(kept_clips)
-        if n := len(equal) - len(kept_clips):
-            notices.append(f"{counted(n, 'row')} of nobody left out, as annotators labelled these clips")
+        notices = self._account_lines(accounts, sourced_clips)
+        notices += roles.notices()
+        notices += self._clip_notices(kept_clips, root, len(all_clips) - len(kept_clips))
         notices += [f"{path}: {notice}" for path, notice in repeated_concepts(tables.decisions).items()]
         videos = self._films.files
         notices += [*videos.missing(), *videos.notices, *videos.unnamed()]
@@ -311,8 +342,34 @@ class _Labelled:
             manifest = Manifest(tuple(kept_clips), root, self._words.codebook)
         return Imported(manifest, tuple(notices), accounts=tuple(accounts))
 
+    def _cut_clips(
+        self, contents: Sequence[Content], tables: OwnTables, tools: ToolSpans
+    ) -> Iterable[_Sourced]:
+        """Return the clips of all files, cut at the ends of their films; of a span judged twice the last."""
+        clips: dict[str | int, _Sourced] = {}
+        for content in contents:
+            for judgement, sourced in self._clips(content, tables, tools):
+                cut_clip = self._lengths.cut(sourced)
+                if cut_clip is None:
+                    continue
+                cut_clip.account.used += 1
+                # A later judgement of a span has the id of the earlier one, and takes its place.
+                key = len(clips) if judgement is None else judgement
+                clips[key] = cut_clip
+        return clips.values()
+
+    def _clip_notices(self, clips: Sequence[Clip], root: Path, n_bare_rows: int) -> list[str]:
+        """Say what is doubtful in the clips of a manifest, and how many rows of no annotator are left out."""
+        notices = list(overlapping_levels(clips))
+        notices += check_identity(clips, root)
+        notices += self._films.doubts(clips)
+        if n_bare_rows:
+            what = counted(n_bare_rows, "row")
+            notices.append(f"{what} of nobody left out, as annotators labelled these clips")
+        return notices
+
     def _roles(self, contents: Sequence[Content], reading: Reading) -> TierRoles:
-        """Decide the roles of tiers by all files."""
+        """Decide what each tier holds by the records of all files that have it."""
         roles = TierRoles(self._words, reading.tiers)
         for content in contents:
             source = SOURCES[content.file.account.kind]
@@ -322,7 +379,7 @@ class _Labelled:
     def _clips(
         self, content: Content, tables: OwnTables, tools: ToolSpans
     ) -> Iterator[tuple[str | None, _Sourced]]:
-        """Yield the clips of a file, a judgement with its id."""
+        """Yield the clips of a file, each with the id of its judgement; None where it is no judgement."""
         file = content.file
         if content.table is not None:
             for clip, where, judgement in tables.clips(file, content.table, self._words):
@@ -332,7 +389,7 @@ class _Labelled:
                 yield None, _Sourced(clip, file.account, where)
 
     def _account_lines(self, accounts: Sequence[Account], read: Sequence[_Sourced]) -> list[str]:
-        """Write the line of each file, with what is doubtful in its clips."""
+        """Write the line of each file: what was read of it, and what is doubtful in its clips."""
         in_tables = {clip.clip_id for clip, account, _ in read if account.kind in OWN_TABLES}
         clips_of: dict[int, list[Clip]] = {id(account): [] for account in accounts}
         for clip, account, _ in read:
@@ -341,11 +398,11 @@ class _Labelled:
         lines = []
         for account in accounts:
             clips = clips_of[id(account)]
-            new = [clip.clip_id for clip in clips if clip.clip_id not in in_tables]
-            if in_tables and new and account.kind == "answers":
-                what = counted(len(new), "clip")
-                account.notes.append(f"{what} that no table has (the first: {new[0]}), rows of their own")
-            of_unknown_length = [clip for clip in clips if math.isinf(self._lengths.of(clip))]
+            new_ids = [clip.clip_id for clip in clips if clip.clip_id not in in_tables]
+            if in_tables and new_ids and account.kind == ANSWERS:
+                what = counted(len(new_ids), "clip")
+                account.notes.append(f"{what} that no table has (the first: {new_ids[0]}), rows of their own")
+            of_unknown_length = [clip for clip in clips if math.isinf(self._lengths.of_film(clip))]
             account.note(*_doubtful_times(of_unknown_length, account.kind), *_doubtful_names(clips))
             movies = ", ".join(dict.fromkeys(clip.movie for clip in clips))
             lines.append(account.line(movies if n_files[account.path.name] > 1 else ""))
@@ -353,29 +410,42 @@ class _Labelled:
 
 
 def _refuse_twins(read: Sequence[_Sourced]) -> None:
-    """Refuse films, and annotators, of one name in two spellings."""
+    """Refuse a film, or an annotator, whose name is spelled in two ways.
+
+    Raises
+    ------
+    ManifestError
+        With the first place of each spelling.
+    """
     for what in ("movie", "annotator"):
-        first: dict[str, tuple[object, str]] = {}
+        first_places: dict[str, tuple[object, str]] = {}
         for clip, account, where in read:
-            first.setdefault(getattr(clip, what), (account.path, where))
-        refuse_twins(what, first)
+            first_places.setdefault(getattr(clip, what), (account.path, where))
+        refuse_twins(what, first_places)
 
 
 class _Lengths:
     """The lengths of films, where they are known."""
 
     def __init__(self, root: Path, length_of: Callable[[Path], float | None] | None) -> None:
-        self._root, self._length_of = root, length_of and cache(length_of)
+        self._root = root
+        # Opening a film takes time, and many clips are of one film.
+        self._length_of = None if length_of is None else cache(length_of)
 
-    def of(self, clip: Clip) -> float:
+    def of_film(self, clip: Clip) -> float:
         """Return the length of a clip's film in seconds; infinite where it is not known."""
-        length = self._length_of(self._root / clip.video) if self._length_of and clip.video else None
-        return math.inf if length is None else length
+        if self._length_of is None or not clip.video:
+            return math.inf
+        length_s = self._length_of(self._root / clip.video)
+        return math.inf if length_s is None else length_s
 
     def cut(self, sourced: _Sourced) -> _Sourced | None:
-        """Cut a clip at its film's end, and say so; None, and left out, if it begins behind it."""
+        """Return a clip that ends with its film at the latest, or None if it begins behind the film's end.
+
+        The account of the clip's file notes that it was cut or left out.
+        """
         clip, account, where = sourced
-        length_s = self.of(clip)
+        length_s = self.of_film(clip)
         if clip.start_s is None or clip.end_s is None or clip.end_s <= length_s + OVERHANG_S:
             return sourced
         if clip.start_s >= length_s - SHORTEST_S:
@@ -386,36 +456,44 @@ class _Lengths:
 
 
 def _join_concepts(read: Iterable[_Sourced]) -> list[_Sourced]:
-    """Join concepts of files without levels: to a level of their times and annotator, or to each other."""
+    """Join clips of concepts without a level to the clip of a level, or the first one, of their span.
+
+    One tool may export levels in one file and concepts in another, or each concept in its own. A span is of
+    the same film, times and annotator (`span_of`).
+    """
     joined = dict(enumerate(read))
-    bare = [place for place, sourced in joined.items() if _is_concepts_alone(sourced)]
-    owners: dict[tuple[object, ...], int] = {}
-    for place, sourced in joined.items() if bare else ():
+    bare_numbers = [number for number, sourced in joined.items() if _has_only_concepts(sourced)]
+    if not bare_numbers:
+        return list(joined.values())
+    owner_of_span: dict[tuple[object, ...], int] = {}
+    for number, sourced in joined.items():
         if sourced.clip.level:
-            owners[span_of(sourced.clip)] = place
-    for place in bare:
-        owner = owners.setdefault(span_of(joined[place].clip), place)
-        if owner != place:
-            concepts = (*joined[owner].clip.concepts, *joined.pop(place).clip.concepts)
-            joined[owner] = joined[owner]._replace(clip=replace(joined[owner].clip, concepts=concepts))
+            owner_of_span[span_of(sourced.clip)] = number
+    for number in bare_numbers:
+        owner_number = owner_of_span.setdefault(span_of(joined[number].clip), number)
+        if owner_number != number:
+            owner = joined[owner_number]
+            concepts = (*owner.clip.concepts, *joined.pop(number).clip.concepts)
+            joined[owner_number] = owner._replace(clip=replace(owner.clip, concepts=concepts))
     return list(joined.values())
 
 
-def _is_concepts_alone(sourced: _Sourced) -> bool:
+def _has_only_concepts(sourced: _Sourced) -> bool:
+    """Return whether a clip of another tool's file has concepts, and neither a level nor a text."""
     clip, account, _ = sourced
     has_other = clip.level or clip.extras.get("text")
     return account.kind not in OWN_TABLES and bool(clip.concepts) and not has_other
 
 
 def _with_equal_columns(clips: Sequence[Clip]) -> list[Clip]:
-    """Give all clips the same extra columns, and one video to those of one id."""
+    """Give all clips the same extra columns, and clips of the same id the same video."""
     columns = tuple(dict.fromkeys(name for clip in clips for name in clip.extras))
     videos = {clip.clip_id: clip.video for clip in clips if clip.video}
     return [with_columns(clip, columns, videos.get(clip.clip_id, "")) for clip in clips]
 
 
 def _without_bare_rows(clips: Sequence[Clip]) -> list[Clip]:
-    """Leave out rows of nobody, without a level, of clips that annotators labelled."""
+    """Leave out rows without annotator and level of clips that another row says an annotator labelled."""
     annotated = {(clip.clip_id, clip.movie) for clip in clips if clip.annotator}
     return [
         clip for clip in clips if clip.annotator or clip.level or (clip.clip_id, clip.movie) not in annotated
@@ -423,16 +501,16 @@ def _without_bare_rows(clips: Sequence[Clip]) -> list[Clip]:
 
 
 def _doubtful_times(clips: Iterable[Clip], kind: str) -> Iterator[str]:
-    """Say which films have spans in their first second alone, or behind an hour or a day alone."""
+    """Say which films have times in another unit, it seems: all early, all late, or after more than a day."""
     late, long, short = [], [], []
-    for movie, own in grouped(clips, "movie").items():
-        first = min(clip.start_s or 0.0 for clip in own)
-        last = max(clip.end_s or 0.0 for clip in own)
-        if first >= LATE_S:
-            late.append(f"{movie}: {clock(first)}")
-        if last >= LONGEST_S:
-            long.append(f"{movie}: {clock(last)}")
-        if 0 < last < 1 and kind in OWN_TABLES:
+    for movie, film_clips in grouped(clips, "movie").items():
+        first_s = min(clip.start_s or 0.0 for clip in film_clips)
+        last_s = max(clip.end_s or 0.0 for clip in film_clips)
+        if first_s >= LATE_S:
+            late.append(f"{movie}: {clock(first_s)}")
+        if last_s >= LONGEST_S:
+            long.append(f"{movie}: {clock(last_s)}")
+        if 0 < last_s < 1 and kind in OWN_TABLES:
             short.append(movie)
     if short:
         yield f"no span after the first second ({first_few(short, 3)}): are times shares of a day, or hours?"
@@ -443,7 +521,7 @@ def _doubtful_times(clips: Iterable[Clip], kind: str) -> Iterator[str]:
 
 
 def _doubtful_names(clips: Iterable[Clip]) -> list[str]:
-    """Say which names of films and annotators are what programs write for none."""
+    """Say which names of films and annotators are words that programs write in a cell without a value."""
     names = sorted({(what, getattr(clip, what)) for clip in clips for what in ("movie", "annotator")})
     return [
         f"{what} {name!r} taken as a name: where there is none, leave it empty"

@@ -17,26 +17,26 @@ from obygaze_features.text_records import even_delimiter, split_records
 from obygaze_features.workbook import HEADER_ROWS, Records
 
 SEEN_BELOW = 20
-"""Rows below a header by which it is told."""
+"""So many rows below a row are looked at to tell whether it is the header."""
 
 HEADED = 0.6
-"""Share of the cells that rows below have, from which on a row can be their header."""
+"""A header has at least this share of the number of cells that the rows below it have."""
 
 MOST_HEADING = 1000
-"""Characters of a heading: what columns may mean is told by words and signs inside them."""
+"""A longer heading, in characters, is refused, as the search for words inside it takes too long."""
 
 SIGNS = ",;\t|"
-"""What may stand between the cells of a text."""
+"""Signs that may separate the cells of a text file."""
 
 SECTION = "section"
-"""Heading of the column that holds the text of the row of one cell above a row."""
+"""Heading of a column that is made of rows of one cell: each row has the text of the last such row above."""
 
 UNNAMED = "column {}"
-"""What a column without a heading is called, by its number from 1."""
+"""Name of a column without a heading, with its number from 1."""
 
 
 class Layout(NamedTuple):
-    """A person's table, the rows of titles above its header, and the headings that it has."""
+    """A person's table, the rows of titles above its header, and its headings as they are written."""
 
     table: Table
     titles: tuple[Sequence[str], ...]
@@ -98,32 +98,36 @@ def read_layout(file: SpanFile) -> Layout | None:
 
 
 def _with_sections(table: Table) -> Table:
-    """Give rows the text of the row above them that has one cell alone, as films and scenes are headed.
+    """Give each row the text of the section that it stands in, such as a film or a scene.
 
-    It fills its own column where the rows below have nothing there, and else a column of sections. Only where
-    the first row is such a one, and each has rows below it.
+    The title of a section is a row of a single cell. Its text fills that cell's column if no row of a clip
+    has anything there, and else a new column of sections. Only where the table begins with a section, and
+    each section has rows.
     """
     rows = [row for row in table.rows if not row.is_empty]
     are_sections = [len(_filled_columns(row)) == 1 for row in rows]
     is_divided = len(rows) > 2 and are_sections[0] and not are_sections[-1] and len(table.columns) > 2
-    if not is_divided or any(one and following for one, following in pairwise(are_sections)):
+    has_empty_section = any(section and following for section, following in pairwise(are_sections))
+    if not is_divided or has_empty_section:
         return table
-    own = {column for row in rows[:1] for column in _filled_columns(row)}
+    title_column = _filled_columns(rows[0])[0]
     clips = [row for row, is_section in zip(rows, are_sections, strict=True) if not is_section]
-    is_free = all(not row.cells[column].strip() for row in clips for column in own)
-    name = next(iter(own)) if is_free else SECTION
-    divided, section = [], ""
+    is_free = not any(row.cells[title_column].strip() for row in clips)
+    name = title_column if is_free else SECTION
+    divided = []
+    title = ""
     for row, is_section in zip(rows, are_sections, strict=True):
         if is_section:
-            section = next(cell.strip() for cell in row.cells.values() if cell.strip())
+            title = row.cells[_filled_columns(row)[0]].strip()
         else:
-            divided.append(Row(row.line, {**row.cells, name: section}))
+            divided.append(Row(row.line, {**row.cells, name: title}))
     columns = table.columns if is_free else (*table.columns, SECTION)
     note = f"{counted(sum(are_sections), 'row')} of one cell read as column {name!r} of the rows below"
     return replace(table, columns=columns, rows=tuple(divided), notes=(*table.notes, note))
 
 
 def _filled_columns(row: Row) -> list[str]:
+    """Return the columns in which a row has a cell that is not empty."""
     return [column for column, cell in row.cells.items() if cell.strip()]
 
 
@@ -152,7 +156,7 @@ def find_header(records: Records, headings: Headings) -> Header | None:
 
 
 def _repeats(names: Sequence[str]) -> bool:
-    """Return whether headings stand more than once in a row: they need the groups above them."""
+    """Return whether a row repeats a heading, so that only the row of groups above it tells them apart."""
     texts = [plain(name) for name in names if name]
     return len(set(texts)) < len(texts)
 
@@ -166,13 +170,15 @@ def _numbered(records: Records) -> Header | None:
 
 
 def _looks_like_one(header: Header, rows: Sequence[Sequence[str]]) -> bool:
-    """Return whether a row may be a header: of words, mostly different, and as wide as what is below."""
+    """Return whether a row may be a header: words, mostly different, and about as many as rows below have."""
     texts = [name for name in header.names if name]
-    below = [sum(map(bool, row)) for row in rows[header.end :][:SEEN_BELOW]]
+    n_cells_below = [sum(map(bool, row)) for row in rows[header.end :][:SEEN_BELOW]]
     if len(texts) < 2 or any(map(is_time, texts)):
         return False
     are_different = 2 * len(set(map(plain, texts))) > len(texts)
-    return are_different and (not below or len(texts) >= HEADED * median(below))
+    if not n_cells_below:
+        return are_different
+    return are_different and len(texts) >= HEADED * median(n_cells_below)
 
 
 def _is_of_groups(rows: Sequence[Sequence[str]], at: int) -> bool:
@@ -217,7 +223,7 @@ def _joined(upper: Sequence[str], lower: Sequence[str]) -> list[str]:
 
 
 def _names(header: Sequence[str], body: Records) -> list[str]:
-    """Give every column that holds something a heading of its own."""
+    """Return a different name for each column: its heading, or a number if it has cells but no heading."""
     names, counts = [], Counter[str]()
     width = max([len(header), *(len(cells) for _, cells in body)])
     for n, heading in enumerate(_padded(header, width)):
@@ -245,6 +251,7 @@ def _without_blanks(cells: list[str]) -> list[str]:
 
 
 def _padded(cells: Sequence[str], width: int) -> list[str]:
+    """Return a row with empty cells added up to a width."""
     if isinstance(cells, list) and len(cells) == width:
-        return cells
+        return cells  # the same list, as a large table has many rows
     return [*cells, *[""] * (width - len(cells))]

@@ -38,17 +38,17 @@ SUMS: Final = {
     "médiane", "total général", "durée totale", "écart type", "suma", "media", "promedio", "somma", "totale",
     "soma", "média", "σ", "∑",
 }  # fmt: skip
-"""What people and programs write before a sum, as names are compared."""
+"""Words that people and programs write in front of a sum, as names are compared (`plain`)."""
 
 MOST_KINDS: Final = 12
-"""Kinds of what is said of spans, such as level, concept, remark: a column of more is of something else."""
+"""A column of kinds of rows, such as level, concept, remark, has at most so many different words."""
 
 LAST_ROWS: Final = 5
-"""In which a sum stands that has numbers in place of times."""
+"""A row with numbers where times stand is taken as a sum only among so many last rows of a table."""
 
 
 class LeftOut(NamedTuple):
-    """A row that is no clip, and what it is."""
+    """A row that is no clip, and the reason: what it is instead."""
 
     row: Row
     reason: str
@@ -62,24 +62,26 @@ class ClipRows(NamedTuple):
 
 
 def clip_rows(table: Table, headings: Headings, words: LabelWords) -> ClipRows:
-    """Leave out the rows of a table that are no clips: sums, and remarks between and below the others.
+    """Leave out the rows of a table that are no clips: sums, remarks, rows that cannot be read.
 
-    A sum is left out where it has no start and others have one, and among the last rows where it has no label
-    and others have some. A remark has no start and no label, and is one cell alone, or below the last clip.
-    Of a row whose times and film cannot be read nothing is known but its labels; of one that says only no,
-    nothing at all.
+    Where other rows have a start, and a row has none, it is left out if it
+    - is a sum;
+    - is a remark: it has no label, and is a single cell, or stands below the last clip;
+    - has a film that cannot be read either, so that its span is not known;
+    - has no cells but marks of no, such as checkboxes that were copied down.
+    A sum with numbers in place of times is left out among the last rows, where it has no label and others do.
     """
     rows = [row for row in table.rows if not row.is_empty]
     body = replace(table, rows=tuple(row for row in rows if not _is_sum(row)))
     times = _columns_of_times(body, words)
     starts = _columns_of_starts(times)
     labels = _columns_of_labels(body, headings, words)
-    timed = [at for at, row in enumerate(rows) if _has_time(row, starts)]
-    last_timed = timed[-1] if timed else len(rows)
+    timed_places = [at for at, row in enumerate(rows) if _has_time(row, starts)]
+    last_timed = timed_places[-1] if timed_places else len(rows)
     have_labels = any(_has_label(row, labels, words) for row in body.rows)
     left_out = []
     for at, row in enumerate(rows):
-        is_untimed = bool(timed) and not _has_time(row, starts)
+        is_untimed = bool(timed_places) and not _has_time(row, starts)
         is_unlabelled = have_labels and not _has_label(row, labels, words)
         if is_untimed and _says_only_no(row):
             left_out.append(LeftOut(row, "without times, and nothing but marks of no"))
@@ -100,68 +102,84 @@ def clip_rows(table: Table, headings: Headings, words: LabelWords) -> ClipRows:
 
 
 def _without(table: Table, left_out: Sequence[LeftOut]) -> Table:
-    gone = {id(entry.row) for entry in left_out}
-    return replace(table, rows=tuple(row for row in table.rows if id(row) not in gone))
+    """Return a table without the rows that are left out."""
+    left_out_ids = {id(entry.row) for entry in left_out}
+    return replace(table, rows=tuple(row for row in table.rows if id(row) not in left_out_ids))
 
 
 def _rows_of_other_kinds(table: Table, words: LabelWords) -> list[LeftOut]:
-    """Return the rows whose kind never has a label, in a table in which each row says one thing of a span.
+    """Return the rows of kinds that hold no labels, in a table whose rows each say one thing about a span.
 
-    Such a table has a column of kinds, some called as people head columns of levels or concepts, and a column
-    of what is said: labels in all rows of some kinds, and in no row of others.
+    Such a table has a column of kinds, such as `level`, `concept` and `remark`, and a column of values, which
+    are labels in all rows of some kinds and in no row of the others.
     """
-    kinds = next((column for column in table.columns if _is_of_kinds(table, column)), "")
-    for column in table.columns if kinds else ():
-        others = _kinds_without_labels(table, kinds, column, words)
-        if others:
-            rows = [row for row in table.rows if row.cells[kinds].strip() in others]
-            return [LeftOut(row, f"of {row.cells[kinds].strip()!r}, not a label") for row in rows]
+    kind_columns = [column for column in table.columns if _is_of_kinds(table, column)]
+    if not kind_columns:
+        return []
+    kind_column = kind_columns[0]
+    for value_column in table.columns:
+        other_kinds = _kinds_without_labels(table, kind_column, value_column, words)
+        if other_kinds:
+            rows = [row for row in table.rows if row.cells[kind_column].strip() in other_kinds]
+            return [LeftOut(row, f"of {row.cells[kind_column].strip()!r}, not a label") for row in rows]
     return []
 
 
 def _is_of_kinds(table: Table, column: str) -> bool:
-    """Return whether a column says of each row of what kind it is: of labels, or of something else."""
+    """Return whether a column says what kind each row is: a few words, one of which means labels."""
     kinds = set(readable_cells(table, column))
-    return 1 < len(kinds) <= MOST_KINDS and any(map(_is_of_labels, kinds))
+    return 1 < len(kinds) <= MOST_KINDS and any(_means_labels(kind) for kind in kinds)
 
 
-def _is_of_labels(kind: str) -> bool:
-    """Return whether a kind is called as people head columns of levels or concepts."""
+def _means_labels(kind: str) -> bool:
+    """Return whether the name of a kind of rows is a word for levels or concepts."""
     return not {"level", "concepts"}.isdisjoint(names_of_heading(kind))
 
 
-def _kinds_without_labels(table: Table, kinds: str, column: str, words: LabelWords) -> set[str]:
-    """Return the kinds of rows that have no label in a column; none where it does not divide kinds so."""
+def _kinds_without_labels(table: Table, kind_column: str, value_column: str, words: LabelWords) -> set[str]:
+    """Return the kinds whose rows have no label in a column of values.
+
+    Empty if all kinds are without labels, or if a kind has labels in some of its rows and other texts in the
+    others, as the column is no column of values then.
+    """
     n_rows: Counter[str] = Counter()
     n_labels: Counter[str] = Counter()
-    n_read: Counter[str] = Counter()
+    n_other_texts: Counter[str] = Counter()
     for row in table.rows:
-        kind, cell = row.cells[kinds].strip(), row.cells[column].strip()
-        if kind and cell:
-            n_rows[kind] += 1
-            is_label = words.labels_of(cell) is not None or bool(words.level_of(cell))
-            n_labels[kind] += is_label
-            n_read[kind] += is_label or words.is_no_concept(cell)
-    without = {kind for kind in n_rows if not n_labels[kind]}
-    are_whole = all(n_read[kind] == n_rows[kind] for kind in n_rows if kind not in without)
-    return without if are_whole and len(without) < len(n_rows) else set()
+        kind = row.cells[kind_column].strip()
+        value = row.cells[value_column].strip()
+        if not (kind and value):
+            continue
+        n_rows[kind] += 1
+        if words.labels_of(value) is not None or words.level_of(value):
+            n_labels[kind] += 1
+        elif not words.is_no_concept(value):
+            n_other_texts[kind] += 1
+    without_labels = {kind for kind in n_rows if not n_labels[kind]}
+    with_labels = n_rows.keys() - without_labels
+    are_mixed = any(n_other_texts[kind] for kind in with_labels)
+    if are_mixed or not with_labels:
+        return set()
+    return without_labels
 
 
 def with_films_of_blocks(table: Table) -> Table:
-    """Give rows without a film the film above them, where a table names each film once, above its rows.
+    """Give each row without a film the film of the nearest row above that has one.
 
-    Only where no film is named in two rows that follow each other, and every row without a film has a time.
+    Only where the table names each film once, above its rows: no film is named in two named rows in
+    succession, and every row without a film has a time.
     """
     columns = [name for name in FILM_COLUMNS if name in table.columns]
     rows = [row for row in table.rows if not row.is_empty]
-    films = [_films(row, columns) for row in rows]
+    films = [_film_cells(row, columns) for row in rows]
     n_filled = sum(not any(film) for film in films)
     if not n_filled or not any(films[0]) or not _are_blocks(rows, films):
         return table
     filled_rows = []
     above = films[0]
     for row, film in zip(rows, films, strict=True):
-        above = film if any(film) else above
+        if any(film):
+            above = film
         cells: dict[str, str] = dict(zip(columns, above, strict=True))
         filled_rows.append(Row(row.line, {**row.cells, **cells}))
     note = f"{counted(n_filled, 'row')} without a film taken as of the film above"
@@ -169,35 +187,39 @@ def with_films_of_blocks(table: Table) -> Table:
 
 
 def with_whole_names(table: Table) -> Table:
-    """Write numbers that name films or annotators without decimals, as 2.0 beside an empty cell is 2."""
+    """Write numbers that name films or annotators without decimals.
+
+    Programs write a column of whole numbers that has an empty cell with decimals, so that 2.0 means 2.
+    """
     columns = [name for name in ("movie", "annotator") if name in table.columns]
-    whole = [name for name in columns if whole_numbers(readable_cells(table, name)) is not None]
-    if not whole:
+    number_columns = [name for name in columns if whole_numbers(readable_cells(table, name)) is not None]
+    if not number_columns:
         return table
     rows = []
     for row in table.rows:
-        names: dict[str, str] = {name: without_zeros(row.cells[name]) for name in whole}
+        names: dict[str, str] = {name: without_zeros(row.cells[name]) for name in number_columns}
         rows.append(Row(row.line, {**row.cells, **names}))
     return replace(table, rows=tuple(rows))
 
 
-def _films(row: Row, columns: Sequence[str]) -> tuple[str, ...]:
+def _film_cells(row: Row, columns: Sequence[str]) -> tuple[str, ...]:
+    """Return the cells of a row that name its film, such as its title and its video."""
     return tuple(row.cells[column].strip() for column in columns)
 
 
 def _are_blocks(rows: Sequence[Row], films: Sequence[tuple[str, ...]]) -> bool:
     """Return whether films are named once each, above their rows, and rows without one have a time."""
-    named = [film for film in films if any(film)]
-    are_apart = all(film != following for film, following in pairwise(named))
-    return are_apart and all(
-        any(film) or row.cells.get(TIMES[0], "").strip() for row, film in zip(rows, films, strict=True)
-    )
+    named_films = [film for film in films if any(film)]
+    if any(film == following for film, following in pairwise(named_films)):
+        return False
+    unnamed_rows = [row for row, film in zip(rows, films, strict=True) if not any(film)]
+    return all(row.cells.get(TIMES[0], "").strip() for row in unnamed_rows)
 
 
 # --- parts of rows
 # ---------------------------------------------------------------------------
 def _columns_of_times(table: Table, words: LabelWords) -> list[str]:
-    """Return the columns of times: those that are named, and others whose cells are times."""
+    """Return the columns of times: those with a manifest's names, and others whose cells are times."""
     columns = [name for name in (*TIMES, DURATION) if name in table.columns]
     for column in table.columns:
         cells = readable_cells(table, column)
@@ -208,14 +230,17 @@ def _columns_of_times(table: Table, words: LabelWords) -> list[str]:
 
 
 def _columns_of_starts(columns: Sequence[str]) -> list[str]:
-    """Return which of some columns of times is of starts: by its name or heading; else all that can be."""
-    named = [column for column in columns if column == TIMES[0]]
-    headed = [column for column in columns if TIMES[0] in names_of_heading(column)]
-    return named or headed[:1] or list(columns)
+    """Return the one column of starts among columns of times, or all columns where no heading tells it."""
+    if TIMES[0] in columns:
+        return [TIMES[0]]
+    headed_as_starts = [column for column in columns if TIMES[0] in names_of_heading(column)]
+    if headed_as_starts:
+        return headed_as_starts[:1]
+    return list(columns)
 
 
 def _columns_of_labels(table: Table, headings: Headings, words: LabelWords) -> list[str]:
-    """Return the columns that a person names for labels, that are ours, or whose cells are labels."""
+    """Return the columns of labels: by a manifest's names, by the person's option, or by their cells."""
     columns = []
     for column in table.columns:
         if column in {*TIMES, *FILM_COLUMNS, DURATION, "annotator"}:
@@ -231,16 +256,20 @@ def _columns_of_labels(table: Table, headings: Headings, words: LabelWords) -> l
 
 
 def _has_time(row: Row, columns: Sequence[str]) -> bool:
-    """Return whether half of some columns hold times in a row."""
+    """Return whether a row has times in at least half of some columns."""
     cells = [row.cells[column].strip() for column in columns]
     n_times = sum(is_time(cell) or range_in(cell) is not None for cell in cells)
     return bool(columns) and 2 * n_times >= len(columns)
 
 
 def _has_doubtful_time(row: Row, columns: Sequence[str]) -> bool:
-    """Return whether a row has a time, what may be a mistyped one, or a cell that cannot be read."""
+    """Return whether a row has, in some columns, an error or a digit, as a mistyped time has."""
     cells = [row.cells[column] for column in columns]
-    return any(is_unreadable(cell) or any(map(str.isdigit, cell)) for cell in cells)
+    for cell in cells:
+        has_digit = any(letter.isdigit() for letter in cell)
+        if has_digit or is_unreadable(cell):
+            return True
+    return False
 
 
 def _says_only_no(row: Row) -> bool:
@@ -250,14 +279,30 @@ def _says_only_no(row: Row) -> bool:
 
 
 def _is_unreadable_row(row: Row, starts: Sequence[str]) -> bool:
-    """Return whether the starts and the film of a row cannot be read: it looks up what is not there."""
-    films = [name for name in row.cells if "movie" in names_of_heading(name)[:1] or name in FILM_COLUMNS]
-    cells = [row.cells[name].strip() for name in (*starts, *films)]
-    return bool(starts) and bool(films) and all(cell and is_unreadable(cell) for cell in cells)
+    """Return whether all starts and film names of a row are errors of a spreadsheet, such as `#N/A`.
+
+    A spreadsheet's formulas write such a row where they look up a span that is not there.
+
+    Parameters
+    ----------
+    row
+        Any row of a table.
+    starts
+        The table's columns of starts.
+    """
+    films = []
+    for column in row.cells:
+        is_headed_as_film = "movie" in names_of_heading(column)[:1]
+        if is_headed_as_film or column in FILM_COLUMNS:
+            films.append(column)
+    if not starts or not films:
+        return False
+    cells = [row.cells[column].strip() for column in (*starts, *films)]
+    return all(cell and is_unreadable(cell) for cell in cells)
 
 
 def _has_label(row: Row, columns: Sequence[str], words: LabelWords) -> bool:
-    """Return whether a row has a label in some columns, or a mark in one that is headed by a label."""
+    """Return whether a row has a label in some columns, or a mark of yes below a label as heading."""
     for column in columns:
         cell = row.cells[column].strip()
         if not cell or is_unreadable(cell):
@@ -269,17 +314,21 @@ def _has_label(row: Row, columns: Sequence[str], words: LabelWords) -> bool:
 
 
 def _has_cell(row: Row, columns: Sequence[str]) -> bool:
-    """Return whether any of some columns holds something in a row, other than an error."""
+    """Return whether a row has a cell in some columns that is neither empty nor an error."""
     cells = [row.cells[column].strip() for column in columns]
     return any(cell and not is_unreadable(cell) for cell in cells)
 
 
 def _filled(row: Row) -> list[str]:
+    """Return the cells of a row that are not empty."""
     return [cell.strip() for cell in row.cells.values() if cell.strip()]
 
 
 def _is_sum(row: Row) -> bool:
-    """Return whether the first cell of a row that is not empty begins a sum."""
+    """Return whether the first filled cell of a row is a word for a sum.
+
+    In a short row it may begin with such a word, as `Total of film 2` does; a long row is rather a clip.
+    """
     filled = _filled(row)
     first = plain(filled[0])
     is_short = len(filled) <= 3 and 2 * len(filled) < len(row.cells) + 1

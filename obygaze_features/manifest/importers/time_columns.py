@@ -1,5 +1,6 @@
 """Find the columns of a table that hold times, and the rate of times in frames."""
 
+import math
 import re
 from collections.abc import Sequence
 from itertools import combinations
@@ -22,16 +23,17 @@ from obygaze_features.manifest.spans.instant import FRAME_CODE
 _RATE = re.compile(
     r"(\d{2,3}(?:[.,]\d+)?)\s*(?:fps|f/s|b/s|i/s|im/s|img/s|bilder|images|fotogr|hz)", re.IGNORECASE
 )
-"""A rate of frames that a heading or a title says."""
+"""A rate of frames in a heading or a title, such as `25 fps`."""
 
 MOST_PAIRED: Final = 20
-"""Columns of times without known headings of which each two are tried as starts and ends."""
+"""Of columns of times without known headings each two of the first so many are tried as starts and ends."""
 
 COMMON_RATES: Final = (25, 30, 50, 60)
+"""Frames per second, of which the lowest is proposed that has the highest frame number of a table."""
 
 
 class TimeColumns:
-    """Finds times: starts and ends, starts and durations, or both in one."""
+    """Finds the unread columns that hold times, and proposes to read them as starts, ends or durations."""
 
     def __init__(self, unread: UnreadColumns) -> None:
         self._unread = unread
@@ -42,7 +44,7 @@ class TimeColumns:
         self._proposal = unread.proposal
 
     def times(self) -> None:
-        """Find the columns of starts and ends, of starts and durations, or of both in one."""
+        """Find columns of starts and ends, of starts and durations, or one column of both times."""
         if self._unread.has(START) and self._unread.has(END, DURATION):
             return
         columns = self._columns_of_times()
@@ -57,30 +59,60 @@ class TimeColumns:
         self._propose_rate(list(columns.values()))
 
     def _propose_rate(self, columns: Sequence[str]) -> None:
-        """Propose a rate for times that end in frames: of a heading or title, or by the highest frame."""
-        cells = [cell for column in columns for cell in self._cells[column]]
-        codes = [code for cell in cells if (code := FRAME_CODE.fullmatch(cell))]
+        """Propose a rate of frames for times in frames, where the person gives none.
+
+        It is the rate that a heading or title says, else the lowest common rate that has the highest frame
+        number of the times: frame 27 of a second is of a film of 30 frames per second.
+        """
+        if self._file.reading.rate is not None:
+            return
+        frames = self._frame_numbers(columns)
         are_frames = any(seconds_of_unit(column) == 0 for column in columns)
-        if self._file.reading.rate is not None or not (codes or are_frames):
+        if not frames and not are_frames:
             return
-        texts = [*self._table.columns, *(cell for cells in self._titles for cell in cells)]
-        rates = [match[1] for text in texts if (match := _RATE.search(text))]
-        if rates:
-            self._proposal.rate = rates[0].replace(",", ".")
+        written_rate = self._written_rate()
+        if written_rate:
+            self._proposal.rate = written_rate
             return
-        last = max([int(code[6]) for code in codes], default=0)
-        self._proposal.rate = next((str(rate) for rate in COMMON_RATES if last < rate), "60")
+        highest_frame = max(frames, default=0)
+        possible_rates = [rate for rate in COMMON_RATES if highest_frame < rate]
+        self._proposal.rate = str(min(possible_rates, default=max(COMMON_RATES)))
         self._proposal.doubts.append("its times have frames: give the film's rate by --rate")
 
+    def _frame_numbers(self, columns: Sequence[str]) -> list[int]:
+        """Return the frames at the end of the time codes in columns: 12 of `00:01:05:12`."""
+        frames = []
+        for column in columns:
+            for cell in self._cells[column]:
+                code = FRAME_CODE.fullmatch(cell)
+                if code is not None:
+                    frames.append(int(code[6]))
+        return frames
+
+    def _written_rate(self) -> str:
+        """Return the first rate of frames that a heading or a title says, such as "25"; "" if none does."""
+        texts = list(self._table.columns)
+        for cells in self._titles:
+            texts += cells
+        for text in texts:
+            match = _RATE.search(text)
+            if match is not None:
+                return match[1].replace(",", ".")
+        return ""
+
     def _columns_of_times(self) -> dict[str, str]:
-        """Return the columns that hold times, by what they are; none where they cannot be told."""
+        """Return the column of starts and that of ends, or durations, by a manifest's names.
+
+        Headings decide first, then the order of the times. Both names have the same column where its cells
+        hold two times. Empty where no two columns, or no such one, are found.
+        """
         timed = [column for column in self._unread.rest if self._is_timed(column)]
         timed += [column for column in self._headed_times() if column not in timed]
         start = START if self._unread.has(START) else self._unread.meant(START, timed.__contains__)
         others = [column for column in timed if column != start]
         end = self._unread.meant(END, others.__contains__)
         duration = self._unread.meant(DURATION, others.__contains__)
-        if start and end and self._end_behind(start, [end]):
+        if start and end and self._first_of_ends(start, [end]):
             return {START: start, END: end}
         if not start and duration and not end and len(timed) == 2:
             start = next(column for column in timed if column != duration)
@@ -90,34 +122,45 @@ class TimeColumns:
         if ranges and not self._unread.has(START, END):
             return {START: ranges[0], END: ranges[0]}
         if start:
-            behind = self._end_behind(start, others)
-            return {START: start, END: behind} if behind else {}
+            end_by_times = self._first_of_ends(start, others)
+            return {START: start, END: end_by_times} if end_by_times else {}
         return self._pair_of(timed)
 
     def _headed_times(self) -> list[str]:
-        """Return the columns that are headed as starts and as ends or durations, whose few cells are times.
+        """Return the columns that are headed as starts, and as ends or durations, if there are both.
 
-        In a table of which most rows lack their times; of one alone another meaning is likelier.
+        Their cells are times, however few: most rows of the table may lack their times. A column of few times
+        is not enough by itself, as it more likely has another meaning.
         """
-        headed = {
-            name: [
-                column
-                for column in self._unread.rest
-                if name in names_of_heading(column)[:1] and are_times(self._cells[column])
-            ]
-            for name in (START, END, DURATION)
-        }
-        ends = [*headed[END], *headed[DURATION]]
-        return [*headed[START], *ends] if headed[START] and ends else []
+        starts = self._headed_times_of(START)
+        ends = [*self._headed_times_of(END), *self._headed_times_of(DURATION)]
+        if not starts or not ends:
+            return []
+        return [*starts, *ends]
+
+    def _headed_times_of(self, name: str) -> list[str]:
+        """Return the unread columns of times whose heading first of all means a manifest's column."""
+        headed = [column for column in self._unread.rest if name in names_of_heading(column)[:1]]
+        return [column for column in headed if are_times(self._cells[column])]
 
     def _is_timed(self, column: str) -> bool:
-        """Return whether a column can be of times: one of marks, or that a label heads, is none."""
+        """Return whether a column can be of times: most rows have a cell, which is a time and no mark."""
         cells = self._cells[column]
-        is_of_words = 2 * len(cells) < len(self._table.rows) or column in self._unread.marks
-        return not is_of_words and are_times(cells)
+        is_filled = 2 * len(cells) >= len(self._table.rows)
+        return is_filled and column not in self._unread.marks and are_times(cells)
 
-    def _end_behind(self, start: str, columns: Sequence[str]) -> str:
-        """Return the first of some columns whose times are behind the starts; "" if there is none."""
+    def _first_of_ends(self, start: str, columns: Sequence[str]) -> str:
+        """Return the first of some columns that can hold the ends of spans; "" if none can.
+
+        In most rows its time is not before the start of the row.
+
+        Parameters
+        ----------
+        start
+            The column of starts.
+        columns
+            Columns of times, in the order in which they are tried.
+        """
         for column in columns:
             lengths = self._lengths(start, column)
             if lengths and sum(length >= 0 for length in lengths) >= MOST * len(lengths):
@@ -125,7 +168,11 @@ class TimeColumns:
         return ""
 
     def _pair_of(self, columns: Sequence[str]) -> dict[str, str]:
-        """Return two columns as starts and ends, by their cells alone: clocks first, the nearest two."""
+        """Return the two columns that are starts and ends by their cells alone; empty if no two can be.
+
+        Every end is behind its start. Columns of clocks go before numbers, and of several pairs the one with
+        the shortest spans is taken: columns that say other times, such as the time of day, are further off.
+        """
         clocks = [column for column in columns if are_clocks(self._cells[column])]
         pairs = []
         timed = clocks if len(clocks) > 1 else columns
@@ -139,19 +186,23 @@ class TimeColumns:
         return {START: start, END: end}
 
     def _are_few(self, column: str) -> bool:
-        """Return whether a column has the same few whole numbers again and again, as ratings have."""
-        numbers = whole_numbers(self._cells[column])
-        return numbers is not None and 2 * len(numbers) <= len(self._cells[column]) and len(numbers) <= 10
+        """Return whether a column has at most ten whole numbers, each twice or more, as ratings have."""
+        cells = self._cells[column]
+        numbers = whole_numbers(cells)
+        if numbers is None:
+            return False
+        are_repeated = 2 * len(numbers) <= len(cells)
+        return are_repeated and len(numbers) <= 10
 
     def _lengths(self, start: str, end: str) -> list[float]:
-        """Return how long after its start each row ends, where both are times."""
+        """Return the seconds from start to end of each row in which both columns hold times."""
         starts = seconds_in([row.cells[start].strip() for row in self._table.rows])
         ends = seconds_in([row.cells[end].strip() for row in self._table.rows])
-        lengths = [last - first for first, last in zip(starts, ends, strict=True)]
-        return [length for length in lengths if length == length]  # noqa: PLR0124 - not NaN
+        lengths = [end_s - start_s for start_s, end_s in zip(starts, ends, strict=True)]
+        return [length for length in lengths if not math.isnan(length)]
 
     def _say_untimed(self) -> None:
-        """Say which column holds starts, where none holds ends."""
+        """Propose the column of starts, or of ends, that is there alone, and ask for the other one."""
         for name in (START, END):
             other = END if name == START else START
             column = name if self._unread.has(name) else self._unread.meant(name, self._is_timed)

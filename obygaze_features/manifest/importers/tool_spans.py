@@ -44,9 +44,10 @@ EXTRA_COLUMNS: Final = (
 what it perceives."""
 
 APART: Final = ("subject", "observation")
-"""What else keeps spans of one time apart: who is seen, and the sitting of an annotator."""
+"""Columns that keep two spans of the same times apart: who is seen, and the sitting of an annotator."""
 
 ANSWERS: Final = "answers"
+"""Name of the kind of files that hold the answers of machines."""
 
 
 @dataclass
@@ -61,20 +62,22 @@ class Marked:
 
 
 class ToolSpans:
-    """Maker of clips, which remembers what the files before said of a span.
+    """Makes clips of the spans of other tools' files, and remembers the spans of the files it has read.
+
+    A span that an earlier file says too is left out; two levels that contradict each other are refused.
 
     Parameters
     ----------
     films
         Names of the films, and where they lie.
     words
-        Of the codebook.
+        The words of labels that the codebook knows.
     roles
-        Of the tiers.
+        What each tier holds: levels, concepts, both, or texts.
     annotator
         Who annotated, where a file does not say it.
     ids
-        Of the clips that there are, to which those that are made are added.
+        The ids of all clips that were made so far; the ids of new clips are added to it.
     """
 
     def __init__(
@@ -82,11 +85,12 @@ class ToolSpans:
     ) -> None:
         self._films, self._words, self._roles = films, words, roles
         self._annotator, self._ids = annotator, ids
+        # What is said of a span -> the clip that said it first, with its file and its place there.
         self._first: dict[tuple[object, ...], tuple[Clip, SpanFile, str]] = {}
 
     def clips(self, file: SpanFile, records: Iterable[RawSpan]) -> Iterator[tuple[Clip, str]]:
         """Yield each clip with its place in the file."""
-        read = self._with_roles(file, records)
+        read = self._records_to_read(file, records)
         spans = _without_models(file.account, file.account.spans(read))
         spans = self._perceivable(file, spans)
         marked, concepts = self._mark(file, spans)
@@ -98,10 +102,9 @@ class ToolSpans:
         is_model_in_sight = any(_is_of_a_model(span) for span in read)
         if is_model_in_sight:
             file.account.is_beside_model = True
+        has_tier = bool(file.reading.tiers)
         for number, mark in enumerate(marked, start=1):
-            extras = _extras(
-                mark, has_text=has_text, has_tier=bool(file.reading.tiers), in_sight=is_model_in_sight
-            )
+            extras = _extras(mark, has_text=has_text, has_tier=has_tier, in_sight=is_model_in_sight)
             clip = self._clip(file, mark, number, extras)
             reason = self._repeated(file, mark, clip)
             if reason:
@@ -109,37 +112,46 @@ class ToolSpans:
             else:
                 yield clip, mark.raw.where
 
-    def _with_roles(self, file: SpanFile, records: Iterable[RawSpan]) -> list[RawSpan]:
-        """Leave out the tiers of texts of kinds whose texts are none of ours; refuse what cannot be read."""
+    def _records_to_read(self, file: SpanFile, records: Iterable[RawSpan]) -> list[RawSpan]:
+        """Return the records that are imported: those that hold labels, and of some tools the texts too."""
         records = list(records)
-        source = SOURCES[file.account.kind]
         file.account.note(*_absent_tiers(file, records))
-        if not source.leaves_texts:
-            return self._without_columns_of_texts(file, records)
-        read = []
+        if SOURCES[file.account.kind].leaves_texts:
+            return self._without_tiers_of_texts(file, records)
+        return self._without_columns_of_texts(file, records)
+
+    def _without_tiers_of_texts(self, file: SpanFile, records: Sequence[RawSpan]) -> list[RawSpan]:
+        """Leave out the records of tiers that hold texts, and note how many there are.
+
+        Raises
+        ------
+        ManifestError
+            A tier of labels holds a record that cannot be read.
+        """
+        source = SOURCES[file.account.kind]
+        labelled_records = []
         n_left: Counter[str] = Counter()
         for record in records:
-            role = self._role(source, record)
-            if role in {TEXT, LEFT}:
+            if self._role(source, record) in {TEXT, LEFT}:
                 n_left[record.tier] += 1
                 continue
             if record.refusal:
                 raise file.error(record.refusal)
             file.account.note(record.note)
-            read.append(record)
+            labelled_records.append(record)
         file.account.note(*_left_tiers(n_left))
-        return read
+        return labelled_records
 
-    def _without_columns_of_texts(self, file: SpanFile, records: list[RawSpan]) -> list[RawSpan]:
-        """Leave out the columns beside those of a tool that are not of labels, and name them."""
+    def _without_columns_of_texts(self, file: SpanFile, records: Sequence[RawSpan]) -> list[RawSpan]:
+        """Leave out the columns that a person added to a tool's own and that hold no labels; name them."""
         source = SOURCES[file.account.kind]
-        beside = [record for record in records if record.is_beside]
-        left = {record.tier for record in beside if self._role(source, record) in {TEXT, LEFT}}
-        file.account.unread("column", sorted(left))
-        return [record for record in records if not (record.is_beside and record.tier in left)]
+        added = [record for record in records if record.is_beside]
+        text_columns = {record.tier for record in added if self._role(source, record) in {TEXT, LEFT}}
+        file.account.unread("column", sorted(text_columns))
+        return [record for record in records if not (record.is_beside and record.tier in text_columns)]
 
     def _perceivable(self, file: SpanFile, spans: Sequence[RawSpan]) -> list[RawSpan]:
-        """Take out the concepts that a machine cannot perceive, and say how many answers they had."""
+        """Take out the concepts that a machine cannot perceive, and note how many answers it gave on them."""
         codebook = self._words.codebook
         names = spellings_of(codebook.concepts)
         n_answers: Counter[str] = Counter()
@@ -164,6 +176,7 @@ class ToolSpans:
         return perceivable
 
     def _role(self, source: SpanSource, record: RawSpan) -> str:
+        """Return what the tier of a record holds, such as levels, concepts or texts."""
         return self._roles.role_of(record, source.tier, is_said=source.is_said)
 
     def _mark(self, file: SpanFile, spans: Sequence[RawSpan]) -> tuple[list[Marked], list[RawSpan]]:
@@ -198,12 +211,17 @@ class ToolSpans:
         return marked, concepts
 
     def _movie(self, file: SpanFile, span: RawSpan) -> str:
+        """Return the name of a span's film, by its film or media column, or by its file."""
         return self._films.of_span(file, span.cells.get("movie", ""), span.cells.get("media", ""))
 
     def _give_concepts(
         self, file: SpanFile, marked: Sequence[Marked], concepts: Sequence[RawSpan]
     ) -> list[Marked]:
-        """Give concepts to the level above them, or of their times and annotator; others are clips."""
+        """Add each concept to its level, and return the concepts without one, as clips of their own.
+
+        The level of a concept is the span that it names as its parent, else the spans of levels with the same
+        film, times and annotator.
+        """
         levels = [mark for mark in marked if mark.level]
         by_id = {mark.raw.span_id: mark for mark in levels if mark.raw.span_id}
         by_span: dict[tuple[object, ...], list[Marked]] = {}
@@ -215,7 +233,8 @@ class ToolSpans:
             names = self._words.codebook.split_concepts(span.text)
             same_span = by_span.get(self._span_key(span, movie), [])
             owners = [by_id[span_id] for span_id in span.parent_ids if span_id in by_id]
-            owners = owners or [mark for mark in same_span if _may_be_one(mark.raw, span)]
+            if not owners:
+                owners = [mark for mark in same_span if _may_be_one(mark.raw, span)]
             for owner in owners:
                 owner.concepts += names
             if owners:
@@ -231,14 +250,14 @@ class ToolSpans:
         return alone
 
     def _span_key(self, span: RawSpan, movie: str) -> tuple[object, ...]:
-        """Return what spans must share for a concept to belong to a level."""
+        """Return what the span of a concept and that of its level have in common: film, annotator, times."""
         annotator = _annotator_of(span, self._annotator)
         tier = PeopleTier.of(span.tier)
         how = tier.how if tier else ""
         return movie, annotator, how, round(span.start_s, 3), round(span.end_s, 3)
 
     def _note_unknown(self, file: SpanFile, marked: Iterable[Marked]) -> None:
-        """Say which texts are no labels of the codebook, where a tier is not known to be of texts."""
+        """Note the texts that are no labels of the codebook, unless the file is of what films say."""
         if SOURCES[file.account.kind].is_said:
             return
         words = self._words
@@ -272,14 +291,22 @@ class ToolSpans:
             )
 
     def _repeated(self, file: SpanFile, marked: Marked, clip: Clip) -> str:
-        """Say where the same was read before; refuse a level that contradicts another of its times."""
+        """Return why a clip is left out, as an earlier one says the same; "" for a clip that is new.
+
+        Raises
+        ------
+        ManifestError
+            An earlier clip of the same times and annotator has other labels.
+        """
         labels = clip.level, frozenset(clip.concepts)
         if marked.level:
-            what: tuple[object, ...] = ("level",)
+            # A span has one level: a second one is a repetition, or a contradiction.
+            statement: tuple[object, ...] = ("level",)
         else:
-            what = (*labels, clip.extras.get("text", ""))
+            # A span may have many concepts and texts: only the same ones are a repetition.
+            statement = (*labels, clip.extras.get("text", ""))
         decided = [clip.extras.get(name, "") for name in (SEEN_SCORE, DECIDED_ON, DECISION)]
-        key = (*span_of(clip), *decided, *what)
+        key = (*span_of(clip), *decided, *statement)
         where = marked.raw.where
         before, other_file, place = self._first.setdefault(key, (clip, file, where))
         is_first = before is clip
@@ -293,23 +320,33 @@ class ToolSpans:
                 f"{_labels(before)}: keep one; tiers of different people are imported apart, "
                 "with --tier and --annotator"
             )
-        others = [name for name, cell in clip.extras.items() if cell != before.extras.get(name, "")]
-        return f"the same as {earlier}" + (f" but for {', '.join(others)}" if others else "")
+        different = [name for name, cell in clip.extras.items() if cell != before.extras.get(name, "")]
+        if different:
+            return f"the same as {earlier} but for {', '.join(different)}"
+        return f"the same as {earlier}"
 
 
 def span_of(clip: Clip) -> tuple[object, ...]:
-    """Return whose judgement of what a clip is: a span of a film, or a file."""
-    span = (clip.clip_id,) if clip.start_s is None else (clip.start_s, clip.end_s)
-    return clip.movie, clip.annotator, *span, *(clip.extras.get(name, "") for name in APART)
+    """Return what two clips have in common when they are one annotator's labels of the same span.
+
+    The span is the times in the film, or the id of a clip without times, which is a whole file. The key also
+    holds the subject and the observation, as labels of two people who are seen at one time are apart.
+    """
+    if clip.start_s is None:
+        span: tuple[object, ...] = (clip.clip_id,)
+    else:
+        span = (clip.start_s, clip.end_s)
+    subject_and_observation = [clip.extras.get(name, "") for name in APART]
+    return (clip.movie, clip.annotator, *span, *subject_and_observation)
 
 
 def _is_of_a_model(span: RawSpan) -> bool:
-    """Return whether a model wrote a span, as its kind says it, or its tier or text."""
+    """Return whether a model wrote a span: its kind of file, the name of its tier or its text says so."""
     return span.is_of_model or is_of_a_model(span.tier) or is_of_a_model(span.text)
 
 
 def _without_models(account: Account, spans: Iterable[RawSpan]) -> list[RawSpan]:
-    """Leave out what is too short for a span, and what a model wrote."""
+    """Leave out the spans that are shorter than a frame, and those that a model wrote."""
     kept = []
     for span in spans:
         if is_short(span.start_s, span.end_s):
@@ -322,10 +359,24 @@ def _without_models(account: Account, spans: Iterable[RawSpan]) -> list[RawSpan]
 
 
 def _extras(marked: Marked, *, has_text: bool, has_tier: bool, in_sight: bool) -> dict[str, str]:
-    """Return the extra columns of a span."""
-    extras = {"text": marked.text} if has_text else {}
+    """Return the cells of a span's extra columns.
+
+    Parameters
+    ----------
+    marked
+        The span, and what is marked on it.
+    has_text
+        Whether some span of the file holds a text, so that all of them have that column.
+    has_tier
+        Whether the person named tiers, so that each span says its own.
+    in_sight
+        Whether the file holds what a model wrote, which the annotator saw while labelling.
+    """
+    extras = {}
+    if has_text:
+        extras["text"] = marked.text
     cells = marked.raw.cells
-    for name in EXTRA_COLUMNS if any(cells.values()) else ():
+    for name in EXTRA_COLUMNS:
         if cells.get(name):
             extras[name] = cells[name]
     if marked.raw.tier and (marked.text or has_tier):
@@ -340,16 +391,17 @@ def _extras(marked: Marked, *, has_text: bool, has_tier: bool, in_sight: bool) -
 
 
 def _may_be_one(span: RawSpan, other: RawSpan) -> bool:
-    """Return whether nothing that both say of whom or what they are about keeps them apart."""
+    """Return whether two spans of the same times can be one: no column that both fill keeps them apart."""
     for name in APART:
-        mine, theirs = span.cells.get(name), other.cells.get(name)
-        if mine and theirs and mine != theirs:
+        cell = span.cells.get(name)
+        other_cell = other.cells.get(name)
+        if cell and other_cell and cell != other_cell:
             return False
     return True
 
 
 def _annotator_of(span: RawSpan, default: str) -> str:
-    """Name the annotator: whom the file does, its tier behind `@`, the default one, or the machine."""
+    """Name a span's annotator: by its column, by its tier's name behind `@`, the default, or its model."""
     behind_at = span.tier.partition("@")[2]
     for name in (span.cells.get("annotator", ""), behind_at, default, span.cells.get("model", "")):
         if name.strip():
@@ -363,10 +415,10 @@ def _labels(clip: Clip) -> str:
 
 
 def _absent_tiers(file: SpanFile, records: Iterable[RawSpan]) -> list[str]:
-    """Say which tiers that the person names are not there; documents of ELAN say it themselves."""
+    """Say which tiers the person names that the file does not have."""
     source = SOURCES[file.account.kind]
     if file.account.kind == "eaf":
-        return []
+        return []  # the reader of ELAN's documents refuses such names itself
     present = dict.fromkeys(record.tier or source.tier for record in records if not record.role)
     asked = {tier_key(name): name for name in file.reading.tiers}
     absent = asked.keys() - {key_among(tier, asked) for tier in present}
@@ -376,7 +428,13 @@ def _absent_tiers(file: SpanFile, records: Iterable[RawSpan]) -> list[str]:
 
 
 def _left_tiers(n_left: Counter[str]) -> Iterator[str]:
-    """Say which tiers of texts are left out, and which of them may be meant."""
+    """Say which tiers of texts are left out, and which of them may be misspelled tiers of labels.
+
+    Parameters
+    ----------
+    n_left
+        Name of each tier that is left out -> its number of records.
+    """
     if n_left:
         tiers = first_few([f"{name!r} ({n:,})" for name, n in n_left.items()], 4)
         what = f"left out {counted(len(n_left), 'tier')} of texts ({tiers})"
@@ -388,7 +446,7 @@ def _left_tiers(n_left: Counter[str]) -> Iterator[str]:
 
 
 def _doubtful_questions(answers: Sequence[Answered], words: LabelWords) -> Iterator[str]:
-    """Say which questions are not the codebook's, and of which concepts nothing was asked, or could be."""
+    """Say which questions the codebook does not have, and which of its concepts were not asked about."""
     codebook = words.codebook
     questions = sorted({question for line in answers for question in line.answers})
     perceives = sorted({name for line in answers for name in line.perceives})

@@ -28,61 +28,75 @@ from obygaze_features.manifest.spans.names import plain
 from obygaze_features.manifest.spans.span_file import SpanFile
 
 MOST_WORDS = 12
-"""Different words of a column that can be an ordered label: a column of more is of names or of texts."""
+"""A column of levels has at most so many different words: one with more holds names or texts."""
 
 MOST_ASKED = 40
-"""Different words of a column that are looked at for labels in other words."""
+"""A column with more different words is not searched for labels in other words, as it holds texts."""
 
 
 class UnreadColumns:
-    """The columns of a table that nothing reads; each meaning that is found takes some of them.
+    """The columns of a table that the import does not read yet, and the proposal of what they mean.
+
+    Each finder of a meaning (times, labels, films) takes its columns out of `rest` and adds them to
+    `proposal`.
 
     Attributes
     ----------
     file, table, titles
-        What is read.
+        The file, its table, and the rows of titles above the table.
     given
-        Headings that a person named.
+        Headings that the person's options name.
     annotator
-        Who annotated, as the person says.
-    known_words, words
-        Of the codebook; and with translations, and what the table's own words seem to be.
+        Who annotated, by the person's option; "" if it is not given.
+    known_words
+        The words of labels that the codebook knows.
+    words
+        Those, with translations and guesses of what the table's own words mean.
     cells
-        Readable cells of each column of the table.
+        Column -> its cells that are neither empty nor errors.
     rest
-        Columns that nothing has taken.
+        Columns that have no meaning yet.
     marks
-        Those of them that hold marks of a label.
+        Columns that have a label as heading and marks as cells.
     proposal
-        What was found.
+        The meanings that were found so far.
     """
 
     def __init__(
         self, file: SpanFile, layout: Layout, read: Iterable[str], words: LabelWords, annotator: str
     ) -> None:
-        self.file, self.table, self.titles = file, layout.table, layout.titles
-        self.known_words, self.given, self.annotator = words, file.reading.headings, annotator
+        self.file = file
+        self.table = layout.table
+        self.titles = layout.titles
+        self.known_words = words
+        self.given = file.reading.headings
+        self.annotator = annotator
         is_read = set(read)
         self.rest = [column for column in self.table.columns if column not in is_read]
         self.cells = {column: readable_cells(self.table, column) for column in self.table.columns}
-        self.words = self._guessing()
+        self.words = self._words_with_guesses()
         self.rest = [column for column in self.rest if not self._is_no_label(column)]
         self.marks = [column for column in self.rest if is_of_marks(self.table, column, self.words)]
         self.proposal = Proposal()
 
-    def _guessing(self) -> LabelWords:
-        """Return the words of the codebook, with translations, and what the table's own words seem to be."""
+    def _words_with_guesses(self) -> LabelWords:
+        """Return the words of the codebook, with translations and guesses of what the table's words mean.
+
+        The table's legend is believed first, then the spelling of its cells and headings of marks.
+        """
         words = self.known_words.with_guesses()
         legend = [*self.titles, *legend_rows(self.file.other_sheets)]
         guesses = explained_words(legend, self.table.columns, words)
         for column, cells in self.cells.items():
-            different = list(dict.fromkeys(cells))
-            for text in different if len(different) <= MOST_ASKED else ():
-                if label := label_like(text, words):
-                    guesses.setdefault(text, label)
+            different_texts = list(dict.fromkeys(cells))
+            if len(different_texts) <= MOST_ASKED:
+                for text in different_texts:
+                    label = label_like(text, words)
+                    if label:
+                        guesses.setdefault(text, label)
             if cells and are_marks(cells):
-                heading = label_like(column, words) or label_in_heading(column, words)
-                if label := heading or label_near(bare_heading(column), words):
+                label = _label_of_marks(column, words)
+                if label:
                     guesses.setdefault(column, label)
         return self.known_words.with_guesses(guesses)
 
@@ -91,35 +105,55 @@ class UnreadColumns:
         return self.known_words.is_explained_as_nothing(column) and are_marks(self.cells[column])
 
     def take(self, name: str, columns: Sequence[str]) -> None:
-        """Let columns stand for one of ours."""
+        """Propose to read columns of the table as a manifest's column, and count them as read from here on.
+
+        Parameters
+        ----------
+        name
+            The manifest's column, such as `start_s` or `level`.
+        columns
+            The table's columns that are read as it.
+        """
         self.proposal.columns.setdefault(name, []).extend(columns)
         self.rest = [column for column in self.rest if column not in columns]
 
     def has(self, *names: str) -> bool:
-        """Return whether a column of ours is there, named by a person, or proposed."""
+        """Return whether one of a manifest's columns is in the table, named by the person, or proposed."""
         return any(self.is_read(name) or name in self.proposal.columns for name in names)
 
     def is_read(self, name: str) -> bool:
-        """Return whether a column of ours is there, or a person named the columns of its labels."""
+        """Return whether a manifest's column is in the table, or an option names columns for it."""
         return name in self.table.columns or bool(self.named_columns(name))
 
     def named_columns(self, name: str) -> list[str]:
-        """Return the columns that a person named for one of ours, by the headings that they have."""
+        """Return the table's columns that the person's options read as a manifest's column."""
         named = {plain(heading) for heading in self.given.columns.get(name, ())}
         return [column for column in self.table.columns if plain(column) in named]
 
     def meant(self, name: str, fits: Callable[[str], bool]) -> str:
-        """Return the column that is headed as people head one of ours, and fits; "" if there is none."""
+        """Return the unread column whose heading most likely means a manifest's column; "" if none does.
+
+        Parameters
+        ----------
+        name
+            The manifest's column.
+        fits
+            Whether a column's cells can be of that kind.
+        """
         ranked = []
         for column in self.rest:
-            names = names_of_heading(column)
-            if name in names and fits(column):
-                ranked.append((names.index(name), not _is_exact(column, name), column))
-        ranked.sort(key=lambda entry: entry[:2])
-        return ranked[0][2] if ranked else ""
+            # A heading may mean several of a manifest's columns, the likeliest first.
+            meanings = names_of_heading(column)
+            if name in meanings and fits(column):
+                rank = (meanings.index(name), not _is_exact(column, name))
+                ranked.append((rank, column))
+        if not ranked:
+            return ""
+        _, likeliest = min(ranked, key=lambda entry: entry[0])
+        return likeliest
 
     def content(self, column: str) -> Content:
-        """Say what labels a column holds."""
+        """Return how many cells of a column are labels, by the words with guesses."""
         return content_of(self.cells[column], self.words)
 
     def counted(self, column: str) -> str:
@@ -128,43 +162,63 @@ class UnreadColumns:
         return f"{column!r}: {content.n_labels} of {content.n_cells} cells"
 
     def is_marked(self, column: str) -> bool:
-        """Return whether a column says yes and no, or yes and nothing."""
-        cells = {plain(cell) for cell in self.cells[column]}
-        is_filled = len(self.cells[column]) == len(self.table.rows)
-        return bool(cells & YES) and are_marks(self.cells[column]) and (len(cells) > 1 or not is_filled)
+        """Return whether a column holds marks of two kinds: yes and no, or yes and empty cells."""
+        cells = self.cells[column]
+        marks = {plain(cell) for cell in cells}
+        has_empty_cells = len(cells) < len(self.table.rows)
+        is_divided = len(marks) > 1 or has_empty_cells
+        return not marks.isdisjoint(YES) and are_marks(cells) and is_divided
 
     def can_be_people(self, column: str) -> bool:
-        """Return whether a column can name annotators: no labels, no numbers with decimals, few names."""
+        """Return whether a column can name annotators: no labels, no numbers with decimals, few names.
+
+        Names are few if there are at most twelve, or each stands in four rows on average.
+        """
         cells = self.cells[column]
+        if not cells or self.content(column).are_labels:
+            return False
         n_names = len(set(map(plain, cells)))
-        is_of_labels = self.content(column).are_labels
         is_text = whole_numbers(cells) is not None or not are_times(cells)
-        return bool(cells) and not is_of_labels and is_text and n_names <= max(MOST_WORDS, len(cells) // 4)
+        return is_text and n_names <= max(MOST_WORDS, len(cells) // 4)
 
     def read_levels(self) -> list[str]:
-        """Return the columns that are read as levels already, by a person's headings or by ours."""
+        """Return the columns that are read as levels without a proposal: by an option or their heading."""
         named = self.named_columns("level")
         if not named and "level" in self.table.columns:
             named = ["level"]
         return [column for column in named if not is_of_marks(self.table, column, self.words)]
 
     def column_of(self, name: str) -> list[str]:
-        """Return the columns of the table that are read, or proposed, as one of ours."""
+        """Return the table's columns that are read, or proposed to be read, as a manifest's column."""
         if name in self.table.columns:
             return [name]
         proposed = self.proposal.columns.get(name, [])
         return [column for column in proposed if column in self.table.columns]
 
 
+def _label_of_marks(column: str, words: LabelWords) -> str:
+    """Return the label that the heading of a column of marks means, maybe mistyped; "" if none."""
+    label = label_like(column, words) or label_in_heading(column, words)
+    if label:
+        return label
+    return label_near(bare_heading(column), words)
+
+
 def _is_exact(column: str, name: str) -> bool:
+    """Return whether a heading is, but for a remark in brackets, a known word for a manifest's column."""
     return bare_heading(column) in KNOWN_HEADINGS.get(name, ())
 
 
 def said_above(titles: Iterable[Sequence[str]], name: str) -> str:
-    """Return what a title row says of all rows, such as `Film: Vertigo`; "" if none does."""
+    """Return what a row of titles says of all rows, such as `Film: Vertigo`; "" if none says it.
+
+    Heading and text stand in one cell, with a colon between them, or in cells beside each other.
+    """
     for cells in titles:
-        filled = [cell.strip() for cell in cells if cell.strip()]
-        texts = [part for cell in filled for part in cell.partition(":")[::2] if part.strip()]
+        texts = []
+        for cell in cells:
+            before_colon, _, behind_colon = cell.strip().partition(":")
+            texts += [part for part in (before_colon, behind_colon) if part.strip()]
         for heading, text in pairwise(texts):
             if bare_heading(heading) in KNOWN_HEADINGS[name]:
                 return text.strip().strip('"')
@@ -172,7 +226,7 @@ def said_above(titles: Iterable[Sequence[str]], name: str) -> str:
 
 
 def meanings_of_numbers(cells: Sequence[str], levels: Sequence[str]) -> dict[str, str]:
-    """Propose which level each number is, from low to high: counted from 0, or else from 1.
+    """Propose which level each number of a column is: counted from 0 if the column has a 0, else from 1.
 
     Examples
     --------

@@ -1,5 +1,6 @@
 """Read times that were typed as m:ss into a workbook, which keeps 1:30 as one hour and a half."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from statistics import median
@@ -14,10 +15,10 @@ from obygaze_features.workbook import is_of_whole_minutes
 START, END = TIMES
 
 LONG_SPAN_S: Final = 1800.0
-"""Length from which on spans are none that people judge: half an hour."""
+"""Spans of half an hour or more are not what people judge, so that their times are read wrongly."""
 
 LONG_FILM_S: Final = 5 * 3600.0
-"""What hardly a film lasts."""
+"""Hardly a film lasts so long."""
 
 BEYOND_S: Final = 12 * 3600.0
 """What no film lasts of which some times are of a few seconds more."""
@@ -53,7 +54,8 @@ def _is_whole(cells: Sequence[str]) -> bool:
 
 
 def _seconds(table: Table, name: str) -> list[float]:
-    return [value for value in seconds_in(cells_of(table, name)) if value == value]  # noqa: PLR0124 - not NaN
+    """Return the times of a column in seconds, without the cells that are no times."""
+    return [seconds for seconds in seconds_in(cells_of(table, name)) if not math.isnan(seconds)]
 
 
 def _median_length(table: Table) -> float:
@@ -61,10 +63,13 @@ def _median_length(table: Table) -> float:
     rows = [row for row in table.rows if row.cells[START].strip() and row.cells[END].strip()]
     starts = seconds_in([row.cells[START].strip() for row in rows])
     ends = seconds_in([row.cells[END].strip() for row in rows])
-    return median([end - start for start, end in zip(starts, ends, strict=True)]) if rows else 0.0
+    if not rows:
+        return 0.0
+    return median([end_s - start_s for start_s, end_s in zip(starts, ends, strict=True)])
 
 
 def _is_too_long(table: Table, name: str) -> bool:
+    """Return whether a column has a time that hardly a film lasts."""
     return max(_seconds(table, name), default=0.0) > LONG_FILM_S
 
 

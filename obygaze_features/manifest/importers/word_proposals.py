@@ -22,11 +22,11 @@ from obygaze_features.manifest.text_tables import SHOWN_PROBLEMS
 from obygaze_features.text import first_few
 
 MOST_COMPARED: Final = 200
-"""Words, the most frequent ones, that are looked for among mistyped labels: each takes a millisecond."""
+"""So many unknown words, the most frequent, are compared with labels: each comparison takes a millisecond."""
 
 
 class WordProposals:
-    """Says what words of labels mean that are no labels, so that the whole table can be read."""
+    """Proposes which label each word means that the codebook does not have, so that a table can be read."""
 
     def __init__(self, unread: UnreadColumns) -> None:
         self._unread = unread
@@ -38,36 +38,41 @@ class WordProposals:
         self._proposal = unread.proposal
 
     def explain(self) -> None:
-        """Say what words of labels mean that are no labels, so that the whole table can be read."""
+        """Propose what the unknown words in columns of labels and in their headings mean."""
         self._explain_headings()
         self._explain_levels()
         self._explain_concepts()
         self._explain_errors()
 
     def _explain_headings(self) -> None:
-        """Say what headings of marks mean that are no words of the codebook."""
-        levels = self._proposal.columns.get("level", ())
-        headings = [column for column in levels if label_of_heading(column, self._words)]
-        headings += self._proposal.columns.get("concepts", ())
-        headings = [column for column in headings if are_marks(self._cells[column])]
-        for name in self._proposal.wide:
-            own = columns_headed_by(name, self._table.columns)
-            headings += [without_name(name, column) for column in own if self._is_marked_by(name, column)]
-        for heading in headings:
+        """Propose which label each heading of marks means that the codebook does not have."""
+        for heading in self._headings_of_marks():
             if heading and not label_of_heading(heading, self._known_words):
                 self._proposal.words[heading] = label_of_heading(heading, self._words) or UNKNOWN_LABEL
 
-    def _is_marked_by(self, annotator: str, column: str) -> bool:
-        """Return whether a column of an annotator is headed by a label, and holds marks."""
-        is_headed = bool(label_of_heading(without_name(annotator, column), self._words))
-        return is_headed and are_marks(self._cells[column])
+    def _headings_of_marks(self) -> list[str]:
+        """Return the headings of proposed columns of marks, without the annotator's name if they hold one."""
+        levels = self._proposal.columns.get("level", ())
+        columns = [column for column in levels if label_of_heading(column, self._words)]
+        columns += self._proposal.columns.get("concepts", ())
+        headings = [column for column in columns if are_marks(self._cells[column])]
+        for annotator in self._proposal.wide:
+            named_columns = columns_headed_by(annotator, self._table.columns)
+            marked_columns = [column for column in named_columns if self._is_of_marks_by(annotator, column)]
+            headings += [without_name(annotator, column) for column in marked_columns]
+        return headings
+
+    def _is_of_marks_by(self, annotator: str, column: str) -> bool:
+        """Return whether an annotator's column holds marks, and its heading without the name is a label."""
+        has_label_as_heading = bool(label_of_heading(without_name(annotator, column), self._words))
+        return has_label_as_heading and are_marks(self._cells[column])
 
     def _explain_levels(self) -> None:
-        """Say what words in columns of levels mean that the codebook does not have."""
+        """Propose what the unknown words in columns of levels mean; numbers are levels in rising order."""
         columns = [
             *self._proposal.columns.get("level", ()),
             *self._unread.read_levels(),
-            *self._of_annotators("level"),
+            *self._columns_of_annotators("level"),
         ]
         unknown = Counter[str]()
         n_known = 0
@@ -94,39 +99,64 @@ class WordProposals:
         self._propose_words(self._parts_of_levels(unknown), is_proposed=is_proposed)
 
     def _parts_of_levels(self, cells: Mapping[str, int]) -> Counter[str]:
-        """Count the words that are not known of cells, which may hold concepts beside a level."""
+        """Count the unknown words of cells, each of which may hold concepts beside its level.
+
+        Parameters
+        ----------
+        cells
+            Unknown cell -> its number of rows.
+        """
         words = Counter[str]()
-        for text, n in cells.items():
+        for text, n_rows in cells.items():
             if self._words.level_of(text) or self._words.labels_of(text) is None:
-                words[text] += n
+                words[text] += n_rows
                 continue
             for part in self._words.parts_of(text):
                 if not self._known_words.level_of(part) and not self._known_words.concept_of(part):
-                    words[part] += n
+                    words[part] += n_rows
         return words
 
     def _explain_concepts(self) -> None:
-        """Say what words in columns of concepts mean that the codebook does not have."""
-        names = self._unread.named_columns("concepts")
-        if not names and "concepts" in self._table.columns and not self._given.has_none_of("concepts"):
-            names = ["concepts"]
-        columns = [*self._proposal.columns.get("concepts", ()), *names, *self._of_annotators("concepts")]
+        """Propose what the unknown words in columns of concepts mean."""
         words = Counter[str]()
-        for column in columns:
+        for column in self._columns_of_concepts():
             if is_of_marks(self._table, column, self._words) or self._unread.is_marked(column):
-                for cell in self._cells[column]:  # of marks alone what is neither yes nor no is asked for
-                    if plain(cell) not in YES | NO and not self._known_words.concept_of(cell):
-                        words[cell] += 1
-                continue
-            for parts in listed_parts(self._cells[column], self._words):
-                for part in parts:
-                    if not self._known_words.concept_of(part) and not self._known_words.is_no_concept(part):
-                        words[part] += 1
+                words.update(self._unknown_marks(column))
+            else:
+                words.update(self._unknown_concepts(column))
         is_proposed = bool(self._proposal.columns.get("concepts") or self._proposal.wide)
         self._propose_words(words, is_proposed=is_proposed)
 
-    def _of_annotators(self, role: str) -> list[str]:
-        """Return the columns of levels, or of concepts, that annotators have of their own."""
+    def _columns_of_concepts(self) -> list[str]:
+        """Return the columns of concepts that are proposed, read without a proposal, or of one annotator."""
+        read_columns = self._unread.named_columns("concepts")
+        has_own_column = "concepts" in self._table.columns and not self._given.has_none_of("concepts")
+        if not read_columns and has_own_column:
+            read_columns = ["concepts"]
+        proposed_columns = self._proposal.columns.get("concepts", ())
+        return [*proposed_columns, *read_columns, *self._columns_of_annotators("concepts")]
+
+    def _unknown_marks(self, column: str) -> list[str]:
+        """Return the cells of a column of marks that are neither yes, no, nor a concept of the codebook."""
+        unknown_cells = [cell for cell in self._cells[column] if plain(cell) not in YES | NO]
+        return [cell for cell in unknown_cells if not self._known_words.concept_of(cell)]
+
+    def _unknown_concepts(self, column: str) -> list[str]:
+        """Return the words listed in a column's cells that the codebook does not have, with repetitions."""
+        words = []
+        for parts in listed_parts(self._cells[column], self._words):
+            words += parts
+        other_words = [word for word in words if not self._known_words.concept_of(word)]
+        return [word for word in other_words if not self._known_words.is_no_concept(word)]
+
+    def _columns_of_annotators(self, role: str) -> list[str]:
+        """Return the columns that each belong to one annotator and hold levels, or concepts, and no marks.
+
+        Parameters
+        ----------
+        role
+            `level` or `concepts`.
+        """
         columns = []
         for name in (*self._proposal.wide, *self._given.wide):
             for column in columns_headed_by(name, self._table.columns):
@@ -136,21 +166,29 @@ class WordProposals:
         return columns
 
     def _propose_words(self, words: Counter[str], *, is_proposed: bool) -> None:
-        """Propose what words mean, and ask a person about those of which nothing is known.
+        """Propose what words mean, and ask the person about those that are like no label.
 
-        Words of columns that are read already, in a few rows, are left to whom reads the rows: it names them.
+        Parameters
+        ----------
+        words
+            Unknown word -> its number of rows.
+        is_proposed
+            Whether a column that holds them is only proposed. Where all are in columns that are read anyway,
+            a few unknown words are not asked about here: reading the rows refuses them line by line.
         """
         texts = [text for text, _ in words.most_common()]
-        known = {text: self._words.level_of(text) or self._words.concept_of(text) for text in texts}
-        is_left = not is_proposed and not self._proposal.held and not any(known.values())
-        if not texts or (is_left and words.total() <= SHOWN_PROBLEMS):
+        guesses = {text: self._words.level_of(text) or self._words.concept_of(text) for text in texts}
+        has_proposal = is_proposed or bool(self._proposal.held) or any(guesses.values())
+        is_refused_by_line = not has_proposal and words.total() <= SHOWN_PROBLEMS
+        if not texts or is_refused_by_line:
             return
-        unknown = [text for text in texts if not known[text]]
+        unknown = [text for text in texts if not guesses[text]]
         near = dict.fromkeys(unknown, "")
-        near |= {text: label_near(text, self._words) for text in unknown[:MOST_COMPARED]}
+        for text in unknown[:MOST_COMPARED]:
+            near[text] = label_near(text, self._words)
         for text in texts:
-            self._proposal.words[text] = known[text] or near[text] or UNKNOWN_LABEL
-        translated = [f"{text!r} as {label}" for text, label in known.items() if label]
+            self._proposal.words[text] = guesses[text] or near[text] or UNKNOWN_LABEL
+        translated = [f"{text!r} as {label}" for text, label in guesses.items() if label]
         mistyped = [f"{text!r} as {label}" for text, label in near.items() if label]
         asked = [text for text, label in near.items() if not label]
         if translated:
@@ -165,7 +203,15 @@ class WordProposals:
             self._proposal.held.append(f"labels in other words ({_shown_words(words, texts)})")
 
     def _ask_for_words(self, words: Mapping[str, int], asked: Sequence[str]) -> None:
-        """Ask a person what words mean."""
+        """Ask the person which label each of some words means.
+
+        Parameters
+        ----------
+        words
+            Unknown word -> its number of rows.
+        asked
+            Those words that the person is asked about.
+        """
         codebook = self._words.codebook
         shown = _shown_words(words, asked)
         self._proposal.held.append(f"words that the codebook {codebook.name!r} does not have ({shown})")
@@ -197,17 +243,21 @@ class WordProposals:
             self._proposal.doubts.append(f"{place}: {cell!r} cannot be read, and is taken as no label")
 
     def _columns_with_labels(self) -> list[str]:
-        """Return the columns of labels that are proposed."""
-        own = [column for name in LABEL_COLUMNS for column in self._proposal.columns.get(name, ())]
-        for name in self._proposal.wide:
-            own += columns_headed_by(name, self._table.columns)
-        return own
+        """Return the proposed columns of labels: of all annotators, and of each one."""
+        columns: list[str] = []
+        for role in LABEL_COLUMNS:
+            columns += self._proposal.columns.get(role, ())
+        for annotator in self._proposal.wide:
+            columns += columns_headed_by(annotator, self._table.columns)
+        return columns
 
     def _is_known(self, cell: str) -> bool:
+        """Return whether the codebook has the labels of a cell, or the cell says that there is no level."""
         words = self._known_words
         is_label = bool(words.level_of(cell)) or words.labels_of(cell) is not None
         return is_label or words.is_no_level(cell)
 
 
 def _shown_words(words: Mapping[str, int], shown: Sequence[str]) -> str:
+    """Write the first of some words, each with its number of rows."""
     return first_few([f"{text!r:.40} ({words[text]})" for text in shown], SHOWN)
