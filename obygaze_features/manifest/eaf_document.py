@@ -50,14 +50,19 @@ CONSTRAINTS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class EafTier:
-    """A tier: its spans in seconds with their texts; of a tier below another, those of the parent's spans.
+    """A tier of a document.
 
     Parameters
     ----------
+    spans
+        Start and end in seconds, and the text, of each annotation. On a tier with a parent each has the start
+        and end of one of the parent's spans.
+    parent
+        Name of the tier that the annotations refer to; empty if they have times of their own.
     annotator
         Who writes on it; empty if nobody is named.
     decisions
-        Of each span the id of the decision of a ledger that it shows; empty where it shows none.
+        For each span the id of the decision in a ledger that it shows; empty where it shows none.
     """
 
     name: str
@@ -69,7 +74,7 @@ class EafTier:
 
 
 class _Slot(NamedTuple):
-    """A time in milliseconds, of the beginning (side 0) or the end (side 1) of an annotation."""
+    """A time in milliseconds: the start (side 0) or end (side 1) of an annotation, given by its number."""
 
     time_ms: int
     side: int
@@ -99,10 +104,10 @@ def eaf_document(
     media
         The film's file, named relative to the document.
     """
-    dealt = _without_overlaps(tiers)
-    numbers = _numbers(dealt)
-    slots = _slots(dealt, numbers)
-    decisions = _decisions(dealt, numbers)
+    written_tiers = _without_overlaps(tiers)
+    numbers = _numbers(written_tiers)
+    slots = _slots(written_tiers, numbers)
+    decisions = _decisions(written_tiers, numbers)
     if decisions:
         properties = {**properties, DECISIONS: decisions}
     about = {"AUTHOR": "obygaze", "DATE": DATE, "FORMAT": "3.0", "VERSION": "3.0"}
@@ -114,22 +119,7 @@ def eaf_document(
     order = _add(root, "TIME_ORDER")
     for place, slot in enumerate(slots, start=1):
         _add(order, "TIME_SLOT", TIME_SLOT_ID=f"ts{place}", TIME_VALUE=str(slot.time_ms))
-    place_of = {(slot.annotation, slot.side): place for place, slot in enumerate(slots, start=1)}
-    number_of: dict[tuple[str, float, float], int] = {}
-    for tier, own_numbers in zip(dealt, numbers, strict=True):
-        element = _add_tier(root, tier)
-        for (start_s, end_s, text), number in zip(tier.spans, own_numbers, strict=True):
-            annotation = _add(element, "ANNOTATION")
-            attributes = {"ANNOTATION_ID": f"a{number}"}
-            if tier.parent:
-                above = number_of[tier.parent, start_s, end_s]
-                value = _add(annotation, "REF_ANNOTATION", **attributes, ANNOTATION_REF=f"a{above}")
-            else:
-                attributes["TIME_SLOT_REF1"] = f"ts{place_of[number, 0]}"
-                attributes["TIME_SLOT_REF2"] = f"ts{place_of[number, 1]}"
-                value = _add(annotation, "ALIGNABLE_ANNOTATION", **attributes)
-                number_of[tier.name, start_s, end_s] = number
-            _add(value, "ANNOTATION_VALUE", text)
+    _add_annotations(root, written_tiers, numbers, slots)
     _add_types(root, vocabularies)
     for name, (description, values) in vocabularies.items():
         _add_vocabulary(root, name, description, values)
@@ -138,19 +128,51 @@ def eaf_document(
     return f"{head}\n{tostring(root, encoding='unicode')}\n"
 
 
+def _add_annotations(
+    root: Element, tiers: Sequence[EafTier], numbers: Sequence[Sequence[int]], slots: Sequence[_Slot]
+) -> None:
+    """Add the tiers with their annotations.
+
+    Parameters
+    ----------
+    numbers
+        Number of each annotation, by tier, of `_numbers`.
+    slots
+        The time slots as the document lists them.
+    """
+    slot_of = {(slot.annotation, slot.side): f"ts{place}" for place, slot in enumerate(slots, start=1)}
+    number_of: dict[tuple[str, float, float], int] = {}
+    for tier, tier_numbers in zip(tiers, numbers, strict=True):
+        element = _add_tier(root, tier)
+        for (start_s, end_s, text), number in zip(tier.spans, tier_numbers, strict=True):
+            annotation = _add(element, "ANNOTATION")
+            attributes = {"ANNOTATION_ID": f"a{number}"}
+            if tier.parent:
+                parent_number = number_of[tier.parent, start_s, end_s]
+                attributes["ANNOTATION_REF"] = f"a{parent_number}"
+                value = _add(annotation, "REF_ANNOTATION", **attributes)
+            else:
+                attributes["TIME_SLOT_REF1"] = slot_of[number, 0]
+                attributes["TIME_SLOT_REF2"] = slot_of[number, 1]
+                value = _add(annotation, "ALIGNABLE_ANNOTATION", **attributes)
+                number_of[tier.name, start_s, end_s] = number
+            _add(value, "ANNOTATION_VALUE", text)
+
+
 def _without_overlaps(tiers: Sequence[EafTier]) -> list[EafTier]:
-    """Deal spans that overlap to further tiers; those of people are disjoint by themselves."""
-    dealt: list[EafTier] = []
+    """Deal spans that overlap to further tiers; the tiers of people have no overlaps and stay as they are."""
+    disjoint_tiers: list[EafTier] = []
     for tier in tiers:
         if tier.kind in {"level", "concepts"}:
-            dealt.append(tier)
-        else:
-            dealt += [replace(tier, name=name, spans=part) for name, part in apart(tier.name, tier.spans)]
-    return dealt
+            disjoint_tiers.append(tier)
+            continue
+        for name, spans in apart(tier.name, tier.spans):
+            disjoint_tiers.append(replace(tier, name=name, spans=spans))
+    return disjoint_tiers
 
 
 def _numbers(tiers: Sequence[EafTier]) -> list[list[int]]:
-    """Give all annotations numbers from 1, tier by tier."""
+    """Give all annotations numbers from 1, through all tiers; return the numbers of each tier."""
     numbers = []
     n_before = 0
     for tier in tiers:
@@ -160,7 +182,10 @@ def _numbers(tiers: Sequence[EafTier]) -> list[list[int]]:
 
 
 def _slots(tiers: Sequence[EafTier], numbers: Sequence[Sequence[int]]) -> list[_Slot]:
-    """List the times of annotations that have some, in order; an annotation lasts a millisecond at least."""
+    """List the starts and ends of the annotations with times of their own, sorted by time.
+
+    An annotation whose start and end round to one millisecond lasts one.
+    """
     slots = []
     for tier, own_numbers in zip(tiers, numbers, strict=True):
         if tier.parent:
@@ -173,7 +198,7 @@ def _slots(tiers: Sequence[EafTier], numbers: Sequence[Sequence[int]]) -> list[_
 
 
 def _decisions(tiers: Sequence[EafTier], numbers: Sequence[Sequence[int]]) -> str:
-    """Write which annotation shows which decision."""
+    """Write which annotation shows which decision, as the header's property `DECISIONS` has it."""
     shown = []
     for tier, own_numbers in zip(tiers, numbers, strict=True):
         for number, decision in zip(own_numbers, tier.decisions, strict=False):
@@ -191,6 +216,7 @@ def _add(parent: Element, tag: str, text: str = "", **attributes: str) -> Elemen
 
 
 def _add_header(root: Element, properties: Mapping[str, str], media: str, *, n_annotations: int) -> None:
+    """Add the header: the film's file, the properties, and the last number given to an annotation."""
     header = _add(root, "HEADER", MEDIA_FILE="", TIME_UNITS="milliseconds")
     if media:
         places = {"MEDIA_URL": media, "RELATIVE_MEDIA_URL": media}
@@ -201,6 +227,7 @@ def _add_header(root: Element, properties: Mapping[str, str], media: str, *, n_a
 
 
 def _add_tier(root: Element, tier: EafTier) -> Element:
+    """Add a tier without annotations."""
     attributes = {"TIER_ID": tier.name, "LINGUISTIC_TYPE_REF": tier.kind}
     if tier.parent:
         attributes["PARENT_REF"] = tier.parent
@@ -231,6 +258,7 @@ def _add_types(root: Element, vocabularies: Mapping[str, object]) -> None:
 
 
 def _add_vocabulary(root: Element, name: str, description: str, values: Sequence[str]) -> None:
+    """Add the values that annotations of a type are chosen from."""
     vocabulary = _add(root, "CONTROLLED_VOCABULARY", CV_ID=name)
     _add(vocabulary, "DESCRIPTION", description, LANG_REF="und")
     for place, value in enumerate(values, start=1):
@@ -287,24 +315,29 @@ def conflicts_document(manifest: Manifest, movie: str) -> str:
 
 def conflicts(clips: Sequence[Clip]) -> list[tuple[float, float, str]]:
     """Find the spans in which annotators are at different levels; the text says who is at which."""
-    edges = sorted({edge for clip in clips for edge in (clip.start_s or 0.0, clip.end_s or 0.0)})
-    names = sorted({clip.annotator for clip in clips})
+    starts_s = {clip.start_s or 0.0 for clip in clips}
+    ends_s = {clip.end_s or 0.0 for clip in clips}
     spans: list[tuple[float, float, str]] = []
-    for start_s, end_s in pairwise(edges):
-        at = {
-            clip.annotator: clip.level
-            for clip in clips
-            if (clip.start_s or 0.0) <= start_s and end_s <= (clip.end_s or 0.0)
-        }
-        if len(set(at.values())) < 2:
+    # Between two neighbouring edges nobody's level changes.
+    for start_s, end_s in pairwise(sorted(starts_s | ends_s)):
+        level_of: dict[str, str | None] = {}
+        for clip in clips:
+            if (clip.start_s or 0.0) <= start_s and end_s <= (clip.end_s or 0.0):
+                level_of[clip.annotator] = clip.level
+        if len(set(level_of.values())) < 2:
             continue
-        text = "; ".join(f"{name}: {at[name]}" for name in names if name in at)
+        text = "; ".join(f"{name}: {level_of[name]}" for name in sorted(level_of))
         goes_on = bool(spans) and spans[-1][1:] == (start_s, text)
-        spans.append((spans.pop()[0] if goes_on else start_s, end_s, text))
+        if goes_on:
+            first_start_s, _, _ = spans.pop()
+            spans.append((first_start_s, end_s, text))
+        else:
+            spans.append((start_s, end_s, text))
     return spans
 
 
 def _tiers_of(name: str, clips: Sequence[Clip]) -> list[EafTier]:
+    """Return an annotator's tier of levels, and the one of concepts below it, with the labels of clips."""
     level = f"{LEVEL_TIER}@{name}" if name else LEVEL_TIER
     concepts = f"{CONCEPT_TIER}@{name}" if name else CONCEPT_TIER
     levels_marked = []
@@ -322,10 +355,12 @@ def _tiers_of(name: str, clips: Sequence[Clip]) -> list[EafTier]:
 
 
 def _header(codebook: Codebook, movie: str) -> dict[str, str]:
+    """Return the properties of the header of a document for people."""
     return {"codebook": codebook.name, "movie": movie}
 
 
 def _words(codebook: Codebook) -> dict[str, tuple[str, Sequence[str]]]:
+    """Return the vocabularies of a codebook: description and values of its levels, and of its concepts."""
     levels = f"levels of {codebook.name}", codebook.level_names
     concepts = f"concepts of {codebook.name}; several are joined by semicolons", codebook.concept_names
     return {"levels": levels, "concepts": concepts}

@@ -122,25 +122,25 @@ class Judgements:
         )
 
     def where(self, counts: Callable[[Judgement], bool]) -> "Judgements":
-        """Keep the judgements that count."""
+        """Return the judgements for which `counts` is true."""
         return replace(self, every=tuple(judgement for judgement in self.every if counts(judgement)))
 
     def of(self, judge: str) -> "Judgements":
-        """Keep one judge's."""
+        """Return the judgements of one judge."""
         return self.where(lambda judgement: judgement.judge == judge)
 
     def of_movie(self, movie: str) -> "Judgements":
-        """Keep one film's."""
+        """Return the judgements on one film."""
         return self.where(lambda judgement: judgement.window.movie == movie)
 
     def under(self, definition: str) -> "Judgements":
-        """Keep what was judged under one definition, and what does not say under which."""
+        """Return the judgements made under one definition, and those that do not say under which."""
         return self.where(lambda judgement: judgement.definition in {"", definition})
 
     def by_judge(self) -> dict[str, dict[Window, Judgement]]:
-        """Map judges, sorted, to what they said of each window.
+        """Return for each judge, sorted by name, the judgement on each window.
 
-        A blind judgement counts rather than one in sight of the model's score.
+        Of two on one window, the blind judgement counts, not the one in sight of the model's score.
 
         Raises
         ------
@@ -161,7 +161,7 @@ class Judgements:
         return judged
 
     def common_windows(self, judges: Iterable[str]) -> list[Window]:
-        """List the windows that all of these judged: from these alone comes a number of them together."""
+        """List the windows that all these judges judged; only on these can the judges be compared."""
         judged_by = defaultdict[Window, set[str]](set)
         for judgement in self.every:
             judged_by[judgement.window].add(judgement.judge)

@@ -42,14 +42,20 @@ def overlapping(first: Floats, second: Floats) -> Pairs:
     ([0, 1], [0, 1])
     """
     order = np.argsort(second[:, 0], kind="stable")
-    beginnings, ends = second[order, 0], second[order, 1]
-    # The furthest end so far only rises: before the first place where it is reached, nothing overlaps.
-    furthest = np.maximum.accumulate(ends)
-    start = np.searchsorted(furthest, first[:, 0], side="left")
-    stop = np.maximum(np.searchsorted(beginnings, first[:, 1], side="right"), start)
-    counts = stop - start
-    rows = np.repeat(np.arange(len(first)), counts)
-    within = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
-    places = start[rows] + within
-    near = ends[places] >= first[rows, 0]
-    return Pairs(rows[near], order[places[near]])
+    beginnings = second[order, 0]  # [M]
+    ends = second[order, 1]  # [M]
+    # Candidates of each first interval are the places start to stop in the sorted second list. The furthest
+    # end so far only rises: before the place where it reaches the interval, every second one has ended.
+    furthest_ends = np.maximum.accumulate(ends)
+    start = np.searchsorted(furthest_ends, first[:, 0], side="left")  # [N]
+    stop = np.searchsorted(beginnings, first[:, 1], side="right")  # [N]
+    stop = np.maximum(stop, start)
+    n_candidates = stop - start
+    # One row a candidate: the place of its first interval, and how many candidates of that come before it.
+    first_places = np.repeat(np.arange(len(first)), n_candidates)
+    n_rows_before = np.repeat(np.cumsum(n_candidates) - n_candidates, n_candidates)
+    n_before = np.arange(len(first_places)) - n_rows_before
+    sorted_places = start[first_places] + n_before
+    # Among the candidates, short ones may have ended before the interval begins.
+    is_near = ends[sorted_places] >= first[first_places, 0]
+    return Pairs(first_places[is_near], order[sorted_places[is_near]])

@@ -39,9 +39,8 @@ class LabelPolicy(StrEnum):
 @checked
 def policies_of(codebook: Codebook) -> tuple[LabelPolicy, ...]:
     """List the policies that a codebook's labels can be read under; the last one, raw, always can."""
-    return tuple(
-        policy for policy in LabelPolicy if policy is LabelPolicy.RAW or policy.value in codebook.policies
-    )
+    listed = [policy for policy in LabelPolicy if policy.value in codebook.policies]
+    return tuple(policy for policy in LabelPolicy if policy in listed or policy is LabelPolicy.RAW)
 
 
 @checked
@@ -60,17 +59,21 @@ def apply_policy(manifest: Manifest, policy: LabelPolicy) -> Manifest:
             f"has {', '.join(policies_of(codebook))} alone"
         )
     if policy is LabelPolicy.PAPER:
-        lowest = codebook.level_names[0]
-        return manifest.with_clips(
-            clip if clip.level is None or codebook.visual(clip.concepts) else replace(clip, level=lowest)
-            for clip in manifest
-        )
+        return manifest.with_clips(_as_in_paper(clip, codebook) for clip in manifest)
     if policy is LabelPolicy.RELEASED:
         return manifest.with_clips(clip for clip in manifest if _is_released(clip, codebook))
     return manifest
 
 
+def _as_in_paper(clip: Clip, codebook: Codebook) -> Clip:
+    """Return a clip under the paper's policy: at the lowest level if it has a level and no visual concept."""
+    if clip.level is None or codebook.visual(clip.concepts):
+        return clip
+    return replace(clip, level=codebook.level_names[0])
+
+
 def _is_released(clip: Clip, codebook: Codebook) -> bool:
+    """Return whether the released split files keep a clip; one without a level is kept."""
     if clip.level is None:
         return True
     only_heard = bool(clip.concepts) and not codebook.visual(clip.concepts)

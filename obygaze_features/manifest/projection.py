@@ -49,18 +49,20 @@ def merge(
 ) -> Clip:
     """Label a clip by all marks that have a level, as `merge_annotators` says.
 
-    Without such it is at the lowest level: an annotator watched the film and marked nothing. The result does
-    not depend on the order of the marks nor on repeats.
+    If no mark has a level, the clip is at the lowest one: an annotator watched the film and marked nothing.
+    The result depends neither on the order of the marks nor on repeats.
     """
     labelled = [mark for mark in marks if mark.level is not None]
     levels = [mark.level for mark in labelled if mark.level is not None]
     choose = min if how == "both" else max
     level = choose(levels, key=codebook.rank, default=codebook.level_names[0])
-    concepts_given = [set(mark.concepts) for mark in labelled if how != "highest" or mark.level == level] or [
-        set[str]()
-    ]
-    join = set.intersection if how == "both" else set.union
-    concepts = join(*concepts_given)
+    if how == "highest":
+        labelled = [mark for mark in labelled if mark.level == level]
+    concept_sets = [set(mark.concepts) for mark in labelled]
+    if how == "both" and concept_sets:
+        concepts = set.intersection(*concept_sets)
+    else:
+        concepts = set[str]().union(*concept_sets)
     return replace(clip, level=level, concepts=codebook.in_order(concepts), annotator=annotator)
 
 
@@ -98,8 +100,9 @@ def project(
     """
     if not 0 <= threshold <= 1:
         raise ManifestError(f"threshold {threshold}: expected a share of the clip between 0 and 1")
-    if bare := next((mark for mark in annotations if mark.level is None), None):
-        raise ManifestError(f"clip {bare.clip_id!r} has no level, so it is no annotation", "level")
+    for mark in annotations:
+        if mark.level is None:
+            raise ManifestError(f"clip {mark.clip_id!r} has no level, so it is no annotation", "level")
     judgements_of(annotations).refuse_two_definitions()
     annotations = annotations.spelled_as(clips.movies)
     marks = grouped(annotations, "movie")
@@ -199,38 +202,52 @@ def windows(annotations: Manifest, seconds: float) -> Manifest:
 def _label(
     clips: Sequence[Clip], marks: Sequence[Clip], threshold: float, per_annotator: bool, codebook: Codebook
 ) -> list[list[Clip]]:
-    """Label the clips of one movie: for each clip, its rows."""
+    """Label the clips of one movie by the annotations of it.
+
+    Returns
+    -------
+    list
+        The labelled rows of each clip: one, or with `per_annotator` one for each annotator of the movie. A
+        movie without annotations gives rows without a level.
+    """
     if not marks:
         return [[replace(clip, level=None, concepts=(), annotator="")] for clip in clips]
-    touching = _touching(clips, marks, threshold)
-    people = list(dict.fromkeys(mark.annotator for mark in marks))
-    rows: list[list[Clip]] = []
-    for clip, own in zip(clips, touching, strict=True):
+    marks_of_clips = _marks_of_clips(clips, marks, threshold)
+    annotators = list(dict.fromkeys(mark.annotator for mark in marks))
+    rows_of_clips: list[list[Clip]] = []
+    for clip, clip_marks in zip(clips, marks_of_clips, strict=True):
         if not per_annotator:
-            rows.append([merge(clip, own, codebook)])
+            rows_of_clips.append([merge(clip, clip_marks, codebook)])
             continue
-        by_annotator: dict[str, list[Clip]] = {name: [] for name in people}
-        for mark in own:
-            by_annotator[mark.annotator].append(mark)
-        rows.append([merge(clip, own, codebook, annotator=name) for name, own in by_annotator.items()])
-    return rows
+        rows = []
+        for annotator in annotators:
+            their_marks = [mark for mark in clip_marks if mark.annotator == annotator]
+            rows.append(merge(clip, their_marks, codebook, annotator=annotator))
+        rows_of_clips.append(rows)
+    return rows_of_clips
 
 
-def _touching(clips: Sequence[Clip], marks: Sequence[Clip], threshold: float) -> list[list[Clip]]:
-    """List of each clip the annotations that share enough of it, in their order."""
-    clip_spans, mark_spans = _spans(clips), _spans(marks)
+def _marks_of_clips(clips: Sequence[Clip], marks: Sequence[Clip], threshold: float) -> list[list[Clip]]:
+    """List for each clip the annotations that cover at least a share `threshold` of it, in their order."""
+    clip_spans = _spans(clips)
+    mark_spans = _spans(marks)
     pairs = overlapping(clip_spans, mark_spans)
-    clip, mark = clip_spans[pairs.first], mark_spans[pairs.second]
-    shared = np.minimum(clip[:, 1], mark[:, 1]) - np.maximum(clip[:, 0], mark[:, 0])
-    needed = threshold * (clip[:, 1] - clip[:, 0])
-    counts = (shared + SLACK_S >= needed) & (shared > 0)
-    own: list[list[int]] = [[] for _ in clips]
-    for row, column in zip(pairs.first[counts].tolist(), pairs.second[counts].tolist(), strict=True):
-        own[row].append(column)
-    return [[marks[column] for column in sorted(columns)] for columns in own]
+    # Spans of both sides of each pair: [P pairs, 2].
+    clip_side = clip_spans[pairs.first]
+    mark_side = mark_spans[pairs.second]
+    shared_s = np.minimum(clip_side[:, 1], mark_side[:, 1]) - np.maximum(clip_side[:, 0], mark_side[:, 0])
+    needed_s = threshold * (clip_side[:, 1] - clip_side[:, 0])
+    is_enough = (shared_s + SLACK_S >= needed_s) & (shared_s > 0)
+    clip_places = pairs.first[is_enough].tolist()
+    mark_places = pairs.second[is_enough].tolist()
+    places_of_clips: list[list[int]] = [[] for _ in clips]
+    for clip_place, mark_place in zip(clip_places, mark_places, strict=True):
+        places_of_clips[clip_place].append(mark_place)
+    return [list(map(marks.__getitem__, sorted(places))) for places in places_of_clips]
 
 
 def _spans(clips: Sequence[Clip]) -> NDArray[np.float64]:
+    """Return the start and end of each clip in seconds, [N, 2]; refuse a clip without times."""
     spans = []
     for clip in clips:
         if clip.start_s is None or clip.end_s is None:

@@ -1,13 +1,13 @@
 """Plan a round of annotation: who annotates which films, in which order."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from obygaze_features.arguments import checked
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest.clip import grouped
+from obygaze_features.manifest.clip import Clip, grouped
 from obygaze_features.manifest.manifest import Manifest
 from obygaze_features.manifest.spans.names import plain
 from obygaze_features.text import composed
@@ -48,7 +48,32 @@ def assign(
     """
     names = [composed(name) for name in annotators]
     films = list(clips.movies)
-    if not films:
+    _check_round(clips, names, each, calibration)
+    clips_of = grouped({clip.clip_id: clip for clip in clips}.values(), "movie")
+    rng = np.random.default_rng(seed)
+    drawn_films = [films[place] for place in rng.permutation(len(films)).tolist()]
+    common_films = drawn_films[:calibration]
+    shared_out_films = drawn_films[calibration:]
+    lengths = _lengths(clips, clips_of)
+    longest_first = sorted(shared_out_films, key=lambda film: -lengths[film])
+    annotators_of = _spread(longest_first, lengths, each, len(names))
+    rows = []
+    for annotator, name in enumerate(names):
+        own_films = [film for film in shared_out_films if annotator in annotators_of[film]]
+        shuffled_films = [own_films[place] for place in rng.permutation(len(own_films)).tolist()]
+        for number, film in enumerate(_interleaved(common_films, shuffled_films), start=1):
+            extras = {CALIBRATION: str(int(film in common_films)), ORDER: str(number)}
+            rows += [
+                replace(clip, level=None, concepts=(), annotator=name, extras={**clip.extras, **extras})
+                for clip in clips_of[film]
+            ]
+    return clips.with_clips(rows)
+
+
+def _check_round(clips: Manifest, names: Sequence[str], each: int, calibration: int) -> None:
+    """Refuse a round that cannot be planned, as `assign` says."""
+    n_films = len(clips.movies)
+    if not n_films:
         raise ManifestError("there is no clip to annotate")
     if not all(map(str.strip, names)):
         raise ManifestError("an annotator has no name")
@@ -57,52 +82,65 @@ def assign(
             f"{each} of {len(names)} annotators ({', '.join(names)}): name each once, and at least as many "
             "as a film gets"
         )
-    if taken := sorted({CALIBRATION, ORDER}.intersection(*(clip.extras for clip in clips.clips[:1]))):
-        raise ManifestError(f"{', '.join(taken)}: a round writes its own: rename yours, or remove it")
-    if calibration > len(films):
-        raise ManifestError(f"{calibration} films for calibration: there are {len(films)}")
-    clips_of = grouped({clip.clip_id: clip for clip in clips}.values(), "movie")
-    rng = np.random.default_rng(seed)
-    drawn = [films[place] for place in rng.permutation(len(films)).tolist()]
-    common = drawn[:calibration]
-    others_drawn = drawn[calibration:]
-    timed = all(clip.duration_s is not None for clip in clips)
-    length: dict[str, float] = {}
-    for film in films:
-        if timed:
-            length[film] = sum(clip.duration_s or 0.0 for clip in clips_of[film])
+    # All clips of a manifest have the same further columns.
+    taken_columns = sorted({CALIBRATION, ORDER}.intersection(clips.clips[0].extras))
+    if taken_columns:
+        raise ManifestError(f"{', '.join(taken_columns)}: a round writes its own: rename yours, or remove it")
+    if calibration > n_films:
+        raise ManifestError(f"{calibration} films for calibration: there are {n_films}")
+
+
+def _lengths(clips: Manifest, clips_of: Mapping[str, Sequence[Clip]]) -> dict[str, float]:
+    """Return the length of each film: the seconds of its clips, or their number where any has no times."""
+    is_timed = all(clip.duration_s is not None for clip in clips)
+    lengths: dict[str, float] = {}
+    for film, clips_of_film in clips_of.items():
+        if is_timed:
+            lengths[film] = sum(clip.duration_s or 0.0 for clip in clips_of_film)
         else:
-            length[film] = float(len(clips_of[film]))
-    chosen = _spread(sorted(others_drawn, key=lambda film: -length[film]), length, each, len(names))
-    rows = []
-    for place, name in enumerate(names):
-        mine = [film for film in others_drawn if place in chosen[film]]
-        order = [mine[number] for number in rng.permutation(len(mine)).tolist()]
-        # The common films stand evenly among one's own, the first of them first.
-        places = [(k * max(len(order), 1) // len(common), 0, film) for k, film in enumerate(common)]
-        places += [(k, 1, film) for k, film in enumerate(order)]
-        places.sort(key=lambda placed: placed[:2])
-        for number, (*_, film) in enumerate(places, start=1):
-            extras = {CALIBRATION: str(int(film in common)), ORDER: str(number)}
-            rows += [
-                replace(clip, level=None, concepts=(), annotator=name, extras={**clip.extras, **extras})
-                for clip in clips_of[film]
-            ]
-    return clips.with_clips(rows)
+            lengths[film] = float(len(clips_of_film))
+    return lengths
 
 
-def _spread(films: Sequence[str], length: dict[str, float], each: int, n: int) -> dict[str, list[int]]:
-    """Choose annotators for each film, long ones first: of the fewest films, pairs and seconds so far."""
-    seconds = np.zeros(n)
-    counts = np.zeros(n)
-    pairs = np.zeros((n, n))
-    chosen: dict[str, list[int]] = {}
+def _interleaved(common_films: Sequence[str], own_films: Sequence[str]) -> list[str]:
+    """Put the films that all annotate evenly among an annotator's own, the first of them in front."""
+    # Each film with its place among the own ones; a common one (0) comes before the own one (1) there.
+    placed_films = []
+    for k, film in enumerate(common_films):
+        place = k * max(len(own_films), 1) // len(common_films)
+        placed_films.append((place, 0, film))
+    for place, film in enumerate(own_films):
+        placed_films.append((place, 1, film))
+    placed_films.sort(key=lambda placed_film: placed_film[:2])
+    return [film for _, _, film in placed_films]
+
+
+def _spread(
+    films: Sequence[str], lengths: Mapping[str, float], each: int, n_annotators: int
+) -> dict[str, list[int]]:
+    """Choose annotators for each film, by number.
+
+    Each place goes to the annotator with the fewest films so far; among equals to the one who shares the
+    fewest films with those already chosen for this film, then to the one with the fewest seconds.
+
+    Parameters
+    ----------
+    films
+        In the order of choice, the longest first: so the short ones even out the rest.
+    """
+    seconds = np.zeros(n_annotators)
+    n_films = np.zeros(n_annotators)
+    n_together = np.zeros((n_annotators, n_annotators))
+    annotators_of: dict[str, list[int]] = {}
     for film in films:
-        group = chosen[film] = list[int]()
+        group = list[int]()
         for _ in range(each):
-            order = np.lexsort((seconds, pairs[:, group].sum(axis=1), counts)).tolist()
-            group.append(next(place for place in order if place not in group))
-        counts[group] += 1
-        seconds[group] += length[film]
-        pairs[np.ix_(group, group)] += 1
-    return chosen
+            n_with_group = n_together[:, group].sum(axis=1)
+            # The last key of lexsort counts first.
+            order = np.lexsort((seconds, n_with_group, n_films)).tolist()
+            group.append(next(annotator for annotator in order if annotator not in group))
+        n_films[group] += 1
+        seconds[group] += lengths[film]
+        n_together[np.ix_(group, group)] += 1
+        annotators_of[film] = group
+    return annotators_of

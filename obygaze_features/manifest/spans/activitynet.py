@@ -16,11 +16,11 @@ from obygaze_features.text import first_few
 READ_KEYS = {"segment", "label", "label_id"}
 SHOWN = 3
 SLACK_S = 0.05
-"""By which a segment may end after its video: durations are rounded."""
+"""Seconds by which a segment may end after its video: durations are rounded."""
 
 
 def read_activitynet(file: SpanFile) -> Iterator[RawSpan]:
-    """Yield the segments of ActivityNet's database, which may be the document itself."""
+    """Yield the segments of all videos of ActivityNet's database; they are cut at the end of their video."""
     unread: list[str] = []
     cut: list[str] = []
     for name, video in _database(file).items():
@@ -39,7 +39,7 @@ def read_activitynet(file: SpanFile) -> Iterator[RawSpan]:
 
 
 def _database(file: SpanFile) -> Mapping[str, Any]:
-    """Return the videos of a document by their names."""
+    """Return the videos of a document by name: of its `database`, else of the document itself."""
     document = object_of(file.document)
     database = object_of(document.get("database", document))
     has_annotations = any("annotations" in object_of(video) for video in database.values())
@@ -51,7 +51,7 @@ def _database(file: SpanFile) -> Mapping[str, Any]:
 
 
 def _length_s(video: Mapping[str, Any]) -> float:
-    """Return the length of a video; NaN where it does not say it."""
+    """Return the length of a video in seconds; NaN if it is not given, or 0."""
     return number(video.get("duration", video.get("duration_second"))) or math.nan
 
 

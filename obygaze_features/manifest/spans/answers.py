@@ -31,7 +31,7 @@ YES: Mapping[str, float] = {"yes": 1.0, "no": 0.0}
 NONE = "no JSON object with answers"
 CELLS = {name: name for name in ("clip_id", "movie", "model", "prompt")} | {"date": "answered_on"}
 CALLED = 0.5
-"""Probability from which on a concept is there."""
+"""A concept, or a level asked of alone, counts as there from this probability of yes on."""
 
 
 class Answered(RawSpan, frozen=True, array_like=True, gc=False):
@@ -75,27 +75,30 @@ class Answered(RawSpan, frozen=True, array_like=True, gc=False):
 
 
 class _Probabilities(NamedTuple):
-    """Questions with their probabilities, and why the answers do not count."""
+    """The probability of each question, and why the answers do not count; "" if they do."""
 
     answers: dict[str, float]
     reason: str
 
 
 def answered(file: SpanFile) -> list[Answered]:
-    """Read the lines of a file; a clip that lacks an answer which most have does not count.
+    """Read all clips of a file of answers, with the reason where a clip does not count.
+
+    A clip does not count if it lacks an answer that its machine gave for most clips, if several levels are
+    likeliest, or if the same machine answered the clip above.
 
     Raises
     ------
     ManifestError
         No line has answers.
     """
-    clips = _lines(file)
+    clips = _answered_clips(file)
     if all(clip.reason == NONE for clip in clips):
         raise file.error(
             "nothing has answers: JSON objects as of `codebook questions` were expected, one a line or a list"
         )
     questions = _usual_questions([clip for clip in clips if not clip.reason])
-    checked = []
+    judged_clips = []
     first_answers = dict[tuple[str, str], Mapping[str, float]]()
     for clip in clips:
         reason = clip.reason or _gap(clip, questions)
@@ -107,32 +110,41 @@ def answered(file: SpanFile) -> list[Answered]:
                 reason = "of a clip that was answered above"
                 if earlier != clip.answers:
                     reason += ", otherwise"
-        checked.append(replace(clip, reason=reason))
-    return checked
+        judged_clips.append(replace(clip, reason=reason))
+    return judged_clips
 
 
-def _lines(file: SpanFile) -> list[Answered]:
-    """Read each object, of a list or of a line."""
+def _answered_clips(file: SpanFile) -> list[Answered]:
+    """Read the answers to each clip: from the objects of a JSON list, else from an object on each line."""
     objects = json_in(file.text, list)
     if objects is not None:
-        return [_line(f"object {n}", value) for n, value in enumerate(objects, start=1)]
-    lines = enumerate(file.lines, start=1)
-    return [_line(f"line {at}", json_in(line, dict)) for at, line in lines if line.strip()]
+        return [_answered_clip(f"object {n}", value) for n, value in enumerate(objects, start=1)]
+    clips = []
+    for line_number, line in enumerate(file.lines, start=1):
+        if line.strip():
+            clips.append(_answered_clip(f"line {line_number}", json_in(line, dict)))
+    return clips
 
 
 def _usual_questions(clips: Sequence[Answered]) -> dict[str, list[str]]:
-    """Return the questions that are answered for more than half of a machine's clips, by the machine."""
+    """Return for each machine the questions that it answered for more than half of its clips."""
     n_answers = Counter((clip.model, question) for clip in clips for question in clip.answers)
     n_clips = Counter(clip.model for clip in clips)
-    clips_of: dict[str, list[str]] = {}
+    questions_of: dict[str, list[str]] = {}
     for (model, question), n in sorted(n_answers.items()):
         if 2 * n > n_clips[model]:
-            clips_of.setdefault(model, []).append(question)
-    return clips_of
+            questions_of.setdefault(model, []).append(question)
+    return questions_of
 
 
 def _gap(clip: Answered, questions: Mapping[str, Sequence[str]]) -> str:
-    """Say which usual question a clip has no answer to; "" if there is none."""
+    """Say to which of its machine's usual questions a clip has no answer; "" if it has all.
+
+    Parameters
+    ----------
+    questions
+        The usual questions of each machine.
+    """
     for question in questions.get(clip.model, ()):
         if question not in clip.answers:
             return f"no answer to {question}"
@@ -140,7 +152,7 @@ def _gap(clip: Answered, questions: Mapping[str, Sequence[str]]) -> str:
 
 
 def read_answers(file: SpanFile) -> Iterator[RawSpan]:
-    """Yield the level of each clip, and the concepts on it."""
+    """Yield a span with the level of each clip, and one with the concepts that its answers affirm."""
     clips = answered(file)
     _note_machines(file, [clip for clip in clips if not clip.reason])
     for clip in clips:
@@ -157,12 +169,12 @@ def read_answers(file: SpanFile) -> Iterator[RawSpan]:
         if levels:
             yield replace(clip, text=clip.level, tier="level", span_id=span_id)
         if concepts or not levels:
-            # Of this role, so that unknown ones are refused.
+            # The role says that the text is concepts, so that unknown ones are refused.
             yield replace(clip, text=concepts, tier="concepts", parent_ids=(span_id,), role="concepts")
 
 
 def _note_machines(file: SpanFile, clips: Sequence[Answered]) -> None:
-    """Say which models answered which prompts."""
+    """Note which models and which prompts the answers are of, each with its number of clips."""
     for name in ("model", "prompt"):
         n_clips = Counter(clip.cells.get(name, "") for clip in clips)
         shown = ", ".join(f"{text or 'not named':.12} ({n})" for text, n in n_clips.most_common(3))
@@ -179,11 +191,18 @@ def read_answered(path: Path) -> list[Answered]:
 
 
 def _read_answered(file: SpanFile) -> FileContent[Answered]:
+    """Read a file of answers in the process of `read_apart`."""
     return FileContent(file, answered(file))
 
 
-def _line(where: str, value: Any) -> Answered:
-    """Read one object."""
+def _answered_clip(where: str, value: Any) -> Answered:
+    """Read the answers to one clip from a JSON value; with a reason if they do not count.
+
+    Parameters
+    ----------
+    where
+        The line or object of the file, for messages.
+    """
     if not isinstance(value, dict) or not isinstance(value.get("answers"), dict) or not value["answers"]:
         return Answered(where, reason=NONE)
     cells = {}
@@ -212,7 +231,7 @@ def _line(where: str, value: Any) -> Answered:
 
 
 def _perceives(value: Any, where: str) -> tuple[str, ...]:
-    """Read what the machine of a line perceives."""
+    """Read which of MODALITIES the machine perceives; pictures alone if the object does not say."""
     if value is None:
         return PICTURES
     names = value if isinstance(value, list) else [value]
@@ -220,10 +239,10 @@ def _perceives(value: Any, where: str) -> tuple[str, ...]:
 
 
 def _probabilities(answers: Mapping[str, Any]) -> _Probabilities:
-    """Read the answers to all questions of a clip."""
+    """Read the answers to all questions of a clip; the first answer that is unclear makes the reason."""
     probabilities: dict[str, float] = {}
     reasons = []
-    names = set[str]()
+    plain_names = set[str]()
     for question, answer in answers.items():
         kind, _, name = question.partition(":")
         if kind not in {"level", "concept"} or (question != "level" and not name):
@@ -233,18 +252,24 @@ def _probabilities(answers: Mapping[str, Any]) -> _Probabilities:
         if not values or any(math.isnan(p) for p in values.values()):
             reasons.append(f"{question} refused or unclear")
             continue
-        for name in map(plain, values):
-            if name in names:
+        for plain_name in map(plain, values):
+            if plain_name in plain_names:
                 reasons.append(f"{question} is answered twice")
-            names.add(name)
+            plain_names.add(plain_name)
         probabilities.update(values)
     return _Probabilities(probabilities, reasons[0] if reasons else "")
 
 
 def _levels(answer: Any) -> dict[str, float]:
-    """Read which level a clip has: its name, or the probability of each."""
+    """Return the probability of each level, as `level:NAME`; NaN where the answer is unclear.
+
+    An answer that is the name of one level gives that level the probability 1.
+    """
     levels = answer if isinstance(answer, dict) else {_bare(answer): "yes"}
-    return {f"level:{level}": _probability(p) if level else math.nan for level, p in levels.items()}
+    probabilities = {}
+    for level, value in levels.items():
+        probabilities[f"level:{level}"] = _probability(value) if level else math.nan
+    return probabilities
 
 
 def _probability(answer: object) -> float:
@@ -254,5 +279,5 @@ def _probability(answer: object) -> float:
 
 
 def _bare(answer: object) -> str:
-    """Write an answer without the signs that end a sentence; "" if it is no text."""
+    """Return an answer without blanks around it and the signs that end a sentence; "" if it is no text."""
     return answer.strip().rstrip(".!").strip() if isinstance(answer, str) else ""

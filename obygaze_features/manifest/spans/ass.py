@@ -11,7 +11,7 @@ from obygaze_features.manifest.spans.span_file import SpanFile
 from obygaze_features.subtitle_text import DRAWING, ass_text
 
 COLUMNS = ("layer", "start", "end", "style", "name", "marginl", "marginr", "marginv", "effect", "text")
-"""Where no line Format says which they are."""
+"""The columns of dialogue in a file that has no line Format."""
 
 EVENTS = "[events]"
 _USUAL_SPEED = re.compile(r"\s*+(?:100(?:[.,]0*)?)?\s*+")
@@ -56,4 +56,5 @@ def _dialogue(where: str, value: str, columns: Sequence[str], section: str) -> R
 
 
 def _time(cell: str) -> float:
+    """Read a time written as a clock; NaN for anything else."""
     return time_or_nan(cell) if ":" in cell else math.nan

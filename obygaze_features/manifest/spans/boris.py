@@ -44,14 +44,14 @@ STATUS = "Status"
 SOURCE = "Source"
 LENGTHS = "Media duration (s)"
 ABOVE = {OBSERVATION: OBSERVATION, OFFSET: OFFSET, SOURCE: "Player #1"}
-"""Columns, and what stands in their place above the table of version 7."""
+"""Column of later versions -> the title of the line above the table in which version 7 writes the same."""
 
 _PLAYER = re.compile(r"player #\d+ *:", re.IGNORECASE)
 _BETWEEN_PLAYERS = f"|;{string.whitespace}"
 
 
 class Medium(NamedTuple):
-    """A file of an observation, with its begin and end in the observation's time, in seconds."""
+    """A media file of an observation: its path, and where in the observation it begins and ends."""
 
     place: str
     begin_s: float
@@ -59,7 +59,7 @@ class Medium(NamedTuple):
 
 
 class Event(NamedTuple):
-    """An event, and the rows that say it: one, or a START and a STOP."""
+    """An event with the rows of the table that it was read from: one row, or a START and a STOP."""
 
     span: RawSpan
     rows: tuple[Row, ...]
@@ -67,12 +67,13 @@ class Event(NamedTuple):
 
 @dataclass
 class Observation:
-    """What the rows of an observation say of its media.
+    """The media that the rows of an observation list.
 
     Attributes
     ----------
     lengths
-        List of media, `;` between them -> their lengths in seconds, likewise.
+        A list of media as a row writes it, `a.mp4;b.mp4` -> the list of their lengths in seconds as that row
+        writes it, `10;12.5`. All rows should write the same list.
     """
 
     name: str
@@ -88,20 +89,21 @@ def read_boris(file: SpanFile) -> Iterator[RawSpan]:
     del records  # which take as much memory as the table
     if OFFSET not in events.columns and not above[OFFSET]:  # as in versions before 8.22.17
         file.account.note(f"no {OFFSET}: where an observation has one in BORIS, its times are moved by it")
-    events = dataclasses.replace(events, rows=tuple(_with_places(file, row, above) for row in events.rows))
+    rows = tuple(_with_media_cells(file, row, above) for row in events.rows)
+    events = dataclasses.replace(events, rows=rows)
     media = _media(file, events.rows)
     status = next((name for name in (TYPE, STATUS) if name in events.columns), "")
     if not status and not is_aggregated:
         raise file.error(f"no column {TYPE} or {STATUS} says which events start and stop")
     beside = columns_beside(file, events)
-    found = _aggregated(file, events) if is_aggregated else _paired(file, events, status)
-    for event in found:
+    read_events = _aggregated(file, events) if is_aggregated else _paired(file, events, status)
+    for event in read_events:
         for span in _in_media(event.span, media[event.span.cells["observation"]]):
             yield from with_labels_beside(span, event.rows, beside)
 
 
 def _above_the_table(records: Records) -> dict[str, str]:
-    """Read what version 7 writes above the table."""
+    """Read the lines above the table, where version 7 writes facts of the observation, by later columns."""
     above = {name: list[str]() for name in ABOVE}
     for _, cells in records:
         if "Behavior" in cells:
@@ -112,8 +114,17 @@ def _above_the_table(records: Records) -> dict[str, str]:
     return {name: ";".join(texts) for name, texts in above.items()}
 
 
-def _with_places(file: SpanFile, row: Row, above: Mapping[str, str]) -> Row:
-    """Add what stands above the table; the file of an event stands for a list of them that is not there."""
+def _with_media_cells(file: SpanFile, row: Row, above: Mapping[str, str]) -> Row:
+    """Return a row whose cells on media are filled in.
+
+    A column that the table lacks has its cell from the lines above the table. A word for "no media" or "no
+    offset" becomes an empty cell. If the row lists no media, the file that its event names is the list.
+
+    Parameters
+    ----------
+    above
+        Column -> what stands for it above the table, of `_above_the_table`.
+    """
     cells = {**above, **row.cells}
     for name in (*MEDIA_COLUMNS, SOURCE, OFFSET):
         if plain(cells.get(name, "")) in FACTS["none"]:
@@ -126,6 +137,7 @@ def _with_places(file: SpanFile, row: Row, above: Mapping[str, str]) -> Row:
 
 
 def _aggregated(file: SpanFile, events: Table) -> Iterator[Event]:
+    """Yield an event for each row of an aggregated table, which has both times of the event."""
     decimal = decimal_sign(events.delimiter)
     for timed_row in timed(file, events.rows, "Start (s)", "Stop (s)", decimal=decimal):
         is_point = timed_row.row.cells.get(TYPE, "").strip().upper() == "POINT"
@@ -156,9 +168,10 @@ def _paired(file: SpanFile, events: Table, status: str) -> Iterator[Event]:
 
 
 def _pairing_key(row: Row) -> tuple[str, ...]:
-    """Return what the START and the STOP of an event have in common."""
+    """Return the cells that are the same in the START and the STOP of an event."""
+    names = [OBSERVATION, "Subject", "Behavior"]
     modifiers = [cell for name, cell in row.cells.items() if plain(name).startswith("modifier")]
-    return (*(row.cells.get(name, "") for name in (OBSERVATION, "Subject", "Behavior")), *modifiers)
+    return tuple([row.cells.get(name, "") for name in names] + modifiers)
 
 
 def _joined(first: Event, last: Event) -> Event:
@@ -170,7 +183,13 @@ def _joined(first: Event, last: Event) -> Event:
 
 
 def _behaviour(timed_row: TimedRow, reason: str) -> Event:
-    """Make an event of a row."""
+    """Make an event of one row.
+
+    Parameters
+    ----------
+    reason
+        Why the event is left out, as far as is known; "" if it is not.
+    """
     row = timed_row.row
     cells = {
         "media": first_of(row.cells, *MEDIA_COLUMNS),
@@ -192,18 +211,22 @@ def _behaviour(timed_row: TimedRow, reason: str) -> Event:
 
 
 def _texts_of_columns(row: Row, begins: str) -> str:
-    """Join the cells of columns whose names begin so."""
+    """Join the different texts of a row in the columns whose names begin with a word."""
     return _distinct(one_line(cell) for name, cell in row.cells.items() if plain(name).startswith(begins))
 
 
 def _distinct(texts: Iterable[str]) -> str:
+    """Join texts by `;`, each once, without the empty ones."""
     return "; ".join(dict.fromkeys(text for text in texts if text))
 
 
 # --- media
 # ---------------------------------------------------------------------------
 def _media(file: SpanFile, rows: Sequence[Row]) -> dict[str, list[Medium]]:
-    """Find the media of observations: those that each lists of its first player, or that its events name."""
+    """Return the media of each observation, by its name, in the order in which they were played.
+
+    They are the media that the observation lists for its first player, else those that its events name.
+    """
     observations = _observations(file, rows)
     all_name_media = all(any(observation.lengths) for observation in observations)
     if len(observations) > 1 and not all_name_media and not file.reading.movie:
@@ -212,7 +235,7 @@ def _media(file: SpanFile, rows: Sequence[Row]) -> dict[str, list[Medium]]:
 
 
 def _observations(file: SpanFile, rows: Sequence[Row]) -> list[Observation]:
-    """Collect what rows say of the media of their observations; refuse times that are moved."""
+    """Collect the lists of media of each observation from its rows; refuse an observation with an offset."""
     observations: dict[str, Observation] = {}
     for row in rows:
         offset = row.cells[OFFSET]
@@ -226,14 +249,24 @@ def _observations(file: SpanFile, rows: Sequence[Row]) -> list[Observation]:
 
 
 def _first_player(source: str) -> str:
-    """Return the media of the first player of a list, such as `player #1:a.mp4;player #2:b.mp4`."""
-    *players, last = _PLAYER.split(source)
-    named = [*(player.rstrip(_BETWEEN_PLAYERS) for player in players), last]
-    return next((player for player in named if player), "")
+    """Return the media of the first player: `a.mp4` of `player #1:a.mp4;player #2:b.mp4`."""
+    *players, last_player = _PLAYER.split(source)
+    media_of_players = [player.rstrip(_BETWEEN_PLAYERS) for player in players]
+    # No other player follows the last one, so that a sign at its end belongs to the name.
+    media_of_players.append(last_player)
+    return next((media for media in media_of_players if media), "")
 
 
 def _in_order(file: SpanFile, observation: Observation) -> list[Medium]:
-    """List the media of an observation one after the other; refuse several whose lengths are not known."""
+    """List the media of an observation, played one after the other, with their begins and ends.
+
+    The last medium has no end, so that a span which is longer than the stated length is kept.
+
+    Raises
+    ------
+    ManifestError
+        There are several media, and their lengths are not known: where the second begins is unclear.
+    """
     names = [one_line(name) for name in re.split("[;|]", ";".join(observation.lengths))]
     names = [name for name in names if name]
     lengths_s = [time_or_nan(length) for length in ";".join(observation.lengths.values()).split(";")]
@@ -252,7 +285,10 @@ def _in_order(file: SpanFile, observation: Observation) -> list[Medium]:
 
 
 def _in_media(span: RawSpan, media: Sequence[Medium]) -> Iterator[RawSpan]:
-    """Give a span to the media that it is in, in their own times."""
+    """Yield the part of a span in each medium of its observation, timed from the start of the medium.
+
+    A span whose row names another file than those in which its time lies is left out, with the reason.
+    """
     if span.fault():
         yield span
         return
@@ -263,9 +299,12 @@ def _in_media(span: RawSpan, media: Sequence[Medium]) -> Iterator[RawSpan]:
         if start_s < end_s:
             cells = {**span.cells, "media": medium.place}
             parts.append(replace(span, start_s=round(start_s, 9), end_s=round(end_s, 9), cells=cells))
-    named = span.cells["media"]
-    is_elsewhere = named and parts and all(stem_of(named) != stem_of(part.cells["media"]) for part in parts)
-    if is_elsewhere:
-        yield replace(span, reason=f"of {named!r}, and its time is in {parts[0].cells['media']!r}")
+    if not parts:
+        yield span
+        return
+    named_medium = span.cells["media"]
+    stems = {stem_of(part.cells["media"]) for part in parts}
+    if named_medium and stem_of(named_medium) not in stems:
+        yield replace(span, reason=f"of {named_medium!r}, and its time is in {parts[0].cells['media']!r}")
     else:
-        yield from parts or [span]
+        yield from parts

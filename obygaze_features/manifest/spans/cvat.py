@@ -23,15 +23,32 @@ NOT_CHOSEN = {"", "false", "__undefined__"}
 
 
 class Statement(NamedTuple):
-    """What is said of a frame: an attribute, "" for the label, and its value; `1` where a model helped."""
+    """What is said of a frame.
+
+    Attributes
+    ----------
+    tier
+        The name of an attribute; "" for the label.
+    text
+        The value of the attribute, or the label.
+    seen_score
+        "1" where a model helped; else "".
+    """
 
     tier: str
     text: str
     seen_score: str
 
 
+class TrackFrames(NamedTuple):
+    """Frames of a track's shapes: those in which it shows, and those in which it is outside the picture."""
+
+    shown: set[int]
+    outside: set[int]
+
+
 def read_cvat(file: SpanFile) -> Iterator[RawSpan]:
-    """Yield the stretches in which tracks are shown, and runs of frames with one tag; frames count from 0."""
+    """Yield the stretches in which tracks show, and the runs of frames with one tag; frames count from 0."""
     root = file.xml("annotations", "annotations of CVAT")
     sources = {node.text.strip() for node in root.findall("meta//source") if node.text}
     if root.findtext("meta/project") is not None or len(sources) > 1:
@@ -49,7 +66,7 @@ def read_cvat(file: SpanFile) -> Iterator[RawSpan]:
 
 
 def _step(root: Element) -> int:
-    """Return how many frames of the film lie between two of the task."""
+    """Return by how many frames of the film two frames of the task are apart: a task may take every tenth."""
     for node in root.findall("meta//frame_filter"):
         step = re.search(r"step=(\d{1,6})", node.text or "")
         if step and int(step[1]):
@@ -64,7 +81,7 @@ def _is_frame_of_a_film(image: Element) -> bool:
 
 
 def _not_tags(file: SpanFile, image: Element) -> Iterator[RawSpan]:
-    """Yield what an image has beside tags; and itself, if it is no frame of a film."""
+    """Yield, as left out, the shapes of an image, and the image itself if it is no frame of a film."""
     name = re.match(r"frame_(\d{1,9})\b", image.get("name", ""), re.ASCII)
     if name and int(name[1]) != _frame(image, "id"):
         raise file.error(f"image {name[0]} has the id {image.get('id')}: which frame it is, is unclear")
@@ -75,7 +92,15 @@ def _not_tags(file: SpanFile, image: Element) -> Iterator[RawSpan]:
 
 
 def _track(file: SpanFile, track: Element, step: int, media: str) -> Iterator[RawSpan]:
-    """Yield the stretches in which a track is shown, and each value of its attributes."""
+    """Yield the stretches in which a track shows, and those in which each of its attributes has a value.
+
+    Parameters
+    ----------
+    step
+        From one frame of the task to the next, in frames of the film.
+    media
+        The film's file.
+    """
     where = f"track {track.get('id', '')}"
     frames = [_frame(shape) for shape in track]
     if track.get("source") == "auto":
@@ -84,11 +109,7 @@ def _track(file: SpanFile, track: Element, step: int, media: str) -> Iterator[Ra
     if None in frames:
         yield RawSpan(where, reason="a shape without the number of its frame")
         return
-    shown = set[int]()
-    outside = set[int]()
-    for frame, shape in zip(frames, track, strict=True):
-        if frame is not None:
-            (shown if _is_shown(shape) else outside).add(frame)
+    shown, outside = _track_frames(track)
     if not shown:
         yield RawSpan(where, reason="it is shown nowhere")
         return
@@ -101,17 +122,37 @@ def _track(file: SpanFile, track: Element, step: int, media: str) -> Iterator[Ra
             if frame is not None and frame in shown:
                 frames_so_far.add(frame)
     for statement, frames_with_it in frames_of.items():
-        stretches = runs_of(sorted(frames_with_it), outside | (shown - frames_with_it), step)
+        # A stretch ends where the track is outside, or shows with another value.
+        frames_without_it = outside | (shown - frames_with_it)
+        stretches = runs_of(sorted(frames_with_it), frames_without_it, step)
         yield from _spans(file, where, statement, stretches, {"media": media, "subject": where})
 
 
+def _track_frames(track: Element) -> TrackFrames:
+    """Sort the frames of a track's shapes by whether it shows in them."""
+    frames = TrackFrames(set(), set())
+    for shape in track:
+        frame = _frame(shape)
+        if frame is None:
+            continue
+        if _is_shown(shape):
+            frames.shown.add(frame)
+        else:
+            frames.outside.add(frame)
+    return frames
+
+
 def _is_shown(shape: Element) -> bool:
-    """Return whether a shape, or one of the points of a skeleton, is not outside."""
-    return {part.get("outside") for part in (shape, *shape)} - {None} != {"1"}
+    """Return whether a shape, or at least one point of a skeleton, is inside the frame."""
+    flags = {part.get("outside") for part in (shape, *shape)}
+    return flags - {None} != {"1"}
 
 
 def _attributes(node: Element) -> Iterator[tuple[str, str]]:
-    """Yield the attributes of a shape with their values; of a checkbox that is ticked, its name."""
+    """Yield the tier and text of each attribute of a shape: its name and value.
+
+    The text of a checkbox that is ticked is its name, on the tier `checkbox`.
+    """
     for attribute in node.findall("attribute"):
         name = one_line(attribute.get("name", ""))
         value = one_line(attribute.text or "")
@@ -122,13 +163,14 @@ def _attributes(node: Element) -> Iterator[tuple[str, str]]:
 
 
 def _tags(file: SpanFile, root: Element, step: int, media: str) -> Iterator[RawSpan]:
-    """Yield the runs of frames with a tag: of images, or of a task of video."""
-    tags = [
-        (tag, _frame(image, "id"))
-        for image in root.findall("image")
-        for tag in image.findall("tag")
-        if _is_frame_of_a_film(image)
-    ]
+    """Yield the runs of neighbouring frames that have a tag.
+
+    Tags of a task of images stand in the images, whose ids are the frames; those of a video name their frame.
+    """
+    tags = []
+    for image in root.findall("image"):
+        if _is_frame_of_a_film(image):
+            tags += [(tag, _frame(image, "id")) for tag in image.findall("tag")]
     tags += [(tag, _frame(tag)) for tag in root.findall("tag")]
     frames_of: dict[Statement, set[int]] = {}
     for tag, frame in tags:
@@ -150,21 +192,29 @@ def _tags(file: SpanFile, root: Element, step: int, media: str) -> Iterator[RawS
 
 def _spans(
     file: SpanFile,
-    what: str,
+    source: str,
     statement: Statement,
     stretches: Iterable[tuple[float, float]],
     cells: dict[str, str],
 ) -> Iterator[RawSpan]:
-    """Yield a span for each stretch [first frame, the one after the last)."""
-    for first, end in stretches:
-        where = f"{what}, frame {first}"
-        times = file.seconds(first, where), file.seconds(end, where)
-        yield RawSpan(
-            where, *times, statement.text, statement.tier, {**cells, "seen_score": statement.seen_score}
-        )
+    """Yield a span for each stretch in which a statement holds.
+
+    Parameters
+    ----------
+    source
+        The track or tag that says it, for messages.
+    stretches
+        First frame of each stretch, and the frame after its last.
+    """
+    span_cells = {**cells, "seen_score": statement.seen_score}
+    for first_frame, end_frame in stretches:
+        where = f"{source}, frame {first_frame}"
+        start_s = file.seconds(first_frame, where)
+        end_s = file.seconds(end_frame, where)
+        yield RawSpan(where, start_s, end_s, statement.text, statement.tier, span_cells)
 
 
 def _frame(node: Element, name: str = "frame") -> int | None:
-    """Read the number of a frame; None where it is none."""
+    """Read the number of a frame from an attribute; None if the attribute is no number."""
     text = node.get(name, "")
     return int(text) if re.fullmatch(r"\d{1,9}", text, re.ASCII) else None

@@ -36,25 +36,31 @@ DECISIONS = "decisions"
 """Property of the header: which annotation shows which decision, as in `a12=0123456789abcdef-4`."""
 
 MOST_ABOVE: Final = 100
-"""Annotations, or tiers, one above the other; tools write three or four."""
+"""How many annotations, or tiers, may stand one above the other; tools write three or four."""
 MOST_STEPS: Final = 50
 """How often each time slot is looked at on average to give times to those that have none."""
 ANNOTATIONS = ("ALIGNABLE_ANNOTATION", "REF_ANNOTATION")
 REFERENCES = ("ANNOTATION_REF", "PREVIOUS_ANNOTATION")
 _MILLISECONDS = re.compile(r"([0-9]{1,15})(?:\.0+)?")
-"""Of a time slot; tools that count in fractions write 5.0."""
+"""The time of a slot; tools that count in fractions write 5.0."""
 MEDIA_ATTRIBUTES = ("MEDIA_URL", "RELATIVE_MEDIA_URL", "MEDIA_FILE")
 
 
 class Annotation(NamedTuple):
-    """Times of an annotation in milliseconds of the film, the ids of those it refers to, and whose it is.
+    """What is known of an annotation beside its text.
 
     Attributes
     ----------
+    start_ms, end_ms
+        Its times, in milliseconds of the film.
+    parent_ids
+        Ids of the annotation that it refers to, of the one which that refers to, and so on.
+    annotator
+        Whose it is; "" if nobody signed it.
     refusal
         Why its times cannot be known; "" if they are.
     signature
-        Who else signed its tier; "" if nobody did.
+        A sentence on who else signed its tier; "" if nobody did.
     """
 
     start_ms: float
@@ -66,14 +72,14 @@ class Annotation(NamedTuple):
 
 
 class Owner(NamedTuple):
-    """Whose an annotation is, and who else signed its tier; "" if nobody did."""
+    """The annotator of an annotation, and a sentence on who else signed its tier; "" if nobody did."""
 
     annotator: str
     signature: str
 
 
 def read_eaf(file: SpanFile) -> Iterator[RawSpan]:
-    """Yield the annotations of the tiers that the person names, or else of all that no model wrote."""
+    """Yield the annotations of the tiers that --tier names; without it, of all tiers that no model wrote."""
     root = file.xml("ANNOTATION_DOCUMENT", "a document of ELAN")
     header = root.find("HEADER")
     units = "milliseconds" if header is None else header.get("TIME_UNITS", "milliseconds")
@@ -106,36 +112,45 @@ def read_eaf(file: SpanFile) -> Iterator[RawSpan]:
 def _tier(
     tier: Element, name: str, cells: Mapping[str, str], times: "_Times", decision_of: Mapping[str, str]
 ) -> Iterator[RawSpan]:
-    """Yield the annotations of a tier, each with the decision that it shows, if any."""
+    """Yield the annotations of a tier.
+
+    Parameters
+    ----------
+    cells
+        What the document says of all its annotations, by column.
+    decision_of
+        Id of an annotation -> id of the decision in the ledger that it shows.
+    """
     subject = one_line(tier.get("PARTICIPANT", ""))
+    tier_cells = dict(cells)
     seen_score = seen_score_of(name)
     if seen_score:
-        cells = {**cells, "seen_score": seen_score}
-    place = f"of tier {name!r:.60}"
+        tier_cells["seen_score"] = seen_score
     for child in tier:
-        for node in child if child.tag == "ANNOTATION" else [child]:
+        nodes = child if child.tag == "ANNOTATION" else [child]
+        for node in nodes:
             if node.tag not in ANNOTATIONS:
                 reason = "it is no annotation of ELAN"
                 yield RawSpan(f"<{node.tag:.60}> on tier {name!r:.60}", tier=name, reason=reason)
                 continue
             annotation = times.annotation(node, tier)
             span_id = node.get("ANNOTATION_ID", "")
-            values = ["".join(value.itertext()) for value in node.findall("ANNOTATION_VALUE")]
-            text = "; ".join(line for value in values if (line := one_line(value)))
+            text = _text(node)
             start_s = annotation.start_ms / 1000
             end_s = annotation.end_ms / 1000
+            span_cells = {
+                **tier_cells,
+                "annotator": annotation.annotator,
+                "subject": subject,
+                DECISION: decision_of.get(span_id, ""),
+            }
             yield RawSpan(
-                f"annotation {span_id:.60} {place} (from {start_s:g} s)",
+                f"annotation {span_id:.60} of tier {name!r:.60} (from {start_s:g} s)",
                 start_s,
                 end_s,
                 text,
                 name,
-                {
-                    **cells,
-                    "annotator": annotation.annotator,
-                    "subject": subject,
-                    DECISION: decision_of.get(span_id, ""),
-                },
+                span_cells,
                 span_id,
                 annotation.parent_ids,
                 reason="" if text else "no text",
@@ -144,8 +159,22 @@ def _tier(
             )
 
 
+def _text(node: Element) -> str:
+    """Return the text of an annotation in one line; several values are joined by `;`."""
+    values = [one_line("".join(value.itertext())) for value in node.findall("ANNOTATION_VALUE")]
+    return "; ".join(value for value in values if value)
+
+
 def _cells(file: SpanFile, root: Element, facts: Mapping[str, str], media: str) -> dict[str, str]:
-    """Return what a document, and the facts in its header, say of all its annotations."""
+    """Return the cells that all annotations of a document share, from the properties of its header.
+
+    Parameters
+    ----------
+    facts
+        Properties of the header, by name.
+    media
+        Where the film's media are.
+    """
     cells = {
         "movie": facts.get(f"{MODEL} movie", "") or facts.get("movie", ""),
         "media": media,
@@ -159,7 +188,7 @@ def _cells(file: SpanFile, root: Element, facts: Mapping[str, str], media: str) 
 
 
 def _check_names(file: SpanFile, names: Sequence[str]) -> None:
-    """Refuse tiers of a model that are to be labels, two of one name, and a named tier that is not there."""
+    """Refuse a model's tier among the labels, two tiers of one name, and a declared tier that is missing."""
     declared = file.reading.tiers
     declared_names = {tier_key(name): name for name in declared or NAMED}
     present = {name: key_among(name, declared_names) for name in names}
@@ -186,9 +215,17 @@ def _check_names(file: SpanFile, names: Sequence[str]) -> None:
 
 
 def _media(file: SpanFile, root: Element) -> Element | None:
-    """Find the film's media; refuse where several have other offsets and none is said to be the film."""
-    every = root.findall("HEADER/MEDIA_DESCRIPTOR")
-    films = [node for node in every if node.get("MIME_TYPE", "").startswith("video")] or every
+    """Find the media descriptor of the film; None if the document has none.
+
+    Raises
+    ------
+    ManifestError
+        Several media have different offsets, and --movie does not say which of them is the film.
+    """
+    descriptors = root.findall("HEADER/MEDIA_DESCRIPTOR")
+    films = [node for node in descriptors if node.get("MIME_TYPE", "").startswith("video")]
+    if not films:
+        films = descriptors
     stems = [stem_of(_place(node)) for node in films]
     movie = file.reading.movie
     if movie:
@@ -210,7 +247,7 @@ def _media(file: SpanFile, root: Element) -> Element | None:
 
 
 def _place(node: Element | None) -> str:
-    """Return where media are; a header of version 2.0 and before names its own."""
+    """Return the path or URL of media; up to EAF 2.0 the header itself has it, later a media descriptor."""
     if node is None:
         return ""
     for name in MEDIA_ATTRIBUTES:
@@ -220,33 +257,49 @@ def _place(node: Element | None) -> str:
 
 
 class _Times:
-    """Times of annotations in milliseconds of the film: their own, their parents', or spread evenly."""
+    """The time of each annotation of a document, in milliseconds of the film.
+
+    An annotation names two time slots of its own, or refers to a parent annotation and has its parent's. The
+    annotations that subdivide one parent name no slot between them, but each refers to the one before
+    it (PREVIOUS_ANNOTATION): the border behind an annotation becomes a further slot, see `_slot_behind`.
+    Slots without a time are spread evenly between the slots around them, as ELAN shows them.
+    """
 
     def __init__(self, file: SpanFile, root: Element, tiers: list[Element], media: Element | None) -> None:
+        """Read the time slots of a document, and give times to those that have none.
+
+        Kept are: `_slots`, the time of each slot in milliseconds of the media ("" where it has none, its text
+        where that is no time); `_nodes`, each annotation with its tier, by the annotation's id; `_tiers`, by
+        name; `_owners`, whose annotations are, by the tier that has their times and their own tier, filled as
+        they are asked for; and `_followed`, the ids of annotations that another one continues.
+        """
         self._file = file
         self._origin_ms = _origin_ms(file, media)
         self._slots = _time_slots(file, root)
-        every = [(node, tier) for tier in tiers for node in tier.findall("ANNOTATION/*")]
-        _refuse_unclear_references(file, [node for node, _ in every])
-        self._nodes = {node.get("ANNOTATION_ID", ""): (node, tier) for node, tier in every}
+        nodes_with_tiers = [(node, tier) for tier in tiers for node in tier.findall("ANNOTATION/*")]
+        _refuse_unclear_references(file, [node for node, _ in nodes_with_tiers])
+        self._nodes = {node.get("ANNOTATION_ID", ""): (node, tier) for node, tier in nodes_with_tiers}
+        # An annotation without an id is referred to by none.
         self._nodes.pop("", None)
         self._tiers = {tier.get("TIER_ID", ""): tier for tier in tiers}
         self._owners: dict[tuple[Element, Element], Owner] = {}
-        self._followed = {node.get("PREVIOUS_ANNOTATION", "") for node, _ in every} - {""}
-        for name in self._followed:
-            self._slots[f"after {name}"] = ""
+        self._followed = {node.get("PREVIOUS_ANNOTATION", "") for node, _ in nodes_with_tiers} - {""}
+        for annotation_id in self._followed:
+            self._slots[_slot_behind(annotation_id)] = ""
         if "" in self._slots.values():
-            self._spread(self._chains(tiers))
+            self._spread(self._next_slots_of_tiers(tiers))
 
     def annotation(self, node: Element, tier: Element) -> Annotation:
-        """Return the times of an annotation, what it refers to, and whose it is.
+        """Return the times of an annotation, the ids of the annotations above it, and its annotator.
 
-        It is that of the tier that has its times, of the one above it, or its own.
+        The annotator is that of the tier that has the times, else of the tier above that one, else of the
+        annotation's own tier.
         """
-        line = self._line(node)
-        parent_ids = tuple(parent.get("ANNOTATION_ID", "") for parent in line[1:])
-        owner = self._owner(self._nodes[parent_ids[-1]][1] if parent_ids else tier, tier)
-        first_slot, last_slot = self._ends(line)
+        ancestry = self._ancestry(node)
+        parent_ids = tuple(parent.get("ANNOTATION_ID", "") for parent in ancestry[1:])
+        timed_tier = self._nodes[parent_ids[-1]][1] if parent_ids else tier
+        owner = self._owner(timed_tier, tier)
+        first_slot, last_slot = self._first_and_last_slot(ancestry)
         problem = self._problem(first_slot) or self._problem(last_slot)
         refusal = ""
         if problem:
@@ -261,110 +314,139 @@ class _Times:
             owner.signature,
         )
 
-    def _owner(self, timed: Element, tier: Element) -> Owner:
-        """Return whose the annotations of a tier are whose times are those of another."""
-        if (timed, tier) not in self._owners:
-            above = self._tiers.get(timed.get("PARENT_REF", ""), timed)
-            annotator = _first_annotator(timed, above, tier)
-            self._owners[timed, tier] = Owner(annotator, _other_signature(tier, annotator))
-        return self._owners[timed, tier]
+    def _owner(self, timed_tier: Element, tier: Element) -> Owner:
+        """Return the annotator of the annotations on `tier` that have their times from `timed_tier`."""
+        if (timed_tier, tier) not in self._owners:
+            tier_above = self._tiers.get(timed_tier.get("PARENT_REF", ""), timed_tier)
+            annotator = _first_annotator(timed_tier, tier_above, tier)
+            self._owners[timed_tier, tier] = Owner(annotator, _other_signature(tier, annotator))
+        return self._owners[timed_tier, tier]
 
     def _time_ms(self, slot: str) -> float:
-        """Return the time of a slot, 0 where it has none: its problem is told."""
+        """Return the time of a slot; 0 where it has none, which `_problem` reports."""
         time = self._slots.get(slot, "")
         return 0.0 if isinstance(time, str) else float(time + self._origin_ms)
 
     def _problem(self, slot: str) -> str:
-        """Say why the time of a slot is none; "" if it is one."""
+        """Say why a slot has no time that can be read; "" if it has one."""
         time = self._slots.get(slot, "")
         if not isinstance(time, str):
             return ""
         problem = f"the time {time!r} is no whole number of milliseconds" if time else "it has no time"
         return f"{problem} (time slot {slot!r})"
 
-    def _chains(self, tiers: Sequence[Element]) -> list[dict[str, str]]:
-        """Return for each tier the slot that follows each slot; a tier comes after those it subdivides."""
+    def _next_slots_of_tiers(self, tiers: Sequence[Element]) -> list[dict[str, str]]:
+        """Return for each tier which slot ends the annotation that begins at a slot.
+
+        A tier comes after the tiers that it subdivides, so that their times are known when it is reached.
+        """
         nodes_of_tiers = [tier.findall("ANNOTATION/*") for tier in sorted(tiers, key=self._depth)]
-        lines_of_tiers = [list(map(self._line, nodes)) for nodes in nodes_of_tiers]
-        lines_of_tiers.sort(key=lambda lines: max((len(line) for line in lines), default=0))
-        return [dict(map(self._ends, lines)) for lines in lines_of_tiers]
+        ancestries_of_tiers = [[self._ancestry(node) for node in nodes] for nodes in nodes_of_tiers]
+        # A tier may name no tier above it although its annotations refer to those of another.
+        ancestries_of_tiers.sort(key=_longest)
+        return [dict(map(self._first_and_last_slot, ancestries)) for ancestries in ancestries_of_tiers]
 
     def _depth(self, tier: Element) -> int:
-        """Count the tiers above one."""
-        above = set[str]()
+        """Count the tiers above a tier; a circle of tiers is counted once."""
+        names_above = set[str]()
         name = tier.get("PARENT_REF", "")
-        while name in self._tiers and name not in above and len(above) < MOST_ABOVE:
-            above.add(name)
+        while name in self._tiers and name not in names_above and len(names_above) < MOST_ABOVE:
+            names_above.add(name)
             name = self._tiers[name].get("PARENT_REF", "")
-        return len(above)
+        return len(names_above)
 
-    def _line(self, node: Element) -> list[Element]:
-        """List an annotation, the one that it refers to, and so on up to the one that has times."""
-        line = dict[Element, None]()
-        while node not in line:
-            line[node] = None
-            if len(line) > MOST_ABOVE:
+    def _ancestry(self, node: Element) -> list[Element]:
+        """List an annotation, its parent, and so on up to the annotation that names time slots."""
+        ancestry = dict[Element, None]()
+        while node not in ancestry:
+            ancestry[node] = None
+            if len(ancestry) > MOST_ABOVE:
                 raise self._file.error(f"more than {MOST_ABOVE} annotations refer to each other in a chain")
-            node = self._nodes.get(node.get("ANNOTATION_REF", ""), (node, node))[0]
-        return list(line)
+            # Without a parent the annotation stands for it, which ends the loop.
+            node, _ = self._nodes.get(node.get("ANNOTATION_REF", ""), (node, node))
+        return list(ancestry)
 
-    def _ends(self, line: Sequence[Element]) -> tuple[str, str]:
-        """Name the slots of an annotation: those of the one that has times, or between two of a chain."""
-        first = line[-1].get("TIME_SLOT_REF1", "")
-        last = line[-1].get("TIME_SLOT_REF2", "")
-        for node in line:
-            if node.get("PREVIOUS_ANNOTATION"):
-                first = f"after {node.get('PREVIOUS_ANNOTATION')}"
-                break
-        for node in line:
-            if node.get("ANNOTATION_ID") in self._followed:
-                last = f"after {node.get('ANNOTATION_ID')}"
-                break
-        return first, last
+    def _first_and_last_slot(self, ancestry: Sequence[Element]) -> tuple[str, str]:
+        """Return the slots where an annotation begins and ends, given it and the annotations above it.
 
-    def _spread(self, chains: Sequence[Mapping[str, str]]) -> None:
-        """Give times to the slots that two annotations of a tier share: ELAN's subdivisions are even."""
+        They are the slots that the topmost annotation names, unless the annotation, or one above it, follows
+        another or is followed in a subdivision: then the border between the two, the nearest one first.
+        """
+        first_slot = ancestry[-1].get("TIME_SLOT_REF1", "")
+        last_slot = ancestry[-1].get("TIME_SLOT_REF2", "")
+        for node in ancestry:
+            previous_id = node.get("PREVIOUS_ANNOTATION")
+            if previous_id:
+                first_slot = _slot_behind(previous_id)
+                break
+        for node in ancestry:
+            annotation_id = node.get("ANNOTATION_ID", "")
+            if annotation_id in self._followed:
+                last_slot = _slot_behind(annotation_id)
+                break
+        return first_slot, last_slot
+
+    def _spread(self, next_slots_of_tiers: Sequence[Mapping[str, str]]) -> None:
+        """Give times to all slots without one that lie between two slots with times, evenly, as ELAN does.
+
+        Raises
+        ------
+        ManifestError
+            The slots refer to each other in so many ways that this takes more than `MOST_STEPS` a slot.
+        """
         n_steps = 0
         most_steps = MOST_STEPS * (len(self._slots) + len(self._nodes))
         n_before = -1
         n_known = self._n_known()
         while n_before < n_known < len(self._slots):
             # Where no tier is named as the one above, another round finds its times.
-            for chain in chains:
-                for first in [slot for slot in chain if isinstance(self._slots.get(slot), int)]:
-                    n_steps += self._spread_from(first, chain)
+            for next_slots in next_slots_of_tiers:
+                known_slots = [slot for slot in next_slots if isinstance(self._slots.get(slot), int)]
+                for slot in known_slots:
+                    n_steps += self._spread_from(slot, next_slots)
                     if n_steps > most_steps:
                         raise self._file.error("time slots without times are entangled: save it in ELAN")
             n_before = n_known
             n_known = self._n_known()
 
     def _n_known(self) -> int:
+        """Count the slots that have a time."""
         return sum(isinstance(time, int) for time in self._slots.values())
 
-    def _spread_from(self, first: str, chain: Mapping[str, str]) -> int:
-        """Spread the slots without times between one with a time and the next in a chain that has one.
+    def _spread_from(self, first_slot: str, next_slots: Mapping[str, str]) -> int:
+        """Give times to the slots between a slot with a time and the next one of its tier with a time.
 
         Returns
         -------
         steps : int
             How many slots were looked at.
         """
-        last = chain[first]
-        inner = dict[str, None]()
-        while self._slots.get(last) == "" and last in chain and last not in inner:
-            inner[last] = None
-            last = chain[last]
-        start_ms = self._slots[first]
-        end_ms = self._slots.get(last)
+        last_slot = next_slots[first_slot]
+        inner_slots = dict[str, None]()
+        while self._slots.get(last_slot) == "" and last_slot in next_slots and last_slot not in inner_slots:
+            inner_slots[last_slot] = None
+            last_slot = next_slots[last_slot]
+        start_ms = self._slots[first_slot]
+        end_ms = self._slots.get(last_slot)
         if isinstance(start_ms, int) and isinstance(end_ms, int):
-            step_ms = (end_ms - start_ms) / (len(inner) + 1)
-            for n, slot in enumerate(inner, start=1):
+            step_ms = (end_ms - start_ms) / (len(inner_slots) + 1)
+            for n, slot in enumerate(inner_slots, start=1):
                 self._slots[slot] = int(start_ms + n * step_ms)
-        return 1 + len(inner)
+        return 1 + len(inner_slots)
+
+
+def _slot_behind(annotation_id: str) -> str:
+    """Name the slot that an annotation shares with the one that continues it; the document names none."""
+    return f"after {annotation_id}"
+
+
+def _longest(ancestries: Sequence[Sequence[Element]]) -> int:
+    """Return how many annotations stand one above the other at most; 0 for an empty tier."""
+    return max(map(len, ancestries), default=0)
 
 
 def _origin_ms(file: SpanFile, media: Element | None) -> int:
-    """Return by how much the film's media are moved."""
+    """Return the offset of the film's media in milliseconds, which is added to all times."""
     origin = "" if media is None else (media.get("TIME_ORIGIN") or "").strip()
     if not re.fullmatch(r"(?:-?[0-9]{1,12})?", origin):
         raise file.error(f"TIME_ORIGIN {origin!r} of its media is no number of milliseconds")
@@ -375,7 +457,7 @@ def _origin_ms(file: SpanFile, media: Element | None) -> int:
 
 
 def _time_slots(file: SpanFile, root: Element) -> dict[str, int | str]:
-    """Read the time slots: a text where one has no time in milliseconds, empty where it has none."""
+    """Return the time of each slot in milliseconds; "" where it has none, its text where that is no time."""
     slots: dict[str, int | str] = {}
     for node in root.findall("TIME_ORDER/TIME_SLOT"):
         name = node.get("TIME_SLOT_ID", "")
@@ -388,7 +470,7 @@ def _time_slots(file: SpanFile, root: Element) -> dict[str, int | str]:
 
 
 def _refuse_unclear_references(file: SpanFile, nodes: Sequence[Element]) -> None:
-    """Refuse ids that are there twice and that others refer to."""
+    """Refuse a document in which an annotation refers to an id that several annotations have."""
     n_by_id = Counter(node.get("ANNOTATION_ID", "") for node in nodes)
     referred = {node.get(name, "") for node in nodes for name in REFERENCES} - {""}
     twice = [span_id for span_id, n in n_by_id.items() if n > 1 and span_id in referred]
@@ -398,7 +480,7 @@ def _refuse_unclear_references(file: SpanFile, nodes: Sequence[Element]) -> None
 
 
 def _first_annotator(*tiers: Element) -> str:
-    """Return the first annotator that signed one of some tiers; "" if nobody did."""
+    """Return the annotator of the first of these tiers that is signed; "" if none is."""
     for tier in tiers:
         annotator = _annotator(tier)
         if annotator:
@@ -407,7 +489,7 @@ def _first_annotator(*tiers: Element) -> str:
 
 
 def _other_signature(tier: Element, annotator: str) -> str:
-    """Say who else than its annotator signed a tier, as an attribute or in its name."""
+    """Say who signed a tier, as its attribute or behind an @ in its name, if not its annotator; else ""."""
     name = tier.get("TIER_ID", "")
     for signature in (_annotator(tier), composed(name.partition("@")[2].strip())):
         if signature not in {"", annotator}:
@@ -417,4 +499,7 @@ def _other_signature(tier: Element, annotator: str) -> str:
 
 
 def _annotator(tier: Element) -> str:
-    return composed(tier.get("ANNOTATOR", "").strip() or tier.get("TIER_ID", "").partition("@")[2].strip())
+    """Return who signed a tier: its attribute, else what stands behind an @ in its name."""
+    attribute = tier.get("ANNOTATOR", "").strip()
+    name_end = tier.get("TIER_ID", "").partition("@")[2].strip()
+    return composed(attribute or name_end)

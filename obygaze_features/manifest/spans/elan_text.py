@@ -31,33 +31,33 @@ from obygaze_features.text_records import header_row, shared_cells, split_record
 from obygaze_features.workbook import Records
 
 HEADING = re.compile(r"(.+) - (hh:mm:ss\.ms|ss\.msec|msec|hh:mm:ss:ff.*)", re.IGNORECASE)
-"""The heading of a column of times: what they are, and in which form."""
+"""The heading of a column of times, such as `Begin Time - msec`: which time, and in which form."""
 
 BEGIN = "Begin Time"
 END = "End Time"
 FORMS = ("hh:mm:ss.ms", "ss.msec", "msec")
-"""Of times, the best first."""
+"""The forms in which ELAN writes times, the one to read first."""
 
 REMEDY = "export them from ELAN with a header in English"
 TOLD_BY = 200
-"""Rows by which columns without names are told."""
+"""How many rows are looked at to tell what columns without names hold."""
 
 SLACK_S = 0.002
-"""Within which times in several forms, and durations, are equal."""
+"""Rounding, in seconds, by which one time in two forms may differ, or a duration from end minus begin."""
 
 _READ = re.compile(KINDS["elan-text"]["read"])
 _OFFSET = re.compile(r"#(?:(?!offset: *-?\d)[^#\n])*+offset: *+(-?\d{1,12})", re.IGNORECASE)
 
 
 class Rows(NamedTuple):
-    """Rows of a text, and what stands between their cells."""
+    """Rows of a text, each with the number of its line, and the sign between their cells."""
 
     records: Records
     delimiter: str
 
 
 class Layout(NamedTuple):
-    """Columns without names: the first of begins, the first of ends, and the text."""
+    """Where columns without names stand: the first of begin times, the first of end times, and the text."""
 
     begin: int
     end: int
@@ -65,35 +65,58 @@ class Layout(NamedTuple):
 
 
 def read_elan_text(file: SpanFile) -> Iterator[RawSpan]:
-    """Yield the annotations of ELAN's tab-delimited text or CSV: with a header, or without."""
+    """Yield the annotations of ELAN's tab-delimited text or CSV.
+
+    A header in English names the columns. Without one, or below one in another language, the columns are told
+    by what they hold.
+    """
     records, delimiter = _rows(file)
-    filled = (at for at, (_, cells) in enumerate(records) if sum(map(bool, cells)) > 2)
-    first = header_row(records, _has_times) or next(filled, 0)
-    above = "\n".join("\t".join(cells) for _, cells in records[:first])
-    offsets = [offset for offset in _OFFSET.findall(above) if int(offset)]
-    if offsets:
-        raise file.error(f"its media are moved by {offsets[0]} ms: export without offsets, or give the .eaf")
-    if first:
-        file.account.note(f"{counted(first, 'line')} above the annotations left out")
+    first_row = _first_row(records)
+    _refuse_offsets(file, records[:first_row])
+    if first_row:
+        file.account.note(f"{counted(first_row, 'line')} above the annotations left out")
     if not records:
         raise file.error("no annotation of ELAN's tab-delimited text")
-    header = records[first][1]
-    headings = [match.groups() for cell in header if (match := HEADING.fullmatch(cell.strip()))]
-    if any(name in {BEGIN, END} for name, _ in headings):
-        yield from _with_header(file, Rows(records[first:], delimiter))
-    elif headings:
+    header = records[first_row][1]
+    heading_matches = [match for match in map(HEADING.fullmatch, map(str.strip, header)) if match]
+    if any(match[1] in {BEGIN, END} for match in heading_matches):
+        yield from _with_header(file, Rows(records[first_row:], delimiter))
+    elif heading_matches:
         file.account.note(f"header in another language left out: {', '.join(header)}")
-        yield from _without_header(file, Rows(records[first + 1 :], delimiter), headings[0][1])
+        form = heading_matches[0][2]
+        yield from _without_header(file, Rows(records[first_row + 1 :], delimiter), form)
     else:
-        yield from _without_header(file, Rows(records[first:], delimiter))
+        yield from _without_header(file, Rows(records[first_row:], delimiter))
+
+
+def _first_row(records: Records) -> int:
+    """Return the place of the header; without one, of the first row with three filled cells; else 0."""
+    header_place = header_row(records, _has_times)
+    if header_place:
+        return header_place
+    for place, (_, cells) in enumerate(records):
+        n_filled = sum(map(bool, cells))
+        # ELAN writes at least a tier, a time and a text; a title has fewer cells.
+        if n_filled > 2:
+            return place
+    return 0
+
+
+def _refuse_offsets(file: SpanFile, records_above: Records) -> None:
+    """Refuse a text that says, above its annotations, that a medium has an offset: its times are moved."""
+    text_above = "\n".join("\t".join(cells) for _, cells in records_above)
+    offsets = [offset for offset in _OFFSET.findall(text_above) if int(offset)]
+    if offsets:
+        raise file.error(f"its media are moved by {offsets[0]} ms: export without offsets, or give the .eaf")
 
 
 def _has_times(cells: Sequence[str]) -> bool:
+    """Return whether a row has the heading of a column of times."""
     return any(HEADING.fullmatch(cell.strip()) for cell in cells)
 
 
 def _rows(file: SpanFile) -> Rows:
-    """Split a text into cells: at tabs, where ELAN quotes nothing, or as a spreadsheet does."""
+    """Split a text into cells: at tabs, as ELAN writes them without quotes, else as a spreadsheet does."""
     if file.sheet is not None:
         return Rows(file.sheet, "\t")
     known: dict[str, str] = {}
@@ -108,26 +131,36 @@ def _rows(file: SpanFile) -> Rows:
 
 
 def _with_header(file: SpanFile, rows: Rows) -> Iterator[RawSpan]:
-    """Yield the annotations of a table whose columns have names in English."""
+    """Yield the annotations of a table whose columns have names in English.
+
+    A row is one annotation where a column says its tier; else each tier has a column, and a row is one
+    annotation of each tier whose cell is filled.
+
+    Parameters
+    ----------
+    rows
+        The header, and the rows below it.
+    """
     line = rows.records[0][0]
     header = [cell.strip() for cell in rows.records[0][1]]
     headings = {(match[1], match[2]): cell for cell in header if (match := HEADING.fullmatch(cell))}
     form = _form(file, headings, line)
-    even = [(line, header)]
+    records = [(line, header)]
     for at, cells in rows.records[1:]:
         if len(cells) == len(header):
-            even.append((at, cells))
+            records.append((at, cells))
         else:
             yield RawSpan(f"line {at}", reason=f"{len(cells)} cells where others have {len(header)}")
     begin = headings[BEGIN, form]
     end = headings[END, form]
-    # Else there is a column for each tier.
     has_tier_column = {"tier", "annotation"} <= set(map(plain, header))
-    table = tool_table(file, (begin, end), (even, "\t"))
-    values = ["Annotation"]
-    beside = columns_beside(file, table) if has_tier_column else []
-    if not has_tier_column:
-        values = [name for name in table.columns if name == "Annotation" or not _READ.fullmatch(name)]
+    table = tool_table(file, (begin, end), (records, "\t"))
+    if has_tier_column:
+        text_columns = ["Annotation"]
+        label_columns = columns_beside(file, table)
+    else:
+        text_columns = [name for name in table.columns if name == "Annotation" or not _READ.fullmatch(name)]
+        label_columns = []
     timed_rows = timed(
         file,
         table.rows,
@@ -143,25 +176,33 @@ def _with_header(file: SpanFile, rows: Rows) -> Iterator[RawSpan]:
             "annotator": first_of(row.cells, "Annotator"),
             "media": first_of(row.cells, "File Path", "File Name"),
         }
-        texts = _texts(row, values)
+        texts = _texts(row, text_columns)
         if not texts:
             reason = no_time or "no text"
             yield RawSpan(where, start_s, end_s, "", row.cells.get("Tier", ""), facts, reason=reason)
         for name, text in texts.items():
             tier = row.cells.get("Tier", "") or name
             span = RawSpan(where, start_s, end_s, text, tier, facts, reason=no_time)
-            yield from with_labels_beside(span, [row], beside)
+            yield from with_labels_beside(span, [row], label_columns)
 
 
 def _texts(row: Row, columns: Sequence[str]) -> dict[str, str]:
-    """Return the cells of a row that hold something, by their columns."""
+    """Return the texts of a row in the given columns, by column, without the empty ones."""
     return {name: one_line(row.cells[name]) for name in columns if row.cells[name].strip()}
 
 
 def _form(file: SpanFile, headings: dict[tuple[str, str], str], line: int) -> str:
-    """Choose the form in which both times are there; frames of PAL last."""
-    pal = [form for _, form in headings if "PAL" in form]
-    for form in (*FORMS, *pal):
+    """Choose a form that has a column of begin times and one of end times, PAL frames only if no other has.
+
+    Parameters
+    ----------
+    headings
+        The heading of a column, by which time it has and in which form.
+    line
+        The line of the header.
+    """
+    pal_forms = [form for _, form in headings if "PAL" in form]
+    for form in (*FORMS, *pal_forms):
         if (BEGIN, form) in headings and (END, form) in headings:
             return form
     raise file.error(
@@ -170,19 +211,28 @@ def _form(file: SpanFile, headings: dict[tuple[str, str], str], line: int) -> st
 
 
 def _rate(form: str) -> Fraction | None:
-    """Return the frames per second of a form in frames."""
+    """Return the frames per second of a form that counts PAL frames; None for the other forms."""
     if "PAL" not in form:
         return None
     return Fraction(50 if "50" in form else 25)
 
 
 def _without_header(file: SpanFile, rows: Rows, form: str = "") -> Iterator[RawSpan]:
-    """Tell columns by what they hold: tier, participant, begins, ends, durations, text, names of files.
+    """Yield the annotations of a table without a header in English: tell its columns by what they hold.
 
-    A header in another language, which is left out, says in which form its first times are.
+    ELAN writes tier, participant (if asked for), begin times, end times, durations, text, and names of files;
+    each of the times is in up to three forms, side by side.
+
+    Parameters
+    ----------
+    form
+        The form of the first column of times, by a header in another language; "" without a header.
     """
     records = rows.records
-    width = Counter(len(cells) for _, cells in records).most_common(1)[0][0] if records else 0
+    width = 0
+    if records:
+        n_by_width = Counter(len(cells) for _, cells in records)
+        width = n_by_width.most_common(1)[0][0]
     columns = list(zip(*(cells for _, cells in records if len(cells) == width), strict=True))
     layout = _layout(file, [column[:TOLD_BY] for column in columns], with_lengths=bool(form))
     files = columns[layout.text + 1 :]
@@ -191,24 +241,37 @@ def _without_header(file: SpanFile, rows: Rows, form: str = "") -> Iterator[RawS
     if not form:
         is_whole = all(cell.strip().isdecimal() for cell in columns[layout.begin])
         form = "msec" if is_whole else "ss.msec"
-    names = {at: f"{at} - time" for at in range(len(columns))}
-    names |= {0: "Tier", layout.text + 1: "File Path"}
+    # Columns that are not read have a name of their own, too.
+    names = {place: f"{place} - time" for place in range(len(columns))}
+    names[0] = "Tier"
+    names[layout.text + 1] = "File Path"
     if layout.begin > 1:
         names[1] = "Participant"
-    names |= {layout.begin: f"{BEGIN} - {form}", layout.end: f"{END} - {form}", layout.text: "Annotation"}
-    header = [names[at] for at in range(len(columns))]
+    names[layout.begin] = f"{BEGIN} - {form}"
+    names[layout.end] = f"{END} - {form}"
+    names[layout.text] = "Annotation"
+    header = [names[place] for place in range(len(columns))]
     yield from _with_header(file, Rows([(0, header), *records], rows.delimiter))
 
 
 def _usual_form(cells: Sequence[str]) -> str:
-    """Return how most cells are written, whatever their numbers."""
+    """Return the pattern that most cells have, with 0 for each number: `0:0:0.0` for clocks."""
     return mode(re.sub("[0-9]+", "0", cell) for cell in cells)
 
 
 def _layout(file: SpanFile, columns: Sequence[Sequence[str]], *, with_lengths: bool) -> Layout:
-    """Find the first columns of begins and ends, and the text behind them, and behind durations if any."""
-    forms = [*map(_usual_form, columns)]
+    """Find the columns of begin times, of end times and, behind them and any durations, of the text.
+
+    Durations are looked for first: as they must be end minus begin, they leave less room for a mistake.
+
+    Parameters
+    ----------
+    with_lengths
+        Whether there are columns of durations for sure.
+    """
+    forms = [_usual_form(column) for column in columns]
     times = [list(map(time_or_nan, column)) for column in columns]
+    # How many kinds of times there are (begins and ends, or durations too), and each kind in how many forms.
     with_durations = [(3, n) for n in (3, 2, 1)]
     without_durations = [] if with_lengths else [(2, n) for n in (3, 2, 1)]
     for n_groups, n_forms in with_durations + without_durations:
@@ -226,7 +289,15 @@ def _layout(file: SpanFile, columns: Sequence[Sequence[str]], *, with_lengths: b
 
 
 def _fits(times: Sequence[Sequence[float]], layout: Layout, n_groups: int) -> bool:
-    """Return whether in most rows ends are behind begins, and durations, if any, lie between them."""
+    """Return whether in most rows the begin is before the end, and the duration, if any, lies between them.
+
+    Parameters
+    ----------
+    times
+        Columns of times in seconds.
+    n_groups
+        2 for begins and ends; 3 with durations.
+    """
     n_forms = layout.end - layout.begin
     fits = []
     for at in range(n_forms):
@@ -240,7 +311,7 @@ def _fits(times: Sequence[Sequence[float]], layout: Layout, n_groups: int) -> bo
 
 
 def _are_one_time(columns: Sequence[Sequence[float]]) -> bool:
-    """Return whether columns are of one time in several forms, of which the last may be milliseconds."""
+    """Return whether columns are the same times in several forms, of which the last may be milliseconds."""
     same = []
     for first, second in pairwise(columns):
         for time, other_time in zip(first, second, strict=True):
@@ -249,4 +320,5 @@ def _are_one_time(columns: Sequence[Sequence[float]]) -> bool:
 
 
 def _are_most(facts: Sequence[bool]) -> bool:
+    """Return whether at least three in four are true: a few rows may be wrong."""
     return 4 * sum(facts) >= 3 * len(facts)

@@ -8,18 +8,26 @@ from collections.abc import Iterable, Sequence
 def runs_of(
     frames: Sequence[float], outside: Iterable[float], step: float, widest: float = math.inf
 ) -> list[tuple[float, float]]:
-    """Find the runs of frames [start, end): to the next frame outside, else one step after the last.
+    """Find the runs of frames in which something shows, from the frames that say whether it does.
+
+    A run begins at a frame in which it shows, and ends at the next frame in which it does not; if there is no
+    such frame, one step after the last frame in which it shows.
 
     Parameters
     ----------
     frames
-        In which it is shown, sorted: key frames, between which it goes on.
+        The frames known to show it, sorted. Between them it goes on.
     outside
-        In which it is not shown.
+        The frames known not to show it.
     step
         From one frame to the next.
     widest
-        Frames that are further apart are of two runs, whatever is between them.
+        Frames that are further apart than this are of two runs, whatever is between them.
+
+    Returns
+    -------
+    list
+        First frame of each run, and the frame after its last.
 
     Examples
     --------

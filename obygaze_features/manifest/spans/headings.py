@@ -18,15 +18,18 @@ DURATION: Final = "duration_s"
 """A column of people's tables that stands in place of `end_s`: how long after its start a span ends."""
 
 NAMED_COLUMNS: Final = (*OUR_COLUMNS, DURATION)
-"""What a heading may stand for."""
+"""Columns that a heading may stand for."""
 
 KNOWN_HEADINGS: Final[Mapping[str, Sequence[str]]] = packaged(__package__, "headings.toml")
 """Column of ours -> headings that people give it, as names are compared."""
 
 MOST_WORDS = 40
-"""Of a heading; a longer text is none of ours."""
+"""A text of more words than this is no heading of ours."""
 _SHORTEST_WORD = 3
 """Letters of a known heading that is looked for inside a longer one: `a` and `in` are in too many."""
+
+_WHOLE_HEADING = 1000
+"""Rank of a heading that is known as it stands; one that holds a known heading ranks by its letters."""
 
 _BRACKETS = re.compile(r"[(\[{][^()\[\]{}]*+[)\]}]")
 
@@ -83,32 +86,32 @@ class Headings:
 
     def named(self) -> list[str]:
         """List all headings that the person names."""
-        named: list[str] = []
+        named_headings: list[str] = []
         for name, headings in self.columns.items():
             if name == TIMES[1] and self.has_one_column_of_times:
                 continue
-            named += [heading for heading in headings if heading]
-        return [*named, *self.wide]
+            named_headings += [heading for heading in headings if heading]
+        return [*named_headings, *self.wide]
 
     def has_none_of(self, name: str) -> bool:
-        """Return whether the person says that no column is of level, or of concepts."""
+        """Return whether the person says that the table has no column of `name`: level, or concepts."""
         return "" in self.columns.get(name, ())
 
     def are_in(self, cells: Sequence[str]) -> bool:
-        """Return whether headings that the person names are among some cells: two, or the one that is named.
+        """Return whether some cells hold two headings that the person names, or the one if only one is named.
 
-        One of several may head a column of a legend too.
+        Where several are named, one alone does not tell the table: a legend beside it may have it too.
         """
         named = self.named()
         n_present = sum(self.is_in(heading, cells) for heading in named)
         return bool(named) and n_present >= min(2, len(named))
 
     def are_of(self, column: str) -> bool:
-        """Return whether a column is one that the person names."""
+        """Return whether a column is headed by one of the headings that the person names."""
         return any(self.is_in(heading, [column]) for heading in self.named())
 
     def is_in(self, heading: str, cells: Iterable[str]) -> bool:
-        """Return whether a heading, or a column of an annotator who is named, is among some cells."""
+        """Return whether a heading is among some cells; one of `wide` also as a part of a cell."""
         cells = list(cells)
         if any(plain(heading) == plain(cell) for cell in cells):
             return True
@@ -161,20 +164,21 @@ def without_name(annotator: str, heading: str) -> str:
 
 
 def columns_headed_by(annotator: str, columns: Sequence[str]) -> list[str]:
-    """List the columns of an annotator: the one that is called so, or else those that begin or end so."""
+    """List the columns of an annotator: those headed by the name alone, else those that begin or end so."""
     exact = [column for column in columns if plain(column) == plain(annotator)]
     return exact or [column for column in columns if is_headed_by(annotator, column)]
 
 
 @lru_cache(1 << 14)
 def _words(text: str) -> tuple[str, ...]:
+    """Split a text into its words and numbers, as names are compared."""
     return tuple(re.findall(r"[^\W\d_]+|\d+", plain(text)))
 
 
 # --- headings that people give
 # ---------------------------------------------------------------------------
 def bare_heading(heading: str) -> str:
-    """Write a heading as headings are looked up: without what stands in brackets.
+    """Write a heading as `KNOWN_HEADINGS` has it: without what stands in brackets.
 
     Examples
     --------
@@ -198,7 +202,7 @@ def names_of_heading(heading: str) -> tuple[str, ...]:
     for name, spellings in KNOWN_HEADINGS.items():
         lengths = [len(text) for text in (*spellings, plain(name)) if _holds(words, text, bare)]
         if bare in spellings or bare == plain(name):
-            matches.append((1000, name))
+            matches.append((_WHOLE_HEADING, name))
         elif lengths:
             matches.append((max(lengths), name))
     matches.sort(key=lambda match: -match[0])
@@ -206,7 +210,7 @@ def names_of_heading(heading: str) -> tuple[str, ...]:
 
 
 def columns_meant(cells: Iterable[str]) -> set[str]:
-    """Return the columns of ours that some cells head: known headings as they stand.
+    """Return the columns of ours that some cells head; a cell counts if it is a known heading as it stands.
 
     Examples
     --------
@@ -226,13 +230,22 @@ def columns_meant(cells: Iterable[str]) -> set[str]:
 
 
 def _holds(words: Sequence[str], spelling: str, bare: str) -> bool:
-    """Return whether a heading holds a known one, as whole words."""
-    if len(spelling) < _SHORTEST_WORD:
+    """Return whether a heading holds a known heading as a part of whole words.
+
+    Parameters
+    ----------
+    words
+        Words of the heading.
+    spelling
+        The known heading.
+    bare
+        The heading of `bare_heading`: a known heading is no part of itself.
+    """
+    if len(spelling) < _SHORTEST_WORD or bare == spelling:
         return False
-    parts = _words(spelling)
-    n = len(parts)
-    inside = any(tuple(words[at : at + n]) == parts for at in range(len(words) - n + 1))
-    return inside and bare != spelling
+    known_words = _words(spelling)
+    n = len(known_words)
+    return any(tuple(words[at : at + n]) == known_words for at in range(len(words) - n + 1))
 
 
 # --- units that headings spell
@@ -248,7 +261,7 @@ _UNITS: Final = {
 
 
 def seconds_of_unit(heading: str) -> float | None:
-    """Return how many seconds the unit has that a heading spells, 0 for frames; None where it spells none.
+    """Return the seconds of the unit that a heading spells, 0 for frames; None if it spells no unit.
 
     Examples
     --------

@@ -17,7 +17,7 @@ SHORTEST_S = 1 / 120
 CLOCK = re.compile(r"(?:(\d{1,9}):)?(\d{1,2}):(\d{1,2}(?:[.,]\d{0,30})?)", re.ASCII)
 FRAME_CODE = re.compile(r"(\d{1,9})([:;])(\d\d)\2(\d\d)(\2|;)(\d{2,3})", re.ASCII)
 DROPPING = {Fraction(30_000, 1001): 2, Fraction(60_000, 1001): 4}
-"""Rates with drop-frame time code, and the labels that are dropped in a minute. Source: SMPTE ST 12-1."""
+"""Rates with drop-frame time code -> how many frame numbers a minute skips. Source: SMPTE ST 12-1."""
 
 _HOURS = r"h|hrs?|hours?|std\.?|stunden?|heures?|horas?|ore"
 _MINUTES = r"m|min\.?|mins|minutes?|minuten|minutos?|minut[io]|['′]"
@@ -43,9 +43,9 @@ _GROUPED = {
     for sign, other in (".,", ",.")
 }
 _UNSURE = re.compile(r"[^\0-\x7f]|,|\d[ ']\d|\.\d*\.")
-"""What `pointed` has to decide; without it, points are decimal."""
+"""Signs that `pointed` has to read by the whole column; without them, points are decimal."""
 _FINE = re.compile(r"^\d*\.\d{7,}(?:[eE]-\d+)?$", re.ASCII | re.MULTILINE)
-"""More digits than people write of seconds: a share of a day has them."""
+"""A number with more digits than people write of seconds: spreadsheets keep times as shares of a day."""
 
 
 def western(text: str) -> str:
@@ -99,7 +99,7 @@ def time_code(text: str, rate: Fraction | None = None) -> float | None:
 
 
 def time_in(text: str, rate: Fraction | None = None) -> float | None:
-    """Read a time as `time_code` does, of a cell of many: what it is given is not checked again."""
+    """Read a time as `time_code` does, without checks of the arguments: a table has many cells."""
     text = western(text)
     if text.replace(".", "", 1).isdecimal():
         return seconds(text)
@@ -108,7 +108,8 @@ def time_in(text: str, rate: Fraction | None = None) -> float | None:
         return seconds(text) if time_s is None else time_s
     if clock := CLOCK.fullmatch(text):
         seconds_text, _, digits = clock[3].replace(",", ".").partition(".")
-        if (time_s := clock_s(clock[1], clock[2], seconds_text, digits)) is not None:
+        time_s = clock_s(clock[1], clock[2], seconds_text, digits)
+        if time_s is not None:
             return time_s
     elif code := FRAME_CODE.fullmatch(text):
         if rate is None:
@@ -122,11 +123,21 @@ def time_in(text: str, rate: Fraction | None = None) -> float | None:
 
 
 def clock_s(hours: str, minutes: str, seconds_text: str, digits: str) -> float | None:
-    """Count the seconds of a clock, of its digits; None if there is no such time."""
+    """Return the seconds of a time written as hours:minutes:seconds.digits; None if there is no such time.
+
+    Parameters
+    ----------
+    hours
+        "" where the time has none; minutes may be 60 and more then.
+    digits
+        What stands behind the decimal sign of the seconds; "" where nothing does.
+    """
     if int(seconds_text) >= 60 or (hours and int(minutes) >= 60):
         return None
-    unit: int = 10 ** len(digits)  # as whole numbers, so that it is rounded once
-    return ((int(hours or 0) * 3600 + int(minutes) * 60 + int(seconds_text)) * unit + int(digits or 0)) / unit
+    whole_seconds = int(hours or 0) * 3600 + int(minutes) * 60 + int(seconds_text)
+    # The time is a fraction of whole numbers, so that it is rounded once.
+    denominator: int = 10 ** len(digits)
+    return (whole_seconds * denominator + int(digits or 0)) / denominator
 
 
 def spelled_s(text: str) -> float | None:
@@ -152,7 +163,13 @@ def is_clock(text: str) -> bool:
 
 
 def _of_label(text: str, code: re.Match[str], rate: Fraction) -> float:
-    """Read a time code of frames."""
+    """Return the seconds of a time code hh:mm:ss:ff, or hh:mm:ss;ff that drops numbers.
+
+    Parameters
+    ----------
+    code
+        The match of `FRAME_CODE` in the text.
+    """
     labels = whole_rate(rate)
     dropped = 0
     if len(code[6]) > 2 and labels <= 100:
@@ -170,19 +187,21 @@ def _of_label(text: str, code: re.Match[str], rate: Fraction) -> float:
                 f"at {float(rate):g} fps write ':'"
             )
         dropped = DROPPING[rate]
-    gone = dropped > frames and whole_seconds == 0 and minutes % 10 != 0
-    if minutes >= 60 or whole_seconds >= 60 or frames >= labels or gone:
+    is_dropped = dropped > frames and whole_seconds == 0 and minutes % 10 != 0
+    if minutes >= 60 or whole_seconds >= 60 or frames >= labels or is_dropped:
         raise ManifestError(
             f"{text!r} is no time code hh:mm:ss:ff at {float(rate):g} frames per second"
-            + (": drop frame leaves this number out" if gone else "")
+            + (": drop frame leaves this number out" if is_dropped else "")
         )
-    passed = hours * 60 + minutes
-    count = (passed * 60 + whole_seconds) * labels + frames - dropped * (passed - passed // 10)
-    return float(count / rate)
+    n_minutes = hours * 60 + minutes
+    # Numbers are dropped at the start of each minute but every tenth.
+    n_dropped = dropped * (n_minutes - n_minutes // 10)
+    n_frames = (n_minutes * 60 + whole_seconds) * labels + frames - n_dropped
+    return float(n_frames / rate)
 
 
 def whole_rate(rate: Fraction) -> int:
-    """Return how many frames a second of time code counts.
+    """Return how many frames time code counts in a second: the frame rate, rounded.
 
     Raises
     ------
@@ -253,18 +272,18 @@ def is_short(start_s: float | None, end_s: float | None) -> bool:
 def instants(
     cells: Sequence[str], usual: str = ".", rate: Fraction | None = None, n_columns: int = 1
 ) -> list[float | ManifestError | None]:
-    """Read a column of times, whose decimal sign all its cells decide.
+    """Read the columns of times of a table; all cells together show which sign is the decimal one.
 
     Parameters
     ----------
     cells
-        Of all columns of times of a table, which are written alike.
+        The cells of all columns of times, one column behind the other.
     usual
         The decimal sign of tables of this kind; "" where it may be either.
     rate
         Frames per second of hh:mm:ss:ff.
     n_columns
-        How many columns they are of, one behind the other.
+        How many columns the cells are of.
 
     Returns
     -------
@@ -293,14 +312,17 @@ def instants(
 
 
 def _refuse_mixed_codes(texts: Sequence[str]) -> None:
-    """Refuse time codes that drop labels among others that do not."""
+    """Refuse a column in which some time codes drop frame numbers and others do not."""
     codes = map(FRAME_CODE.fullmatch, map(western, texts))
     if len({code[5] for code in codes if code}) > 1:
         raise ManifestError("some time codes drop labels (';') and some do not (':'): one time line has one")
 
 
 def _refuse_shares_of_a_day(texts: Sequence[str], values: Sequence[object], n_rows: int) -> None:
-    """Refuse times of many digits where no row that has one has a time of a second or more, too."""
+    """Refuse times below 1 with many digits: a spreadsheet wrote them as shares of a day.
+
+    They are kept if a row has such a time beside one of a second or more: then they are seconds.
+    """
     fine_in_row = {}
     rows_of_seconds = set()
     for place, (text, value) in enumerate(zip(texts, values, strict=True)):
@@ -318,7 +340,9 @@ def _refuse_shares_of_a_day(texts: Sequence[str], values: Sequence[object], n_ro
 
 
 def pointed(cells: Sequence[str], usual: str = "") -> list[str]:
-    """Write the numbers of columns with points, whose decimal sign all their cells decide; see `instants`.
+    """Write numbers with decimal points; all cells together show which sign is the decimal one.
+
+    Signs between thousands are left out, and cells that are no numbers stay as they are.
 
     Examples
     --------
@@ -335,7 +359,7 @@ def pointed(cells: Sequence[str], usual: str = "") -> list[str]:
 
 
 def time_or_nan(text: str) -> float:
-    """Read a time that stands alone; NaN where it is none."""
+    """Read one time, without other cells to tell its decimal sign; NaN if it is no time."""
     with suppress(ManifestError):
         values = [time_in(text.strip())] if is_clock(text) else instants([text])
         return next((value for value in values if isinstance(value, float)), math.nan)
@@ -343,7 +367,18 @@ def time_or_nan(text: str) -> float:
 
 
 def _decimal_sign(texts: Sequence[str], usual: str) -> str:
-    """Find the decimal sign of a column."""
+    """Find the decimal sign of the numbers in a column.
+
+    Parameters
+    ----------
+    usual
+        The sign if no cell shows it; "" if either may be meant.
+
+    Raises
+    ------
+    ManifestError
+        Some numbers need one sign and some the other, or a number can be read with both.
+    """
     only: dict[str, str] = {}
     doubtful = ""
     for text in texts:

@@ -15,20 +15,20 @@ J = TypeVar("J")
 
 
 def json_of(text: str) -> Any:
-    """Read JSON; a ValueError for a name that an object has twice."""
+    """Read JSON; raise a ValueError if an object has a name twice, of which Python would keep the last."""
 
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    def with_names_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         value = dict(pairs)
         if len(value) < len(pairs):
             twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
             raise ValueError(f"{twice!r:.60} is there twice")
         return value
 
-    return json.loads(text, object_pairs_hook=once)
+    return json.loads(text, object_pairs_hook=with_names_once)
 
 
 def json_in(text: str, kind: type[J]) -> J | None:
-    """Read JSON of a kind, such as a list, in a line or a cell; None where it is no such."""
+    """Read a line or a cell as JSON of one kind, such as a list; None if it is no JSON or of another kind."""
     try:
         value = json_of(text)
     except (ValueError, RecursionError):
@@ -37,7 +37,7 @@ def json_in(text: str, kind: type[J]) -> J | None:
 
 
 def number(value: object) -> float:
-    """Read a JSON number, or text of one, that can be a time; NaN if it is none."""
+    """Read a number that can be a time, from a JSON number or a text; NaN if the value is none."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return math.nan
     text = western(str(value).strip())
@@ -45,19 +45,22 @@ def number(value: object) -> float:
 
 
 def object_of(value: Any) -> dict[str, Any]:
-    """Return an object; {} in place of whatever else it is."""
+    """Return a value if it is a JSON object; else {}."""
     return value if isinstance(value, dict) else {}
 
 
 def objects_of(value: Any) -> list[dict[str, Any]]:
-    """Return the objects of a list, {} in place of whatever else it holds, or is."""
+    """Return the items of a list, with {} for each that is no object.
+
+    No value (None) gives an empty list, and a value that is no list gives a list of one {}.
+    """
     if isinstance(value, list):
         return [object_of(item) for item in value]
     return [] if value is None else [{}]
 
 
 def text_of(value: Any) -> str:
-    """Write a text, a number, or several, joined by `;`."""
+    """Write a text, a number or a list of them on one line, joined by `;`."""
     texts = [one_line(str(item)) for item in items_of(value) if isinstance(item, str | int | float)]
     return ";".join(text for text in texts if text)
 

@@ -14,7 +14,7 @@ from obygaze_features.templates import packaged
 TRANSLATIONS: Final[Mapping[str, Mapping[str, Sequence[str]]]] = packaged(
     __package__, "label_translations.toml"
 )
-"""Of `levels` and `concepts`: title of a level, or name of a concept -> words of other languages for it."""
+"""For `levels` and for `concepts`: title of a level, or name of a concept -> its words in other languages."""
 
 NO_CONCEPTS: Final = {
     "-", "--", "---", "/", ".", "n/a", "na", "n.a.", "none", "nil", "no concept", "no concepts", "nothing",
@@ -34,7 +34,7 @@ SIGNS: Final = ";\n"
 """What always stands between concepts; a comma does where no concept of the codebook has one."""
 
 MOST_COMMAS = 8
-"""Of a label: how many pieces of a text are tried as one."""
+"""How many commas a label may have: so many further pieces are tried as one label with the first."""
 
 _QUOTED = re.compile(r"""'((?:[^'\\]|\\.|'(?![\s,\]]|$)){0,200}+)'|"((?:[^"\\]|\\.){0,200}+)\"""")
 """A text of a list as programs write it: ['a', "b's"]; none is longer than a label may be."""
@@ -48,7 +48,7 @@ _EXPLAINED = re.compile(r"[()\[\]=:]|\s[-–—]\s")
 
 
 class Labels(NamedTuple):
-    """A level, "" if there is none, and concepts, by the codebook's names."""
+    """The level ("" if there is none) and the concepts that a text says, by the codebook's names."""
 
     level: str
     concepts: tuple[str, ...]
@@ -65,9 +65,9 @@ class LabelWords:
     Parameters
     ----------
     codebook
-        Of the import.
+        The codebook of the import.
     meanings
-        Further words, and the level or concept that each stands for; "" for none.
+        Further words, and the level or concept that each stands for; "" if it stands for neither.
 
     Raises
     ------
@@ -76,6 +76,10 @@ class LabelWords:
     """
 
     def __init__(self, codebook: Codebook, meanings: Mapping[str, str] | None = None) -> None:
+        """Keep the names of levels and concepts by their spellings, and the words that stand for neither.
+
+        `_meanings` are kept as given, for `with_guesses`.
+        """
         self.codebook = codebook
         self._levels = _names(codebook.levels)
         self._concepts = _names(codebook.concepts)
@@ -106,7 +110,7 @@ class LabelWords:
             )
 
     def with_guesses(self, guesses: Mapping[str, str] | None = None) -> "LabelWords":
-        """Return these words with translations, and more guesses, of what no word of these is."""
+        """Return these words with translations and guesses added; a word that is known keeps its meaning."""
         words = LabelWords(self.codebook, self._meanings)
         named = {
             "levels": (words._levels, {plain(level.title or level.name) for level in self.codebook.levels}),
@@ -120,7 +124,7 @@ class LabelWords:
         return words
 
     def _add_unknown(self, meanings: Mapping[str, str]) -> None:
-        """Add words, but for those that have a meaning already."""
+        """Add the words that have no meaning yet."""
         for text, label in meanings.items():
             if not self._is_label(text):
                 self._add(text, label)
@@ -169,8 +173,9 @@ class LabelWords:
         """Return whether a person says that a text stands for no label."""
         return word(without_zeros(text)) in self._nothing
 
-    def _says_nothing(self, text: str, names_known: set[str]) -> bool:
-        return plain(text) in names_known or self.is_explained_as_nothing(text)
+    def _says_nothing(self, text: str, usual_words: set[str]) -> bool:
+        """Return whether a text is a usual word for no label, or one that the person explains so."""
+        return plain(text) in usual_words or self.is_explained_as_nothing(text)
 
     def _parts_of(self, text: str) -> tuple[str, ...]:
         """Split a text into the labels that it lists.
@@ -191,7 +196,7 @@ class LabelWords:
         return tuple(parts)
 
     def _divided_at_commas(self, text: str) -> list[str]:
-        """Divide a text at its commas, but where parts together are a label."""
+        """Divide a text at its commas, but for those inside a label: the longest label counts."""
         if not text or self._is_label(text) or not self.codebook.has_commas_between:
             return [text] if text else []
         if "," not in text:
@@ -218,6 +223,7 @@ class LabelWords:
         return parts if any(self._is_label(part) for part in parts) else [text]
 
     def _is_label(self, text: str) -> bool:
+        """Return whether a whole text is a known word: of a level, of a concept, or for no label."""
         key = word(text)
         return key in self._levels or key in self._concepts or key in self._nothing
 

@@ -25,9 +25,9 @@ USUAL_FIELDS = ("video", "audio", "url")
 _SOURCE = re.compile(r"""<[^<>]*\bsrc=["']?([^"'\s>]+).*""", re.DOTALL)
 """A player in HTML, which names its file."""
 _UPLOAD = re.compile(r"(/upload/\d++/)[0-9a-f]{8}-")
-"""What Label Studio writes before the name of a file."""
+"""The folder of an uploaded film, and the random digits that Label Studio writes before the film's name."""
 LOCAL = "/data/local-files/?d="
-"""What it writes before the quoted path of a file on its own disk."""
+"""What Label Studio writes before the quoted path of a file on its own disk."""
 
 
 class Stretch(NamedTuple):
@@ -38,7 +38,10 @@ class Stretch(NamedTuple):
 
 
 def read_labelstudio(file: SpanFile) -> Iterator[RawSpan]:
-    """Yield timeline labels, labels of sound, and shown stretches of rectangles; frames count from 1."""
+    """Yield the regions of all tasks: labels on the timeline or on sound, and rectangles while they show.
+
+    Regions of predictions and drafts are yielded with a reason to leave them out.
+    """
     tasks = objects_of(file.document if isinstance(file.document, list) else {})
     for place, task in enumerate(tasks, start=1):
         where = f"task {text_of(task.get('id', place)):.60}"
@@ -56,7 +59,7 @@ def read_labelstudio(file: SpanFile) -> Iterator[RawSpan]:
 
 
 def _unfinished(task: Mapping[str, Any], where: str) -> Iterator[RawSpan]:
-    """Yield what a model predicted, and what nobody submitted."""
+    """Yield the regions of a task that a model predicted or that nobody submitted, as left out."""
     for name, reason in UNFINISHED.items():
         for n, attempt in enumerate(objects_of(task.get(name)), start=1):
             for _ in objects_of(attempt.get("result")):
@@ -64,10 +67,14 @@ def _unfinished(task: Mapping[str, Any], where: str) -> Iterator[RawSpan]:
 
 
 def _annotation(file: SpanFile, annotation: Mapping[str, Any], where: str, media: str) -> Iterator[RawSpan]:
-    """Yield the regions of one annotation; what was begun by a model was made in its sight."""
+    """Yield the regions of one annotation.
+
+    A region that began as a model's prediction counts as made by a person who saw the model's output.
+    """
     annotator = annotation.get("completed_by", "")
     if isinstance(annotator, dict):
-        annotator = annotator.get("email") or annotator.get("id", "")
+        user = annotator
+        annotator = user.get("email") or user.get("id", "")
     regions = objects_of(annotation.get("result", {}))
     if not regions:
         yield RawSpan(where, reason="skipped, or nothing is marked")
@@ -75,12 +82,12 @@ def _annotation(file: SpanFile, annotation: Mapping[str, Any], where: str, media
     for n, region in enumerate(regions, start=1):
         place = f"{where}, region {n}"
         origin = text_of(region.get("origin"))
-        is_guessed = bool(annotation.get("parent_prediction")) or "prediction" in origin
+        is_predicted = bool(annotation.get("parent_prediction")) or "prediction" in origin
         cells = {
             "media": media,
             "annotator": text_of(annotator),
             "comment": text_of(object_of(region.get("meta")).get("text")),
-            "seen_score": "1" if is_guessed else "",
+            "seen_score": "1" if is_predicted else "",
         }
         if annotation.get("was_cancelled"):
             yield RawSpan(place, reason="of an annotation that was cancelled")
@@ -89,24 +96,40 @@ def _annotation(file: SpanFile, annotation: Mapping[str, Any], where: str, media
 
 
 def _media(data: Mapping[str, Any]) -> str:
-    """Find the film that a task names: a field that ends as films do, else one of the usual names."""
-    order = [key for key in USUAL_FIELDS if key in data]
-    order += [key for key in data if key not in order]
-    places = {key: _SOURCE.sub(r"\1", data[key].strip()) for key in order if isinstance(data[key], str)}
-    suffixes = {key: path_of(place).suffix.lower() for key, place in places.items()}
-    films = [key for key, suffix in suffixes.items() if suffix in FILM_SUFFIXES]
-    for key, suffix in suffixes.items():
-        if key in USUAL_FIELDS and re.fullmatch(r"\.\w{2,5}", suffix, re.ASCII):
-            films.append(key)
-    if not films:
+    """Return the path or URL of the film that the data of a task name; "" if they name none.
+
+    It is the first field whose text has the suffix of a film, fields of the usual names first; else the first
+    of the usual fields whose text has any suffix.
+    """
+    usual_fields = [name for name in USUAL_FIELDS if name in data]
+    other_fields = [name for name in data if name not in USUAL_FIELDS]
+    films = []
+    other_files = []
+    for name in usual_fields + other_fields:
+        if not isinstance(data[name], str):
+            continue
+        place = _SOURCE.sub(r"\1", data[name].strip())
+        suffix = path_of(place).suffix.lower()
+        if suffix in FILM_SUFFIXES:
+            films.append(place)
+        elif name in USUAL_FIELDS and re.fullmatch(r"\.\w{2,5}", suffix, re.ASCII):
+            other_files.append(place)
+    places = films + other_files
+    if not places:
         return ""
-    place = _UPLOAD.sub(r"\1", places[films[0]])
-    _, local, path = place.rpartition(LOCAL)
-    return f"file:///{path}" if local else place
+    place = _UPLOAD.sub(r"\1", places[0])
+    _, prefix, local_path = place.rpartition(LOCAL)
+    return f"file:///{local_path}" if prefix else place
 
 
 def _frames_per_second(file: SpanFile, regions: Sequence[Mapping[str, Any]], where: str) -> float | None:
-    """Return the rate that the rectangles of an annotation tell, by their film's frames and length."""
+    """Return the frames per second of the film; None if no rectangle says how many frames in what length.
+
+    Raises
+    ------
+    ManifestError
+        The rate differs from --rate by more than the rounding of a length explains (1.5 frames).
+    """
     rate = file.reading.rate
     for region in regions:
         value = object_of(region.get("value"))
@@ -122,7 +145,15 @@ def _frames_per_second(file: SpanFile, regions: Sequence[Mapping[str, Any]], whe
 def _region(
     file: SpanFile, region: Mapping[str, Any], where: str, cells: Mapping[str, str], per_second: float | None
 ) -> Iterator[RawSpan]:
-    """Yield a span for each stretch and label of a region."""
+    """Yield a span for each stretch of time of a region and each of its labels.
+
+    Parameters
+    ----------
+    cells
+        What all spans of the region share.
+    per_second
+        Frames per second, as the annotation tells; None if it does not.
+    """
     value = object_of(region.get("value"))
     kind = text_of(region.get("type"))
     tier = text_of(region.get("from_name"))
@@ -141,7 +172,7 @@ def _region(
 
 
 def _labels(value: Mapping[str, Any], kind: str) -> list[str]:
-    """List the labels of a region, or its text."""
+    """List the labels of a region, which stand under the name of its type; else its text alone."""
     labels = value.get(kind, value.get("labels", value.get("text")))
     if isinstance(labels, list) and labels:
         return [text_of(label) for label in labels]
@@ -149,12 +180,15 @@ def _labels(value: Mapping[str, Any], kind: str) -> list[str]:
 
 
 def _has_seconds(value: Mapping[str, Any], kind: str) -> bool:
-    """Return whether start and end of a region are seconds, as those of texts and time series are not."""
-    is_elsewhere = isinstance(value.get("text"), str) or "startOffset" in value or "instant" in value
-    return "start" in value and "end" in value and kind not in FRAMED and not is_elsewhere
+    """Return whether the start and end of a region are seconds: not frames, nor positions in a text."""
+    is_of_text = isinstance(value.get("text"), str) or "startOffset" in value
+    is_of_series = "instant" in value
+    has_both = "start" in value and "end" in value
+    return has_both and kind not in FRAMED and not is_of_text and not is_of_series
 
 
 def _stretch(part: Mapping[str, Any]) -> Stretch:
+    """Read the first and last frame of one range of a timeline label."""
     return Stretch(number(part.get("start")), number(part.get("end")))
 
 
@@ -168,18 +202,23 @@ def _seconds(file: SpanFile, stretch: Stretch, per_second: float | None, where: 
 
 
 def _shown(value: Mapping[str, Any]) -> list[Stretch]:
-    """Find the stretches in which a rectangle is shown: from a key frame to the one that ends it."""
+    """Find the stretches in which a rectangle shows: from a key frame on, up to one that switches it off.
+
+    No stretch is found if a key frame, or the number of frames, cannot be read.
+    """
     n_frames = number(value.get("framesCount"))
-    shown = []
-    outside = []
-    for key in objects_of(value.get("sequence")):
-        frame = min(number(key.get("frame")), n_frames)
-        if not frame > 0:
+    shown_frames = []
+    hidden_frames = []
+    for key_frame in objects_of(value.get("sequence")):
+        frame = min(number(key_frame.get("frame")), n_frames)
+        if not frame > 0:  # NaN too
             return []
-        if key.get("enabled", True):
-            shown.append(frame)
+        if key_frame.get("enabled", True):
+            shown_frames.append(frame)
         else:
-            outside.append(frame)
-    if n_frames > max(shown, default=0):  # else the last frame is a key
-        outside.append(n_frames)
-    return [Stretch(first, end) for first, end in runs_of(sorted(shown), outside, 0 * n_frames)]
+            hidden_frames.append(frame)
+    if n_frames > max(shown_frames, default=0):
+        # A rectangle that nothing switches off shows up to the film's end; a key in the last frame does so.
+        hidden_frames.append(n_frames)
+    runs = runs_of(sorted(shown_frames), hidden_frames, 0 * n_frames)
+    return [Stretch(first, last) for first, last in runs]

@@ -69,7 +69,7 @@ def _text(value: Any) -> str:
 
 
 def _list(value: Any) -> list[Any]:
-    """Return a list; of whatever else there is one item that is none."""
+    """Return a value if it is a list; [] for no value, and [None] for a value that is no list."""
     if isinstance(value, list):
         return value
     return [] if value is None else [None]

@@ -14,7 +14,7 @@ from obygaze_features.file_kinds import FACTS, FILM_SUFFIXES, SUBTITLE_SUFFIXES
 from obygaze_features.text import composed
 
 MOST_COMPARED = 200
-"""Characters of a name; to compare longer ones for likeness takes time that grows with their product."""
+"""Longest name, in characters, that is compared for likeness: the time grows with the product of lengths."""
 
 _IMDB = re.compile(r"(?:.*/title/)?(?:tt)?(\d{1,9})/?", re.ASCII | re.IGNORECASE)
 _DRIVE = re.compile(r"(?:[A-Za-z]:|%\w+%|\$\w+|\$\{\w+\})[\\/]")
@@ -24,7 +24,7 @@ _ALIKE = str.maketrans("‘’ʼ′`‐‑‒–—−_", "'''''------ ", "\u200
 _ALIKE[ord("ı")] = ord("i")
 _ALIKE |= {sign + 0xFEE0: _ALIKE.get(sign, sign) for sign in range(0x21, 0x7F)}  # full width
 MOST_SUFFIXES = 4
-"""Of subtitles, one behind the other, that are no part of a film's name."""
+"""How many suffixes of subtitles are taken off a file's name, one behind the other."""
 
 _ZEROS = re.compile(r"\A([+-]?\d+)[.,]0+\Z", re.ASCII)
 _ID_OF_FILE = re.compile(r"tt\d{7,9}(?=\.)", re.ASCII)
@@ -43,24 +43,33 @@ def plain(text: str) -> str:
     width, and those of full width; and the dotless i of Turkish, whose capital is another language's I.
     """
     folded = composed(" ".join(text.translate(_ALIKE).split()).casefold()).replace("i\u0307", "i")
-    behind = _ARTICLE.match(folded) if ", " in folded else None
-    if behind is None:
+    with_article = _ARTICLE.match(folded) if ", " in folded else None
+    if with_article is None:
         return folded
-    name, article, rest = behind.groups(default="")
+    name, article, rest = with_article.groups(default="")
     blank = "" if article == "l'" else " "
     return f"{article}{blank}{name}{rest}"
 
 
 def nearest(text: str, names: Iterable[str]) -> str:
-    """Find the name that is nearest to a text, an IMDb id by its number; "" if none is near."""
+    """Find the name that a person most likely meant by a text; "" if no name is near.
+
+    First comes the same IMDb id written in another way, then the same number without decimals (2 for 2.0),
+    then the name that is spelled most alike.
+    """
     if len(text) > MOST_COMPARED:
         return ""
     spelling_of = {plain(name): name for name in names if len(name) <= MOST_COMPARED}
-    written = imdb_id(text)
-    same = [name for name in spelling_of.values() if written and imdb_id(name) == written]
-    same += [name for name in spelling_of.values() if name == without_zeros(text)]
-    near = get_close_matches(plain(text), spelling_of, n=1)
-    return (same + [spelling_of[name] for name in near] + [""])[0]
+    text_id = imdb_id(text)
+    if text_id:
+        for name in spelling_of.values():
+            if imdb_id(name) == text_id:
+                return name
+    number_text = without_zeros(text)
+    if number_text in spelling_of.values():
+        return number_text
+    near_names = get_close_matches(plain(text), spelling_of, n=1)
+    return spelling_of[near_names[0]] if near_names else ""
 
 
 @lru_cache(4096)  # a column has the same numbers in many rows
@@ -76,20 +85,30 @@ def without_zeros(text: str) -> str:
 
 
 def suggestion(text: str, known: Iterable[str] | Mapping[str, str]) -> str:
-    """Propose the nearest name, or else list all; `known` are names, or names by folded spelling.
+    """Word a proposal of the nearest name, or else a list of all names, for the end of a message.
 
-    A letter of a script that no name has is named: a Cyrillic one may look Latin.
+    If the text has a letter of a script that no name uses, the proposal says so: a Cyrillic letter may look
+    like a Latin one.
+
+    Parameters
+    ----------
+    known
+        The names; or the name as spelled, by the name as `plain` writes it.
     """
     spelled = known if isinstance(known, Mapping) else {plain(name): name for name in known}
     scripts = {_script(sign) for name in spelled.values() for sign in name}
     strange = next((sign for sign in text if _script(sign) not in scripts), "")
     odd = f"; {strange!r} is {unicodedata.name(strange, 'of another script')}" if strange else ""
-    if near := nearest(text, spelled):
+    near = nearest(text, spelled)
+    if near:
         return f" (did you mean {spelled[near]!r}?{odd})"
-    return f" (expected one of {', '.join(dict.fromkeys(spelled.values()))}{odd})" if spelled else ""
+    if not spelled:
+        return ""
+    return f" (expected one of {', '.join(dict.fromkeys(spelled.values()))}{odd})"
 
 
 def _script(letter: str) -> str:
+    """Return the script of a letter, as `LATIN` or `CYRILLIC`; signs that are no letters count as Latin."""
     return unicodedata.name(letter, "").partition(" ")[0] if letter.isalpha() else "LATIN"
 
 
@@ -99,7 +118,7 @@ def is_foreign(place: str) -> bool:
 
 
 def is_place(film: str) -> bool:
-    """Return whether a film is named by a file or a page."""
+    """Return whether a text that names a film is the path of a file or the address of a page."""
     return is_foreign(film) or path_of(film).suffix.lower() in FILM_SUFFIXES
 
 
@@ -166,13 +185,13 @@ def are_apart(first: str, second: str) -> bool:
 
 
 def _folders_of(path: str) -> list[str]:
-    """List the folders of a path as names are compared, the one with the file first."""
+    """List the folders of a path, each as `plain` writes it, from the one that holds the file upwards."""
     folders = plain(str(path_of(path).parent)).split("/")
     return [folder for folder in reversed(folders) if folder not in {"", "."}]
 
 
 def film_by_file(path: PurePath) -> str:
-    """Name the film of a file that is of one film, by its id or without suffix and language.
+    """Name the film of a file: by the IMDb id in its name, else by its name without suffix and language.
 
     Examples
     --------
@@ -184,7 +203,7 @@ def film_by_file(path: PurePath) -> str:
 
 
 def _without_language(path: PurePath) -> str:
-    """Leave out the suffix of a file's name, and the languages before it."""
+    """Return a file's name without its suffix and without the languages before it, as in `a.pt-BR.srt`."""
     stem = path.stem
     name, point, last = stem.rpartition(".")
     while point and _LANGUAGE.fullmatch(last):
@@ -194,7 +213,7 @@ def _without_language(path: PurePath) -> str:
 
 
 def imdb_id(text: str) -> str:
-    """Write an IMDb id in full, of one without `tt` or zeros, or of its page; "" if it can be none.
+    """Write an IMDb id in full, whether it is given without `tt` or zeros or as a page; "" if it is no id.
 
     Examples
     --------

@@ -47,12 +47,12 @@ SHOWN_WORDS = 3
 
 @dataclass
 class Tier:
-    """What the texts of a tier are, over all files of an import.
+    """Counts of the texts of one tier, over all files of an import.
 
     Attributes
     ----------
     name
-        As it is first spelled, without annotator.
+        As the first file spells it, without annotator.
     is_said
         Whether its texts are what films say, or names of speakers.
     n_texts, n_labels
@@ -80,7 +80,7 @@ class Tier:
 
     @property
     def option(self) -> str:
-        """The option that reads it."""
+        """The option that reads the tier as labels, or as concepts or levels if it holds these alone."""
         role = LABELS
         if self.is_all_labels and self.n_with_level == 0:
             role = CONCEPTS
@@ -95,12 +95,16 @@ class TierRoles:
     Parameters
     ----------
     words
-        Of the codebook.
+        Words of the codebook.
     declared
-        Tier -> role, as the person says it; no other tier is read then, if there are any.
+        Tier -> role, as the person says it. If any tier is declared, no other is read.
     """
 
     def __init__(self, words: LabelWords, declared: Mapping[str, str]) -> None:
+        """Keep what is declared, and the counts of each tier, by its key and whether its texts are said.
+
+        `_roles` remembers what `_decided` says of a tier's name: it is asked once every count is known.
+        """
         self._words = words
         self._declared = {tier_key(name): role for name, role in declared.items()}
         self._named = {tier_key(name): role for name, role in NAMED.items()}
@@ -121,11 +125,12 @@ class TierRoles:
             labels = self._words.labels_of(record.text)
             if labels is not None:
                 tier.n_labels += 1
-                tier.n_with_level += bool(labels.level)
+                if labels.level:
+                    tier.n_with_level += 1
                 tier.words.update(labels.words)
 
     def role_of(self, record: RawSpan, nameless: str, *, is_said: bool) -> str:
-        """Return the role of a record's tier: of levels, concepts, labels, texts, or left out."""
+        """Return the role of a record's tier: levels, concepts, labels, text, or left (not read)."""
         if record.role:
             return record.role
         name = record.tier or nameless
@@ -135,7 +140,7 @@ class TierRoles:
         return self._roles[key]
 
     def _decided(self, name: str, *, is_said: bool) -> str:
-        """Decide the role of a tier."""
+        """Decide the role of a tier: as declared, else by its name, else labels if all its texts are."""
         if self._declared:
             return self._declared.get(key_among(name, self._declared), LEFT)
         is_of_film = is_said and PeopleTier.of(name) is None
@@ -159,16 +164,16 @@ class TierRoles:
             and not key_among(tier.name, self._named)
             and not key_among(tier.name, self._reserved)
         ]
-        every = [tier for tier in undeclared if not tier.is_said]
-        all_of_it = [tier for tier in every if tier.is_all_labels and len(tier.words) > 1]
-        texts = [tier for tier in every if not tier.is_beside]
-        columns = [tier for tier in every if tier.is_beside and tier not in all_of_it]
+        annotated = [tier for tier in undeclared if not tier.is_said]
+        read_as_labels = [tier for tier in annotated if tier.is_all_labels and len(tier.words) > 1]
+        texts = [tier for tier in annotated if not tier.is_beside]
+        columns = [tier for tier in annotated if tier.is_beside and tier not in read_as_labels]
         one_word = [tier for tier in texts if tier.is_all_labels and len(tier.words) == 1]
         partly_labels = [tier for tier in texts if not tier.is_all_labels]
         mostly_labels = [tier for tier in undeclared if tier.is_said and 2 * tier.n_labels >= tier.n_texts]
         book = f"codebook {self._words.codebook.name!r}"
         return [
-            *_notice(all_of_it, f"all texts are of {book}, read as labels"),
+            *_notice(read_as_labels, f"all texts are of {book}, read as labels"),
             *_notice(one_word, f"all texts are one word of {book}, read as text", ask="are labels"),
             *_notice(partly_labels, f"some texts are of {book}, all are read as text", ask="are labels"),
             *_notice(columns, f"words of {book} in columns that are not read", ask="are labels"),
@@ -179,7 +184,13 @@ class TierRoles:
 
 
 def _notice(tiers: Sequence[Tier], statement: str, ask: str = "") -> list[str]:
-    """Write one line for tiers of which the same is said, with the option that reads the first."""
+    """Write one line for tiers of which the same is said; none if there are no tiers.
+
+    Parameters
+    ----------
+    ask
+        What the tiers would be if the person gave the options that read them; "" shows no options.
+    """
     if not tiers:
         return []
     shown = first_few([_counts(tier) for tier in tiers], SHOWN_TIERS)

@@ -38,10 +38,10 @@ from obygaze_features.workbook import (
 FACTS: Final = packaged(__package__, "kinds.toml")
 KINDS = FACTS["kinds"]
 NOT_READ = FACTS["not_read"]
-"""What is known of kinds of files, and of those that are near to one and not read."""
+"""Facts about the kinds of files that are read, by kind, and about similar kinds that are not read."""
 
 HEAD_BYTES = 1 << 16
-"""Of a file, by which its kind is told."""
+"""How many bytes at the start of a file its kind is told by."""
 
 _ENCODING = re.compile(r"""\s*<\?xml[^>]*\sencoding\s*=\s*["'](?!utf)([\w.-]+)""", re.IGNORECASE)
 _LINE_ENDS = re.compile(r"\r++\n?")
@@ -50,7 +50,10 @@ _CONTROLS = re.compile("[\x80-\x84\x86-\x9f]")
 
 
 def _one_for_each(ends: re.Match[str]) -> str:
-    """Write a line feed for carriage returns before one, as programs write several; else for each of them."""
+    """Return the line feeds that stand for a run of carriage returns.
+
+    Programs may write several before a line feed: together they end one line. Without it each ends a line.
+    """
     return "\n" if ends[0].endswith("\n") else "\n" * len(ends[0])
 
 
@@ -111,7 +114,7 @@ class SpanFile:
         return self._text_in(self.reading.encoding)
 
     def _text_in(self, encoding: str) -> str:
-        """Decode its text; `encoding` of what is not UTF-8."""
+        """Decode its text and note what was changed; `encoding` is taken where the text is not UTF-8."""
         with placed(self.path):
             text, notice = decoded(self.content, encoding)
         self.account.note(notice)
@@ -161,17 +164,21 @@ class SpanFile:
     def _best_header(self, records: Records) -> SheetHeader:
         """Find the row of a sheet with the most headings: those that a person names, ours, or known ones."""
         headers = [naming(names) for facts in KINDS.values() for names in facts.get("columns", ())]
-        found: list[SheetHeader] = []
+        candidates: list[SheetHeader] = []
         for _, cells in records[:HEADER_ROWS]:
             n_named = self.reading.headings.n_in(cells)
             is_ours = any(is_one(cells) for is_one in headers)
             score = (n_named, int(is_ours), len(columns_meant(cells)))
-            found.append(SheetHeader(score, frozenset(plain(cell) for cell in cells if cell.strip())))
-        return max(found, key=lambda header: header.score)  # the first of equal ones
+            names = frozenset(plain(cell) for cell in cells if cell.strip())
+            candidates.append(SheetHeader(score, names))
+        return max(candidates, key=lambda header: header.score)  # the first of equal ones
 
     @cached_property
     def main_sheet(self) -> str:
-        """The sheet that is read: with the most headings, the largest of those without; "" of no workbook."""
+        """The sheet that is read; "" if the file is no workbook.
+
+        It is the sheet with the best header; if none has known headings, the one with the most filled cells.
+        """
         book = self._book
         if book is None:
             return ""
@@ -274,7 +281,7 @@ class SpanFile:
         return float(Fraction(frames) / self.reading.rate)
 
     def close(self) -> None:
-        """Forget its content, of which nothing more is read; the account stays."""
+        """Forget its content and all that was computed from it, to free memory; the account stays."""
         of_workbook = ("sheet", "_book", "_header_of_sheet", "main_sheet", "_sheets")
         for name in ("content", "text", "head", *of_workbook, "first_rows", "first_names", "document"):
             self.__dict__.pop(name, None)

@@ -34,7 +34,7 @@ _FEW = re.compile(r"(?a)\d:\d\d?[.,]\d\d?(?!\d)")
 _BESIDE = re.compile(r"(WEBVTT|NOTE|STYLE|REGION)(\s|$)")
 _SEGMENT = re.compile(r"X-TIMESTAMP-MAP=(?!MPEGTS:0,LOCAL:[0:.]+\s*$|LOCAL:[0:.]+,MPEGTS:0\s*$)")
 STEP_BACK_S = 60.0
-"""Further back than lines of one file lie that are not in order."""
+"""A start this many seconds before the one above it is taken as another file's: one file strays less."""
 
 NO_MARKUP = str.maketrans("<>{}", "‹›()")
 """SubRip has no escapes, and players obey `<font>` and `{\\an8}`."""
@@ -49,7 +49,17 @@ class Subtitle(NamedTuple):
 
 
 class Times(NamedTuple):
-    """A line of times, NaN where it is none; the text behind them, and what is wrong with its frames."""
+    """What a line of times says.
+
+    Attributes
+    ----------
+    start_s, end_s
+        Times in seconds; NaN if the line has none.
+    behind
+        The text behind the times, if it is more than settings of a player.
+    reason
+        What is wrong with the frames of a time; "" if nothing is.
+    """
 
     start_s: float
     end_s: float
@@ -58,7 +68,17 @@ class Times(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Lines of a cue: where it begins, with its number or name, its times, and the line behind its text."""
+    """The lines of a cue, counted from 0.
+
+    Attributes
+    ----------
+    begin
+        The first line: the number or name of the cue, or its times.
+    times
+        The line of times.
+    end
+        The line after its text.
+    """
 
     begin: int
     times: int
@@ -114,7 +134,7 @@ def read_cues(file: SpanFile) -> Iterator[RawSpan]:
 
 
 def _shown(words: str, text: str, clean: Callable[[str], str]) -> Shown:
-    """Return the first and the last line of a text, of which one line is both."""
+    """Return the first and the last line of a text; a text of one line is both."""
     if "\n" not in words:
         return Shown(text, text)
     parts = words.split("\n")
@@ -122,7 +142,7 @@ def _shown(words: str, text: str, clean: Callable[[str], str]) -> Shown:
 
 
 def _parts(lines: Sequence[str], blocks: Sequence[Block], *, is_vtt: bool) -> list[int]:
-    """Find where a further file begins, of those that were joined."""
+    """Find the lines where a further file begins, if several were joined to one."""
     if is_vtt:
         return [at for at, line in enumerate(lines) if line.startswith("WEBVTT")][1:]
     firsts = [block.times for block in blocks if block.times and lines[block.times - 1].strip() == "1"]
@@ -197,7 +217,7 @@ def _end_at_number(lines: Sequence[str], first: int, border: int, number: str) -
 
 
 def _strays(lines: Sequence[str], blocks: Sequence[Block], *, is_vtt: bool) -> Iterator[RawSpan]:
-    """Yield the blocks without times, that are no comment, style or region."""
+    """Yield, as left out, the texts between cues that have no times and are no comment, style or region."""
     firsts = [0, *(block.end for block in blocks)]
     lasts = [*(block.begin for block in blocks), len(lines)]
     for first, last in zip(firsts, lasts, strict=True):
@@ -211,7 +231,7 @@ def _strays(lines: Sequence[str], blocks: Sequence[Block], *, is_vtt: bool) -> I
 
 
 def _times(line: str, rate: Fraction | None) -> Times:
-    """Read a line of times."""
+    """Read a line of times, as `00:00:01,000 --> 00:00:02,500` with settings or a text behind it."""
     match = _TIMES.fullmatch(line) or _TIMES.fullmatch(western(one_line(line)))
     if match is None:
         return Times(math.nan, math.nan, "", "")
@@ -226,11 +246,19 @@ def _times(line: str, rate: Fraction | None) -> Times:
 
 
 def _seconds(groups: Sequence[str], rate: Fraction | None) -> float:
-    """Read a time of its sign, hours, minutes, seconds, sign before the rest, and rest."""
+    """Return the seconds of a time.
+
+    Parameters
+    ----------
+    groups
+        Its minus sign, hours, minutes, seconds, the sign behind them, and the milliseconds or frames.
+    rate
+        Frames per second of times that end in frames.
+    """
     sign, hours, minutes, seconds_text, point, digits = groups
-    time_s = clock_s(
-        hours, minutes, seconds_text, digits.rjust(3, "0")
-    )  # "1,5" is 5 milliseconds, as players read it
+    # "1,5" is 5 milliseconds, as players read it.
+    milliseconds = digits.rjust(3, "0")
+    time_s = clock_s(hours, minutes, seconds_text, milliseconds)
     if time_s is None or point == ";" or (point == ":" and len(digits) != 3):
         return time_in(f"{hours or 0}:{minutes:0>2}:{seconds_text:0>2}{point}{digits:0>2}", rate) or 0.0
     return -time_s if sign else time_s

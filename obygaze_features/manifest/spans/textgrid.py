@@ -21,9 +21,9 @@ from obygaze_features.manifest.spans.tier_names import numbered
 _TOKEN = re.compile(
     r"""(?<!\S)(?:"(?:[^"]++|"")*+"\S?|"\S*+|![^\r\n]*+|<(?:exists|absent)>(?!\S)|[-+]?\d\S*+)"""
 )
-"""What stands free: a text, a comment, a flag, a number; words beside them explain them to people."""
+"""A token that Praat reads: a text in quotes, a comment, a flag or a number. It skips the words between."""
 SLACK_S = 0.001
-"""By which an interval may end after its tier."""
+"""Seconds by which an interval may end after its tier: rounding."""
 
 S = TypeVar("S", bound=tuple[float, float, str])
 
@@ -65,7 +65,7 @@ def read_textgrid(file: SpanFile) -> Iterator[RawSpan]:
 
 
 def _tier(file: SpanFile, tokens: "_Tokens") -> Iterator[RawSpan]:
-    """Yield the intervals or points of a tier."""
+    """Yield the intervals of the tier that the next tokens are; points are yielded as left out."""
     form = tokens.any()
     name = tokens.string()
     tokens.time()  # where it begins
@@ -89,7 +89,7 @@ def _tier(file: SpanFile, tokens: "_Tokens") -> Iterator[RawSpan]:
 
 
 def _tokens(file: SpanFile) -> Iterator[Token]:
-    """Yield the texts, numbers and flags that stand free."""
+    """Yield the texts, numbers and flags of a file, without comments and words for people."""
     text = "\n".join(file.lines)
     line = 1
     last = 0
@@ -104,6 +104,7 @@ class _Tokens:
     """The tokens of a TextGrid one after the other, each of the kind that is expected, or an error."""
 
     def __init__(self, file: SpanFile, tokens: Iterator[Token]) -> None:
+        """Keep the tokens that are still to be read, and the file that errors name."""
         self._file = file
         self._tokens = tokens
 
@@ -139,6 +140,7 @@ class _Tokens:
         return token.text == "<exists>"
 
     def _next(self, expected: str, is_such: Callable[[str], bool]) -> Token:
+        """Return the next token; an error if `is_such` is false of it, which says what was expected."""
         token = self.any()
         if not is_such(token.text):
             raise self._unlike(token, expected)
@@ -199,24 +201,26 @@ def write_textgrid(tiers: Mapping[str, Sequence[Subtitle]], end_s: float) -> str
 
 
 def apart(name: str, spans: Iterable[S]) -> list[tuple[str, list[S]]]:
-    """Deal spans that overlap to as many tiers as are needed, numbered from 2; one tier if there are none.
+    """Deal spans that overlap to as many tiers as are needed, numbered from 2.
 
-    Each span goes to the first tier that is free when it begins.
+    Each span goes to the first tier that is free when it begins. Without spans there is one empty tier.
     """
-    parts: list[list[S]] = [[]]
-    free = [0]
-    taken: list[tuple[float, int]] = []  # until when a tier is, and which; as `free` a heap
+    tiers: list[list[S]] = [[]]
+    # Two heaps: the places of tiers that are free, and (end of the last span, place) of those that are not.
+    free_places = [0]
+    taken: list[tuple[float, int]] = []
     for span in sorted(spans, key=lambda span: span[0]):
         start_s, end_s, _ = span
         while taken and taken[0][0] <= start_s:
-            heappush(free, heappop(taken)[1])
-        if not free:
-            free.append(len(parts))
-            parts.append([])
-        place = heappop(free)
-        parts[place].append(span)
+            _, freed_place = heappop(taken)
+            heappush(free_places, freed_place)
+        if not free_places:
+            free_places.append(len(tiers))
+            tiers.append([])
+        place = heappop(free_places)
+        tiers[place].append(span)
         heappush(taken, (end_s, place))
-    return [(numbered(name, number), part) for number, part in enumerate(parts, start=1)]
+    return [(numbered(name, number), tier) for number, tier in enumerate(tiers, start=1)]
 
 
 def _without_gaps(part: Sequence[Subtitle], whole_s: float) -> list[Subtitle]:

@@ -21,7 +21,15 @@ from obygaze_features.workbook import Records
 
 
 class TimedRow(NamedTuple):
-    """A row with its place, its times in seconds (NaN where they cannot be read), and why they cannot."""
+    """A row of a tool's table, with its place in the file and its times.
+
+    Attributes
+    ----------
+    start_s, end_s
+        Times in seconds; NaN, both, if one cannot be read.
+    reason
+        Why a time cannot be read; "" if both can.
+    """
 
     row: Row
     where: str
@@ -31,9 +39,14 @@ class TimedRow(NamedTuple):
 
 
 def tool_table(file: SpanFile, needed: Sequence[str], records: tuple[Records, str] | None = None) -> Table:
-    """Read a table with these columns, and those that are known of its kind.
+    """Read a tool's table; rows without any text are dropped, and lines above the header are noted.
 
-    Rows of nothing do not count. What stands above its header is noted.
+    Parameters
+    ----------
+    needed
+        Columns that the header must have.
+    records
+        The records of the file and the sign between their cells, if they were split before.
     """
     facts = KINDS[file.account.kind]
     split, delimiter = records or file.records(needed)
@@ -44,31 +57,32 @@ def tool_table(file: SpanFile, needed: Sequence[str], records: tuple[Records, st
 
 
 def columns_beside(file: SpanFile, table: Table) -> list[str]:
-    """Return the columns that a person added to a tool's and that may be of labels; note the others.
+    """Return the columns with labels that a person added to a tool's table; note the other added columns.
 
-    These are called as tiers of labels are, are named as tiers, or have words of the codebook alone.
+    A column has labels if it is called as a tier of labels is, if --tier names it, or if all its cells are
+    words of the codebook.
     """
     facts = KINDS[file.account.kind]
-    are_read = re.compile(facts["read"], re.IGNORECASE)
-    are_of_the_tool = re.compile(facts.get("own", ""), re.IGNORECASE)
+    read_columns = re.compile(facts["read"], re.IGNORECASE)
+    tool_columns = re.compile(facts.get("own", ""), re.IGNORECASE)
     declared = {tier_key(tier) for tier in (*NAMED, *file.reading.tiers)}
-    beside: list[str] = []
+    label_columns: list[str] = []
     unread: list[str] = []
     for name in table.columns:
         cells = {row.cells[name].strip() for row in table.rows} - {""}
-        if not name or not cells or are_read.fullmatch(name):
+        if not name or not cells or read_columns.fullmatch(name):
             continue
-        n_labels = 0 if are_of_the_tool.fullmatch(name) else _n_labels(file, cells)
+        n_labels = 0 if tool_columns.fullmatch(name) else _n_labels(file, cells)
         if key_among(name, declared) or n_labels == len(cells):
-            beside.append(name)
+            label_columns.append(name)
             continue
         unread.append(name)
         if n_labels:
             typed = shlex.quote(f"{name}=labels")
-            what = f"{n_labels} of {counted(len(cells), 'word')} of column {name!r:.60} are of the codebook"
-            file.account.note(f"{what}: --tier {typed} reads them, if they are labels")
+            fact = f"{n_labels} of {counted(len(cells), 'word')} of column {name!r:.60} are of the codebook"
+            file.account.note(f"{fact}: --tier {typed} reads them, if they are labels")
     file.account.unread("column", unread)
-    return beside
+    return label_columns
 
 
 def _n_labels(file: SpanFile, cells: Iterable[str]) -> int:
@@ -77,7 +91,15 @@ def _n_labels(file: SpanFile, cells: Iterable[str]) -> int:
 
 
 def with_labels_beside(span: RawSpan, rows: Sequence[Row], columns: Sequence[str]) -> Iterator[RawSpan]:
-    """Yield a span of a tool, and of its time what columns beside those of the tool say of it."""
+    """Yield a span of a tool's table, and a further span of its time for each label that a person added.
+
+    Parameters
+    ----------
+    rows
+        The rows of the table that the span was read from.
+    columns
+        The columns with labels, of `columns_beside`.
+    """
     yield span
     if span.fault():
         return
@@ -88,7 +110,7 @@ def with_labels_beside(span: RawSpan, rows: Sequence[Row], columns: Sequence[str
 
 
 def decimal_sign(delimiter: str) -> str:
-    """Return the decimal sign of a table; "" where it may be either: a spreadsheet wrote its semicolons."""
+    """Return the decimal sign of a table; "" if it may be either, as in tables of spreadsheets (with `;`)."""
     return "" if delimiter == ";" else "."
 
 
@@ -109,21 +131,22 @@ def timed(
     start, end
         Columns of times.
     per_second
-        How many of their units a second has; 0 for frames, at the rate that the person gives.
+        How many units of the times a second has; 0 if they are frames, at the rate that the person gives.
     decimal
-        Decimal sign of the times; "" where it may be either.
+        Decimal sign of the times; "" if it may be either.
     rate
-        Frames per second of clocks that end in frames, where the kind says it; else the person does.
+        Frames per second of clocks that end in frames, if the tool has a fixed one; else the person gives it.
     """
     cells = [row.cells[name] for name in (start, end) for row in rows]
     with placed(f"{file.path}: columns {start} and {end}"):
         values = instants(cells, decimal, rate or file.reading.rate, 2)
-    are_read = re.compile(KINDS[file.account.kind]["read"], re.IGNORECASE)
-    read = [name for name in (rows[0].cells if rows else ()) if are_read.fullmatch(name)]
+    read_columns = re.compile(KINDS[file.account.kind]["read"], re.IGNORECASE)
+    columns = list(rows[0].cells) if rows else []
+    columns = [name for name in columns if read_columns.fullmatch(name)]
     for at, row in enumerate(rows):
         where = f"line {row.line}"
         times = []
-        reasons = _unreadable_cells(row, read)
+        reasons = _unreadable_cells(row, columns)
         for name, column, value in (("start", start, values[at]), ("end", end, values[len(rows) + at])):
             if value is None:
                 reasons.append(f"no {name}")
@@ -133,12 +156,14 @@ def timed(
                 times.append(value)  # a clock, whatever its column is called
             else:
                 times.append(value / per_second if per_second else file.seconds(value, where))
-        start_s, end_s = times if not reasons else (math.nan, math.nan)
-        yield TimedRow(row, where, start_s, end_s, reasons[0] if reasons else "")
+        if reasons:
+            yield TimedRow(row, where, math.nan, math.nan, reasons[0])
+        else:
+            yield TimedRow(row, where, times[0], times[1], "")
 
 
 def _unreadable_cells(row: Row, columns: Sequence[str]) -> list[str]:
-    """Say which cells of a row are errors of a spreadsheet."""
+    """Return a sentence for each cell of a row that is an error of a spreadsheet, such as `#REF!`."""
     return [
         f"a cell that cannot be read ({row.cells[name].strip()!r}, column {name})"
         for name in columns
@@ -147,7 +172,7 @@ def _unreadable_cells(row: Row, columns: Sequence[str]) -> list[str]:
 
 
 def first_of(cells: Mapping[str, str], *names: str) -> str:
-    """Return the first of some cells that is not empty."""
+    """Return the first of the named cells that is not empty, on one line; "" if all are."""
     for name in names:
         if cells.get(name, "").strip():
             return one_line(cells[name])

@@ -15,7 +15,7 @@ from obygaze_features.manifest.spans.span_file import SpanFile
 
 HEADER = "# CSV_HEADER = metadata_id"
 SEGMENT = ("temporal_segment_start", "temporal_segment_end")
-"""Columns of times where there are segments alone."""
+"""Columns of times in an export of temporal segments alone."""
 
 
 def read_via(file: SpanFile) -> Iterator[RawSpan]:
@@ -30,7 +30,7 @@ def read_via(file: SpanFile) -> Iterator[RawSpan]:
 
 
 def _cells(line: str) -> list[str]:
-    """Split a line into its cells; none where it cannot be, as one is too long."""
+    """Split a line into its cells; an empty list if it cannot be split, as a cell is too long."""
     try:
         return next(csv.reader(io.StringIO(line)), [])
     except csv.Error:
@@ -38,7 +38,7 @@ def _cells(line: str) -> list[str]:
 
 
 def _attributes(file: SpanFile, lines: Sequence[str]) -> Mapping[str, object]:
-    """Read the line that names attributes and options, by their ids."""
+    """Read the line that gives the attributes, with their names and options, by their ids."""
     line = next((line for line in lines if re.match(r"# ATTRIBUTES? = ", line)), "")
     if not line:
         file.account.note("no line ATTRIBUTE: options stand by numbers; VIA3 (CSV) has words")
@@ -51,10 +51,20 @@ def _attributes(file: SpanFile, lines: Sequence[str]) -> Mapping[str, object]:
 def _segment(
     where: str, names: Sequence[str], row: Sequence[str], attributes: Mapping[str, object]
 ) -> Iterator[RawSpan]:
-    """Yield a span for each attribute of a segment."""
+    """Yield a span for each attribute of a segment.
+
+    Parameters
+    ----------
+    names
+        Names of the columns.
+    row
+        Cells of the segment's line.
+    """
     cells = dict(zip(names, row, strict=False))
-    ends = [cells[name] for name in SEGMENT if cells.get(name)]
-    times = [number(time) for time in json_in(cells.get("temporal_coordinates", ""), list) or ends]
+    time_texts = json_in(cells.get("temporal_coordinates", ""), list)
+    if not time_texts:
+        time_texts = [cells[name] for name in SEGMENT if cells.get(name)]
+    times = [number(text) for text in time_texts]
     files = json_in(cells.get("file_list", ""), list)
     metadata = json_in(cells.get("metadata", ""), dict)
     reason = ""
@@ -75,11 +85,13 @@ def _segment(
 
 
 def _texts(metadata: Mapping[str, object], attributes: Mapping[str, object]) -> list[tuple[str, str]]:
-    """Return each attribute of a segment with its value, options in their words, several joined by `;`."""
+    """Return the name and the value of each attribute of a segment.
+
+    VIA keeps the ids of chosen options: they are replaced by the options' words, several joined by `;`.
+    """
     texts = []
     for key, value in metadata.items():
         attribute = attributes.get(key)
-        name = attribute.get("aname", key) if isinstance(attribute, dict) else attribute or key
         options = object_of(object_of(attribute).get("options"))
         if isinstance(value, dict):
             chosen = ",".join(option for option, is_ticked in value.items() if is_ticked)
@@ -88,5 +100,12 @@ def _texts(metadata: Mapping[str, object], attributes: Mapping[str, object]) -> 
         is_one = chosen in options or not options
         parts = [chosen] if is_one else chosen.split(",")
         words = [text_of(options.get(part, part)) for part in parts]
-        texts.append((text_of(name), ";".join(word for word in words if word)))
+        texts.append((_name_of(attribute, key), ";".join(word for word in words if word)))
     return texts
+
+
+def _name_of(attribute: object, key: str) -> str:
+    """Return the name of an attribute: VIA writes an object that has it, or the name alone; else its id."""
+    if isinstance(attribute, dict):
+        return text_of(attribute.get("aname", key))
+    return text_of(attribute or key)
