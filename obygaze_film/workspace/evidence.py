@@ -117,7 +117,8 @@ def _overlap_s(rows: pd.DataFrame, start_s: float, end_s: float) -> Floats:
     """Compute for how many seconds each of N rows lies in a span; returns [N]."""
     row_starts = rows["start_s"].to_numpy(dtype=np.float64)
     row_ends = rows["end_s"].to_numpy(dtype=np.float64)
-    return (np.minimum(row_ends, end_s) - np.maximum(row_starts, start_s)).clip(0)
+    overlap_s: Floats = np.minimum(row_ends, end_s) - np.maximum(row_starts, start_s)
+    return np.maximum(overlap_s, 0.0)
 
 
 def _subtitles_in(film: "OpenFilm", start_s: float, end_s: float) -> list[dict[str, Any]]:

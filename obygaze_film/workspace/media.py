@@ -151,7 +151,8 @@ def _sound_peaks(path: Path, whole_s: float) -> list[int]:
         peaks[part] = max(peaks[part], _peak_amplitude(frame.to_ndarray()))
     if not has_sound:
         return []
-    return (255 * peaks.clip(0, 1)).astype(int).tolist()
+    peaks_of_255: list[int] = (255 * peaks.clip(0, 1)).astype(int).tolist()
+    return peaks_of_255
 
 
 def _peak_amplitude(samples: NDArray[Any]) -> float:
