@@ -40,14 +40,16 @@ N_LISTED = 100
 """Maximum number of ranked segments of a model."""
 
 N_SHIFTS = 200
+"""Circular shifts of each film's timeline with which the model is compared."""
 
 SEED = 0
-"""With the film's name, of the shifts."""
+"""Seeds the random shifts of a film, together with the film's name."""
 
 ROUNDING = 1e-9
-"""By how much less a shift may score, and still as high."""
+"""How far a shifted timeline's mean may be below the model's and still count as equal to it."""
 
 TOP = 10
+"""Number of best-ranked segments whose precision is measured."""
 
 ALL = "all"
 NONE = "none"
@@ -124,18 +126,24 @@ def ends(spans: Spans) -> float:
 
 
 def human_marks(spans: Spans, n: int) -> Marks:
-    """Collect the marks of an annotator in a film of n seconds, at whose end they are cut."""
+    """Collect an annotator's marks in a film of n seconds; marks that go past its end are cut there."""
     spans = np.minimum(spans[spans[:, 0] < n], n)
     seconds = seconds_in(spans, n)
     return Marks(seconds, spans, float(seconds.mean()))
 
 
 def marks_of(film: Timeline, key: str | None, n: int) -> Marks:
-    """Collect the marks of a model in a film of n seconds: called rows, segments, probabilities."""
+    """Collect a model's marks in a film of n seconds.
+
+    Each second has the call and the probability of the row that its middle lies in. A second outside all rows
+    is not marked, and has no probability.
+    """
     rows = film.rows(key)
-    spans = rows[["start_s", "end_s"]].to_numpy(dtype=np.float64)
-    row_of = np.clip(np.searchsorted(spans[:, 0], np.arange(n) + 0.5, side="right") - 1, 0, None)
-    inside = np.arange(n) + 0.5 < spans[row_of, 1]
+    spans = rows[["start_s", "end_s"]].to_numpy(dtype=np.float64)  # [R rows, 2]
+    middles = np.arange(n) + 0.5  # [n seconds]
+    last_row_begun = np.searchsorted(spans[:, 0], middles, side="right") - 1
+    row_of = np.clip(last_row_begun, 0, None)  # before the first row, -1 would be the last one
+    inside = middles < spans[row_of, 1]
     counted = is_counted(rows)
     p = np.where(counted, rows["p"].to_numpy(dtype=np.float64), np.nan)
     called = counted & (rows["called"].to_numpy(dtype=np.float64, na_value=np.nan) == 1)
@@ -266,44 +274,119 @@ def compare_marks(
     n_shifts: int = N_SHIFTS,
     record: Mapping[str, object] | None = None,
 ) -> FilmEvaluation:
-    """Measure marks against annotators, by film; parameters as in `evaluate_films`."""
+    """Measure the marks of a model, of annotators and of baselines against each annotator.
+
+    Parameters
+    ----------
+    machine : mapping
+        Film -> the model's marks.
+    humans : mapping
+        Film -> annotator -> the annotator's marks.
+    name : str
+        Name of the model in the tables.
+    collars, n_shifts
+        As in `evaluate_films`.
+    record : mapping, optional
+        Facts about the comparison, for `FilmEvaluation.record`.
+    """
     rows: list[tuple[object, ...]] = []
-    nulls: dict[tuple[str, str], list[NDArray[np.float64]]] = {}
-    for truth in sorted({name for people in humans.values() for name in people}):
+    shifted: dict[tuple[str, str], list[NDArray[np.float64]]] = {}
+    annotators = sorted({annotator for marks_of_film in humans.values() for annotator in marks_of_film})
+    for truth in annotators:
         watched = [movie for movie in machine if truth in humans[movie]]
-        shares = np.array([humans[movie][truth].rate for movie in watched])
-        for index, movie in enumerate(watched):
-            reference = humans[movie][truth]
-            n = len(reference.seconds)
-            other_shares = np.delete(shares, index)
-            nothing = np.zeros(n, np.bool_)
-            spans = np.empty((0, 2))
-            people = {f"human: {rater}": marks for rater, marks in humans[movie].items() if rater != truth}
-            every = {name: machine[movie]} | people
-            every[ALL] = Marks(np.ones(n, np.bool_), np.array([[0.0, n]]), 1.0, np.ones(n))
-            every[NONE] = Marks(nothing, spans, 0.0, np.zeros(n))
-            every[PRIOR] = Marks(nothing, spans, float(other_shares.mean()) if len(other_shares) else np.nan)
-            references = [marks.segments for marks in humans[movie].values()]
-            measured = {
-                who: film_metrics(reference, marks, references, collars) for who, marks in every.items()
-            }
-            measured[PRIOR] = {metric: measured[PRIOR][metric] for metric in ("rate", "rate_error")}
-            for who, metrics in measured.items():
-                rows += [(truth, who, movie, metric, value) for metric, value in metrics.items()]
-            rows.append((truth, f"human: {truth}", movie, "rate", reference.rate))
+        for movie in watched:
+            other_rates = [humans[other][truth].rate for other in watched if other != movie]
+            prior_rate = float(np.mean(other_rates)) if other_rates else np.nan
+            measured = _measure_film(
+                truth, machine[movie], humans[movie], name=name, prior_rate=prior_rate, collars=collars
+            )
             rng = np.random.default_rng([SEED, *movie.encode()])
-            for metric, values in _shifts(reference, machine[movie], collars, n_shifts, rng).items():
-                if not np.isnan(measured[name][metric]):  # of the films that are in the model's mean
-                    nulls.setdefault((truth, metric), []).append(values)
+            shifts = _shifts(humans[movie][truth], machine[movie], collars, n_shifts, rng)
+            for rater, metrics in measured.items():
+                rows += [(truth, rater, movie, metric, value) for metric, value in metrics.items()]
+            for metric, values in shifts.items():
                 rows.append((truth, SHIFTED, movie, metric, float(np.mean(values))))
+                # The model's mean has only films in which the metric is defined: so has that of the shifts.
+                if not np.isnan(measured[name][metric]):
+                    shifted.setdefault((truth, metric), []).append(values)
     by_film = pd.DataFrame(rows, columns=["truth", "who", "movie", "metric", "value"])
-    return FilmEvaluation(by_film, _summary(by_film, nulls, name), record or {})
+    return FilmEvaluation(by_film, _summary(by_film, shifted, name), record or {})
+
+
+def _measure_film(
+    truth: str,
+    model_marks: Marks,
+    human_marks_of: Mapping[str, Marks],
+    *,
+    name: str,
+    prior_rate: float,
+    collars: Sequence[float],
+) -> dict[str, dict[str, float]]:
+    """Measure the model, the other annotators and the baselines against one annotator in one film.
+
+    Parameters
+    ----------
+    truth : str
+        The annotator who is the reference.
+    model_marks : Marks
+    human_marks_of : mapping
+        Annotator -> marks in this film.
+    name : str
+        Name of the model.
+    prior_rate : float
+        Rate that the baseline `PRIOR` predicts: the reference's mean rate in the other films; NaN if there
+        are none.
+    collars : sequence of float
+        Tolerances of boundaries, in seconds.
+
+    Returns
+    -------
+    dict
+        Rater -> metric -> value. `PRIOR` has only a rate and its error, the reference only its rate.
+    """
+    reference = human_marks_of[truth]
+    marks_of_rater = {name: model_marks}
+    for annotator, marks in human_marks_of.items():
+        if annotator != truth:
+            marks_of_rater[f"human: {annotator}"] = marks
+    marks_of_rater |= _baseline_marks(len(reference.seconds), prior_rate)
+    spans_of_annotators = [marks.segments for marks in human_marks_of.values()]
+    measured = {}
+    for rater, marks in marks_of_rater.items():
+        measured[rater] = film_metrics(reference, marks, spans_of_annotators, collars)
+    # The prior says how much of a film is marked, and nothing of where.
+    measured[PRIOR] = {metric: measured[PRIOR][metric] for metric in ("rate", "rate_error")}
+    measured[f"human: {truth}"] = {"rate": reference.rate}
+    return measured
+
+
+def _baseline_marks(n: int, prior_rate: float) -> dict[str, Marks]:
+    """Make the marks of the baselines in a film of n seconds: all of it, none of it, and a rate alone."""
+    no_seconds = np.zeros(n, np.bool_)
+    no_spans = np.empty((0, 2))
+    return {
+        ALL: Marks(np.ones(n, np.bool_), np.array([[0.0, n]]), rate=1.0, scores=np.ones(n)),
+        NONE: Marks(no_seconds, no_spans, rate=0.0, scores=np.zeros(n)),
+        PRIOR: Marks(no_seconds, no_spans, rate=prior_rate),
+    }
 
 
 def film_metrics(
     reference: Marks, estimated: Marks, references: Sequence[Spans], collars: Sequence[float]
 ) -> dict[str, float]:
-    """Compute every metric of one film."""
+    """Compute every metric of one film.
+
+    Parameters
+    ----------
+    reference : Marks
+        Marks of the annotator who is the reference.
+    estimated : Marks
+        The marks that are measured.
+    references : sequence of ndarray, shape [S, 2]
+        Segments of each annotator of the film: a ranked segment counts as right if it is one of theirs.
+    collars : sequence of float
+        Tolerances of boundaries, in seconds.
+    """
     metrics = _measured(reference, estimated, collars)
     if estimated.listed is not None:
         p = estimated.listed["p"]
@@ -319,7 +402,7 @@ def film_metrics(
 
 
 def _measured(reference: Marks, estimated: Marks, collars: Sequence[float]) -> dict[str, float]:
-    """Compute the metrics of seconds and segments, which depend on where they are."""
+    """Compute the metrics that depend on where in the film the seconds and segments lie."""
     scores = estimated.seconds.astype(np.float64) if estimated.scores is None else estimated.scores
     is_scored = ~np.isnan(scores)
     y = reference.seconds[is_scored].astype(np.int64)
@@ -337,10 +420,15 @@ def _measured(reference: Marks, estimated: Marks, collars: Sequence[float]) -> d
 def _shifts(
     reference: Marks, estimated: Marks, collars: Sequence[float], n: int, rng: np.random.Generator
 ) -> dict[str, NDArray[np.float64]]:
-    """Measure `n` random circular shifts of a timeline, which keep its autocorrelation."""
+    """Measure `n` random circular shifts of a timeline against the reference; return metric -> values [n].
+
+    A shifted timeline marks as much as the original and in runs as long, but in other places.
+    """
     size = len(estimated.seconds)
     values: dict[str, list[float]] = {}
-    for by in rng.integers(1, size, size=n) if size > 1 else ():
+    if size < 2:  # nothing can be shifted
+        return {}
+    for by in rng.integers(1, size, size=n):
         scores = None if estimated.scores is None else np.roll(estimated.scores, by)
         segments = _moved(estimated.segments, float(by), size)
         moved = Marks(np.roll(estimated.seconds, by), segments, estimated.rate, scores)
@@ -350,33 +438,53 @@ def _shifts(
 
 
 def _moved(spans: Spans, by: float, size: float) -> Spans:
-    """Shift spans circularly; a span that passes the end is cut in two."""
+    """Shift spans [S, 2] circularly by some seconds in a film of `size` seconds.
+
+    A span that passes the film's end is cut there, and its rest begins at 0.
+    """
     starts = (spans[:, 0] + by) % size
-    ends = (spans[:, 0] + by) % size + spans[:, 1] - spans[:, 0]
-    over = ends > size
-    moved = np.column_stack([starts, np.minimum(ends, size)])
-    return np.concatenate([moved, np.column_stack([np.zeros(over.sum()), ends[over] - size])])
+    ends = starts + spans[:, 1] - spans[:, 0]
+    passes_end = ends > size
+    until_end = np.column_stack([starts, np.minimum(ends, size)])
+    rests = np.column_stack([np.zeros(passes_end.sum()), ends[passes_end] - size])
+    return np.concatenate([until_end, rests])
 
 
 def _summary(
-    by_film: pd.DataFrame, nulls: Mapping[tuple[str, str], list[NDArray[np.float64]]], name: str
+    by_film: pd.DataFrame, shifted: Mapping[tuple[str, str], list[NDArray[np.float64]]], name: str
 ) -> pd.DataFrame:
-    """Average over films, with intervals; correlate rates over films; rank the model among its shifts."""
+    """Summarize all films: means with intervals, correlations of rates, and the model's p-values.
+
+    Parameters
+    ----------
+    by_film : DataFrame
+        As in `FilmEvaluation.by_film`.
+    shifted : mapping
+        (Reference, metric) -> for each film the metric's values under the random shifts.
+    name : str
+        Name of the model.
+    """
     rows: list[tuple[object, ...]] = []
     for (truth, who, metric), part in by_film.groupby(["truth", "who", "metric"], sort=False):
         values = part["value"].to_numpy(dtype=np.float64)
-        mean = t_interval(values, bounds=(-1.0 if metric == "kappa" else 0.0, 1.0))
+        lowest = -1.0 if metric == "kappa" else 0.0
+        mean = t_interval(values, bounds=(lowest, 1.0))
         p = np.nan
-        if who == name and (str(truth), str(metric)) in nulls and not np.isnan(mean.mean):
-            moved = pd.DataFrame(nulls[str(truth), str(metric)]).mean().dropna()
-            p = (1 + int((moved >= mean.mean - ROUNDING).sum())) / (1 + len(moved))
+        if who == name and (str(truth), str(metric)) in shifted and not np.isnan(mean.mean):
+            shifted_values = pd.DataFrame(shifted[str(truth), str(metric)])  # [films, shifts]
+            shifted_means = shifted_values.mean().dropna()
+            n_as_good = int((shifted_means >= mean.mean - ROUNDING).sum())
+            p = (1 + n_as_good) / (1 + len(shifted_means))
         rows.append((truth, who, metric, mean.mean, mean.low, mean.high, mean.n_movies, p))
     rows += _ranks(by_film)
     return pd.DataFrame(rows, columns=["truth", "who", "metric", "value", "low", "high", "n_films", "p"])
 
 
 def _ranks(by_film: pd.DataFrame) -> Iterator[tuple[object, ...]]:
-    """Correlate rates with the truth's over films, with an interval from leaving out one film at a time."""
+    """Yield rows of the summary for `rate_rank`: how well rates order the films as the reference does.
+
+    The value is Spearman's correlation over films. Its interval comes from leaving out one film at a time.
+    """
     rates = by_film[(by_film["metric"] == "rate") & ~by_film["who"].isin([ALL, NONE, PRIOR])]
     for truth, part in rates.groupby("truth", sort=False):
         table = part.pivot_table(index="movie", columns="who", values="value", sort=False)
@@ -389,14 +497,17 @@ def _ranks(by_film: pd.DataFrame) -> Iterator[tuple[object, ...]]:
                 return spearman(*pairs[rows].T)
 
             interval = jackknife_interval(ranked, np.arange(len(pairs)), bounds=(-1.0, 1.0))
-            value = (
-                interval.mean if len(pairs) > 2 else np.nan
-            )  # two films are always in order, or in the other
+            # The correlation of two films is always 1 or -1, whatever their rates.
+            value = interval.mean if len(pairs) > 2 else np.nan
             yield truth, who, "rate_rank", value, interval.low, interval.high, len(pairs), np.nan
 
 
 def evaluation_report(measured: FilmEvaluation) -> Report:
-    """Make a report: for each annotator a table of metrics and one of films, and what is left out."""
+    """Make the report of an evaluation.
+
+    It has two tables for each annotator, one of the metrics and one of the films, and notes on what was left
+    out.
+    """
     record = measured.record
     summary = measured.summary
     model = str(record.get("model", "model"))
@@ -405,7 +516,8 @@ def evaluation_report(measured: FilmEvaluation) -> Report:
     rows = summary[is_claimed].to_dict("records")
     claims = [timeline_agreement(model, str(row["truth"]), row) for row in rows]
     for truth in dict.fromkeys(summary["truth"]):
-        blocks += _blocks(str(truth), summary[summary["truth"] == truth], measured.by_film, model)
+        blocks.append(_metrics_block(str(truth), summary[summary["truth"] == truth], model))
+        blocks.append(_films_block(str(truth), measured.by_film, model))
     return Report(
         name="film-agreement",
         title=f"Timelines of {model} against {', '.join(map(str, dict.fromkeys(summary['truth'])))}",
@@ -417,35 +529,47 @@ def evaluation_report(measured: FilmEvaluation) -> Report:
     )
 
 
-def _blocks(truth: str, summary: pd.DataFrame, by_film: pd.DataFrame, model: str) -> Iterator[Block]:
-    who = [rater for rater in dict.fromkeys(summary["who"]) if rater != f"human: {truth}"]
-    cells = {(row.who, row.metric): row for row in summary.itertuples(index=False)}
+def _metrics_block(truth: str, summary: pd.DataFrame, model: str) -> Block:
+    """Make the table of metrics against one annotator: a row for each metric, a column for each rater."""
+    raters = [rater for rater in dict.fromkeys(summary["who"]) if rater != f"human: {truth}"]
+    summary_of = {(row.who, row.metric): row for row in summary.itertuples(index=False)}
     rows = []
     for metric in dict.fromkeys(summary["metric"]):
-        row_cells: list[Any] = [cells.get((rater, metric)) for rater in who]
-        values = ["" if cell is None else interval(cell.value, cell.low, cell.high) for cell in row_cells]
-        mine: Any = cells.get((model, metric))
-        rows.append((_title(str(metric)), *values, "" if mine is None or pd.isna(mine.p) else number(mine.p)))
-    headers = ("metric", *(TITLES.get(rater, rater) for rater in who), "p")
+        cells = [_title(str(metric))]
+        for rater in raters:
+            mean: Any = summary_of.get((rater, metric))
+            cells.append("" if mean is None else interval(mean.value, mean.low, mean.high))
+        of_model: Any = summary_of.get((model, metric))
+        cells.append("" if of_model is None or pd.isna(of_model.p) else number(of_model.p))
+        rows.append(tuple(cells))
+    headers = ("metric", *(TITLES.get(rater, rater) for rater in raters), "p")
     notes = ["mean over films and its 95 % interval; p: how often the model, moved in time, does as well"]
     if summary["low"].isna().all():
         n = int(summary["n_films"].max())
         notes.append(f"{n} film{'' if n == 1 else 's'}: no interval")
-    yield Block(f"Truth: {truth}", headers, tuple(rows), tuple(notes))
-    mine = by_film[(by_film["truth"] == truth) & (by_film["who"] == model)]
-    table = mine.pivot_table(index="movie", columns="metric", values="value", sort=False)
-    titles = ("film", *map(_title, map(str, table.columns)))
-    cells_of = tuple((str(row[0]), *map(number, row[1:])) for row in table.itertuples(name=None))
-    yield Block(f"{model}, film by film; truth: {truth}", titles, cells_of)
+    return Block(f"Truth: {truth}", headers, tuple(rows), tuple(notes))
+
+
+def _films_block(truth: str, by_film: pd.DataFrame, model: str) -> Block:
+    """Make the table of the model's metrics against one annotator: a row for each film."""
+    of_model = by_film[(by_film["truth"] == truth) & (by_film["who"] == model)]
+    table = of_model.pivot_table(index="movie", columns="metric", values="value", sort=False)
+    headers = ("film", *(_title(str(metric)) for metric in table.columns))
+    rows = []
+    for movie, *values in table.itertuples(name=None):
+        rows.append((str(movie), *map(number, values)))
+    return Block(f"{model}, film by film; truth: {truth}", headers, tuple(rows))
 
 
 def _title(metric: str) -> str:
+    """Return the title of a metric; that of boundaries says their tolerance."""
     if metric.startswith("boundary_f1_"):
         return f"boundaries, {metric.removeprefix('boundary_f1_').removesuffix('s')} s"
     return TITLES.get(metric, metric)
 
 
 def _notes(record: Mapping[str, Any], summary: pd.DataFrame) -> Iterator[str]:
+    """Yield the report's notes: what counts as positive, how to read the tables, and what was left out."""
     positive = ", ".join(record.get("positive", ()))
     yield f"Positive: clips of level {positive}; negative: all other seconds of an annotated film."
     people = [rater for rater in dict.fromkeys(summary["who"]) if str(rater).startswith("human: ")]

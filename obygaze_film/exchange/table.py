@@ -11,17 +11,24 @@ COLUMNS: Final = (
     "contributions", "flags", "level", "concepts", "annotator", SEEN_SCORE, "note", HOW, DECISION,
     DEFINITION, "caveats",
 )  # fmt: skip
-"""number: of a passage, by time, the same everywhere; rank: by strength; contributions: of concepts that are
-seen and that are not, as ``Body +1.4000; Activity -0.3000``. People write into level, concepts and annotator;
-in the row of a model they judge in sight of its score."""
+"""Columns of the table.
+
+`number` counts the model's passages in time order, as in every other place where they are numbered; `rank` is
+by strength. `contributions` are those of concepts that are seen and of concepts that are missing, such as
+``Body +1.4000; Activity -0.3000``. People write into `level`, `concepts` and `annotator`; whoever does so
+in a row of the model judges in sight of its score.
+"""
 
 
 def to_csv(exported: Exported) -> str:
-    """Write a row for each span, without formulas; the first row has the caveats."""
+    """Write the spans of all tiers as a CSV table, a row for each; the first row also holds the caveats.
+
+    Cells that a spreadsheet would take for formulas are written so that it does not.
+    """
     lines = [sheet_line(COLUMNS)]
     caveats = " ".join(exported.caveats)
     for tier, span in exported.spans:
-        cells = _of_a_person(tier, span) if tier.people else _of_a_model(span)
+        cells = _person_cells(tier, span) if tier.people else _model_cells(span)
         if not cells:
             continue
         cells |= {"movie": exported.film.movie, "tier": tier.name, "caveats": caveats}
@@ -31,18 +38,32 @@ def to_csv(exported: Exported) -> str:
     return "".join(lines)
 
 
-def _of_a_model(span: TierSpan) -> dict[str, str]:
-    cells = {"present": "; ".join(span.present), "flags": span.flags, SEEN_SCORE: "1"}
-    for name, value in (("p", span.p), ("p_low", span.p_low), ("p_high", span.p_high)):
-        if value is not None:
-            cells[name] = f"{value:.4f}"
-    signed = [f"{reason.what} {reason.contribution:+.4f}" for reason in span.reasons]
-    cells |= {"number": span.number, "rank": "" if span.rank is None else str(span.rank)}
-    return cells | {"contributions": "; ".join(signed)}
+def _model_cells(span: TierSpan) -> dict[str, str]:
+    """Return the cells, by column, that only a span of the model's tiers has."""
+    contributions = [f"{reason.what} {reason.contribution:+.4f}" for reason in span.reasons]
+    return {
+        "number": span.number,
+        "rank": "" if span.rank is None else str(span.rank),
+        "p": _probability_cell(span.p),
+        "p_low": _probability_cell(span.p_low),
+        "p_high": _probability_cell(span.p_high),
+        "present": "; ".join(span.present),
+        "contributions": "; ".join(contributions),
+        "flags": span.flags,
+        SEEN_SCORE: "1",  # who fills in a level here has the model's score in the same row
+    }
 
 
-def _of_a_person(tier: Tier, span: TierSpan) -> dict[str, str]:
-    """Write what a person decided; the note of a decision with a level is in that decision's row."""
+def _probability_cell(p: float | None) -> str:
+    """Write a probability with four decimals; an empty cell if there is none."""
+    return "" if p is None else f"{p:.4f}"
+
+
+def _person_cells(tier: Tier, span: TierSpan) -> dict[str, str]:
+    """Return the cells, by column, of what a person decided about a span; empty if it needs no row.
+
+    A note needs no row of its own if its decision has a level: that decision's row holds the note.
+    """
     decision = span.decided
     if decision is None or (decision.level and tier.people and tier.people.what == "note"):
         return {}

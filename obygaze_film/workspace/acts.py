@@ -10,12 +10,12 @@ stands in place of, the line that takes that one back."""
 
 
 class Acts:
-    """What people did in this sitting, and what of it they undid.
+    """The acts of people in this sitting that can be undone, and the undone ones that can be done again.
 
     Parameters
     ----------
     ledger : Ledger
-        What is undone is taken back there, by further lines.
+        To undo an act, a further line is written there that takes back the act's lines.
     """
 
     def __init__(self, ledger: Ledger) -> None:
@@ -29,12 +29,12 @@ class Acts:
         return self._done[-1][0].annotator if self._done else ""
 
     def did(self, *lines: Line) -> None:
-        """Remember an act; what its person undid before can't be done again."""
+        """Remember the lines of an act. What the same person undid before it can't be done again."""
         self._done.append(lines)
         self._undone = [act for act in self._undone if act[0].annotator != lines[0].annotator]
 
     def take_back(self, *lines: Line) -> Line:
-        """Write a line that takes back others, all of one person."""
+        """Write a line to the ledger that takes back these lines, which are all of one person."""
         row = {"annotator": lines[0].annotator, "judged_at": now()}
         return self._ledger.add("undo", row, [line.id for line in lines])
 
@@ -46,12 +46,17 @@ class Acts:
         """Do again what a person undid last; return the decision that it was about."""
         return self._step(annotator, self._undone, self._done)
 
-    def _step(self, annotator: str, acts: list[Act], others: list[Act]) -> Line | None:
-        own = [act for act in acts if act[0].annotator == name_of(annotator)]
-        if not own:
+    def _step(self, annotator: str, acts: list[Act], reversed_acts: list[Act]) -> Line | None:
+        """Take back a person's latest act of `acts`, and add the line that does so to `reversed_acts`.
+
+        To redo is to take back the line that took the act back. Returns the decision that the act was about;
+        None if the person has no act.
+        """
+        own_acts = [act for act in acts if act[0].annotator == name_of(annotator)]
+        if not own_acts:
             return None
-        act = own[-1]
-        others.append((self.take_back(*act),))
+        act = own_acts[-1]
+        reversed_acts.append((self.take_back(*act),))
         acts.remove(act)
         line = act[0]
         while line.kind == "undo":

@@ -2,7 +2,8 @@
 
 Lines only claim to replace others, and anybody can write a line. A claim counts if the line that makes it is
 valid, and the line that it is about is older by clock, of the same annotator, of the same film, and, unless
-it is taken back, of the same kind. Whatever a line claims beyond that, both lines stand, and it is said.
+it is taken back, of the same kind. A claim that does not count changes nothing: both lines stand, and the
+refused claim is reported.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -12,7 +13,8 @@ from typing import Final, Literal
 from obygaze_film.workspace.ledger_lines import DECISIONS, HEADERS, Line, in_order
 
 Reason = Literal["annotator", "kind", "film", "clock", "invalid"]
-"""Why a claim does not count: whose the line is, what, of which film or when; or what claims is invalid."""
+"""Why a claim does not count: the two lines differ in annotator, kind or film, the line that is claimed is
+not older by clock, or the claiming line is invalid."""
 
 UNDO: Final = "undo"
 
@@ -25,9 +27,12 @@ class RefusedClaim:
 
     Attributes
     ----------
-    line, target
-        Both stand, if nothing else is against it.
+    line
+        The line that makes the claim.
+    target
+        The line that it asks to replace or to take back. The refused claim removes neither line.
     reason
+        Why the claim does not count.
     """
 
     line: Line
@@ -36,26 +41,26 @@ class RefusedClaim:
 
 
 def standing(lines: Iterable[Line], is_valid: Validity | None = None) -> list[Line]:
-    """Return the valid decisions that nothing replaces or takes back, in one order everywhere.
+    """Return the valid decisions that nothing replaces or takes back, in the same order on every machine.
 
     Parameters
     ----------
     lines
         All lines of a film's ledger, in any order.
     is_valid
-        Tells whether a decision is one of this film and codebook; by default all are. Nonsense neither
-        stands nor replaces.
+        Tells whether a decision is a valid one about this film under its codebook; by default all are. An
+        invalid decision neither stands nor replaces another.
     """
     return _Ruling(lines, is_valid).standing
 
 
 def refused_claims(lines: Iterable[Line], is_valid: Validity | None = None) -> list[RefusedClaim]:
-    """List the claims of lines that were not taken back, and that do not count."""
+    """List the claims that do not count, of lines that were not themselves taken back."""
     return _Ruling(lines, is_valid).refused
 
 
 class _Ruling:
-    """What stands, and which claims were refused."""
+    """Works out which lines stand and which claims are refused; keeps both as attributes."""
 
     def __init__(self, lines: Iterable[Line], is_valid: Validity | None) -> None:
         ordered = sorted(lines, key=in_order)
@@ -68,36 +73,39 @@ class _Ruling:
         for line in valid:
             replaced.update(self._granted(line))
         self.standing = [line for line in valid if line.id not in replaced]
-        known = {line.id for line in valid}
+        valid_ids = {line.id for line in valid}
         for line in decisions:
-            if line.id not in known:
+            if line.id not in valid_ids:
                 self._refuse_all(line)
 
     def _taken_back(self, ordered: Collection[Line]) -> set[str]:
-        """Find the lines that are taken back, by lines that are not."""
+        """Return the ids of the lines that are taken back by lines that are not taken back themselves."""
         undone: set[str] = set()
-        for line in reversed([*ordered]):  # what takes back may be taken back later
+        # The latest first: when a line is reached, it is known whether a later one takes it back.
+        for line in reversed([*ordered]):
             if line.kind == UNDO and line.id not in undone:
                 undone.update(self._granted(line))
         return undone
 
     def _granted(self, line: Line) -> list[str]:
-        """Return what a line may replace or take back of what it asks for; keep what it may not."""
+        """Return the ids of the lines that a line's claims remove; add its other claims to `refused`."""
         granted = []
-        for name in line.replaces:
-            target = self._line_of.get(name)
-            if target is None or target.kind in HEADERS:  # it may come later, by another machine
+        for target_id in line.replaces:
+            target = self._line_of.get(target_id)
+            # A line that is unknown here may still come from another machine.
+            if target is None or target.kind in HEADERS:
                 continue
             reason = reason_against(line, target)
             if reason is None:
-                granted.append(name)
+                granted.append(target_id)
             else:
                 self.refused.append(RefusedClaim(line, target, reason))
         return granted
 
     def _refuse_all(self, line: Line) -> None:
-        for name in line.replaces:
-            target = self._line_of.get(name)
+        """Refuse every claim of an invalid line."""
+        for target_id in line.replaces:
+            target = self._line_of.get(target_id)
             if target is not None and target.kind not in HEADERS:
                 self.refused.append(RefusedClaim(line, target, "invalid"))
 

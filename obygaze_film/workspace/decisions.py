@@ -69,7 +69,7 @@ ONE_A_PLACE: Final = ("judgement", "agreed")
 """Kinds of decisions of which a person has one in a place; passages of one's own may overlap."""
 
 Place = tuple[object, ...]
-"""In which a person has one judgement: who, of which span, blind or in sight."""
+"""Where a person has one judgement: annotator, movie, start, end, and whether the score was in sight."""
 
 
 class Decisions:
@@ -192,19 +192,24 @@ class Decisions:
         return bool(others) and (n_own == 0 or n_own < self.fixed_by(who))
 
     def conflicts(self) -> set[str]:
-        """Find decisions of one person in one place, beside each other: nobody chose between them."""
-        first: dict[object, str] = {}
-        beside: set[str] = set()
-        for clip in (clip for clips in self.kept.values() for clip in clips):
-            line = self.lines[clip.clip_id]
-            places: list[object] = [(line.annotator, name) for name in line.replaces]
-            if line.kind in ONE_A_PLACE:
-                places.append((line.kind, _place(clip)))
-            for place in places:
-                other = first.setdefault(place, line.id)
-                if other != line.id:
-                    beside |= {other, line.id}
-        return beside
+        """Return the ids of standing decisions between which their author has yet to choose.
+
+        Such decisions come from machines that did not know of each other, for example. Either two of them
+        replace the same line, or they are two judgements of one person in one place.
+        """
+        first_at: dict[object, str] = {}  # a place, or a line that is replaced -> the first decision there
+        conflicting: set[str] = set()
+        for clips in self.kept.values():
+            for clip in clips:
+                line = self.lines[clip.clip_id]
+                places: list[object] = [(line.annotator, replaced_id) for replaced_id in line.replaces]
+                if line.kind in ONE_A_PLACE:
+                    places.append((line.kind, _place(clip)))
+                for place in places:
+                    first_id = first_at.setdefault(place, line.id)
+                    if first_id != line.id:
+                        conflicting |= {first_id, line.id}
+        return conflicting
 
     def judgements(self, clips: Iterable[Clip] | None = None) -> Manifest:
         """Make a manifest of judgements under today's definitions; of several in one place the latest."""
@@ -289,6 +294,7 @@ class Decisions:
         return Header(stored(self.codebook), self._same_meaning, self.draw)
 
     def _is_of_table(self, line: Line) -> bool:
+        """Whether a line came in with a table or file, rather than from a person at the desk."""
         first = self.ledger.lines.get(f"{line.sitting}-1")
         return first is not None and first.kind == "table"
 
@@ -386,7 +392,7 @@ class Decisions:
             return line
 
     def history(self, name: str) -> list[Line]:
-        """Return what a decision stands in place of, the latest first, without what says the same."""
+        """Return the earlier versions of a decision, the latest first, each content once."""
         shown = [self.lines[name]]
         for line in self.replaced(self.lines[name]):
             if all(_content(line) != _content(other) for other in shown):
@@ -394,7 +400,7 @@ class Decisions:
         return shown[1:]
 
     def replaced(self, line: Line) -> list[Line]:
-        """Find the lines in whose place a line stands, and those in whose place they stood."""
+        """Find all earlier versions of a line: the lines that it replaced, and those that they replaced."""
         before: dict[str, Line] = {}
         claims = [(line, name) for name in line.replaces]
         while claims:
@@ -412,14 +418,14 @@ class Decisions:
         return first is not None and first.row.get("kind") == IMPORT
 
     def _own(self, name: str, who: str) -> Line:
-        """Find a decision that somebody may change: one of their own that stands."""
+        """Return the standing decision with an id, if it is the person's own; else refuse to change it."""
         line = self.lines.get(name)
         if line is None or line.annotator != who:
             raise FilmError(said("not_standing"))
         return line
 
     def _in_place_of(self, kind: str, clip: Clip) -> list[str]:
-        """Find what the same person decided of a span in the same way."""
+        """Return the ids of decisions of the same person in the same place, which a new one replaces."""
         return [old.clip_id for old in self.kept[kind] if _place(old) == _place(clip)]
 
     def _is_settled_blindly(self, asked: Mapping[str, Any]) -> bool:
@@ -522,6 +528,7 @@ class Decisions:
         return max(map(os.path.getmtime, self.ledger.folder.glob("*.jsonl")))
 
     def _is_valid(self, line: Line) -> bool:
+        """Whether a line is a valid decision by the rules of this film and codebook."""
         return self._reading_of(line).clip is not None
 
     def _reading_of(self, line: Line) -> Reading:
@@ -638,10 +645,13 @@ class Decisions:
 
 def copy_decisions(folder: Path, out: Path) -> None:
     """Copy what was decided about a film into another folder of it, where people go on deciding."""
-    for path in (*(folder / LEDGER).glob("*.jsonl"), *filter(Path.is_file, map(folder.joinpath, COLUMNS))):
-        (there := out / path.relative_to(folder)).parent.mkdir(exist_ok=True)
-        with suppress(InputError):  # what is no file was left out, and said, where it was read
-            write_new(there, read_bytes(path, MOST_BYTES, within=folder))
+    sittings = (folder / LEDGER).glob("*.jsonl")
+    tables = [folder / name for name in COLUMNS if (folder / name).is_file()]
+    for path in (*sittings, *tables):
+        copy = out / path.relative_to(folder)
+        copy.parent.mkdir(exist_ok=True)
+        with suppress(InputError):  # a link or folder of this name was reported when the ledger was read
+            write_new(copy, read_bytes(path, MOST_BYTES, within=folder))
 
 
 def codebook_of(name: str, path: Path | None) -> Codebook:
@@ -691,8 +701,10 @@ def read_decided(folder: Path, film: Timeline) -> PeoplesDecisions:
 
 
 def _place(clip: Clip) -> Place:
+    """Return the place of a decision: a person has one judgement there, and a later one replaces it."""
     return clip.annotator, clip.movie, clip.start_s, clip.end_s, clip.extras.get(SEEN_SCORE)
 
 
 def _content(line: Line) -> tuple[str, ...]:
+    """Return what a line says, to compare it with others: span, level, concepts and note."""
     return tuple(line.row.get(name, "") for name in ("start_s", "end_s", "level", "concepts", "note"))

@@ -9,17 +9,17 @@ from obygaze_features.manifest import Codebook, codebook_of_text
 from obygaze_film.workspace.ledger_lines import Header, StoredCodebook
 
 UNKNOWN = ""
-"""Definition of what does not say under which it was decided."""
+"""Stands for the definition of a decision that does not say under which definition it was made."""
 
 
 def stored(book: Codebook) -> StoredCodebook:
-    """Return what a sitting keeps of its codebook."""
+    """Return a codebook as a sitting's header holds it: its text, and the digest of its definitions."""
     return StoredCodebook(book.definition(), book.to_toml())
 
 
 @cache
 def codebook_in(kept: StoredCodebook) -> Codebook | None:
-    """Return a sitting's codebook; None where its text is none, or is not what the digest says."""
+    """Return a sitting's codebook; None if its text can't be read, or does not agree with its digest."""
     try:
         book = codebook_of_text(kept.text)
     except ManifestError:
@@ -28,7 +28,7 @@ def codebook_in(kept: StoredCodebook) -> Codebook | None:
 
 
 class Meanings:
-    """Which definitions mean the same, as people declared at the head of their sittings.
+    """Groups of definitions that mean the same, as people declared in the headers of their sittings.
 
     Parameters
     ----------
@@ -36,32 +36,36 @@ class Meanings:
     """
 
     def __init__(self, headers: Iterable[Header]) -> None:
-        self._first: dict[str, str] = {}
+        # Digest -> a lower digest that means the same; the lowest of a group has no entry.
+        self._lower_of: dict[str, str] = {}
         for header in headers:
             if header.codebook is not None:
                 for other in header.same_meaning:
                     self._join(header.codebook.definition, other)
 
-    def _join(self, one: str, other: str) -> None:
-        first, second = sorted((self.of(one), self.of(other)))
-        if first != second:
-            self._first[second] = first
+    def _join(self, definition: str, other: str) -> None:
+        """Join the groups of two definitions into one."""
+        lower, higher = sorted((self.of(definition), self.of(other)))
+        if lower != higher:
+            self._lower_of[higher] = lower
 
     def of(self, definition: str) -> str:
         """Return the definition that stands for all that mean the same: the lowest of their digests."""
-        while definition in self._first:
-            definition = self._first[definition]
+        while definition in self._lower_of:
+            definition = self._lower_of[definition]
         return definition
 
 
 @dataclass(frozen=True, slots=True)
 class ChangedText:
-    """What two codebooks say of a level or a concept.
+    """A level or concept that two codebooks define differently.
 
     Attributes
     ----------
-    name, before, now : str
-        Empty where a codebook has none of this name, or does not say what it means.
+    name : str
+        Name of the level or concept; empty for the construct as a whole.
+    before, now : str
+        Its text in the earlier codebook and in today's; empty if a codebook lacks it or does not define it.
     """
 
     name: str
@@ -70,18 +74,20 @@ class ChangedText:
 
 
 def changed_texts(before: Codebook, now: Codebook) -> list[ChangedText]:
-    """List the levels and concepts that two codebooks define otherwise, with both texts."""
-    texts_before, texts_now = _texts_of(before), _texts_of(now)
+    """List the levels and concepts that two codebooks define differently, with both texts."""
+    texts_before = _texts_of(before)
+    texts_now = _texts_of(now)
     changed = []
     for name in dict.fromkeys([*texts_now, *texts_before]):
-        one, other = texts_before.get(name, ""), texts_now.get(name, "")
-        if one != other:
-            changed.append(ChangedText(name, one, other))
+        text_before = texts_before.get(name, "")
+        text_now = texts_now.get(name, "")
+        if text_before != text_now:
+            changed.append(ChangedText(name, text_before, text_now))
     return changed
 
 
 def _texts_of(book: Codebook) -> dict[str, str]:
-    """Write what a judge reads of each level and concept."""
+    """Write the text that a judge reads of each level and concept; the name of the construct's is empty."""
     texts = {"": book.construct}
     for level in book.levels:
         texts[level.name] = ": ".join(filter(None, (level.title or level.name, level.means)))

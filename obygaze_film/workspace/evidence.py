@@ -1,6 +1,6 @@
 """Say what a model sees in any span of a film, what is said there, and which spans are like it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,108 +26,157 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-NEAREST: Final = 4
-"""Spans that are shown as like one."""
+MOST_SIMILAR: Final = 4
+"""Maximum number of similar spans that are shown."""
 
 RANKED: Final = 200
-"""Windows of a store that are ranked: the nearest overlap each other and the span itself."""
+"""Windows ranked by similarity in each store. Many more than are shown: the nearest windows overlap each
+other and the span itself, and those that overlap are passed over."""
 
 MOST_BARS: Final = 5
-"""Concepts of a span that have a bar, the heaviest."""
+"""Maximum number of concepts of a span that have a bar: those that contribute most."""
 
 MOST_OF_SIDE: Final = 2
-"""Reasons of either side that a sentence names beside the film, the heaviest; of others it says how many."""
+"""Maximum number of reasons for, and of reasons against, that the sentence beside the film names: those that
+contribute most. The sentence counts the others."""
 
 
 def span_evidence(
     film: "OpenFilm", films: "Sequence[OpenFilm]", start_s: float, end_s: float, words: Words
 ) -> dict[str, Any]:
-    """Describe a span: of a passage of the model's or one's own alike.
+    """Describe what the model sees in a span of a film, what is said there, and which spans are similar.
+
+    The span may be a passage that the model found, or any other that a person marked.
+
+    Parameters
+    ----------
+    film : OpenFilm
+        The film that the span is in.
+    films : sequence of OpenFilm
+        The films among which similar spans are searched for.
+    start_s, end_s : float
+        Ends of the span, in seconds.
+    words : Words
+        The language of the sentences.
 
     Returns
     -------
     dict
-        `p`, `band` and `reaches` (of the rows inside, weighted by how long they lie in it; empty where none
-        is counted, and `note` says why), `sentence`, `classes` (what classifiers find there), `cited` (the
-        probability as a citation, or why there is none), `note` (of how much of the span the numbers are),
-        `parts` of the heaviest concepts, `cuts`, `said`, `like`.
+        `p`, `band` : str
+            Probability of the span and its uncertainty: means over the rows that count, weighted by the time
+            that each row lies in the span. Empty if no row counts.
+        `reaches` : bool
+            Whether the probability reaches the model's threshold.
+        `sentence` : str
+            The reasons for the probability.
+        `classes` : str
+            What classifiers found in the span.
+        `cited` : str
+            The probability as a citation, or why there is none.
+        `note` : str
+            How much of the span the numbers rest on, or why there are none.
+        `parts` : list of dict
+            The concepts that contribute most, with their bars.
+        `flags` : str
+            Warnings about rows of the span.
+        `cuts` : int
+            Number of cuts inside the span.
+        `said` : list of dict
+            The subtitles in the span.
+        `like` : list of dict
+            Similar spans of the open films.
     """
     view = film.view(words.language)
-    rows = view.rows
-    starts, ends = (rows[name].to_numpy(dtype=np.float64) for name in ("start_s", "end_s"))
-    overlap = (np.minimum(ends, end_s) - np.maximum(starts, start_s)).clip(0)
-    counted = is_counted(rows) & (overlap > 0)
-    cuts = film.timeline.shots["start_s"]
-    found: dict[str, Any] = {
+    overlap_s = _overlap_s(view.rows, start_s, end_s)
+    rows_inside = view.rows[overlap_s > 0]
+    is_used = is_counted(view.rows) & (overlap_s > 0)
+    cut_times_s = film.timeline.shots["start_s"]
+    time = ClaimTime("span", end_s - start_s, start_s, end_s)
+    evidence: dict[str, Any] = {
         "p": "",
         "band": "",
         "reaches": False,
         "sentence": "",
-        "classes": "",
+        "classes": phrases.classes_sentence(classes_seen(film.timeline.classes, time), words),
         "cited": "",
         "note": "",
         "parts": [],
-        "flags": words.flags(";".join(told_flags_in(rows[overlap > 0]))),
-        "cuts": int(((cuts > start_s) & (cuts < end_s)).sum()),
-        "said": _spoken(film, start_s, end_s),
-        "like": list(_like(film, films, start_s, end_s)),
+        "flags": words.flags(";".join(told_flags_in(rows_inside))),
+        "cuts": int(((cut_times_s > start_s) & (cut_times_s < end_s)).sum()),
+        "said": _subtitles_in(film, start_s, end_s),
+        "like": _similar_spans(film, films, start_s, end_s),
     }
-    time = ClaimTime("span", end_s - start_s, start_s, end_s)
-    found["classes"] = phrases.classes_sentence(classes_seen(film.timeline.classes, time), words)
-    if counted.any() and view.model.threshold_p is not None:
-        return found | _seen(view, rows[counted], overlap[counted], time)
-    return found | _unseen(view, rows[overlap > 0], time)
+    if is_used.any() and view.model.threshold_p is not None:
+        evidence |= _model_evidence(view, view.rows[is_used], overlap_s[is_used], time)
+    else:
+        evidence |= _no_model_evidence(view, rows_inside, time)
+    return evidence
 
 
-def _spoken(film: "OpenFilm", start_s: float, end_s: float) -> list[dict[str, Any]]:
-    """List what is said in a span."""
-    lines = film.timeline.subtitles
-    inside = lines[(lines["end_s"] > start_s) & (lines["start_s"] < end_s)]
-    spoken = []
+def _overlap_s(rows: pd.DataFrame, start_s: float, end_s: float) -> Floats:
+    """Compute for how many seconds each of N rows lies in a span; returns [N]."""
+    row_starts = rows["start_s"].to_numpy(dtype=np.float64)
+    row_ends = rows["end_s"].to_numpy(dtype=np.float64)
+    overlap_s: Floats = np.minimum(row_ends, end_s) - np.maximum(row_starts, start_s)
+    return np.maximum(overlap_s, 0.0)
+
+
+def _subtitles_in(film: "OpenFilm", start_s: float, end_s: float) -> list[dict[str, Any]]:
+    """List the subtitles that are shown in a span, each with its start in seconds and as a clock."""
+    subtitles = film.timeline.subtitles
+    inside = subtitles[(subtitles["end_s"] > start_s) & (subtitles["start_s"] < end_s)]
+    lines = []
     for start, text in zip(inside["start_s"].tolist(), inside["text"], strict=True):
-        spoken.append({"start": start, "clock": clock(start), "text": text})
-    return spoken
+        lines.append({"start": start, "clock": clock(start), "text": text})
+    return lines
 
 
 def span_claim(view: FilmView, rows: pd.DataFrame, weights: Floats, time: ClaimTime) -> Passage:
-    """Claim what the model sees in rows [N] of a span, weighted by how long each lies in it."""
+    """State what the model sees in a span as a claim.
+
+    Parameters
+    ----------
+    view : FilmView
+    rows : DataFrame
+        The N rows that lie in the span and count.
+    weights : ndarray, shape [N]
+        For how many seconds each row lies in the span.
+    time : ClaimTime
+        The span.
+    """
     means: dict[str, Any] = means_of(rows, weights, view.model)
-    reaches = means["p"] >= (view.model.threshold_p or 0.0)
-    ends = {"start_s": time.start_s, "end_s": time.end_s}
-    return passage(
-        view.model,
-        {**means, **ends, "reaches": reaches, "number": "", "flags": "", "judged_s": float(weights.sum())},
-    )
+    threshold_p = view.model.threshold_p or 0.0
+    segment = {
+        **means,
+        "start_s": time.start_s,
+        "end_s": time.end_s,
+        "reaches": means["p"] >= threshold_p,
+        "number": "",
+        "flags": "",
+        "judged_s": float(weights.sum()),
+    }
+    return passage(view.model, segment)
 
 
-def _unseen(view: FilmView, rows: pd.DataFrame, time: ClaimTime) -> dict[str, Any]:
-    """Say why the model says nothing of a span."""
-    words, model = view.words, view.model
-    claim = unjudged_span(model, rows, time)
+def _no_model_evidence(view: FilmView, rows: pd.DataFrame, time: ClaimTime) -> dict[str, Any]:
+    """Explain why there is no probability of a span; `rows` are those that lie in it."""
+    claim = unjudged_span(view.model, rows, time)
+    name = model_name(view.model)
     return {
-        "cited": phrases.citation_sentence(claim, view.positive, model_name(model), None, words),
-        "note": phrases.unjudged_span_sentence(claim, words),
+        "cited": phrases.citation_sentence(claim, view.positive, name, None, view.words),
+        "note": phrases.unjudged_span_sentence(claim, view.words),
     }
 
 
-def _seen(view: FilmView, rows: pd.DataFrame, weights: Floats, time: ClaimTime) -> dict[str, Any]:
-    """Describe what the model sees in rows."""
-    words, model = view.words, view.model
+def _model_evidence(view: FilmView, rows: pd.DataFrame, weights: Floats, time: ClaimTime) -> dict[str, Any]:
+    """Describe what the model sees in a span; parameters as in `span_claim`."""
+    words = view.words
+    model = view.model
     claim = span_claim(view, rows, weights, time)
-    is_unknown = all(concept.usual is None for concept in model.concepts)
-    largest = largest_contribution(claim.reasons)
-    parts = []
-    for reason in claim.reasons[:MOST_BARS]:
-        usual = at_usual(claim, reason)
-        part = {
-            **concept_bar(reason, largest, view),
-            "p": phrases.reason_p_alone(reason, words),
-            "seen": reason.is_present,
-            "usual": "" if usual is None else phrases.at_usual_sentence(usual, words),
-        }
-        parts.append(part)
+    bars = _concept_bars(view, claim)
     notes = [phrases.span_judged_note(claim, words)]
-    if parts and model.by_concepts and is_unknown:
+    usual_is_unknown = all(concept.usual is None for concept in model.concepts)
+    if bars and model.by_concepts and usual_is_unknown:
         notes.append(words["desk_no_usual"])
     windows = other_windows(model, view.film.record.windows)
     return {
@@ -137,38 +186,99 @@ def _seen(view: FilmView, rows: pd.DataFrame, weights: Floats, time: ClaimTime) 
         "sentence": phrases.reasons_sentence(claim.reasons, words, most=MOST_OF_SIDE),
         "cited": phrases.citation_sentence(claim, view.positive, model_name(model), windows, words),
         "note": " ".join(note for note in notes if note),
-        "parts": parts,
+        "parts": bars,
     }
 
 
+def _concept_bars(view: FilmView, claim: Passage) -> list[dict[str, Any]]:
+    """Describe the bar of each of the `MOST_BARS` concepts that contribute most to a claim.
+
+    Bars are as long as the contribution is large, compared with the largest one.
+    """
+    largest = largest_contribution(claim.reasons)
+    bars = []
+    for reason in claim.reasons[:MOST_BARS]:
+        usual = at_usual(claim, reason)
+        bar = {
+            **concept_bar(reason, largest, view),
+            "p": phrases.reason_p_alone(reason, view.words),
+            "seen": reason.is_present,
+            "usual": "" if usual is None else phrases.at_usual_sentence(usual, view.words),
+        }
+        bars.append(bar)
+    return bars
+
+
 def model_name(model: ModelRecord) -> str:
-    """Name a model in a citation: its title and its file's digest."""
+    """Name a model in a citation: its title and the beginning of its file's digest."""
     return f"{model.title} {model.sha256[:12] or model.key}"
 
 
-def _like(
+def _similar_spans(
     film: "OpenFilm", films: "Sequence[OpenFilm]", start_s: float, end_s: float
-) -> Iterator[dict[str, Any]]:
-    """Find the spans of the open films nearest to a span's middle window, as `search --like` ranks them."""
-    store, movie = film.store, film.timeline.movie
+) -> list[dict[str, Any]]:
+    """List windows of the open films that are most similar to the window in the middle of a span.
+
+    Similarity is that of `search --like`. No window is listed that overlaps the span or a window listed
+    before it. The list is empty if the store of the span's film is not at hand.
+    """
+    movie = film.timeline.movie
+    film_of_movie = {open_film.timeline.movie: open_film for open_film in films}
+    film_of_movie[movie] = film
+    taken: list[tuple[str, float, float]] = [(movie, start_s, end_s)]  # movie, start and end
+    similar = []
+    for hit in _ranked_windows(film, films, (start_s + end_s) / 2):
+        start = hit.start_s or 0.0
+        end = hit.end_s or 0.0
+        if hit.movie not in film_of_movie or _overlaps_any(hit.movie, start, end, taken):
+            continue
+        taken.append((hit.movie, start, end))
+        hit_film = film_of_movie[hit.movie]
+        similar.append(
+            {
+                "film": hit_film.number,
+                "title": hit_film.timeline.record.title,
+                "start": start,
+                "end": end,
+                "clock": clock(start),
+                "stills": bool(hit_film.media),
+            }
+        )
+        if len(similar) == MOST_SIMILAR:
+            break
+    return similar
+
+
+def _ranked_windows(film: "OpenFilm", films: "Sequence[OpenFilm]", at_s: float) -> list[Any]:
+    """Rank windows in the stores of the open films by their similarity to one window of a film, best first.
+
+    That window is the one whose middle is nearest to `at_s`. The list is empty if the film's store is not at
+    hand.
+    """
+    store = film.store
     if store is None:
-        return
-    windows = windows_of(store)[movie]
-    spans = np.asarray(windows.spans)
-    middle = int(np.abs(spans.mean(axis=1) - (start_s + end_s) / 2).argmin())
-    clip_id, backbone = windows.clip_ids[middle], film.timeline.model().backbone
+        return []
+    windows = windows_of(store)[film.timeline.movie]
+    middles = np.asarray(windows.spans).mean(axis=1)  # [W windows]
+    clip_id = windows.clip_ids[int(np.abs(middles - at_s).argmin())]
+    backbone = film.timeline.model().backbone
+    # Films that were scored from the same store share it: it is searched once.
+    store_of_fingerprint = {}
+    for open_film in films:
+        if open_film.store is not None:
+            store_of_fingerprint[open_film.store.fingerprint] = open_film.store
     hits: list[Any] = []
-    for other in {each.store.fingerprint: each.store for each in films if each.store is not None}.values():
-        source = None if other.fingerprint == store.fingerprint else store
-        with suppress(ObygazeError):  # features of another kind, or none of this window
-            hits += of.search_like(other, clip_id, other=source, backbone=backbone, top=RANKED).hits
-    number_of = {each.timeline.movie: each for each in [*films, film]}
-    shown: list[tuple[str, float, float]] = [(movie, start_s, end_s)]
-    for hit in sorted(hits, key=lambda hit: -hit.score):
-        start, end = hit.start_s or 0.0, hit.end_s or 0.0
-        apart = all(hit.movie != m or end <= a or start >= b for m, a, b in shown)
-        if hit.movie in number_of and apart and len(shown) <= NEAREST:
-            shown.append((hit.movie, start, end))
-            there = number_of[hit.movie]
-            yield {"film": there.number, "title": there.timeline.record.title, "start": start, "end": end,
-                   "clock": clock(start), "stills": bool(there.media)}  # fmt: skip
+    for searched in store_of_fingerprint.values():
+        source = None if searched.fingerprint == store.fingerprint else store
+        with suppress(ObygazeError):  # its features are of another kind, or it has none of this window
+            found = of.search_like(searched, clip_id, other=source, backbone=backbone, top=RANKED)
+            hits += found.hits
+    return sorted(hits, key=lambda hit: -hit.score)
+
+
+def _overlaps_any(movie: str, start: float, end: float, spans: Sequence[tuple[str, float, float]]) -> bool:
+    """Whether a span of a movie overlaps one of `spans`, each a movie, a start and an end."""
+    for other_movie, other_start, other_end in spans:
+        if movie == other_movie and start < other_end and end > other_start:
+            return True
+    return False

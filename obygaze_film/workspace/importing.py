@@ -1,9 +1,10 @@
-"""Take annotations of other tools' files into a film's ledger: what is new in them, and what they change.
+"""Take the annotations in other tools' files into a film's ledger.
 
-A file states what its annotators say of spans. Of each span the decision that it shows is found: by the id
-that the file names (EAF and CSV), else by who decided, how, and the times. What says the same changes
-nothing, whether that decision stands still or was replaced since; what says otherwise stands in its place.
-Nothing is taken back because a file lacks it.
+For each annotation the decision that it goes back to is found in the ledger: by the decision's id, if the
+file names it (EAF and CSV), else by annotator, times, and whether the score was in sight. An annotation that
+says the same as its decision changes nothing, even if that decision was replaced since. One that says
+something else replaces its decision. One that goes back to no decision is a new decision. A decision that the
+file lacks stays as it is.
 """
 
 from collections import Counter
@@ -42,10 +43,10 @@ SAME_S: Final = 0.0015
 """Seconds by which times of a file may differ from a decision's: formats round to milliseconds."""
 
 IMPORT: Final = "import"
-"""What the first line of such a sitting says that it is of."""
+"""Kind that the first line of an imported file's sitting states."""
 
 WITH_LEVEL: Final = ("judgement", "passage")
-"""Kinds of decisions that annotations are."""
+"""Kinds of decisions that an annotation can be: those that have a level."""
 
 
 class Annotated(NamedTuple):
@@ -55,14 +56,15 @@ class Annotated(NamedTuple):
     ----------
     path : Path
     sha256 : str
-        Of the file.
+        Digest of the file.
     clips : tuple of Clip
+        The annotations, one clip for each.
     is_beside_model : bool
         Whether the file also holds what a model wrote, which was in sight of whoever changed the file.
     kind : str
-        Of file.
+        Kind of file, such as `eaf`.
     notices : tuple of str
-        What is to be said of it.
+        Notices from reading the file, to be printed.
     """
 
     path: Path
@@ -73,7 +75,7 @@ class Annotated(NamedTuple):
     notices: tuple[str, ...] = ()
 
     def of_film(self, movie: str) -> "Annotated":
-        """Keep what is of a film, of a file of several."""
+        """Return the annotations of one film, as a file may annotate several films."""
         clips = tuple(clip for clip in self.clips if find_film(clip.movie, [movie]) is not None)
         return self._replace(clips=clips)
 
@@ -119,18 +121,24 @@ def read_annotations(
 
 @dataclass
 class TakenFrom:
-    """What became of one person's annotations in a file.
+    """The result of taking in one person's annotations from a file.
 
     Attributes
     ----------
     annotator : str
     rows : list of TableRow or None
-        Of each annotation what it says that is new.
-    n_new, n_changed, n_same : int
-    left_out : Counter of str
-        Why annotations were left out -> how many.
+        For each annotation the new decision that it gives; None if it gives none.
+    n_new : int
+        Annotations that are new decisions.
+    n_changed : int
+        Annotations that replace a decision.
+    n_same : int
+        Annotations that say what the ledger says already.
     n_in_sight : int
-        Blind judgements that were changed in sight of the score: they stand beside the blind ones.
+        Blind judgements that were changed in sight of the score. The changed judgement is added, and the
+        blind one stays.
+    left_out : Counter of str
+        Reason for leaving out -> number of annotations that were left out for it.
     """
 
     annotator: str
@@ -143,25 +151,29 @@ class TakenFrom:
 
     @property
     def document(self) -> dict[str, object]:
-        """What became of them, for programs."""
+        """The annotator and the numbers of annotations, as a document for JSON output."""
         numbers = {"new": self.n_new, "changed": self.n_changed, "same": self.n_same}
         return {"annotator": self.annotator, **numbers, "left_out": dict(self.left_out)}
 
     def leave(self, why: str) -> None:
-        """Leave out an annotation."""
+        """Count an annotation as left out for the reason `why`."""
         self.left_out[why] += 1
         self.rows.append(None)
 
 
 def taken_from(decisions: "Decisions", file: Annotated, is_blind: bool | None) -> list[TakenFrom]:
-    """Find what a file says that is new, by its annotators.
+    """Compare a file's annotations with the ledger's decisions; return a result for each annotator.
+
+    Nothing is written to the ledger.
 
     Parameters
     ----------
     decisions : Decisions
+        The decisions about one film.
     file : Annotated
     is_blind : bool or None
-        Whether the score was out of sight, as the person declares it of what does not say so itself.
+        Whether the model's score was out of sight, as the person who imports the file declares. It holds for
+        annotations that do not state it themselves. None if nothing is declared.
 
     Raises
     ------
@@ -172,7 +184,7 @@ def taken_from(decisions: "Decisions", file: Annotated, is_blind: bool | None) -
     reader = _Reader(decisions, file)
     by_annotator: dict[str, TakenFrom] = {}
     for clip in file.clips:
-        if not clip.level and _is_beside(clip):
+        if not clip.level and _is_no_annotation(clip):
             continue
         if clip.level and not clip.annotator:
             raise FilmError(said("import_nobody", path=file.path))
@@ -185,39 +197,50 @@ def taken_from(decisions: "Decisions", file: Annotated, is_blind: bool | None) -
             taken.leave(said("import_agreed"))
         else:
             reader.take(clip, _seen_score(clip, file, is_blind), taken)
-    return [*by_annotator.values()]
+    return list(by_annotator.values())
 
 
-def _is_beside(clip: Clip) -> bool:
-    """Whether a span is no annotation: a note that people read, or a text of nobody's."""
+def _is_no_annotation(clip: Clip) -> bool:
+    """Whether a span without a level is a note of a person, or a text that names no annotator."""
     people = PeopleTier.of(clip.extras.get("tier", ""))
     return not clip.annotator or (people is not None and people.what == "note")
 
 
 def _seen_score(clip: Clip, file: Annotated, is_blind: bool | None) -> str:
-    """Return whether the score was in sight: as its tier says, as the person does, as the file tells."""
-    seen, how = clip.extras.get(SEEN_SCORE, ""), clip.extras.get(HOW, "")
-    if how:
+    """Return whether the annotator had the model's score in sight: "1" if so, "0" if not.
+
+    The annotation's own tier decides if it states it, else the declaration `is_blind`, else what was inferred
+    from the file.
+
+    Raises
+    ------
+    FilmError
+        None of these says it, or the declaration contradicts the file.
+    """
+    seen = clip.extras.get(SEEN_SCORE, "")
+    tier_states_it = clip.extras.get(HOW, "") != ""
+    if tier_states_it:
         return seen
     if is_blind and file.is_beside_model:
         raise FilmError(said("import_beside", path=file.path))
     if is_blind is not None:
         return "0" if is_blind else "1"
-    is_guessed = seen == "0" and file.kind == "eaf"  # that no model's tier is in a document says little
+    # In an EAF document "0" only means that no model's tier is there: the score may have been seen elsewhere.
+    is_guessed = seen == "0" and file.kind == "eaf"
     if is_guessed or not seen:
         raise FilmError(said("import_how", path=file.path))
     return seen
 
 
-class _Shown(NamedTuple):
-    """The decision that an annotation shows.
+class _Origin(NamedTuple):
+    """The decision in the ledger that an annotation goes back to.
 
     Attributes
     ----------
     target : Line
-        In whose place stands what the annotation says otherwise.
+        The line that the annotation replaces if it says something else.
     versions : tuple of Line
-        The decision as it was when the file was written, and what took its place since.
+        The decision as it was when the file was written, and the lines that replaced it since.
     """
 
     target: Line
@@ -225,11 +248,14 @@ class _Shown(NamedTuple):
 
 
 class _Reader:
-    """Finds the decision that an annotation shows, and what is new in it."""
+    """Takes in a file's annotations one by one: finds the decision each goes back to, and what is new."""
 
     def __init__(self, decisions: "Decisions", file: Annotated) -> None:
-        self._decisions, self._file = decisions, file
+        self._decisions = decisions
+        self._file = file
+        # Ids of decisions that an earlier annotation of the file goes back to.
         self._claimed: set[str] = set()
+        # Id of a decision -> the standing line that replaced it.
         self._successors: dict[str, Line] = {}
         for line in decisions.lines.values():
             for old in decisions.replaced(line):
@@ -237,118 +263,153 @@ class _Reader:
         self._has_notes = any("note" in clip.extras for clip in file.clips)
 
     def take(self, clip: Clip, seen: str, taken: TakenFrom) -> None:
-        """Take in an annotation, if it says something new."""
-        shown = self._shown_by(clip, seen)
-        is_blind_changed = seen == "0" and shown is not None and self._file.is_beside_model
-        is_same = shown is not None and self._is_one_of(clip, shown)
-        if is_blind_changed and not is_same:
-            # Whoever changed it had the score in sight: it stands beside what was judged blindly.
+        """Compare one annotation with the ledger, and add the outcome to the annotator's result.
+
+        Parameters
+        ----------
+        clip : Clip
+            The annotation.
+        seen : str
+            Whether the model's score was in sight: "1" or "0".
+        taken : TakenFrom
+            The annotator's result, to which is added.
+        """
+        origin = self._origin_of(clip, seen)
+        is_same = self._says_what_its_origin_says(clip, origin)
+        is_beside_model = self._file.is_beside_model
+        is_blind_changed = seen == "0" and origin is not None and is_beside_model and not is_same
+        if is_blind_changed:
+            # Whoever changed it had the score in sight: the change is added beside the blind judgement.
             seen = "1"
-            shown = self._at(clip, seen)
-            is_same = shown is not None and self._is_one_of(clip, shown)
-        if is_same and shown is not None:
-            self._claimed.add(shown.target.id)
+            origin = self._origin_by_times(clip, seen)
+            is_same = self._says_what_its_origin_says(clip, origin)
+        if is_same and origin is not None:
+            self._claimed.add(origin.target.id)
             taken.n_same += 1
             taken.rows.append(None)
             return
         kind = "judgement" if is_blind_changed else ""
-        target = None if shown is None else shown.target
+        target = None if origin is None else origin.target
         try:
             row = self._row(clip, seen, target, kind)
         except ObygazeError as error:
             taken.leave(str(error))
             return
         taken.rows.append(row)
-        taken.n_in_sight += is_blind_changed
+        if is_blind_changed:
+            taken.n_in_sight += 1
         if target is None:
             taken.n_new += 1
         else:
             self._claimed.add(target.id)
             taken.n_changed += 1
 
-    def _shown_by(self, clip: Clip, seen: str) -> _Shown | None:
-        """Find the decision that an annotation shows: by its id, else by its times."""
+    def _origin_of(self, clip: Clip, seen: str) -> _Origin | None:
+        """Find the decision that an annotation goes back to: by the id that it names, else by its times.
+
+        The named decision must be of the same annotator, with the score in sight or not as `seen` says, and
+        overlap the annotation. If it is at other times, a decision at the annotation's own times goes first:
+        some programs write the ids of other annotations.
+        """
+        at_its_times = self._origin_by_times(clip, seen)
         line = self._decisions.ledger.lines.get(clip.extras.get(DECISION, ""))
-        is_own = line is not None and line.annotator == clip.annotator and line.kind in WITH_LEVEL
-        at_its_times = self._at(clip, seen)
-        if line is None or not is_own or line.row.get(SEEN_SCORE) != seen or not _overlap(clip, line):
+        if line is None or not self._may_go_back_to(clip, seen, line):
             return at_its_times
         if at_its_times is not None and not _is_at(clip, line):
-            return at_its_times  # a program gave other ids: that of another span means nothing
-        return self._as_it_became(line)
+            return at_its_times
+        return self._with_later_versions(line)
 
-    def _as_it_became(self, line: Line) -> _Shown:
-        """Return a decision with what took its place since.
+    def _may_go_back_to(self, clip: Clip, seen: str, line: Line) -> bool:
+        """Whether an annotation can go back to the decision whose id it names."""
+        is_own = line.annotator == clip.annotator and line.kind in WITH_LEVEL
+        return is_own and line.row.get(SEEN_SCORE) == seen and _overlap(clip, line)
 
-        A change stands in the place of what an earlier import made of the same decision; beside what was
-        decided at the desk since, as nobody chose between them.
+    def _with_later_versions(self, line: Line) -> _Origin:
+        """Return a decision together with the lines that replaced it since.
+
+        If an earlier import replaced the decision, a change replaces what that import wrote. If the decision
+        was replaced at the desk, a change does not replace the desk's line, as nobody chose between the two:
+        both stand.
         """
         successor = self._successors.get(line.id)
         if successor is None:
-            return _Shown(line, (line,))
+            return _Origin(line, (line,))
         later = [old for old in self._decisions.replaced(successor) if old.clock >= line.clock]
         target = successor if self._decisions.is_imported(successor) else line
-        return _Shown(target, (successor, *later))
+        return _Origin(target, (successor, *later))
 
-    def _at(self, clip: Clip, seen: str) -> _Shown | None:
-        """Find what the annotator decided of a span in the same way, that stands."""
+    def _origin_by_times(self, clip: Clip, seen: str) -> _Origin | None:
+        """Find a standing decision of the same annotator at an annotation's times, with `seen` the same.
+
+        Decisions that an earlier annotation of the file goes back to are passed over.
+        """
         for kind in WITH_LEVEL:
             for own in self._decisions.kept[kind]:
                 line = self._decisions.lines[own.clip_id]
                 is_own = own.annotator == clip.annotator and own.extras.get(SEEN_SCORE) == seen
                 if is_own and line.id not in self._claimed and _is_at(clip, line):
-                    return _Shown(line, (line,))
+                    return _Origin(line, (line,))
         return None
 
-    def _is_one_of(self, clip: Clip, shown: _Shown) -> bool:
-        """Whether an annotation says what its decision said when the file was written, or since."""
-        return any(self._says_the_same(clip, line) for line in shown.versions)
+    def _says_what_its_origin_says(self, clip: Clip, origin: _Origin | None) -> bool:
+        """Whether an annotation says the same as some version of its decision, then or since."""
+        return origin is not None and any(self._says_the_same(clip, line) for line in origin.versions)
 
     def _says_the_same(self, clip: Clip, line: Line) -> bool:
+        """Whether an annotation has the level, concepts, times and note of a ledger's line."""
         concepts = set(filter(None, line.row.get("concepts", "").split(";")))
         note = self._note(clip, line)
         is_same = clip.level == line.row.get("level") and {*clip.concepts} == concepts
         return is_same and _is_at(clip, line) and note == line.row.get("note", "")
 
     def _note(self, clip: Clip, line: Line | None) -> str:
-        """Return the note of an annotation; a file without notes leaves those that there are."""
+        """Return an annotation's note; in a file that holds no notes, the note of its decision, if any."""
         if self._has_notes:
             return " ".join(clip.extras.get("note", "").split())
         return "" if line is None else line.row.get("note", "")
 
-    def _row(self, clip: Clip, seen: str, shown: Line | None, kind: str) -> TableRow:
-        """Write a decision as the ledger holds it; of a `kind` that is known, or of that of what it shows.
+    def _row(self, clip: Clip, seen: str, replaced: Line | None, kind: str) -> TableRow:
+        """Write an annotation as a decision for the ledger.
+
+        Parameters
+        ----------
+        clip : Clip
+            The annotation.
+        seen : str
+            Whether the model's score was in sight: "1" or "0".
+        replaced : Line or None
+            The line that the decision replaces, whose kind it takes.
+        kind : str
+            Kind of a decision that replaces none; if empty, it follows from the span.
 
         Raises
         ------
         FilmError
-            It is no decision about this film.
+            The annotation is no valid decision about this film.
         """
-        rules = self._decisions.rules
-        start_s, end_s = float(clip.start_s or 0.0), float(clip.end_s or 0.0)
+        start_s, end_s = _times_of(clip, replaced)
         place = 0
-        if shown is not None:
-            kind = shown.kind
-            if _is_at(clip, shown):  # times of the ledger are exact, those of formats are rounded
-                start_s, end_s = float(shown.row["start_s"]), float(shown.row["end_s"])
+        if replaced is not None:
+            kind = replaced.kind
         elif not kind:
             kind, place = self._kind_and_place(clip, seen)
         if kind == "judgement" and seen == "0":
             place = place or self._place_at(start_s, end_s)
-            if not place:
+            if not place:  # a blind judgement is of a drawn window, whose ends may not be moved
                 raise FilmError(said("import_moved"))
             start_s, end_s = self._decisions.windows[place - 1]
         more = {
             "level": clip.level,
             "concepts": clip.concepts,
-            "note": self._note(clip, shown),
+            "note": self._note(clip, replaced),
             "place": place,
             "is_blind": seen == "0",
-            "origin": "own" if shown is None else shown.row.get("origin", "own"),
+            "origin": "own" if replaced is None else replaced.row.get("origin", "own"),
         }
+        rules = self._decisions.rules
         row = rules.row_of(kind, start_s, end_s, clip.annotator, draw=self._decisions.draw, more=more)
-        if shown is not None:
-            row = {**shown.row, **row}
+        if replaced is not None:
+            row = {**replaced.row, **row}  # further columns of the replaced line stay
             if not row.get("note") or not more["note"]:
                 row.pop("note", None)
             if not clip.concepts:
@@ -359,10 +420,14 @@ class _Reader:
         problems = Problems(self._file.path)
         if rules.checked(kind, row, "new", problems, 0) is None:
             raise FilmError(problems.messages[0].partition(", ")[2])
-        return TableRow(row, "" if shown is None else shown.id, kind)
+        return TableRow(row, "" if replaced is None else replaced.id, kind)
 
     def _kind_and_place(self, clip: Clip, seen: str) -> tuple[str, int]:
-        """Say what a new decision is: of a window of the draw, of a passage of the model, or of a span."""
+        """Return the kind of a new decision, and the place of its window in the draw (0 if it is none).
+
+        It is a judgement if its span is a drawn window that was judged blindly, or a passage that the model
+        found; else it is a passage that the annotator marked.
+        """
         start_s, end_s = float(clip.start_s or 0.0), float(clip.end_s or 0.0)
         if seen == "0":
             place = self._place_at(start_s, end_s)
@@ -372,30 +437,42 @@ class _Reader:
         return ("judgement" if is_of_model else "passage"), 0
 
     def _place_at(self, start_s: float, end_s: float) -> int:
-        """Find the place in the draw of a window; 0 if it is none."""
+        """Return the place in the draw, from 1 on, of the window with these ends; 0 if none has them."""
         for place, (first_s, last_s) in enumerate(self._decisions.windows, start=1):
             if _are_near(start_s, first_s) and _are_near(end_s, last_s):
                 return place
         return 0
 
 
+def _times_of(clip: Clip, replaced: Line | None) -> tuple[float, float]:
+    """Return an annotation's start and end in seconds; those of the replaced line if they are the same.
+
+    The times in a ledger are exact, and those in files of other formats are rounded.
+    """
+    if replaced is not None and _is_at(clip, replaced):
+        return float(replaced.row["start_s"]), float(replaced.row["end_s"])
+    return float(clip.start_s or 0.0), float(clip.end_s or 0.0)
+
+
 def _are_near(one_s: float, other_s: float) -> bool:
+    """Whether two times are the same but for the rounding of file formats."""
     return abs(one_s - other_s) <= SAME_S
 
 
 def _is_at(clip: Clip, line: Line) -> bool:
-    """Whether an annotation has a decision's times, as formats round them."""
+    """Whether an annotation has the start and end of a decision, but for the rounding of file formats."""
     starts_there = _are_near(float(clip.start_s or 0.0), float(line.row["start_s"]))
     return starts_there and _are_near(float(clip.end_s or 0.0), float(line.row["end_s"]))
 
 
 def _overlap(clip: Clip, line: Line) -> bool:
+    """Whether the spans of an annotation and a decision overlap."""
     starts_before = float(clip.start_s or 0.0) < float(line.row["end_s"])
     return starts_before and float(line.row["start_s"]) < float(clip.end_s or 0.0)
 
 
 def lines_of(file: Annotated, every: Iterable[TakenFrom]) -> list[str]:
-    """Say what became of a file's annotations, a line for each person."""
+    """Write for each annotator of a file a line with the numbers of annotations taken in and left out."""
     lines = []
     for taken in every:
         parts = [f"{taken.n_new} new", f"{taken.n_changed} changed", f"{taken.n_same} as they stand"]
@@ -407,7 +484,7 @@ def lines_of(file: Annotated, every: Iterable[TakenFrom]) -> list[str]:
 
 
 def notices_of(file: Annotated, every: Sequence[TakenFrom]) -> list[str]:
-    """Say what was left out and why, and what was not taken as it was declared."""
+    """Write notices for annotations that were left out and blind judgements changed in sight of the score."""
     notices = []
     for taken in every:
         for why, n in taken.left_out.items():

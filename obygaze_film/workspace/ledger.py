@@ -40,17 +40,18 @@ __all__ = [
 ]
 
 LEDGER: Final = "ledger"
-"""Folder of the sittings, in a scored film's folder."""
+"""Name of the folder with the files of all sittings, in a scored film's folder."""
 
 PLAUSIBLE: Final = 2**20
-"""How far a clock may be above the number of all lines for later lines to come after it.
+"""How far a line's clock may be above the number of all lines, if later lines are to get higher clocks.
 
-An honest clock is never above that number, but sittings may be missing. If one line with a clock of its own
-choice drove all that follow, nobody could decide anything later than that line.
+An honest clock is never above the number of all lines, but the files of some sittings may be missing here. A
+line that somebody gave an arbitrary clock must not raise the clocks of all later lines: there might be no
+higher clock left for them, and nobody could decide anything any more.
 """
 
 MOST_OF_A_KIND: Final = 10
-"""Notices of a kind that are said one by one; the others are counted."""
+"""Maximum number of notices of one kind that are reported one by one; the others are only counted."""
 
 _DECODER = msgspec.json.Decoder(Line)
 
@@ -63,15 +64,16 @@ class Place(NamedTuple):
 
 
 class TableRow(NamedTuple):
-    """What a row of an edited table, or an annotation of a file, says that is new.
+    """A new decision, from a row of an edited table or from an annotation in a file.
 
     Attributes
     ----------
     row : mapping
+        The decision's cells, by column.
     replaces : str
-        Id of the line in whose place it stands; empty if there is none.
+        Id of the line that the decision replaces; empty if it replaces none.
     kind : str
-        Of the decision; empty for that of the table.
+        Kind of the decision; empty if it is the kind of the table's decisions.
     """
 
     row: Mapping[str, str]
@@ -81,7 +83,19 @@ class TableRow(NamedTuple):
 
 @dataclass
 class _File:
-    """How far a file was read, and the lines that were in it."""
+    """How far a sitting's file was read, and which lines it held.
+
+    Attributes
+    ----------
+    inode : int
+        Tells whether another file took the name since.
+    offset : int
+        Bytes that were read.
+    n_lines : int
+        Complete lines that were read.
+    ids : set of str
+        Ids of the lines that were accepted from the file.
+    """
 
     inode: int = 0
     offset: int = 0
@@ -91,7 +105,16 @@ class _File:
 
 @dataclass
 class _Sitting:
-    """The file that this process appends to."""
+    """The sitting of this process: the only file that it appends to.
+
+    Attributes
+    ----------
+    path : Path
+    journal : LineJournal
+        Writes the lines, with their checksums.
+    next_number : int
+        Number of the next line.
+    """
 
     path: Path
     journal: LineJournal
@@ -99,7 +122,7 @@ class _Sitting:
 
     @property
     def has_its_name(self) -> bool:
-        """Whether the file's name is still that of the open file."""
+        """Whether the path still leads to the open file: somebody may have removed or exchanged it."""
         with suppress(FileNotFoundError):
             return os.path.samestat(os.fstat(self.journal.descriptor), self.path.stat())
         return False
@@ -111,16 +134,17 @@ class Ledger:
     Parameters
     ----------
     folder : Path
+        A scored film's folder.
     say : callable
-        Gets what can't be read and is left out, by file and line; of a kind of which there are many,
-        the first few and their number.
+        Is called with a notice for each line that can't be read and is left out, naming its file and number.
+        Of many notices of one kind it gets the first few and the number of the others.
     header : callable, optional
-        Gives what a sitting that begins says of itself in its first line; without it there is no such line.
+        Returns the header that a new sitting writes in its first line; without it a sitting has no header.
 
     Attributes
     ----------
     lines : dict
-        Id -> line, headers too.
+        Id -> line. Headers are lines too.
     where : dict
         Id -> file and number of the line, for messages.
     """
@@ -133,47 +157,54 @@ class Ledger:
         self._header = header
         self.lines: dict[str, Line] = {}
         self.where: dict[str, Place] = {}
+        # Id -> the lines with this id, by place: files may hold copies of a line, or different lines.
         self._versions: dict[str, dict[Place, Line]] = {}
         self._files: dict[Path, _File] = {}
-        self._named: dict[str, int] = {}
+        # Sitting -> the highest number of a line of it that some line replaces.
+        self._highest_replaced: dict[str, int] = {}
+        # Id -> line that this process failed to write; parts of it may have reached the disk.
         self._lost: dict[str, Line] = {}
         self._sitting: _Sitting | None = None
-        self._n_of_kind = Counter[str]()
+        self._n_notices = Counter[str]()  # by kind of notice
 
     def standing(self, is_valid: Validity | None = None) -> list[Line]:
         """Return the decisions that stand (`authority.standing`)."""
         return standing(self.lines.values(), is_valid)
 
     def header_of(self, line: Line) -> Header | None:
-        """Return what the sitting of a line says of itself; None of a sitting of an earlier version."""
+        """Return the header of a line's sitting; None where an earlier version wrote none."""
         first = self.lines.get(f"{line.sitting}-1")
         return first.header if first is not None and first.kind in HEADERS else None
 
     # --- reading
     # ---------------------------------------------------------------------------
     def read(self) -> None:
-        """Read what was appended since the last time; a file that became shorter, or another, anew."""
+        """Read what was appended to the files since they were read last.
+
+        A file that became shorter, or that another file replaced, is read from its beginning.
+        """
         for path in sorted(self.folder.glob("*.jsonl")):
             try:
                 self._read_file(path)
             except (OSError, InputError) as error:
                 self._say(str(error))
-        for kind, n in self._n_of_kind.items():
+        for kind, n in self._n_notices.items():
             if n > MOST_OF_A_KIND:
                 self._say(said(f"more_{kind}", folder=self.folder, n=n - MOST_OF_A_KIND))
 
-    def _say_of(self, kind: str, message: str) -> None:
-        """Say something of which there may be as many as there are lines."""
-        self._n_of_kind[kind] += 1
-        if self._n_of_kind[kind] <= MOST_OF_A_KIND:
+    def _say_first_of_kind(self, kind: str, message: str) -> None:
+        """Report a notice, unless `MOST_OF_A_KIND` of its kind were reported before; count it in any case."""
+        self._n_notices[kind] += 1
+        if self._n_notices[kind] <= MOST_OF_A_KIND:
             self._say(message)
 
     def _read_file(self, path: Path) -> None:
+        """Read the lines that were appended to one file; all its lines if it isn't the file read before."""
         known = self._files.setdefault(path, _File())
         with open_regular(path, MOST_BYTES, within=self.folder.parent) as file:
             status = os.fstat(file.fileno())
-            is_another = status.st_size < known.offset or status.st_ino != known.inode
-            if is_another:
+            is_other_file = status.st_size < known.offset or status.st_ino != known.inode
+            if is_other_file:
                 start = _File(inode=status.st_ino)
             elif status.st_size == known.offset:
                 return
@@ -181,68 +212,78 @@ class Ledger:
                 start = known
             file.seek(start.offset)
             *complete, last = file.read().split(b"\n")
-        if is_another:
+        if is_other_file:
             self._forget(path, known)
         self._files[path] = start
         for number, data in enumerate(complete, start.n_lines + 1):
             self._decode(data, Place(path, number))
-        if checked_entry(last):  # whole but for its end; a torn line was never written
+        if checked_entry(last):  # only its line end is missing; a torn line doesn't count as written
             self._decode(last, Place(path, start.n_lines + len(complete) + 1))
         start.offset += sum(len(data) + 1 for data in complete)
         start.n_lines += len(complete)
 
     def _forget(self, path: Path, known: _File) -> None:
-        """Forget the lines of a file, unless another file has them too."""
-        for name in known.ids:
-            versions = self._versions[name]
-            for place in [place for place in versions if place.path == path]:
+        """Forget the lines that were read from a file, except those that another file holds too."""
+        for line_id in known.ids:
+            versions = self._versions[line_id]
+            places_in_file = [place for place in versions if place.path == path]
+            for place in places_in_file:
                 del versions[place]
             if versions:
-                self._choose(name)
+                self._choose_version(line_id)
             else:
-                del self._versions[name], self.lines[name], self.where[name]
+                del self._versions[line_id]
+                del self.lines[line_id]
+                del self.where[line_id]
 
     def _decode(self, data: bytes, place: Place) -> None:
+        """Decode a line and add it; report and leave out a damaged line, or one with an impossible clock."""
         entry = checked_entry(data.removesuffix(b"\r"))
         try:
             line = _DECODER.decode(entry or b"")
         except UNREADABLE as error:
             why = str(error) if entry else "damaged"
-            self._say_of("damaged", f"{place.path}: line {place.number}: {why}; it is left out")
+            self._say_first_of_kind("damaged", f"{place.path}: line {place.number}: {why}; it is left out")
             return
         if line.has_reasonable_clock:
             self._add(line, place)
         else:
             facts = {"path": place.path, "line": place.number, "who": line.annotator, "clock": line.clock}
-            self._say_of("clock", said("clock_ahead", **facts))
+            self._say_first_of_kind("clock", said("clock_ahead", **facts))
 
     def _add(self, line: Line, place: Place) -> None:
-        if line.id in self._lost:
+        """Add a line that was read or written at a place; report a different line that has the same id."""
+        if line.id in self._lost:  # its writer was told that it failed
             return
         known = self.lines.get(line.id, line)
         self._versions.setdefault(line.id, {})[place] = line
         self._files.setdefault(place.path, _File()).ids.add(line.id)
-        self._choose(line.id)
-        for name in line.replaces:
-            sitting, _, number = name.partition("-")
-            self._named[sitting] = max(int(number), self._named.get(sitting, 0))
+        self._choose_version(line.id)
+        for replaced_id in line.replaces:
+            sitting, _, number = replaced_id.partition("-")
+            self._highest_replaced[sitting] = max(int(number), self._highest_replaced.get(sitting, 0))
         if known != line:
             facts = {"path": place.path, "line": place.number, "name": line.id}
-            self._say_of("twins", said("two_of_one_id", **facts, who=known.annotator, other=line.annotator))
+            people = {"who": known.annotator, "other": line.annotator}
+            self._say_first_of_kind("twins", said("two_of_one_id", **facts, **people))
 
-    def _choose(self, name: str) -> None:
-        """Of different lines with one id, choose the one that every machine chooses."""
-        versions = self._versions[name]
-        place = min(versions, key=lambda place: (msgspec.json.encode(versions[place], order="sorted"), place))
-        self.lines[name] = versions[place]
-        self.where[name] = place
+    def _choose_version(self, line_id: str) -> None:
+        """Choose one of the different lines with an id by their content, so that every machine chooses it."""
+        versions = self._versions[line_id]
+
+        def content_then_place(place: Place) -> tuple[bytes, Place]:
+            return msgspec.json.encode(versions[place], order="sorted"), place
+
+        chosen = min(versions, key=content_then_place)
+        self.lines[line_id] = versions[chosen]
+        self.where[line_id] = chosen
 
     # --- writing
     # ---------------------------------------------------------------------------
     def begin(self) -> None:
-        """Begin a sitting before anybody decides, and force its first line to the disk."""
+        """Begin a new sitting before anybody decides, and force its first line to the disk."""
         self.close()
-        sitting = self._sitting_of_now()
+        sitting = self._open_sitting()
         sync(sitting.path)
 
     def add(self, kind: str, row: Mapping[str, str], replaces: Sequence[str] = ()) -> Line:
@@ -251,18 +292,21 @@ class Ledger:
         Raises
         ------
         OSError
-            It is not kept; if its line got into the file all the same, it is taken back by the next.
+            The decision could not be written. If its line reached the file all the same, the next call takes
+            it back.
         FilmError
-            It is about a line whose clock leaves no number for a later one.
+            The decision replaces a line whose clock is so high that no later line can be numbered.
         """
-        for lost in [*self._lost.values()]:
+        for lost in list(self._lost.values()):
             self._append("undo", {"annotator": lost.annotator}, [lost.id])
             del self._lost[lost.id]
         return self._append(kind, row, replaces)
 
     def _append(self, kind: str, row: Mapping[str, str], replaces: Sequence[str]) -> Line:
-        sitting = self._sitting_of_now()
+        """Append a line to this process's sitting, with the next clock and number."""
+        sitting = self._open_sitting()
         clock = self._next_clock(replaces)
+        # Readers leave out a line whose clock is more than MOST_AHEAD above its number.
         number = max(sitting.next_number, clock - MOST_AHEAD)
         try:
             line = _line(f"{sitting.path.stem}-{number}", clock, kind, row, replaces)
@@ -272,6 +316,10 @@ class Ledger:
         return line
 
     def _write(self, sitting: _Sitting, line: Line, *, force: bool) -> None:
+        """Write a line to a sitting's file; after a failure close the sitting and remember the line as lost.
+
+        With `force` the line is on the disk on return.
+        """
         sitting.next_number = line.number + 1
         try:
             sitting.journal.append(line, force=force)
@@ -283,25 +331,35 @@ class Ledger:
         self._add(line, Place(sitting.path, line.number))
 
     def _next_clock(self, replaces: Sequence[str]) -> int:
-        """Return one more than the clocks of all lines, but for some that are far ahead of all others."""
-        highest = len(self.lines) + PLAUSIBLE
-        before = [line.clock for line in self.lines.values() if line.clock <= highest]
-        before += [line.clock for line in self._lost.values()]
-        before += [self.lines[name].clock for name in replaces if name in self.lines]
-        return 1 + max(before, default=0)
+        """Return the clock of the next line: one above the highest clock of all lines.
 
-    def _sitting_of_now(self) -> _Sitting:
-        """Return the sitting that is open; a new one where there is none.
+        Clocks that are implausibly high (`PLAUSIBLE`) don't count, except those of lines that the next line
+        replaces: it must come after them.
+        """
+        highest_plausible = len(self.lines) + PLAUSIBLE
+        clocks = [line.clock for line in self.lines.values() if line.clock <= highest_plausible]
+        clocks += [line.clock for line in self._lost.values()]
+        clocks += [self.lines[line_id].clock for line_id in replaces if line_id in self.lines]
+        return 1 + max(clocks, default=0)
 
-        There is none either where its folder was exchanged, or where a line names lines of it that are not
-        written yet: what is decided next would be taken back beforehand.
+    def _open_sitting(self) -> _Sitting:
+        """Return this process's sitting; begin a new one if none is open or the open one can't be used.
+
+        An open sitting can't be used in two cases. Its file was removed or exchanged: lines would be lost. Or
+        some line already replaces a line that the sitting has yet to write: that line would be taken back
+        before anybody saw it.
         """
         sitting = self._sitting
-        if sitting is not None:
-            is_named_ahead = self._named.get(sitting.path.stem, 0) >= sitting.next_number
-            if sitting.has_its_name and not is_named_ahead:
-                return sitting
-            self.close()
+        if sitting is None:
+            return self._new_sitting()
+        next_is_replaced = self._highest_replaced.get(sitting.path.stem, 0) >= sitting.next_number
+        if sitting.has_its_name and not next_is_replaced:
+            return sitting
+        self.close()
+        return self._new_sitting()
+
+    def _new_sitting(self) -> _Sitting:
+        """Begin a sitting: make its file under a random name, and write its header if there is one."""
         path = self._make_folder() / f"{token_hex(8)}.jsonl"
         write_new(path, b"")
         sync(self.folder)
@@ -316,18 +374,24 @@ class Ledger:
     def add_table(
         self, sha256: str, kind: str, rows: Sequence[TableRow | None], about: Mapping[str, str] | None = None
     ) -> int:
-        """Write what a table or file says as a sitting, whole or not at all; return how much it was.
+        """Write the new decisions of a table or file as one sitting, all of them or none.
 
         Parameters
         ----------
         sha256 : str
-            Of the table. It names the sitting, so that a table that came in on two machines came in once.
+            Digest of the table. It names the sitting, so that a table that is read on two machines gives one
+            sitting.
         kind : str
-            Of the table's decisions, or `import`.
-        about : mapping, optional
-            What else its first line says of it.
+            Kind of the table's decisions, or `import`.
         rows : sequence
-            What each row says; None for one that says nothing new.
+            The decision in each row; None for a row that says nothing new.
+        about : mapping, optional
+            Further facts about the table for the sitting's first line.
+
+        Returns
+        -------
+        int
+            Number of decisions written; 0 if the table was taken in before.
         """
         path = self._make_folder() / f"{sha256[:16]}.jsonl"
         if path.exists():
@@ -336,28 +400,36 @@ class Ledger:
         first = _line(f"{path.stem}-1", 1, "table", origin)
         header = None if self._header is None else self._header()
         lines = [msgspec.structs.replace(first, header=header)]
-        for number, new in enumerate(rows, start=2):
-            if new is None:
-                continue
-            cells, name, own_kind = new
-            old = self.lines.get(name)
-            clock, replaces = 2, [name] if name else []
-            if old is not None and old.clock < number + MOST_AHEAD:
-                clock = 1 + max(1, old.clock)
-            lines.append(_line(f"{path.stem}-{number}", clock, own_kind or kind, cells, replaces))
+        for number, row in enumerate(rows, start=2):
+            if row is not None:
+                lines.append(self._table_line(f"{path.stem}-{number}", number, row.kind or kind, row))
         if len(lines) > 1:
             write_whole(path, b"".join(map(encode_line, lines)), links=False)
             self.read()
         return len(lines) - 1
 
+    def _table_line(self, line_id: str, number: int, kind: str, row: TableRow) -> Line:
+        """Make the line of a table's row.
+
+        Its clock is 2, after the table's first line, or one above the clock of the line that it replaces. It
+        depends on no other line, so that the same table gives the same lines on every machine.
+        """
+        clock = 2
+        replaced = self.lines.get(row.replaces)
+        if replaced is not None and replaced.clock < number + MOST_AHEAD:
+            clock = 1 + max(1, replaced.clock)
+        replaces = [row.replaces] if row.replaces else []
+        return _line(line_id, clock, kind, row.row, replaces)
+
     def close(self) -> None:
-        """End the sitting."""
+        """End this process's sitting, if one is open."""
         if self._sitting is not None:
             with suppress(OSError):  # its lines are on the disk already
                 self._sitting.journal.close()
         self._sitting = None
 
     def _make_folder(self) -> Path:
+        """Make the ledger's folder if it isn't there, and return it; a link in its place is refused."""
         if self.folder.is_symlink():
             raise FilmError(f"{self.folder}: a link, and a folder was expected")
         self.folder.mkdir(exist_ok=True)
@@ -368,6 +440,6 @@ class Ledger:
 
 
 def _line(name: str, clock: int, kind: str, row: Mapping[str, str], replaces: Sequence[str] = ()) -> Line:
-    """Make a line, checked as a line that is read."""
+    """Make a line, and check it by the same rules as a line that is read from a file."""
     entry = {"id": name, "clock": clock, "kind": kind, "row": row, "replaces": replaces}
     return msgspec.convert(entry, Line)

@@ -1,6 +1,7 @@
 """Make what the desk shows of a film once: a still of each shot, its colours, and its sound's peaks."""
 
 import io
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -9,110 +10,180 @@ from numpy.typing import NDArray
 
 from obygaze_features.io import sha256_of, write_whole
 from obygaze_features.lines import json_bytes
-from obygaze_features.video import at, frame_times, keyframes, played, read_frames
+from obygaze_features.video import Frames, at, frame_times, keyframes, played, read_frames
 from obygaze_film.workspace.proxy import cache_folder, content_key, private_cache
 
 if TYPE_CHECKING:
     from obygaze_film.timeline import Timeline
 
 WIDTH: Final = 96
-"""Of a still, in pixels."""
+"""Width of a still, in pixels."""
 
 COLUMNS: Final = 40
-"""Stills in a row of their sheet."""
+"""Stills in a row of the sheet that holds all stills."""
 
-MOST_STILLS, MOST_COLOURS, MOST_PEAKS = 2000, 1200, 4000
+MOST_STILLS: Final = 2000
+"""Maximum number of stills of a film."""
+
+MOST_COLOURS: Final = 1200
+"""Maximum number of key frames whose mean colours are shown."""
+
+MOST_PEAKS: Final = 4000
+"""Parts of equal length that a film's sound is divided into, each with one peak."""
+
+STILLS_WITHOUT_SHOTS: Final = 100
+"""Stills of a film whose shots are unknown, at equal distances."""
 
 QUALITY: Final = 40
-"""Of WebP."""
+"""Quality at which the sheet of stills is encoded as WebP, of 100."""
 
 KINDS: Final = {"stills.webp": "image/webp", "colours.png": "image/png", "media.json": "application/json"}
-"""What is made of a film -> its type."""
+"""Name of each file that is made of a film -> its media type."""
 
 
 def media_paths(path: Path, film: "Timeline") -> dict[str, Path]:
-    """Return where `KINDS` are, or would be, of a scored film's copy; they are of its shots."""
+    """Return the path in the cache of each file of `KINDS`, whether or not the file is there yet.
+
+    The paths depend on the content of the user's copy of the film and on the starts of the film's shots.
+    """
     shots = sha256_of(film.shots["start_s"].to_numpy(dtype=np.float64).tobytes())[:8]
-    start = f"{content_key(path)}.{shots}"
-    return {name: cache_folder() / f"{start}.{name}" for name in KINDS}
+    prefix = f"{content_key(path)}.{shots}"
+    return {name: cache_folder() / f"{prefix}.{name}" for name in KINDS}
 
 
 def make_media(path: Path, film: "Timeline") -> None:
-    """Make `KINDS` in the user's cache, where they are not there yet.
+    """Make the files of `KINDS` in the user's cache, unless they are there already.
 
-    Key frames are decoded, and the middle of each shot that has none. Without shots, stills are as far apart
-    as a hundred of them.
+    The film's key frames are decoded, and the middle frame of each shot that has no key frame. A film without
+    shots gets `STILLS_WITHOUT_SHOTS` stills at equal distances.
 
     Raises
     ------
     VideoError
         The film cannot be decoded.
     """
-    paths, whole_s = media_paths(path, film), film.record.duration_s
-    if paths["media.json"].is_file():  # written last
+    paths = media_paths(path, film)
+    if paths["media.json"].is_file():  # it is written last: where it is there, the others are too
         return
     private_cache(cache_folder())
-    begins = film.shots["start_s"].to_numpy(dtype=np.float64)
-    begins = begins if len(begins) else np.linspace(0, whole_s, 101)[:-1]
-    begins = begins[:: -(-len(begins) // MOST_STILLS)]
-    spread = read_frames(path, keyframes(MOST_COLOURS), each=_small)
-    pictures = _of_shots(path, begins, np.append(begins[1:], whole_s), spread)
-    tall, wide = pictures[0].shape[:2]
-    sheet = np.zeros((-(-len(pictures) // COLUMNS) * tall, COLUMNS * wide, 3), np.uint8)
-    for place, picture in enumerate(pictures):
-        row, column = divmod(place, COLUMNS)
-        part = picture[:tall]  # a film's pictures may change their shape
-        sheet[row * tall : row * tall + len(part), column * wide : (column + 1) * wide] = part
-    colours = np.stack([picture.mean(axis=(0, 1)) for picture in spread.images]).astype(np.uint8)
-    write_whole(paths["stills.webp"], _encoded(sheet, "WEBP"))
-    write_whole(paths["colours.png"], _encoded(colours[None], "PNG"))
-    described = {"starts": begins.tolist(), "width": wide, "height": tall, "columns": COLUMNS}
-    write_whole(paths["media.json"], json_bytes(described | {"peaks": _peaks(path, whole_s)}))
+    whole_s = film.record.duration_s
+    starts = _still_starts(film)
+    key_frames = read_frames(path, keyframes(MOST_COLOURS), each=_small)
+    stills = _stills_of_shots(path, starts, np.append(starts[1:], whole_s), key_frames)
+    height, width = stills[0].shape[:2]
+    colours = np.stack([picture.mean(axis=(0, 1)) for picture in key_frames.images]).astype(np.uint8)
+    write_whole(paths["stills.webp"], _encoded(_sheet(stills), "WEBP"))
+    write_whole(paths["colours.png"], _encoded(colours[None], "PNG"))  # one row of pixels
+    described = {
+        "starts": starts.tolist(),
+        "width": width,
+        "height": height,
+        "columns": COLUMNS,
+        "peaks": _sound_peaks(path, whole_s),
+    }
+    write_whole(paths["media.json"], json_bytes(described))
 
 
-def _of_shots(path: Path, begins: Any, ends: Any, spread: Any) -> list[NDArray[np.uint8]]:
-    """Take of each shot the key frame nearest its middle; of one without, the frame in the middle."""
-    middles = (begins + ends) / 2
-    nearest = np.abs(spread.time_s[None] - middles[:, None]).argmin(axis=1)
-    found = [spread.images[place] for place in nearest]
-    lacking = np.flatnonzero((spread.time_s[nearest] < begins) | (spread.time_s[nearest] >= ends))
-    if len(lacking):
-        times = frame_times(path)
-        frames = np.clip(np.searchsorted(times, middles[lacking]), 0, len(times) - 1)
-        wanted, place_of = np.unique(frames, return_inverse=True)
-        taken = read_frames(path, at(wanted.tolist()), each=_small).images
-        for shot, place in zip(lacking, place_of, strict=True):
-            found[shot] = taken[place]
-    return found
+def _still_starts(film: "Timeline") -> NDArray[np.float64]:
+    """Return the start of the part of the film that each still stands for, in seconds.
+
+    The parts are the film's shots. Of more than `MOST_STILLS` shots only every second, third and so on begins
+    a part.
+    """
+    starts = film.shots["start_s"].to_numpy(dtype=np.float64)
+    if not len(starts):
+        starts = np.linspace(0, film.record.duration_s, STILLS_WITHOUT_SHOTS + 1)[:-1]
+    shots_per_still = math.ceil(len(starts) / MOST_STILLS)
+    return starts[::shots_per_still]
 
 
-def _peaks(path: Path, whole_s: float) -> list[int]:
-    """Find the highest samples of the sound's parts, of 255; empty without sound."""
-    peaks, n = np.zeros(MOST_PEAKS), 0
+def _stills_of_shots(
+    path: Path, starts: NDArray[np.float64], ends: NDArray[np.float64], key_frames: Frames[Any]
+) -> list[NDArray[np.uint8]]:
+    """Choose a still for each shot: the key frame nearest to the shot's middle.
+
+    A shot without a key frame gets the frame in its middle, which is decoded for it.
+    """
+    middles = (starts + ends) / 2
+    distances = np.abs(key_frames.time_s[None] - middles[:, None])  # [S shots, K key frames]
+    nearest = distances.argmin(axis=1)
+    stills = [key_frames.images[index] for index in nearest]
+    nearest_s = key_frames.time_s[nearest]
+    shots_without_key_frame = np.flatnonzero((nearest_s < starts) | (nearest_s >= ends))
+    if not len(shots_without_key_frame):
+        return stills
+    times = frame_times(path)
+    middle_frames = np.searchsorted(times, middles[shots_without_key_frame])
+    middle_frames = np.clip(middle_frames, 0, len(times) - 1)
+    # Several short shots may have the same middle frame, which is decoded once.
+    frames_to_read, index_of_shot = np.unique(middle_frames, return_inverse=True)
+    pictures = read_frames(path, at(frames_to_read.tolist()), each=_small).images
+    for shot, index in zip(shots_without_key_frame, index_of_shot, strict=True):
+        stills[shot] = pictures[index]
+    return stills
+
+
+def _sheet(stills: list[NDArray[np.uint8]]) -> NDArray[np.uint8]:
+    """Lay stills [H, W, 3] row by row onto one picture, `COLUMNS` in a row."""
+    height, width = stills[0].shape[:2]
+    n_rows = math.ceil(len(stills) / COLUMNS)
+    sheet = np.zeros((n_rows * height, COLUMNS * width, 3), np.uint8)
+    for index, still in enumerate(stills):
+        row, column = divmod(index, COLUMNS)
+        top = row * height
+        left = column * width
+        visible = still[:height]  # where a film's pictures change their shape, a still may be higher
+        sheet[top : top + len(visible), left : left + width] = visible
+    return sheet
+
+
+def _sound_peaks(path: Path, whole_s: float) -> list[int]:
+    """Find the peak of each of `MOST_PEAKS` equal parts of the film's sound, from 0 to 255.
+
+    The list is empty if the film has no sound.
+    """
+    peaks = np.zeros(MOST_PEAKS)
+    has_sound = False
     for at_s, frame in played(path, pictures=False):
-        part = min(max(int(at_s / whole_s * MOST_PEAKS), 0), MOST_PEAKS - 1)
-        peaks[part], n = max(peaks[part], _loudest(frame.to_ndarray())), n + 1
-    return (255 * peaks.clip(0, 1)).astype(int).tolist() if n else []
+        has_sound = True
+        part = int(at_s / whole_s * MOST_PEAKS)
+        part = min(max(part, 0), MOST_PEAKS - 1)  # sound may begin before the pictures, and end after them
+        peaks[part] = max(peaks[part], _peak_amplitude(frame.to_ndarray()))
+    if not has_sound:
+        return []
+    peaks_of_255: list[int] = (255 * peaks.clip(0, 1)).astype(int).tolist()
+    return peaks_of_255
 
 
-def _loudest(samples: NDArray[Any]) -> float:
-    """Return the highest sample, of 1, of whole numbers or floats."""
-    kind = samples.dtype.kind
-    most = 1.0 if kind == "f" else np.iinfo(samples.dtype).max / (1 + (kind == "u"))
-    return float(np.abs(samples.astype(np.float64) - most * (kind == "u")).max(initial=0)) / most
+def _peak_amplitude(samples: NDArray[Any]) -> float:
+    """Return the largest amplitude among samples of sound, as a share of the largest that their type holds.
+
+    Samples are floats between -1 and 1, signed whole numbers around 0, or unsigned ones around the middle of
+    their range.
+    """
+    amplitudes = samples.astype(np.float64)
+    if samples.dtype.kind == "f":
+        full_scale = 1.0
+    elif samples.dtype.kind == "u":
+        full_scale = np.iinfo(samples.dtype).max / 2
+        amplitudes -= full_scale
+    else:
+        full_scale = float(np.iinfo(samples.dtype).max)
+    return float(np.abs(amplitudes).max(initial=0)) / full_scale
 
 
 def _small(frame: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Shrink a frame [H, W, 3]."""
+    """Shrink a frame [H, W, 3] to the width of a still; its proportions stay."""
     from PIL import Image  # noqa: PLC0415 - an extra
 
     height = max(1, round(frame.shape[0] * WIDTH / frame.shape[1]))
     return np.asarray(Image.fromarray(frame).resize((WIDTH, height), Image.Resampling.BOX))
 
 
-def _encoded(picture: NDArray[np.uint8], kind: str) -> bytes:
+def _encoded(picture: NDArray[np.uint8], image_format: str) -> bytes:
+    """Encode a picture [H, W, 3] in an image format, by Pillow's name of it."""
     from PIL import Image  # noqa: PLC0415 - an extra
 
     file = io.BytesIO()
-    Image.fromarray(picture).save(file, kind, quality=QUALITY)
+    Image.fromarray(picture).save(file, image_format, quality=QUALITY)
     return file.getvalue()

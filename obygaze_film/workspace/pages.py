@@ -76,7 +76,10 @@ DISK: Final = {errno.ENOSPC: "disk_full", errno.EACCES: CLOSED, errno.EPERM: CLO
 
 
 def message_of(error: Exception) -> Said:
-    """Return an error's message as a note; one that is none stays English, and that is said."""
+    """Return an error's message as a note, which can be written in the reader's language.
+
+    A message that was not written as a note is quoted in English.
+    """
     if error.args and isinstance(error.args[0], Said):
         return error.args[0]
     if isinstance(error, OSError) and error.strerror:
@@ -260,14 +263,18 @@ def desk_page(
 def what_stands(
     film: OpenFilm, who: str, *, blind: bool = False, words: Words | None = None
 ) -> dict[str, Any]:
-    """Say what somebody may see of the decisions about a film.
+    """Collect what somebody may see of the decisions about a film.
 
     Returns
     -------
     dict
-        `you`, the decisions (`shown_decisions`); `differ`, the spans that these differ on: `start`, `end`,
-        `parents` and `agreed`, the ids of what differs and of what settles it; `hidden`, the number of blind
-        judgements that are hidden until one's own are finished.
+        `you` : list of dict
+            The decisions (`shown_decisions`).
+        `differ` : list of dict
+            The spans to which these decisions give different levels: `start`, `end`, `parents` (the ids of
+            the differing decisions) and `agreed` (the id of the decision that settles it, or empty).
+        `hidden` : int
+            Number of other people's blind judgements that are hidden until one's own are finished.
     """
     shown = shown_decisions(film, who, blind=blind, words=words)
     differ = []
@@ -282,7 +289,10 @@ def what_stands(
 
 
 def cited_decision(one: Mapping[str, Any], words: Words) -> str:
-    """Say for a citation who decided what, and whether in sight of the model's score; empty of a note."""
+    """Write a citation of a decision: who decided what, and whether in sight of the model's score.
+
+    A note has no level, and its citation is empty.
+    """
     if not one["level"]:
         return ""
     is_agreed = one["kind"] == "agreed"
@@ -326,9 +336,11 @@ def shown_decisions(
 
 
 def _described(film: OpenFilm, kind: str, clip: Clip) -> dict[str, Any]:
-    line, book = film.decisions.lines[clip.clip_id], film.decisions.codebook
+    """Describe a decision for the desk's script: everything about it that does not depend on who looks."""
+    line = film.decisions.lines[clip.clip_id]
+    book = film.decisions.codebook
     row = line.row
-    judges = sorted({film.decisions.lines[name].annotator for name in line.parents})
+    judges = sorted({film.decisions.lines[parent_id].annotator for parent_id in line.parents})
     return {
         "id": clip.clip_id, "kind": kind, "start": clip.start_s or 0.0, "end": clip.end_s or 0.0,
         "level": clip.level or "", "title": _title(book, clip.level or ""),
@@ -340,15 +352,19 @@ def _described(film: OpenFilm, kind: str, clip: Clip) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _title(book: Codebook, name: str) -> str:
-    return next((level.title for level in book.levels if level.name == name), "") or name
+def _title(book: Codebook, level_name: str) -> str:
+    """Return the title of a level; its name if it has no title or is not in the codebook."""
+    for level in book.levels:
+        if level.name == level_name:
+            return level.title or level_name
+    return level_name
 
 
 def said_of(row: Mapping[str, str], book: Codebook) -> str:
-    """Write what a decision says."""
-    ends = "–".join(clock(float(row[name])) for name in ("start_s", "end_s"))
-    told = (ends, _title(book, row.get("level", "")), row.get("concepts"), row.get("note"))
-    return " ".join(filter(None, told))
+    """Write a decision in one line: its span, the title of its level, its concepts and its note."""
+    span = f"{clock(float(row['start_s']))}–{clock(float(row['end_s']))}"
+    parts = (span, _title(book, row.get("level", "")), row.get("concepts"), row.get("note"))
+    return " ".join(part for part in parts if part)
 
 
 def next_window(
@@ -383,7 +399,10 @@ def next_window(
 
 
 def _estimates(film: OpenFilm, who: str, words: Words, *, whole: bool) -> dict[str, str]:
-    """Say what somebody's judgements so far tell of the film's share; once they are done, also others'."""
+    """Write sentences on the film's share, estimated from a person's blind judgements so far.
+
+    With `whole`, when the person has finished, the shares of the other judges are told too.
+    """
     blind = film.decisions.blind()
     own = film.decisions.judgements(blind.get(who, {}).values())
     judged = judged_film(film.timeline, own)
@@ -406,7 +425,7 @@ def _estimates(film: OpenFilm, who: str, words: Words, *, whole: bool) -> dict[s
 
 
 def _shares(film: OpenFilm, who: str, words: Words) -> str:
-    """Say each judge's share, that of all together if they have one, and how far they agree."""
+    """Write each judge's share of the film, that of all together if there is one, and how far they agree."""
     blind = film.decisions.blind()
     seen = [blind.get(who, {})] if film.decisions.hides(who) else [*blind.values()]
     clips = [clip for judged in seen for clip in judged.values()]
@@ -422,7 +441,11 @@ def _shares(film: OpenFilm, who: str, words: Words) -> str:
 
 
 def _agreements(found: FilmRates) -> list[FilmClaim]:
-    """Claim how far a film's judges agree: a few pairs, all together, and the range of many pairs."""
+    """Collect claims on how far a film's judges agree.
+
+    There is one for each of the first `MOST_NAMED` pairs, one for all judges together, and, if there are more
+    pairs, one for the range over all pairs.
+    """
     claims: list[FilmClaim] = [pair_agreement(pair) for pair in found.agreement[:MOST_NAMED]]
     if found.alpha is not None:
         claims.append(panel_agreement(found.alpha))

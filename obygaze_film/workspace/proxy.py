@@ -27,19 +27,22 @@ from obygaze_features.video import Frames, at, files_of, frame_times, opened, pl
 from obygaze_film.notes import said
 
 MOST_LINES: Final = 540
+"""Maximum height of a copy's pictures, in pixels: enough to judge by, and quick to encode."""
+
 KEY_S: Final = 2
-"""Seconds between key frames, for quick jumps."""
+"""Seconds between the key frames of a copy; with many key frames players jump quickly."""
 
 KEPT_S: Final = 90 * 86_400
 """Seconds after which a copy that nobody played is removed, when another is made."""
 
 TICK: Final = Fraction(1, 90_000)
+"""Seconds that are the unit of a copy's times."""
 
 SLACK_S: Final = 0.01
-"""By which a frame's time in a copy may differ: containers count in ticks of their own."""
+"""Seconds by which a frame's time in a copy may differ from the film's: each container rounds to its unit."""
 
 RATE: Final = 48_000
-"""Of sound, in samples a second."""
+"""Sampling rate of a copy's sound, in samples a second."""
 
 PLAYED: Final = {
     "mov": ({"h264", "av1", "vp9"}, {"aac", "mp3", "opus", "flac"}),
@@ -48,53 +51,65 @@ PLAYED: Final = {
 """Codecs of pictures and of sound that all common browsers play, by container (FFmpeg's names)."""
 
 Anew = Literal["nothing", "container", "sound", "pictures"]
+"""What of a film must be made anew for browsers; sound includes the container, and pictures include both."""
 
-CHUNK, CHUNKS = 1 << 16, 16
-"""Bytes of a film at so many places that tell it from others."""
+CHUNK: Final = 1 << 16
+"""Bytes that are read at each of `CHUNKS` places of a film to identify it."""
+
+CHUNKS: Final = 16
+"""Places of a film's file, at equal distances, whose bytes identify it."""
 
 
 def made_anew(path: Path) -> Anew:
     """Say what of a film must be made anew so that common browsers play it at its times.
 
-    They play 8 bits, one part and no crop, of `PLAYED`.
+    Browsers play the codecs and containers of `PLAYED`, with 8 bits a sample, as one part and without a crop.
 
     Raises
     ------
     VideoError
-        It is no video.
+        The file is no video.
     """
     with opened(path) as source:
         container = "webm" if path.suffix.lower() == ".webm" else source.formats[0]
-        audio = [each.codec_context.codec.canonical_name for each in _sound(source.container)]
+        sound_codecs = [track.codec_context.codec.canonical_name for track in _sound(source.container)]
         is_8_bit = source.context.pix_fmt in {"yuv420p", "yuvj420p"}
-        codec = source.codec
+        picture_codec = source.codec
     film = probe(path)
     stream = film.stream
-    appears_later = "sound" in film.besides and not audio
-    if appears_later or not is_8_bit or stream is None or stream.parts != 1 or stream.crop:
+    sound_appears_later = "sound" in film.besides and not sound_codecs
+    if sound_appears_later or not is_8_bit or stream is None or stream.parts != 1 or stream.crop:
         return "pictures"
-    pictures, sounds = PLAYED.get(container, (set(), set()))
-    if codec in pictures and sounds.issuperset(audio):
+    picture_codecs_played, sound_codecs_played = PLAYED.get(container, (set(), set()))
+    if picture_codec in picture_codecs_played and sound_codecs_played.issuperset(sound_codecs):
         return "nothing"
-    pictures, sounds = PLAYED["mov"]
-    return "pictures" if codec not in pictures else "container" if sounds.issuperset(audio) else "sound"
+    # The copy is an MP4 file: what may be copied into it unchanged?
+    picture_codecs_played, sound_codecs_played = PLAYED["mov"]
+    if picture_codec not in picture_codecs_played:
+        return "pictures"
+    if sound_codecs_played.issuperset(sound_codecs):
+        return "container"
+    return "sound"
 
 
 def content_key(path: Path) -> str:
-    """Tell a film from others by its size and bytes at some places, wherever it lies."""
-    told = []
-    for each in files_of(path):
-        size = each.stat().st_size
-        told.append(f"{size}".encode())
-        with open_regular(each) as file:
-            for place in range(CHUNKS):
-                file.seek(size * place // CHUNKS)
-                told.append(file.read(CHUNK))
-    return sha256_of(b"".join(told))[:32]
+    """Return a key of a film's content: a digest of its size and of its bytes at some places.
+
+    The key is the same wherever the file lies.
+    """
+    parts = []
+    for file_path in files_of(path):
+        size = file_path.stat().st_size
+        parts.append(f"{size}".encode())
+        with open_regular(file_path) as file:
+            for index in range(CHUNKS):
+                file.seek(size * index // CHUNKS)
+                parts.append(file.read(CHUNK))
+    return sha256_of(b"".join(parts))[:32]
 
 
 def cache_folder() -> Path:
-    """Return the folder for copies of films: the system's for caches."""
+    """Return the folder for copies of films, in the system's folder for caches."""
     if sys.platform == "win32":
         base = os.environ.get("LOCALAPPDATA") or str(Path.home() / "AppData" / "Local")
     elif sys.platform == "darwin":
@@ -105,35 +120,45 @@ def cache_folder() -> Path:
 
 
 def proxy_path(path: Path) -> Path:
-    """Return where the copy of a film is, or would be."""
+    """Return the path of a film's copy, whether or not the copy is there yet."""
     return cache_folder() / f"{content_key(path)}.mp4"
 
 
 def private_cache(folder: Path) -> dict[Path, int]:
-    """Make the folder of copies, for its owner alone; remove what nobody used for long, and list the rest."""
+    """Make the folder of copies so that only its owner can read it, and remove copies unused for `KEPT_S`.
+
+    Returns
+    -------
+    dict
+        Path of each copy that is kept -> its size in bytes.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    folder.chmod(0o700)  # nobody else's business
+    folder.chmod(0o700)  # which films somebody watches is nobody else's business
     kept = {}
     for path in folder.iterdir():
-        with suppress(OSError):  # somebody uses it, or removed it just now
-            state = path.stat()
-            if path.is_file() and time.time() - max(state.st_atime, state.st_mtime) > KEPT_S:
+        with suppress(OSError):  # somebody has the copy open, or removed it just now
+            status = path.stat()
+            unused_s = time.time() - max(status.st_atime, status.st_mtime)
+            if path.is_file() and unused_s > KEPT_S:
                 path.unlink()
             else:
-                kept[path] = state.st_size
+                kept[path] = status.st_size
     return kept
 
 
 def make_proxy(path: Path, out: Path, progress: Callable[[float], None]) -> None:
-    """Copy a film into MP4, what is foreign as H.264 (at most 540 lines high) and AAC, at the film's times.
+    """Copy a film into an MP4 file that common browsers play, with each frame at its time in the film.
+
+    Pictures and sound that browsers don't play are encoded anew, as H.264 (at most 540 lines high) and AAC.
 
     Parameters
     ----------
     path : Path
+        The film.
     out : Path
-        Written under another name first: what has this name is whole.
+        The copy. It is written under another name first, so that a file of this name is complete.
     progress : callable
-        Called with the seconds done; may raise to stop.
+        Is called with the seconds of the film that are done; may raise to stop the work.
 
     Raises
     ------
@@ -154,41 +179,54 @@ def make_proxy(path: Path, out: Path, progress: Callable[[float], None]) -> None
 
 
 def _sound(film: Any) -> list[Any]:
-    """List the sound track that players choose, if there is one that can be decoded."""
+    """Return the sound track that players choose, in a list; the list is empty if none can be decoded."""
     track = film.streams.best("audio")
     return [] if track is None or track.codec_context is None else [track]
 
 
 def _in_order(packets: Iterable[Any]) -> Iterator[Any]:
-    """Give packets without a time of decoding, as Matroska's first ones are, those before the next."""
-    held: dict[int, list[Any]] = {}
+    """Yield packets in the order given, each with a time of decoding, which an MP4 file needs.
+
+    The first packets of a Matroska file may lack it. They wait for the next packet of their stream that has
+    one, and get the times just before it. Packets without a time of presentation are left out.
+    """
+    waiting_of_stream: dict[int, list[Any]] = {}
     for packet in packets:
         if packet.pts is None or packet.time_base is None:
             continue
-        waiting = held.setdefault(packet.stream.index, [])
+        waiting = waiting_of_stream.setdefault(packet.stream.index, [])
         waiting.append(packet)
         if packet.dts is not None:
-            for place, each in enumerate(waiting):
-                each.dts = packet.dts - len(waiting) + 1 + place
-                yield each
+            first_dts = packet.dts - len(waiting) + 1
+            for index, waiting_packet in enumerate(waiting):
+                waiting_packet.dts = first_dts + index
+                yield waiting_packet
             waiting.clear()
 
 
 def _copied(path: Path, out: Path, progress: Callable[[float], None]) -> bool:
-    """Copy the pictures as they are, and the sound if browsers play it; False where times would move."""
+    """Copy a film's pictures without encoding them anew, and its sound too if browsers play it.
+
+    Returns
+    -------
+    bool
+        Whether that worked. False if the film can't be copied so, or if its frames would be at other times.
+    """
     keep_sound = made_anew(path) == "container"
     try:
         with av.open(str(out), "w", format="mp4") as made, opened(path) as source:
             tracks = _sound(source.container)
             copied = [source.stream, *(tracks if keep_sound else ())]
-            streams = {each.index: made.add_stream_from_template(each) for each in copied}
+            streams = {stream.index: made.add_stream_from_template(stream) for stream in copied}
             sound = _Sound(made) if tracks and not keep_sound else None
             for track in tracks:
                 track.discard = Discard.default
             for packet in _in_order(source.demux(source.stream, *tracks)):
                 if packet.stream.index in streams:
-                    moved = round(source.origin / packet.time_base)
-                    packet.pts, packet.dts = packet.pts - moved, packet.dts - moved
+                    # The film's times count from its first frame, those in its file may not.
+                    origin = round(source.origin / packet.time_base)
+                    packet.pts -= origin
+                    packet.dts -= origin
                     progress(max(float(packet.pts * packet.time_base), 0.0))
                     packet.stream = streams[packet.stream.index]
                     made.mux(packet)
@@ -204,8 +242,10 @@ def _copied(path: Path, out: Path, progress: Callable[[float], None]) -> bool:
 
 
 def _transcode(path: Path, made: Any, progress: Callable[[float], None]) -> None:
+    """Encode a film's pictures and sound anew into the open container `made`."""
     film = probe(path)
-    pictures = _Pictures(made, read_frames(path, at([0])), film.frames / (film.duration_s or 1))
+    frames_per_s = film.frames / (film.duration_s or 1)
+    pictures = _Pictures(made, read_frames(path, at([0])), frames_per_s)
     audio = _Sound(made) if "sound" in film.besides else None
     for at_s, shown in played(path):
         if not isinstance(shown, av.AudioFrame):
@@ -219,13 +259,26 @@ def _transcode(path: Path, made: Any, progress: Callable[[float], None]) -> None
 
 
 class _Pictures:
-    """Encode pictures at their times, with square pixels, in BT.709; the first one gives their size."""
+    """Encodes pictures at their times, with square pixels, in the colours of BT.709.
+
+    Parameters
+    ----------
+    made
+        The open container that is written.
+    first : Frames
+        The film's first frame, which gives the size of all pictures.
+    rate : float
+        Frames a second, for the distance of key frames.
+    """
 
     def __init__(self, made: Any, first: Frames[Any], rate: float) -> None:
-        shape = Fraction(str(first.stream.get("sample_aspect", "1:1")).replace(":", "/"))
-        wide = first.width * (1 / shape if first.rotation % 180 else shape)
+        pixel_aspect = Fraction(str(first.stream.get("sample_aspect", "1:1")).replace(":", "/"))
+        if first.rotation % 180:  # the frame was turned by a quarter, and its pixels with it
+            pixel_aspect = 1 / pixel_aspect
+        square_width = first.width * pixel_aspect
+        # H.264 halves the resolution of colours: width and height must be even.
         self.height = int(min(MOST_LINES, first.height)) // 2 * 2
-        self.width = max(2, round(wide * self.height / first.height / 2) * 2)
+        self.width = max(2, round(square_width * self.height / first.height / 2) * 2)
         self.made = made
         self.stream = made.add_stream("libx264", options={"preset": "veryfast", "crf": "26"})
         self.stream.width, self.stream.height, self.stream.pix_fmt = self.width, self.height, "yuv420p"
@@ -238,9 +291,9 @@ class _Pictures:
         self.last = -1
 
     def add(self, picture: NDArray[np.uint8], at_s: float) -> None:
-        """Encode a picture [H, W, 3]."""
+        """Encode a picture [H, W, 3] that is shown from `at_s` on, in seconds."""
         ticks = round(at_s / TICK)
-        if ticks <= self.last:
+        if ticks <= self.last:  # the container takes no two pictures of one time
             return
         self.last = ticks
         frame = av.VideoFrame.from_ndarray(picture, "rgb24").reformat(
@@ -251,19 +304,23 @@ class _Pictures:
 
 
 class _Sound:
-    """Encode sound from its first time on; samples follow each other, so a hole moves what is after it."""
+    """Encodes sound from the time of its first samples on.
+
+    Samples are written one after another: a gap in the film's sound is closed, and what follows is earlier.
+    """
 
     def __init__(self, made: Any) -> None:
-        self.made, self.stream = made, made.add_stream("aac", rate=RATE, layout="stereo")
+        self.made = made
+        self.stream = made.add_stream("aac", rate=RATE, layout="stereo")
         self.resampler = AudioResampler("fltp", "stereo", RATE)
-        self.next: int | None = None
+        self.next: int | None = None  # number of the next sample, counted from the film's start
 
     def add(self, frame: Any, at_s: float) -> None:
-        """Take samples."""
+        """Encode a frame of samples; `at_s`, its time in seconds, counts only for the first one."""
         if self.next is None:
             self.next = round(at_s * RATE)
         for block in self.resampler.resample(frame):
             block.pts, block.time_base = self.next, Fraction(1, RATE)
             self.next += block.samples
-            if block.pts >= 0:
+            if block.pts >= 0:  # sound from before the film's first picture is left out
                 self.made.mux(self.stream.encode(block))

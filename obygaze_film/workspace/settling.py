@@ -1,8 +1,8 @@
-"""Find what people differ on in a film, and what they agreed on where they did.
+"""Find the spans that people judged differently, and the decisions by which they settled the difference.
 
-Two people differ where they judged one span in the same way, blindly or in sight of the score, and gave it
-different levels. A decision that is agreed names those that it settles, its parents. It counts while all of
-them stand: whoever judges again opens the question again.
+People differ on a span if they judged it in the same way, all blindly or all in sight of the score, and gave
+it different levels. An agreed decision names the decisions that it settles, its parents. It counts as long as
+all its parents stand: whoever judges the span again opens the question again.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,7 +12,7 @@ from obygaze_features.manifest import SEEN_SCORE, Clip
 from obygaze_film.workspace.ledger_lines import PARENTS, Line
 
 MILLISECONDS = 3
-"""Digits of the seconds by which spans are one."""
+"""Decimals of seconds to which the ends of spans are rounded before they are compared."""
 
 
 class Disagreement(NamedTuple):
@@ -22,7 +22,7 @@ class Disagreement(NamedTuple):
     ----------
     start_s, end_s : float
     decisions : tuple of str
-        Ids of the latest decision of each of them.
+        Id of each person's latest decision on the span.
     agreed : str
         Id of the decision that settles it; empty while it is open.
     """
@@ -34,48 +34,57 @@ class Disagreement(NamedTuple):
 
 
 def disagreements(judged: Iterable[Clip], agreed: Sequence[Clip]) -> list[Disagreement]:
-    """List what people differ on, in time order.
+    """List the spans to which people gave different levels, in time order.
 
     Parameters
     ----------
     judged : iterable of Clip
-        Decisions with levels, of one person in one place the latest last.
+        Decisions with levels. If a person decided on one span several times, the last one counts.
     agreed : sequence of Clip
-        Decisions that settle, all parents of which stand.
+        Agreed decisions whose parents all stand.
     """
-    by_place: dict[tuple[float, float, str], dict[str, Clip]] = {}
+    # (start, end, whether in sight of the score) -> annotator -> the latest decision.
+    decisions_by_span: dict[tuple[float, float, str], dict[str, Clip]] = {}
     for clip in judged:
         start_s, end_s = span_key(clip)
-        place = start_s, end_s, clip.extras.get(SEEN_SCORE, "")
-        by_place.setdefault(place, {})[clip.annotator] = clip
-    found = []
-    for (start_s, end_s, _), clip_of in sorted(by_place.items()):
-        if len({clip.level for clip in clip_of.values()}) > 1:
-            ids = tuple(clip.clip_id for clip in clip_of.values())
-            found.append(Disagreement(start_s, end_s, ids, _settled_by(clip_of.values(), agreed)))
-    return found
+        key = (start_s, end_s, clip.extras.get(SEEN_SCORE, ""))
+        decisions_by_span.setdefault(key, {})[clip.annotator] = clip
+    differences = []
+    for (start_s, end_s, _), clip_of_annotator in sorted(decisions_by_span.items()):
+        clips = list(clip_of_annotator.values())
+        levels = {clip.level for clip in clips}
+        if len(levels) > 1:
+            ids = tuple(clip.clip_id for clip in clips)
+            differences.append(Disagreement(start_s, end_s, ids, _settled_by(clips, agreed)))
+    return differences
 
 
 def span_key(clip: Clip) -> tuple[float, float]:
-    """Return the span of a decision, as spans are compared."""
+    """Return the start and end of a decision in seconds, rounded so that equal spans compare as equal."""
     return round(clip.start_s or 0.0, MILLISECONDS), round(clip.end_s or 0.0, MILLISECONDS)
 
 
 def parents_of(clip: Clip) -> frozenset[str]:
-    """Return the ids of what a decision settles."""
+    """Return the ids of the decisions that an agreed decision settles."""
     return frozenset(filter(None, clip.extras.get(PARENTS, "").split(";")))
 
 
 def _settled_by(differing: Iterable[Clip], agreed: Sequence[Clip]) -> str:
-    """Return the id of what settles decisions; empty if nothing does, or two people settled it otherwise."""
+    """Return the id of the agreed decision that settles some differing decisions.
+
+    It is empty if none settles them, or if agreed decisions themselves give different levels.
+    """
     level_of = {clip.clip_id: clip.level for clip in differing}
     candidates = [clip for clip in agreed if parents_of(clip) & level_of.keys()]
-    if len({clip.level for clip in candidates}) != 1:
+    agreed_levels = {clip.level for clip in candidates}
+    if len(agreed_levels) != 1:
         return ""
     settling = candidates[-1]
-    others = level_of.keys() - parents_of(settling)
-    # Whoever judged since, and says the same, opens nothing.
-    return settling.clip_id if all(level_of[name] == settling.level for name in others) else ""
+    # A decision made since opens the question again, unless it gives the agreed level too.
+    for clip_id in level_of.keys() - parents_of(settling):
+        if level_of[clip_id] != settling.level:
+            return ""
+    return settling.clip_id
 
 
 def problem_of(line: Line, lines: Mapping[str, Line]) -> str:
@@ -84,23 +93,26 @@ def problem_of(line: Line, lines: Mapping[str, Line]) -> str:
     Parameters
     ----------
     line : Line
-        Of the decision that is agreed.
+        The line of the agreed decision.
     lines : mapping
         Id -> line of the decisions that stand.
 
     Returns
     -------
     str
-        `open` if a parent no longer stands, `nothing` if they are no two people's decisions on one span.
+        `open` if a parent no longer stands; `nothing` if the parents are not decisions of at least two people
+        on the agreed decision's span.
     """
-    parents = [lines[name] for name in line.parents if name in lines]
+    parents = [lines[parent_id] for parent_id in line.parents if parent_id in lines]
     if len(parents) < len(line.parents):
         return "open"
-    spans = {_span_of(one) for one in (line, *parents)}
+    spans = {_span_of(decided) for decided in (line, *parents)}
     people = {parent.annotator for parent in parents if parent.row.get("level") and parent.kind != "agreed"}
     return "" if len(spans) == 1 and len(people) > 1 else "nothing"
 
 
 def _span_of(line: Line) -> tuple[str, float, float]:
-    start_s, end_s = (round(float(line.row[name]), MILLISECONDS) for name in ("start_s", "end_s"))
+    """Return the movie, start and end of a line, rounded so that equal spans compare as equal."""
+    start_s = round(float(line.row["start_s"]), MILLISECONDS)
+    end_s = round(float(line.row["end_s"]), MILLISECONDS)
     return line.row.get("movie", ""), start_s, end_s

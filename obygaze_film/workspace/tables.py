@@ -1,8 +1,9 @@
 """Write the decisions of a ledger as tables, and take in what was edited in the tables elsewhere.
 
-A table states what stands. A row that is a line as it was written says nothing new, and no other row of the
-table stands in that line's place. Of the rows that name a line and say otherwise the first one of the same
-person stands in its place; every further one is a decision of its own, as every row without an id is.
+A table lists the decisions that stand. Each of its rows names the id of a line of the ledger. A row that says
+what its line says is nothing new, and then no other row of the table replaces that line. Among the rows that
+name a line and say something else, the first one of the line's own annotator replaces it. Every further one
+is a new decision, and so is every row without an id.
 """
 
 import re
@@ -39,7 +40,7 @@ COLUMNS: Final = {
     NOTES: ("clip_id", "movie", "start_s", "end_s", "annotator", "note", "written_at"),
     SETTLED: (*FIELDS, SEEN_SCORE, PARENTS, "judged_at"),
 }
-"""Of each table, in a scored film's folder; further columns that a table comes with are kept."""
+"""Columns of each table in a scored film's folder; further columns that people add to a table are kept."""
 
 KINDS: Final = {"judgement": JUDGEMENTS, "passage": PASSAGES, "note": NOTES, "agreed": SETTLED}
 """Kind of decision -> its table."""
@@ -51,7 +52,7 @@ HELD_STATE: Final = (0, 0, 0)
 
 
 def state_of(path: Path) -> State:
-    """Return what tells whether a file was changed or replaced; None without one."""
+    """Return a file's state, which differs once the file was changed or replaced; None without a file."""
     try:
         status = path.stat()
     except OSError:
@@ -60,20 +61,22 @@ def state_of(path: Path) -> State:
 
 
 class ExportedTable:
-    """A table of one kind of decisions, as it was written or read last.
+    """The file of one kind of decisions, and its state when it was written or read last.
 
     Parameters
     ----------
     folder : Path
+        The scored film's folder.
     kind : str
+        Kind of the decisions.
 
     Attributes
     ----------
     path : Path
     text : str
-        As it was written here; empty where the file is another.
+        The file's text as it was written here; empty if somebody else wrote the file.
     is_held : bool
-        Whether the file can't be read, and is left as it is until it is mended.
+        Whether the file can't be read; it is left as it is until somebody mends it.
     """
 
     def __init__(self, folder: Path, kind: str) -> None:
@@ -84,41 +87,48 @@ class ExportedTable:
         self._state: State = None
 
     def is_edited(self) -> bool:
-        """Whether the file is another than the one that was written or read last."""
+        """Whether the file was changed or replaced since it was written or read last."""
         return state_of(self.path) != self._state
 
     def was_read(self, state: State, text: str = "") -> None:
-        """Remember the file as it was read."""
-        self._state, self.text, self.is_held = state, text, False
+        """Remember the state in which the file was read, and its text if it is as it was written here."""
+        self._state = state
+        self.text = text
+        self.is_held = False
 
     def hold(self) -> None:
-        """Leave the file as it is, and try it again."""
-        self._state, self.text, self.is_held = HELD_STATE, "", True
+        """Leave the file as it is for now; the next look at it reads it again."""
+        self._state = HELD_STATE
+        self.text = ""
+        self.is_held = True
 
     def write(self, text: str, *, is_empty: bool) -> None:
-        """Write the table, unless it is so already, is held, or was edited just now: that is read first.
+        """Write the table's text to the file.
+
+        Nothing is written if the file has this text already, if it is held, or if somebody edited it just
+        now: the edits are read first. A table without decisions (`is_empty`) makes no new file.
 
         Raises
         ------
         OSError
-            It is as it was.
+            The file could not be written; it is as it was.
         """
         is_written = self.text == text if self._state else is_empty
         if self.is_held or is_written or state_of(self.path) != self._state:
             return
-        write_whole(self.path, text, links=False)  # a stranger's folder
+        write_whole(self.path, text, links=False)  # the folder may come from a stranger
         self._state, self.text = state_of(self.path), text
 
 
 class Decision(NamedTuple):
-    """A line that stands, and the definition that it was decided under."""
+    """A line of the ledger, and the definition that it was decided under."""
 
     line: Line
     definition: str
 
 
 def table_text(kind: str, decisions: Sequence[Decision]) -> str:
-    """Write decisions as a table; the last column is the definition, if any says under which it was made."""
+    """Write decisions as a table; it has a last column for their definitions, if any definition is known."""
     columns = [*COLUMNS[KINDS[kind]]]
     columns += sorted({name for line, _ in decisions for name in line.row}.difference(columns, [DEFINITION]))
     if any(definition for _, definition in decisions):
@@ -131,15 +141,16 @@ def table_text(kind: str, decisions: Sequence[Decision]) -> str:
 
 
 class TakenIn(NamedTuple):
-    """What a table says that the ledger does not.
+    """An edited table, compared with the ledger.
 
     Attributes
     ----------
     rows : list of FileRow
-        All rows.
+        All rows of the table.
     new : list of TableRow or None
-        Of each row what it says that is new.
+        For each row the new decision that it gives; None if it gives none.
     beside : list of RowBeside
+        Rows that name a line and could not replace it.
     """
 
     rows: list[FileRow]
@@ -148,7 +159,7 @@ class TakenIn(NamedTuple):
 
 
 class RowBeside(NamedTuple):
-    """A row that names a line in whose place it can't stand: a decision of its own."""
+    """A row that names a line which it may not replace; it becomes a new decision beside that line."""
 
     number: int
     annotator: str
@@ -162,57 +173,64 @@ def read_edited(
     standing: Iterable[str],
     meanings: Meanings,
 ) -> TakenIn:
-    """Read a table that was edited elsewhere.
+    """Read a table that was edited elsewhere, and compare its rows with the ledger.
 
     Parameters
     ----------
     table
     rules
+        Rules that each new row is checked by.
     decisions
-        By id, all that the ledger has, whether they stand or not.
+        Id -> decision, for all decisions of the table's kind in the ledger, whether they stand or not.
     standing
-        Ids of those that stand.
+        Ids of the decisions that stand.
     meanings
-        By which the definitions of rows are compared.
+        Tells which definitions count as the same.
 
     Raises
     ------
     ManifestError
-        It has not the columns of such a table, or nonsense in a row; names file and line.
+        The table lacks columns, or a row is no valid decision; the message names file and line.
     """
     kind = table.kind
     file = read_table(table.path, (*SPAN, "note") if kind == "note" else (*FIELDS, SEEN_SCORE))
     rows = [*file.timed()]
-    written = [_written(row, rules, meanings) for row in rows]
-    stand = {_frozen(decisions[name].line.row) for name in standing}
-    is_there = {
-        name for name, cells in written if name in decisions and _says_the_same(cells, decisions[name])
-    }
+    written = [_id_and_cells(row, rules, meanings) for row in rows]
+    standing_cells = {_frozen(decisions[line_id].line.row) for line_id in standing}
+    # Ids of lines that no further row may replace: a row says the same as the line, or has replaced it.
+    taken_ids = set()
+    for line_id, cells in written:
+        if line_id in decisions and _says_the_same(cells, decisions[line_id]):
+            taken_ids.add(line_id)
     new: list[TableRow | None] = []
     beside = []
-    for row, (name, cells) in zip(rows, written, strict=True):
-        known = decisions.get(name)
+    for row, (line_id, cells) in zip(rows, written, strict=True):
+        known = decisions.get(line_id)
         if known is not None and _says_the_same(cells, known):
             new.append(None)
             continue
-        if known is None and _frozen(_without_definition(cells)) in stand:  # a row that lost its id
+        if known is None and _frozen(_without_definition(cells)) in standing_cells:  # a row that lost its id
             new.append(None)
             continue
-        own = _checked(kind, cells, rules, file.problems, row.line)
+        checked_cells = _checked(kind, cells, rules, file.problems, row.line)
+        annotator = checked_cells.get("annotator", "")
         if known is None:
-            new.append(TableRow(own))
-        elif name in is_there or known.line.annotator != own.get("annotator", ""):
-            beside.append(RowBeside(row.line, own.get("annotator", ""), known.line))
-            new.append(TableRow(own))
+            new.append(TableRow(checked_cells))
+        elif line_id in taken_ids or known.line.annotator != annotator:
+            beside.append(RowBeside(row.line, annotator, known.line))
+            new.append(TableRow(checked_cells))
         else:
-            is_there.add(name)  # a second row with this id is a decision of its own
-            new.append(TableRow(own, name))
+            taken_ids.add(line_id)
+            new.append(TableRow(checked_cells, line_id))
     file.problems.refuse()
     return TakenIn(rows, new, beside)
 
 
-def _written(row: FileRow, rules: FilmRules, meanings: Meanings) -> tuple[str, Cells]:
-    """Return the id that a row names, and its cells as the ledger writes them, none empty."""
+def _id_and_cells(row: FileRow, rules: FilmRules, meanings: Meanings) -> tuple[str, Cells]:
+    """Return the id that a row names, and its other cells as the ledger writes them, without empty ones.
+
+    The id is empty if the row names none that could be a line's.
+    """
     cells = {name: " ".join(cell.split()) for name, cell in row.cells.items() if cell.strip()}
     for column in ("start_s", "end_s"):
         if column in cells:
@@ -221,23 +239,31 @@ def _written(row: FileRow, rules: FilmRules, meanings: Meanings) -> tuple[str, C
     cells["movie"] = find_film(movie, [rules.film.movie]) or movie
     if DEFINITION in cells:
         cells[DEFINITION] = meanings.of(cells[DEFINITION])
-    name = cells.pop("clip_id", "")
-    return name if re.fullmatch(ID, name) else "", {name: cell for name, cell in cells.items() if cell}
+    named_id = cells.pop("clip_id", "")
+    line_id = named_id if re.fullmatch(ID, named_id) else ""
+    return line_id, {column: cell for column, cell in cells.items() if cell}
 
 
 def _without_definition(cells: Mapping[str, str]) -> Cells:
+    """Return a row's cells except that of the definition."""
     return {name: cell for name, cell in cells.items() if name != DEFINITION}
 
 
 def _says_the_same(cells: Mapping[str, str], known: Decision) -> bool:
-    """Whether a row is a line as it is exported; a spreadsheet may have lost the column of definitions."""
+    """Whether a row has the cells that its line is exported with.
+
+    The definition may be missing: a spreadsheet may have lost its column.
+    """
     if cells.get(DEFINITION, known.definition) != known.definition:
         return False
     return _without_definition(cells) == _without_definition(known.line.row)
 
 
 def _checked(kind: str, cells: Cells, rules: FilmRules, problems: Problems, line: int) -> Cells:
-    """Check a row, and write its labels as the codebook does."""
+    """Check a row, and return its cells with the level and the concepts spelled as in the codebook.
+
+    What is wrong with the row is added to `problems`, under the number of its line in the file.
+    """
     clip = rules.checked(kind, cells, "new", problems, line)
     if clip is None or kind == "note":
         return cells
@@ -247,4 +273,5 @@ def _checked(kind: str, cells: Cells, rules: FilmRules, problems: Problems, line
 
 
 def _frozen(cells: Mapping[str, str]) -> frozenset[tuple[str, str]]:
+    """Return a row's cells in a form that can be an element of a set."""
     return frozenset(cells.items())

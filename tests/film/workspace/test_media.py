@@ -100,7 +100,7 @@ def test_a_film_without_shots_or_sound_has_stills_all_the_same(shared_data):
     ],
 )
 def test_sound_is_as_loud_whatever_its_numbers(samples, most):
-    assert media._loudest(samples) == pytest.approx(most, abs=0.01)
+    assert media._peak_amplitude(samples) == pytest.approx(most, abs=0.01)
 
 
 def test_what_cannot_be_decoded_is_said_and_the_next_film_gets_its_stills(film, tmp_path):
