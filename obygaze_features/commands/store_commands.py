@@ -441,7 +441,7 @@ def verify(
     lines.append(f"{report.where} ({report.depth}): {verdict}; {counts}; fingerprint {report.fingerprint}")
     if not report.ok:
         lines.append(
-            "if it was published, 'obygaze store pull URL STORE' replaces the damaged files alone; if its stage "
-            "is still there, 'obygaze store seal' with another --store-version makes it anew"
+            "if it was published, 'obygaze store pull URL STORE' replaces the damaged files alone; if its "
+            "stage is still there, 'obygaze store seal' with another --store-version makes it anew"
         )
     return Answer(report.record(), "\n".join(lines), code=0 if report.ok else PROBLEMS_FOUND)

@@ -658,7 +658,7 @@ def codebook_of(name: str, path: Path | None) -> Codebook:
     """Find the codebook of the judgements: a file, or the models' of a name."""
     if path is None and name not in BUILTIN:
         raise FilmError(
-            f"the model's codebook {name!r} is not built in: give its file, that of the labels, with --codebook"
+            f"the model's codebook {name!r} is not built in: give its file (the labels' own) with --codebook"
         )
     return find_codebook(str(path or name))
 
