@@ -203,7 +203,7 @@ def test_the_names_of_imagenets_classes_differ_and_stand_in_its_order():
 def test_the_classes_to_name_are_likely_and_twice_as_probable_as_usual():
     p = np.array([0.30, 0.25, 0.20, 0.15, 0.09])
     usual = np.array([0.20, 0.05, 0.10, 0.01, 0.01])
-    found = likely_classes("abcde", p, usual)
+    found = likely_classes(list("abcde"), p, usual)
     assert [one.name for one in found] == ["b", "c", "d"]
     assert (found[0].p, found[0].usual_p) == (0.25, 0.05)
-    assert likely_classes("abcde", usual, usual) == []
+    assert likely_classes(list("abcde"), usual, usual) == []
