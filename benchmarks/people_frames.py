@@ -82,14 +82,18 @@ def line(name: str, frames: Sequence[Seen], is_right: Callable[[Seen], bool]) ->
 
 def table(frames: Sequence[Seen]) -> list[str]:
     """Write what is right of what was labelled."""
-    kinds = {kind: [frame for frame in frames if frame.cells["kind"] == kind] for kind in
-             ("person", "nobody", "head outside", "drawn")}  # fmt: skip
+    kinds: dict[str, list[Seen]] = {"person": [], "nobody": [], "head outside": [], "drawn": []}
+    for frame in frames:
+        kinds[frame.cells["kind"]].append(frame)
     persons = kinds["person"]
     scaled = [frame for frame in persons if frame.cells["scale"]]
     decided = [frame for frame in scaled if frame.found.scale != UNDECIDED]
     turned = [frame for frame in persons if frame.cells["profile"] and frame.found.sides == 1]
     counted = [frame for frame in persons if frame.cells["persons"]]
-    found: Callable[[Seen], bool] = lambda frame: frame.found.persons > 0  # noqa: E731 - used in a table
+
+    def found(frame: Seen) -> bool:
+        return frame.found.persons > 0
+
     return [
         "| question | right | share | 95 %, by frame | 95 %, by video (videos) |",
         "| --- | --- | --- | --- | --- |",

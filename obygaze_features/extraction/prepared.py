@@ -261,22 +261,21 @@ class Extraction:
         return report
 
     def renamed_stages(self) -> Iterator[str]:
-        """Say which stages beside one that is to be made hold the same clips: one may be it, renamed.
+        """Say which stages beside one that is to be made have its clips and groups: one may be it, renamed.
 
         A stage of a store that is sealed has its own name.
         """
         if self.stage_path.exists() or self.append is not None:
             return
         planned = {clip.clip_id for clip in self.job.planned_clips()}
-        wanted = {group.name for group in self.job.groups()}
+        groups = self.job.groups()
         for folder in sorted(self.stage_path.parent.glob(f"*{STAGING_SUFFIX}")):
             if sealed_versions(folder.with_name(folder.name.removesuffix(STAGING_SUFFIX))):
                 continue
             with suppress(StoreError, OSError):  # not ours to judge
                 stage = read_stage(folder)
-                names = {group.name for group in stage.groups}
                 n_done = len(stage.rows) - len(stage.missing())
-                if n_done and stage.rows.keys() == planned and names == wanted:
+                if n_done and stage.rows.keys() == planned and stage.has_groups(groups):
                     yield (
                         f"{folder} has {n_done} of these {self.unit}s already, and {self.stage_path} is "
                         f"begun anew. Was it renamed? Stop this, and call it {self.stage_path} again"

@@ -215,6 +215,10 @@ class Stage:
                 stage.corpus = record.corpus
             return stage
 
+    def has_groups(self, groups: Sequence[GroupSpec]) -> bool:
+        """Return whether groups are those of the stage, by the same networks with the same sampling."""
+        return not contrasts(_settings(self.groups, {}, None), _settings(groups, {}, None))
+
     def _other_clips(self, clips: tuple[PlannedClip, ...], record: _Record) -> str:
         """Say how the ids of other clips differ from those of the stage; empty if they are the same."""
         clip_ids = {clip.clip_id for clip in clips}

@@ -286,6 +286,15 @@ def test_who_begins_anew_beside_a_renamed_stage_reads_its_name(films):
     assert [note for note in notes if "other.staging" in note] != []
 
 
+def test_before_a_queue_a_renamed_stage_is_a_fault_and_one_of_other_settings_is_none(films):
+    work(films, limit=1).run()
+    (films / "s.staging").rename(films / "other.staging")
+    found = [finding for finding in examine_run(work(films)) if "other.staging" in finding.text]
+    assert [finding.level for finding in found] == ["fault"]
+    with_more_frames = examine_run(work(films, n_frames=3))
+    assert [finding.text for finding in with_more_frames if "other.staging" in finding.text] == []
+
+
 def test_a_stage_of_other_clips_tells_how_many_differ(films):
     work(films, limit=1).run()
     list_of(films, 2, "fewer")
