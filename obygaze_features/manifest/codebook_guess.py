@@ -4,7 +4,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import NamedTuple
@@ -22,7 +22,9 @@ from obygaze_features.manifest.importers.columns import find_column
 from obygaze_features.manifest.importers.imported import slug
 from obygaze_features.manifest.importers.proposal import option, wide_option
 from obygaze_features.manifest.importers.table_layout import read_layout
+from obygaze_features.manifest.importers.word_guesses import listed_parts
 from obygaze_features.manifest.spans.headings import Headings, columns_headed_by, names_of_heading
+from obygaze_features.manifest.spans.label_words import LabelWords
 from obygaze_features.manifest.spans.names import plain, without_zeros
 from obygaze_features.manifest.spans.read_apart import FileContent, read_apart
 from obygaze_features.manifest.spans.record import RawSpan
@@ -183,22 +185,26 @@ def _guessed(file: SpanFile, table: Table, headings: Headings) -> GuessedCodeboo
     concepts = _columns(table, headings, "concepts")
     if not levels:
         raise ManifestError(f"{file.path}: no column is known to hold levels{_candidates(table, concepts)}")
+    columns = (*levels, *concepts)
     level_words = _words(cell for column in levels for cell in _labels(table, column))
-    concept_words = _words(
-        part for column in concepts for cell in _labels(table, column) for part in _parts(cell)
-    )
-    levels_in_order = sorted(level_words, key=_place)
-    guessed = GuessedCodebook(
-        _name(file.path), tuple(levels_in_order), tuple(concept_words), (*levels, *concepts)
-    )
+    levels_alone = GuessedCodebook(_name(file.path), tuple(sorted(level_words, key=_place)), (), columns)
     with placed(
-        f"{file.path}: the words of {', '.join(map(repr, guessed.columns))} make no codebook",
-        "; several concepts of a cell are read where ; stands between them, or else a comma"
-        if concepts
-        else "",
+        f"{file.path}: the words of {', '.join(map(repr, columns))} make no codebook",
+        "; write ; between the concepts of a cell" if concepts else "",
     ):
+        words = LabelWords(Codebook(**parts_of(levels_alone.to_toml())))
+        guessed = replace(levels_alone, concepts=tuple(_concept_words(table, concepts, words)))
         Codebook(**parts_of(guessed.to_toml()))
     return guessed
+
+
+def _concept_words(table: Table, columns: Sequence[str], words: LabelWords) -> list[Word]:
+    """Count the concepts of some columns, whose cells are divided as an import divides them."""
+    concepts: list[str] = []
+    for column in columns:
+        for parts_of_cell in listed_parts(_labels(table, column), words):
+            concepts += parts_of_cell
+    return _words(concepts)
 
 
 def _table(file: SpanFile) -> Table:
@@ -259,12 +265,6 @@ def _candidates(table: Table, taken: Sequence[str]) -> str:
 def _labels(table: Table, column: str) -> list[str]:
     """Return the cells of a column that can be read."""
     return [composed(cell) for cell in cells_of(table, column) if not is_unreadable(cell)]
-
-
-def _parts(cell: str) -> list[str]:
-    """Split concepts at semicolons, or else at commas."""
-    sign = ";" if ";" in cell else ","
-    return [part.strip() for part in cell.split(sign) if part.strip()]
 
 
 def _words(cells: Iterable[str]) -> list[Word]:

@@ -479,6 +479,20 @@ def test_a_mistyped_time_in_the_last_row_is_refused_and_a_legend_is_left_out(rea
 
 # --- a codebook of the words that are there
 # ---------------------------------------------------------------------------
+@pytest.mark.parametrize("sign", [";", ",", " / ", "|", " + "])
+def test_a_codebook_is_guessed_by_the_signs_between_concepts_that_the_import_reads(tmp_path, sign):
+    cells = [sign.join(pair) for pair in (("Leib", "Stimme"), ("Stimme", "Raum"), ("Raum", "Leib"))]
+    rows = [f'F,{n}.mp4,keine,"{cell}"' for n, cell in enumerate(cells)]
+    table = tmp_path / "t.csv"
+    table.write_text("\n".join(["movie,video,level,concepts", *rows, "F,9.mp4,stark,"]), encoding="utf-8")
+    guessed = guess_codebook(table)
+    assert {concept.name for concept in guessed.concepts} == {"Leib", "Stimme", "Raum"}
+    codebook = tmp_path / "mine.toml"
+    codebook.write_text(guessed.to_toml(), encoding="utf-8")
+    imported = import_spans([table], tmp_path, codebook=load_codebook(codebook))
+    assert imported.manifest.clips[0].concepts == ("Leib", "Stimme")
+
+
 def test_a_codebook_is_guessed_with_counts_and_near_twins(tmp_path):
     rows = "".join(
         f"f,{word},{tags}\n"
