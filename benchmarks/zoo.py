@@ -187,7 +187,13 @@ def whole_paper(manifest: Manifest, X: NDArray[np.float32], folder: Path) -> Non
 
 KINDS = {
     "perceptrons": ("mlp.py", "training.py"),
-    "probes of all folds": ("ridge_folds.py", "probe_search.py"),
+    "probes of all folds": (
+        "ridge_folds.py",
+        "fold_descent.py",
+        "fold_losses.py",
+        "fold_scaling.py",
+        "probe_search.py",
+    ),
     "heads of all folds": ("few_features.py",),
     "other logistic regressions": ("ridge_logistic.py", "ridge_path.py", "_logistic.py", "_newton_solver.py"),
     "CAVs": ("cav_fitting.py", "ridge_tuning.py", "bank.py"),
