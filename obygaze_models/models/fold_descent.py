@@ -1,0 +1,352 @@
+"""Descend to the minima of many regularised logistic losses at once.
+
+Directions are those of L-BFGS (Nocedal and Wright 2006, Numerical Optimization, algorithm 7.4), whose first
+guess of the curvature is that of the fit on all clips. The length of a step is found on logits alone, which
+are linear in it.
+"""
+
+from copy import copy
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from obygaze_models.models.fold_losses import FLATTEST, FoldLosses
+from obygaze_models.models.fold_scaling import Base, Floats, FoldScaling, Masks, Numbers, dot_columns
+
+PAIRS = 8
+"""Steps that L-BFGS remembers."""
+
+FLAT = 0.3
+"""A step is long enough where the slope along it is at most this share of the slope where it began."""
+
+MOST_TRIALS = 10
+"""Lengths of a step that are tried."""
+
+MOST_GROWTH = 8.0
+"""How many times longer the next length is at most."""
+
+LOOK_AGAIN = 8
+"""Steps after which the size of logits is computed again."""
+
+PATIENCE = 10
+"""Steps none of which was `SMALLER` than before, after which only rounding is left if the end is `NEAR`."""
+
+SMALLER = 0.9
+"""What a step is at most, as a share of an earlier one, to count as smaller."""
+
+NEAR = 1e-3
+"""Size of a step, as a share of the logits' deviation, that is near the end."""
+
+
+@dataclass(frozen=True, eq=False)
+class PrincipalAxes:
+    """The principal axes of the features of all clips, in which the loss is nearly a sum of parabolas.
+
+    Attributes
+    ----------
+    axes : ndarray of float32, shape [D, R]
+        R is D, or fewer where there are fewer clips than features.
+    variance : ndarray, shape [R]
+        Of the features along each axis.
+    """
+
+    axes: NDArray[np.float32]
+    variance: Floats
+
+    @classmethod
+    def of(cls, features: Floats) -> "PrincipalAxes":
+        """Decompose features [N, D] by the smaller of the matrices of products, [D, D] or [N, N]."""
+        n_clips, n_features = features.shape
+        centred = features - features.mean(axis=0)
+        if n_clips >= n_features:
+            variance, axes = linalg.eigh(centred.T @ centred / n_clips, check_finite=False)
+            # A variance below this can't be told from rounding.
+            return cls(axes.astype(np.float32), np.maximum(variance, FLATTEST * variance[-1]))
+        variance, by_clip = linalg.eigh(centred @ centred.T / n_clips, check_finite=False)
+        is_real = variance > FLATTEST * variance[-1]
+        axes = centred.T @ (by_clip[:, is_real] / np.sqrt(n_clips * variance[is_real]))
+        return cls(axes.astype(np.float32), variance[is_real])
+
+    def divide_by_curvature(self, gradient: Floats, curvature: Floats, strength: Floats) -> Floats:
+        """Divide gradients by about the Hessian of each fit's regularised loss.
+
+        Parameters
+        ----------
+        gradient : ndarray, shape [D, K]
+        curvature : ndarray, shape [K]
+            Mean of p (1 - p) over a fit's clips, which stands for that of each clip.
+        strength : ndarray, shape [K]
+            Of the penalty, whose own curvature it is.
+        """
+        along_axes = (self.axes.T @ gradient.astype(np.float32)).astype(np.float64)
+        hessian = curvature * self.variance[:, None] + strength
+        spans_all = len(self.axes) == len(self.variance)
+        if spans_all:
+            return np.asarray(self.axes @ (along_axes / hessian).astype(np.float32), np.float64)
+        # Across the axes only the penalty curves.
+        beyond_penalty = along_axes * (1 / hessian - 1 / strength)
+        return gradient / strength + self.axes @ beyond_penalty.astype(np.float32)
+
+
+class StepHistory:
+    """The last `PAIRS` steps of K fits and how each changed the gradient, the oldest first.
+
+    Attributes
+    ----------
+    steps, changes : list of ndarray, shape [D + 1, K]
+        Zeros where no step was taken yet. The arrays are replaced by new ones; only `put` writes into them.
+    """
+
+    def __init__(self, steps: list[Floats], changes: list[Floats]) -> None:
+        self.steps = steps
+        self.changes = changes
+
+    @classmethod
+    def empty(cls, n_coefficients: int, n_fits: int) -> "StepHistory":
+        """Begin without a step."""
+        shape = (n_coefficients, n_fits)
+        return cls([np.zeros(shape) for _ in range(PAIRS)], [np.zeros(shape) for _ in range(PAIRS)])
+
+    def add(self, step: Floats, change: Floats) -> None:
+        """Remember a step [D + 1, K], and forget the oldest."""
+        self.steps = [*self.steps[1:], step]
+        self.changes = [*self.changes[1:], change]
+
+    def copy(self) -> "StepHistory":
+        """Give a history that can go on by itself, with the same arrays."""
+        return StepHistory(list(self.steps), list(self.changes))
+
+    def take(self, fits: NDArray[np.intp]) -> "StepHistory":
+        """Copy what belongs to some of the fits."""
+        steps = [step[:, fits] for step in self.steps]
+        changes = [change[:, fits] for change in self.changes]
+        return StepHistory(steps, changes)
+
+    def put(self, fits: NDArray[np.intp], history: "StepHistory") -> None:
+        """Take over what some of the fits have come to.
+
+        `history` may share arrays with this one, each of them later here than there: they are read before
+        they are written.
+        """
+        for place in range(PAIRS):
+            self.steps[place][:, fits] = history.steps[place]
+            self.changes[place][:, fits] = history.changes[place]
+
+
+class FoldProblem(NamedTuple):
+    """K regularised logistic losses of the same clips.
+
+    Attributes
+    ----------
+    base : Base
+        Features of all N clips.
+    axes : PrincipalAxes
+        Of the base.
+    y : ndarray, shape [N]
+        Labels, 0 or 1.
+    scaling : FoldScaling
+        How each fit standardises.
+    inside : ndarray of bool, shape [N, K]
+        The training clips of each fit, of whose mean loss the minimum is sought.
+    C : ndarray, shape [K]
+        As scikit-learn has it: the penalty is ``|w|^2 / (2 C n)`` beside the mean loss of n clips.
+    """
+
+    base: Base
+    axes: PrincipalAxes
+    y: Floats
+    scaling: FoldScaling
+    inside: Masks
+    C: Floats
+
+
+class FoldDescent:
+    """The way of K fits to their minima. The last axis of all arrays is the fit.
+
+    Numbers of clips are in the precision of `features`, numbers of features in float64.
+
+    Parameters
+    ----------
+    problem : FoldProblem
+    features : ndarray, shape [N, D]
+        The base in the precision in which gradients are computed.
+    tolerance : float
+        A fit has ended with a step that changes its logits by at most this share of their deviation.
+    coefficients : ndarray, shape [D + 1, K]
+        Where to begin: weights, then the intercept.
+    history : StepHistory
+        Steps that led there.
+
+    Attributes
+    ----------
+    gradient : ndarray, shape [D + 1, K]
+        Of the mean loss with its penalty, at the present coefficients.
+    losses : FoldLosses
+        At the present coefficients.
+    curvature : ndarray, shape [K]
+        Mean of p (1 - p) over a fit's clips.
+    """
+
+    def __init__(
+        self,
+        problem: FoldProblem,
+        features: Numbers,
+        tolerance: float,
+        coefficients: Floats,
+        history: StepHistory,
+    ) -> None:
+        self.scaling = problem.scaling
+        self.axes = problem.axes
+        self.features = features
+        self.narrow_features = problem.base.narrow
+        self.tolerance = tolerance
+        self.coefficients = coefficients
+        self.history = history
+        logits = self.scaling.logits(features, coefficients)
+        self.losses = FoldLosses(problem.y, problem.inside, logits)
+        n_fits = len(problem.C)
+        self.strengths = 1 / (problem.C * self.losses.n_clips)
+        here = self.losses.look_along(logits, np.zeros(n_fits), slice(None))
+        self.curvature = here.curvature / self.losses.n_clips
+        self.gradient = self._gradient()
+        self.n_steps = 0
+        # Which deviation of a step's changes counts as none; computed with the first step.
+        self.negligible = np.zeros(n_fits)
+        # The smallest step so far in multiples of that, and the number of steps since.
+        self.smallest_step = np.full(n_fits, np.inf)
+        self.n_steps_since = np.zeros(n_fits, np.int64)
+
+    def take(self, fits: NDArray[np.intp]) -> "FoldDescent":
+        """Go on with some of the fits, by their numbers."""
+        some = copy(self)
+        some.scaling = self.scaling.take(fits)
+        some.losses = self.losses.take(fits)
+        some.history = self.history.take(fits)
+        some.coefficients = self.coefficients[:, fits]
+        some.gradient = self.gradient[:, fits]
+        some.strengths = self.strengths[fits]
+        some.curvature = self.curvature[fits]
+        some.negligible = self.negligible[fits]
+        some.smallest_step = self.smallest_step[fits]
+        some.n_steps_since = self.n_steps_since[fits]
+        return some
+
+    def step(self) -> NDArray[np.bool_]:
+        """Take a step with every fit; tell which fits [K] have ended with it."""
+        step = self._direction()
+        # A step is small beside the logits: float32 is enough for it, to the precision of their sum.
+        change = self.scaling.logits(self.narrow_features, step)
+        if self.n_steps % LOOK_AGAIN == 0:
+            self.negligible = self.losses.negligible_change(self.tolerance)
+        self.n_steps += 1
+        ahead = self.losses.look_ahead(change)
+        has_ended = self._have_ended(ahead.deviation / self.negligible)
+        length = self._length(step, change, ahead.slope)
+        step *= length
+        self.coefficients += step
+        change *= length.astype(change.dtype)
+        self.losses.logits += change
+        if has_ended.all():
+            return has_ended
+        gradient = self._gradient()
+        self.history.add(step, gradient - self.gradient)
+        self.gradient = gradient
+        return has_ended
+
+    def _have_ended(self, size: Floats) -> NDArray[np.bool_]:
+        """Tell whose steps are negligible, or have become no smaller for so long that the rest is rounding.
+
+        `size` [K] is a step's change of logits in multiples of what is negligible.
+        """
+        is_smaller = size < SMALLER * self.smallest_step
+        self.n_steps_since = np.where(is_smaller, 0, self.n_steps_since + 1)
+        self.smallest_step = np.where(is_smaller, size, self.smallest_step)
+        is_near = self.smallest_step * self.tolerance < NEAR
+        only_rounds = (self.n_steps_since >= PATIENCE) & is_near
+        return np.asarray((size <= 1.0) | only_rounds)
+
+    def _gradient(self) -> Floats:
+        """Compute the gradient [D + 1, K] of the mean loss with its penalty from the residuals."""
+        gradient = self.scaling.gradient(self.features, self.losses.residuals)
+        gradient /= self.losses.n_clips
+        gradient[:-1] += self.strengths * self.coefficients[:-1]
+        return gradient
+
+    def _direction(self) -> Floats:
+        """Compute the quasi-Newton directions [D + 1, K] by the two loops of L-BFGS."""
+        direction = -self.gradient
+        pairs = []
+        for step, change in zip(reversed(self.history.steps), reversed(self.history.changes), strict=True):
+            product = dot_columns(step, change)
+            if not product.any():
+                # No fit has taken a step so long ago.
+                break
+            inverse = np.divide(1.0, product, out=np.zeros_like(product), where=product > 0)
+            amount = dot_columns(step, direction) * inverse
+            direction -= amount * change
+            pairs.append((step, change, inverse, amount))
+        direction[-1] /= self.curvature
+        direction[:-1] = self.axes.divide_by_curvature(direction[:-1], self.curvature, self.strengths)
+        for step, change, inverse, amount in reversed(pairs):
+            direction += (amount - dot_columns(change, direction) * inverse) * step
+        # A feature that is constant in a fit's clips has no weight.
+        direction[:-1][self.scaling.stretch == 0] = 0.0
+        return np.asarray(direction)
+
+    def _length(self, step: Floats, change: Numbers, first_slope: Floats) -> Floats:
+        """Find how far to go along each step [D + 1, K], and leave residuals and curvatures of that place.
+
+        Newton's method in one dimension, kept between a length known to be too short and one known to be too
+        long. Slopes are those of the logits as they are, which products in float32 give only nearly.
+
+        Parameters
+        ----------
+        step : ndarray, shape [D + 1, K]
+        change : ndarray, shape [N, K]
+            What it adds to the logits.
+        first_slope : ndarray, shape [K]
+            Derivative of the mean loss, without the penalty, where the step begins.
+        """
+        n_clips = self.losses.n_clips
+        # The penalty is a parabola along the step: its slope at length 0, and how the slope grows.
+        penalty_slope = self.strengths * dot_columns(self.coefficients[:-1], step[:-1])
+        penalty_bend = self.strengths * dot_columns(step[:-1], step[:-1])
+        flat_slope = FLAT * np.abs(first_slope + penalty_slope)
+        length = np.ones(len(n_clips))
+        too_short = np.zeros_like(length)
+        too_long = np.full_like(length, np.inf)
+        tried = np.arange(len(n_clips))
+        there = self.losses.look_along(change, length, slice(None))
+        for _ in range(MOST_TRIALS):
+            self.curvature[tried] = there.curvature / n_clips[tried]
+            slope_of_penalty = penalty_slope[tried] + length[tried] * penalty_bend[tried]
+            slope = there.slope / n_clips[tried] + slope_of_penalty
+            is_steep = np.abs(slope) > flat_slope[tried]
+            if not is_steep.any():
+                break
+            tried = tried[is_steep]
+            slope = slope[is_steep]
+            bend = self.losses.bend_along(change, tried) / n_clips[tried] + penalty_bend[tried]
+            falls = slope < 0
+            too_short[tried[falls]] = length[tried[falls]]
+            too_long[tried[~falls]] = length[tried[~falls]]
+            length[tried] = _next_length(length[tried], slope, bend, too_short[tried], too_long[tried])
+            there = self.losses.look_along(change, length[tried], tried)
+        else:
+            self.curvature[tried] = there.curvature / n_clips[tried]
+        return length
+
+
+def _next_length(length: Floats, slope: Floats, bend: Floats, too_short: Floats, too_long: Floats) -> Floats:
+    """Choose the next length [K] to try.
+
+    It is the one where Newton's method sees the lowest loss, if that lies between the lengths known and isn't
+    far longer; else the middle between them, or a longer one while none is known to be too long.
+    """
+    newton = length - slope / np.maximum(bend, np.finfo(np.float64).tiny)
+    is_between = (newton > too_short) & (newton < too_long) & (newton < MOST_GROWTH * length)
+    middle = np.where(np.isfinite(too_long), (too_short + too_long) / 2, MOST_GROWTH * length)
+    return np.where(is_between, newton, middle)
