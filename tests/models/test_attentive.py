@@ -9,7 +9,8 @@ from obygaze_models.commands.evaluate_commands import _announce_hours
 from obygaze_models.dataset import load_dataset
 from obygaze_models.dataset.features import StoredClips
 from obygaze_models.evaluation.evaluate import evaluate
-from obygaze_models.models.attentive import DECAY, AttentiveProbe, _Probes, most_cpu_hours
+from obygaze_models.models.attentive import AttentiveProbe, most_cpu_hours
+from obygaze_models.models.attentive_training import DECAY, ProbesInTraining, TrainingSettings
 from obygaze_models.models.choices import log_loss
 from obygaze_models.prediction import reading
 from obygaze_models.prediction.final import save_models
@@ -20,8 +21,9 @@ from tests.planted_frames import planted_frames, seal_films
 PENALTIES = (1.0, 0.1)
 
 
-def probes_of(X, y, folds, **settings):
-    return _Probes(X, y, folds, PENALTIES, AttentiveProbe(n_queries=6, **settings))
+def probes_of(X, y, folds):
+    settings = TrainingSettings(n_queries=6, batch_size=32, learning_rate=1e-3, seed=0)
+    return ProbesInTraining(X, y, folds, PENALTIES, settings)
 
 
 @pytest.fixture

@@ -1,0 +1,419 @@
+"""Train attentive probes of all inner folds and penalties together, in one pass over the clips an epoch.
+
+A probe is trained on each *group* of clips: those that an inner fold of movies does not hold out, and all
+clips. Of every group there is one probe for each penalty. Letters of shapes, here and below:
+
+- N clips, T frames or tokens of each, D features;
+- G groups, K penalties, J = G K probes, group by group;
+- M queries of a probe;
+- B clips of a batch.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from obygaze_models.dataset.features import StoredClips
+from obygaze_models.models.binary import Floats
+from obygaze_models.models.linear import differing
+from obygaze_models.models.scaling import Moments, safe_scale
+from obygaze_models.models.training import Adam, adam_step
+
+Masks = NDArray[np.bool_]
+
+DECAY = 0.01
+"""Weight of half the queries' squares in the loss."""
+
+N_AIMED = 2
+"""Directions, each way, that the first queries look along to begin with."""
+
+BLOCK = 2048
+"""Tokens that are multiplied at a time: one clip's, or several clips' frames."""
+
+
+class TokenBlock(NamedTuple):
+    """Frames or tokens of some clips.
+
+    Attributes
+    ----------
+    X : ndarray, shape [B, T, D]
+        0 where a frame is absent.
+    absent : ndarray of bool, shape [B, T], or None
+        None where no frame is.
+    """
+
+    X: Floats
+    absent: Masks | None
+
+    def present_of(self, clip: int) -> Floats:
+        """Give the frames [t, D] that a clip has."""
+        frames = self.X[clip]
+        return frames if self.absent is None else frames[~self.absent[clip]]
+
+
+def read_block(
+    clips: Floats | StoredClips, rows: slice | NDArray[np.intp], dtype: np.dtype[Any]
+) -> TokenBlock:
+    """Read some clips; a frame whose first feature is NaN is absent."""
+    X = np.asarray(clips[rows]).astype(dtype)
+    absent = np.isnan(X[..., 0])
+    if not absent.any():
+        return TokenBlock(X, None)
+    X[absent] = 0
+    return TokenBlock(X, absent)
+
+
+def blocks_of(n_clips: int, n_tokens: int) -> Iterator[slice]:
+    """Go through clips of T frames or tokens, about `BLOCK` tokens at a time."""
+    size = max(BLOCK // n_tokens, 1)
+    for start in range(0, n_clips, size):
+        yield slice(start, start + size)
+
+
+class Attended(NamedTuple):
+    """What probes made of clips.
+
+    Attributes
+    ----------
+    weights : ndarray, shape [B, T, J, M]
+        Attention of each query: over a clip's tokens it adds up to 1.
+    evidence : ndarray, shape [B, T, J, M]
+        What each token says for the positive class, by the evidence of each query.
+    pooled : ndarray, shape [B, J, M]
+        Evidence, weighted and added up over tokens.
+    """
+
+    weights: Floats
+    evidence: Floats
+    pooled: Floats
+
+
+def attend(block: TokenBlock, projection: Floats) -> Attended:
+    """Pool clips by the queries and the evidence of J probes, `projection` [D, 2, J, M]."""
+    n_features = len(projection)
+    products = block.X.reshape(-1, n_features) @ projection.reshape(n_features, -1)
+    products = products.reshape(*block.X.shape[:2], *projection.shape[1:])  # [B, T, 2, J, M]
+    scores = products[:, :, 0]
+    evidence = products[:, :, 1]
+    if block.absent is not None:
+        scores[block.absent] = -np.inf
+    # The softmax over tokens.
+    weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+    weights /= weights.sum(axis=1, keepdims=True)
+    return Attended(weights, evidence, np.einsum("btjm,btjm->bjm", weights, evidence))
+
+
+# --- where the probes begin
+# ---------------------------------------------------------------------------
+
+
+class FirstLook(NamedTuple):
+    """What is learnt of each group's tokens before training.
+
+    Attributes
+    ----------
+    mean, scale : ndarray, shape [G, D]
+        Moments of the tokens.
+    directions : ndarray, shape [G, D, n]
+        Where queries look first, each direction and its opposite.
+    """
+
+    mean: Floats
+    scale: Floats
+    directions: NDArray[np.float64]
+
+
+class _TokenSums:
+    """Sums over the tokens of clips by the fold that holds the clips out, and by their label.
+
+    Attributes
+    ----------
+    counts : ndarray, shape [F, 2]
+        Tokens of each fold and label.
+    sums, squares : ndarray, shape [F, D]
+        Of tokens less `origin`.
+    scatters : ndarray, shape [F, 2, D, D]
+        Products of tokens less the mean of their own clip.
+    """
+
+    def __init__(self, n_folds: int, origin: Floats) -> None:
+        n_features = len(origin)
+        self.origin = origin.astype(np.float64)
+        self.counts = np.zeros((n_folds, 2))
+        self.sums = np.zeros((n_folds, n_features))
+        self.squares = np.zeros((n_folds, n_features))
+        self.scatters = np.zeros((n_folds, 2, n_features, n_features))
+
+    def add(self, tokens: Floats, fold: int, label: int) -> None:
+        """Add the tokens [t, D] of a clip."""
+        # In float64, which has all squares of float32, and less one token: squares of a large mean would
+        # drown the spread.
+        apart = tokens - self.origin
+        self.sums[fold] += apart.sum(axis=0)
+        self.squares[fold] += np.einsum("td,td->d", apart, apart)
+        self.counts[fold, label] += len(tokens)
+        centred = tokens - tokens.mean(axis=0, dtype=np.float64)
+        self.scatters[fold, label] += centred.T @ centred
+
+    def moments(self, folds: Masks, dtype: np.dtype[Any]) -> Moments:
+        """Compute mean and scale [D] of the tokens of some folds, marked in [F]."""
+        n_tokens = self.counts[folds].sum(axis=0).sum()
+        offset = self.sums[folds].sum(axis=0) / n_tokens
+        mean_square = self.squares[folds].sum(axis=0) / n_tokens
+        deviation = np.sqrt(np.maximum(mean_square - offset**2, 0))
+        return safe_scale(self.origin + offset, deviation, dtype)
+
+    def directions(self, folds: Masks, scale: Floats, n: int) -> NDArray[np.float64]:
+        """Find where tokens of the two labels scatter most differently: n directions and their opposites.
+
+        They are the eigenvectors [D, 2 n] of the largest values of the difference between the scatters of
+        standardised tokens around their own clip's mean.
+        """
+        scatter_by_label = []
+        for label in (0, 1):
+            n_tokens = self.counts[folds, label].sum()
+            scatter_by_label.append(self.scatters[folds, label].sum(axis=0) / max(n_tokens, 1))
+        negative, positive = scatter_by_label
+        difference = (positive - negative) / scale / scale[:, None]
+        aimed = differing(difference, n)
+        return np.concatenate([aimed, -aimed], axis=1)
+
+
+def first_look(
+    clips: Floats | StoredClips, y: NDArray[np.int64], learns: Masks, n_directions: int, dtype: np.dtype[Any]
+) -> FirstLook:
+    """Read all clips once for the moments of each group, and for where its queries look first.
+
+    Parameters
+    ----------
+    clips : array or StoredClips, shape [N, T, D]
+    y : ndarray of int, shape [N]
+        Labels, 0 or 1.
+    learns : ndarray of bool, shape [N, G]
+        The clips of each group, all in the last.
+    n_directions : int
+    dtype : dtype
+        In which moments are given.
+
+    Raises
+    ------
+    ValueError
+        A feature is not finite.
+    """
+    n_groups = learns.shape[1]
+    has_folds = n_groups > 1
+    # A clip is outside one group at most, that of its fold; without folds, this gives 0 for all.
+    fold_of = np.argmin(learns, axis=1)
+    sums: _TokenSums | None = None
+    for rows in blocks_of(len(y), clips.shape[1]):
+        block = read_block(clips, rows, dtype)
+        if not np.isfinite(block.X).all():
+            raise ValueError("a feature of a frame or token is not finite")
+        if sums is None:
+            sums = _TokenSums(max(n_groups - 1, 1), block.X[0, 0])
+        for clip in range(len(block.X)):
+            row = rows.start + clip
+            sums.add(block.present_of(clip), fold_of[row], y[row])
+    if sums is None:
+        raise ValueError("there are no clips")
+    moments = []
+    directions = []
+    for group in range(n_groups):
+        # The group of all clips, the last, holds out no fold: no fold has its number.
+        kept_folds = np.arange(len(sums.counts)) != (group if has_folds else -1)
+        moments.append(sums.moments(kept_folds, dtype))
+        directions.append(sums.directions(kept_folds, moments[-1].scale, n_directions))
+    mean = np.stack([of_group.mean for of_group in moments])
+    scale = np.stack([of_group.scale for of_group in moments])
+    return FirstLook(mean, scale, np.stack(directions))
+
+
+# --- training
+# ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingSettings:
+    """How probes are trained.
+
+    Attributes
+    ----------
+    n_queries : int
+        M.
+    batch_size : int
+        Clips a step.
+    learning_rate : float
+        Adam's step size.
+    seed : int
+    """
+
+    n_queries: int
+    batch_size: int
+    learning_rate: float
+    seed: int
+
+
+class ProbeLayers(NamedTuple):
+    """Views of a flat vector of the parameters of J probes, or of its gradient.
+
+    Attributes
+    ----------
+    projection : ndarray, shape [D, 2, J, M]
+        Queries, then evidence.
+    bias : ndarray, shape [J]
+    """
+
+    projection: Floats
+    bias: Floats
+
+
+class ProbesInTraining:
+    """Attentive probes of all groups and penalties, under training by Adam.
+
+    Each group has its own moments, which are worked into the projection, so that clips are read as they are.
+
+    Parameters
+    ----------
+    clips : array or StoredClips, shape [N, T, D]
+    y : ndarray of int, shape [N]
+        Labels, 0 or 1.
+    folds : ndarray of int, shape [N], or None
+        The inner fold that holds each clip out; None for one group, of all clips.
+    penalties : tuple of float, length K
+        Weights of half the evidence's squares in the loss.
+    settings : TrainingSettings
+
+    Attributes
+    ----------
+    learns : ndarray of bool, shape [N, G]
+        The clips of each group; the last group is all clips.
+    mean, scale : ndarray, shape [G, D]
+        Moments of each group's tokens.
+    parameters, gradient : ndarray, shape [P]
+        `views` cuts them into layers.
+    """
+
+    def __init__(
+        self,
+        clips: Floats | StoredClips,
+        y: NDArray[np.int64],
+        folds: NDArray[np.int64] | None,
+        penalties: tuple[float, ...],
+        settings: TrainingSettings,
+    ) -> None:
+        self.clips = clips
+        self.y = y
+        self.penalties = penalties
+        self.settings = settings
+        held_out = np.zeros((len(y), 0), bool) if folds is None else folds[:, None] == np.unique(folds)
+        self.learns = np.column_stack([~held_out, np.ones(len(y), bool)])
+        self.dtype = np.result_type(clips.dtype, np.float32)
+        n_directions = min(N_AIMED, (settings.n_queries - 1) // 2)
+        look = first_look(clips, y, self.learns, n_directions, self.dtype)
+        self.mean = look.mean
+        self.scale = look.scale
+        n_parameters = 2 * clips.shape[2] * self.n_probes * settings.n_queries + self.n_probes
+        self.parameters = np.zeros(n_parameters, self.dtype)
+        queries = self._first_queries(look.directions)
+        # Evidence and biases begin at 0.
+        self.views(self.parameters).projection[:, 0] = np.repeat(queries, len(penalties), axis=1)
+        self.gradient = np.empty_like(self.parameters)
+        self._adam = Adam.start(self.parameters)
+
+    @property
+    def n_probes(self) -> int:
+        """Count the probes, J."""
+        return self.learns.shape[1] * len(self.penalties)
+
+    def _first_queries(self, directions: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Give the queries [D, G, M] to begin with.
+
+        The first look along the `directions` [G, D, n] of their group, the next weighs all tokens alike, and
+        the others are random, the same for all groups.
+        """
+        n_groups, n_features, n_aimed = directions.shape
+        n_queries = self.settings.n_queries
+        queries = np.zeros((n_features, n_groups, n_queries))
+        queries[:, :, :n_aimed] = directions.transpose(1, 0, 2)[..., :n_queries]
+        rng = np.random.default_rng((self.settings.seed, 0))
+        n_random = max(n_queries - n_aimed - 1, 0)
+        random_queries = rng.standard_normal((n_features, n_random)) / np.sqrt(n_features)
+        queries[:, :, n_aimed + 1 :] = random_queries[:, None]
+        return queries
+
+    def views(self, parameters: Floats) -> ProbeLayers:
+        """Cut a vector [P] into layers, without copying."""
+        projection = parameters[: -self.n_probes].reshape(self.clips.shape[2], 2, self.n_probes, -1)
+        return ProbeLayers(projection, parameters[-self.n_probes :])
+
+    def on_all(self, penalty: int) -> Floats:
+        """Copy the parameters of the probe on all clips with a penalty, by its number: [2 D M + 1]."""
+        layers = self.views(self.parameters)
+        probe = self.n_probes - len(self.penalties) + penalty
+        return np.append(layers.projection[:, :, probe].ravel(), layers.bias[probe])
+
+    def epoch(self, rng: np.random.Generator) -> Floats:
+        """Learn from all clips once, in random order; return the logits [N, G, K] of each as it was read."""
+        n_clips, n_groups = self.learns.shape
+        order = rng.permutation(n_clips)
+        logits = np.empty((n_clips, n_groups, len(self.penalties)))
+        for start in range(0, n_clips, self.settings.batch_size):
+            rows = order[start : start + self.settings.batch_size]
+            logits[rows] = self.backward(rows).reshape(len(rows), n_groups, len(self.penalties))
+            adam_step(self.parameters, self.gradient, self._adam, self.settings.learning_rate)
+        return logits
+
+    def backward(self, rows: NDArray[np.intp]) -> Floats:
+        """Compute logits [B, J] of a batch, and write the gradient of each probe's own loss.
+
+        A probe's loss is the mean cross-entropy of its group's clips in the batch, and the penalties.
+        """
+        n_penalties = len(self.penalties)
+        # Of each probe, [D, J, 1].
+        mean = np.repeat(self.mean, n_penalties, axis=0).T[:, :, None]
+        scale = np.repeat(self.scale, n_penalties, axis=0).T[:, :, None]
+        projection, bias = self.views(self.parameters)
+        slope, bias_slope = self.views(self.gradient)
+        # The projection of tokens as they are, and what it lacks of that of standardised ones. A query needs
+        # no shift: a softmax doesn't see what all tokens have in common.
+        raw_projection = projection / scale[:, None]
+        shift = bias - (mean * raw_projection[:, 1]).sum(axis=(0, 2))
+        learns = np.repeat(self.learns[rows], n_penalties, axis=1)  # [B, J]
+        share = learns / np.maximum(learns.sum(axis=0), 1)
+        logits = np.empty((len(rows), self.n_probes), self.dtype)
+        self.gradient[:] = 0
+        for within in blocks_of(len(rows), self.clips.shape[1]):
+            block = read_block(self.clips, rows[within], self.dtype)
+            attended = attend(block, raw_projection)
+            logits[within] = attended.pooled.sum(axis=2) + shift
+            residuals = expit(logits[within]) - self.y[rows[within], None]
+            pull = (residuals * share[within]).astype(self.dtype)  # [B, J]
+            bias_slope += pull.sum(axis=0)
+            by_token = _slopes_by_token(attended, pull).reshape(-1, projection[0].size)
+            slope += (block.X.reshape(len(by_token), -1).T @ by_token).reshape(slope.shape)
+        # To standardised tokens: the weights of a clip's tokens add up to 1, and their slopes to 0.
+        slope[:, 1] -= mean * bias_slope[:, None]
+        slope /= scale[:, None]
+        slope[:, 0] += DECAY * projection[:, 0]
+        penalty_of_probe = np.tile(self.penalties, len(self.mean))[:, None]
+        slope[:, 1] += penalty_of_probe * projection[:, 1]
+        return logits
+
+
+def _slopes_by_token(attended: Attended, pull: Floats) -> Floats:
+    """Compute the derivative [B, T, 2, J, M] of the loss by each token's score and evidence.
+
+    `pull` [B, J] is its derivative by the logits.
+    """
+    n_clips, n_tokens, n_probes, n_queries = attended.weights.shape
+    slopes = np.empty((n_clips, n_tokens, 2, n_probes, n_queries), pull.dtype)
+    by_evidence = slopes[:, :, 1]
+    np.multiply(attended.weights, pull[:, None, :, None], out=by_evidence)
+    # Through the softmax: what a token's evidence is more than the clip's weighted mean.
+    above_mean = attended.evidence - attended.pooled[:, None]
+    np.multiply(by_evidence, above_mean, out=slopes[:, :, 0])
+    return slopes
