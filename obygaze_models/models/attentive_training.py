@@ -51,8 +51,8 @@ class TokenBlock(NamedTuple):
 
     def present_of(self, clip: int) -> Floats:
         """Give the frames [t, D] that a clip has."""
-        frames = self.X[clip]
-        return frames if self.absent is None else frames[~self.absent[clip]]
+        frames: Floats = self.X[clip]
+        return frames if self.absent is None else np.asarray(frames[~self.absent[clip]])
 
 
 def read_block(
@@ -327,7 +327,8 @@ class ProbesInTraining:
     @property
     def n_probes(self) -> int:
         """Count the probes, J."""
-        return self.learns.shape[1] * len(self.penalties)
+        n_groups: int = self.learns.shape[1]
+        return n_groups * len(self.penalties)
 
     def _first_queries(self, directions: NDArray[np.float64]) -> NDArray[np.float64]:
         """Give the queries [D, G, M] to begin with.
