@@ -3,7 +3,7 @@
 import json
 import math
 import time
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -40,7 +40,7 @@ UNREAD = {
     "sound": "the file has sound, which no backbone here hears",
     "subtitles": "the file has subtitles, which give no features",
 }
-"""What a file holds beside pictures -> what is said where nothing reads it."""
+"""What a file holds besides pictures -> the remark where no backbone reads it."""
 PASS_CLIPS = 16
 """Most clips that a worker decodes in one pass; limits the frames that it keeps in memory."""
 
@@ -51,7 +51,7 @@ class Request(NamedTuple):
     Parameters
     ----------
     sampling
-        Which frames to read; of a backbone that hears, between whose midpoints the sound is cut.
+        Which frames to read. For a backbone that hears, the sound is cut half-way between these frames.
     prepare
         Transform applied to each frame; or to the parts of a clip's sound, `[F, L]` or `[F, L, D]`.
     encode
@@ -65,10 +65,12 @@ class Request(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """Where frames are kept between runs, of which `keep_frames` makes those that backbones see.
+    """Where frames are kept between runs; `keep_frames` makes what backbones see from them.
 
     Parameters
     ----------
+    folder
+        Folder of the kept frames.
     decoder
         The decoder's record.
     """
@@ -88,15 +90,15 @@ class DecodeTask:
     start_s, end_s
         The span in seconds, or None for the whole file.
     requests
-        Backbone name -> what it needs, of those that take pictures.
+        Name of each backbone that takes pictures -> what it needs.
     strict
         Refuse damaged files that can be read in part.
     hash_source
         Also compute the SHA-256 of the file.
     sounds
-        Backbone name -> the samples and what else it needs, of those that hear.
+        Name of each backbone that hears -> the samples that it takes, and what else it needs.
     keep
-        Keep frames, and read those that are kept.
+        Where to keep frames, and to read those that are kept; None keeps none.
     """
 
     clip_id: str
@@ -111,14 +113,14 @@ class DecodeTask:
 
     def wishes(self) -> dict[Hashable, tuple[Sampling, Prepare]]:
         """Return the distinct pairs of sampling and `prepare`, each shared by all backbones that need it."""
-        return {wish_of(request): request[:2] for request in self.requests.values()}
+        return {wish_of(request): (request.sampling, request.prepare) for request in self.requests.values()}
 
 
 def wish_of(request: Request) -> Hashable:
     """Return the key of the frames of a request: equal for backbones that need the same frames."""
     try:
         hash(request.prepare)
-    except TypeError:
+    except TypeError:  # a `prepare` without a hash is shared only with itself
         return request.sampling, id(request.prepare)
     return request.sampling, request.prepare
 
@@ -140,10 +142,17 @@ class Prepared:
     time_s: NDArray[np.float64]
 
 
+class _ClipSound(NamedTuple):
+    """The prepared sound of a clip, and a note on a large hole in it; empty if there is none."""
+
+    prepared: Prepared
+    hole_note: str
+
+
 def _hear(
     track: SoundTrack, hearing: Hearing, request: Request, span: tuple[float | None, float | None]
-) -> tuple[Prepared, str]:
-    """Read the sound of a span, cut half-way between its sampled frames, and say what is missing of it.
+) -> _ClipSound:
+    """Read the sound of a span, cut half-way between its sampled frames, and note what is missing of it.
 
     Raises
     ------
@@ -152,7 +161,7 @@ def _hear(
     """
     index, time_s, end_s = sampled_times(track.path, request.sampling, *span)
     start_s = span[0] or 0.0
-    edges_s = [(before + after) / 2 for before, after in pairwise(time_s.tolist())]
+    edges_s = [(frame_s + next_frame_s) / 2 for frame_s, next_frame_s in pairwise(time_s.tolist())]
     parts, missing_s = track.parts(
         start_s,
         end_s,
@@ -164,7 +173,7 @@ def _hear(
     note = ""
     if is_large_hole(missing_s, end_s - start_s):
         note = f"no sound for {missing_s:.2f} of {end_s - start_s:.2f} s"
-    return Prepared(request.prepare(parts), index, time_s), note
+    return _ClipSound(Prepared(request.prepare(parts), index, time_s), note)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,9 +197,9 @@ class DecodedClip:
     remarks
         Notes for the user about a clip that is not at fault.
     besides
-        What the file holds beside pictures, of `UNREAD`.
+        What the file holds besides pictures: keys of `UNREAD`.
     absent
-        Backbone name -> why it has nothing of the clip, such as `no sound track`, while others have.
+        Name of each backbone that has nothing of the clip while others have -> why, such as `no sound track`.
     """
 
     clip_id: str
@@ -211,23 +220,29 @@ def passes(tasks: Sequence[DecodeTask], workers: int) -> list[list[DecodeTask]]:
 
     A pass has up to `PASS_CLIPS` clips, and fewer if workers would otherwise have none.
     """
-    cut = []
-    for run in ([*run] for _, run in groupby(tasks, _shared)):
-        size = min(PASS_CLIPS, -(-len(run) // workers))
-        cut += [run[first : first + size] for first in range(0, len(run), size)]
-    return cut
+    all_passes: list[list[DecodeTask]] = []
+    for _, adjacent in groupby(tasks, _pass_key):
+        spans = list(adjacent)
+        size = min(PASS_CLIPS, math.ceil(len(spans) / workers))
+        all_passes.extend(spans[first : first + size] for first in range(0, len(spans), size))
+    return all_passes
 
 
-def _shared(task: DecodeTask) -> object:
-    """Return what tasks of one pass share; spans of one file do."""
-    alone = task.path is None or task.start_s is None
-    return object() if alone else (task.path, id(task.requests))
+def _pass_key(task: DecodeTask) -> object:
+    """Return a key that is equal for tasks of one pass: spans of one file with the same requests."""
+    is_span_of_file = task.path is not None and task.start_s is not None
+    if is_span_of_file:
+        return task.path, id(task.requests)
+    return object()  # equal to nothing else, so that the task has a pass for itself
 
 
 def decode_clips(
     tasks: Sequence[DecodeTask], decode: Callable[[Sequence[DecodeTask]], Iterator[tuple[int, DecodedClip]]]
 ) -> Iterator[tuple[int, DecodedClip]]:
     """Decode clips with a decoder, and encode them for the backbones that run in the decode worker.
+
+    If the decoder fails, the clips that it has not given are decoded one at a time, so that only those fail
+    that are at fault.
 
     Yields
     ------
@@ -236,53 +251,71 @@ def decode_clips(
     DecodedClip
         Its result.
     """
+    open_track = lru_cache(2)(SoundTrack)  # clips of a file share its sound
+    undone = set(range(len(tasks)))
+    takes_pictures = not tasks or len(tasks[0].requests) > 0
+    # Other decoders give pictures, and backbones that only hear need none.
+    decode_pictures = decode if takes_pictures else decode_with_av
     started = time.process_time()
-    tracks, left = lru_cache(2)(SoundTrack), set(range(len(tasks)))  # clips of a file share its sound
     try:
-        sound_alone = tasks and not tasks[0].requests
-        for number, clip in decode_with_av(tasks) if sound_alone else decode(tasks):
-            try:
-                encoded = _encoded(tasks[number], _with_sound(tasks[number], clip, tracks))
-            except Exception as error:  # noqa: BLE001 - whatever it is, it is this clip's
-                encoded = DecodedClip(clip.clip_id, "failed", _reason(error), source=clip.source)
-            before, started = started, time.process_time()
-            left.discard(number)
-            heard = {"sound"} if tasks[number].sounds else set()
-            unread = tuple(UNREAD[name] for name in encoded.besides if name not in heard)
-            yield number, replace(encoded, cpu_s=started - before, remarks=encoded.remarks + unread)
-    except Exception as error:  # noqa: BLE001 - the decoder's: of one of these clips, which are decoded alone
-        for number in sorted(left):
-            if len(tasks) == 1:
-                spent_s = time.process_time() - started
-                yield number, DecodedClip(tasks[number].clip_id, "failed", _reason(error), cpu_s=spent_s)
-            else:
-                yield from ((number, clip) for _, clip in decode_clips([tasks[number]], decode))
+        for number, pictures in decode_pictures(tasks):
+            clip = _with_sound_and_features(tasks[number], pictures, open_track)
+            finished = time.process_time()
+            spent_s = finished - started
+            started = finished
+            undone.discard(number)
+            yield number, replace(clip, cpu_s=spent_s)
+    except Exception as error:  # noqa: BLE001 - a custom decoder may raise anything
+        if len(tasks) > 1:
+            for number in sorted(undone):
+                for _, clip in decode_clips([tasks[number]], decode):
+                    yield number, clip
+        elif undone:
+            spent_s = time.process_time() - started
+            yield 0, DecodedClip(tasks[0].clip_id, "failed", _reason(error), cpu_s=spent_s)
+
+
+def _with_sound_and_features(
+    task: DecodeTask, pictures: DecodedClip, open_track: Callable[[Path, str], SoundTrack]
+) -> DecodedClip:
+    """Add sound, features and remarks on what no backbone reads to a clip whose pictures are decoded."""
+    try:
+        clip = _encoded(task, _with_sound(task, pictures, open_track))
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is this clip's
+        return DecodedClip(pictures.clip_id, "failed", _reason(error), source=pictures.source)
+    unread = [UNREAD[name] for name in clip.besides if not (name == "sound" and task.sounds)]
+    return replace(clip, remarks=(*clip.remarks, *unread))
 
 
 def _with_sound(
-    task: DecodeTask, clip: DecodedClip, tracks: Callable[[Path, str], SoundTrack]
+    task: DecodeTask, clip: DecodedClip, open_track: Callable[[Path, str], SoundTrack]
 ) -> DecodedClip:
-    """Add what backbones hear; a clip of which none of the backbones has anything has failed."""
+    """Add the sound that backbones hear; a clip fails if no backbone has anything of it."""
     if clip.status == "failed" or not task.sounds or task.path is None:
         return clip
     heard: dict[str, Prepared] = {}
-    missing: dict[str, None] = {}
     absent: dict[str, str] = {}
-    for name, needed in task.sounds.items():
+    hole_notes: list[str] = []
+    for name, (hearing, request) in task.sounds.items():
         try:
-            track = tracks(task.path, needed[0].track)
-            heard[name], note = _hear(track, *needed, (task.start_s, task.end_s))
-            missing[note] = None
+            track = open_track(task.path, hearing.track)
+            sound = _hear(track, hearing, request, (task.start_s, task.end_s))
         except Exception as error:  # noqa: BLE001 - others may have what they need of the clip
             absent[name] = _reason(error)
-    notes = list(filter(None, missing))
-    if not (clip.frames or heard) or (task.strict and notes):
-        reasons = dict.fromkeys(notes or absent.values())
+            continue
+        heard[name] = sound.prepared
+        if sound.hole_note and sound.hole_note not in hole_notes:
+            hole_notes.append(sound.hole_note)
+    if task.strict and hole_notes:
+        return DecodedClip(clip.clip_id, "failed", "; ".join(hole_notes), source=clip.source)
+    if not clip.frames and not heard:
+        reasons = dict.fromkeys(absent.values())
         return DecodedClip(clip.clip_id, "failed", "; ".join(reasons), source=clip.source)
+    reasons_of_damage = [reason for reason in (clip.reason, *hole_notes) if reason]
     return replace(
         clip,
-        status="partial" if notes else clip.status,
-        reason="; ".join(filter(None, (clip.reason, *notes))),
+        status="partial" if hole_notes else clip.status,
+        reason="; ".join(reasons_of_damage),
         frames={**clip.frames, **heard},
         absent=absent,
     )
@@ -290,24 +323,40 @@ def _with_sound(
 
 def _encoded(task: DecodeTask, clip: DecodedClip) -> DecodedClip:
     """Replace the frames of backbones that run in the decode worker by their features."""
-    frames, encoded = dict(clip.frames), {}
+    frames = dict(clip.frames)
+    features: dict[str, ClipFeatures] = {}
     encoders = {name: request.encode for name, request in task.requests.items()}
     encoders |= {name: request.encode for name, (_, request) in task.sounds.items()}
     for name, encode in encoders.items():
-        if encode is not None and name in frames:
-            taken = frames.pop(name)
-            arrays = {array: values[0] for array, values in encode(taken.images[None]).items()}
-            if reason := not_finite(name, arrays):
-                return DecodedClip(clip.clip_id, "failed", reason, source=clip.source)
-            for group, own in arrays_by_group(name, arrays).items():
-                encoded[group] = ClipFeatures(taken.time_s, taken.frame_index, own)
-    return replace(clip, frames=frames, encoded=encoded) if encoded else clip
+        if encode is None or name not in frames:
+            continue
+        prepared = frames.pop(name)
+        batch_of_one = encode(prepared.images[None])
+        arrays = {array: values[0] for array, values in batch_of_one.items()}
+        reason = not_finite(name, arrays)
+        if reason:
+            return DecodedClip(clip.clip_id, "failed", reason, source=clip.source)
+        for group, group_arrays in arrays_by_group(name, arrays).items():
+            features[group] = ClipFeatures(prepared.time_s, prepared.frame_index, group_arrays)
+    if not features:
+        return clip
+    return replace(clip, frames=frames, encoded=features)
 
 
 def not_finite(name: str, arrays: Mapping[str, NDArray[Any]]) -> str:
-    """Say which of the arrays that a backbone gave of a clip is not finite; empty if none."""
-    wrong = [array for array, values in arrays.items() if not np.isfinite(values).all()]
-    return f"{name} gave values that are not finite in '{wrong[0]}'" if wrong else ""
+    """Explain which array of a backbone has values that are not finite; empty if all are finite.
+
+    Parameters
+    ----------
+    name
+        Name of the backbone.
+    arrays
+        What the backbone gave of one clip.
+    """
+    for array, values in arrays.items():
+        if not np.isfinite(values).all():
+            return f"{name} gave values that are not finite in '{array}'"
+    return ""
 
 
 def decode_stretch(
@@ -331,19 +380,26 @@ def decode_stretch(
     others
         Windows that are yielded elsewhere and may need frames of the stretch.
     rests
-        Receives what the stretch gives beside the windows, unless it cannot be decoded without errors.
+        Receives what the stretch gives besides the windows, unless it cannot be decoded without errors.
     """
-    first = next(iter((*tasks, *others)), None)
-    wishes = list(first.wishes().values()) if first else []
-    windows, near = ([(task.start_s, task.end_s) for task in some] for some in (tasks, others))
-    strict = first is not None and first.strict
-    with suppress(Exception):  # the windows are read again, and tell why they cannot be
-        source = _source(path, hashed=first is not None and first.hash_source)
-        for given in read_stretch(path, stretch, windows, near, wishes, strict=strict):
-            if isinstance(given, Rest):
-                rests.append(given)
+    wishes: list[tuple[Sampling, Prepare]] = []
+    strict = False
+    hash_source = False
+    all_tasks = [*tasks, *others]
+    if all_tasks:  # all tasks of a film have the same settings
+        wishes = list(all_tasks[0].wishes().values())
+        strict = all_tasks[0].strict
+        hash_source = all_tasks[0].hash_source
+    windows = [(task.start_s, task.end_s) for task in tasks]
+    other_windows = [(task.start_s, task.end_s) for task in others]
+    with suppress(Exception):  # windows that are not yielded are read again, and then fail with a reason
+        source = _source(path, hashed=hash_source)
+        for item in read_stretch(path, stretch, windows, other_windows, wishes, strict=strict):
+            if isinstance(item, Rest):
+                rests.append(item)
             else:
-                yield given[0], _clip(tasks[given[0]], path, given[1], source)
+                number, result = item
+                yield number, _clip(tasks[number], path, result, source)
 
 
 def decode_with_av(
@@ -373,18 +429,27 @@ def decode_with_av(
     VideoError, OSError
         The file cannot be read at all.
     """
-    first, path, source = tasks[0], tasks[0].path, dict[str, Any]()
+    first = tasks[0]
+    path = first.path
     if path is None:
         raise VideoError(NO_VIDEO)
-    spans, wishes = [(task.start_s, task.end_s) for task in tasks], list(first.wishes().values())
-    read = read_windows(path, spans, wishes, strict=first.strict, known=known)
-    for number, result in read if wishes else ((number, ()) for number in range(len(tasks))):
+    spans = [(task.start_s, task.end_s) for task in tasks]
+    wishes = list(first.wishes().values())
+    windows: Iterable[tuple[int, tuple[Frames[Pixels], ...] | VideoError]]
+    if wishes:
+        windows = read_windows(path, spans, wishes, strict=first.strict, known=known)
+    else:  # nothing takes pictures
+        windows = [(number, ()) for number in range(len(tasks))]
+    source: dict[str, Any] | None = None
+    for number, result in windows:
         # After the first frames: a small file that is read first is opened once.
-        source = source or _source(path, hashed=first.hash_source)
+        if source is None:
+            source = _source(path, hashed=first.hash_source)
         yield number, _clip(tasks[number], path, result, source)
 
 
 def _reason(error: Exception) -> str:
+    """Return the reason of a failed clip, in one line, without the name of the file."""
     if isinstance(error, ObygazeError):
         return str(getattr(error, "reason", error))
     if isinstance(error, OSError):
@@ -393,32 +458,52 @@ def _reason(error: Exception) -> str:
 
 
 def _clip(
-    task: DecodeTask, path: Path, read: tuple[Frames[Pixels], ...] | VideoError, source: dict[str, Any]
+    task: DecodeTask,
+    path: Path,
+    result: tuple[Frames[Pixels], ...] | VideoError,
+    source: dict[str, Any],
 ) -> DecodedClip:
-    if isinstance(read, VideoError):
-        return DecodedClip(task.clip_id, "failed", read.reason)
-    if not all(np.isfinite(frames.time_s).all() for frames in read):
-        reason = (
-            "the file does not say when its frames are shown; put it into a container that does, such as MKV"
-        )
-        return DecodedClip(task.clip_id, "failed", reason, source=source)
-    notes = tuple(dict.fromkeys(note for frames in read for note in frames.notes))
-    images = [Prepared(np.stack(frames.images), frames.index, frames.time_s) for frames in read]
-    prepared = dict(zip(task.wishes(), images, strict=True))
-    status = read[0].status if read else "ok"
-    return DecodedClip(
+    """Make the result of a clip from the frames that were read for each of its wishes.
+
+    Parameters
+    ----------
+    result
+        Frames in the order of `task.wishes()`; or why the clip cannot be read.
+    source
+        Properties of the file.
+    """
+    if isinstance(result, VideoError):
+        return DecodedClip(task.clip_id, "failed", result.reason)
+    prepared: dict[Hashable, Prepared] = {}
+    notes: dict[str, None] = {}  # in order, each once
+    for wish, frames in zip(task.wishes(), result, strict=True):
+        if not np.isfinite(frames.time_s).all():
+            reason = (
+                "the file does not say when its frames are shown; "
+                "put it into a container that does, such as MKV"
+            )
+            return DecodedClip(task.clip_id, "failed", reason, source=source)
+        prepared[wish] = Prepared(np.stack(frames.images), frames.index, frames.time_s)
+        notes.update(dict.fromkeys(frames.notes))
+    clip = DecodedClip(
         task.clip_id,
-        status,
-        "; ".join(notes) if status != "ok" else "",
-        {name: prepared[wish_of(request)] for name, request in task.requests.items()},
+        "ok",
+        frames={name: prepared[wish_of(request)] for name, request in task.requests.items()},
         source=source,
-        n_decoded=read[0].decoded if read else 0,
-        remarks=notes if status == "ok" else (),
         besides=probe(path).besides,
     )
+    if not result:
+        return clip
+    # All wishes of a clip are read in one pass: they share its status and the count of decoded frames.
+    status = result[0].status
+    n_decoded = result[0].decoded
+    if status == "ok":
+        return replace(clip, n_decoded=n_decoded, remarks=tuple(notes))
+    return replace(clip, status=status, reason="; ".join(notes), n_decoded=n_decoded)
 
 
 def _source(path: Path, *, hashed: bool) -> dict[str, Any]:
+    """Describe a video file for the store: size, duration, stream and, if asked, its SHA-256."""
     video = probe(path)  # this worker has indexed the file already
     source: dict[str, Any] = {"bytes": video.bytes}
     if math.isfinite(video.duration_s):

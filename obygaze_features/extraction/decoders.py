@@ -21,7 +21,8 @@ Decode = Callable[[Sequence[DecodeTask]], Iterator[tuple[int, DecodedClip]]]
 
 def decoder_names() -> tuple[str, ...]:
     """List the decoders, the built-in one first."""
-    return PYAV, *sorted({entry.name for entry in points(DECODERS)} - {PYAV})
+    installed = {entry.name for entry in points(DECODERS)}
+    return PYAV, *sorted(installed - {PYAV})
 
 
 def load_decoder(name: str) -> Decode:
@@ -53,11 +54,15 @@ def decoder_record(name: str, *, stills: bool = False) -> dict[str, str]:
     versions = decoder_versions(stills=stills)
     if name == PYAV:
         return versions
+    record = {"name": name}
     package = _entry(name).dist
-    return {"name": name, **({"package": f"{package.name} {package.version}"} if package else {}), **versions}
+    if package is not None:
+        record["package"] = f"{package.name} {package.version}"
+    return record | versions
 
 
 def _entry(name: str) -> EntryPoint:
+    """Return the one entry point of this name; packages that name the same function count once."""
     entries = {entry.value: entry for entry in points(DECODERS) if entry.name == name}
     if not entries:
         raise ExtractError(f"no decoder is called '{name}'; there is {', '.join(decoder_names())}")

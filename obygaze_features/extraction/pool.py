@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 from obygaze_features.extraction.decode_clips import (
     PASS_CLIPS,
@@ -19,16 +19,19 @@ from obygaze_features.extraction.decode_clips import (
     decode_stretch,
     decode_with_av,
 )
-from obygaze_features.extraction.decoders import PYAV, load_decoder
+from obygaze_features.extraction.decoders import PYAV, Decode, load_decoder
 from obygaze_features.extraction.films import Films, KeptFrames, Pass, WorkQueue
 from obygaze_features.extraction.keep_frames import as_jpegs, keeping
 from obygaze_features.video import Known, Rest, share_in
 from obygaze_features.video.file_facts import packed
 from obygaze_features.workers import Event, Parent, WorkerPool
 
-REST = -1  # number of the item that a stretch gives beside its windows
-ATTEMPTS = 3  # a machine may also kill a worker: a file fails after three crashes
-POLL_S = 0.2  # delay before a stop request is noticed while a long clip is decoded
+REST = -1
+"""Number of the item that a stretch gives besides its windows, where clips have their position."""
+ATTEMPTS = 3
+"""Crashes after which a file fails; more than one, since the machine may also have killed the worker."""
+POLL_S = 0.2
+"""Seconds until a request to stop is noticed while a long clip is decoded."""
 
 
 class DecodePool:
@@ -54,13 +57,15 @@ class DecodePool:
     """
 
     def __init__(self, workers: int, timeout_s: float, decoder: str = PYAV, batch_size: int = 1) -> None:
-        self.workers, self.timeout_s, self.decoder = workers, timeout_s, decoder
-        self._ahead = 2 * workers + batch_size
+        self.workers = workers
+        self.timeout_s = timeout_s
+        self.decoder = decoder
+        self._most_queued = 2 * workers + batch_size
         # Workers share what they compute for a large file, and frames that several of them need.
         self._shared = tempfile.TemporaryDirectory(prefix="obygaze-", ignore_cleanup_errors=True)
         self._pool = WorkerPool(workers, partial(_decode, decoder=decoder, folder=Path(self._shared.name)))
         self._keys = count()
-        self._out: dict[Hashable, _Attempt] = {}
+        self._running: dict[Hashable, _Attempt] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -88,108 +93,190 @@ class DecodePool:
         """
         queue = WorkQueue(tasks, self.workers, films)
         while not stopped():
-            while queue and (len(self._out) < self.workers or self._n_out() < self._ahead):
+            while queue and self._has_room():
                 self._put(queue.popleft())
-            if not self._out:
+            if not self._running:
                 return
             event = self._pool.get(POLL_S)
             if event is None:
                 continue
             if event.kind == "item" and event.value[0] == REST and films is not None:
-                self._take_rest(event, films)
-            elif event.kind != "item" and self._out[event.key].work.stretch is not None:
+                self._keep_measured(event, films)
+            elif event.kind == "item":
+                yield self._take_clip(event)
+            elif self._running[event.key].work.stretch is not None:
                 self._end_stretch(event, queue)
             else:
-                yield from self._take(event)
+                yield from self._end_pass(event)
 
-    def _n_out(self) -> int:
-        return sum(max(len(attempt.left), 1) for attempt in self._out.values())
+    def _has_room(self) -> bool:
+        """Return whether another pass may be queued: for an idle worker, or within the limit of clips."""
+        n_clips = 0
+        for attempt in self._running.values():
+            n_clips += max(len(attempt.undone), 1)  # a stretch without windows counts as one clip
+        return len(self._running) < self.workers or n_clips < self._most_queued
 
     def _put(self, work: Pass, number: int = 1) -> None:
+        """Queue the `number`-th attempt at a pass."""
         key = next(self._keys)
-        kept = Path(self._shared.name, f"frames-{key}")
-        self._out[key] = _Attempt(dict(enumerate(work.tasks)), work, kept, number)
-        task = replace(work, known=()), kept, [frames.path for frames in work.known]
-        self._pool.put(key, task, self.timeout_s * (PASS_CLIPS if work.stretch else len(work.tasks)))
+        frames_file = Path(self._shared.name, f"frames-{key}")
+        self._running[key] = _Attempt(dict(enumerate(work.tasks)), work, frames_file, number)
+        known_files = [frames.path for frames in work.known]
+        # A worker gets the paths alone: a copy of `KeptFrames` would remove the file when it goes.
+        task = _PassTask(replace(work, known=()), frames_file, known_files)
+        n_clips = PASS_CLIPS if work.stretch else len(work.tasks)
+        self._pool.put(key, task, self.timeout_s * n_clips)
 
-    def _take_rest(self, event: Event, films: Films) -> None:
-        """Keep what a stretch gave beside its windows."""
-        attempt = self._out[event.key]
-        _, measured, n_decoded, cpu_s = event.value
+    def _take_clip(self, event: Event) -> DecodedClip:
+        """Return the clip of an event, which is then done."""
+        clip: DecodedClip
+        number, clip = event.value
+        del self._running[event.key].undone[number]
+        return clip
+
+    def _keep_measured(self, event: Event, films: Films) -> None:
+        """Keep what a stretch gave besides its windows."""
+        attempt = self._running[event.key]
+        measured: _MeasuredStretch = event.value[1]
         if attempt.work.stretch is not None:
-            attempt.known = KeptFrames(attempt.kept)
-            films.keep(attempt.work.stretch, measured, n_decoded, cpu_s)
+            attempt.known = KeptFrames(attempt.frames_file)
+            films.keep(attempt.work.stretch, measured.measurements, measured.n_decoded, measured.cpu_s)
 
     def _end_stretch(self, event: Event, queue: WorkQueue) -> None:
         """Queue the windows that a stretch has left, or the stretch again if its worker died."""
-        attempt = self._out.pop(event.key)
-        left = list(attempt.left.values())
+        attempt = self._running.pop(event.key)
+        undone = list(attempt.undone.values())
         if event.kind == "died" and attempt.known is None and attempt.number < ATTEMPTS:
-            self._put(replace(attempt.work, tasks=left), attempt.number + 1)
+            self._put(replace(attempt.work, tasks=undone), attempt.number + 1)
         elif attempt.work.stretch is not None:
-            queue.done(attempt.work.stretch, left, attempt.known)
+            queue.done(attempt.work.stretch, undone, attempt.known)
 
-    def _take(self, event: Event) -> list[DecodedClip]:
-        """Return the clips of an event; retry the clips of a worker that died."""
-        attempt = self._out[event.key]
-        if event.kind == "item":
-            number, clip = event.value
-            del attempt.left[number]
-            return [clip]
-        del self._out[event.key]
-        left = list(attempt.left.values())
-        if not left:  # every clip was yielded, even if the worker died after the last
+    def _end_pass(self, event: Event) -> list[DecodedClip]:
+        """Retry the clips that a pass has not given, or return them as failed."""
+        attempt = self._running.pop(event.key)
+        undone = list(attempt.undone.values())
+        if not undone:  # every clip was yielded, even if the worker died after the last
             return []
         if event.kind == "done":
-            reason = f"the decoder '{self.decoder}' gave nothing for this clip"
-        elif len(attempt.work.tasks) > 1:
-            for task in left:
+            return _failed(undone, f"the decoder '{self.decoder}' gave nothing for this clip")
+        if len(attempt.work.tasks) > 1:  # any of them may be at fault
+            for task in undone:
                 self._put(Pass([task]))
             return []
-        elif event.kind == "late":
-            reason = f"decoding took longer than the limit of {self.timeout_s:g} s"
-        elif attempt.number < ATTEMPTS:
-            self._put(Pass(left), attempt.number + 1)
+        if event.kind == "late":
+            return _failed(undone, f"decoding took longer than the limit of {self.timeout_s:g} s")
+        if attempt.number < ATTEMPTS:
+            self._put(Pass(undone), attempt.number + 1)
             return []
-        else:
-            reason = f"the decoder crashed on this file {ATTEMPTS} times ({event.value})"
-        return [DecodedClip(task.clip_id, "failed", reason) for task in left]
+        return _failed(undone, f"the decoder crashed on this file {ATTEMPTS} times ({event.value})")
+
+
+def _failed(tasks: Sequence[DecodeTask], reason: str) -> list[DecodedClip]:
+    """Return the clips of these tasks as failed for one reason."""
+    return [DecodedClip(task.clip_id, "failed", reason) for task in tasks]
 
 
 @dataclass(slots=True)
 class _Attempt:
-    """Clips left in the `number`-th attempt at a pass; the file for frames of its stretch."""
+    """The `number`-th attempt at a pass, which a worker has or is queued for.
 
-    left: dict[int, DecodeTask]
+    Attributes
+    ----------
+    undone
+        Position in the pass of each clip that was not given yet -> its task.
+    frames_file
+        File for the frames of its stretch that other windows need.
+    known
+        These frames, once the stretch has been decoded.
+    """
+
+    undone: dict[int, DecodeTask]
     work: Pass
-    kept: Path
+    frames_file: Path
     number: int
     known: KeptFrames | None = None
 
 
-def _decode(task: tuple[Pass, Path, Sequence[Path]], parent: Parent, *, decoder: str, folder: Path) -> None:
-    """Decode a pass in a worker, given a file for the frames of its stretch, and files of such frames."""
-    work, kept, known_files = task
+class _PassTask(NamedTuple):
+    """Input of a decode worker.
+
+    Attributes
+    ----------
+    work
+        The pass, without `known`.
+    frames_file
+        File to write: the frames of the pass's stretch that other windows need.
+    known_files
+        Such files of other stretches.
+    """
+
+    work: Pass
+    frames_file: Path
+    known_files: Sequence[Path]
+
+
+class _MeasuredStretch(NamedTuple):
+    """What a stretch gives besides its windows.
+
+    Attributes
+    ----------
+    measurements
+        Measurements of its frames, packed.
+    n_decoded, cpu_s
+        Frames and processor seconds that no window counts.
+    """
+
+    measurements: bytes
+    n_decoded: int
+    cpu_s: float
+
+
+def _decode(task: _PassTask, parent: Parent, *, decoder: str, folder: Path) -> None:
+    """Decode a pass in a worker; send each clip with its position, and a measured stretch with `REST`.
+
+    Parameters
+    ----------
+    decoder
+        Name of the decoder.
+    folder
+        Where the workers of a pool share what they compute for a large file.
+    """
     share_in(folder)
-    started, spent_s = time.process_time(), 0.0
-    known: dict[int, Known[Pixels]] = {}
-    for path in known_files:
-        known |= pickle.loads(path.read_bytes())  # noqa: S301 - from our own process
+    started = time.process_time()
     rests: list[Rest[Pixels]] = []
-    decode = load_decoder(decoder)
-    if work.stretch is not None:
-        film, ends = work.stretch.path, (work.stretch.start_s, work.stretch.end_s)
-        others = [as_jpegs(task) for task in work.others]
-        decode = partial(decode_stretch, path=film, stretch=ends, others=others, rests=rests)
-        if work.tasks and not work.tasks[0].requests:  # what hears takes no picture
-            list(decode_stretch((), path=film, stretch=ends, others=(), rests=rests))
-    elif known:
-        decode = partial(decode_with_av, known=known)
-    decode = keeping(decode, always=work.stretch is not None)
-    for number, clip in decode_clips(work.tasks, decode):
-        spent_s += clip.cpu_s
+    decode = _decoder_of_pass(task, load_decoder(decoder), rests)
+    clips_cpu_s = 0.0
+    for number, clip in decode_clips(task.work.tasks, decode):
+        clips_cpu_s += clip.cpu_s
         parent.send((number, clip))
     for rest in rests:
-        kept.write_bytes(pickle.dumps(rest.known))
-        cpu_s = time.process_time() - started - spent_s
-        parent.send((REST, packed(rest.measured), rest.decoded, cpu_s))
+        task.frames_file.write_bytes(pickle.dumps(rest.known))
+        cpu_s = time.process_time() - started - clips_cpu_s
+        parent.send((REST, _MeasuredStretch(packed(rest.measured), rest.decoded, cpu_s)))
+
+
+def _decoder_of_pass(task: _PassTask, decode: Decode, rests: list[Rest[Pixels]]) -> Decode:
+    """Return the decoder of a pass: of a stretch, with frames that are known already, or the usual one.
+
+    Parameters
+    ----------
+    decode
+        The usual decoder.
+    rests
+        Receives what a stretch gives besides its windows.
+    """
+    stretch = task.work.stretch
+    if stretch is not None:
+        ends = (stretch.start_s, stretch.end_s)
+        others = [as_jpegs(other) for other in task.work.others]
+        decode = partial(decode_stretch, path=stretch.path, stretch=ends, others=others, rests=rests)
+        takes_pictures = not task.work.tasks or len(task.work.tasks[0].requests) > 0
+        if not takes_pictures:  # the decoder is not asked then, but the shots need the frames
+            list(decode_stretch((), path=stretch.path, stretch=ends, others=(), rests=rests))
+    else:
+        known: dict[int, Known[Pixels]] = {}
+        for path in task.known_files:
+            known |= pickle.loads(path.read_bytes())  # noqa: S301 - from our own process
+        if known:
+            decode = partial(decode_with_av, known=known)
+    return keeping(decode, always=stretch is not None)

@@ -11,9 +11,9 @@ import time
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import count
+from itertools import chain, count
 from math import ceil
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from obygaze_features.errors import ExtractError
 from obygaze_features.extraction.job import Job
@@ -27,7 +27,8 @@ from obygaze_features.workers import Event
 
 PARTS = 16
 """Parts into which the clips of a process that died are divided."""
-ATTEMPTS = 3  # a machine may also kill a process: a clip fails after three deaths on it alone
+ATTEMPTS = 3
+"""Deaths on a clip alone after which it fails; more than one, since the machine may also kill a process."""
 MOST_DEATHS = 8
 """Deaths without a clip in between after which the run ends; a single clip at fault causes at most seven."""
 
@@ -49,7 +50,17 @@ class WorkerProcesses(Protocol):
 
 @dataclass(slots=True)
 class _Share:
-    """Clips that a process does, how often processes died on them, what was written, the report so far."""
+    """Clips that a process does.
+
+    Attributes
+    ----------
+    deaths
+        How often processes died on just these clips.
+    written
+        Clip id -> its result, of the clips that are written.
+    report
+        The process's report so far.
+    """
 
     clip_ids: list[str]
     deaths: int = 0
@@ -68,6 +79,11 @@ class LoopWorker:
         The stage that it writes to.
     batch_size
         As in `run_loop`.
+
+    Raises
+    ------
+    ExtractError
+        A backbone of the job has no recipe.
     """
 
     def __init__(self, job: Job, stage: Stage, batch_size: int) -> None:
@@ -79,45 +95,81 @@ class LoopWorker:
         self._provenance = {group.name: group.provenance for group in job.groups()}
         self._stage = stage.path.absolute()
         self._batch_size = batch_size
-        self._begun: tuple[Job, Stage, threading.Event] | None = None
+        self._begun: LoopState | None = None
 
-    def begin(self) -> tuple[Job, Stage, threading.Event]:
-        """Build the networks and open the stage, if that was not done yet; return them and the wish to stop.
+    def begin(self) -> "LoopState":
+        """Build the networks and open the stage, if that was not done yet.
 
         Raises
         ------
         ExtractError
-            The features would be others than those of the main process.
+            The features would differ from those of the main process.
         BackboneError, StoreError
             A backbone cannot be built, or the stage cannot be opened.
         """
         if self._begun is None:
             job = pickle.loads(self._pickled)  # noqa: S301 - from the main process
             job = replace(job, backbones=tuple(recipe.build() for recipe in job.recipes))
-            here = {group.name: group.provenance for group in job.groups()}
-            if contrast := worded_contrast(here, self._provenance):
+            provenance = {group.name: group.provenance for group in job.groups()}
+            contrast = worded_contrast(provenance, self._provenance)
+            if contrast:
                 raise ExtractError(f"gives other numbers than the main process: {contrast}")
-            self._begun = job, read_stage(self._stage), threading.Event()
+            self._begun = LoopState(job, read_stage(self._stage), threading.Event())
         return self._begun
 
     def do(self, clip_ids: Sequence[str], decode: Decode) -> Run:
-        """Do clips, which are given without their features."""
-        job, stage, stop = self.begin()
-        how: dict[str, Any] = {"batch_size": self._batch_size, "stopped": stop.is_set}
-        for report, results in run_loop(job, stage, clip_ids, decode, **how):
+        """Extract clips; their results are yielded without the features, which are in the stage."""
+        state = self.begin()
+        run = run_loop(
+            state.job,
+            state.stage,
+            clip_ids,
+            decode,
+            batch_size=self._batch_size,
+            stopped=state.stop.is_set,
+        )
+        for report, results in run:
             yield report, [replace(result, groups={}) for result in results]
 
     def stop(self) -> None:
         """Finish the current clips and do no others."""
         if self._begun is not None:
-            self._begun[2].set()
+            self._begun.stop.set()
+
+
+class LoopState(NamedTuple):
+    """What a process builds once, for all its shares.
+
+    Attributes
+    ----------
+    job
+        With its backbones.
+    stop
+        Is set to finish the current clips and do no others.
+    """
+
+    job: Job
+    stage: Stage
+    stop: threading.Event
 
 
 def worded_contrast(there: object, here: object) -> str:
-    """Say in which fields of its record another process differs from the main one; empty if in none."""
-    return "; ".join(
-        f"{field} is {clipped(a)} there and {clipped(b)} here" for field, a, b in contrasts(there, here)[:3]
-    )
+    """List up to three fields in which the record of another process differs from that of the main process.
+
+    Parameters
+    ----------
+    there, here
+        Records of the other and of the main process, made of dicts, lists and values.
+
+    Returns
+    -------
+    str
+        Empty if the records are equal.
+    """
+    phrases = []
+    for field_name, value_there, value_here in contrasts(there, here)[:3]:
+        phrases.append(f"{field_name} is {clipped(value_there)} there and {clipped(value_here)} here")
+    return "; ".join(phrases)
 
 
 def share_out(
@@ -142,84 +194,140 @@ def share_out(
     ExtractError
         If processes die again and again without finishing a clip.
     """
-    shares, keys = _Shares(stage, clip_ids, report, 2 * processes.workers), count()
+    shares = _Shares(stage, clip_ids, report, 2 * processes.workers)
+    keys = count()
     while True:
-        while len(shares.running) < processes.workers and not stopped() and (share := shares.take()):
-            key: Hashable = next(keys)
+        while len(shares.running) < processes.workers and not stopped():
+            share = shares.take()
+            if share is None:
+                break
+            key = next(keys)
             shares.running[key] = share
             processes.put(key, share.clip_ids)
         if not shares.running:
-            yield shares.together(), []
+            yield shares.summed_report(), []
             return
-        for key in shares.running if stopped() else ():
-            processes.tell(key, "stop")
+        if stopped():
+            for running_key in shares.running:
+                processes.tell(running_key, "stop")
         event = processes.get(POLL_S)
-        if event is not None and event.kind == "item":
-            shares.deaths = 0
-            share = shares.running[event.key]
-            share.report, results = event.value
-            share.written |= {result.clip_id: result for result in results}
-            yield shares.together(), results
-        elif event is not None:
-            share = shares.running.pop(event.key)
-            shares.ended.append(share.report)
-            if event.kind == "died" and (failed := shares.divide(share, event.value)):
-                yield shares.together(), failed
+        if event is None:
+            continue
+        if event.kind == "item":
+            results = shares.record(event)
+            yield shares.summed_report(), results
+        else:
+            failed = shares.end(event)
+            if failed:
+                yield shares.summed_report(), failed
 
 
 class _Shares:
-    """The shares that are being done and are still to be done; deaths without a clip in between."""
+    """The shares that are being done and are still to be done.
+
+    Parameters
+    ----------
+    report
+        What was done before.
+    divisor
+        A share is this part of the pieces that are left: twice the number of processes.
+
+    Attributes
+    ----------
+    running
+        Key of its task -> each share that a process does now.
+    """
 
     def __init__(self, stage: Stage, clip_ids: Sequence[str], report: RunReport, divisor: int) -> None:
         self.running: dict[Hashable, _Share] = {}
-        self.ended = [report]
-        self.deaths = 0
-        self._report, self._started, self._divisor = report, time.perf_counter(), divisor
-        self._stage, self._before = stage, stage.best()
+        self._report = report
+        self._reports_of_ended = [report]
+        self._deaths_in_a_row = 0  # without a clip in between
+        self._started = time.perf_counter()
+        self._divisor = divisor
+        self._stage = stage
+        self._best_before = stage.best()
         self._pieces = deque(_pieces(stage, clip_ids))
-        self._again = deque[_Share]()
+        self._parts_to_retry = deque[_Share]()
 
     def take(self) -> _Share | None:
         """Take the next share; None if there is none now."""
-        if self._again:
-            return self._again.popleft()
+        if self._parts_to_retry:
+            return self._parts_to_retry.popleft()
         n_pieces = ceil(len(self._pieces) / self._divisor)
-        return _Share(_joined([self._pieces.popleft() for _ in range(n_pieces)])) if n_pieces else None
+        if n_pieces == 0:
+            return None
+        pieces = [self._pieces.popleft() for _ in range(n_pieces)]
+        return _Share(_joined(pieces))
 
-    def together(self) -> RunReport:
-        """Sum the reports."""
-        total = added([*self.ended, *(share.report for share in self.running.values())])
-        spent = time.perf_counter() - self._started
-        return replace(total, engine=self._report.engine, encoders=self._report.encoders, wall_s=spent)
+    def record(self, event: Event) -> list[ClipResult]:
+        """Record the report and the results that a process has sent of its share; return the results."""
+        results: list[ClipResult]
+        share = self.running[event.key]
+        share.report, results = event.value
+        share.written |= {result.clip_id: result for result in results}
+        self._deaths_in_a_row = 0
+        return results
 
-    def divide(self, share: _Share, how: str) -> list[ClipResult]:
-        """Queue what a process that died has left, in parts; a clip that was left alone may fail."""
-        self.deaths += 1
-        if self.deaths == MOST_DEATHS:
+    def end(self, event: Event) -> list[ClipResult]:
+        """End a share; if its process died, queue its undone clips again, unless the only one has failed.
+
+        Returns
+        -------
+        list
+            The clip that failed, if any.
+
+        Raises
+        ------
+        ExtractError
+            Too many processes in a row died without finishing a clip.
+        """
+        share = self.running.pop(event.key)
+        self._reports_of_ended.append(share.report)
+        if event.kind != "died":
+            return []
+        self._deaths_in_a_row += 1
+        if self._deaths_in_a_row == MOST_DEATHS:
             raise ExtractError(
-                f"the processes that held the networks died {self.deaths} times in a row ({how}); "
+                f"the processes that held the networks died {MOST_DEATHS} times in a row ({event.value}); "
                 f"{len(self._stage.missing())} clips are left; the same command goes on"
             )
-        clips = self._left(share.clip_ids)
-        for clip in share.written.keys() & set(clips):  # of a piece that was open
+        undone = self._undone(share.clip_ids)
+        for clip in share.written.keys() & set(undone):  # its piece was open when the process died
             share.report.count(share.written[clip], -1)
-        if len(clips) == 1 and share.deaths + 1 == ATTEMPTS:
+        if len(undone) == 1 and share.deaths + 1 == ATTEMPTS:
             reason = f"the process that held the networks died on this clip {ATTEMPTS} times"
-            return fail(self._stage, clips, reason, self._report)
-        units = _pieces(self._stage, clips)
-        units = units if len(units) > 1 else [[clip] for clip in clips]
-        size = ceil(len(units) / PARTS) or 1
-        parts = [_joined(units[first : first + size]) for first in range(0, len(units), size)]
-        self._again += [_Share(part, share.deaths + 1 if part == share.clip_ids else 0) for part in parts]
+            return fail(self._stage, undone, reason, self._report)
+        self._divide(share, undone)
         return []
 
-    def _left(self, clip_ids: Sequence[str]) -> list[str]:
-        now, row = self._stage.best(), self._stage.rows
-        return [clip for clip in clip_ids if now.get(row[clip]) == self._before.get(row[clip])]
+    def summed_report(self) -> RunReport:
+        """Sum the reports of all shares and of what was done before."""
+        total = added([*self._reports_of_ended, *(share.report for share in self.running.values())])
+        wall_s = time.perf_counter() - self._started
+        return replace(total, engine=self._report.engine, encoders=self._report.encoders, wall_s=wall_s)
+
+    def _divide(self, share: _Share, undone: Sequence[str]) -> None:
+        """Queue the clips that a process has left, in at most `PARTS` parts: pieces or single clips."""
+        units = _pieces(self._stage, undone)
+        if len(units) == 1:
+            units = [[clip] for clip in undone]
+        units_per_part = max(ceil(len(units) / PARTS), 1)
+        for first in range(0, len(units), units_per_part):
+            clip_ids = _joined(units[first : first + units_per_part])
+            is_whole_share = clip_ids == share.clip_ids
+            deaths = share.deaths + 1 if is_whole_share else 0
+            self._parts_to_retry.append(_Share(clip_ids, deaths))
+
+    def _undone(self, clip_ids: Sequence[str]) -> list[str]:
+        """List the clips whose row of the stage is what it was before the run."""
+        best = self._stage.best()
+        rows = self._stage.rows
+        return [clip for clip in clip_ids if best.get(rows[clip]) == self._best_before.get(rows[clip])]
 
 
 def fail(stage: Stage, clip_ids: Sequence[str], reason: str, report: RunReport) -> list[ClipResult]:
-    """Write and count clips that failed."""
+    """Write clips to the stage as failed for one reason, count them, and return their results."""
     failed = [ClipResult(clip, "failed", reason) for clip in clip_ids]
     with stage.writer(clip_ids) as writer:
         writer.commit(failed)
@@ -229,6 +337,7 @@ def fail(stage: Stage, clip_ids: Sequence[str], reason: str, report: RunReport) 
 
 
 def _pieces(stage: Stage, clip_ids: Sequence[str]) -> list[list[str]]:
+    """Group clips by their piece of the stage."""
     pieces: dict[int, list[str]] = {}
     for clip in clip_ids:
         pieces.setdefault(stage.piece(clip), []).append(clip)
@@ -236,4 +345,5 @@ def _pieces(stage: Stage, clip_ids: Sequence[str]) -> list[list[str]]:
 
 
 def _joined(pieces: Sequence[Sequence[str]]) -> list[str]:
-    return [clip for piece in pieces for clip in piece]
+    """List the clips of some pieces in order."""
+    return list(chain.from_iterable(pieces))
