@@ -18,6 +18,7 @@ from re import _parser as parser  # type: ignore[attr-defined]
 from typing import Any, NamedTuple
 
 from obygaze_features.file_kinds import XML_PROLOGUE, _kinds
+from obygaze_features.manifest.spans.formats import anywhere_pattern, beginning_pattern, root_pattern
 from obygaze_features.video.stills import STATED
 
 ROOT = Path(__file__).parents[1]
@@ -176,13 +177,27 @@ def _of_facts() -> Iterator[Use]:
             yield Use(f"kinds.{name}.anywhere", re.compile(facts["anywhere"].encode()), FIRST)
         for key in {"cell", "own", "read"} & facts.keys():
             yield Use(f"kinds.{name}.{key}", re.compile(facts[key], re.IGNORECASE), WHOLE)
-    for number, near in enumerate(kinds["not_read"]):
-        yield Use(f"kinds.not_read.{number}", re.compile(near["holds"]), FIRST)
+    yield from _of_formats(folder)
     for source in STATED:
         yield Use("video.stills.STATED", re.compile(source), FIRST)
     for binary in (False, True):
         for source, kind in _kinds(binary=binary):
             yield Use(f"file_kinds: {kind.name}", re.compile(source, re.DOTALL), START)
+
+
+def _of_formats(folder: Path) -> Iterator[Use]:
+    """Yield the patterns of the table of formats, as `formats` uses them."""
+    formats = tomllib.loads((folder / "manifest/spans/formats.toml").read_text(encoding="utf-8"))["formats"]
+    for facts in formats:
+        name = f"formats.{facts['name']}"
+        if "root" in facts:
+            yield Use(f"{name}.root", root_pattern(facts["root"]), START)
+        if "begins" in facts:
+            yield Use(f"{name}.begins", beginning_pattern(facts["begins"]), START)
+        if "within" in facts:
+            yield Use(f"{name}.within", anywhere_pattern(facts["within"]), FIRST)
+        for mark in {"lines", "cells", "members"} & facts.keys():
+            yield Use(f"{name}.{mark}", re.compile(facts[mark]), WHOLE)
 
 
 # --- texts on which a pattern could be slow

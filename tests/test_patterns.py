@@ -66,6 +66,7 @@ KNOWN_HIDDEN = {
     "obygaze_features.extraction.job_scripts": "lines of our own scripts, by an option's letters",
     "obygaze_features.extraction.sbatch_options": "forms of options that a person types",
     "obygaze_features.file_kinds": "file_kinds.toml, here too",
+    "obygaze_features.manifest.spans.formats": "formats.toml, here too",
     "obygaze_features.manifest.spans.headings": "an annotator's name, escaped",
     "obygaze_features.manifest.spans.instant": "in a constant, here too",
     "obygaze_features.manifest.spans.sources": "kinds.toml, here too",

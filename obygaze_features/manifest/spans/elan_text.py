@@ -4,6 +4,7 @@ A tier is a tier of ELAN; where there is a column for each tier, its heading. So
 tab-delimited text".
 """
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -18,6 +19,7 @@ from obygaze_features.manifest.spans.names import plain
 from obygaze_features.manifest.spans.one_line import one_line
 from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.span_file import KINDS, SpanFile
+from obygaze_features.manifest.spans.tier_names import NAMED, key_among, tier_key
 from obygaze_features.manifest.spans.tool_tables import (
     columns_beside,
     decimal_sign,
@@ -37,6 +39,9 @@ BEGIN = "Begin Time"
 END = "End Time"
 FORMS = ("hh:mm:ss.ms", "ss.msec", "msec")
 """The forms in which ELAN writes times, the one to read first."""
+
+NAMED_KEYS = frozenset(map(tier_key, NAMED))
+"""Names of tiers that say what the tier holds, as they are compared."""
 
 REMEDY = "export them from ELAN with a header in English"
 TOLD_BY = 200
@@ -87,6 +92,49 @@ def read_elan_text(file: SpanFile) -> Iterator[RawSpan]:
         yield from _without_header(file, Rows(records[first_row + 1 :], delimiter), form)
     else:
         yield from _without_header(file, Rows(records[first_row:], delimiter))
+
+
+def is_headless(file: SpanFile) -> bool:
+    """Return whether a file is ELAN's text without a header: tier, participant, begin, end, ... in tabs.
+
+    Two times between tabs stand in tables of people too. So each row of cells needs times in its third and
+    fourth cells and, in some later cell, the duration between them, or the times again in another form; or
+    the first cells are names of tiers: they repeat, or they say what the tier holds.
+    """
+    rows = [cells for cells in file.first_rows_of_tabs if len(cells) > 2]
+    times = [_two_times(cells) for cells in rows]
+    if not rows or any(time is None for time in times):
+        return False
+    names = [cells[0].strip() for cells in rows]
+    repeat = len(set(names)) < len(names) and all(_is_name(name) for name in names)
+    say_role = all(key_among(name, NAMED_KEYS) for name in names)
+    if repeat or say_role:
+        return True
+    return all(
+        _has_third_time(cells, *time) for cells, time in zip(rows, times, strict=True) if time is not None
+    )
+
+
+def _two_times(cells: Sequence[str]) -> tuple[float, float] | None:
+    """Return the times of the third and the fourth cell of a row; None where they are no times."""
+    if len(cells) < 4:
+        return None
+    first_s = time_or_nan(cells[2])
+    second_s = time_or_nan(cells[3])
+    return None if math.isnan(first_s + second_s) else (first_s, second_s)
+
+
+def _is_name(text: str) -> bool:
+    """Return whether a text that is not empty is no time."""
+    return bool(text) and math.isnan(time_or_nan(text))
+
+
+def _has_third_time(cells: Sequence[str], first_s: float, second_s: float) -> bool:
+    """Return whether a later cell is the duration between two times, or both are one time in two forms."""
+    if abs(first_s - second_s) <= SLACK_S or abs(1000 * first_s - second_s) <= 1:
+        return True
+    later = [time_or_nan(cell) for cell in cells[4:]]
+    return any(abs(time_s - (second_s - first_s)) <= SLACK_S for time_s in later)
 
 
 def _first_row(records: Records) -> int:

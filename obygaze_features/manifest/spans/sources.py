@@ -1,6 +1,5 @@
 """List the kinds of files that spans are read from, and tell a file's kind by its content."""
 
-import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -19,14 +18,14 @@ from obygaze_features.manifest.spans.ass import read_ass
 from obygaze_features.manifest.spans.boris import read_boris
 from obygaze_features.manifest.spans.cvat import read_cvat
 from obygaze_features.manifest.spans.eaf import read_eaf
-from obygaze_features.manifest.spans.elan_text import read_elan_text
-from obygaze_features.manifest.spans.instant import time_or_nan
+from obygaze_features.manifest.spans.elan_text import is_headless, read_elan_text
+from obygaze_features.manifest.spans.formats import format_of, nearest_formats
 from obygaze_features.manifest.spans.labelstudio import read_labelstudio
 from obygaze_features.manifest.spans.moviegraphs import read_moviegraphs
 from obygaze_features.manifest.spans.read_apart import FileContent, read_apart
 from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.rttm import read_rttm
-from obygaze_features.manifest.spans.span_file import KINDS, NOT_READ, Reading, SpanFile
+from obygaze_features.manifest.spans.span_file import KINDS, Reading, SpanFile
 from obygaze_features.manifest.spans.subtitles import Subtitle, read_cues
 from obygaze_features.manifest.spans.textgrid import read_textgrid
 from obygaze_features.manifest.spans.via import read_via
@@ -92,17 +91,11 @@ READERS: Final[Mapping[str, Reader]] = {
 }
 
 TABLE: Final = "table"
+TIMES: Final = ("start_s", "end_s")
+"""Columns of times of a person's table."""
+
 ELAN_TEXT: Final = "elan-text"
-"""Without a header it is told by times in its third and fourth cells, as a person's table has them too."""
-
-
-def _is_headed(file: SpanFile) -> bool:
-    """Return whether the first row of a file with several cells is of words alone: a header."""
-    for cells in file.first_rows_of_tabs:
-        texts = [cell.strip() for cell in cells if cell.strip()]
-        if len(texts) > 2:
-            return all(math.isnan(time_or_nan(text)) for text in texts) and len(set(texts)) == len(texts)
-    return False
+"""Without a header it is told by what its columns hold, as a person's table has times too."""
 
 
 def _tells(kind: str, facts: Mapping[str, Any]) -> Callable[[SpanFile], bool]:
@@ -114,8 +107,8 @@ def _tells(kind: str, facts: Mapping[str, Any]) -> Callable[[SpanFile], bool]:
 
     def is_of(file: SpanFile) -> bool:
         is_known = holds.search(file.head) is not None
-        if kind == ELAN_TEXT and is_known:
-            is_known = not _is_headed(file)
+        if kind == ELAN_TEXT:
+            is_known = is_headless(file)
         is_known = is_known or any(file.has_columns(names) for names in facts.get("columns", ()))
         is_known = is_known or any(cell.fullmatch(name) for row in file.first_names for name in row)
         if kind == TABLE:
@@ -158,24 +151,48 @@ def kind_of(file: SpanFile) -> str:
         It is of no kind that is known.
     """
     for kind, source in SOURCES.items():
-        if source.is_of(file):
+        if source.is_of(file) and not (kind == TABLE and _is_table_of_a_tool(file)):
             return kind
-    raise file.error(
-        what_instead(file)
-        or f"of no kind that is known: expected one of {', '.join(SOURCES)}; a table of yours needs the "
-        "columns start_s and end_s, and video or movie. Name the kind with --as to see what is missing"
-        + "".join(f"; {note}" for note in file.account.notes)
-    )
+    raise file.error(what_instead(file) or _of_no_format(file))
+
+
+def _is_table_of_a_tool(file: SpanFile) -> bool:
+    """Return whether a table that has labels, and no times of ours, is of a format that is not read.
+
+    Tools have columns `video` and `level` too. With start_s and end_s, or with the headings that the person
+    names, it is a table of theirs.
+    """
+    is_named = any(file.reading.headings.are_in(cells) for cells in file.first_rows)
+    return not is_named and not file.has_columns(TIMES) and format_of(file) is not None
 
 
 def what_instead(file: SpanFile) -> str:
-    """Say what a file is that is near to a kind that is read, or no text; "" if that is not known."""
-    reason = no_text(file.content) if file.sheet is None else ""
-    if reason:
-        return reason
-    for near in NOT_READ:
-        if re.search(near["holds"], file.head):
-            return str(near["what"])
+    """Say which unread format a file is of, with the way out, or that it is no text; "" if neither."""
+    known = format_of(file)
+    if known is not None:
+        return known.refusal
+    return no_text(file.content) if file.sheet is None else ""
+
+
+def _of_no_format(file: SpanFile) -> str:
+    """Say that a file is of no format that is known, and which formats are the nearest."""
+    nearest = ", ".join(f"{known.name} ({known.tool})" for known in nearest_formats(file))
+    notes = "".join(f"; {note}" for note in file.account.notes)
+    damage = _damage(file)
+    return (
+        f"{damage}of no format that is known; the nearest are {nearest}. A table of yours needs the columns "
+        f"start_s and end_s, and video or movie. --as KIND says what is missing: {', '.join(SOURCES)}{notes}"
+    )
+
+
+def _damage(file: SpanFile) -> str:
+    """Say where a file that begins as JSON is damaged; "" for any other file."""
+    if not file.head.lstrip().startswith(("{", "[")):
+        return ""
+    try:
+        _ = file.document
+    except ManifestError as error:
+        return f"{str(error).removeprefix(f'{file.path}: ')}; "
     return ""
 
 

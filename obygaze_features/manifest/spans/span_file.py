@@ -37,8 +37,7 @@ from obygaze_features.workbook import (
 
 FACTS: Final = packaged(__package__, "kinds.toml")
 KINDS = FACTS["kinds"]
-NOT_READ = FACTS["not_read"]
-"""Facts about the kinds of files that are read, by kind, and about similar kinds that are not read."""
+"""Facts about the kinds of files that are read, by kind."""
 
 HEAD_BYTES = 1 << 16
 """How many bytes at the start of a file its kind is told by."""

@@ -1,0 +1,302 @@
+"""Tell which format of others a file is of, by the table of formats, and what to do where it is not read.
+
+The table (formats.toml) has one entry for each format: its name, its tool, the marks that tell it, and the
+way out by the tool's own menu. Formats that are read are told by their kinds (kinds.toml).
+"""
+
+import io
+import re
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import islice
+from json import JSONDecodeError
+from typing import Any, Final
+
+from obygaze_features.errors import ManifestError
+from obygaze_features.file_kinds import XML_PROLOGUE
+from obygaze_features.manifest.spans.json_values import json_of
+from obygaze_features.manifest.spans.span_file import SpanFile
+from obygaze_features.templates import packaged
+
+MOST_LINES: Final = 40
+"""How many of the first lines that are not empty tell a format of lines."""
+
+MOST_ITEMS: Final = 8
+"""How many items of a list, or names of an object, are looked into along a path of JSON."""
+
+MOST_MEMBERS: Final = 1000
+"""How many names of a zip archive are looked at."""
+
+SHOWN_FORMATS: Final = 3
+"""How many of the nearest formats are named where a file is of none."""
+
+_WORD: Final = re.compile(r"[A-Za-z_]{3,30}")
+_STEP: Final = re.compile(r"([^\[\]]*+)((?:\[\])*+)")
+"""A step of a path of JSON: a name, or `*` for any, and `[]` for each list that stands there."""
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format that people annotate in: an entry of formats.toml.
+
+    Attributes
+    ----------
+    name, tool
+        What it is called, and by what it is written.
+    kind
+        The kind of files that reads it (kinds.toml); "" where it is not read.
+    way_out
+        What to do with a file that is not read, by the tool's own menu.
+    source
+        Where the format and the way out are documented.
+    marks
+        Name of a mark -> what it looks for, as formats.toml describes them. All of them must be there.
+    """
+
+    name: str
+    tool: str
+    kind: str
+    way_out: str
+    source: str
+    marks: Mapping[str, Any]
+
+    @property
+    def refusal(self) -> str:
+        """The one line that is said of a file of this format, where it is not read."""
+        return f"{self.name} ({self.tool}): {self.way_out}"
+
+    def tells(self, file: SpanFile) -> bool:
+        """Return whether a file has all marks of this format."""
+        return bool(self.marks) and all(_MARKS[mark](file, wanted) for mark, wanted in self.marks.items())
+
+    def likeness(self, words: frozenset[str]) -> float:
+        """Return how like a text of these words is: the share of the words of one mark that are there.
+
+        Of a mark with several lists, such as `paths`, each list counts by itself.
+        """
+        shares = [0.0]
+        for mark, wanted in self.marks.items():
+            alternatives = wanted if mark in {"paths", "columns"} else [wanted]
+            for alternative in alternatives:
+                mark_words = frozenset(_words_in(alternative))
+                if mark_words and mark != "lacks":
+                    shares.append(len(mark_words & words) / len(mark_words))
+        return max(shares)
+
+
+def _entry(facts: Mapping[str, Any]) -> Format:
+    """Make a format of an entry of the table."""
+    marks = {mark: facts[mark] for mark in _MARKS if mark in facts}
+    return Format(
+        facts["name"], facts["tool"], facts.get("kind", ""), facts.get("way_out", ""), facts["source"], marks
+    )
+
+
+def _words_in(values: object) -> Iterator[str]:
+    """Yield the words of texts, and of texts in lists."""
+    if isinstance(values, str):
+        for word in _WORD.findall(values):
+            yield word.casefold()
+    else:
+        for value in values:  # type: ignore[attr-defined]
+            yield from _words_in(value)
+
+
+# --- marks
+# ---------------------------------------------------------------------------
+@cache
+def root_pattern(name: str) -> re.Pattern[str]:
+    """Return the pattern of the beginning of XML whose root element has a name, with any prefix."""
+    before = rf"\A[\ufeff\s]*+{XML_PROLOGUE}(?:<!DOCTYPE\b[^>\[]*+(?:\[[^\]]*+\]\s*+)?+>\s*+)?+{XML_PROLOGUE}"
+    return re.compile(rf"{before}<(?:[\w.-]++:)?(?:{name})(?=[\s/>])")
+
+
+@cache
+def beginning_pattern(pattern: str) -> re.Pattern[str]:
+    """Return the pattern of a text that begins so, behind blanks."""
+    return re.compile(rf"\A\s*+(?:{pattern})", re.IGNORECASE)
+
+
+@cache
+def anywhere_pattern(pattern: str) -> re.Pattern[str]:
+    """Return the pattern of what stands anywhere in a text; `^` is the beginning of a line."""
+    return re.compile(pattern, re.MULTILINE)
+
+
+def _has_root(file: SpanFile, name: str) -> bool:
+    """Return whether a file is XML whose root element has a name."""
+    return root_pattern(name).match(file.head) is not None
+
+
+def _begins(file: SpanFile, pattern: str) -> bool:
+    """Return whether the text of a file begins with a pattern."""
+    return beginning_pattern(pattern).match(file.head) is not None
+
+
+def _has_within(file: SpanFile, pattern: str) -> bool:
+    """Return whether a pattern stands anywhere in the first characters of a file."""
+    return anywhere_pattern(pattern).search(file.head) is not None
+
+
+def _has_lines(file: SpanFile, pattern: str) -> bool:
+    """Return whether each of the first lines of a file that are not empty is a pattern's."""
+    lines = first_lines(file)
+    return bool(lines) and all(re.fullmatch(pattern, line) for line in lines)
+
+
+def first_lines(file: SpanFile) -> list[str]:
+    """Return the first lines of a file that are not empty, without blanks at their ends."""
+    if file.sheet is not None:
+        return []
+    texts = (line.strip() for line in file.head.split("\n"))
+    return list(islice(filter(None, texts), MOST_LINES))
+
+
+def _has_columns(file: SpanFile, headers: Sequence[Sequence[str]]) -> bool:
+    """Return whether one of the first rows of a file has all names of one of several headers."""
+    return any(file.has_columns(names) for names in headers)
+
+
+def _has_cell(file: SpanFile, pattern: str) -> bool:
+    """Return whether a pattern is one of the names in the first row of a file."""
+    rows = file.first_names[:1]
+    return any(re.fullmatch(pattern, name, re.IGNORECASE) for row in rows for name in row)
+
+
+def has_paths(file: SpanFile, alternatives: Sequence[Sequence[str]]) -> bool:
+    """Return whether a file is JSON that holds all paths of one of several lists.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from obygaze_features.manifest.spans.span_file import SpanFile
+    >>> _ = Path("a.json").write_text('{"items": [{"start": 1}]}')
+    >>> has_paths(SpanFile(Path("a.json")), [["items[].start"]])
+    True
+    """
+    value = json_value(file)
+    if value is None:
+        return False
+    return any(all(_holds(value, path.split(".")) for path in paths) for paths in alternatives)
+
+
+def _lacks_paths(file: SpanFile, paths: Sequence[str]) -> bool:
+    """Return whether a file is JSON that holds none of some paths."""
+    return not any(has_paths(file, [[path]]) for path in paths)
+
+
+def json_value(file: SpanFile) -> Any:
+    """Return a file as JSON, or the first of its lines that is JSON; None where it is neither."""
+    if file.sheet is not None or not file.head.lstrip().startswith(("{", "[")):
+        return None
+    try:
+        return file.document
+    except ManifestError:
+        first, *_ = (*first_lines(file), "")
+    try:
+        return json_of(first)
+    except (JSONDecodeError, ValueError, RecursionError):
+        return None
+
+
+def _holds(value: Any, steps: Sequence[str]) -> bool:
+    """Return whether a JSON value holds something at the end of the steps of a path."""
+    if not steps:
+        return True
+    step = _STEP.fullmatch(steps[0])
+    assert step is not None  # noqa: S101 - any text is a name with or without brackets
+    name, brackets = step[1], step[2]
+    if name == "*":
+        values = list(islice(value.values(), MOST_ITEMS)) if isinstance(value, dict) else []
+    elif name:
+        values = [value[name]] if isinstance(value, dict) and name in value else []
+    else:
+        values = [value]
+    for _ in range(len(brackets) // 2):
+        items: list[Any] = []
+        for each_list in values:
+            if isinstance(each_list, list):
+                items += each_list[:MOST_ITEMS]
+        values = items
+    return any(_holds(item, steps[1:]) for item in values)
+
+
+def _has_member(file: SpanFile, pattern: str) -> bool:
+    """Return whether a file is a zip archive with a member of a name that a pattern describes."""
+    return any(re.fullmatch(pattern, name) for name in member_names(file))
+
+
+def member_names(file: SpanFile) -> list[str]:
+    """Return the names of the first members of a zip archive; none where a file is none."""
+    if not file.content.startswith(b"PK\x03\x04"):
+        return []
+    try:
+        with zipfile.ZipFile(io.BytesIO(file.content)) as archive:
+            return [member.filename for member in archive.infolist()[:MOST_MEMBERS]]
+    except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError):
+        return []
+
+
+def _begins_with_bytes(file: SpanFile, pattern: str) -> bool:
+    """Return whether the bytes of a file begin with a pattern."""
+    return re.match(pattern.encode("latin-1"), file.content[:1024], re.DOTALL) is not None
+
+
+_MARKS: Final = {
+    "bytes": _begins_with_bytes,
+    "members": _has_member,
+    "root": _has_root,
+    "begins": _begins,
+    "within": _has_within,
+    "lines": _has_lines,
+    "columns": _has_columns,
+    "cells": _has_cell,
+    "paths": has_paths,
+    "lacks": _lacks_paths,
+}
+"""Name of a mark -> whether a file has it. Marks that are found out fastest stand first."""
+
+_TABLE: Final = packaged(__package__, "formats.toml")["formats"]
+FORMATS: Final[Sequence[Format]] = [_entry(facts) for facts in _TABLE]
+"""All formats that are known, those that are read among them."""
+
+
+# --- what a file is
+# ---------------------------------------------------------------------------
+def format_of(file: SpanFile) -> Format | None:
+    """Return the format of a file that is not read; None where it is of none that is known."""
+    for known in FORMATS:
+        if not known.kind and known.tells(file):
+            return known
+    return None
+
+
+def nearest_formats(file: SpanFile) -> list[Format]:
+    """Return the formats that a file of no known format is most like, the nearest first.
+
+    Formats of the file's syntax (XML, JSON, a table, lines) are nearer than others. Among these a format is
+    the nearer, the more of the words of its marks stand in the file.
+    """
+    words = frozenset(_words_in(file.head))
+    syntax = _syntax(file)
+
+    def nearness(known: Format) -> tuple[bool, float]:
+        return bool(known.marks.keys() & syntax), known.likeness(words)
+
+    compared = [known for known in FORMATS if known.marks]
+    ranked = sorted(compared, key=nearness, reverse=True)  # equal ones stay in the order of the table
+    return ranked[:SHOWN_FORMATS]
+
+
+def _syntax(file: SpanFile) -> frozenset[str]:
+    """Return the marks that formats of a file's syntax have."""
+    beginning = file.head.lstrip()
+    if beginning.startswith("<"):
+        return frozenset({"root"})
+    if beginning.startswith(("{", "[")):
+        return frozenset({"paths"})
+    if any(len(row) > 1 for row in file.first_rows):
+        return frozenset({"columns", "cells"})
+    return frozenset({"lines", "begins"})

@@ -1,0 +1,94 @@
+"""Each format of the table is told by its own entry alone; what is not read is refused with the way out."""
+
+import json
+
+import pytest
+
+from obygaze_features.errors import ManifestError
+from obygaze_features.manifest.spans.formats import FORMATS
+from obygaze_features.manifest.spans.sources import SOURCES, kind_of
+from obygaze_features.manifest.spans.span_file import SpanFile
+from tests.manifest.spans.format_samples import READ_KINDS, UNREAD, sample
+from tests.manifest.spans.formats_page import PAGE, page_with_table
+
+NAMES = [known.name for known in FORMATS]
+
+
+def told_by(path):
+    """Return the names of the entries that tell a file: of what is read the kind, of others all formats."""
+    told = [known.name for known in FORMATS if not known.kind and known.tells(SpanFile(path))]
+    try:
+        return [kind_of(SpanFile(path))], told
+    except ManifestError:
+        return [], told
+
+
+def test_the_table_has_an_entry_for_each_kind_that_is_read_and_a_sample_for_each_entry():
+    built_in = {kind for kind in SOURCES if not kind.startswith("lab-")}
+    assert {known.kind for known in FORMATS} - {""} == built_in
+    assert set(NAMES) == READ_KINDS.keys() | UNREAD.keys()
+    assert len(NAMES) == len(set(NAMES)) >= 70
+
+
+@pytest.mark.parametrize("known", FORMATS, ids=NAMES)
+def test_a_sample_is_told_by_its_own_entry_alone(tmp_path, known):
+    path = tmp_path / "a.x"
+    path.write_bytes(sample(known.name))
+    if known.kind:
+        assert told_by(path) == ([known.kind], [])
+    else:
+        assert told_by(path) == ([], [known.name])
+
+
+@pytest.mark.parametrize("name", UNREAD)
+def test_a_file_that_is_not_read_is_refused_in_one_line_with_the_way_out(read, name):
+    (known,) = [known for known in FORMATS if known.name == name]
+    with pytest.raises(ManifestError) as refused:
+        read({"a.x": sample(name)})
+    line = str(refused.value)
+    assert f"{known.name} ({known.tool}): {known.way_out}" in line
+    assert "\n" not in line
+
+
+@pytest.mark.parametrize("name", UNREAD)
+def test_a_format_is_told_however_its_text_is_saved(tmp_path, name):
+    content = sample(name)
+    path = tmp_path / "a.x"
+    if not isinstance(UNREAD[name], str):
+        pytest.skip("no text")
+    for form in (b"\xef\xbb\xbf" + content, content.replace(b"\n", b"\r\n"), b"\n\n" + content):
+        path.write_bytes(form)
+        assert told_by(path) == ([], [name])
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        '{"results": {"f": [1, 2]}}',
+        '{"hello": 1}',
+        "[1, 2]",
+        "<notes><note>a</note></notes>",
+        "only words\nand more words\n",
+        "a\tb\t1.5\t2.5\nc\td\t9.5\t3.5\n",
+        '{"results": [',
+    ],
+)
+def test_what_is_of_no_format_is_said_to_be_so_with_the_three_nearest(read, content):
+    with pytest.raises(ManifestError) as refused:
+        read({"a.x": content})
+    line = str(refused.value)
+    _, _, nearest = line.partition("the nearest are ")
+    named = [known.name for known in FORMATS if f"{known.name} ({known.tool})" in nearest]
+    assert len(named) >= 3
+    assert "\n" not in line
+
+
+def test_the_nearest_formats_are_those_of_like_words(read):
+    transcript = {"results": {"channels": 1, "alternatives": []}, "metadata": {}}
+    with pytest.raises(ManifestError, match="Deepgram"):
+        read({"a.json": json.dumps(transcript)})
+
+
+def test_the_page_lists_the_formats_of_the_table():
+    page = PAGE.read_text(encoding="utf-8")
+    assert page == page_with_table(page), "python -m tests.manifest.spans.formats_page writes it"
