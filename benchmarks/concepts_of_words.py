@@ -25,8 +25,8 @@ from benchmarks.planted.worth import corrected
 from obygaze_features.manifest import builtin_codebook
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.evaluation import auc, t_interval
+from obygaze_models.models.fitted import fit
 from obygaze_models.models.registry import BUILTIN_MODELS
-from obygaze_models.models.spec import fit
 from obygaze_models.protocol.targets import NOT_ASKED
 from obygaze_studies.mobygaze import import_mobygaze
 

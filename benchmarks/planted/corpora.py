@@ -19,8 +19,9 @@ from scipy.special import expit, logit, ndtri
 
 from obygaze_models.errors import ProtocolError
 from obygaze_models.evaluation import Predictions
+from obygaze_models.models.fitted import fit
 from obygaze_models.models.linear import SPECS
-from obygaze_models.models.spec import fit, fit_ordinal
+from obygaze_models.models.ordinal import fit_ordinal
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

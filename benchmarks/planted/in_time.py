@@ -20,8 +20,8 @@ from benchmarks.planted.row import Cell, Column, Draw, Floats, Row
 from obygaze_models.concepts.heads import make_head
 from obygaze_models.concepts.in_time import ConceptsInTime, TimeBank
 from obygaze_models.evaluation.refits import exchanged_films
+from obygaze_models.models.fitted import fit
 from obygaze_models.models.registry import BUILTIN_MODELS
-from obygaze_models.models.spec import fit
 from obygaze_models.protocol.targets import NOT_ASKED
 
 N_CLIPS = 100

@@ -16,7 +16,8 @@ from obygaze_models.concepts.by_modality import fused_by_concepts
 from obygaze_models.dataset import Dataset, Modality
 from obygaze_models.evaluation import compare, evaluate, saved, side
 from obygaze_models.evaluation.experts import Experts
-from obygaze_models.models.fusion import How, fused
+from obygaze_models.models.fusion import fused
+from obygaze_models.models.joined_model import How
 from obygaze_models.models.registry import BUILTIN_MODELS
 from obygaze_models.protocol.targets import Labels
 from obygaze_models.report.run_tables import run_report

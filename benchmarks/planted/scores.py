@@ -43,7 +43,7 @@ from obygaze_models.evaluation import (
 )
 from obygaze_models.evaluation.metrics import auc
 from obygaze_models.evaluation.significance import permutation_pvalues
-from obygaze_models.models.spec import fit
+from obygaze_models.models.fitted import fit
 
 GROUPS = {
     "AP": ("average_precision",),

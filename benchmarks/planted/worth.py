@@ -14,8 +14,8 @@ from scipy.special import expit
 
 from benchmarks.planted.in_time import by_film
 from benchmarks.planted.row import Cell, Column, Draw, Floats, Row, over_corpora
+from obygaze_models.models.fitted import fit
 from obygaze_models.models.registry import BUILTIN_MODELS
-from obygaze_models.models.spec import fit
 
 N_MOVIES = 12
 N_CLIPS = 80

@@ -17,7 +17,9 @@ from obygaze_models.concepts.in_time import TimeBank
 from obygaze_models.dataset.dataset import Dataset
 from obygaze_models.errors import ModelError
 from obygaze_models.models.binary import LogitClassifier
-from obygaze_models.models.fusion import Columns, FusedClassifier, PenaltyPerModality, has_modality, subsets
+from obygaze_models.models.fusion import FusedClassifier, subsets
+from obygaze_models.models.modality_penalties import PenaltyPerModality
+from obygaze_models.models.modality_sets import Columns, has_modality
 from obygaze_models.models.scaling import CLIP
 from obygaze_models.models.spec import ModelSpec
 

@@ -28,15 +28,11 @@ from obygaze_models.evaluation.run import (
 )
 from obygaze_models.evaluation.summary import summarise
 from obygaze_models.models.binary import Imbalance
+from obygaze_models.models.evaluation_folds import FoldTraining, fit_folds, shares_products
+from obygaze_models.models.fitted import Fitted
 from obygaze_models.models.names import OTHER
-from obygaze_models.models.spec import (
-    Fitted,
-    FoldTraining,
-    ModelSpec,
-    OrdinalModel,
-    fit_folds,
-    shares_products,
-)
+from obygaze_models.models.ordinal import OrdinalModel
+from obygaze_models.models.spec import ModelSpec
 from obygaze_models.protocol.targets import NOT_ASKED, Target
 
 Codes = NDArray[np.int64]

@@ -23,7 +23,9 @@ from obygaze_models.errors import RunError
 from obygaze_models.evaluation.experts import Tested
 from obygaze_models.evaluation.metrics import Metric, prevalence
 from obygaze_models.evaluation.predictions import COLUMNS, Predictions
-from obygaze_models.models.spec import Fitted, ModelSpec, OrdinalModel
+from obygaze_models.models.fitted import Fitted
+from obygaze_models.models.ordinal import OrdinalModel
+from obygaze_models.models.spec import ModelSpec
 from obygaze_models.protocol.folds import Split
 from obygaze_models.protocol.targets import NOT_ASKED, CodebookRecord, Target, TargetRecord, codebook_record
 

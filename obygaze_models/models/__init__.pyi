@@ -8,6 +8,8 @@ from .binary import ABOVE_ZERO as ABOVE_ZERO
 from .choices import EarlyStopping as EarlyStopping
 from .choices import Grid as Grid
 from .choices import Threshold as Threshold
+from .fitted import Fitted as Fitted
+from .fitted import fit as fit
 from .fusion import FusedClassifier as FusedClassifier
 from .fusion import fused as fused
 from .grouped_selection import GroupedSelection as GroupedSelection
@@ -16,13 +18,11 @@ from .layers import layered as layered
 from .linear import linear_probe as linear_probe
 from .mlp import MLPProbe as MLPProbe
 from .mlp import fit_many as fit_many
+from .ordinal import NEAREST_THRESHOLD as NEAREST_THRESHOLD
+from .ordinal import OrdinalModel as OrdinalModel
+from .ordinal import fit_ordinal as fit_ordinal
 from .registry import BUILTIN_MODELS as BUILTIN_MODELS
 from .registry import find_model as find_model
 from .ridge_logistic import RidgeLogistic as RidgeLogistic
 from .scaling import ClippedScaler as ClippedScaler
-from .spec import NEAREST_THRESHOLD as NEAREST_THRESHOLD
-from .spec import Fitted as Fitted
 from .spec import ModelSpec as ModelSpec
-from .spec import OrdinalModel as OrdinalModel
-from .spec import fit as fit
-from .spec import fit_ordinal as fit_ordinal

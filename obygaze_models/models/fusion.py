@@ -5,47 +5,35 @@ lacks is NaN there. Nothing is put in its place: clips are scored by a model of 
 which was trained on the clips that have these.
 """
 
-import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
-from itertools import product
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import MetaEstimatorMixin, clone
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
+from sklearn.base import MetaEstimatorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from obygaze_features.arguments import checked
 from obygaze_models.dataset.dataset import Dataset
 from obygaze_models.errors import ModelError, ProtocolError
 from obygaze_models.models.binary import LogitClassifier, encode_labels
-from obygaze_models.models.choices import Candidate
-from obygaze_models.models.grouped_selection import GroupedSelection, mean_score, scores_of
-from obygaze_models.models.linear import PENALTIES
+from obygaze_models.models.joined_model import HOW, How, JoinedModel
+from obygaze_models.models.linear_fusion import LinearFusion
+from obygaze_models.models.modality_penalties import PenaltyPerModality
+from obygaze_models.models.modality_sets import (
+    Columns,
+    Pattern,
+    has_all,
+    match_models,
+    pattern_of,
+    present_modalities,
+)
 from obygaze_models.models.registry import find_model
-from obygaze_models.models.ridge_logistic import RidgeLogistic
-from obygaze_models.models.scaling import CLIP, ClippedScaler, standardise
 from obygaze_models.models.spec import ModelSpec
 from obygaze_models.protocol.held_out import HeldOut
 from obygaze_models.protocol.selection import inner_folds
-
-How = Literal["concat", "late", "max", "mean"]
-HOW: tuple[How, ...] = ("concat", "late", "max", "mean")
-
-ALONE = "alone"
-"""Begins the candidate of a late fusion in which one modality decides."""
-
-RELATIVE = (1.0, 0.1, 10.0)
-"""Penalties of further modalities, as multiples of the first's, in the order of preference."""
-
-Columns = tuple[slice, ...]
-"""The columns of each modality in a row of features."""
-Pattern = tuple[int, ...]
-"""A set of modalities, by their indices among those that are read."""
 
 
 @checked
@@ -78,50 +66,59 @@ def fused(models: Sequence[str | ModelSpec], data: Dataset, how: How) -> list[Mo
     >>> import obygaze_models as om
     >>> from obygaze_models.dataset import Modality
     >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
-    >>> halves = (("seen", 0, 4), ("heard", 4, 8))  # as load_dataset([SEEN, HEARD], manifest) gives them
-    >>> parts = [Modality(name, data.store, name, "pooled", "as stored", *own, 0) for name, *own in halves]
-    >>> data = replace(data, modalities=tuple(parts))
+    >>> # Two modalities, as load_dataset([SEEN, HEARD], manifest) gives them.
+    >>> seen = Modality("seen", data.store, "seen", "pooled", "as stored", start=0, stop=4, missing=0)
+    >>> heard = Modality("heard", data.store, "heard", "pooled", "as stored", start=4, stop=8, missing=0)
+    >>> data = replace(data, modalities=(seen, heard))
     >>> [spec.name for spec in om.fused(["linear"], data, "late")]
     ['linear', 'linear:seen', 'linear:heard']
     """
     sets = subsets(data)
     if how not in HOW:
         raise ModelError(f"models are fused by one of {', '.join(HOW)}, not by {how!r}")
-    columns = [slice(modality.start, modality.stop) for modality in data.modalities]
+    columns = tuple(slice(modality.start, modality.stop) for modality in data.modalities)
     fused_specs = []
     for model in models:
         spec = model if isinstance(model, ModelSpec) else find_model(model)
-        if not spec.looks_at_features:
+        if spec.looks_at_features:
+            _refuse_other_inputs(spec)
+            fused_specs += [_fused_spec(spec, modality_set, columns, how) for modality_set in sets]
+        else:
             fused_specs.append(spec)
-            continue
-        if spec.reads != "pooled" or "present" in spec.requests():
-            reads = "concepts" if spec.reads == "pooled" else spec.reads
-            raise ModelError(f"model {spec.name} reads {reads}: models of vectors alone are fused")
-        for suffix, set_title, pattern in sets:
-            columns_of_set = tuple(columns[index] for index in pattern)
-            title = f"{spec.title}, {set_title}"
-            if len(pattern) > 1:
-                title += f" ({how})"
-            fused_spec = replace(
-                spec,
-                name=f"{spec.name}{suffix}",
-                title=title,
-                make=partial(_make, spec, columns_of_set, how),
-                choose=None,
-                uses=tuple(sorted({*spec.requests(), "groups"})),
-                beside=(),
-            )
-            fused_specs.append(fused_spec)
     return fused_specs
 
 
-def subsets(data: Dataset) -> list[tuple[str, str, Pattern]]:
-    """List the sets of modalities that are compared: all, each alone and, of three or more, all but each.
+def _refuse_other_inputs(spec: ModelSpec) -> None:
+    """Refuse a model that reads something other than vectors."""
+    if spec.reads != "pooled":
+        reads: str = spec.reads
+    elif "present" in spec.requests():
+        reads = "concepts"
+    else:
+        return
+    raise ModelError(f"model {spec.name} reads {reads}: models of vectors alone are fused")
 
-    Returns
-    -------
-    list of (suffix, title, pattern)
-        The end of the names of models of the set, the names of its modalities, and their indices.
+
+class ModalitySet(NamedTuple):
+    """A set of modalities that is compared with others.
+
+    Attributes
+    ----------
+    suffix : str
+        The end of the names of models of the set; empty for the set of all.
+    title : str
+        The names of its modalities.
+    pattern : tuple of int
+        Their indices among the dataset's modalities.
+    """
+
+    suffix: str
+    title: str
+    pattern: Pattern
+
+
+def subsets(data: Dataset) -> list[ModalitySet]:
+    """List the sets of modalities that are compared: all, each alone and, of three or more, all but each.
 
     Raises
     ------
@@ -130,21 +127,40 @@ def subsets(data: Dataset) -> list[tuple[str, str, Pattern]]:
     """
     names = [modality.name for modality in data.modalities]
     if len(names) < 2 or len(set(names)) < len(names):
-        found = ", ".join(names) or "none"
-        raise ModelError(f"to fuse takes two modalities of different names; found {found}")
+        listed = ", ".join(names) or "none"
+        raise ModelError(f"to fuse takes two modalities of different names; found {listed}")
+
+    def named(suffix: str, pattern: Pattern) -> ModalitySet:
+        title = " + ".join(names[index] for index in pattern)
+        return ModalitySet(suffix, title, pattern)
+
     indices = range(len(names))
-    sets = [("", tuple(indices))]
+    sets = [named("", tuple(indices))]
     for index, name in enumerate(names):
-        sets.append((f":{name}", (index,)))
+        sets.append(named(f":{name}", (index,)))
+    # Of two, all but one is the other alone.
     if len(names) > 2:
         for left_out, name in enumerate(names):
             others = tuple(index for index in indices if index != left_out)
-            sets.append((f":-{name}", others))
-    titled_sets = []
-    for suffix, pattern in sets:
-        title = " + ".join(names[index] for index in pattern)
-        titled_sets.append((suffix, title, pattern))
-    return titled_sets
+            sets.append(named(f":-{name}", others))
+    return sets
+
+
+def _fused_spec(spec: ModelSpec, modality_set: ModalitySet, columns: Columns, how: How) -> ModelSpec:
+    """Make the spec of a model of vectors, fused of a set of the modalities with these columns."""
+    columns_of_set = tuple(columns[index] for index in modality_set.pattern)
+    title = f"{spec.title}, {modality_set.title}"
+    if len(columns_of_set) > 1:
+        title += f" ({how})"
+    return replace(
+        spec,
+        name=f"{spec.name}{modality_set.suffix}",
+        title=title,
+        make=partial(_make, spec, columns_of_set, how),
+        choose=None,
+        uses=tuple(sorted({*spec.requests(), "groups"})),
+        beside=(),
+    )
 
 
 def _make(spec: ModelSpec, columns: Columns, how: How, seed: int) -> "FusedClassifier":
@@ -174,7 +190,7 @@ class FusedClassifier(MetaEstimatorMixin, LogitClassifier):
     ----------
     classes_ : ndarray, shape [2]
     models_ : dict
-        Set of modalities -> its model; the set of all is always there.
+        Set of modalities -> its `JoinedModel`; the set of all is always there.
     threshold_ : float
         The score from which on a clip that has all modalities is called positive.
     held_out_ : HeldOut
@@ -200,33 +216,36 @@ class FusedClassifier(MetaEstimatorMixin, LogitClassifier):
         features = np.asarray(X)
         movies = np.asarray(groups)
         self.classes_, labels = encode_labels(np.asarray(y), type(self).__name__)
-        present = _present(features, self.columns)
-        everything = tuple(range(len(self.columns)))
+        present = present_modalities(features, self.columns)  # [N, M]
+        patterns = {self._all_modalities, *map(pattern_of, present)}
         # The empty set is that of clips without any modality: no model can score them.
-        patterns = {everything, *map(_indices, present)} - {()}
-        self.models_: dict[Pattern, _Joined] = {}
+        patterns.discard(())
+        self.models_: dict[Pattern, JoinedModel] = {}
         for pattern in sorted(patterns, key=len):
             self.models_[pattern] = self._fitted_on(pattern, features, labels, movies)
         self.held_out_ = self._joined_held_out(present, labels, movies)
         self.threshold_ = self.held_out_.threshold()
-        self.candidates_ = self.models_[everything].candidates
+        self.candidates_ = self.models_[self._all_modalities].candidates
         self.n_features_in_ = features.shape[1]
         return self
 
+    @property
+    def _all_modalities(self) -> Pattern:
+        """The set of all modalities."""
+        return tuple(range(len(self.columns)))
+
     def _fitted_on(
         self, pattern: Pattern, features: NDArray[Any], labels: NDArray[Any], movies: NDArray[Any]
-    ) -> "_Joined":
+    ) -> JoinedModel:
         """Fit the model of a set of modalities on all clips of X [N, D] that have the whole set."""
-        has_set = _has_all(_present(features, self.columns), pattern)
+        has_set = has_all(present_modalities(features, self.columns), pattern)
         try:
             inner_folds(labels[has_set], movies[has_set])
         except ProtocolError as error:
-            owned = "all its modalities" if len(self.columns) > 1 else "its modality"
-            raise ValueError(f"too few clips have {owned}: {error}") from None
+            required = "all its modalities" if len(self.columns) > 1 else "its modality"
+            raise ValueError(f"too few clips have {required}: {error}") from None
         parts = [features[has_set][:, self.columns[index]] for index in pattern]
-        joined = _Joined(self.estimator, self.how)
-        joined.fit(parts, labels[has_set], movies[has_set])
-        return joined
+        return JoinedModel(self.estimator, self.how, parts, labels[has_set], movies[has_set])
 
     def _joined_held_out(
         self, present: NDArray[np.bool_], labels: NDArray[Any], movies: NDArray[Any]
@@ -236,6 +255,7 @@ class FusedClassifier(MetaEstimatorMixin, LogitClassifier):
         Parameters
         ----------
         present : ndarray of bool, shape [N, M]
+            The modalities of each clip.
         labels, movies : ndarray, shape [N]
         """
         n_clips = len(labels)
@@ -243,7 +263,7 @@ class FusedClassifier(MetaEstimatorMixin, LogitClassifier):
         zeros = np.full(n_clips, np.nan)
         folds = np.full(n_clips, np.nan)
         for number, (pattern, joined) in enumerate(self.models_.items()):
-            has_set = np.flatnonzero(_has_all(present, pattern))
+            has_set = np.flatnonzero(has_all(present, pattern))
             has_no_more = present[has_set].sum(axis=1) == len(pattern)
             rows = has_set[has_no_more]
             scores[rows] = joined.held_out.scores[has_no_more]
@@ -261,14 +281,13 @@ class FusedClassifier(MetaEstimatorMixin, LogitClassifier):
         """Score each clip [N] by the model of the modalities that it has; without any as the mean clip."""
         check_is_fitted(self)
         features = np.asarray(X)
-        everything = tuple(range(len(self.columns)))
-        scores = np.full(len(features), self.models_[everything].base)
-        for pattern, rows in _by_pattern(_present(features, self.columns), self.models_):
+        scores = np.full(len(features), self.models_[self._all_modalities].base)
+        for pattern, rows in match_models(present_modalities(features, self.columns), self.models_):
             parts = [features[rows][:, self.columns[index]] for index in pattern]
             scores[rows] = self.models_[pattern].scores(parts)
         return scores
 
-    def linear(self) -> "LinearFusion":
+    def linear(self) -> LinearFusion:
         """Return the same as sums of features, which a file can keep; its models are linear probes."""
         check_is_fitted(self)
         return LinearFusion(
@@ -276,318 +295,3 @@ class FusedClassifier(MetaEstimatorMixin, LogitClassifier):
             {pattern: joined.linear() for pattern, joined in self.models_.items()},
             largest=self.how == "max",
         )
-
-
-def has_modality(features: NDArray[Any], columns: slice) -> NDArray[np.bool_]:
-    """Mark the clips [N] that have a modality: its vector, or at least one frame of it.
-
-    Parameters
-    ----------
-    features : ndarray, shape [N, D] or [N, F, D]
-        A missing vector is NaN.
-    columns : slice
-        The modality's columns.
-    """
-    is_finite: NDArray[np.bool_] = np.isfinite(features[..., columns]).all(axis=-1)
-    if is_finite.ndim == 1:
-        return is_finite
-    return np.asarray(is_finite.any(axis=1))
-
-
-def _present(features: NDArray[Any], columns: Columns) -> NDArray[np.bool_]:
-    """Mark the modalities that each clip has [N, M]."""
-    return np.stack([has_modality(features, modality) for modality in columns], axis=1)
-
-
-def _has_all(present: NDArray[np.bool_], pattern: Pattern) -> NDArray[np.bool_]:
-    """Mark the clips [N] that have all modalities of a set; `present` is [N, M]."""
-    return np.asarray(present[:, list(pattern)].all(axis=1))
-
-
-def _by_pattern(
-    present: NDArray[np.bool_], fitted: Iterable[Pattern]
-) -> Iterator[tuple[Pattern, NDArray[np.bool_]]]:
-    """Yield the clips that have the same modalities, with the model that scores them.
-
-    Parameters
-    ----------
-    present : ndarray of bool, shape [N, M]
-        Modalities of each clip.
-    fitted : iterable of tuple of int
-        Sets of modalities that have a model.
-
-    Yields
-    ------
-    pattern : tuple of int
-        The largest set with a model among the clips' modalities; clips without such a set are not yielded.
-    rows : ndarray of bool, shape [N]
-        Marks the clips.
-    """
-    patterns = list(fitted)
-    for presence in np.unique(present, axis=0):
-        owned = set(_indices(presence))
-        usable = [pattern for pattern in patterns if owned.issuperset(pattern)]
-        if usable:
-            yield max(usable, key=len), (present == presence).all(axis=1)
-
-
-class _Joined:
-    """The model of one set of modalities: one estimator of all (``concat``), or one for each modality.
-
-    Attributes
-    ----------
-    base : float
-        The score of a clip whose modalities are all at their mean over training clips.
-    held_out : HeldOut
-        Out-of-fold scores of the training clips.
-    candidates : tuple of Candidate
-        The weights that ``late`` chose; otherwise empty.
-    """
-
-    def __init__(self, estimator: Any, how: How) -> None:
-        self._estimator = estimator
-        self._how = how
-
-    def fit(self, parts: list[NDArray[Any]], y: NDArray[Any], movies: NDArray[Any]) -> None:
-        """Fit it on one array [N, D] for each modality."""
-        estimator = self._estimator
-        if isinstance(estimator, PenaltyPerModality):
-            widths = tuple(part.shape[1] for part in parts)
-            estimator = PenaltyPerModality(widths)
-        self._n_parts = len(parts)
-        inputs = self._inputs(parts)
-        self._models = [clone(estimator).fit(features, y, groups=movies) for features in inputs]
-        n_models = len(self._models)
-        held_out = HeldOut.beside([_held_out(model) for model in self._models])
-        mean_scores = [
-            mean_score(model, features) for model, features in zip(self._models, inputs, strict=True)
-        ]
-        self._zeros = np.array(mean_scores)
-        self._factors = np.ones(n_models)
-        self.base = float(self._zeros.mean())
-        self.candidates: tuple[Candidate, ...] = ()
-        self.held_out = _held_out(self._models[0])
-        if n_models == 1:
-            return
-        if self._how == "mean":
-            self._factors /= n_models
-        elif self._how == "late":
-            self._factors, self.base = held_out.weights()
-            self.candidates = (_candidate_of(self._factors),)
-        # The mean score of training clips is the base of a sum; that of a largest logit is not known.
-        zeros = None if self._how == "max" else np.full(len(y), self.base)
-        self.held_out = HeldOut(self._join(held_out.levels), y, movies, self.held_out.folds, zeros)
-
-    def scores(self, parts: list[NDArray[Any]]) -> NDArray[np.float64]:
-        """Score clips [N], given one array [N, D] for each modality."""
-        inputs = self._inputs(parts)
-        if len(self._models) == 1:
-            return scores_of(self._models[0], inputs[0])
-        logits = [scores_of(model, features) for model, features in zip(self._models, inputs, strict=True)]
-        return self._join(np.stack(logits, axis=1) - self._zeros)
-
-    def _inputs(self, parts: list[NDArray[Any]]) -> list[NDArray[Any]]:
-        """Return the features that each model reads: all modalities joined, or one modality each."""
-        if self._how == "concat":
-            return [np.concatenate(parts, axis=1)]
-        return parts
-
-    def linear(self) -> "LinearJoin":
-        """Return it as sums of standardised features."""
-        probes = [_linear_probe(model) for model in self._models]
-        intercepts = np.array([probe.intercept for probe in probes])
-        if self._how == "concat":
-            factors = np.ones(self._n_parts)
-            contribution_intercepts = np.zeros(self._n_parts)
-            base = intercepts
-        else:
-            factors = self._factors
-            contribution_intercepts = intercepts - self._zeros
-            base = np.array([self.base])
-        return LinearJoin(
-            mean=np.concatenate([probe.mean for probe in probes]),
-            scale=np.concatenate([probe.scale for probe in probes]),
-            weights=np.concatenate([probe.weights for probe in probes]),
-            factors=factors,
-            intercepts=contribution_intercepts,
-            base=base,
-        )
-
-    def _join(self, levels: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Join logits [N, M], each less its mean on training clips, to one score a clip [N]."""
-        contributions = levels * self._factors
-        if self._how == "max":
-            return np.asarray(self.base + contributions.max(axis=1))
-        return np.asarray(self.base + contributions.sum(axis=1))
-
-
-def _candidate_of(factors: NDArray[np.float64]) -> Candidate:
-    """Name the weights of a late fusion; with one weight that is not 0, one modality decides alone."""
-    n_used = np.count_nonzero(factors)
-    kind = ALONE if n_used == 1 else "weights"
-    weights = ", ".join(f"{weight:.3g}" for weight in factors)
-    return Candidate(f"{kind} {weights}", math.nan, chosen=True)
-
-
-@dataclass(eq=False, repr=False)
-class PenaltyPerModality(LogitClassifier):
-    """The linear probe with a penalty for each modality; the features are standardised one by one.
-
-    Parameters
-    ----------
-    widths : tuple of int
-        Number of features of each modality.
-
-    Attributes
-    ----------
-    relative_ : tuple of float
-        Inverse strengths of the modalities' penalties, as multiples of the first's.
-    """
-
-    widths: tuple[int, ...] = ()
-
-    def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike) -> Self:
-        """Choose the penalties by inner folds of movies, then fit all clips."""
-        # Only the ratios of the penalties matter here: the selection tries strengths of all together.
-        n_further = len(self.widths) - 1
-        selections: dict[tuple[float, ...], GroupedSelection] = {}
-        for further in product(RELATIVE, repeat=n_further):
-            relative = (1.0, *further)
-            weights = np.repeat(np.sqrt(relative), self.widths)
-            weighing = FunctionTransformer(weigh, kw_args={"weights": weights})
-            pipeline = make_pipeline(ClippedScaler(), weighing, RidgeLogistic())
-            selections[relative] = GroupedSelection(pipeline, PENALTIES).fit(X, y, groups=groups)
-        # Of equal losses min takes the first, as RELATIVE is in the order of preference.
-        self.relative_ = min(selections, key=lambda relative: _least_loss(selections[relative]))
-        best = selections[self.relative_]
-        self.selection_ = best
-        self.classes_ = best.classes_
-        self.threshold_ = best.threshold_
-        self.held_out_ = best.held_out_
-        self.candidates_ = best.candidates_
-        return self
-
-    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Score each clip [N]."""
-        check_is_fitted(self)
-        return np.asarray(self.selection_.decision_function(X), np.float64)
-
-
-def weigh(X: ArrayLike, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Multiply standardised features [N, D] by weights [D], which makes their penalties differ."""
-    return np.asarray(X) * weights
-
-
-def _least_loss(selection: GroupedSelection) -> float:
-    """Return the lowest inner loss of a selection's candidates."""
-    return min(candidate.inner_loss for candidate in selection.candidates_)
-
-
-class _Probe(NamedTuple):
-    """A fitted linear probe: mean, deviation and weight of each feature [D], and the intercept."""
-
-    mean: NDArray[Any]
-    scale: NDArray[Any]
-    weights: NDArray[Any]
-    intercept: float
-
-
-def _linear_probe(model: Any) -> _Probe:
-    """Read the numbers of a fitted linear probe."""
-    selection = model.selection_ if isinstance(model, PenaltyPerModality) else model
-    steps = [step for _, step in selection.estimator_.steps]
-    scaler = steps[0]
-    head = steps[-1]
-    weights = head.coef_[0]
-    if len(steps) == 3:
-        # Between the two, `weigh` multiplies features.
-        weights = weights * steps[1].kw_args["weights"]
-    return _Probe(scaler.mean_, scaler.scale_, weights, float(head.intercept_[0]))
-
-
-class LinearJoin(NamedTuple):
-    """A linear fused model of one set of modalities.
-
-    Attributes
-    ----------
-    mean, scale, weights : ndarray, shape [D]
-        Mean, deviation and weight of each feature; the features of the modalities follow each other.
-    factors, intercepts : ndarray, shape [M]
-        A modality's contribution is its factor times the sum of its weighted features and its intercept. It
-        is above 0 where its model scores a clip higher than the mean training clip.
-    base : ndarray, shape [1]
-        The score to which the contributions are added.
-    """
-
-    mean: NDArray[np.float64]
-    scale: NDArray[np.float64]
-    weights: NDArray[np.float64]
-    factors: NDArray[np.float64]
-    intercepts: NDArray[np.float64]
-    base: NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
-class LinearFusion:
-    """A fitted `FusedClassifier` of linear probes, as a file keeps it.
-
-    Attributes
-    ----------
-    columns : tuple of slice
-        The modalities' columns in X.
-    joins : mapping
-        Set of modalities -> its model.
-    largest : bool
-        Whether the largest contribution is added to the base, and not their sum.
-    """
-
-    columns: Columns
-    joins: Mapping[Pattern, LinearJoin]
-    largest: bool
-
-    def contributions(self, X: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Decompose scores into a base and what each modality adds to it.
-
-        Returns
-        -------
-        base : ndarray, shape [N]
-        parts : ndarray, shape [N, M]
-            The contribution of each modality; NaN of one that a clip lacks.
-        """
-        features = np.asarray(X)
-        everything = tuple(range(len(self.columns)))
-        base = np.repeat(self.joins[everything].base, len(features))
-        parts = np.full((len(features), len(self.columns)), np.nan)
-        for pattern, rows in _by_pattern(_present(features, self.columns), self.joins):
-            join = self.joins[pattern]
-            base[rows] = join.base
-            start = 0
-            for index, factor, intercept in zip(pattern, join.factors, join.intercepts, strict=True):
-                values = features[rows][:, self.columns[index]]
-                stop = start + values.shape[1]
-                standard = standardise(values, join.mean[start:stop], join.scale[start:stop], CLIP)
-                parts[rows, index] = factor * (standard @ join.weights[start:stop] + intercept)
-                start = stop
-        return base, parts
-
-    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Score each clip [N] by the model of the modalities that it has; one that has none has the base."""
-        base, parts = self.contributions(X)
-        has_part = np.isfinite(parts)
-        joined = np.nansum(parts, axis=1)
-        if self.largest:
-            joined = np.where(has_part, parts, -np.inf).max(axis=1)
-        return np.asarray(base + np.where(has_part.any(axis=1), joined, 0.0))
-
-
-def _held_out(model: Any) -> HeldOut:
-    """Return the out-of-fold scores of a fitted model."""
-    if not hasattr(model, "held_out_"):
-        raise ValueError(f"{type(model).__name__} keeps no out-of-fold scores, which fusion needs")
-    scores: HeldOut = model.held_out_
-    return scores
-
-
-def _indices(presence: NDArray[np.bool_]) -> Pattern:
-    """Return the indices of the modalities that are marked [M]."""
-    return tuple(np.flatnonzero(presence).tolist())

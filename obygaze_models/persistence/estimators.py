@@ -21,8 +21,8 @@ from obygaze_models.concepts.units import Dictionary, UnitBank
 from obygaze_models.errors import ModelError
 from obygaze_models.models.attention import AttentionPooling
 from obygaze_models.models.attentive import AttentiveProbe
-from obygaze_models.models.fusion import LinearFusion, LinearJoin
 from obygaze_models.models.linear import FramePool
+from obygaze_models.models.linear_fusion import LinearFusion, LinearJoin
 from obygaze_models.models.mlp import MLPProbe
 from obygaze_models.models.ridge_logistic import RidgeLogistic
 from obygaze_models.models.scaling import ClippedScaler

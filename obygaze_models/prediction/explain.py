@@ -22,7 +22,7 @@ from obygaze_models.concepts.heads import Contribution, Explanation
 from obygaze_models.errors import ConceptError, ModelError
 from obygaze_models.evaluation.predictions import records
 from obygaze_models.models.attention import AttentionPooling
-from obygaze_models.models.fusion import LinearFusion
+from obygaze_models.models.linear_fusion import LinearFusion
 from obygaze_models.persistence.card import Card
 from obygaze_models.persistence.evidence import evidence_line
 from obygaze_models.prediction.frames import OF_ATTENTION, frames_of, reads_frames

@@ -24,11 +24,12 @@ from obygaze_models.evaluation.metrics import average_precision, random_ranking,
 from obygaze_models.evaluation.plan import varying
 from obygaze_models.evaluation.predictions import records
 from obygaze_models.evaluation.run import Run
+from obygaze_models.models.fitted import Fitted, fit
 from obygaze_models.models.fusion import FusedClassifier
 from obygaze_models.models.grouped_selection import GroupedSelection
 from obygaze_models.models.layers import LayerClassifier
 from obygaze_models.models.registry import BUILTIN_MODELS, models_for
-from obygaze_models.models.spec import Fitted, ModelSpec, fit
+from obygaze_models.models.spec import ModelSpec
 from obygaze_models.persistence.card import Card, CardTarget, Input, Population, family
 from obygaze_models.persistence.evidence import Evidence
 from obygaze_models.persistence.model_file import to_state

@@ -7,7 +7,7 @@ from typing import Any
 from obygaze_features.text import visible
 from obygaze_models.evaluation.intervals import CAPTIONS
 from obygaze_models.evaluation.run import SEEN, Run
-from obygaze_models.models.fusion import ALONE
+from obygaze_models.models.joined_model import ALONE
 from obygaze_models.models.training import N_TRIAL_EPOCHS
 from obygaze_models.report.run_answers import chosen_layers
 

@@ -9,7 +9,8 @@ import pytest
 import obygaze_models as om
 from obygaze_features.errors import ObygazeError
 from obygaze_models.errors import DatasetError, ModelError
-from obygaze_models.models.fusion import HOW, FusedClassifier
+from obygaze_models.models.fusion import FusedClassifier
+from obygaze_models.models.joined_model import HOW
 from obygaze_models.models.linear import PENALTIES
 from tests.planted_modalities import planted
 
@@ -123,7 +124,7 @@ def test_concatenation_weakens_the_penalty_of_the_modality_that_matters(tmp_path
     whole = np.isfinite(data.X).all(axis=1)
     (spec, *_) = om.fused(["linear"], data, "concat")
     model = spec.make(0).fit(data.X[whole], data.levels[whole] == "S", groups=data.movies[whole])
-    assert model.models_[0, 1]._models[0].relative_ == (1.0, 10.0)
+    assert model.models_[0, 1].models[0].relative_ == (1.0, 10.0)
 
 
 def test_a_fold_never_sees_the_movie_it_tests(corpus):

@@ -7,8 +7,9 @@ from scipy.special import expit
 from obygaze_models.errors import ProtocolError
 from obygaze_models.evaluation.metrics import quadratic_kappa, spearman
 from obygaze_models.models.baselines import SPECS, MedianLevel, RandomLevel
+from obygaze_models.models.fitted import fit
+from obygaze_models.models.ordinal import OrdinalModel, fit_ordinal
 from obygaze_models.models.registry import BUILTIN_MODELS
-from obygaze_models.models.spec import OrdinalModel, fit, fit_ordinal
 
 
 @pytest.fixture(scope="module")

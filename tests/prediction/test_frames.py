@@ -16,8 +16,8 @@ from obygaze_models.concepts.units import UnitBank
 from obygaze_models.dataset import load_dataset
 from obygaze_models.errors import ConceptError, DatasetError, ModelError
 from obygaze_models.evaluation.evaluate import evaluate
+from obygaze_models.models.fitted import fit
 from obygaze_models.models.registry import BUILTIN_MODELS
-from obygaze_models.models.spec import fit
 from obygaze_models.persistence.model_file import ModelFile, construct, to_state
 from obygaze_models.prediction.explain import describe, explain
 from obygaze_models.prediction.final import save_models

@@ -7,7 +7,8 @@ import obygaze_features as of
 import obygaze_models as om
 from obygaze_features.store.testing import seal_arrays
 from obygaze_models.errors import ConceptError, ModelError
-from obygaze_models.models.fusion import HOW, FusedClassifier
+from obygaze_models.models.fusion import FusedClassifier
+from obygaze_models.models.joined_model import HOW
 from obygaze_models.models.linear import PENALTIES
 from obygaze_models.prediction.explain import describe, explain
 from tests.planted_modalities import planted

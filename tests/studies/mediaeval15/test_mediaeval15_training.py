@@ -10,9 +10,10 @@ from sklearn.pipeline import make_pipeline
 from obygaze_models.errors import DatasetError
 from obygaze_models.evaluation.metrics import expected_average_precision
 from obygaze_models.models.choices import Grid
+from obygaze_models.models.ordinal import OrdinalModel
 from obygaze_models.models.registry import BUILTIN_MODELS
 from obygaze_models.models.scaling import ClippedScaler
-from obygaze_models.models.spec import ModelSpec, OrdinalModel
+from obygaze_models.models.spec import ModelSpec
 from obygaze_studies.errors import TaskError
 from obygaze_studies.mediaeval15 import accuracy, average_precision, of_manifest
 from obygaze_studies.mediaeval15.annotations import true_classes, violence_qrels

@@ -1,0 +1,212 @@
+"""Fit a model on the training clips of every fold of an evaluation."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from obygaze_features.errors import ObygazeError
+from obygaze_models.errors import ModelError, ProtocolError
+from obygaze_models.models.binary import encode_labels
+from obygaze_models.models.fitted import FAILURES, Fitted, fit
+from obygaze_models.models.grouped_selection import GroupedSelection
+from obygaze_models.models.ordinal import OrdinalModel, fit_ordinal, labels_of_step
+from obygaze_models.models.probe_search import TrainingSide, is_probe_search, search_probes
+from obygaze_models.models.spec import ModelSpec
+from obygaze_models.protocol.held_out import HeldOut
+from obygaze_models.protocol.selection import inner_folds
+from obygaze_models.protocol.targets import NOT_ASKED
+
+
+class FoldTraining(NamedTuple):
+    """What a model is trained on in one fold.
+
+    Attributes
+    ----------
+    name : str
+        What is left out, for messages.
+    seed : int
+    rows : ndarray of int, shape [n]
+        Clips among all; more than once where several labels of a clip count.
+    y : ndarray of int, shape [n]
+        Their labels; -1 for clips that are not in the task.
+    concepts : sequence of str
+        Those that can be learnt from the clips.
+    """
+
+    name: str
+    seed: int
+    rows: NDArray[np.intp]
+    y: NDArray[np.int64]
+    concepts: Sequence[str] = ()
+
+
+def fit_folds(
+    spec: ModelSpec,
+    X: NDArray[Any],
+    folds: Sequence[FoldTraining],
+    *,
+    movies: NDArray[np.str_],
+    present: Any = None,
+    n_levels: int | None = None,
+) -> Iterator[Fitted | OrdinalModel]:
+    """Fit a model on the training clips of each fold: the one door of all folds.
+
+    Linear probes are fitted in products that all folds share; their logits are those of a fold alone to 1e-6
+    of the largest, and their penalties the same. Other models are fitted fold by fold.
+
+    Parameters
+    ----------
+    spec : ModelSpec
+    X : ndarray, shape [N, ...]
+        What the model reads, of all clips.
+    folds : sequence of FoldTraining
+    movies : ndarray of str, shape [N]
+    present : DataFrame, shape [N, K], optional
+        Presence of each concept.
+    n_levels : int, optional
+        Of ordered levels; None for two classes.
+
+    Yields
+    ------
+    Fitted or OrdinalModel
+        In the order of the folds.
+
+    Raises
+    ------
+    ModelError
+        The estimator refuses its input, or gives no scores.
+    ProtocolError
+        A fold's movies don't allow an inner selection.
+    """
+    labels = _common_labels(folds, len(X))
+    if labels is None or not shares_products(spec):
+        for fold in folds:
+            yield _fit_fold(spec, X, fold, movies=movies, present=present, n_levels=n_levels)
+    elif n_levels is None:
+        yield from _fit_probes(spec, X, labels, folds, movies)
+    else:
+        labels_of_steps = [labels_of_step(labels, step) for step in range(n_levels - 1)]
+        probes_of_steps = [_fit_probes(spec, X, above, folds, movies) for above in labels_of_steps]
+        for steps_of_fold in zip(*probes_of_steps, strict=True):
+            yield OrdinalModel(steps_of_fold)
+
+
+def shares_products(spec: ModelSpec) -> bool:
+    """Tell whether a model's fits of all folds can share their products."""
+    if spec.choose is None or spec.requests():
+        return False
+    return is_probe_search(spec.make(0), spec.choose)
+
+
+def _common_labels(folds: Sequence[FoldTraining], n_clips: int) -> NDArray[np.int64] | None:
+    """Return the label [N] that a clip has in every fold; None if some clip has several labels.
+
+    A clip that no fold trains on has -1.
+    """
+    labels = np.full(n_clips, NOT_ASKED, dtype=np.int64)
+    for fold in folds:
+        is_in_task = fold.y >= 0
+        rows = fold.rows[is_in_task]
+        labels_in_fold = fold.y[is_in_task]
+        if len(np.unique(rows)) < len(rows):
+            return None
+        labels_before = labels[rows]
+        is_contradicted = (labels_before >= 0) & (labels_before != labels_in_fold)
+        if is_contradicted.any():
+            return None
+        labels[rows] = labels_in_fold
+    return labels
+
+
+# --- one fold after the other
+# ---------------------------------------------------------------------------
+
+
+def _fit_fold(
+    spec: ModelSpec,
+    X: NDArray[Any],
+    fold: FoldTraining,
+    *,
+    movies: NDArray[np.str_],
+    present: Any,
+    n_levels: int | None,
+) -> Fitted | OrdinalModel:
+    """Fit a model on the training clips of one fold."""
+    features = X[fold.rows]
+    movies_of_fold = movies[fold.rows]
+    present_in_fold = None
+    if "present" in spec.requests():
+        present_in_fold = present.loc[fold.rows, list(fold.concepts)]
+    try:
+        if n_levels is None:
+            return fit(spec, fold.seed, features, fold.y, movies=movies_of_fold, present=present_in_fold)
+        return fit_ordinal(
+            spec,
+            fold.seed,
+            features,
+            fold.y,
+            n_levels=n_levels,
+            movies=movies_of_fold,
+            present=present_in_fold,
+        )
+    except ProtocolError as error:
+        raise ProtocolError(f"model {spec.name}, without {fold.name}: {error}") from error
+
+
+# --- linear probes of all folds at once
+# ---------------------------------------------------------------------------
+
+
+def _fit_probes(
+    spec: ModelSpec,
+    X: NDArray[Any],
+    labels: NDArray[np.int64],
+    folds: Sequence[FoldTraining],
+    movies: NDArray[np.str_],
+) -> Iterator[Fitted]:
+    """Fit linear probes on the training clips of all folds; labels [N] are 0 or 1, or -1."""
+    selections = [spec.estimator(fold.seed) for fold in folds]
+    sides = [
+        _training_side(spec, selection, fold, labels, movies)
+        for selection, fold in zip(selections, folds, strict=True)
+    ]
+    try:
+        first = selections[0]
+        chosen_of_sides = search_probes(first.estimator, first.choose, X, labels, sides)
+        for selection, side, chosen in zip(selections, sides, chosen_of_sides, strict=True):
+            held_out = HeldOut(chosen.scores, labels[side.rows], movies[side.rows], side.inner, chosen.zeros)
+            selection.accept(chosen, np.array([0, 1]), held_out)
+            yield Fitted(spec, selection, selection.threshold_)
+    except ObygazeError:
+        raise
+    except FAILURES as error:
+        raise ModelError(f"model {spec.name} can't be trained: {error}") from error
+
+
+def _training_side(
+    spec: ModelSpec,
+    selection: GroupedSelection,
+    fold: FoldTraining,
+    labels: NDArray[np.int64],
+    movies: NDArray[np.str_],
+) -> TrainingSide:
+    """Deal the training clips of a fold to inner folds; labels and movies are of all clips, [N].
+
+    Raises
+    ------
+    ModelError
+        The training clips are of one class.
+    ProtocolError
+        Their movies don't allow an inner selection.
+    """
+    rows = fold.rows[fold.y >= 0]
+    try:
+        encode_labels(labels[rows], type(selection.estimator).__name__)
+        inner = inner_folds(labels[rows], movies[rows], selection.inner_folds)
+    except ProtocolError as error:
+        raise ProtocolError(f"model {spec.name}, without {fold.name}: {error}") from error
+    except ValueError as error:
+        raise ModelError(f"model {spec.name} can't be trained: {error}") from error
+    return TrainingSide(rows, inner)

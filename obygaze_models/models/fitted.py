@@ -1,0 +1,122 @@
+"""Fit a model of the zoo on clips of two classes, and score clips by it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn import config_context
+
+from obygaze_features.arguments import checked
+from obygaze_features.errors import ObygazeError
+from obygaze_models.errors import ModelError
+from obygaze_models.models.choices import some_of
+from obygaze_models.models.grouped_selection import scores_of
+from obygaze_models.models.spec import ModelSpec
+
+FAILURES = (AttributeError, LookupError, RuntimeError, TypeError, ValueError)
+"""What a foreign estimator may raise about clips that it can't use; torch's own errors are RuntimeErrors."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """A trained model that scores clips.
+
+    Attributes
+    ----------
+    spec : ModelSpec
+    estimator : estimator
+    threshold : float
+        The score from which on a clip is called positive.
+    """
+
+    spec: ModelSpec
+    estimator: Any
+    threshold: float
+
+    def scores(self, X: NDArray[Any], movies: NDArray[np.str_]) -> NDArray[np.float64]:
+        """Score clips [N]; movies are for estimators without a selection around them that request them.
+
+        Raises
+        ------
+        ModelError
+            The estimator refuses its input, or does not give one finite score a clip.
+        """
+        metadata: dict[str, Any] = {}
+        if self.spec.choose is None and "groups" in self.spec.requests("decision_function"):
+            metadata["groups"] = movies
+        try:
+            return scores_of(self.estimator, X, **metadata)
+        except FAILURES as error:
+            raise ModelError(f"model {self.spec.name} can't score clips: {error}") from error
+
+    def mean_score(self, X: NDArray[Any], rows: NDArray[np.intp], movies: NDArray[np.str_]) -> float:
+        """Compute the mean score of training clips, or of some of them where they are many.
+
+        It is all that is known of the model's intercept.
+
+        Parameters
+        ----------
+        X : ndarray, shape [N, ...]
+            What the model reads, of all clips.
+        rows : ndarray of int
+            The training clips.
+        movies : ndarray of str, shape [N]
+        """
+        some_rows = some_of(rows)
+        return float(self.scores(X[some_rows], movies[some_rows]).mean())
+
+
+@checked
+def fit(
+    spec: ModelSpec,
+    seed: int,
+    X: NDArray[Any],
+    y: NDArray[np.int64],
+    *,
+    movies: NDArray[np.str_],
+    present: Any = None,
+) -> Fitted:
+    """Fit a model on clips of several movies.
+
+    Parameters
+    ----------
+    spec : ModelSpec
+    seed : int
+    X : ndarray, shape [N, ...]
+        What the model reads.
+    y : ndarray of int, shape [N]
+        1 positive, 0 negative, -1 for a clip that is not in the task; such clips reach a model that uses
+        "unlabelled" and no other.
+    movies : ndarray of str, shape [N]
+    present : DataFrame, shape [N, K], optional
+        Presence of each concept, its names as columns.
+
+    Raises
+    ------
+    ModelError
+        The estimator refuses its input, or gives no scores.
+    """
+    requests = spec.requests()
+    is_in_task = y >= 0
+    if "unlabelled" not in requests and not is_in_task.all():
+        X = X[is_in_task]
+        y = y[is_in_task]
+        movies = movies[is_in_task]
+        if present is not None:
+            present = present.loc[is_in_task]
+    metadata: dict[str, Any] = {}
+    if spec.choose is not None or "groups" in requests:
+        metadata["groups"] = movies
+    if "present" in requests:
+        metadata["present"] = present
+    try:
+        estimator = spec.estimator(seed)
+        with config_context(enable_metadata_routing=True):
+            estimator.fit(X, y, **metadata)
+    except ObygazeError:
+        raise
+    except FAILURES as error:
+        raise ModelError(f"model {spec.name} can't be trained: {error}") from error
+    # An estimator that sets no threshold has a logit, which is above 0 for clips more likely positive.
+    return Fitted(spec, estimator, float(getattr(estimator, "threshold_", 0.0)))

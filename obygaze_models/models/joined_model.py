@@ -1,0 +1,142 @@
+"""Fit the model of one set of modalities, whose clips have all modalities of the set."""
+
+import math
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from obygaze_models.models.choices import Candidate
+from obygaze_models.models.grouped_selection import mean_score, scores_of
+from obygaze_models.models.linear_fusion import LinearJoin, linear_numbers
+from obygaze_models.models.modality_penalties import PenaltyPerModality
+from obygaze_models.protocol.held_out import HeldOut
+
+How = Literal["concat", "late", "max", "mean"]
+HOW: tuple[How, ...] = ("concat", "late", "max", "mean")
+
+ALONE = "alone"
+"""Begins the candidate of a late fusion in which one modality decides."""
+
+
+class JoinedModel:
+    """The model of one set of modalities: one estimator of all (``concat``), or one for each modality.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Unfitted, of one modality or of all that are joined.
+    how : {"concat", "late", "max", "mean"}
+        As `FusedClassifier` takes it.
+    parts : list of ndarray, shape [N, D]
+        The features of each modality.
+    y : ndarray of int, shape [N]
+        Labels, 0 or 1.
+    movies : ndarray, shape [N]
+
+    Attributes
+    ----------
+    models : list of estimator
+        One for each modality, or one of all.
+    zeros : ndarray, shape [number of models]
+        The mean score that each model gives to training clips.
+    factors : ndarray, shape [number of models]
+        What each model's logit, less its mean, is multiplied by.
+    base : float
+        The score of a clip whose modalities are all at their mean over training clips.
+    held_out : HeldOut
+        Out-of-fold scores of the training clips.
+    candidates : tuple of Candidate
+        The weights that ``late`` chose; otherwise empty.
+    """
+
+    def __init__(
+        self, estimator: Any, how: How, parts: list[NDArray[Any]], y: NDArray[Any], movies: NDArray[Any]
+    ) -> None:
+        if isinstance(estimator, PenaltyPerModality):
+            estimator = PenaltyPerModality(tuple(part.shape[1] for part in parts))
+        self._how = how
+        self._n_parts = len(parts)
+        inputs = self._inputs(parts)
+        self.models = [clone(estimator).fit(features, y, groups=movies) for features in inputs]
+        self.zeros = np.array(
+            [mean_score(model, features) for model, features in zip(self.models, inputs, strict=True)]
+        )
+        held_out_of_models = [_held_out(model) for model in self.models]
+        self.factors = np.ones(len(self.models))
+        self.base = float(self.zeros.mean())
+        self.candidates: tuple[Candidate, ...] = ()
+        self.held_out = held_out_of_models[0]
+        if len(self.models) > 1:
+            self._join_models(HeldOut.beside(held_out_of_models))
+
+    def _join_models(self, held_out: HeldOut) -> None:
+        """Set how the logits of several models are joined, given their held-out scores side by side."""
+        if self._how == "mean":
+            self.factors /= len(self.models)
+        elif self._how == "late":
+            self.factors, self.base = held_out.weights()
+            self.candidates = (_candidate_of(self.factors),)
+        scores = self._join(held_out.levels)
+        # The mean score of training clips is the base of a sum; that of a largest logit is not known.
+        zeros = None if self._how == "max" else np.full(len(scores), self.base)
+        self.held_out = HeldOut(scores, held_out.y, held_out.movies, held_out.folds, zeros)
+
+    def scores(self, parts: list[NDArray[Any]]) -> NDArray[np.float64]:
+        """Score clips [N], given one array [N, D] for each modality."""
+        inputs = self._inputs(parts)
+        if len(self.models) == 1:
+            return scores_of(self.models[0], inputs[0])
+        logits = [scores_of(model, features) for model, features in zip(self.models, inputs, strict=True)]
+        return self._join(np.stack(logits, axis=1) - self.zeros)
+
+    def linear(self) -> LinearJoin:
+        """Return it as sums of standardised features; its models are linear probes."""
+        probes = [linear_numbers(model) for model in self.models]
+        intercepts = np.array([probe.intercept for probe in probes])
+        if self._how == "concat":
+            factors = np.ones(self._n_parts)
+            contribution_intercepts = np.zeros(self._n_parts)
+            base = intercepts
+        else:
+            factors = self.factors
+            contribution_intercepts = intercepts - self.zeros
+            base = np.array([self.base])
+        return LinearJoin(
+            mean=np.concatenate([probe.mean for probe in probes]),
+            scale=np.concatenate([probe.scale for probe in probes]),
+            weights=np.concatenate([probe.weights for probe in probes]),
+            factors=factors,
+            intercepts=contribution_intercepts,
+            base=base,
+        )
+
+    def _inputs(self, parts: list[NDArray[Any]]) -> list[NDArray[Any]]:
+        """Return the features that each model reads: all modalities joined, or one modality each."""
+        if self._how == "concat":
+            return [np.concatenate(parts, axis=1)]
+        return parts
+
+    def _join(self, levels: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Join logits [N, M], each less its mean on training clips, to one score a clip [N]."""
+        contributions = levels * self.factors
+        if self._how == "max":
+            return np.asarray(self.base + contributions.max(axis=1))
+        return np.asarray(self.base + contributions.sum(axis=1))
+
+
+def _held_out(model: Any) -> HeldOut:
+    """Return the out-of-fold scores of a fitted model."""
+    if not hasattr(model, "held_out_"):
+        raise ValueError(f"{type(model).__name__} keeps no out-of-fold scores, which fusion needs")
+    scores: HeldOut = model.held_out_
+    return scores
+
+
+def _candidate_of(factors: NDArray[np.float64]) -> Candidate:
+    """Name the weights of a late fusion; with one weight that is not 0, one modality decides alone."""
+    n_used = np.count_nonzero(factors)
+    kind = ALONE if n_used == 1 else "weights"
+    weights = ", ".join(f"{weight:.3g}" for weight in factors)
+    return Candidate(f"{kind} {weights}", math.nan, chosen=True)

@@ -1,0 +1,121 @@
+"""Keep fused linear probes as numbers, and decompose their scores into what each modality adds.
+
+A model file keeps fused models in this form, which needs no estimator.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from obygaze_models.models.modality_penalties import PenaltyPerModality
+from obygaze_models.models.modality_sets import Columns, Pattern, match_models, present_modalities
+from obygaze_models.models.scaling import CLIP, standardise
+
+
+class LinearNumbers(NamedTuple):
+    """The numbers of a fitted linear probe.
+
+    Attributes
+    ----------
+    mean, scale, weights : ndarray, shape [D]
+        Mean, deviation and weight of each feature; a weight is that of the standardised feature.
+    intercept : float
+    """
+
+    mean: NDArray[Any]
+    scale: NDArray[Any]
+    weights: NDArray[Any]
+    intercept: float
+
+
+def linear_numbers(model: Any) -> LinearNumbers:
+    """Read the numbers of a fitted linear probe, chosen by a `GroupedSelection` or a `PenaltyPerModality`."""
+    selection = model.selection_ if isinstance(model, PenaltyPerModality) else model
+    steps = [step for _, step in selection.estimator_.steps]
+    scaler = steps[0]
+    head = steps[-1]
+    weights = head.coef_[0]
+    if len(steps) == 3:
+        # The step between scaler and head, of a PenaltyPerModality, multiplies features.
+        weights = weights * steps[1].kw_args["weights"]
+    return LinearNumbers(scaler.mean_, scaler.scale_, weights, float(head.intercept_[0]))
+
+
+class LinearJoin(NamedTuple):
+    """A linear fused model of one set of modalities.
+
+    Attributes
+    ----------
+    mean, scale, weights : ndarray, shape [D]
+        Mean, deviation and weight of each feature; the features of the modalities follow each other.
+    factors, intercepts : ndarray, shape [M]
+        A modality's contribution is its factor times the sum of its weighted features and its intercept. It
+        is above 0 where its model scores a clip higher than the mean training clip.
+    base : ndarray, shape [1]
+        The score to which the contributions are added.
+    """
+
+    mean: NDArray[np.float64]
+    scale: NDArray[np.float64]
+    weights: NDArray[np.float64]
+    factors: NDArray[np.float64]
+    intercepts: NDArray[np.float64]
+    base: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class LinearFusion:
+    """A fitted `FusedClassifier` of linear probes, as a file keeps it.
+
+    Attributes
+    ----------
+    columns : tuple of slice
+        The modalities' columns in X.
+    joins : mapping
+        Set of modalities -> its model.
+    largest : bool
+        Whether the largest contribution is added to the base, and not their sum.
+    """
+
+    columns: Columns
+    joins: Mapping[Pattern, LinearJoin]
+    largest: bool
+
+    def contributions(self, X: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Decompose scores into a base and what each modality adds to it.
+
+        Returns
+        -------
+        base : ndarray, shape [N]
+        parts : ndarray, shape [N, M]
+            The contribution of each modality; NaN of one that a clip lacks.
+        """
+        features = np.asarray(X)
+        all_modalities = tuple(range(len(self.columns)))
+        # A clip without any modality has the base of the model of all of them.
+        base = np.repeat(self.joins[all_modalities].base, len(features))
+        parts = np.full((len(features), len(self.columns)), np.nan)
+        for pattern, rows in match_models(present_modalities(features, self.columns), self.joins):
+            join = self.joins[pattern]
+            base[rows] = join.base
+            # Where the modality's features stand among those of the join.
+            start = 0
+            for index, factor, intercept in zip(pattern, join.factors, join.intercepts, strict=True):
+                values = features[rows][:, self.columns[index]]
+                stop = start + values.shape[1]
+                standard = standardise(values, join.mean[start:stop], join.scale[start:stop], CLIP)
+                parts[rows, index] = factor * (standard @ join.weights[start:stop] + intercept)
+                start = stop
+        return base, parts
+
+    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Score each clip [N] by the model of the modalities that it has; a clip without any has the base."""
+        base, parts = self.contributions(X)
+        has_part = np.isfinite(parts)
+        joined = np.nansum(parts, axis=1)
+        if self.largest:
+            joined = np.where(has_part, parts, -np.inf).max(axis=1)
+        return np.asarray(base + np.where(has_part.any(axis=1), joined, 0.0))

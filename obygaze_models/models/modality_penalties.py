@@ -1,0 +1,84 @@
+"""Fit the linear probe on joined features, with a penalty of its own for each modality."""
+
+from dataclasses import dataclass
+from itertools import product
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils.validation import check_is_fitted
+
+from obygaze_models.models.binary import LogitClassifier
+from obygaze_models.models.grouped_selection import GroupedSelection
+from obygaze_models.models.linear import PENALTIES
+from obygaze_models.models.ridge_logistic import RidgeLogistic
+from obygaze_models.models.scaling import ClippedScaler
+
+RELATIVE = (1.0, 0.1, 10.0)
+"""Inverse strengths to try for the penalty of a further modality, in the order of preference.
+
+They are multiples of the inverse strength of the first modality's penalty.
+"""
+
+
+@dataclass(eq=False, repr=False)
+class PenaltyPerModality(LogitClassifier):
+    """The linear probe with a penalty for each modality; the features are standardised one by one.
+
+    Parameters
+    ----------
+    widths : tuple of int
+        Number of features of each modality.
+
+    Attributes
+    ----------
+    relative_ : tuple of float
+        Inverse strengths of the modalities' penalties, as multiples of the first's.
+    selection_ : GroupedSelection
+        The fitted probe of these penalties.
+    """
+
+    widths: tuple[int, ...] = ()
+
+    def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike) -> Self:
+        """Choose the penalties by inner folds of movies, then fit all clips."""
+        # Only the ratios of the penalties are tried here; the selection tries the strength of all together.
+        n_further = len(self.widths) - 1
+        selections: dict[tuple[float, ...], GroupedSelection] = {}
+        for relative_to_first in product(RELATIVE, repeat=n_further):
+            relative = (1.0, *relative_to_first)
+            selections[relative] = self._selection(relative).fit(X, y, groups=groups)
+        # Of equal losses min takes the first, as RELATIVE is in the order of preference.
+        self.relative_ = min(selections, key=lambda relative: _least_loss(selections[relative]))
+        self.selection_ = selections[self.relative_]
+        self.classes_ = self.selection_.classes_
+        self.threshold_ = self.selection_.threshold_
+        self.held_out_ = self.selection_.held_out_
+        self.candidates_ = self.selection_.candidates_
+        return self
+
+    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Score each clip [N]."""
+        check_is_fitted(self)
+        return np.asarray(self.selection_.decision_function(X), np.float64)
+
+    def _selection(self, relative: tuple[float, ...]) -> GroupedSelection:
+        """Make the unfitted probe whose penalties stand to each other as `relative` says."""
+        # A feature that is multiplied by the root of r needs a weight smaller by that root. The penalty is on
+        # the square of the weight, which is then smaller by r.
+        weights = np.repeat(np.sqrt(relative), self.widths)
+        weighing = FunctionTransformer(weigh, kw_args={"weights": weights})
+        pipeline = make_pipeline(ClippedScaler(), weighing, RidgeLogistic())
+        return GroupedSelection(pipeline, PENALTIES)
+
+
+def weigh(X: ArrayLike, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Multiply standardised features [N, D] by weights [D], which makes their penalties differ."""
+    return np.asarray(X) * weights
+
+
+def _least_loss(selection: GroupedSelection) -> float:
+    """Return the lowest inner loss of a selection's candidates."""
+    return min(candidate.inner_loss for candidate in selection.candidates_)

@@ -1,0 +1,85 @@
+"""Find out which modalities clips have, and which fitted model is the one for them.
+
+The features of clips are rows of X [N, D], or of frames [N, F, D], in which every one of M modalities has its
+columns of D. A set of modalities is a tuple of their indices in rising order, such as ``(0, 2)``.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Columns = tuple[slice, ...]
+"""The columns of each modality in a row of features."""
+
+Pattern = tuple[int, ...]
+"""A set of modalities, by their indices."""
+
+
+class ScoredAlike(NamedTuple):
+    """Clips that the same model scores, as they have the same modalities.
+
+    Attributes
+    ----------
+    pattern : tuple of int
+        The set of modalities that the model reads.
+    rows : ndarray of bool, shape [N]
+        Marks the clips.
+    """
+
+    pattern: Pattern
+    rows: NDArray[np.bool_]
+
+
+def has_modality(features: NDArray[Any], columns: slice) -> NDArray[np.bool_]:
+    """Mark the clips [N] that have a modality: its vector, or at least one frame of it.
+
+    Parameters
+    ----------
+    features : ndarray, shape [N, D] or [N, F, D]
+        A missing vector is NaN.
+    columns : slice
+        The modality's columns.
+    """
+    is_finite: NDArray[np.bool_] = np.isfinite(features[..., columns]).all(axis=-1)
+    if is_finite.ndim == 1:
+        return is_finite
+    return np.asarray(is_finite.any(axis=1))
+
+
+def present_modalities(features: NDArray[Any], columns: Columns) -> NDArray[np.bool_]:
+    """Mark the modalities [N, M] that each clip has, given features [N, D]."""
+    return np.stack([has_modality(features, modality) for modality in columns], axis=1)
+
+
+def has_all(present: NDArray[np.bool_], pattern: Pattern) -> NDArray[np.bool_]:
+    """Mark the clips [N] that have all modalities of a set, given the modalities [N, M] of each clip."""
+    return np.asarray(present[:, list(pattern)].all(axis=1))
+
+
+def pattern_of(presence: NDArray[np.bool_]) -> Pattern:
+    """Return the set of the modalities that are marked in a row [M]."""
+    return tuple(np.flatnonzero(presence).tolist())
+
+
+def match_models(present: NDArray[np.bool_], fitted: Iterable[Pattern]) -> Iterator[ScoredAlike]:
+    """Yield the clips of every combination of modalities, with the set whose model scores them.
+
+    That is the largest set with a model among the modalities that the clips have. Clips without any such set
+    are not yielded.
+
+    Parameters
+    ----------
+    present : ndarray of bool, shape [N, M]
+        The modalities of each clip.
+    fitted : iterable of tuple of int
+        The sets of modalities that have a model.
+    """
+    sets_with_model = list(fitted)
+    for presence in np.unique(present, axis=0):
+        modalities_of_clips = set(pattern_of(presence))
+        usable = [pattern for pattern in sets_with_model if modalities_of_clips.issuperset(pattern)]
+        if usable:
+            largest = max(usable, key=len)
+            yield ScoredAlike(largest, (present == presence).all(axis=1))

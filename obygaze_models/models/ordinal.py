@@ -1,0 +1,71 @@
+"""Fit a model of two classes on ordered levels, by a model for each step between two levels."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from obygaze_features.arguments import checked
+from obygaze_models.models.fitted import Fitted, fit
+from obygaze_models.models.spec import ModelSpec
+from obygaze_models.protocol.targets import NOT_ASKED
+
+NEAREST_THRESHOLD = 0.5
+"""The threshold of ordered levels: a score calls the level that it is nearest to, the higher of two."""
+
+
+@dataclass(frozen=True, slots=True)
+class OrdinalModel:
+    """A binary model for each step between two levels (Frank and Hall, ECML 2001).
+
+    Attributes
+    ----------
+    steps : tuple of Fitted
+        The k-th separates levels above k from the others.
+    """
+
+    steps: tuple[Fitted, ...]
+
+    threshold = NEAREST_THRESHOLD
+
+    def scores(self, X: NDArray[Any], movies: NDArray[np.str_]) -> NDArray[np.float64]:
+        """Compute each clip's expected level [N], 0 to the number of steps."""
+        # The expected level is the sum, over steps, of the probability to be above the step.
+        return np.asarray(np.sum([expit(step.scores(X, movies)) for step in self.steps], axis=0))
+
+
+def labels_of_step(levels: NDArray[np.int64], step: int) -> NDArray[np.int64]:
+    """Label clips [N] by whether their level is above a step: 1 or 0, and -1 for clips not in the task."""
+    return np.where(levels < 0, NOT_ASKED, levels > step)
+
+
+@checked
+def fit_ordinal(
+    spec: ModelSpec,
+    seed: int,
+    X: NDArray[Any],
+    y: NDArray[np.int64],
+    *,
+    n_levels: int,
+    movies: NDArray[np.str_],
+    present: Any = None,
+) -> OrdinalModel | Fitted:
+    """Fit a model on ordered levels y [N], 0 to `n_levels` - 1, as `fit` does on two classes.
+
+    A baseline, which looks at no feature, is fitted on the levels themselves.
+
+    Raises
+    ------
+    ModelError
+        The estimator refuses its input.
+    ProtocolError
+        The movies don't hold clips on both sides of a step.
+    """
+    if not spec.looks_at_features:
+        estimator = spec.make(seed).fit(X, y)
+        return Fitted(spec, estimator, NEAREST_THRESHOLD)
+    labels_of_steps = [labels_of_step(y, step) for step in range(n_levels - 1)]
+    steps = [fit(spec, seed, X, above, movies=movies, present=present) for above in labels_of_steps]
+    return OrdinalModel(tuple(steps))
