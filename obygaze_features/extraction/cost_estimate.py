@@ -1,16 +1,19 @@
 """Estimate the cost of an extraction from a few trial clips; nothing is written."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from math import ceil
+from pathlib import Path
+from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.cores import usable_cores
 from obygaze_features.errors import VideoError
-from obygaze_features.extraction.decode_clips import DecodedClip, decode_clips, passes
+from obygaze_features.extraction.decode_clips import DecodedClip, DecodeTask, decode_clips, passes
 from obygaze_features.extraction.decoders import load_decoder
 from obygaze_features.extraction.encode import clips_at_once, encode_batch, uses_gpu
 from obygaze_features.extraction.job import Job
@@ -25,6 +28,8 @@ LONGEST_S = 120.0
 """Seconds of decoding after which no further pass is tried."""
 _BYTE_CPU_S = 3e-9
 """Cost of a byte from the network's output to the sealed store: four to five times its SHA-256."""
+MOST_LOADING_S = 60.0
+"""Most seconds counted for imports and for loading networks: a process may have done other work before."""
 
 
 @dataclass(slots=True)
@@ -85,11 +90,12 @@ class Estimate:
 
 
 def _hours(seconds: float) -> str:
+    """Format seconds as hours with three digits."""
     return f"{seconds / 3600:.3g}"
 
 
 def _disk_facts(room: DiskEstimate, free: FreeSpace) -> list[tuple[str, object]]:
-    """Say how much room a stage and its store need, and how much there is."""
+    """List how much room a stage and its store need, and how much there is, as pairs of name and value."""
     peak = f"{room.peak_bytes / 1e9:.3g} GB; {free.bytes / 1e9:.3g} GB free"
     if not room.links:
         peak += ", with shards twice: this file system has no hard links"
@@ -103,57 +109,116 @@ def _disk_facts(room: DiskEstimate, free: FreeSpace) -> list[tuple[str, object]]
     ]
 
 
-def _now() -> NDArray[np.float64]:
-    """Return wall-clock seconds, and processor seconds of all threads of this process."""
-    return np.array([time.perf_counter(), time.process_time()])
-
-
 def estimate_clips(job: Job, clip_ids: Sequence[str], workers: int) -> Estimate:
     """Decode a few passes and encode some of their clips, and scale up.
 
     The passes are those of the run: windows of a film are decoded together. Indexing is counted once per
     file. Decoding and networks overlap on a GPU and share the processor on a CPU.
     """
-    began = min(time.process_time(), 60.0)  # imports and loading of networks, which the run repeats
+    started_s = min(time.process_time(), MOST_LOADING_S)  # imports and loading, which the run repeats
     tasks = job.tasks(clip_ids)
     paths = {task.path for task in tasks if task.path is not None}
     sizes = {path: file_state(path)[0] for path in paths if is_here(path)}
-    every = passes(tasks, workers)
+    all_passes = passes(tasks, workers)
+    n_absent = len(paths) - len(sizes)
     feature_bytes = len(tasks) * job.bytes_per_clip()
-    work = Estimate(len(tasks), len(paths), len(paths) - len(sizes), len(every), feature_bytes, workers)
-    there = [(sizes[path], path, some) for some in every if (path := some[0].path) and path in sizes]
-    there.sort(key=lambda trial: trial[0])
-    step = -(-len(there) // TRIALS) or 1
-    index, decode = np.zeros((2, 2))
+    work = Estimate(len(tasks), len(paths), n_absent, len(all_passes), feature_bytes, workers)
+    decoding = _try_decoding(job, _trial_passes(all_passes, sizes))
+    work.tried = decoding.n_clips
+    if decoding.n_clips == 0:
+        return work
+    on_card = any(uses_gpu(backbone) for backbone in job.backbones)
+    infer_s, infer_cpu_s = _try_networks(job, decoding.clips, on_card=on_card) * len(tasks)
+    decode_s, decode_cpu_s = decoding.per_clip * len(tasks) + decoding.index_per_file * len(sizes)
+    busy_s = decode_cpu_s + feature_bytes * _BYTE_CPU_S + infer_cpu_s
+    work.cpu_s = started_s + busy_s
+    if on_card:
+        work.gpu_s = infer_s
+        work.cores_per_card = decode_cpu_s / max(infer_s, 1e-9)
+    cores = usable_cores()
+    decoders = min(workers, len(all_passes), cores)
+    # Ratio for one decoder: above 1 if it waits for the disk, or if other processes use the cores.
+    slowdown = max(1.0, decode_s / max(decode_cpu_s, 1e-9))
+    # The decoders, or all cores, or the GPU set the pace.
+    processor_s = max(decode_cpu_s / decoders, busy_s / cores)
+    work.seconds = max(slowdown * (started_s + processor_s), infer_s)
+    return work
+
+
+def _now() -> NDArray[np.float64]:
+    """Return wall-clock seconds, and processor seconds of all threads of this process, [2]."""
+    return np.array([time.perf_counter(), time.process_time()])
+
+
+def _trial_passes(
+    all_passes: Sequence[Sequence[DecodeTask]], sizes: Mapping[Path, int]
+) -> list[Sequence[DecodeTask]]:
+    """Choose at most `TRIALS` passes, at equal distances in the order of the sizes of their files.
+
+    Parameters
+    ----------
+    sizes
+        Bytes of the files that are here; passes over others are not tried.
+    """
+
+    def size(tasks: Sequence[DecodeTask]) -> int:
+        """Return the bytes of the file of a pass."""
+        return sizes[cast("Path", tasks[0].path)]
+
+    readable = sorted((tasks for tasks in all_passes if tasks[0].path in sizes), key=size)
+    step = max(ceil(len(readable) / TRIALS), 1)
+    return readable[step // 2 :: step]
+
+
+class _TriedDecoding(NamedTuple):
+    """What trial passes cost.
+
+    Attributes
+    ----------
+    n_clips
+        Number of clips that were decoded.
+    index_per_file, per_clip
+        Wall and processor seconds of indexing a file, and then of decoding a clip, [2].
+    clips
+        Some of the decoded clips.
+    """
+
+    n_clips: int
+    index_per_file: NDArray[np.float64]
+    per_clip: NDArray[np.float64]
+    clips: list[DecodedClip]
+
+
+def _try_decoding(job: Job, trial_passes: Sequence[Sequence[DecodeTask]]) -> _TriedDecoding:
+    """Decode trial passes, as long as they take less than `LONGEST_S`."""
+    decode = keeping(load_decoder(job.decoder), writes=False)
+    most_clips = max(TRIALS, clips_at_once(job.backbones))
     clips: list[DecodedClip] = []
-    for n_passes, (_, path, some) in enumerate(there[step // 2 :: step], start=1):
+    n_passes = 0
+    n_clips = 0
+    index_s = np.zeros(2)  # wall and processor seconds
+    decode_s = np.zeros(2)
+    for tasks in trial_passes:
         before = _now()
         with suppress(VideoError, OSError):
-            probe(path)  # of a file that was tried already, the index is there
+            probe(cast("Path", tasks[0].path))  # of a file that was tried already, the index is there
         indexed = _now()
-        decoded = [clip for _, clip in decode_clips(some, keeping(load_decoder(job.decoder), writes=False))]
-        index += (indexed - before - index) / n_passes
-        decode += _now() - indexed
-        work.tried += len(some)
-        clips += decoded[: max(TRIALS, clips_at_once(job.backbones)) - len(clips)]
-        if decode[0] > LONGEST_S:
+        decoded = [clip for _, clip in decode_clips(tasks, decode)]
+        index_s += indexed - before
+        decode_s += _now() - indexed
+        n_passes += 1
+        n_clips += len(tasks)
+        clips += decoded[: most_clips - len(clips)]
+        if decode_s[0] > LONGEST_S:
             break
-    if not work.tried:
-        return work
-    if not (on_card := any(uses_gpu(backbone) for backbone in job.backbones)):
-        del clips[1:]  # of which each takes as long alone, and seconds
+    return _TriedDecoding(n_clips, index_s / max(n_passes, 1), decode_s / max(n_clips, 1), clips)
+
+
+def _try_networks(job: Job, clips: Sequence[DecodedClip], *, on_card: bool) -> NDArray[np.float64]:
+    """Return the wall and processor seconds of all backbones for a clip, [2]."""
+    if not on_card:
+        clips = clips[:1]  # one is enough: each takes seconds, and as long alone as with others
     encode_batch(job.backbones, clips)  # loads and compiles, which a run does once
     before = _now()
     encode_batch(job.backbones, clips)
-    infer_s, infer_cpu_s = (_now() - before) * len(tasks) / len(clips)
-    decode_s, decode_cpu_s = decode * len(tasks) / work.tried + index * len(sizes)
-    busy = decode_cpu_s + feature_bytes * _BYTE_CPU_S + infer_cpu_s
-    work.cpu_s = began + busy
-    if on_card:
-        work.gpu_s, work.cores_per_card = infer_s, decode_cpu_s / max(infer_s, 1e-9)
-    cores = usable_cores()
-    decoders = min(workers, len(every), cores)
-    # Ratio for one decoder: above 1 if it waits for the disk, or if other processes use the cores.
-    slowed = max(1.0, decode_s / max(decode_cpu_s, 1e-9))
-    work.seconds = max(slowed * (began + max(decode_cpu_s / decoders, busy / cores)), infer_s)
-    return work
+    return (_now() - before) / len(clips)

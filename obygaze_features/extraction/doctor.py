@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from packaging.requirements import Requirement
 
@@ -20,15 +20,21 @@ from obygaze_features.machine import clock_problem, host_name
 from obygaze_features.store.disk_usage import existing_folder, free_space
 
 GB = 1e9
-FEWEST_CORES, MOST_CORES = 88, 380
-"""Cores that decode minutes of film as fast as an H200 computes three networks of them (docs/gpu.md)."""
-LEAST_GPU_BYTES = 2 * GB  # free memory for the smallest network with one clip
-FEW_BYTES, FEW_INODES = 20 * GB, 100_000
+FEWEST_CORES = 88
+MOST_CORES = 380
+"""Fewest and most cores that decode film as fast as an H200 computes one of three networks (docs/gpu.md)."""
+LEAST_GPU_BYTES = 2 * GB
+"""Free memory that the smallest network needs for one clip."""
+FEW_BYTES = 20 * GB
+FEW_INODES = 100_000
+"""Free bytes and inodes below which the space is noted."""
 PAGE = "first-hour.md"
 """The page that a newcomer reads first."""
 
 LOCAL_LOCKS = re.compile(r"(?:^|,)(localflock|nolock|local_lock=(?:all|flock))(?:,|$)")
-MOUNTS = Path("/proc/self/mounts")  # of Linux
+"""Options of a mounted file system whose locks other machines do not see."""
+MOUNTS = Path("/proc/self/mounts")
+"""Linux's list of mounted file systems."""
 
 Level = Literal["ok", "note", "fault", "absent"]
 
@@ -77,9 +83,9 @@ def examine(
         The work. None with a path or backbones is `extract`; None without lists which uses this machine is
         ready for.
     backbones
-        Those that are to run here; empty judges none by its weights.
+        Backbones that are to run here, whose weights are looked for; empty looks for no particular ones.
     device
-        What networks are to run on; None is any.
+        Device that networks are to run on; None is any.
 
     Returns
     -------
@@ -114,9 +120,9 @@ def examine(
 
 
 def docs_folder() -> Path | None:
-    """Return the folder of the pages that messages and helps name, of this install; None if it has none.
+    """Return the folder of this install's documentation, which messages name; None if it has none.
 
-    A wheel brings them along, a checkout has them beside the packages.
+    A wheel contains the pages, a checkout has them next to the packages.
     """
     installed = importlib.metadata.distribution("obygaze").files or []
     pages = [Path(str(file.locate())) for file in installed if file.name == PAGE]
@@ -128,19 +134,18 @@ def docs_folder() -> Path | None:
 
 
 def readiness() -> Iterator[Diagnosis]:
-    """Say of every use whether this machine is ready for it, and what is in the way."""
+    """Report for every use whether this machine is ready for it, and what is in the way."""
     for use in USES:
         faults = [f"{finding.about}: {finding.text}" for finding in _of_use(use) if finding.level == "fault"]
-        level: Level = "note" if faults else "ok"  # nobody has asked for this use
-        more = f"; obygaze doctor --for {use} says more"
-        yield Diagnosis(f"for {use}", level, f"{_verdict(use, faults)}{more}")
+        level: Level = "note" if faults else "ok"  # no fault, since nobody has asked for this use
+        yield Diagnosis(f"for {use}", level, f"{_verdict(use, faults)}; obygaze doctor --for {use} says more")
 
 
-def _verdict(use: Use, in_the_way: Sequence[str]) -> str:
-    """Say whether a machine is ready for a use, or else what is in the way."""
+def _verdict(use: Use, faults: Sequence[str]) -> str:
+    """Format whether a machine is ready for a use, or else which faults are in the way."""
     needs = USES[use]
-    if in_the_way:
-        return f"{needs.work}: not ready: {'; '.join(in_the_way)}"
+    if faults:
+        return f"{needs.work}: not ready: {'; '.join(faults)}"
     if needs.networks and not _installed_version("torch"):
         return f"{needs.work}: ready, with backbones that are no networks; for others, {_remedy('extract')}"
     return f"{needs.work}: ready"
@@ -156,8 +161,20 @@ def _of_use(use: Use, backbones: Sequence[str] = (), device: str | None = None) 
 
 
 def _found(about: str, text: str, *, note: str = "", fault: str = "") -> Diagnosis:
-    """Make a finding; what is wrong, and the remedy, follow the text."""
-    return Diagnosis(about, "fault" if fault else "note" if note else "ok", f"{text}{fault or note}")
+    """Make a diagnosis, whose level is `fault` or `note` if one of these is given, else `ok`.
+
+    Parameters
+    ----------
+    text
+        The result.
+    note, fault
+        What is wrong and the remedy, which follow the text; empty if nothing is.
+    """
+    if fault:
+        return Diagnosis(about, "fault", f"{text}{fault}")
+    if note:
+        return Diagnosis(about, "note", f"{text}{note}")
+    return Diagnosis(about, "ok", text)
 
 
 def extras(use: Use | None) -> Iterator[Diagnosis]:
@@ -166,43 +183,45 @@ def extras(use: Use | None) -> Iterator[Diagnosis]:
     Parameters
     ----------
     use
-        The work by which a lack is judged; None judges the base install alone.
+        The work that decides how bad a missing package is; None judges the base install alone.
     """
-    shown: set[str] = set()
-    blamed: set[str] = set()
+    listed: set[str] = set()
+    reported: set[str] = set()
     for extra, packages in declared_packages().items():
-        yield _extra(extra, [package for package in packages if package.name not in shown], use)
-        shown |= {package.name for package in packages}
+        yield _extra(extra, [package for package in packages if package.name not in listed], use)
+        listed |= {package.name for package in packages}
         for package in packages:
             problem = _problem(package)
             level = _level_of(extra, problem, use)
-            if level in {"note", "fault"} and package.name not in blamed:
-                blamed.add(package.name)
+            if level in {"note", "fault"} and package.name not in reported:
+                reported.add(package.name)
                 yield Diagnosis(package.name, level, f"{problem}, needed: {package}; {_remedy(extra)}")
 
 
 def declared_packages() -> dict[str, list[Requirement]]:
-    """List the packages that obygaze declares: extra -> all that it brings; "" is the base install.
+    """List the packages that obygaze declares: extra -> all that it installs; "" is the base install.
 
-    Those that others bring along come first.
+    Extras that other extras include come first.
     """
     metadata = importlib.metadata.metadata("obygaze")
     extra_names = set(metadata.get_all("Provides-Extra") or []) - DEVELOPMENT
-    names = sorted(extra_names, key=lambda name: (name not in BROUGHT_ALONG, name != "video", name))
-    declared = [Requirement(words) for words in importlib.metadata.requires("obygaze") or []]
-    packages: dict[str, list[Requirement]] = {"": [], **{name: [] for name in names}}
-    for package in declared:
+    extras_in_order = sorted(extra_names, key=lambda name: (name not in BROUGHT_ALONG, name != "video", name))
+    packages: dict[str, list[Requirement]] = {"": []}
+    for extra in extras_in_order:
+        packages[extra] = []
+    for line in importlib.metadata.requires("obygaze") or []:
+        package = Requirement(line)
         if package.marker is None or package.marker.evaluate({"extra": ""}):
             packages[""].append(package)
             continue
-        for name in names:
-            if package.marker.evaluate({"extra": name}):
-                packages[name].append(package)
+        for extra in extras_in_order:
+            if package.marker.evaluate({"extra": extra}):
+                packages[extra].append(package)
     return packages
 
 
 def _extra(extra: str, packages: list[Requirement], use: Use | None) -> Diagnosis:
-    """Describe one extra: its packages with their versions, and how to install it where it lacks one."""
+    """Describe one extra: its packages with their versions, and how to install it if one is missing."""
     about = f"extra {extra}" if extra else "base install"
     versions = {package.name: _installed_version(package.name) for package in packages}
     text = ", ".join(f"{name} {version or '(not installed)'}" for name, version in versions.items())
@@ -226,24 +245,29 @@ def _installed_version(name: str) -> str:
 
 
 def _problem(package: Requirement) -> str:
-    """Say what is wrong with a package: it is not installed, or of another version; empty if nothing is."""
+    """Return what is wrong with a package: `not installed`, or its version; empty if nothing is."""
     version = _installed_version(package.name)
     if not version:
         return "not installed"
-    return "" if package.specifier.contains(version, prereleases=True) else version
+    if package.specifier.contains(version, prereleases=True):
+        return ""
+    return version
 
 
 def _level_of(extra: str, problem: str, use: Use | None) -> Level:
     """Judge a problem of a package by what the work needs of its extra."""
     if not problem:
         return "ok"
-    needs = None if use is None else USES[use]
-    if not extra or (needs and extra in needs.extras):
+    if not extra:  # the base install
         return "fault"
-    if needs is None or extra not in needs.helpful:
+    if use is None:
         return "absent"
-    is_another_version = problem != "not installed"
-    return "fault" if is_another_version else "note"  # what is there would be used, and fail
+    if extra in USES[use].extras:
+        return "fault"
+    if extra not in USES[use].helpful:
+        return "absent"
+    # A package of another version would be used, and fail.
+    return "note" if problem == "not installed" else "fault"
 
 
 def devices(wanted: str | None = None) -> Iterator[Diagnosis]:
@@ -252,38 +276,46 @@ def devices(wanted: str | None = None) -> Iterator[Diagnosis]:
     Parameters
     ----------
     wanted
-        What networks are to run on: a GPU that is named and not there is a fault.
+        Device that networks are to run on: a GPU that is named and does not exist is a fault.
     """
-    needs_gpu = (wanted or "").startswith("cuda")
-    if needs_gpu and (reason := no_gpu_here()):
-        yield _found("gpu", "none", fault=f", and {wanted} is asked for: {reason}")
+    needs_gpu = wanted is not None and wanted.startswith("cuda")
+    no_gpu_reason = no_gpu_here() if needs_gpu else None
+    if no_gpu_reason:
+        yield _found("gpu", "none", fault=f", and {wanted} is asked for: {no_gpu_reason}")
         return
     try:
-        import torch  # noqa: PLC0415 - takes seconds, and is an extra, whose lack is a finding of the versions
+        import torch  # noqa: PLC0415 - takes seconds, and is an extra, which `extras` reports as missing
     except ImportError:
         if needs_gpu:
             yield _found("gpu", "none without torch", fault=f", and {wanted} is asked for")
         return
-    n = torch.cuda.device_count()
-    index = (wanted or "").partition(":")[2]
-    if needs_gpu and int(index or 0) >= n:
-        build = f"torch {torch.__version__}, built for CUDA {torch.version.cuda}, sees {n} GPUs"
-        yield _found("gpu", build, fault=f", and {wanted} is asked for")
-    elif not n and NODE_GPUS.is_dir():
-        build = f"{torch.__version__}, built for CUDA {torch.version.cuda}"
-        yield _found("gpu", f"torch {build}", fault=", sees no GPU, although this machine has some")
-    elif not n:
+    n_gpus = torch.cuda.device_count()
+    build = f"torch {torch.__version__}, built for CUDA {torch.version.cuda}"
+    wanted_number = int((wanted or "").partition(":")[2] or 0) if needs_gpu else 0
+    if needs_gpu and wanted_number >= n_gpus:
+        yield _found("gpu", f"{build}, sees {n_gpus} GPUs", fault=f", and {wanted} is asked for")
+    elif n_gpus == 0 and NODE_GPUS.is_dir():
+        yield _found("gpu", build, fault=", sees no GPU, although this machine has some")
+    elif n_gpus == 0:
         yield _found("gpu", "none", note=": networks run on the CPU, some hundred times slower")
-    for number in range(n):
-        free, total = torch.cuda.mem_get_info(number)
-        name = torch.cuda.get_device_name(number)
-        text = f"cuda:{number} {name}, {free / GB:.1f} of {total / GB:.1f} GB free"
-        remedy = ": others use it; choose another with CUDA_VISIBLE_DEVICES or --device"
-        yield _found("gpu", text, fault=remedy if free < LEAST_GPU_BYTES else "")
-    if n:
-        here = usable_cores() / n
+    for number in range(n_gpus):
+        yield _gpu(number)
+    if n_gpus:
+        cores_per_gpu = usable_cores() / n_gpus
         slow = f": decoding sets the pace; such a card takes what {FEWEST_CORES} to {MOST_CORES} cores decode"
-        yield _found("decoding", f"{here:.3g} cores a card", note=slow if here < FEWEST_CORES else "")
+        note = slow if cores_per_gpu < FEWEST_CORES else ""
+        yield _found("decoding", f"{cores_per_gpu:.3g} cores a card", note=note)
+
+
+def _gpu(number: int) -> Diagnosis:
+    """Describe a GPU; it is a fault if others leave too little of its memory."""
+    import torch  # noqa: PLC0415 - takes seconds
+
+    free, total = torch.cuda.mem_get_info(number)
+    name = torch.cuda.get_device_name(number)
+    text = f"cuda:{number} {name}, {free / GB:.1f} of {total / GB:.1f} GB free"
+    remedy = ": others use it; choose another with CUDA_VISIBLE_DEVICES or --device"
+    return _found("gpu", text, fault=remedy if free < LEAST_GPU_BYTES else "")
 
 
 def weights() -> Iterator[Diagnosis]:
@@ -291,17 +323,16 @@ def weights() -> Iterator[Diagnosis]:
     from obygaze_features.backbones.weights import HUB, how_to_get  # noqa: PLC0415 - heavy
 
     absent: list[str] = []
-    for name, named in HUB.items():
-        commit = _cached_commit(named)
+    for backbone, hub_weights in HUB.items():
+        commit = _cached_commit(hub_weights)
         if commit is None:
             return
         if commit:
-            yield _pinned(name, named, commit)
+            yield _pinned(backbone, hub_weights, commit)
         else:
-            absent.append(named)
-            yield _found(
-                "weights", f"{name}: {named} is not in the cache", note=f": obygaze weights fetch {name}"
-            )
+            absent.append(hub_weights)
+            text = f"{backbone}: {hub_weights} is not in the cache"
+            yield _found("weights", text, note=f": obygaze weights fetch {backbone}")
     if absent:
         yield Diagnosis("weights", "note", how_to_get(absent[0]))
 
@@ -324,68 +355,78 @@ def weights_of(backbones: Sequence[str]) -> Iterator[Diagnosis]:
 
     for backbone in backbones:
         name, _, source = backbone.partition("=")
-        backbone_options(name)
-        named = hub_name(source or HUB.get(name, ""))
-        commit = _cached_commit(named) if named else None
-        if not named:
+        backbone_options(name)  # raises if there is no such backbone
+        hub_weights = hub_name(source or HUB.get(name, ""))
+        if not hub_weights:
             text = "its weights are given by --weights" if is_known_network(name) else "needs none of the hub"
             yield Diagnosis("weights", "ok", f"{name}: {text}")
-        elif commit:
-            yield _pinned(name, named, commit)
-        elif commit is not None:
-            text = f"{name}: the cache has no tensors of {named}. {how_to_get(named)}"
+            continue
+        commit = _cached_commit(hub_weights)
+        if commit is None:
+            continue
+        if commit:
+            yield _pinned(name, hub_weights, commit)
+        else:
+            text = f"{name}: the cache has no tensors of {hub_weights}. {how_to_get(hub_weights)}"
             yield Diagnosis("weights", "fault", text)
 
 
-def _pinned(name: str, named: str, commit: str) -> Diagnosis:
-    """Say that weights are in the cache, and how every job gets the same ones."""
+def _pinned(backbone: str, hub_weights: str, commit: str) -> Diagnosis:
+    """Report that weights are in the cache; note how to pin them, unless every job gets these anyway."""
     from huggingface_hub import is_offline_mode  # noqa: PLC0415 - an extra
 
-    repository = _repository(named)
-    pin = f"; pin it with --weights {name}={repository}@{commit}, or set HF_HUB_OFFLINE=1"
-    note = "" if is_offline_mode() or "@" in named else pin
-    return _found("weights", f"{name}: {named} is in the cache, {commit}", note=note)
+    repository = _repository(hub_weights)
+    is_pinned = is_offline_mode() or "@" in hub_weights
+    pin = f"; pin it with --weights {backbone}={repository}@{commit}, or set HF_HUB_OFFLINE=1"
+    text = f"{backbone}: {hub_weights} is in the cache, {commit}"
+    return _found("weights", text, note="" if is_pinned else pin)
 
 
-def _repository(named: str) -> str:
-    """Return the repository of weights that the hub, or OpenCLIP, knows by this name."""
+def _repository(hub_weights: str) -> str:
+    """Return the hub's repository of weights, which may be given by a name of OpenCLIP."""
     from obygaze_features.backbones.weights import OPENCLIP  # noqa: PLC0415 - heavy
 
-    return OPENCLIP[named].repository if named in OPENCLIP else named.partition("@")[0]
+    if hub_weights in OPENCLIP:
+        return OPENCLIP[hub_weights].repository
+    return hub_weights.partition("@")[0]
 
 
-def _cached_commit(named: str) -> str | None:
-    """Return the commit whose tensors the hub's cache has; empty without, None where no hub is installed."""
+def _cached_commit(hub_weights: str) -> str | None:
+    """Return the commit of the weights in the hub's cache; empty if absent, None if no hub is installed."""
     from obygaze_features.backbones.weights import cached_tensors  # noqa: PLC0415 - heavy
 
     try:
-        paths = cached_tensors(named)
+        paths = cached_tensors(hub_weights)
     except ImportError:
         return None
-    return paths[0].parent.name if paths else ""
+    if not paths:
+        return ""
+    return paths[0].parent.name  # the cache has a folder for each commit
 
 
 def cores() -> Iterator[Diagnosis]:
     """Count the usable cores, and compare them with what Slurm allotted."""
-    n = usable_cores()
+    n_usable = usable_cores()
     allotted = os.environ.get("SLURM_CPUS_PER_TASK", "")
-    bound = allotted.isdecimal() and n < int(allotted)
-    note = f", although --cpus-per-task={allotted}; use srun --cpu-bind=none" if bound else ""
-    yield _found("cores", f"{n} usable of {os.cpu_count()}", note=note)
+    has_fewer = allotted.isdecimal() and n_usable < int(allotted)
+    note = f", although --cpus-per-task={allotted}; use srun --cpu-bind=none" if has_fewer else ""
+    yield _found("cores", f"{n_usable} usable of {os.cpu_count()}", note=note)
 
 
 def examine_place(path: Path) -> Iterator[Diagnosis]:
     """Test what a stage needs of a file system: writing, fsync, locks, space and inodes."""
     folder = existing_folder(path)
-    kind, options = mount_of(folder)
+    mount = mount_of(folder)
     try:
         with tempfile.TemporaryDirectory(prefix=".obygaze-doctor-", dir=folder) as trial:
-            yield _found("path", f"{folder} can be written to ({kind})")
+            yield _found("path", f"{folder} can be written to ({mount.kind})")
             with (Path(trial) / "file").open("wb", buffering=0) as file:
                 file.write(b"a clip")
                 os.fsync(file.fileno())
-            yield _found("locks", f"on {kind}", fault=_without_locks(Path(trial) / "file", options))
-            if problem := clock_problem(Path(trial)):
+            fault = _fault_of_locks(Path(trial) / "file", mount.options)
+            yield _found("locks", f"on {mount.kind}", fault=fault)
+            problem = clock_problem(Path(trial))
+            if problem:
                 yield Diagnosis("clock", "note", problem)
     except OSError as error:
         yield _found("path", f"no stage can be kept in {folder}", fault=f": {error.strerror or error}")
@@ -397,23 +438,46 @@ def examine_place(path: Path) -> Iterator[Diagnosis]:
         yield _found("inodes", f"{free.files:,} free", note=hint if free.files < FEW_INODES else "")
 
 
-def _without_locks(path: Path, options: str) -> str:
-    """Say what the locks of a file system lack: take a lock twice, the second attempt must fail."""
-    if local := LOCAL_LOCKS.search(options):
+def _fault_of_locks(path: Path, options: str) -> str:
+    """Return what is wrong with the locks of a file system; empty if a file can be locked only once.
+
+    Parameters
+    ----------
+    path
+        A file to lock.
+    options
+        With which the file system is mounted.
+    """
+    local = LOCAL_LOCKS.search(options)
+    if local:
         return f", mounted with {local[1]}: other nodes do not see the locks of this one; extract on one node"
     with path.open("rb") as first, path.open("rb") as second:
         try:
             hold(first.fileno(), path)
-            both = hold(second.fileno(), path, wait=False)
+            is_locked_twice = hold(second.fileno(), path, wait=False)
         except StoreError as error:
             return f": {error}"
-    return ": two processes can both lock a file; choose a place on another file system" if both else ""
+    if is_locked_twice:
+        return ": two processes can both lock a file; choose a place on another file system"
+    return ""
 
 
-def mount_of(folder: Path) -> tuple[str, str]:
-    """Return the type and the options of a folder's file system; unknown where /proc does not list them."""
-    lines = MOUNTS.read_text(encoding="utf-8", errors="replace").splitlines() if MOUNTS.exists() else []
-    mounts = {line.split()[1].replace("\\040", " "): line.split()[2:4] for line in lines}
-    parents = (str(parent) for parent in (folder, *folder.parents))
-    kind, options = next((mounts[parent] for parent in parents if parent in mounts), ("unknown", ""))
-    return kind, options
+class Mount(NamedTuple):
+    """Type and options of a mounted file system; `unknown` and empty if the system does not list them."""
+
+    kind: str
+    options: str
+
+
+def mount_of(folder: Path) -> Mount:
+    """Return the file system of a folder, as /proc lists it."""
+    if not MOUNTS.exists():
+        return Mount("unknown", "")
+    mounts = {}
+    for line in MOUNTS.read_text(encoding="utf-8", errors="replace").splitlines():
+        _device, mount_point, kind, options = line.split()[:4]
+        mounts[mount_point.replace("\\040", " ")] = Mount(kind, options)  # \040 is a space
+    for parent in (folder, *folder.parents):
+        if str(parent) in mounts:
+            return mounts[str(parent)]
+    return Mount("unknown", "")

@@ -28,31 +28,42 @@ def of_each_frame(backbone: Backbone) -> Backbone:
     ExtractError
         If it takes more than one frame, gives none or tokens too, or hears.
     """
-    frames = [output for output in backbone.outputs if output.name == "frames"]
     where = f"backbone '{backbone.name}'"
     if backbone.hears is not None:
         raise ExtractError(f"{where} hears; frames a second are of pictures (leave out --per-second)")
-    if backbone.n_frames != 1 or (frames and frames[0].shape[0] != 1):
+    frames = [output for output in backbone.outputs if output.name == "frames"]
+    has_several_frames = backbone.n_frames != 1 or (frames and frames[0].shape[0] != 1)
+    if has_several_frames:
         raise ExtractError(
             f"{where} joins frames, {backbone.n_frames} at least, and with --per-second each is encoded "
             "alone: give a number of frames (--n)"
         )
     outputs = _frames_alone(backbone.outputs, where)
-    beside = []
+    side_groups = []
     for side in backbone.beside:
-        own = _frames_alone(side.outputs, f"{where}, {backbone.name}.{side.name}")
-        beside.append(replace(side, outputs=own))
-    encode = EachFrame(backbone.encode)
-    return replace(backbone, n_frames=ANY_NUMBER, encode=encode, outputs=outputs, beside=tuple(beside))
+        side_outputs = _frames_alone(side.outputs, f"{where}, {backbone.name}.{side.name}")
+        side_groups.append(replace(side, outputs=side_outputs))
+    return replace(
+        backbone,
+        n_frames=ANY_NUMBER,
+        encode=EachFrame(backbone.encode),
+        outputs=outputs,
+        beside=tuple(side_groups),
+    )
 
 
 def _frames_alone(outputs: Sequence[BackboneOutput], where: str) -> tuple[BackboneOutput, ...]:
-    """Return the vectors of frames of a group, for clips of any number of them.
+    """Return the `frames` of a group, for clips of any number of frames; leave out its other arrays.
+
+    Parameters
+    ----------
+    where
+        Beginning of an error: the backbone and the group.
 
     Raises
     ------
     ExtractError
-        There are none, or tokens beside them.
+        The group has no `frames`, or has tokens too.
     """
     if any(output.name == "tokens" for output in outputs):
         raise ExtractError(
@@ -115,15 +126,15 @@ class EachFrame:
         """Start encoding clips, uint8 `[F, h, w, c]` each."""
         frames = [frame[np.newaxis] for clip in clips for frame in clip]
         start = getattr(self.inner, "start", None)
-        pending = self._called(frames) if start is None else start(frames)
+        pending = self._encoded(frames) if start is None else start(frames)
         return PendingFrames(pending, [len(clip) for clip in clips])
 
-    def _called(self, frames: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    def _encoded(self, frames: Sequence[NDArray[Any]]) -> NDArray[Any]:
         """Return the vectors [F, 1, D] of a backbone that is a plain function."""
-        parts = [
-            self.inner(np.stack(frames[first : first + AT_ONCE]))["frames"]
-            for first in range(0, len(frames), AT_ONCE)
-        ]
+        parts = []
+        for first in range(0, len(frames), AT_ONCE):
+            batch = np.stack(frames[first : first + AT_ONCE])
+            parts.append(self.inner(batch)["frames"])
         return np.concatenate(parts)
 
 
@@ -143,22 +154,22 @@ class PendingFrames:
     sizes: Sequence[int]
 
     def result(self) -> EncodedFrames:
-        """Wait for the vectors, and give each clip its own."""
-        at_once = None
+        """Wait for the vectors of all frames, and divide them among the clips."""
         if isinstance(self.pending, np.ndarray):
             arrays = {"frames": self.pending}
             finite = np.isfinite(self.pending).reshape(len(self.pending), -1).all(axis=1)
+            at_once = None
         else:
             encoded = self.pending.result()
-            arrays, finite = encoded.arrays, encoded.finite
+            arrays = encoded.arrays
+            finite = encoded.finite
             at_once = encoded.at_once
-        starts = np.cumsum([0, *self.sizes[:-1]])
+        starts = np.cumsum([0, *self.sizes[:-1]])  # of each clip its first frame, [B]
         of_clips = {}
         for name, vectors in arrays.items():
-            if name.rpartition("/")[2] == "frames":
+            array = name.rpartition("/")[2]  # a side group's array is called "group/array"
+            if array == "frames":
                 of_clips[name] = np.split(vectors[:, 0], starts[1:])
-        return EncodedFrames(
-            of_clips,
-            np.logical_and.reduceat(finite, starts),
-            None if at_once is None else np.minimum.reduceat(at_once, starts),
-        )
+        if at_once is not None:
+            at_once = np.minimum.reduceat(at_once, starts)
+        return EncodedFrames(of_clips, np.logical_and.reduceat(finite, starts), at_once)

@@ -4,13 +4,13 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.backbones import Backbone
-from obygaze_features.extraction.decode_clips import DecodedClip, Prepared, not_finite
+from obygaze_features.extraction.decode_clips import DecodedClip, not_finite
 from obygaze_features.store import ClipFeatures, ClipResult
 
 
@@ -30,23 +30,25 @@ def encode_batches(
     clock
         Entered for the time of the backbones.
     """
-    on_card = any(uses_gpu(backbone) for backbone in backbones)
-    begun: deque[_Begun] = deque()
+    most_waiting = 1 if any(uses_gpu(backbone) for backbone in backbones) else 0
+    started: deque[_StartedBatch] = deque()
     for batch in batches:
+        results: list[ClipResult] = []
         with clock():
-            begun.append(_Begun(backbones, batch))
-            results = begun.popleft().results() if len(begun) > on_card else []
+            started.append(_StartedBatch(backbones, batch))
+            if len(started) > most_waiting:
+                results = started.popleft().results()
         if results:
             yield results
-    if begun:
+    if started:
         with clock():
-            results = begun.popleft().results()
+            results = started.popleft().results()
         yield results
 
 
 def encode_batch(backbones: Sequence[Backbone], batch: Sequence[DecodedClip]) -> list[ClipResult]:
     """Run every backbone over the readable clips of a batch; a clip with NaN or inf has failed."""
-    return _Begun(backbones, batch).results()
+    return _StartedBatch(backbones, batch).results()
 
 
 def warm_up(backbones: Sequence[Backbone]) -> None:
@@ -70,10 +72,16 @@ def uses_gpu(backbone: Backbone) -> bool:
 
 def fallback(backbones: Sequence[Backbone]) -> str | None:
     """Name the networks that run on the CPU for lack of a GPU, and why; None if there is no such network."""
-    computes = {backbone.name: getattr(backbone.encode, "compute", None) for backbone in backbones}
-    reasons = {name: compute.fallback() for name, compute in computes.items() if compute is not None}
-    names = [name for name, reason in reasons.items() if reason]
-    return f"{', '.join(names)} on cpu: {reasons[names[0]]}" if names else None
+    reasons: dict[str, str] = {}
+    for backbone in backbones:
+        compute = getattr(backbone.encode, "compute", None)
+        reason = None if compute is None else compute.fallback()
+        if reason:
+            reasons[backbone.name] = reason
+    if not reasons:
+        return None
+    first_reason = next(iter(reasons.values()))  # all of them run on this machine, and so lack the same
+    return f"{', '.join(reasons)} on cpu: {first_reason}"
 
 
 def clips_at_once(backbones: Sequence[Backbone]) -> int:
@@ -89,19 +97,41 @@ def gpu_busy_s(backbones: Sequence[Backbone]) -> float | None:
 
 def gpu_record(backbones: Sequence[Backbone]) -> dict[str, Any]:
     """Describe the GPUs in use, with peak memory and the current clips at once; empty without a GPU."""
-    used: list[Any] = [backbone.encode for backbone in backbones if uses_gpu(backbone)]
-    encoders = [each for each in used if hasattr(each, "card_record")]
-    records = {each.card: each.card_record() for each in encoders}
-    return {
-        name: {
-            **record,
-            "clips_at_once": {each.name: each.clips_at_once for each in encoders if each.card == name},
-        }
-        for name, record in records.items()
-    }
+    records: dict[str, dict[str, Any]] = {}
+    for backbone in backbones:
+        encoder: Any = backbone.encode
+        if not uses_gpu(backbone) or not hasattr(encoder, "card_record"):
+            continue
+        earlier = records.get(encoder.card, {"clips_at_once": {}})
+        clips_of_backbone = {**earlier["clips_at_once"], encoder.name: encoder.clips_at_once}
+        records[encoder.card] = {**encoder.card_record(), "clips_at_once": clips_of_backbone}
+    return records
 
 
-class _Begun:
+class _FrameTimes(NamedTuple):
+    """When the frames of a clip are shown: seconds and numbers of frames, [F]."""
+
+    time_s: NDArray[np.float64]
+    frame_index: NDArray[np.int64]
+
+
+class _Call(NamedTuple):
+    """A call of a backbone for those clips of a batch that it takes.
+
+    Attributes
+    ----------
+    times
+        Id of each clip -> when its frames are shown.
+    pending
+        What the backbone returned: the arrays, or what waits for them.
+    """
+
+    backbone: Backbone
+    times: dict[str, _FrameTimes]
+    pending: Any
+
+
+class _StartedBatch:
     """Batch that every backbone has started to encode; keeps its clips without their frames."""
 
     def __init__(self, backbones: Sequence[Backbone], batch: Sequence[DecodedClip]) -> None:
@@ -109,45 +139,56 @@ class _Begun:
         self._clips = {}
         for clip in batch:
             self._clips[clip.clip_id] = replace(clip, frames={}, absent=_absent(backbones, clip))
-        self._pending = []
+        self._calls: list[_Call] = []
         for backbone in backbones:
-            name = backbone.name
-            having = {clip.clip_id: clip.frames[name] for clip in readable if name in clip.frames}
-            if having:
-                times = {clip_id: (taken.time_s, taken.frame_index) for clip_id, taken in having.items()}
-                self._pending.append((backbone, times, _start(backbone, list(having.values()))))
+            times = {}
+            images = []
+            for clip in readable:
+                prepared = clip.frames.get(backbone.name)
+                if prepared is not None:
+                    times[clip.clip_id] = _FrameTimes(prepared.time_s, prepared.frame_index)
+                    images.append(prepared.images)
+            if images:
+                self._calls.append(_Call(backbone, times, _start(backbone, images)))
 
     def results(self) -> list[ClipResult]:
-        """Wait for the backbones."""
-        groups = {clip_id: dict(clip.encoded) for clip_id, clip in self._clips.items()}
-        devices: dict[str, dict[str, None]] = {clip_id: {} for clip_id in groups}
-        wrong: dict[str, str] = {}
-        for backbone, times, pending in self._pending:
-            arrays, finite, cards = _outcome(backbone, pending)
-            by_group = backbone.by_group(arrays)
-            for row, (clip_id, moments) in enumerate(times.items()):
-                if not finite[row]:
-                    every = {array: values[row] for array, values in arrays.items()}
-                    wrong.setdefault(clip_id, not_finite(backbone.name, every))
-                for group, own in by_group.items():
-                    of_clip = {array: values[row] for array, values in own.items()}
-                    groups[clip_id][group] = ClipFeatures(*moments, of_clip)
-                devices[clip_id] |= dict.fromkeys(cards[row : row + 1])
+        """Wait for the backbones, and return the result of every clip in the order of the batch."""
+        features = {clip_id: dict(clip.encoded) for clip_id, clip in self._clips.items()}
+        devices: dict[str, dict[str, None]] = {clip_id: {} for clip_id in self._clips}  # in order, each once
+        reasons: dict[str, str] = {}  # of clips with values that are not finite
+        for call in self._calls:
+            encoded = _wait_for(call)
+            arrays_of_group = call.backbone.by_group(encoded.arrays)
+            for row, (clip_id, times) in enumerate(call.times.items()):
+                if not encoded.finite[row] and clip_id not in reasons:
+                    reasons[clip_id] = not_finite(call.backbone.name, _row_of(encoded.arrays, row))
+                for group, arrays in arrays_of_group.items():
+                    arrays_of_clip = _row_of(arrays, row)
+                    features[clip_id][group] = ClipFeatures(times.time_s, times.frame_index, arrays_of_clip)
+                if encoded.devices:
+                    devices[clip_id][encoded.devices[row]] = None
         results = []
         for clip_id, clip in self._clips.items():
-            source, cards = clip.source, ", ".join(devices[clip_id])
-            if clip.status == "failed" or clip_id in wrong:
-                results.append(ClipResult(clip_id, "failed", wrong.get(clip_id, clip.reason), source))
+            if clip.status == "failed" or clip_id in reasons:
+                reason = reasons.get(clip_id, clip.reason)
+                results.append(ClipResult(clip_id, "failed", reason, clip.source))
                 continue
-            source = {**source, "device": cards} if cards else source
+            source = dict(clip.source)
+            if devices[clip_id]:
+                source["device"] = ", ".join(devices[clip_id])
             results.append(
-                ClipResult(clip_id, clip.status, clip.reason, source, groups[clip_id], clip.absent)
+                ClipResult(clip_id, clip.status, clip.reason, source, features[clip_id], clip.absent)
             )
         return results
 
 
+def _row_of(arrays: Mapping[str, Sequence[NDArray[Any]] | NDArray[Any]], row: int) -> dict[str, NDArray[Any]]:
+    """Return what arrays of a batch have of one clip."""
+    return {name: values[row] for name, values in arrays.items()}
+
+
 def _absent(backbones: Sequence[Backbone], clip: DecodedClip) -> dict[str, str]:
-    """Return why groups have nothing of a clip: what a backbone lacks, the groups beside its own lack too."""
+    """Return why groups have nothing of a clip; side groups of a backbone lack what the backbone lacks."""
     reasons = {}
     for backbone in backbones:
         if backbone.name in clip.absent:
@@ -156,24 +197,52 @@ def _absent(backbones: Sequence[Backbone], clip: DecodedClip) -> dict[str, str]:
     return reasons
 
 
-def _start(backbone: Backbone, clips: Sequence[Prepared]) -> Any:
-    images = [clip.images for clip in clips]
+def _start(backbone: Backbone, images: Sequence[NDArray[Any]]) -> Any:
+    """Start to encode the images of some clips; a plain function encodes them at once."""
     start = getattr(backbone.encode, "start", None)  # a Runner has `start`, and also `compute` and `card`
-    return backbone.encode(np.stack(images)) if start is None else start(images)
+    if start is None:
+        return backbone.encode(np.stack(images))
+    return start(images)
 
 
-def _outcome(
-    backbone: Backbone, pending: Any
-) -> tuple[Mapping[str, Sequence[NDArray[Any]] | NDArray[Any]], NDArray[np.bool_], Sequence[str]]:
-    """Give a backbone's arrays for a batch, which clips are finite, and the card that each was made on."""
-    if isinstance(pending, dict):
-        finite = [np.isfinite(values).reshape(len(values), -1).all(axis=1) for values in pending.values()]
-        return pending, np.all(finite, axis=0), ()
-    encoded, encode = pending.result(), cast("Any", backbone.encode)
-    if encoded.at_once is None:
-        return encoded.arrays, encoded.finite, ()
-    wanted, card = encode.compute.first_size(), encode.card
-    devices = [
-        card if n == wanted else f"{card} ({backbone.name}: {n} at once)" for n in encoded.at_once.tolist()
-    ]
-    return encoded.arrays, encoded.finite, devices if uses_gpu(backbone) else ()
+class _Encoded(NamedTuple):
+    """What a backbone gave of B clips.
+
+    Attributes
+    ----------
+    arrays
+        Name -> array of each clip.
+    finite
+        Whether all values of a clip are finite, [B].
+    devices
+        The card that each clip was computed on, and how many clips at once if fewer than usual; empty on CPU.
+    """
+
+    arrays: Mapping[str, Sequence[NDArray[Any]] | NDArray[Any]]
+    finite: NDArray[np.bool_]
+    devices: Sequence[str]
+
+
+def _wait_for(call: _Call) -> _Encoded:
+    """Wait for what a backbone gives of the clips of a call."""
+    if isinstance(call.pending, dict):
+        finite = [_finite_rows(values) for values in call.pending.values()]
+        return _Encoded(call.pending, np.all(finite, axis=0), ())
+    encoded = call.pending.result()
+    if encoded.at_once is None or not uses_gpu(call.backbone):
+        return _Encoded(encoded.arrays, encoded.finite, ())
+    encode = cast("Any", call.backbone.encode)
+    usual_size = encode.compute.first_size()
+    devices = []
+    for size in encoded.at_once.tolist():
+        device = encode.card
+        if size != usual_size:  # the card had no memory for more
+            device = f"{device} ({call.backbone.name}: {size} at once)"
+        devices.append(device)
+    return _Encoded(encoded.arrays, encoded.finite, devices)
+
+
+def _finite_rows(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return whether all values of a row are finite, [B], for an array [B, ...]."""
+    finite: NDArray[np.bool_] = np.isfinite(values).reshape(len(values), -1).all(axis=1)
+    return finite

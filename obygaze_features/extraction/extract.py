@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from inspect import signature
 from pathlib import Path
 from shlex import quote
-from typing import Any, Literal, ParamSpec, TypeVar
+from typing import Any, Literal, NamedTuple, ParamSpec, TypeVar
 
 from obygaze_features.arguments import checked
 from obygaze_features.backbones import TEXT_BACKBONES, Backbone, TextBackbone, load_text_backbone
@@ -23,6 +23,7 @@ from obygaze_features.extraction.job import Job, Recipe, frames_of, refuse_twins
 from obygaze_features.extraction.loop import run_local
 from obygaze_features.extraction.prepared import Extraction, OnNote
 from obygaze_features.extraction.ray_leader import run_ray
+from obygaze_features.extraction.report import Run
 from obygaze_features.extraction.texts import TextEstimate, TextJob, estimate_texts, run_texts
 from obygaze_features.io import NO_LICENCE, local_path, store_path
 from obygaze_features.machine import this_machine
@@ -44,8 +45,12 @@ from obygaze_features.store.provenance import validate_licence
 from obygaze_features.store.sealing import versioned
 from obygaze_features.store.shares import check_shares
 
-CLIPS_AT_ONCE, TEXTS_AT_ONCE = 8, 64
-VIDEOS = (".mp4", ".mkv", ".avi", ".mov", ".webm", ".ts")  # refused where a manifest is expected
+CLIPS_AT_ONCE = 8
+"""Clips that are encoded together, unless a backbone takes more."""
+TEXTS_AT_ONCE = 64
+"""Texts that are encoded together."""
+VIDEOS = (".mp4", ".mkv", ".avi", ".mov", ".webm", ".ts")
+"""Suffixes of videos, which are refused where a manifest is expected."""
 
 MaybeNone = Any
 """None in a rare case, which type checkers do not make every caller look at."""
@@ -106,20 +111,60 @@ def prepare(
     out = store_path(out)
     check_shares(staging_path(out), shard, this_machine())
     versioned(out, version)
-    others = {
+    takes_texts = reads_texts(backbones)
+    is_given = {
         "--engine ray": engine == "ray",
         "--gpus": bool(gpus),
         "--shard": shard[1] > 1,
         "--limit": limit is not None,
         "--append": append is not None,
         "--decoder": decoder != PYAV,
-        "backbones that read texts": reads_texts(backbones),
+        "backbones that read texts": takes_texts,
     }
-    table = _table_of_shots(shots, [name for name, given in others.items() if given])
-    corpus = corpus or (Path(manifest).stem if isinstance(manifest, str | Path) else out.name)
-    finish = partial(
-        Extraction,
+    table = _table_of_shots(shots, [option for option, given in is_given.items() if given])
+    if not corpus:
+        corpus = Path(manifest).stem if isinstance(manifest, str | Path) else out.name
+    parent = None if append is None else open_store(append).path
+    if takes_texts:
+        work = _work_on_texts(manifest, corpus, backbones, batch_size)
+    else:
+        load_decoder(decoder)
+        clips = _checked_clips(manifest, backbones, note)
+        recipes = _recipes(backbones, clips, n_frames, per_second, sampling)
+        _check_engine(engine, recipes, gpus)
+        job = Job(
+            clips,
+            corpus,
+            _built(backbones, recipes, gpus),
+            sampling,
+            strict,
+            hash_sources,
+            tuple(recipe for recipe in recipes if recipe is not None),
+            decoder,
+            None if keep_frames is None else _folder_of_frames(local_path(keep_frames)),
+            per_second,
+        )
+        _note_on_backbones(job, note)
+        if engine == "local" and workers is None:
+            workers = usable_cores(shard[1])
+        work = _Work(
+            job,
+            _engine(
+                job,
+                engine,
+                gpus,
+                workers=workers,
+                batch_size=batch_size,
+                timeout_s=timeout_s,
+                note=note,
+            ),
+            partial(estimate_clips, job, workers=workers or usable_cores()),
+        )
+    return Extraction(
+        job=work.job,
         out=out,
+        engine=work.engine,
+        costs=work.costs,
         version=version,
         licence=licence,
         citation=citation,
@@ -127,88 +172,149 @@ def prepare(
         limit=limit,
         retry_failed=retry_failed,
         sealing=sealing,
-        append=None if append is None else open_store(append).path,
+        append=parent,
         shots=table,
         note=note,
         progress=progress,
     )
-    if reads_texts(backbones):
-        texts = manifest if isinstance(manifest, TextList) else _texts_of(manifest)
-        text_job = TextJob(texts, corpus, _text_backbones(backbones))
-        run_some = partial(run_texts, batch_size=batch_size or TEXTS_AT_ONCE)
-        return finish(job=text_job, engine=run_some, costs=partial(estimate_texts, text_job))
-    load_decoder(decoder)
-    clips = merge_annotators(manifest if isinstance(manifest, Manifest) else _clips_of(manifest, backbones))
+
+
+class _Work(NamedTuple):
+    """What is extracted, what runs it, and what estimates it: fields of an `Extraction`."""
+
+    job: Job | TextJob
+    engine: Callable[..., Run]
+    costs: Callable[[Sequence[str]], Estimate | TextEstimate]
+
+
+def _work_on_texts(
+    source: Path | str | Manifest | TextList,
+    corpus: str,
+    backbones: Sequence[AnyBackbone],
+    batch_size: int | None,
+) -> _Work:
+    """Describe the extraction of a list of texts, which may be given by its path."""
+    texts = source if isinstance(source, TextList) else _texts_of(source)
+    job = TextJob(texts, corpus, _text_backbones(backbones))
+    engine = partial(run_texts, batch_size=batch_size or TEXTS_AT_ONCE)
+    return _Work(job, engine, partial(estimate_texts, job))
+
+
+def _checked_clips(
+    source: Path | str | Manifest | TextList, backbones: Sequence[AnyBackbone], note: OnNote
+) -> Manifest:
+    """Return the clips of a manifest, one row a clip, and note what is doubtful about their films.
+
+    Raises
+    ------
+    ManifestError
+        The manifest cannot be read.
+    ExtractError
+        It has no clips, or is none.
+    """
+    manifest = source if isinstance(source, Manifest) else _clips_of(source, backbones)
+    clips = merge_annotators(manifest)
     if not clips:
-        raise ExtractError(f"{manifest}: there is no clip in it, only a header")
+        raise ExtractError(f"{source}: there is no clip in it, only a header")
     for doubt in check_identity(clips, clips.root):
         note(doubt)
-    recipes: tuple[Recipe | None, ...]
+    return clips
+
+
+def _recipes(
+    backbones: Sequence[AnyBackbone],
+    clips: Manifest,
+    n_frames: int | None,
+    per_second: float | None,
+    sampling: str,
+) -> tuple[Recipe | None, ...]:
+    """Return the recipe of each backbone, for the frames that are asked for; None if it is built already."""
     if per_second is not None:
         _check_rate(per_second, n_frames, sampling)
-        recipes = tuple(_recipe_of_each_frame(backbone) for backbone in backbones)
-    else:
-        recipes = tuple(_recipe(backbone, frames_of(clips, n_frames)) for backbone in backbones)
-    _check_engine(engine, recipes, gpus)
-    led = on_gpus([recipe for recipe in recipes if recipe], gpus) if gpus else recipes
-    built = tuple(
-        recipe.build() if recipe else backbone for recipe, backbone in zip(led, backbones, strict=True)
-    )
-    job = Job(
-        clips,
-        corpus,
-        built,  # type: ignore[arg-type]  # names and recipes are built by now; text backbones are handled above
-        sampling,
-        strict,
-        hash_sources,
-        tuple(recipe for recipe in recipes if recipe),
-        decoder,
-        None if keep_frames is None else _folder_of_frames(local_path(keep_frames)),
-        per_second,
-    )
+        return tuple(_recipe_of_each_frame(backbone) for backbone in backbones)
+    n_frames = frames_of(clips, n_frames)
+    return tuple(_recipe(backbone, n_frames) for backbone in backbones)
+
+
+def _built(
+    backbones: Sequence[AnyBackbone], recipes: Sequence[Recipe | None], gpus: Sequence[int]
+) -> tuple[Backbone, ...]:
+    """Build the backbones that have a recipe, on the first of the GPUs if some are given.
+
+    Parameters
+    ----------
+    recipes
+        Of each backbone; None if it is built already. With GPUs every backbone has one.
+    """
+    if gpus:
+        recipes = on_gpus([recipe for recipe in recipes if recipe is not None], gpus)
+    built = []
+    for backbone, recipe in zip(backbones, recipes, strict=True):
+        built.append(backbone if recipe is None else recipe.build())
+    return tuple(built)  # type: ignore[arg-type]  # names and recipes are built, text backbones handled before
+
+
+def _note_on_backbones(job: Job, note: OnNote) -> None:
+    """Note what a user may not expect: different frames, questions not asked, networks on the CPU."""
     if len({backbone.n_frames for backbone in job.backbones}) > 1:
         counts = ", ".join(f"{backbone.name} {backbone.n_frames}" for backbone in job.backbones)
         note(
-            f"the backbones take different frames of a clip ({sampling}: {counts}); "
+            f"the backbones take different frames of a clip ({job.policy}: {counts}); "
             "it is decoded once for all of them"
         )
     for backbone in job.backbones:
-        for absent in _unasked(backbone, clips.codebook):
+        for absent in _unasked(backbone, job.manifest.codebook):
             note(absent)
-    if reason := fallback(job.backbones):
+    reason = fallback(job.backbones)
+    if reason:
         note(reason)
-    if engine == "local" and workers is None:
-        workers = usable_cores(shard[1])
-    how: dict[str, Any] = {
+
+
+def _engine(
+    job: Job,
+    name: Literal["local", "ray"],
+    gpus: Sequence[int],
+    *,
+    workers: int | None,
+    batch_size: int | None,
+    timeout_s: float,
+    note: OnNote,
+) -> Callable[..., Run]:
+    """Return the function that extracts clips: on several GPUs, on a Ray cluster, or in this process."""
+    settings: dict[str, Any] = {
         "workers": workers,
         "batch_size": max(batch_size or CLIPS_AT_ONCE, clips_at_once(job.backbones)),
         "timeout_s": timeout_s,
-        **({"note": note} if engine == "ray" else {}),
-        **({"gpus": tuple(gpus)} if gpus else {}),
     }
-    return finish(
-        job=job,
-        engine=partial(run_gpus if gpus else run_ray if engine == "ray" else run_local, **how),
-        costs=partial(estimate_clips, job, workers=workers or usable_cores()),
-    )
+    if gpus:
+        return partial(run_gpus, gpus=tuple(gpus), **settings)
+    if name == "ray":
+        return partial(run_ray, note=note, **settings)
+    return partial(run_local, **settings)
 
 
 def _unasked(backbone: Backbone, codebook: Codebook) -> list[str]:
-    """Say what a backbone of a codebook's questions does not ask, since it cannot perceive that.
+    """List the questions about a codebook that a backbone is not asked, since it cannot perceive the answer.
+
+    Returns
+    -------
+    list of str
+        One note, or none if all questions are asked.
 
     Raises
     ------
     ExtractError
-        It asks of a concept that it cannot perceive: its file of questions does not say what conveys it.
+        The backbone is asked about a concept that it cannot perceive.
     """
     provenance = backbone.provenance
     reasons = unperceived(codebook, perceived(provenance))
     for question in provenance.get("questions", {}):
-        name = question.removeprefix("concept:")
-        if question != name and name in reasons:
+        is_about_concept = question.startswith("concept:")
+        concept = question.removeprefix("concept:")
+        if is_about_concept and concept in reasons:
             raise ExtractError(
-                f"backbone {backbone.name} is asked {question!r}, and {reasons[name]}: write the questions "
-                "again with 'obygaze codebook questions', which leaves it out"
+                f"backbone {backbone.name} is asked {question!r}, and {reasons[concept]}: "
+                "write the questions again with 'obygaze codebook questions', which leaves it out"
             )
     absent = provenance.get("absent", {})
     if not absent:
@@ -217,19 +323,26 @@ def _unasked(backbone: Backbone, codebook: Codebook) -> list[str]:
 
 
 def _folder_of_frames(folder: Path) -> Path:
+    """Return the absolute path of the folder of kept frames; refuse a file."""
     if folder.exists() and not folder.is_dir():
         raise ExtractError(f"{folder}: a file, and frames are kept in a folder; choose another")
     return folder.absolute()
 
 
-def _table_of_shots(shots: Path | str | None, others: Sequence[str]) -> Path | None:
-    """Return where the table of shots goes; refuse settings under which shots cannot be found."""
+def _table_of_shots(shots: Path | str | None, conflicts: Sequence[str]) -> Path | None:
+    """Return the path of the table of shots; refuse settings under which shots cannot be found.
+
+    Parameters
+    ----------
+    conflicts
+        Names of the given settings under which shots cannot be found.
+    """
     if shots is None:
         return None
-    if others:
+    if conflicts:
         raise ExtractError(
-            f"--shots cannot be combined with {', '.join(others)}: shots are found while one machine decodes "
-            "whole films; use 'obygaze manifest import film --shots own' instead"
+            f"--shots cannot be combined with {', '.join(conflicts)}: shots are found while one machine "
+            "decodes whole films; use 'obygaze manifest import film --shots own' instead"
         )
     return local_path(shots)
 
@@ -239,7 +352,13 @@ R = TypeVar("R")
 
 
 def _after(preparing: Callable[P, Extraction]) -> Callable[[Callable[[Extraction], R]], Callable[P, R]]:
-    """Give a function of a prepared extraction the parameters that prepare it, also in its signature."""
+    """Make a function of an `Extraction` one that takes the parameters of `prepare`, also in its signature.
+
+    Parameters
+    ----------
+    preparing
+        `prepare`, or a function with its parameters.
+    """
 
     def decorate(function: Callable[[Extraction], R]) -> Callable[P, R]:
         @wraps(function, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
@@ -366,11 +485,14 @@ def _prepare_trial(
     """Prepare an extraction that is only to be estimated."""
     from obygaze_features.extraction.trial_weights import with_untrained_networks  # noqa: PLC0415 - heavy
 
-    tried: list[AnyBackbone] = []
+    trial_backbones: list[AnyBackbone] = []
     for backbone in backbones:
         recipe = Recipe(backbone) if isinstance(backbone, str) else backbone
-        tried += with_untrained_networks([recipe], note) if isinstance(recipe, Recipe) else [recipe]
-    return prepare(manifest, out, tried, note=note, **settings)
+        if isinstance(recipe, Recipe):
+            trial_backbones += with_untrained_networks([recipe], note)
+        else:
+            trial_backbones.append(recipe)
+    return prepare(manifest, out, trial_backbones, note=note, **settings)
 
 
 @checked
@@ -402,32 +524,48 @@ def reads_texts(backbones: Sequence[AnyBackbone]) -> bool:
     ExtractError
         If some read texts and others frames.
     """
-    texts = [
-        _name(backbone)
-        for backbone in backbones
-        if isinstance(backbone, TextBackbone)
-        or (not isinstance(backbone, Backbone) and _name(backbone) in TEXT_BACKBONES)
-    ]
-    others = [_name(backbone) for backbone in backbones if _name(backbone) not in texts]
-    if texts and others:
+    of_texts = []
+    of_frames = []
+    for backbone in backbones:
+        if _reads_texts(backbone):
+            of_texts.append(_name(backbone))
+        else:
+            of_frames.append(_name(backbone))
+    if of_texts and of_frames:
         raise ExtractError(
-            f"{', '.join(texts)} reads texts and {', '.join(others)} takes frames: "
+            f"{', '.join(of_texts)} reads texts and {', '.join(of_frames)} takes frames: "
             "the rows of a store are one or the other; extract two stores"
         )
-    return bool(texts)
+    return len(of_texts) > 0
+
+
+def _reads_texts(backbone: AnyBackbone) -> bool:
+    """Return whether a backbone reads texts; one that is not built yet is known by its name."""
+    if isinstance(backbone, Backbone | TextBackbone):
+        return isinstance(backbone, TextBackbone)
+    return _name(backbone) in TEXT_BACKBONES
 
 
 def _name(backbone: AnyBackbone) -> str:
+    """Return the name of a backbone, which may be built or not."""
     return backbone if isinstance(backbone, str) else backbone.name
 
 
 def _recipe(backbone: AnyBackbone, n_frames: int | None) -> Recipe | None:
-    """Return the recipe of a backbone; None if it is built already."""
+    """Return the recipe of a backbone; None if it is built already.
+
+    Parameters
+    ----------
+    n_frames
+        Frames a clip, unless the backbone is a recipe with a number of its own.
+    """
     if isinstance(backbone, str):
         return Recipe(backbone, n_frames)
-    if isinstance(backbone, Recipe):
-        return backbone if backbone.n_frames is not None else replace(backbone, n_frames=n_frames)
-    return None
+    if not isinstance(backbone, Recipe):
+        return None
+    if backbone.n_frames is not None:
+        return backbone
+    return replace(backbone, n_frames=n_frames)
 
 
 def _recipe_of_each_frame(backbone: AnyBackbone) -> Recipe:
@@ -436,7 +574,7 @@ def _recipe_of_each_frame(backbone: AnyBackbone) -> Recipe:
     Raises
     ------
     ExtractError
-        If it is built already, or its number of frames was said.
+        If it is built already, or it has a number of frames.
     """
     recipe = _recipe(backbone, None)
     if recipe is None:
@@ -451,7 +589,7 @@ def _recipe_of_each_frame(backbone: AnyBackbone) -> Recipe:
 
 
 def _check_rate(per_second: float, n_frames: int | None, sampling: str) -> None:
-    """Refuse a rate that is none, or stands beside another rule for frames."""
+    """Refuse a rate that is not above 0, or is given together with another rule for frames."""
     if not 0 < per_second < math.inf:
         raise ExtractError(f"{per_second:g} frames a second (--per-second): expected a number above 0")
     if n_frames is not None:
@@ -468,8 +606,11 @@ def _check_engine(engine: str, recipes: Sequence[Recipe | None], gpus: Sequence[
         raise ExtractError("other processes build the backbones: give their names, or a Recipe")
     if engine == "ray" and gpus:
         raise ExtractError("--gpus is for the engine local")
-    for recipe in recipes if engine == "ray" else ():
-        device = "" if recipe is None else getattr(recipe.options.get("compute"), "device", "")
+    if engine != "ray":
+        return
+    for recipe in recipes:
+        compute = None if recipe is None else recipe.options.get("compute")
+        device = "" if compute is None else compute.device
         if device.startswith("cuda:"):
             raise ExtractError(
                 f"--device {device} with the engine 'ray': each encoder sees one card alone; "
@@ -478,16 +619,21 @@ def _check_engine(engine: str, recipes: Sequence[Recipe | None], gpus: Sequence[
 
 
 def _text_backbones(backbones: Sequence[AnyBackbone]) -> tuple[TextBackbone, ...]:
+    """Build the text backbones that are given by name or recipe."""
     refuse_twins([_name(backbone) for backbone in backbones])
-    return tuple(
-        backbone
-        if isinstance(backbone, TextBackbone)
-        else load_text_backbone(_name(backbone), **(backbone.options if isinstance(backbone, Recipe) else {}))
-        for backbone in backbones
-    )
+    built = []
+    for backbone in backbones:
+        if isinstance(backbone, TextBackbone):
+            built.append(backbone)
+        elif isinstance(backbone, Recipe):
+            built.append(load_text_backbone(backbone.name, **backbone.options))
+        else:
+            built.append(load_text_backbone(_name(backbone)))
+    return tuple(built)
 
 
 def _texts_of(source: Path | str | Manifest) -> TextList:
+    """Read a list of texts; refuse a manifest of clips."""
     if isinstance(source, Manifest):
         raise ExtractError("backbones that read texts need a list of texts, not a manifest of clips")
     return read_texts(local_path(source))
@@ -512,6 +658,12 @@ def _clips_of(source: Path | str | TextList, backbones: Sequence[AnyBackbone]) -
             read_texts(path)
         except ManifestError:
             raise error from None
-        halves = [text for name in map(_name, backbones) if (text := f"{name}-text") in TEXT_BACKBONES]
-        choice = " or ".join(f"--backbone {name}" for name in halves or ("clip-text", "sentence"))
+        choice = " or ".join(f"--backbone {name}" for name in _text_halves(backbones))
         raise ExtractError(f"{path} is a list of texts, and {names} reads frames; give {choice}") from error
+
+
+def _text_halves(backbones: Sequence[AnyBackbone]) -> Sequence[str]:
+    """List the text backbones that belong to these of frames; two usual ones if there are none."""
+    candidates = [f"{_name(backbone)}-text" for backbone in backbones]
+    halves = [name for name in candidates if name in TEXT_BACKBONES]
+    return halves or ("clip-text", "sentence")

@@ -25,14 +25,27 @@ from obygaze_features.video import Measured, find_shots, is_still, joined_shots,
 from obygaze_features.video.file_facts import unpacked
 
 DETECTOR = "own"
-MEASURED = "shots"  # folder of a stage, one file per measured stretch
+"""Name of the detector of shots."""
+MEASURED = "shots"
+"""Folder of a stage with a file for each measured stretch."""
 NEAR_S = 60.0
 """Seconds after the end of a stretch up to which decoding is expected to be able to start."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Part `number` of a film, from `start_s` to before `end_s` in seconds; the film's ends are infinite."""
+    """A part of a film.
+
+    Parameters
+    ----------
+    movie, path
+        The film and its file.
+    number
+        Position of the stretch in the film.
+    edges
+        Seconds at which the stretches of the film begin, and at which the last one ends; the film's ends are
+        infinite.
+    """
 
     movie: str
     path: Path
@@ -41,12 +54,12 @@ class Stretch:
 
     @property
     def start_s(self) -> float:
-        """Its start, which is moved to where decoding can start."""
+        """Its start in seconds, which is moved to where decoding can start."""
         return self.edges[self.number]
 
     @property
     def end_s(self) -> float:
-        """The start of the next stretch."""
+        """The start of the next stretch in seconds."""
         return self.edges[self.number + 1]
 
 
@@ -106,7 +119,7 @@ class Films:
         self.n_decoded = 0
         self.cpu_s = 0.0
         self.paths: dict[str, Path] = {}
-        starts: dict[str, list[float]] = {}
+        starts_of_windows: dict[str, list[float]] = {}
         for clip in manifest:
             path = manifest.video_path(clip)
             if path is None or clip.start_s is None or is_still(path):
@@ -114,26 +127,36 @@ class Films:
                     f"--shots: clip {clip.clip_id} is no window of a film; "
                     "make the manifest by 'obygaze manifest import film'"
                 )
-            if self.paths.setdefault(clip.movie, path) != path:
+            first_path = self.paths.setdefault(clip.movie, path)
+            if path != first_path:
                 raise ExtractError(
-                    f"--shots: movie {clip.movie} lies in {self.paths[clip.movie]} and in {path}: shots are "
+                    f"--shots: movie {clip.movie} lies in {first_path} and in {path}: shots are "
                     "found in films of one file"
                 )
-            starts.setdefault(clip.movie, []).append(clip.start_s)
-        self.stretches = {
-            movie: _stretches(movie, self.paths[movie], sorted(times)) for movie, times in starts.items()
-        }
+            starts_of_windows.setdefault(clip.movie, []).append(clip.start_s)
+        self.stretches: dict[str, list[Stretch]] = {}
+        for movie, starts_s in starts_of_windows.items():
+            self.stretches[movie] = _stretches(movie, self.paths[movie], sorted(starts_s))
 
     def unmeasured(self) -> dict[str, list[Stretch]]:
-        """List the stretches of each movie that are left to measure."""
-        left = {
-            movie: [stretch for stretch in stretches if not self._file(stretch).exists()]
-            for movie, stretches in self.stretches.items()
-        }
-        return {movie: stretches for movie, stretches in left.items() if stretches}
+        """Return the stretches that are left to measure, for each movie that has some."""
+        unmeasured = {}
+        for movie, stretches in self.stretches.items():
+            to_measure = [stretch for stretch in stretches if not self._file(stretch).exists()]
+            if to_measure:
+                unmeasured[movie] = to_measure
+        return unmeasured
 
     def keep(self, stretch: Stretch, measured: bytes, n_decoded: int, cpu_s: float) -> None:
-        """Keep the measurements of a stretch, and count what it cost beside its windows."""
+        """Keep the measurements of a stretch, and count what it cost besides its windows.
+
+        Parameters
+        ----------
+        measured
+            The measurements, packed.
+        n_decoded, cpu_s
+            Frames and processor seconds that no window counts.
+        """
         self._folder.mkdir(exist_ok=True)
         write_whole(self._file(stretch), measured)
         self.n_decoded += n_decoded
@@ -149,7 +172,7 @@ class Films:
         """
         table: dict[str, list[FilmPart]] = {}
         for movie, path in self.paths.items():
-            shots = joined_shots([*self._measured(movie)])
+            shots = joined_shots(list(self._measured(movie)))
             try:
                 if shots is None:
                     reason = why_not_in_stretches(path) or "it could not be decoded without errors"
@@ -167,11 +190,13 @@ class Films:
         write_whole(out, written)
 
     def _measured(self, movie: str) -> Iterator[Measured]:
+        """Yield the measurements of a movie's stretches, of those that have been measured."""
         for stretch in self.stretches[movie]:
-            with suppress(OSError, ValueError):  # joining notices that it is not there
+            with suppress(OSError, ValueError):  # joining notices that a stretch is missing
                 yield unpacked(read_bytes(self._file(stretch)), Measured)
 
     def _file(self, stretch: Stretch) -> Path:
+        """Return the file of a stretch's measurements, which is named by its movie and its ends."""
         key = f"{stretch.movie}\0{stretch.start_s}\0{stretch.end_s}"
         return self._folder / hashlib.sha256(key.encode()).hexdigest()[:32]
 
@@ -190,97 +215,138 @@ class WorkQueue(deque[Pass]):
     """
 
     def __init__(self, tasks: Sequence[DecodeTask], workers: int, films: Films | None = None) -> None:
-        left = {} if films is None else films.unmeasured()
-        self._films = {movie: _Film(stretches) for movie, stretches in left.items()}
-        by_path = {film.path: film for film in self._films.values()}
-        others = [task for task in tasks if task.path not in by_path or not by_path[task.path].takes(task)]
-        super().__init__(
-            self._films[movie].pass_of(stretch) for movie, every in left.items() for stretch in every
-        )
-        self.extend(Pass(some) for some in passes(others, workers))
+        super().__init__()
+        unmeasured = {} if films is None else films.unmeasured()
+        self._films = {movie: _Film(stretches) for movie, stretches in unmeasured.items()}
+        film_of_path = {film.path: film for film in self._films.values()}
+        other_tasks = []
+        for task in tasks:
+            film = None if task.path is None else film_of_path.get(task.path)
+            if film is not None and film.is_in_pending_stretch(task):
+                film.add(task)
+            else:
+                other_tasks.append(task)
+        for movie, stretches in unmeasured.items():
+            self.extend(self._films[movie].pass_of(stretch) for stretch in stretches)
+        self.extend(Pass(pass_tasks) for pass_tasks in passes(other_tasks, workers))
 
-    def done(self, stretch: Stretch, left: Iterable[DecodeTask], known: KeptFrames | None) -> None:
-        """Add the windows that need no further stretch.
+    def done(self, stretch: Stretch, undone: Iterable[DecodeTask], known: KeptFrames | None) -> None:
+        """Queue, before all others, passes over the windows that need no further stretch.
 
         Parameters
         ----------
         stretch
             A stretch that is done, or was given up.
-        left
+        undone
             Its windows that it did not give.
         known
             Its frames that other windows need; None if it was given up.
         """
         film = self._films[stretch.movie]
-        self.extendleft(reversed(film.done(stretch.number, left, known)))
+        ready_passes = film.done(stretch.number, undone, known)
+        self.extendleft(reversed(ready_passes))
 
 
 class _Film:
-    """A film whose stretches are being decoded, and its windows to do."""
+    """A film whose stretches are being decoded, and its windows.
+
+    Parameters
+    ----------
+    stretches
+        Those that are to be decoded, at least one.
+    """
 
     def __init__(self, stretches: Sequence[Stretch]) -> None:
         self.path = stretches[0].path
         self._pending = {stretch.number for stretch in stretches}
         self._edges = stretches[0].edges
-        self._tasks: dict[str, DecodeTask] = {}
-        self._waiting: dict[str, DecodeTask] = {}
-        self._known: dict[int, KeptFrames] = {}
+        self._tasks: dict[str, DecodeTask] = {}  # windows that are not done
+        self._waiting: dict[str, DecodeTask] = {}  # of these, windows whose own stretch is done
+        self._known: dict[int, KeptFrames] = {}  # number of a stretch -> its frames that others need
 
-    def takes(self, task: DecodeTask) -> bool:
-        """Take a window if it begins in a stretch that is to be decoded."""
-        if self._first(task) in self._pending:
-            self._tasks[task.clip_id] = task
-            return True
-        return False
+    def is_in_pending_stretch(self, task: DecodeTask) -> bool:
+        """Return whether a window begins in a stretch that is to be decoded."""
+        return self._first(task) in self._pending
+
+    def add(self, task: DecodeTask) -> None:
+        """Add a window to those that are decoded with the stretches."""
+        self._tasks[task.clip_id] = task
 
     def pass_of(self, stretch: Stretch) -> Pass:
-        """Return the pass over a stretch."""
-        near = [
-            task
-            for task in self._tasks.values()
-            if _end_s(task) > stretch.start_s and (task.start_s or 0.0) < stretch.end_s + NEAR_S
-        ]
-        mine = [task for task in near if self._first(task) == stretch.number]
-        return Pass(mine, stretch, [task for task in near if self._first(task) != stretch.number])
+        """Return the pass over a stretch: its windows, and others that may need frames of it."""
+        own_tasks = []
+        other_tasks = []
+        for task in self._tasks.values():
+            start_s = task.start_s or 0.0
+            is_near = _end_s(task) > stretch.start_s and start_s < stretch.end_s + NEAR_S
+            if self._first(task) == stretch.number:
+                own_tasks.append(task)
+            elif is_near:
+                other_tasks.append(task)
+        return Pass(own_tasks, stretch, other_tasks)
 
-    def done(self, number: int, left: Iterable[DecodeTask], known: KeptFrames | None) -> list[Pass]:
-        """Return the windows that need no further stretch, and forget frames that no window needs."""
+    def done(self, number: int, undone: Iterable[DecodeTask], known: KeptFrames | None) -> list[Pass]:
+        """Return passes over the windows that need no further stretch, and forget frames that none needs.
+
+        Parameters
+        ----------
+        number
+            Stretch that is done, or was given up.
+        undone
+            Its windows that it did not give.
+        known
+            Its frames that other windows need; None if it was given up.
+        """
         self._pending.discard(number)
         if known is not None:
             self._known[number] = known
-        again = {task.clip_id: task for task in left}
-        for task in [task for task in self._tasks.values() if self._first(task) == number]:
-            if task.clip_id not in again:
+        undone_tasks = {task.clip_id: task for task in undone}
+        tasks_of_stretch = [task for task in self._tasks.values() if self._first(task) == number]
+        for task in tasks_of_stretch:
+            if task.clip_id not in undone_tasks:
                 del self._tasks[task.clip_id]
-        self._waiting |= again
+        self._waiting |= undone_tasks
         ready = [task for task in self._waiting.values() if self._pending.isdisjoint(self._reach(task))]
         for task in ready:
-            del self._waiting[task.clip_id], self._tasks[task.clip_id]
-        ready_passes = [
-            self._known_pass(ready[at : at + PASS_CLIPS]) for at in range(0, len(ready), PASS_CLIPS)
-        ]
-        reached = set[int]().union(*map(self._reach, self._tasks.values()))
-        self._known = {at: held for at, held in self._known.items() if at in reached}
+            del self._waiting[task.clip_id]
+            del self._tasks[task.clip_id]
+        ready_passes = []
+        for first in range(0, len(ready), PASS_CLIPS):
+            pass_tasks = ready[first : first + PASS_CLIPS]
+            known_frames = [
+                self._known[reached] for reached in self._reached(pass_tasks) if reached in self._known
+            ]
+            ready_passes.append(Pass(pass_tasks, known=known_frames))
+        still_needed = self._reached(self._tasks.values())
+        self._known = {reached: frames for reached, frames in self._known.items() if reached in still_needed}
         return ready_passes
 
-    def _known_pass(self, tasks: Sequence[DecodeTask]) -> Pass:
-        reached = sorted(set[int]().union(*map(self._reach, tasks)))
-        return Pass(tasks, known=[self._known[at] for at in reached if at in self._known])
-
     def _first(self, task: DecodeTask) -> int:
+        """Return the number of the stretch in which a window begins."""
         return bisect_right(self._edges, task.start_s or 0.0) - 1
 
     def _reach(self, task: DecodeTask) -> range:
-        """Return the stretches that may hold frames of a window; one begins up to a key frame late."""
-        return range(
-            max(self._first(task) - 1, 0), min(bisect_left(self._edges, _end_s(task)), len(self._edges) - 1)
-        )
+        """Return the numbers of the stretches that may hold frames of a window."""
+        # A stretch begins up to a key frame late, so that the one before may hold the first frames.
+        first = max(self._first(task) - 1, 0)
+        end = bisect_left(self._edges, _end_s(task))
+        return range(first, min(end, len(self._edges) - 1))
+
+    def _reached(self, tasks: Iterable[DecodeTask]) -> list[int]:
+        """Return the numbers of the stretches that may hold frames of some windows, in order."""
+        reached: set[int] = set()
+        for task in tasks:
+            reached.update(self._reach(task))
+        return sorted(reached)
 
 
 def _end_s(task: DecodeTask) -> float:
+    """Return the end of a window in seconds; infinite if it ends with the film."""
     return inf if task.end_s is None else task.end_s
 
 
-def _stretches(movie: str, path: Path, starts: Sequence[float]) -> list[Stretch]:
-    edges = (-inf, *dict.fromkeys(starts[PASS_CLIPS::PASS_CLIPS]), inf)
+def _stretches(movie: str, path: Path, starts_s: Sequence[float]) -> list[Stretch]:
+    """Cut a film at the start of every `PASS_CLIPS`-th window; the starts are in order."""
+    starts_of_stretches = dict.fromkeys(starts_s[PASS_CLIPS::PASS_CLIPS])  # each once
+    edges = (-inf, *starts_of_stretches, inf)
     return [Stretch(movie, path, number, edges) for number in range(len(edges) - 1)]

@@ -17,6 +17,7 @@ from obygaze_features.store import Stage
 from obygaze_features.workers import Parent, WorkerPool
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
+"""Environment variable that says which GPUs a process sees."""
 
 
 def run_gpus(
@@ -46,9 +47,15 @@ def run_gpus(
     ExtractError
         If a process cannot build the backbones, would compute other features, or dies repeatedly.
     """
-    each = max((workers or usable_cores()) // len(gpus), 1)
-    pool_settings = each, timeout_s, job.decoder, batch_size
-    card = _Card(LoopWorker(job, stage, batch_size), [_name(gpu) for gpu in gpus], gpus, pool_settings)
+    card = _Card(
+        LoopWorker(job, stage, batch_size),
+        gpus,
+        visible_names=[_visible_name(gpu) for gpu in gpus],
+        decoders=max((workers or usable_cores()) // len(gpus), 1),
+        timeout_s=timeout_s,
+        decoder=job.decoder,
+        batch_size=batch_size,
+    )
     with WorkerPool(len(gpus), card) as pool:
         yield from share_out(stage, clip_ids, pool, RunReport(encoders=len(gpus)), stopped=stopped)
 
@@ -63,8 +70,8 @@ def on_gpus(recipes: Sequence[Recipe], gpus: Sequence[int]) -> tuple[Recipe, ...
     BackboneError
         If torch does not see one of the GPUs.
     """
-    takers = [recipe.name for recipe in recipes if "compute" in backbone_options(recipe.name)]
-    if not takers:
+    networks = [recipe.name for recipe in recipes if "compute" in backbone_options(recipe.name)]
+    if not networks:
         raise ExtractError(
             f"{', '.join(recipe.name for recipe in recipes)}: runs on no GPU; leave out --gpus"
         )
@@ -73,48 +80,66 @@ def on_gpus(recipes: Sequence[Recipe], gpus: Sequence[int]) -> tuple[Recipe, ...
     from obygaze_features.backbones.compute import Compute  # noqa: PLC0415 - torch
 
     for gpu in gpus:
-        Compute(f"cuda:{gpu}").torch_device()
-    moved = []
+        Compute(f"cuda:{gpu}").torch_device()  # raises if torch does not see it
+    recipes_on_gpu = []
     for recipe in recipes:
-        compute = recipe.options.get("compute") or Compute()
-        if recipe.name not in takers:
-            moved.append(recipe)
+        if recipe.name not in networks:
+            recipes_on_gpu.append(recipe)
             continue
+        compute = recipe.options.get("compute") or Compute()
         if compute.device != "auto":
             raise ExtractError(f"--device {compute.device} and --gpus say two things; leave one out")
-        first = dataclasses.replace(compute, device=f"cuda:{gpus[0]}")
-        moved.append(dataclasses.replace(recipe, options={**recipe.options, "compute": first}))
-    return tuple(moved)
+        options = {**recipe.options, "compute": dataclasses.replace(compute, device=f"cuda:{gpus[0]}")}
+        recipes_on_gpu.append(dataclasses.replace(recipe, options=options))
+    return tuple(recipes_on_gpu)
 
 
 @dataclasses.dataclass(frozen=True)
 class _Card:
-    """Does clips on one GPU, in that GPU's process."""
+    """Does clips on one GPU, in that GPU's process.
+
+    Parameters
+    ----------
+    gpus, visible_names
+        Of each process its GPU, and the value of `VISIBLE` that shows it this GPU alone.
+    decoders
+        Decode workers of each process.
+    timeout_s, decoder, batch_size
+        As in `DecodePool`.
+    """
 
     worker: LoopWorker
-    names: Sequence[str]
     gpus: Sequence[int]
-    pool_settings: tuple[int, float, str, int]
+    visible_names: Sequence[str]
+    decoders: int
+    timeout_s: float
+    decoder: str
+    batch_size: int
 
     def __call__(self, clip_ids: Sequence[str], parent: Parent) -> None:
-        os.environ[VISIBLE] = self.names[parent.number]
+        """Do the clips of one share, and send each report with the results that were just written."""
+        # Before anything initialises CUDA, which reads it once.
+        os.environ[VISIBLE] = self.visible_names[parent.number]
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the main process forwards stop requests
 
         def listen() -> None:
+            """Wait for the only message that comes: the request to stop."""
             parent.receive()
             self.worker.stop()
 
         try:
             self.worker.begin()
             threading.Thread(target=listen, daemon=True).start()
-            with DecodePool(*self.pool_settings) as pool:
+            with DecodePool(self.decoders, self.timeout_s, self.decoder, self.batch_size) as pool:
                 for item in self.worker.do(clip_ids, pool.decode):
                     parent.send(item)
         except ObygazeError as error:
             raise ExtractError(f"GPU {self.gpus[parent.number]}: {error}") from error
 
 
-def _name(gpu: int) -> str:
+def _visible_name(gpu: int) -> str:
     """Return the value of CUDA_VISIBLE_DEVICES that selects this GPU in another process."""
     visible = os.environ.get(VISIBLE)
-    return visible.split(",")[gpu].strip() if visible else str(gpu)
+    if not visible:
+        return str(gpu)
+    return visible.split(",")[gpu].strip()

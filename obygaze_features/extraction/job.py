@@ -10,7 +10,14 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from obygaze_features.arguments import checked
-from obygaze_features.backbones import Backbone, BackboneOutput, SideGroup, TextBackbone, load_backbone
+from obygaze_features.backbones import (
+    Backbone,
+    BackboneOutput,
+    Hearing,
+    SideGroup,
+    TextBackbone,
+    load_backbone,
+)
 from obygaze_features.errors import ExtractError
 from obygaze_features.extraction.decode_clips import DecodeTask, Keep, Request
 from obygaze_features.extraction.decoders import PYAV, decoder_record
@@ -91,15 +98,23 @@ class Job:
     per_second: float | None = None
 
     def __post_init__(self) -> None:
-        refuse_twins([name for backbone in self.backbones for name in backbone.group_names()])
+        group_names: list[str] = []
         for backbone in self.backbones:
-            sent = (backbone.prepare, _in_worker(backbone), backbone.hears)
-            pickled_for_workers(sent, f"backbone '{backbone.name}'")
+            group_names += backbone.group_names()
+        refuse_twins(group_names)
+        for backbone in self.backbones:
+            sent_to_workers = (backbone.prepare, _encode_in_worker(backbone), backbone.hears)
+            pickled_for_workers(sent_to_workers, f"backbone '{backbone.name}'")
         if self.keep_frames is not None and all(backbone.hears is not None for backbone in self.backbones):
             raise ExtractError(f"{self.keep_frames}: no backbone here takes frames that could be kept")
-        if self.per_second is not None and of_stills(self.manifest):
+        if of_stills(self.manifest):
+            self._check_stills()
+
+    def _check_stills(self) -> None:
+        """Refuse settings that need several frames, or sound, of clips that are still images."""
+        if self.per_second is not None:
             raise ExtractError("the clips are still images, of which no frames a second can be taken")
-        for backbone in self.backbones if of_stills(self.manifest) else ():
+        for backbone in self.backbones:
             if backbone.n_frames != 1:
                 raise ExtractError(
                     f"backbone '{backbone.name}' is to take {backbone.n_frames} frames of a clip, "
@@ -126,9 +141,9 @@ class Job:
         """Describe the groups of the store of each backbone, with their complete provenance."""
         groups = []
         for backbone in self.backbones:
-            taken = self._taken(backbone)
-            groups.append(group_of(backbone, specs_of(backbone.outputs), backbone.n_frames, **taken))
-            groups += [side_group_of(backbone, side, **taken) for side in backbone.beside]
+            frames_record = self._frames_record(backbone)
+            groups.append(group_of(backbone, specs_of(backbone.outputs), backbone.n_frames, **frames_record))
+            groups += [side_group_of(backbone, side, **frames_record) for side in backbone.beside]
         return groups
 
     def corpus_record(self) -> dict[str, object]:
@@ -137,52 +152,57 @@ class Job:
 
     def tasks(self, clip_ids: Sequence[str]) -> list[DecodeTask]:
         """Create decode tasks for some of the clips."""
-        requests = {
-            each.name: Request(self.sampling(each), each.prepare, _in_worker(each)) for each in self.backbones
-        }
-        hearing = {each.name: each.hears for each in self.backbones if each.hears is not None}
-        sounds = {name: (hears, requests.pop(name)) for name, hears in hearing.items()}
-        clips = self.manifest.by_id
+        requests: dict[str, Request] = {}
+        sounds: dict[str, tuple[Hearing, Request]] = {}
+        for backbone in self.backbones:
+            request = Request(self.sampling(backbone), backbone.prepare, _encode_in_worker(backbone))
+            if backbone.hears is None:
+                requests[backbone.name] = request
+            else:
+                sounds[backbone.name] = (backbone.hears, request)
         keep = None if self.keep_frames is None else Keep(self.keep_frames, self._decoder_record())
-        return [
-            DecodeTask(
+        tasks = []
+        for clip_id in clip_ids:
+            clip = self.manifest.by_id[clip_id]
+            task = DecodeTask(
                 clip_id,
-                self.manifest.video_path(clips[clip_id]),
-                clips[clip_id].start_s,
-                clips[clip_id].end_s,
+                self.manifest.video_path(clip),
+                clip.start_s,
+                clip.end_s,
                 requests,
                 self.strict,
                 self.hash_sources,
                 sounds,
                 keep,
             )
-            for clip_id in clip_ids
-        ]
+            tasks.append(task)
+        return tasks
 
     def bytes_per_clip(self) -> int:
-        """Size of one clip's features in the store, in bytes."""
+        """Return the size of one clip's features in the store, in bytes."""
         n_bytes = 0
         for group in self.groups():
             for array in group.arrays:
                 n_bytes += np.dtype(array.dtype).itemsize * math.prod(array.shape)
         return n_bytes
 
-    def _taken(self, backbone: Backbone) -> dict[str, object]:
-        """Say for the provenance which frames are taken, and what decodes them."""
-        on_damage = "refuse" if self.strict else "what can be read, status partial"
-        kept = {} if self.keep_frames is None or backbone.hears is not None else {"kept_frames": dict(RECORD)}
+    def _frames_record(self, backbone: Backbone) -> dict[str, object]:
+        """Return the fields of a provenance on which frames are sampled, and what decodes them."""
         sampling = self.sampling(backbone).record()
-        sampling.setdefault("n", None)  # of frames a second
-        return {
-            "sampling": sampling,
-            "decoder": {**self._decoder_record(), "on_damage": on_damage, **kept},
-        }
+        sampling.setdefault("n", None)  # a number of frames a second has none for a clip
+        decoder: dict[str, object] = {**self._decoder_record()}
+        decoder["on_damage"] = "refuse" if self.strict else "what can be read, status partial"
+        if self.keep_frames is not None and backbone.hears is None:
+            decoder["kept_frames"] = dict(RECORD)
+        return {"sampling": sampling, "decoder": decoder}
 
     def _decoder_record(self) -> dict[str, str]:
+        """Describe the decoder for the provenance."""
         return decoder_record(self.decoder, stills=of_stills(self.manifest))
 
 
-def _in_worker(backbone: Backbone) -> Any:
+def _encode_in_worker(backbone: Backbone) -> Any:
+    """Return the `encode` of a backbone that runs in decode workers; None for others."""
     return backbone.encode if backbone.encode_in_worker else None
 
 
@@ -192,29 +212,46 @@ def specs_of(outputs: Sequence[BackboneOutput]) -> list[ArraySpec]:
 
 
 def group_of(
-    backbone: Backbone | TextBackbone, arrays: Sequence[ArraySpec], n_frames: int, **taken: object
+    backbone: Backbone | TextBackbone, arrays: Sequence[ArraySpec], n_frames: int, **frames_record: object
 ) -> GroupSpec:
-    """Describe the group of a backbone, with its complete provenance, given that of what it takes."""
-    own = {**backbone.provenance, **taken, **_software(backbone)}
-    return GroupSpec(backbone.name, tuple(arrays), n_frames, {"name": backbone.name, **own})
+    """Describe the group of a backbone, with its complete provenance.
+
+    Parameters
+    ----------
+    frames_record
+        Fields of the provenance on the frames or texts that the backbone gets.
+    """
+    provenance = {
+        "name": backbone.name,
+        **backbone.provenance,
+        **frames_record,
+        **_software(backbone),
+    }
+    return GroupSpec(backbone.name, tuple(arrays), n_frames, provenance)
 
 
-def side_group_of(backbone: Backbone, side: SideGroup, **taken: object) -> GroupSpec:
-    """Describe a group beside a backbone's own, with its complete provenance, given that of what it takes."""
+def side_group_of(backbone: Backbone, side: SideGroup, **frames_record: object) -> GroupSpec:
+    """Describe a group that a backbone gives besides its main one, with its complete provenance.
+
+    Parameters
+    ----------
+    frames_record
+        As in `group_of`.
+    """
     name = f"{backbone.name}.{side.name}"
-    own = {**side.provenance, **taken, **_software(backbone)}
-    return GroupSpec(name, tuple(specs_of(side.outputs)), backbone.n_frames, {"name": name, **own})
+    provenance = {"name": name, **side.provenance, **frames_record, **_software(backbone)}
+    return GroupSpec(name, tuple(specs_of(side.outputs)), backbone.n_frames, provenance)
 
 
 def _software(backbone: Backbone | TextBackbone) -> dict[str, object]:
-    """Return the fields of a provenance on the software that affects the features."""
+    """Return the fields of a provenance on the software that affects the features, and on a contact."""
     names = ["obygaze", "numpy", *backbone.libraries]
     software = {name: importlib.metadata.version(name) for name in names}
     return {"software": software, "commit": None, "contact": ""}
 
 
 def refuse_twins(names: Sequence[str]) -> None:
-    """Refuse backbones of one name."""
+    """Refuse backbones with the same name."""
     if len(set(names)) < len(names):
         raise ExtractError(f"two backbones have the same name: {', '.join(names)}")
 
@@ -228,24 +265,37 @@ def of_stills(manifest: Manifest) -> bool:
     ExtractError
         If the manifest mixes both: their features are computed differently.
     """
-    named = [clip for clip in manifest if clip.video]
-    stills = [clip for clip in named if is_still(clip.video)]
-    if stills and len(stills) < len(named):
-        video = next(clip for clip in named if not is_still(clip.video))
+    stills = [clip for clip in manifest if clip.video and is_still(clip.video)]
+    videos = [clip for clip in manifest if clip.video and not is_still(clip.video)]
+    if stills and videos:
+        still = stills[0]
+        video = videos[0]
         raise ExtractError(
-            f"clip {stills[0].clip_id} is a still image ({stills[0].video}) and clip {video.clip_id} a video "
+            f"clip {still.clip_id} is a still image ({still.video}) and clip {video.clip_id} a video "
             f"({video.video}): give each kind a manifest and a store of its own"
         )
-    return bool(stills)
+    return len(stills) > 0
 
 
-def frames_of(manifest: Manifest, wanted: int | None) -> int | None:
-    """Return the number of frames per clip: as requested, else 1 for still images."""
-    return 1 if wanted is None and of_stills(manifest) else wanted
+def frames_of(manifest: Manifest, n_frames: int | None) -> int | None:
+    """Return the number of frames per clip: as requested, else 1 for still images and None for videos."""
+    if n_frames is None and of_stills(manifest):
+        return 1
+    return n_frames
 
 
 class ArrayTask(NamedTuple):
-    """A task of a Slurm job array: its number, those of the first and the last, and how many there are."""
+    """A task of a Slurm job array.
+
+    Attributes
+    ----------
+    number
+        Its number.
+    first, last
+        Numbers of the array's first and last task.
+    n_tasks
+        Number of tasks in the array.
+    """
 
     number: int
     first: int
@@ -254,7 +304,7 @@ class ArrayTask(NamedTuple):
 
 
 def array_task(environment: Mapping[str, str]) -> ArrayTask | None:
-    """Read which task of a job array this process is, from variables that Slurm sets; None if it is none."""
+    """Read from variables that Slurm sets which task of a job array this process is; None outside of one."""
     number = environment.get("SLURM_ARRAY_TASK_ID", "")
     count = environment.get("SLURM_ARRAY_TASK_COUNT", "")
     if not number.isdecimal() or not count.isdecimal():
@@ -273,13 +323,13 @@ def array_shard(environment: Mapping[str, str], n_shares: int | None = None) -> 
     environment
         Variables that Slurm sets.
     n_shares
-        Into how many shares the clips are divided already; None where no share has begun. A later array may
-        be of some shares alone (`--array=3`), the first one must be of all.
+        Number of shares into which the clips are divided already; None if no share has begun. The first array
+        must have a task for every share; a later one may have tasks for some of them (`--array=3`).
 
     Raises
     ------
     ExtractError
-        If the array's indices are no shares.
+        If the numbers of the array's tasks are not numbers of shares.
     """
     task = array_task(environment)
     if task is None:
@@ -303,12 +353,19 @@ def array_shard(environment: Mapping[str, str], n_shares: int | None = None) -> 
 
 @checked
 def check_first_array(environment: Mapping[str, str], shard: tuple[int, int]) -> None:
-    """Refuse a shard (i, n) that was typed, where the tasks of a store's first job array would not do all.
+    """Refuse a typed shard (i, n) if the tasks of a store's first job array would not do all shards.
+
+    Parameters
+    ----------
+    environment
+        Variables that Slurm sets.
+    shard
+        Given by --shard.
 
     Raises
     ------
     ExtractError
-        If the array has another number of tasks than there are shares, or this task does another one's share.
+        If the array's number of tasks is not the number of shares, or this task does the share of another.
     """
     task = array_task(environment)
     if task is None:

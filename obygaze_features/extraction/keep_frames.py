@@ -34,14 +34,18 @@ from obygaze_features.io import make_folder, sha256_of, write_whole
 from obygaze_features.video import Sampling, file_digest
 from obygaze_features.video.file_facts import file_state
 
-SHORT, QUALITY = 256, 95
+SHORT = 256
+"""Most pixels of the short side of a kept frame."""
+QUALITY = 95
+"""Quality of its JPEG."""
 RECORD = {
     "resize": f"shortest edge to {SHORT} at most, pillow-bicubic",
     "codec": f"JPEG, quality {QUALITY}, 4:4:4",
     "pillow": PIL.__version__,
 }
-"""What frames are that are kept, for the provenance."""
+"""How frames are kept, for the provenance."""
 VERSION = 3
+"""Version of the files of frames; files of other versions are not read."""
 MOST_BYTES = 1 << 31
 """Most bytes of the frames of a clip."""
 
@@ -49,7 +53,10 @@ DAMAGED = "kept frames were damaged, or not ours: decoded again"
 
 
 class _Kept(msgspec.Struct):
-    """Frames of a clip by one rule, as JPEG, and the clip without them: a file, after its digest."""
+    """What is kept of a clip: the frames that one sampling chose, as JPEG, and the clip without frames.
+
+    It is encoded by msgpack in a file whose first line is the digest of the rest.
+    """
 
     clip: DecodedClip
     index: list[int]
@@ -58,10 +65,14 @@ class _Kept(msgspec.Struct):
 
 
 def to_jpeg(frame: Pixels) -> NDArray[Any]:
-    """Make of a frame, uint8 [H, W, 3], a small JPEG: an array of no axis that holds bytes."""
+    """Make a small JPEG of a frame, uint8 [H, W, 3]: an array of no axis that holds bytes.
+
+    It is an array, so that it can stand where a backbone's `prepare` gives one.
+    """
     height, width = frame.shape[:2]
-    if (short := min(height, width)) > SHORT:
-        size = height * SHORT // short, width * SHORT // short
+    short = min(height, width)
+    if short > SHORT:
+        size = (height * SHORT // short, width * SHORT // short)
         frame = antialiased_resize(frame, size, (0, 0, *size), "bicubic")
     buffer = BytesIO()
     Image.fromarray(frame).save(buffer, "JPEG", quality=QUALITY, subsampling=0)
@@ -75,49 +86,47 @@ def from_jpeg(data: bytes) -> Pixels:
 
 
 def keeping(decode: Decode, *, always: bool = False, writes: bool = True) -> Decode:
-    """Let a decoder's tasks with `keep` read what is kept, and keep what the decoder gives for the others.
+    """Return a decoder that reads kept frames for tasks with `keep`, and keeps what it has to decode.
 
     Parameters
     ----------
+    decode
+        Decodes the clips whose frames are not kept, and all clips of tasks without `keep`.
     always
-        Call the decoder also if all is kept, for it gives more than clips.
+        Call `decode` even if all frames are kept, since it gives more than clips.
     writes
         Keep frames that are decoded, not only read those that are kept.
     """
 
     def read_or_decode(tasks: Sequence[DecodeTask]) -> Iterator[tuple[int, DecodedClip]]:
+        """Yield the clips whose frames are kept, then the others, each with its position."""
         if not tasks or tasks[0].keep is None or tasks[0].path is None:
             yield from decode(tasks)
             return
         video = _Video(tasks[0].path, tasks[0].keep)
-        left: dict[int, list[str]] = {}
+        # Position of each clip to decode -> remarks on its kept frames.
+        remarks_on_kept: dict[int, list[str]] = {}
         for number, task in enumerate(tasks):
             try:
                 clip = video.clip(task, video.read(task))
             except FileNotFoundError:
-                left[number] = []
+                remarks_on_kept[number] = []
             except Exception:  # noqa: BLE001 - damage takes many forms, and the video is there
-                left[number] = [DAMAGED]
+                remarks_on_kept[number] = [DAMAGED]
             else:
                 yield number, clip
-        if not left and not always:
+        if not remarks_on_kept and not always:
             return
-        numbers = list(left)
-        for place, clip in decode([as_jpegs(tasks[number]) for number in numbers]):
-            number, task = numbers[place], tasks[numbers[place]]
-            if clip.status == "failed":
-                yield number, clip
-                continue
-            kept = _kept(task, clip)
-            remarks = (*clip.remarks, *left[number], *(video.keep_frames(task, kept) if writes else ()))
-            whole = video.clip(task, kept)
-            yield number, replace(whole, n_decoded=clip.n_decoded, remarks=remarks, source=clip.source)
+        numbers = list(remarks_on_kept)
+        for index, decoded in decode([as_jpegs(tasks[number]) for number in numbers]):
+            number = numbers[index]
+            yield number, video.kept_clip(tasks[number], decoded, remarks_on_kept[number], writes=writes)
 
     return read_or_decode
 
 
 def as_jpegs(task: DecodeTask) -> DecodeTask:
-    """Have a task give frames as they are kept, if it keeps them."""
+    """Return a task whose frames are decoded to the JPEGs that are kept, if it keeps frames."""
     if task.keep is None:
         return task
     jpegs = {name: request._replace(prepare=to_jpeg) for name, request in task.requests.items()}
@@ -125,86 +134,131 @@ def as_jpegs(task: DecodeTask) -> DecodeTask:
 
 
 class _Video:
-    """A video, and where its frames are kept."""
+    """A video whose frames are kept, under its digest; empty if the video cannot be read."""
 
     def __init__(self, path: Path, keep: Keep) -> None:
-        self.path, self.keep, self.digest = path, keep, ""
-        with suppress(OSError, ObygazeError):  # the decoder says what is wrong with it
+        self.path = path
+        self.keep = keep
+        self.digest = ""
+        with suppress(OSError, ObygazeError):  # the decoder then gives the reason
             self.state = file_state(path)
             self.digest = file_digest(path)
 
     def _file(self, task: DecodeTask, sampling: Sampling) -> Path:
-        """Name the file of a clip's frames by all that they depend on."""
-        span = task.start_s, task.end_s
-        made = [VERSION, RECORD, self.keep.decoder, task.strict, span, sampling.record()]
-        return self.keep.folder / self.digest / f"{sha256_of(json.dumps(made).encode())[:32]}.frames"
+        """Return the file of a clip's frames, which is named by all that they depend on."""
+        span = (task.start_s, task.end_s)
+        settings = [VERSION, RECORD, self.keep.decoder, task.strict, span, sampling.record()]
+        key = sha256_of(json.dumps(settings).encode())[:32]
+        return self.keep.folder / self.digest / f"{key}.frames"
 
     def read(self, task: DecodeTask) -> dict[Sampling, _Kept]:
-        """Read the frames of a clip by all rules.
+        """Read the kept frames of a clip, for each sampling that its backbones need.
 
         Raises
         ------
         FileNotFoundError
             They are not kept.
+        Exception
+            A file is damaged: of any kind.
         """
         if not self.digest:
             raise FileNotFoundError
-        found = {}
+        kept_of_sampling = {}
         for sampling in _samplings(task):
             file = self._file(task, sampling)
             digest, _, data = read_bytes(file, MOST_BYTES, within=self.keep.folder).partition(b"\n")
-            found[sampling] = kept = msgspec.msgpack.decode(data, type=_Kept)
-            n_frames = {len(kept.index), len(kept.time_s), len(kept.jpegs)}
-            if digest.decode() != sha256_of(data) or n_frames != {sampling.n or len(kept.jpegs)}:
+            kept = msgspec.msgpack.decode(data, type=_Kept)
+            n_expected = sampling.n or len(kept.jpegs)  # a number of frames a second has no fixed one
+            has_all = len(kept.index) == len(kept.time_s) == len(kept.jpegs) == n_expected
+            if digest.decode() != sha256_of(data) or not has_all:
                 raise ValueError("another digest, or number of frames")
-        return found
+            kept_of_sampling[sampling] = kept
+        return kept_of_sampling
 
-    def keep_frames(self, task: DecodeTask, kept: Mapping[Sampling, _Kept]) -> list[str]:
-        """Keep the frames of a clip; return what is to be said."""
+    def kept_clip(
+        self, task: DecodeTask, decoded: DecodedClip, remarks_on_kept: Sequence[str], *, writes: bool
+    ) -> DecodedClip:
+        """Keep the frames of a clip that was decoded to JPEGs, and return the clip with the kept frames.
+
+        Parameters
+        ----------
+        decoded
+            Is returned as it is if it has failed.
+        remarks_on_kept
+            Remarks on the frames of the clip that were kept before.
+        writes
+            Whether to write the frames, or only return what would be kept.
+        """
+        if decoded.status == "failed":
+            return decoded
+        kept = _kept(task, decoded)
+        remarks = [*decoded.remarks, *remarks_on_kept]
+        if writes:
+            remarks += self.keep_frames(task, kept)
+        clip = self.clip(task, kept)
+        return replace(clip, n_decoded=decoded.n_decoded, remarks=tuple(remarks), source=decoded.source)
+
+    def keep_frames(self, task: DecodeTask, kept_of_sampling: Mapping[Sampling, _Kept]) -> list[str]:
+        """Write the frames of a clip; return a remark if that fails."""
         if not self.digest:
             return []
         try:
-            for sampling, each in kept.items():
+            for sampling, kept in kept_of_sampling.items():
                 if file_state(self.path) == self.state:  # else it was another video that was decoded
                     file = self._file(task, sampling)
                     make_folder(file.parent)
-                    data = msgspec.msgpack.encode(each)
+                    data = msgspec.msgpack.encode(kept)
                     write_whole(file, sha256_of(data).encode() + b"\n" + data, links=False)
         except (OSError, ObygazeError) as error:
             return [f"frames could not be kept: {getattr(error, 'strerror', None) or error}"]
         return []
 
-    def clip(self, task: DecodeTask, kept: Mapping[Sampling, _Kept]) -> DecodedClip:
+    def clip(self, task: DecodeTask, kept_of_sampling: Mapping[Sampling, _Kept]) -> DecodedClip:
         """Prepare the kept frames of a clip for all backbones."""
-        every = [each.clip for each in kept.values()]
-        pictures = {sampling: [from_jpeg(data) for data in each.jpegs] for sampling, each in kept.items()}
-        shared: dict[Hashable, Prepared] = {}
+        pictures = {}
+        reasons: dict[str, None] = {}  # in order, each once
+        remarks: dict[str, None] = {}
+        is_partial = False
+        for sampling, kept in kept_of_sampling.items():
+            pictures[sampling] = [from_jpeg(data) for data in kept.jpegs]
+            is_partial = is_partial or kept.clip.status == "partial"
+            if kept.clip.reason:
+                reasons[kept.clip.reason] = None
+            remarks.update(dict.fromkeys(kept.clip.remarks))
+        prepared: dict[Hashable, Prepared] = {}
         for wish, (sampling, prepare) in task.wishes().items():
             images = np.stack([prepare(picture) for picture in pictures[sampling]])
-            times = np.array(kept[sampling].index, np.int64), np.array(kept[sampling].time_s)
-            shared[wish] = Prepared(images, *times)
+            index = np.array(kept_of_sampling[sampling].index, np.int64)
+            time_s = np.array(kept_of_sampling[sampling].time_s)
+            prepared[wish] = Prepared(images, index, time_s)
+        first = next(iter(kept_of_sampling.values())).clip
+        source = dict(first.source)
+        if task.hash_source:
+            source["sha256"] = self.digest
         return replace(
-            every[0],
+            first,
             clip_id=task.clip_id,
-            status="partial" if any(clip.status == "partial" for clip in every) else "ok",
-            reason="; ".join(dict.fromkeys(clip.reason for clip in every if clip.reason)),
-            frames={name: shared[wish_of(request)] for name, request in task.requests.items()},
-            source={**every[0].source, **({"sha256": self.digest} if task.hash_source else {})},
-            remarks=tuple(dict.fromkeys(remark for clip in every for remark in clip.remarks)),
+            status="partial" if is_partial else "ok",
+            reason="; ".join(reasons),
+            frames={name: prepared[wish_of(request)] for name, request in task.requests.items()},
+            source=source,
+            remarks=tuple(remarks),
         )
 
 
 def _samplings(task: DecodeTask) -> dict[Sampling, str]:
-    """Map the rules by which frames of a clip are taken to a backbone that takes them."""
+    """Return each sampling of frames that a clip's backbones need -> the name of one of these backbones."""
     return {request.sampling: name for name, request in task.requests.items()}
 
 
 def _kept(task: DecodeTask, clip: DecodedClip) -> dict[Sampling, _Kept]:
-    """Make of what a decoder gave what is kept."""
+    """Return what is kept of a clip that was decoded to JPEGs, for each sampling."""
+    # What depends on the manifest, or on the run, is not kept.
     source = {field: value for field, value in clip.source.items() if field != "sha256"}
     bare = replace(clip, clip_id="", frames={}, source=source, n_decoded=0)
-    taken = {sampling: clip.frames[name] for sampling, name in _samplings(task).items()}
-    return {
-        sampling: _Kept(bare, each.frame_index.tolist(), each.time_s.tolist(), each.images.tolist())
-        for sampling, each in taken.items()
-    }
+    kept = {}
+    for sampling, backbone in _samplings(task).items():
+        frames = clip.frames[backbone]
+        jpegs = frames.images.tolist()
+        kept[sampling] = _Kept(bare, frames.frame_index.tolist(), frames.time_s.tolist(), jpegs)
+    return kept

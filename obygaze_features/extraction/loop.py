@@ -85,7 +85,8 @@ def run_loop(
         for results in encode_batches(job.backbones, batches, partial(_clock, report, "infer_s")):
             if busy_before is not None:
                 report.gpu_busy_s = (gpu_busy_s(job.backbones) or 0.0) - busy_before
-            if written := recording.commit(results):
+            written = recording.commit(results)
+            if written:
                 yield report, written
         report.gpus = gpu_record(job.backbones)
     yield report, recording.written()
@@ -94,13 +95,15 @@ def run_loop(
 def _batches(clips: Iterator[DecodedClip], size: int) -> Iterator[list[DecodedClip]]:
     """Group decoded clips into batches of `size` readable clips; failed clips are added, not counted."""
     batch: list[DecodedClip] = []
-    readable = 0
+    n_readable = 0
     for clip in clips:
         batch.append(clip)
-        readable += clip.status != "failed"
-        if readable == size:
+        if clip.status != "failed":
+            n_readable += 1
+        if n_readable == size:
             yield batch
-            batch, readable = [], 0
+            batch = []
+            n_readable = 0
     if batch:
         yield batch
 
@@ -120,6 +123,7 @@ def _timed(clips: Iterator[DecodedClip], report: RunReport) -> Iterator[DecodedC
 
 @contextmanager
 def _clock(report: RunReport, name: str) -> Iterator[None]:
+    """Add the seconds that the context takes to a field of the report."""
     before = time.perf_counter()
     yield
     setattr(report, name, getattr(report, name) + time.perf_counter() - before)

@@ -7,6 +7,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
+from typing import NamedTuple
 
 from obygaze_features.errors import ExtractError, StoreError
 from obygaze_features.extraction.cost_estimate import Estimate
@@ -18,7 +19,7 @@ from obygaze_features.io import NO_LICENCE
 from obygaze_features.locks import locked
 from obygaze_features.machine import clock_problem, this_machine
 from obygaze_features.screen import Progress, shown_progress
-from obygaze_features.store import Stage, open_store, read_stage, seal, staging_path
+from obygaze_features.store import PlannedClip, Stage, open_store, read_stage, seal, staging_path
 from obygaze_features.store.disk_usage import estimate_disk, existing_folder, free_space, links_work
 from obygaze_features.store.format import STAGING_SUFFIX, STATUSES
 from obygaze_features.store.growth import Plan, discard, is_outlived, plan_growth
@@ -104,40 +105,76 @@ class Extraction:
 
     def estimate(self) -> Estimate | TextEstimate:
         """Estimate the remaining work from a few trial rows; nothing is written."""
-        if obstacle := what_forbids_writing(self.stage_path):
+        obstacle = what_forbids_writing(self.stage_path)
+        if obstacle:
             self.note(obstacle)
         self.refuse_sealed()
-        clips = self.plan()[0]
+        clips, _, _ = self.plan()
         if self.stage_path.exists() and not self.outlived():
             missing = self._missing(self.open_stage(trial=True))
         else:
-            ids = sorted(clip.clip_id for clip in clips)
-            grown = () if self.append is None else open_store(self.append).clips
-            done = {clip.clip_id for clip in grown if clip.status != STATUSES[0]}
-            missing = [ids[row] for row in shard_rows(len(ids), self.shard) if ids[row] not in done]
+            missing = self._missing_without_stage(clips)
         costs = self.costs(missing[: self.limit])
         if isinstance(costs, TextEstimate):
             return costs
-        links = links_work(existing_folder(self.stage_path))
-        costs.room = room = estimate_disk(clips, self.job.groups(), links=links)
-        costs.free = free = free_space(self.stage_path)
-        fits = room.peak_bytes <= free.bytes and (free.files is None or room.files <= free.files)
-        if costs.clips and not fits:
-            needs = ", ".join(f"{name} {value}" for name, value in costs.facts()[-3:])
-            self.note(f"the disk is too small: {needs}")
-        if films := self._films():
-            for path in dict.fromkeys(films.paths.values()):
-                if reason := why_not_in_stretches(path):
-                    self.note(f"{path.name} is decoded a second time for its shots: {reason}")
+        self._add_disk(costs, clips)
+        self._note_second_decodings()
         return costs
 
+    def _missing_without_stage(self, clips: Sequence[PlannedClip]) -> list[str]:
+        """List the clips that this extraction would do in a new stage.
+
+        Parameters
+        ----------
+        clips
+            All clips of the stage, with those of the store that grows.
+        """
+        done: set[str] = set()
+        if self.append is not None:
+            parent_clips = open_store(self.append).clips
+            done = {clip.clip_id for clip in parent_clips if clip.status != STATUSES[0]}
+        clip_ids = sorted(clip.clip_id for clip in clips)
+        of_shard = [clip_ids[row] for row in shard_rows(len(clip_ids), self.shard)]
+        return [clip_id for clip_id in of_shard if clip_id not in done]
+
+    def _add_disk(self, costs: Estimate, clips: Sequence[PlannedClip]) -> None:
+        """Add needed and free disk space to an estimate; note if the disk is too small."""
+        links = links_work(existing_folder(self.stage_path))
+        room = estimate_disk(clips, self.job.groups(), links=links)
+        free = free_space(self.stage_path)
+        costs.room = room
+        costs.free = free
+        has_bytes = room.peak_bytes <= free.bytes
+        has_files = free.files is None or room.files <= free.files
+        if costs.clips and not (has_bytes and has_files):
+            disk_facts = costs.facts()[-3:]
+            needs = ", ".join(f"{name} {value}" for name, value in disk_facts)
+            self.note(f"the disk is too small: {needs}")
+
+    def _note_second_decodings(self) -> None:
+        """Note which films are decoded once more for their shots, and why."""
+        films = self._films()
+        if films is None:
+            return
+        for path in dict.fromkeys(films.paths.values()):
+            reason = why_not_in_stretches(path)
+            if reason:
+                self.note(f"{path.name} is decoded a second time for its shots: {reason}")
+
     def _films(self) -> Films | None:
+        """Return the films whose shots are to be found; None if no table of shots is asked for."""
         if self.shots is None or isinstance(self.job, TextJob):
             return None
         return Films(self.job.manifest, self.stage_path / MEASURED)
 
     def _missing(self, stage: Stage, again: Callable[[JournalEntry], bool] = lambda _: False) -> list[str]:
-        """List the clips to do now; if a store grows, only clips of the manifest."""
+        """List the clips to do now; if a store grows, only clips of the manifest.
+
+        Parameters
+        ----------
+        again
+            Which clips that are done according to the journal are done once more.
+        """
         missing = stage.missing(self.shard, retry_failed=self.retry_failed, again=again)
         if self.append is not None:
             planned = {clip.clip_id for clip in self.job.planned_clips()}
@@ -145,23 +182,24 @@ class Extraction:
         return missing
 
     def outlived(self) -> bool:
-        """Return whether the stage is that of a store, in whose place one that grows a store is begun."""
+        """Return whether the stage belongs to the sealed store that grows, so that a new one replaces it."""
         return self.append is not None and is_outlived(self.stage_path, self.append)
 
     def refuse_sealed(self) -> None:
-        """Refuse a store that is sealed, whose stage is gone.
+        """Refuse to extract into a store that is sealed and whose stage is gone.
 
         Raises
         ------
         ExtractError
-            It names the option that makes the next version.
+            The store is sealed; the message names the option that makes the next version.
         """
-        folder, sealed = self.stage_path, self.sealed_path
-        if sealed.exists() and (not folder.exists() or self.outlived()):
+        has_stage = self.stage_path.exists() and not self.outlived()
+        if self.sealed_path.exists() and not has_stage:
             newest = quote(str(sealed_versions(self.out)[-1]))
             raise ExtractError(
-                f"{sealed} is sealed, and {folder} is not its stage: nothing can be added to it. For more "
-                f"clips make the next version: --append {newest} --store-version {self._next_version()}"
+                f"{self.sealed_path} is sealed, and {self.stage_path} is not its stage: "
+                "nothing can be added to it. For more clips make the next version: "
+                f"--append {newest} --store-version {self._next_version()}"
             )
 
     def _next_version(self) -> str:
@@ -171,24 +209,33 @@ class Extraction:
 
     def plan(self) -> Plan:
         """Return the clips, groups and corpus of the stage."""
-        own = self.job.planned_clips(), self.job.groups(), self.job.corpus_record()
-        return own if self.append is None else plan_growth(open_store(self.append), self.version, *own)
+        clips = self.job.planned_clips()
+        groups = self.job.groups()
+        corpus = self.job.corpus_record()
+        if self.append is None:
+            return clips, groups, corpus
+        return plan_growth(open_store(self.append), self.version, clips, groups, corpus)
 
     def open_stage(self, *, trial: bool = False) -> Stage:
-        """Create the stage, or resume it; in a trial it is there, and only looked at.
+        """Create the stage, or resume it.
+
+        Parameters
+        ----------
+        trial
+            Whether the stage exists and is only looked at.
 
         Raises
         ------
         StoreError
             The stage was created with other settings.
         """
-        plan = self.plan()
+        clips, groups, corpus = self.plan()
         if self.outlived():
-            with locked(self.stage_path.parent, wait=True):  # as stages are made, by other shards too
-                if self.outlived():
+            with locked(self.stage_path.parent, wait=True):  # other shards make the stage under this lock too
+                if self.outlived():  # no other shard was first
                     discard(self.stage_path)
                     self.note(f"removed {self.stage_path}: all of its clips are sealed")
-        return Stage.open(self.stage_path, *plan, parent=self.append, trial=trial)
+        return Stage.open(self.stage_path, clips, groups, corpus, parent=self.append, trial=trial)
 
     def run(self, *, stopped: Callable[[], bool] = lambda: False) -> tuple[Stage, RunReport]:
         """Extract the missing rows into the stage; create the stage or resume it.
@@ -206,18 +253,20 @@ class Extraction:
             The stage was created with other settings.
         """
         self.refuse_sealed()
-        if obstacle := what_forbids_writing(self.stage_path):
+        obstacle = what_forbids_writing(self.stage_path)
+        if obstacle:
             raise ExtractError(obstacle)
         self._note_licences()
-        for twin in self.renamed_stages():
-            self.note(twin)
+        for renamed in self.renamed_stages():
+            self.note(renamed)
         stage = self.open_stage()
-        with _there_to_the_end(stage.path):
+        with _explained_if_removed(stage.path):
             if self.shard[1] == 1:
                 return stage, self._extract(stage, stopped)
             machine = this_machine()
             begin_share(stage.path, self.shard, machine)
-            if problem := clock_problem(stage.path):
+            problem = clock_problem(stage.path)
+            if problem:
                 self.note(problem)
             report = self._extract(stage, stopped)
             if not stage.missing(self.shard):
@@ -226,44 +275,74 @@ class Extraction:
 
     def _extract(self, stage: Stage, stopped: Callable[[], bool]) -> RunReport:
         """Extract the missing rows into the open stage."""
-        folder, sealed = self.stage_path, self.sealed_path
         films = self._films()
         for damage in stage.damage():
             self.note(damage)
-        if lost := stage.sweep(_pieces_elsewhere(stage)):
-            self.note(f"a run was killed: up to {lost} {self.unit}s that it had begun are done again")
+        n_lost = stage.sweep(_pieces_elsewhere(stage))
+        if n_lost:
+            self.note(f"a run was killed: up to {n_lost} {self.unit}s that it had begun are done again")
         videos = self._videos()
-        again = set() if sealed.exists() else tried_again(stage, videos)  # their video was absent
-        missing = self._missing(stage, again=lambda entry: entry.clip_id in again)[: self.limit]
-        guard = MissingVideoCheck(stage, videos, working=bool(missing))
-        if missing and self.shard[1] == 1 and (others := stage.n_writers()):
-            self.note(
-                f"{others} other process(es) are writing to {folder} and may process the same {self.unit}s: "
-                "this is safe but repeats work; --shard divides it"
-            )
-        if missing and sealed.exists() and self.seals:
-            raise ExtractError(
-                f"{sealed} is already sealed; {len(missing)} more {self.unit}s need a new version, "
-                f"such as --store-version {self._next_version()}"
-            )
-        report, how = RunReport(), {} if films is None else {"films": films}
-        run = self.engine(self.job, stage, missing, stopped=lambda: stopped() or guard.failed, **how)
-        with shown_progress(self.progress, "extract", self.unit) as show, closing(run):
-            for report, results in run:
-                guard.check(results)
-                shares = " ".join(f"{name} {percent:.0f}%" for name, percent in report.shares().items())
-                show(report.clips, len(missing), shares)
+        videos_returned: set[str] = set()  # clips that failed for lack of a video that is there now
+        if not self.sealed_path.exists():
+            videos_returned = tried_again(stage, videos)
+        missing = self._missing(stage, again=lambda entry: entry.clip_id in videos_returned)[: self.limit]
+        video_check = MissingVideoCheck(stage, videos, working=bool(missing))
+        if missing:
+            self._note_other_writers(stage)
+            self._refuse_late_rows(len(missing))
+        report = self._run_engine(stage, missing, films, video_check, stopped)
         if report.clips:
-            write_report(report, folder)
-        guard.refuse()
+            write_report(report, self.stage_path)
+        video_check.refuse()
         if films is not None and self.shots is not None and not stopped():
             films.write(self.shots, self.note)
         return report
 
-    def renamed_stages(self) -> Iterator[str]:
-        """Say which stages beside one that is to be made have its clips and groups: one may be it, renamed.
+    def _run_engine(
+        self,
+        stage: Stage,
+        missing: Sequence[str],
+        films: Films | None,
+        video_check: MissingVideoCheck,
+        stopped: Callable[[], bool],
+    ) -> RunReport:
+        """Extract the given rows, and show the progress; end early if too many videos are missing."""
+        options = {} if films is None else {"films": films}  # only the local engine measures films
+        run = self.engine(
+            self.job, stage, missing, stopped=lambda: stopped() or video_check.failed, **options
+        )
+        report = RunReport()
+        with shown_progress(self.progress, "extract", self.unit) as show, closing(run):
+            for report, results in run:
+                video_check.check(results)
+                shares = " ".join(f"{name} {percent:.0f}%" for name, percent in report.shares().items())
+                show(report.clips, len(missing), shares)
+        return report
 
-        A stage of a store that is sealed has its own name.
+    def _note_other_writers(self, stage: Stage) -> None:
+        """Note that other processes may be doing the same rows, unless the rows are divided into shards."""
+        if self.shard[1] > 1:
+            return
+        n_others = stage.n_writers()
+        if n_others:
+            self.note(
+                f"{n_others} other process(es) are writing to {self.stage_path} and may process the same "
+                f"{self.unit}s: this is safe but repeats work; --shard divides it"
+            )
+
+    def _refuse_late_rows(self, n_missing: int) -> None:
+        """Refuse rows that a sealed store lacks, where this extraction is to seal it."""
+        if self.sealed_path.exists() and self.seals:
+            raise ExtractError(
+                f"{self.sealed_path} is already sealed; {n_missing} more {self.unit}s need a new version, "
+                f"such as --store-version {self._next_version()}"
+            )
+
+    def renamed_stages(self) -> Iterator[str]:
+        """Yield a note on each stage in the same folder that may be the one to be made, under another name.
+
+        Such a stage has the same clips and groups, and some of its rows are done. The stage of a sealed store
+        has its own name.
         """
         if self.stage_path.exists() or self.append is not None:
             return
@@ -272,7 +351,7 @@ class Extraction:
         for folder in sorted(self.stage_path.parent.glob(f"*{STAGING_SUFFIX}")):
             if sealed_versions(folder.with_name(folder.name.removesuffix(STAGING_SUFFIX))):
                 continue
-            with suppress(StoreError, OSError):  # not ours to judge
+            with suppress(StoreError, OSError):  # a stage that cannot be read is no concern of this one
                 stage = read_stage(folder)
                 n_done = len(stage.rows) - len(stage.missing())
                 if n_done and stage.rows.keys() == planned and stage.has_groups(groups):
@@ -292,31 +371,42 @@ class Extraction:
         """Seal the stage if every row is done and this extraction seals; return the store's folder."""
         if not self.seals or stage.missing():
             return None
-        minor, _, patch = self.version.rpartition(".")
-        to = f"{minor}.{int(patch) + 1}"
-        anew = f"obygaze store seal {quote(str(self.out))} --licence SPDX --store-version {to}"
         if self.sealed_path.exists():
-            held = open_store(self.sealed_path).attributes
-            if {self.licence, self.citation} - {NO_LICENCE, "", held["licence"], held["citation"]}:
-                self.note(f"{self.sealed_path} is sealed and keeps licence and citation. For others: {anew}")
+            self._note_terms_of_sealed()
             return self.sealed_path
-        licence, citation = self._terms()
-        return seal(stage.path, self.out, version=self.version, licence=licence, citation=citation)
+        terms = self._terms()
+        return seal(
+            stage.path, self.out, version=self.version, licence=terms.licence, citation=terms.citation
+        )
 
-    def _terms(self) -> tuple[str, str]:
+    def _note_terms_of_sealed(self) -> None:
+        """Note that a sealed store keeps its licence and citation, if others are given now."""
+        sealed_attributes = open_store(self.sealed_path).attributes
+        is_other_licence = self.licence not in {NO_LICENCE, "", sealed_attributes["licence"]}
+        is_other_citation = self.citation not in {"", sealed_attributes["citation"]}
+        if is_other_licence or is_other_citation:
+            minor, _, patch = self.version.rpartition(".")
+            next_patch = f"{minor}.{int(patch) + 1}"
+            command = f"obygaze store seal {quote(str(self.out))} --licence SPDX --store-version {next_patch}"
+            self.note(f"{self.sealed_path} is sealed and keeps licence and citation. For others: {command}")
+
+    def _terms(self) -> "_Terms":
         """Return licence and citation of the store; those not given are taken from the parent store."""
-        licence, citation = self.licence, self.citation
+        licence = self.licence
+        citation = self.citation
         if self.append is not None:
             attributes = open_store(self.append).attributes
-            licence = attributes["licence"] if licence == NO_LICENCE else licence
-            citation = citation or attributes["citation"]
-        return licence, citation
+            if licence == NO_LICENCE:
+                licence = attributes["licence"]
+            if not citation:
+                citation = attributes["citation"]
+        return _Terms(licence, citation)
 
     def _note_licences(self) -> None:
-        """Say under which licence the features will be sealed, while it can still be stated."""
+        """Note a missing licence, and licences of weights that restrict use, before the store is sealed."""
         if not self.seals or self.sealed_path.exists():
             return
-        licence = self._terms()[0]
+        licence = self._terms().licence
         if licence == NO_LICENCE:
             self.note(
                 f"no --licence given: the store will be sealed as {NO_LICENCE}, and cannot be shared so. To "
@@ -331,17 +421,25 @@ class Extraction:
                 )
 
 
+class _Terms(NamedTuple):
+    """Licence and citation of a store."""
+
+    licence: str
+    citation: str
+
+
 def _pieces_elsewhere(stage: Stage) -> set[int]:
     """List the pieces that tasks of another cluster do, whose locks this machine may not see."""
-    number, elsewhere = number_of_shares(stage.path), shares_elsewhere(stage.path, this_machine())
-    if number is None:
+    n_shares = number_of_shares(stage.path)
+    if n_shares is None:
         return set()
-    return {piece for piece in range(stage.layout.n_pieces) if piece % number in elsewhere}
+    elsewhere = shares_elsewhere(stage.path, this_machine())
+    return {piece for piece in range(stage.layout.n_pieces) if piece % n_shares in elsewhere}
 
 
 @contextmanager
-def _there_to_the_end(stage: Path) -> Iterator[None]:
-    """Say of a stage that was taken away during the work what happened, in place of which file is absent."""
+def _explained_if_removed(stage: Path) -> Iterator[None]:
+    """Explain that the stage was removed during the work, in place of an error about some file of it."""
     try:
         yield
     except (OSError, StoreError) as error:

@@ -27,9 +27,12 @@ from obygaze_features.errors import ExtractError
 
 # Holds hundreds of prepared clips. Ray's default, 30 % of the machine, is too much for a job that shares it.
 OBJECT_STORE_BYTES = 2_000_000_000
-STARTS, LATE = 5, "timed out during startup"
+STARTS = 5
 """Attempts to start a cluster: Ray gives up one that is not up after 30 s, which a busy machine may need."""
+LATE = "timed out during startup"
+"""Words of Ray's error when it gives up."""
 QUIET: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+"""Settings of `ray.init` under which nothing but errors is printed."""
 
 
 def join(address: str | None, workers: int | None, folder: str | None) -> str:

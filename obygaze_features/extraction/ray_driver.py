@@ -9,41 +9,46 @@ import re
 import threading
 from collections.abc import Sequence
 from functools import partial
+from math import ceil
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from obygaze_features.backbones import backbone_options
 from obygaze_features.errors import ExtractError
 from obygaze_features.extraction.decoders import decoder_record
 from obygaze_features.extraction.ray_cluster import join, ray
-from obygaze_features.extraction.ray_nodes import NodeError, RayEncoder, decode_by_ray
+from obygaze_features.extraction.ray_nodes import DecodeSettings, NodeError, RayEncoder, decode_by_ray
 from obygaze_features.extraction.ray_order import STOP, Head, Order
 from obygaze_features.extraction.schedule import ATTEMPTS
 from obygaze_features.workers import Event, Parent
 
-FIRST_NOTE_S, NEXT_NOTES_S = 20.0, 300.0  # without a clip, before a note reports the wait
+FIRST_NOTE_S = 20.0
+"""Seconds without a clip after which a first note reports the wait."""
+NEXT_NOTES_S = 300.0
+"""Seconds until each further note of the same wait."""
 
 
 def drive(order: Order, printed: Path, parent: Parent) -> None:
-    """Join the cluster, do the shares that the parent sends, and send what it must know; until it is killed.
+    """Join the cluster, do the shares that the parent sends, and send it their events; until it is killed.
 
     Parameters
     ----------
     printed
-        Takes what Ray prints.
+        File for what Ray prints.
     """
     with printed.open("ab") as file:
-        for number in (1, 2):
-            os.dup2(file.fileno(), number)
+        for descriptor in (1, 2):  # standard output and error, to which Ray's C++ part also prints
+            os.dup2(file.fileno(), descriptor)
     parent.send(Head(""))
     parent.send(Head(join(order.address, order.workers, order.folder)))
-    n_decoders, n_encoders, notes = choose_pools(order)
-    for note in notes:
+    pools = choose_pools(order)
+    for note in pools.notes:
         parent.send(note)
-    parent.send(n_encoders)
-    encoders = _Encoders(order, n_decoders, n_encoders)
+    parent.send(pools.n_encoders)
+    encoders = _Encoders(order, pools.n_decoders, pools.n_encoders)
 
     def listen() -> None:
+        """Pass on the shares that the parent sends, and its request to stop."""
         while True:
             message = parent.receive()
             if message == STOP:
@@ -52,25 +57,30 @@ def drive(order: Order, printed: Path, parent: Parent) -> None:
                 encoders.shares.put(message)
 
     threading.Thread(target=listen, daemon=True).start()
-    patience = FIRST_NOTE_S
-    event: Event | Exception | str
+    timeout_s = FIRST_NOTE_S
     while True:
         try:
-            event = encoders.events.get(timeout=patience)
-            patience = FIRST_NOTE_S
+            event = encoders.events.get(timeout=timeout_s)
         except queue.Empty:
-            event, patience = _what_it_waits_for(), NEXT_NOTES_S
+            parent.send(_note_on_waiting())
+            timeout_s = NEXT_NOTES_S
+            continue
         if isinstance(event, Exception):
             raise explained(event)
         parent.send(event)
+        timeout_s = FIRST_NOTE_S
 
 
-def choose_pools(order: Order) -> tuple[int, int, list[str]]:
+class Pools(NamedTuple):
+    """How many decoders and encoders a cluster has room for, and notes on that for the user."""
+
+    n_decoders: int
+    n_encoders: int
+    notes: list[str]
+
+
+def choose_pools(order: Order) -> Pools:
     """Choose the number of decoders (one per core) and of encoders (one per GPU, else one per node).
-
-    Returns
-    -------
-    The numbers, and what the user should know.
 
     Raises
     ------
@@ -78,18 +88,24 @@ def choose_pools(order: Order) -> tuple[int, int, list[str]]:
         If the cluster lacks cores, or the GPUs that the backbones use here.
     """
     resources: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]  # Ray
-    cpus, gpus = (int(resources.get(name, 0)) for name in ("CPU", "GPU"))
-    if not cpus:
+    n_cores = int(resources.get("CPU", 0))
+    n_gpus = int(resources.get("GPU", 0))
+    if n_cores == 0:
         raise ExtractError("the Ray cluster has no CPU to decode on; start its nodes with --num-cpus")
-    if order.on_gpu and gpus == 0:
+    if order.on_gpu and n_gpus == 0:
         raise ExtractError("the backbones run on a GPU here, but Ray's cluster has none; try --device cpu")
     notes = []
-    if gpus and not order.on_gpu and any("compute" in backbone_options(name) for name in order.backbones):
-        notes.append(f"the {gpus} GPUs of the cluster are not used: run this command on a node that has one")
-    nodes = sum(bool(node["Alive"]) for node in ray.nodes())  # type: ignore[no-untyped-call]  # Ray
-    n_decoders, n_encoders = min(order.workers or cpus, cpus), gpus if order.on_gpu else nodes
-    notes.append(f"Ray: {nodes} nodes with {cpus} cores, {n_decoders} decoders, {n_encoders} encoders")
-    return n_decoders, n_encoders, notes
+    has_networks = any("compute" in backbone_options(name) for name in order.backbones)
+    if n_gpus and not order.on_gpu and has_networks:
+        notes.append(
+            f"the {n_gpus} GPUs of the cluster are not used: run this command on a node that has one"
+        )
+    nodes = ray.nodes()  # type: ignore[no-untyped-call]  # Ray
+    n_nodes = len([node for node in nodes if node["Alive"]])
+    n_decoders = min(order.workers or n_cores, n_cores)
+    n_encoders = n_gpus if order.on_gpu else n_nodes
+    notes.append(f"Ray: {n_nodes} nodes with {n_cores} cores, {n_decoders} decoders, {n_encoders} encoders")
+    return Pools(n_decoders, n_encoders, notes)
 
 
 class _Encoders:
@@ -107,13 +123,17 @@ class _Encoders:
         self.shares: queue.SimpleQueue[tuple[int, Sequence[str]]] = queue.SimpleQueue()
         self.events: queue.SimpleQueue[Event | Exception] = queue.SimpleQueue()
         # More tasks than cores, so that none is idle while an encoder computes; unless fewer are wanted.
-        tasks = order.workers or 2 * n_decoders
-        settings = order.timeout_s, order.decoder, decoder_record(order.decoder)
-        decode = partial(decode_by_ray, workers=-(-tasks // n_encoders), settings=settings)
-        self._words = order.worker, order.mark, decode
-        # Two calls at once: it can be asked to stop while it works.
-        how: Any = {"num_gpus": int(order.on_gpu), "scheduling_strategy": "SPREAD", "max_concurrency": 2}
-        self._class: Any = ray.remote(num_cpus=0, **how)(RayEncoder)
+        n_tasks = order.workers or 2 * n_decoders
+        settings = DecodeSettings(order.timeout_s, order.decoder, decoder_record(order.decoder))
+        self._order = order
+        self._decode = partial(decode_by_ray, workers=ceil(n_tasks / n_encoders), settings=settings)
+        actor_options: Any = {
+            "num_cpus": 0,
+            "num_gpus": 1 if order.on_gpu else 0,
+            "scheduling_strategy": "SPREAD",
+            "max_concurrency": 2,  # calls at once: it can be asked to stop while it works
+        }
+        self._class: Any = ray.remote(**actor_options)(RayEncoder)
         self._actors: dict[int, Any] = {}
         for number in range(n_encoders):
             threading.Thread(target=self._serve, args=(number,), daemon=True).start()
@@ -127,27 +147,40 @@ class _Encoders:
             self.events.put(Event(key, "done"))
 
     def _serve(self, number: int) -> None:
-        starts = 0
+        """Start an encoder, again if it dies, and give it shares; runs in a thread of its own.
+
+        An encoder that dies `ATTEMPTS` times in a row before it has begun ends the run.
+        """
+        n_starts = 0
         try:
             while True:
-                starts += 1
-                actor = self._actors[number] = self._class.remote(*self._words)
+                n_starts += 1
+                actor = self._class.remote(self._order.worker, self._order.mark, self._decode)
+                self._actors[number] = actor
                 try:
-                    _refuse(ray.get(actor.begin.remote()))
-                    starts = 0
+                    _raise_node_error(ray.get(actor.begin.remote()))
+                    n_starts = 0
                     while True:
-                        self._do(actor, *self.shares.get())
+                        key, clip_ids = self.shares.get()
+                        self._do(actor, key, clip_ids)
                 except ray.exceptions.RayActorError:
-                    if starts == ATTEMPTS:
+                    if n_starts == ATTEMPTS:
                         raise
         except Exception as error:  # noqa: BLE001 - raised again in the main thread
             self.events.put(error)
 
     def _do(self, actor: Any, key: int, clip_ids: Sequence[str]) -> None:
+        """Have an encoder do a share, and pass on its events.
+
+        Raises
+        ------
+        RayActorError
+            The encoder has died, which is also an event.
+        """
         try:
-            for each in actor.do.options(num_returns="streaming").remote(clip_ids):
-                item = ray.get(each)
-                _refuse(item)
+            for reference in actor.do.options(num_returns="streaming").remote(clip_ids):
+                item = ray.get(reference)
+                _raise_node_error(item)
                 self.events.put(Event(key, "item", item))
         except ray.exceptions.RayActorError as error:
             self.events.put(Event(key, "died", " ".join(str(error).split())))
@@ -155,18 +188,19 @@ class _Encoders:
         self.events.put(Event(key, "done"))
 
 
-def _refuse(item: object) -> None:
+def _raise_node_error(item: object) -> None:
+    """Raise the error that a node has returned in place of a result, if it is one."""
     if isinstance(item, NodeError):
         raise item.error()
 
 
-def _what_it_waits_for() -> str:
-    free: dict[str, float] = ray.available_resources()  # type: ignore[no-untyped-call]  # Ray
-    whole: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]  # Ray
-    counts = ", ".join(
-        f"{int(free.get(kind, 0))} of {int(whole[kind])} {kind}s" for kind in ("CPU", "GPU") if kind in whole
-    )
-    return f"no clip has come back for a while; free in the Ray cluster: {counts}"
+def _note_on_waiting() -> str:
+    """Report how many cores and GPUs of the cluster are free."""
+    available: dict[str, float] = ray.available_resources()  # type: ignore[no-untyped-call]  # Ray
+    total: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]  # Ray
+    kinds = [kind for kind in ("CPU", "GPU") if kind in total]
+    counts = [f"{int(available.get(kind, 0))} of {int(total[kind])} {kind}s" for kind in kinds]
+    return f"no clip has come back for a while; free in the Ray cluster: {', '.join(counts)}"
 
 
 def explained(error: Exception) -> Exception:
@@ -175,7 +209,8 @@ def explained(error: Exception) -> Exception:
         return error
     text = str(error)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    cause = next((line for line in reversed(lines) if re.match(r"[\w.]*(Error|Exception)\b", line)), lines[0])
+    causes = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b", line)]
+    cause = causes[-1] if causes else lines[0]  # the last error of a traceback is the one that was raised
     address = re.search(r"\bip=([\w.:]+)", text)
     node = f"node {address[1]}" if address else "a node"
     return ExtractError(

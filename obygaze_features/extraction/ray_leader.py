@@ -25,9 +25,12 @@ from obygaze_features.store.missing_videos import missing_files
 from obygaze_features.store.provenance import clipped
 from obygaze_features.workers import Event, Parent, WorkerPool
 
-LONGEST_FOLDER = 40  # Ray's socket paths add up to 60 characters; AF_UNIX allows 107
-ANSWER_S = 10.0  # until the head accepts a connection
-JOIN_S = 50.0  # until the child has joined; every failure is reported within a minute
+LONGEST_FOLDER = 40
+"""Most characters of a folder for Ray's sockets, whose paths add up to 60; AF_UNIX allows 107."""
+ANSWER_S = 10.0
+"""Seconds within which the head of a cluster must accept a connection."""
+JOIN_S = 50.0
+"""Seconds within which the child must join a cluster, so that every failure is reported within a minute."""
 
 
 def run_ray(
@@ -68,11 +71,12 @@ def run_ray(
     worker = LoopWorker(job, stage, batch_size)
     report = RunReport(engine="ray")
     videos = {clip: job.manifest.video_path(job.manifest.by_id[clip]) for clip in clip_ids}
-    absent = missing_files(path for path in videos.values() if path)
-    failed = [clip for clip, path in videos.items() if path in absent]
-    yield report, fail(stage, failed, NO_SUCH_FILE, report) if failed else []
-    here = [clip for clip, path in videos.items() if path not in absent]
-    if not here:
+    absent = missing_files(path for path in videos.values() if path is not None)
+    without_video = [clip for clip, path in videos.items() if path in absent]
+    failed = fail(stage, without_video, NO_SUCH_FILE, report) if without_video else []
+    yield report, failed
+    to_do = [clip for clip, path in videos.items() if path not in absent]
+    if not to_do:
         return
     address = os.environ.get("RAY_ADDRESS") or None
     if address:
@@ -92,7 +96,7 @@ def run_ray(
         with RayCluster(order, folder / "printed", stage, note) as cluster:
             if cluster.join(stopped):
                 report.encoders = cluster.workers
-                yield from share_out(stage, here, cluster, report, stopped=stopped)
+                yield from share_out(stage, to_do, cluster, report, stopped=stopped)
 
 
 @contextmanager
@@ -109,13 +113,15 @@ def _mark(stage: Path) -> Iterator[Path]:
 @contextmanager
 def _folder() -> Iterator[Path]:
     """Make a folder for what Ray prints, and for a cluster started for the run; remove it afterwards."""
-    temporary = tempfile.gettempdir()
-    short = temporary if len(temporary) <= LONGEST_FOLDER else "/tmp"  # noqa: S108 - private folder in it
-    folder = Path(tempfile.mkdtemp(prefix="oby", dir=short))
+    parent = tempfile.gettempdir()
+    if len(parent) > LONGEST_FOLDER:
+        parent = "/tmp"  # noqa: S108 - a private folder is made in it
+    folder = Path(tempfile.mkdtemp(prefix="oby", dir=parent))
     try:
         yield folder
     finally:
-        for _ in range(50):  # Ray's processes end soon after their leader, and write until then
+        # Ray's processes end soon after their leader, and write until then: it is tried for five seconds.
+        for _ in range(50):
             shutil.rmtree(folder, ignore_errors=True)
             if not folder.exists():
                 break
@@ -123,15 +129,28 @@ def _folder() -> Iterator[Path]:
 
 
 def _drive(task: tuple[Order, Path], parent: Parent) -> None:
+    """Drive the cluster in the child: an order, and the file for what Ray prints."""
     from obygaze_features.extraction.ray_driver import drive  # noqa: PLC0415 - Ray, in the child alone
 
-    drive(*task, parent)
+    order, printed = task
+    drive(order, printed, parent)
 
 
 class RayCluster:
     """The cluster that the child drives; it takes shares and gives their events, as a `WorkerPool`.
 
     At the end the child is killed: a cluster that it started, and its work on another one, end with it.
+
+    Parameters
+    ----------
+    order
+        What the child needs.
+    printed
+        File for what Ray prints.
+    stage
+        Says how many clips are left.
+    note
+        Called with messages for the user.
 
     Attributes
     ----------
@@ -141,9 +160,13 @@ class RayCluster:
 
     def __init__(self, order: Order, printed: Path, stage: Stage, note: Callable[[str], object]) -> None:
         self.workers = 0
-        self._order, self._printed, self._stage, self._note = order, printed, stage, note
+        self._order = order
+        self._printed = printed
+        self._stage = stage
+        self._note = note
         self._where = order.address or "this machine"
-        self._head, self._deadline = "", float("inf")
+        self._head = ""  # address of the cluster's head, once the child has joined
+        self._deadline = float("inf")  # for joining
         self._pool = WorkerPool(1, _drive)
 
     def __enter__(self) -> Self:
@@ -186,42 +209,51 @@ class RayCluster:
                 f"the Ray cluster at {self._where} did not let this process in within {JOIN_S:.0f} s; "
                 "`ray status` on its first node shows what it is about"
             )
-        if event is None or event.kind == "item":
-            return None if event is None else self._take(event.value)
+        if event is None:
+            return None
+        if event.kind == "item":
+            return self._take(event.value)
         self._refuse_lost_head()
-        how = f"ended ({self._last_words(event.value)})"
-        raise ExtractError(f"the process that drove the Ray cluster at {self._where} {how}. {self._left()}")
+        end = self._with_last_line(event.value)
+        raise ExtractError(
+            f"the process that drove the Ray cluster at {self._where} ended ({end}). {self._clips_left()}"
+        )
 
     def _take(self, message: Event | Head | str | int) -> Event | None:
+        """Return a message of the child that is an event of a share; note what the others say."""
         if isinstance(message, Event):
             return message
         if isinstance(message, Head):
             # A machine under load may take minutes to start a cluster of its own.
-            joins = self._order.address and not message.address
-            self._deadline = time.monotonic() + JOIN_S if joins else float("inf")
+            joins_another = self._order.address is not None and not message.address
+            self._deadline = time.monotonic() + JOIN_S if joins_another else float("inf")
             self._head = message.address
         elif isinstance(message, str):
             self._note(message)
-        else:
+        else:  # the number of encoders
             self.workers = message
         return None
 
     def _refuse_lost_head(self, error: Exception | None = None) -> None:
+        """Raise an ExtractError if the head of the cluster, which was joined, does not answer any more."""
         host, _, port = self._head.rpartition(":")
         if self._head and _obstacle(host, int(port)):
             raise ExtractError(
                 f"the Ray cluster at {self._where} was lost: its first node does not answer any more. "
-                + self._left()
+                + self._clips_left()
             ) from error
 
-    def _left(self) -> str:
+    def _clips_left(self) -> str:
+        """Return the last sentence of an error: how many clips are left, and how to go on."""
         return f"{len(self._stage.missing())} clips are left; the same command goes on"
 
-    def _last_words(self, how: str) -> str:
-        """Describe how the child ended, with the last line that Ray printed."""
+    def _with_last_line(self, end: str) -> str:
+        """Add the last line that Ray printed to a description of how the child ended."""
         text = self._printed.read_text(encoding="utf-8", errors="replace")
         lines = [line.strip() for line in text.splitlines() if line.strip()]
-        return f"{how}: {clipped(lines[-1])}" if lines else how
+        if not lines:
+            return end
+        return f"{end}: {clipped(lines[-1])}"
 
 
 def reach(address: str) -> None:
@@ -238,7 +270,10 @@ def reach(address: str) -> None:
             "of the cluster, with RAY_ADDRESS=HOST:PORT of its first node"
         )
     host, _, port = address.rpartition(":")
-    if port.isdecimal() and (obstacle := _obstacle(host, int(port))):
+    if not port.isdecimal():  # Ray itself refuses it
+        return
+    obstacle = _obstacle(host, int(port))
+    if obstacle:
         raise ExtractError(
             f"RAY_ADDRESS={address}: nobody answers there ({obstacle}); is the first node of the Ray cluster "
             "up? Unset RAY_ADDRESS to start one on this machine"
@@ -246,6 +281,7 @@ def reach(address: str) -> None:
 
 
 def _obstacle(host: str, port: int) -> str | None:
+    """Return why nobody answers at an address; None if somebody does."""
     try:
         socket.create_connection((host.strip("[]"), port), timeout=ANSWER_S).close()
     except OSError as error:

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from obygaze_features.errors import ExtractError, ObygazeError
 from obygaze_features.extraction.decode_clips import DecodedClip, DecodeTask, passes
@@ -33,7 +33,8 @@ class NodeError(ExtractError):
 
     def __init__(self, reason: str, path: Path | None = None) -> None:
         super().__init__(reason, path)
-        self.reason, self.path = reason, path
+        self.reason = reason
+        self.path = path
 
     def error(self) -> ExtractError:
         """Return the error; look once more for the video on the machine of the main process."""
@@ -50,21 +51,25 @@ class NodeError(ExtractError):
 
 
 class RayEncoder:
-    """Runs the loop on a node; an actor.
+    """Runs the loop on a node; an actor of Ray.
 
     Parameters
     ----------
+    worker
+        Holds the networks.
     mark
         File in the stage that the main process has just made.
     decode
-        Decodes for it.
+        Decodes the clips.
     """
 
     def __init__(self, worker: LoopWorker, mark: Path, decode: Decode) -> None:
-        self.worker, self.mark, self.decode = worker, mark, decode
+        self.worker = worker
+        self.mark = mark
+        self.decode = decode
 
     def begin(self) -> NodeError | None:
-        """Build the networks and open the stage."""
+        """Build the networks and open the stage; return why that failed, or None."""
         if not self.mark.exists():
             return NodeError(
                 f"node {_node()} does not see {self.mark.parent}, which all nodes write to: put it on a file "
@@ -77,7 +82,7 @@ class RayEncoder:
         return None
 
     def do(self, clip_ids: Sequence[str]) -> Iterator[tuple[RunReport, list[ClipResult]] | NodeError]:
-        """Do clips, as `LoopWorker`."""
+        """Extract clips as `LoopWorker.do`; an error ends what it yields."""
         try:
             yield from self.worker.do(clip_ids, self.decode)
         except NodeError as refusal:
@@ -90,12 +95,30 @@ class RayEncoder:
         self.worker.stop()
 
 
+class DecodeSettings(NamedTuple):
+    """Settings of the tasks that decode.
+
+    Attributes
+    ----------
+    timeout_s
+        Time limit for decoding one clip, in seconds.
+    decoder
+        Name of the decoder.
+    decoder_record
+        Its record in the main process, which that of every node must equal.
+    """
+
+    timeout_s: float
+    decoder: str
+    decoder_record: Mapping[str, Any]
+
+
 def decode_by_ray(
     tasks: Sequence[DecodeTask],
     stopped: Callable[[], bool],
     *,
     workers: int,
-    settings: tuple[float, str, Mapping[str, Any]],
+    settings: DecodeSettings,
 ) -> Iterator[DecodedClip]:
     """Decode clips in tasks of one core each on any node; yield them in the order in which they finish.
 
@@ -103,48 +126,52 @@ def decode_by_ray(
     ----------
     workers
         Most tasks at once.
-    settings
-        Of `decode_pass`.
     """
     remote: Any = ray.remote(num_cpus=1, max_retries=-1)(decode_pass).options(
         num_returns="streaming", _generator_backpressure_num_objects=KEPT_CLIPS
     )
     waiting = deque(passes(tasks, workers))
-    running: dict[Any, dict[str, DecodeTask]] = {}
+    running: dict[Any, dict[str, DecodeTask]] = {}  # stream of a Ray task -> its clips that did not come yet
     while not stopped():
         while waiting and len(running) < workers:
-            some = waiting.popleft()
-            running[remote.remote(some, *settings)] = {task.clip_id: task for task in some}
+            pass_tasks = waiting.popleft()
+            stream = remote.remote(pass_tasks, settings)
+            running[stream] = {task.clip_id: task for task in pass_tasks}
         if not running:
             return
         ready: list[Any] = ray.wait(list(running), timeout=POLL_S)[0]
         for stream in ready:
-            left = running[stream]
-            clip: Any = next((ray.get(each) for each in stream), None)
+            undone = running[stream]
+            clip = _next_of(stream)
             if clip is None:
                 del running[stream]
-                if left:  # a task that Ray did again on another node may give the clips in another order
-                    waiting.append(list(left.values()))
+                if undone:  # a task that Ray did again on another node may give the clips in another order
+                    waiting.append(list(undone.values()))
             elif isinstance(clip, NodeError):
                 raise clip
-            elif left.pop(clip.clip_id, None):
+            elif undone.pop(clip.clip_id, None) is not None:
                 yield clip
 
 
-def decode_pass(
-    tasks: Sequence[DecodeTask], timeout_s: float, decoder: str, record: Mapping[str, Any]
-) -> Iterator[DecodedClip | NodeError]:
+def _next_of(stream: Any) -> Any:
+    """Return the next object of a stream of Ray; None if it has ended."""
+    reference = next(iter(stream), None)
+    return None if reference is None else ray.get(reference)
+
+
+def decode_pass(tasks: Sequence[DecodeTask], settings: DecodeSettings) -> Iterator[DecodedClip | NodeError]:
     """Decode clips of one file, in a child process that can be killed; a task of Ray.
 
     The main process sends only videos that it finds, so a node that lacks one is at fault.
     """
-    if contrast := worded_contrast(decoder_record(decoder), record):
+    contrast = worded_contrast(decoder_record(settings.decoder), settings.decoder_record)
+    if contrast:
         yield NodeError(
             f"node {_node()} has another decoder than the main process: {contrast}; give every node the same "
             "installation"
         )
         return
-    for clip in _pool(timeout_s, decoder).decode(tasks):
+    for clip in _pool(settings.timeout_s, settings.decoder).decode(tasks):
         if clip.status == "failed" and clip.reason in LOST:
             path = next(task.path for task in tasks if task.clip_id == clip.clip_id)
             yield NodeError(f"node {_node()} does not find {path}", path)
@@ -154,9 +181,10 @@ def decode_pass(
 
 @cache
 def _pool(timeout_s: float, decoder: str) -> DecodePool:
-    """Keep the child process for the next task in this process."""
+    """Return a pool of one child process; the next task in this process gets the same one."""
     return DecodePool(1, timeout_s, decoder)
 
 
 def _node() -> str:
+    """Name this node: its host and its address."""
     return f"{host_name()} ({ray.util.get_node_ip_address()})"  # type: ignore[no-untyped-call]  # untyped in Ray

@@ -10,10 +10,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, fields
 from functools import reduce
 from itertools import count
-from math import inf
 from operator import add, or_
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from obygaze_features.cores import usable_cores
 from obygaze_features.extraction.row_digests import RowDigests
@@ -21,7 +20,8 @@ from obygaze_features.manifest import counted
 from obygaze_features.store import ClipResult, Stage, StageWriter
 from obygaze_features.text import visible
 
-REPORTS = "reports"  # folder of a stage, one file per run
+REPORTS = "reports"
+"""Folder of a stage with a file for each run."""
 
 AHEAD = 2
 """Most batches waiting to be written; a faster engine then waits for the disk."""
@@ -86,10 +86,13 @@ class RunReport:
 
     def shares(self) -> dict[str, float]:
         """Split the wall time of an encoder into waiting for decoding, inference and writing, in percent."""
-        total = max(self.wall_s, 1e-9)
-        waited, infer = self.waited_s / self.encoders, self.infer_s / self.encoders
-        parts = {"decode": waited, "infer": infer, "write": self.write_s}
-        return {name: round(100 * seconds / total, 1) for name, seconds in parts.items()}
+        wall_s = max(self.wall_s, 1e-9)
+        seconds_of = {
+            "decode": self.waited_s / self.encoders,
+            "infer": self.infer_s / self.encoders,
+            "write": self.write_s,
+        }
+        return {name: round(100 * seconds / wall_s, 1) for name, seconds in seconds_of.items()}
 
     def gpu_busy_percent(self) -> float | None:
         """Return the percentage of the run in which the GPU was busy; None without a GPU."""
@@ -124,14 +127,15 @@ class RunReport:
         busy_percent = self.gpu_busy_percent()
         if busy_percent is not None:
             facts.append(_cards(self, busy_percent))
-        if cores := self.cores_per_card():
+        cores = self.cores_per_card()
+        if cores:
             facts.append(f"{cores:g} decoding cores keep a card busy, {usable_cores()} here")
         facts.append(f"peak memory {peak_memory_mb():.0f} MB")
         return f"{counted(self.clips, unit)} in {self.wall_s:.1f} s ({'; '.join(facts)})"
 
 
 def _speed(report: RunReport, unit: str) -> str:
-    """Say how many rows a second were done; of clips, how many frames a core decoded."""
+    """Format how many rows a second were done and, for clips, how many frames a core decoded."""
     speed = f"{report.clips / max(report.wall_s, 1e-9):.1f} {unit}s/s"
     if unit == "clip":
         frames = report.n_decoded / max(report.decode_cpu_s, 1e-9)
@@ -140,7 +144,7 @@ def _speed(report: RunReport, unit: str) -> str:
 
 
 def _shares(report: RunReport, unit: str) -> str:
-    """Say which part of the time went into what."""
+    """Format which part of the time was spent on decoding (for clips), inference and writing."""
     shares = report.shares()
     if unit != "clip":
         del shares["decode"]
@@ -148,12 +152,11 @@ def _shares(report: RunReport, unit: str) -> str:
 
 
 def _cards(report: RunReport, busy_percent: float) -> str:
-    """Say how busy the GPUs were, and how much of the memory of each was in use."""
-    peaks = [
-        f", {visible(name, lines=False)}, peak {card['peak_memory_mb']:,} MB"
-        for name, card in report.gpus.items()
-    ]
-    return f"GPU had work {busy_percent:g} %{''.join(peaks)}"
+    """Format how busy the GPUs were, and how much of the memory of each was in use."""
+    text = f"GPU had work {busy_percent:g} %"
+    for name, card in report.gpus.items():
+        text += f", {visible(name, lines=False)}, peak {card['peak_memory_mb']:,} MB"
+    return text
 
 
 Run = Generator[tuple[RunReport, list[ClipResult]]]
@@ -162,7 +165,7 @@ Run = Generator[tuple[RunReport, list[ClipResult]]]
 
 @contextmanager
 def recording_of(stage: Stage, clip_ids: Iterable[str], report: RunReport) -> Iterator["Recording"]:
-    """Write the results of a run, the clips that it will do, through one writer of the stage.
+    """Open a writer of the stage for the clips of a run, and give a `Recording` that writes their results.
 
     A thread writes the clips while the run continues. All clips are durable when the context ends.
     """
@@ -174,14 +177,32 @@ def recording_of(stage: Stage, clip_ids: Iterable[str], report: RunReport) -> It
         yield Recording(writer, thread, report)
 
 
+class _WaitingBatch(NamedTuple):
+    """Results that a thread is to write; the future gives the seconds that writing took."""
+
+    results: list[ClipResult]
+    seconds: Future[float]
+
+
 class Recording:
-    """Results that are being written, in a thread, and counted in a report."""
+    """Writes results in a thread, and counts them in a report once they are written.
+
+    Parameters
+    ----------
+    writer
+        Writer of the stage.
+    thread
+        Of one thread.
+    report
+        Of the run that has just started.
+    """
 
     def __init__(self, writer: StageWriter, thread: ThreadPoolExecutor, report: RunReport) -> None:
         self.report = report
-        self._writer, self._thread = writer, thread
+        self._writer = writer
+        self._thread = thread
         self._started = time.perf_counter()
-        self._waiting: deque[tuple[list[ClipResult], Future[float]]] = deque()
+        self._waiting: deque[_WaitingBatch] = deque()
 
     def commit(self, results: list[ClipResult]) -> list[ClipResult]:
         """Queue clips to be written; return those that were written meanwhile.
@@ -192,43 +213,56 @@ class Recording:
             As in `StageWriter.commit`, for these clips or earlier ones.
         """
         written = self.written(AHEAD)
-        self._waiting.append((results, self._thread.submit(self._write, results)))
+        self._waiting.append(_WaitingBatch(results, self._thread.submit(self._write, results)))
         return written
 
-    def written(self, waiting: int | None = None) -> list[ClipResult]:
+    def written(self, most_waiting: int | None = None) -> list[ClipResult]:
         """Count and return the clips that were written since the last call.
 
         Parameters
         ----------
-        waiting
+        most_waiting
             Most batches that may wait to be written on return; None is any number.
         """
-        every: list[ClipResult] = []
-        while self._waiting and (self._waiting[0][1].done() or len(self._waiting) > (waiting or inf)):
-            results, seconds = self._waiting.popleft()
-            self.report.write_s += seconds.result()
-            for result in results:
+        written: list[ClipResult] = []
+        while self._waiting:
+            oldest = self._waiting[0]
+            are_too_many = most_waiting is not None and len(self._waiting) > most_waiting
+            if not oldest.seconds.done() and not are_too_many:
+                break
+            self._waiting.popleft()
+            self.report.write_s += oldest.seconds.result()
+            for result in oldest.results:
                 self.report.count(result)
-            every += results
+            written += oldest.results
         self.report.wall_s = time.perf_counter() - self._started
-        return every
+        return written
 
     def _write(self, results: list[ClipResult]) -> float:
-        """Write clips; return the seconds it took. After an error the writer takes no more."""
+        """Write clips; return the seconds that it took. After an error the writer takes no more."""
         before = time.perf_counter()
         self._writer.commit(results)
         return time.perf_counter() - before
 
 
 def added(reports: Sequence[RunReport]) -> RunReport:
-    """Sum reports; the wall time is the longest."""
+    """Sum reports; the wall time is the longest. Engine and number of encoders are left to the caller."""
     total = RunReport()
-    for each in fields(RunReport):
-        known = [value for report in reports if (value := getattr(report, each.name)) is not None]
-        if known and each.name not in ("engine", "encoders"):
-            kind = type(known[0])
-            join = max if each.name == "wall_s" else or_ if kind is dict else add
-            setattr(total, each.name, reduce(join, known, kind()))
+    for field_ in fields(RunReport):
+        if field_.name in {"engine", "encoders"}:
+            continue
+        values = [getattr(report, field_.name) for report in reports]
+        known = [value for value in values if value is not None]
+        if not known:
+            continue
+        if field_.name == "wall_s":
+            joined: Any = max(known)
+        elif field_.name == "gpus":
+            joined = reduce(or_, known, {})
+        else:  # numbers and counters; beginning with an empty one, so that no report shares its counter
+            empty = type(known[0])()
+            joined = reduce(add, known, empty)
+        setattr(total, field_.name, joined)
     return total
 
 
@@ -239,21 +273,24 @@ def write_report(report: RunReport, stage: Path) -> None:
     """
     folder = stage / REPORTS
     folder.mkdir(exist_ok=True)
+    content = f"{json.dumps(report.record(), indent=2)}\n".encode()
     for number in count(len(list(folder.iterdir())) + 1):
+        # A run of another shard may take the same number; then the next one is tried.
         with suppress(FileExistsError), (folder / f"{number:04d}.json").open("xb") as file:
-            file.write(f"{json.dumps(report.record(), indent=2)}\n".encode())
+            file.write(content)
             return
 
 
 def peak_memory_mb() -> float:
     """Return the peak resident memory of this process plus that of its largest finished worker, in MB.
 
-    Windows does not say it: 0.
+    On Windows, which does not report it, 0.
     """
     if sys.platform == "win32":
         return 0.0
     import resource  # noqa: PLC0415 - not on Windows
 
     unit = 1e6 if sys.platform == "darwin" else 1e3  # bytes on macOS, kilobytes on Linux
-    who = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-    return sum(resource.getrusage(each).ru_maxrss for each in who) / unit
+    peak_here = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    peak_of_workers = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    return (peak_here + peak_of_workers) / unit

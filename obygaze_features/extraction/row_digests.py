@@ -20,21 +20,33 @@ class RowDigests(WorkerPool):
     def __init__(self) -> None:
         super().__init__(1, _digest)
         self._keys = count()
-        self._known: dict[int, str] = {}
+        self._digests: dict[int, str] = {}
 
     def __call__(self, path: str, offset: int, size: int) -> Callable[[], str]:
         """Begin to compute a digest; return a function that waits for it."""
         key = next(self._keys)
         self.put(key, (path, offset, size))
-        return lambda: self._wait(key) or digest_of_part(path, offset, size)
+
+        def digest() -> str:
+            return self._wait(key) or digest_of_part(path, offset, size)
+
+        return digest
 
     def _wait(self, key: int) -> str:
-        with suppress(Exception):  # the worker's, or of a machine that has no room for one
-            while key not in self._known and (event := self.get(PATIENCE_S)) is not None:
-                if event.kind != "done":
-                    self._known[event.key] = event.value if event.kind == "item" else ""  # type: ignore[index]
-        return self._known.pop(key, "")
+        """Wait for the worker's digest; return an empty one if the worker does not give it."""
+        with suppress(Exception):  # whatever the worker raises, or that no worker could be started
+            while key not in self._digests:
+                event = self.get(PATIENCE_S)
+                if event is None:  # the worker takes too long
+                    break
+                if event.kind == "item":
+                    self._digests[event.key] = event.value  # type: ignore[index]  # our keys are numbers
+                elif event.kind != "done":
+                    self._digests[event.key] = ""  # type: ignore[index]
+        return self._digests.pop(key, "")
 
 
 def _digest(part: tuple[str, int, int], parent: Parent) -> None:
-    parent.send(digest_of_part(*part))
+    """Send the digest of a part of a file: its path, offset and size in bytes."""
+    path, offset, size = part
+    parent.send(digest_of_part(path, offset, size))

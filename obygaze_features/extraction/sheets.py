@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -26,9 +27,10 @@ from obygaze_features.video.file_facts import is_here
 from obygaze_features.video.sheet import contact_sheet, thumbnail
 
 COLUMNS = ("sheet", "number", "clip_id", "movie", "time_s", "level", "concepts", "score", "threshold")
-"""Of `index.csv`, the table of the clips on the sheets."""
+"""Columns of `index.csv`, the table of the clips on the sheets."""
 
 NUMBERS = ["label", "score", "threshold"]
+"""Columns of predictions that hold numbers."""
 
 Groups = Mapping[str, Mapping[Clip, Sequence[float]]]
 """Name of a sheet -> clips to choose from, in order of interest, with score and threshold or without."""
@@ -49,8 +51,9 @@ def concept_groups(manifest: Manifest, concepts: Sequence[str] = ()) -> Groups:
     for concept in names or manifest.codebook.visual_concepts:
         clips = [clip for clip in manifest if concept in clip.concepts]
         movies = pd.Series([clip.movie for clip in clips], dtype=str)
+        # The first clips of all films, then the second ones, and so on.
         turns = movies.groupby(movies).cumcount().sort_values(kind="stable")
-        groups[concept] = dict.fromkeys((clips[place] for place in turns.index), ())
+        groups[concept] = dict.fromkeys((clips[row] for row in turns.index), ())
     return groups
 
 
@@ -73,37 +76,63 @@ def error_groups(
         The table lacks columns or has bad numbers, clips are not in the manifest, or a model or task must be
         chosen.
     """
-    columns, data = ["model", "task", "clip_id", *NUMBERS], read_bytes(predictions)
-    try:
-        table = pd.read_csv(BytesIO(data), usecols=columns, dtype=str, keep_default_na=False)
-    except ValueError as error:
-        wanted = f"a table of predictions, with the columns {', '.join(columns)}"
-        raise ManifestError(f"{predictions}: {where_damaged(error, data, wanted)}") from None
-    for column, value in (("model", model), ("task", task)):
-        there = table[column].unique().tolist()
-        chosen = there[0] if value is None and len(there) == 1 else value
-        if chosen not in there:
-            names = ", ".join(there) or "none"
-            raise ManifestError(f"{predictions}: choose one {column} with --{column}: there are {names}")
-        table = table[table[column] == chosen]
+    table = _read_predictions(predictions)
+    table = _only(table, "model", model, predictions)
+    table = _only(table, "task", task, predictions)
     numbers = table[NUMBERS].apply(pd.to_numeric, errors="coerce")
-    wrong = numbers.isna().any(axis=1) | ~table["clip_id"].isin(manifest.by_id.keys())
-    if wrong.any():
-        raise ManifestError(
-            f"{predictions}, line {wrong.idxmax() + 2}: no clip of the manifest, or no number"
-        )
+    is_unknown = ~table["clip_id"].isin(manifest.by_id.keys())
+    is_wrong = numbers.isna().any(axis=1) | is_unknown
+    if is_wrong.any():
+        line = is_wrong.idxmax() + 2  # of the file, whose first line is the header
+        raise ManifestError(f"{predictions}, line {line}: no clip of the manifest, or no number")
     means = numbers.groupby(table["clip_id"]).mean()
     means["margin"] = means["score"] - means["threshold"]
-    errors = means[(means["margin"] >= 0) != (means["label"] == 1)]
+    is_called = means["margin"] >= 0
+    is_positive = means["label"] == 1
+    errors = means[is_called != is_positive]
     errors = errors.sort_values("margin", key=abs, ascending=False, kind="stable")
     return {
-        kind: {
-            manifest.by_id[clip_id]: (score, threshold)
-            for clip_id, label, score, threshold, _ in errors.itertuples()
-            if label == wanted
-        }
-        for wanted, kind in enumerate(("false alarms", "misses"))
+        "false alarms": _scores_of_clips(errors[errors["label"] == 0], manifest),
+        "misses": _scores_of_clips(errors[errors["label"] == 1], manifest),
     }
+
+
+def _scores_of_clips(errors: pd.DataFrame, manifest: Manifest) -> dict[Clip, tuple[float, float]]:
+    """Return each clip of a table that is indexed by clip ids -> its score and threshold, in order."""
+    scores = {}
+    for clip_id, score, threshold in zip(errors.index, errors["score"], errors["threshold"], strict=True):
+        scores[manifest.by_id[clip_id]] = (score, threshold)
+    return scores
+
+
+def _read_predictions(path: Path) -> pd.DataFrame:
+    """Read the columns of a table of predictions that sheets need, all as texts."""
+    columns = ["model", "task", "clip_id", *NUMBERS]
+    data = read_bytes(path)
+    try:
+        return pd.read_csv(BytesIO(data), usecols=columns, dtype=str, keep_default_na=False)
+    except ValueError as error:
+        wanted = f"a table of predictions, with the columns {', '.join(columns)}"
+        raise ManifestError(f"{path}: {where_damaged(error, data, wanted)}") from None
+
+
+def _only(table: pd.DataFrame, column: str, value: str | None, path: Path) -> pd.DataFrame:
+    """Return the rows with one value of a column, which may be left out if there is only one.
+
+    Parameters
+    ----------
+    column
+        `model` or `task`.
+    path
+        Of the table, for an error.
+    """
+    values = table[column].unique().tolist()
+    if value is None and len(values) == 1:
+        value = values[0]
+    if value not in values:
+        names = ", ".join(values) or "none"
+        raise ManifestError(f"{path}: choose one {column} with --{column}: there are {names}")
+    return table[table[column] == value]
 
 
 def write_sheets(
@@ -124,8 +153,8 @@ def write_sheets(
     Returns
     -------
     list of dict
-        Of each group its `name`, the `file` of its sheet or an empty text, and how many clips it has
-        (`n_clips`), whose video is here (`n_with_video`), and which are on the sheet (`n_drawn`).
+        For each group its `name`, the `file` of its sheet or an empty text, and the number of its clips
+        (`n_clips`), of those whose video is here (`n_with_video`), and of those on the sheet (`n_drawn`).
 
     Raises
     ------
@@ -135,34 +164,81 @@ def write_sheets(
         The folder exists and is not to be replaced.
     """
     refuse_existing(folder, force=force)
-    drawn: list[dict[str, str | int]] = []
+    records: list[dict[str, str | int]] = []
     files: dict[Path, bytes] = {}
     lines = [csv_line(COLUMNS)]
     with progress_bar("drawing", "sheet") as show:
         for name, clips in groups.items():
             file = f"{file_name('-'.join(name.lower().split()))}.png"
-            paths = {clip: manifest.video_path(clip) for clip in clips}
-            here = {clip: path for clip, path in paths.items() if path is not None and is_here(path)}
-            pictures: list[NDArray[np.uint8]] = []
-            times: list[float] = []
-            for clip, path in here.items():
-                if len(pictures) == n:
-                    break
-                with suppress(VideoError, OSError):
-                    start_s, end_s = clip.start_s, clip.end_s
-                    taken = read_frames(path, uniform(2), start_s=start_s, end_s=end_s, each=thumbnail)
-                    pictures.append(taken.images[-1])
-                    times.append(float(taken.time_s[-1]))
-                    cells = [file, str(len(times)), clip.clip_id, clip.movie, f"{times[-1]:.3f}"]
-                    scores = [f"{value:.6g}" for value in clips[clip]] or ["", ""]
-                    lines.append(csv_line([*cells, clip.level or "", ";".join(clip.concepts), *scores]))
-            if pictures:
-                files[folder / file] = contact_sheet(pictures, range(1, len(times) + 1), times)
-            counts = {"n_clips": len(clips), "n_with_video": len(here), "n_drawn": len(pictures)}
-            drawn.append({"name": name, "file": file if pictures else "", **counts})
-            show(len(drawn), len(groups))
+            path_of_clip = {}
+            for clip in clips:
+                path = manifest.video_path(clip)
+                if path is not None and is_here(path):
+                    path_of_clip[clip] = path
+            frames = _middle_frames(path_of_clip, n)
+            if frames:
+                images = [frame.image for frame in frames]
+                times_s = [frame.time_s for frame in frames]
+                numbers = range(1, len(frames) + 1)
+                files[folder / file] = contact_sheet(images, numbers, times_s)
+                for number, frame in zip(numbers, frames, strict=True):
+                    lines.append(_index_line(file, number, frame, clips[frame.clip]))
+            records.append(
+                {
+                    "name": name,
+                    "file": file if frames else "",
+                    "n_clips": len(clips),
+                    "n_with_video": len(path_of_clip),
+                    "n_drawn": len(frames),
+                }
+            )
+            show(len(records), len(groups))
     if not files:
         raise ManifestError(f"nothing to draw of {', '.join(groups)}: no clip has a video on this machine")
     make_folder(folder)
     write_together({**files, folder / "index.csv": "".join(lines).encode()})
-    return drawn
+    return records
+
+
+class _MiddleFrame(NamedTuple):
+    """A small picture of the frame in the middle of a clip, uint8 [h, w, 3], and its time in seconds."""
+
+    clip: Clip
+    image: NDArray[np.uint8]
+    time_s: float
+
+
+def _middle_frames(path_of_clip: Mapping[Clip, Path], n: int) -> list[_MiddleFrame]:
+    """Read the frame in the middle of each of the first `n` clips whose video can be read."""
+    frames: list[_MiddleFrame] = []
+    for clip, path in path_of_clip.items():
+        if len(frames) == n:
+            break
+        with suppress(VideoError, OSError):
+            # Two evenly spaced frames of L are the frames 0 and L / 2.
+            two = read_frames(path, uniform(2), start_s=clip.start_s, end_s=clip.end_s, each=thumbnail)
+            frames.append(_MiddleFrame(clip, two.images[-1], float(two.time_s[-1])))
+    return frames
+
+
+def _index_line(sheet: str, number: int, frame: _MiddleFrame, scores: Sequence[float]) -> str:
+    """Return the line of a frame in `index.csv`.
+
+    Parameters
+    ----------
+    scores
+        Score and threshold, or nothing.
+    """
+    clip = frame.clip
+    return csv_line(
+        [
+            sheet,
+            str(number),
+            clip.clip_id,
+            clip.movie,
+            f"{frame.time_s:.3f}",
+            clip.level or "",
+            ";".join(clip.concepts),
+            *([f"{value:.6g}" for value in scores] or ["", ""]),
+        ]
+    )

@@ -4,6 +4,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any
 
 
 class Stop:
@@ -18,8 +19,10 @@ class Stop:
 
     @property
     def exit_code(self) -> int:
-        """Exit code by shell convention: 128 plus the signal number."""
-        return 128 + self.signal if self.signal else 0
+        """Exit code by shell convention: 128 plus the signal number; 0 if nothing was asked."""
+        if self.signal is None:
+            return 0
+        return 128 + self.signal
 
 
 @contextmanager
@@ -29,20 +32,26 @@ def stop_on_signals() -> Iterator[Stop]:
     A second SIGTERM is ignored: schedulers send several for one request, to the script and its children.
     """
     stop = Stop()
-    wanted = [getattr(signal, name, None) for name in ("SIGINT", "SIGTERM", "SIGHUP")]  # None on Windows
-    before = {number: signal.getsignal(number) for number in wanted if number is not None}
-    # As nohup has the hangup ignored.
-    before = {number: handler for number, handler in before.items() if handler is not signal.SIG_IGN}
+    handlers_before: dict[int, Any] = {}
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)  # None on Windows for some
+        if number is None:
+            continue
+        handler = signal.getsignal(number)
+        if handler is not signal.SIG_IGN:  # what is ignored stays so: nohup has the hangup ignored
+            handlers_before[number] = handler
 
-    def ask(number: int, _: FrameType | None) -> None:
-        stop.signal = stop.signal or signal.Signals(number)
+    def request_stop(number: int, _: FrameType | None) -> None:
+        """Record the first signal; after a SIGINT the next one has its usual effect."""
+        if stop.signal is None:
+            stop.signal = signal.Signals(number)
         if number == signal.SIGINT:
-            signal.signal(number, before[signal.SIGINT])
+            signal.signal(number, handlers_before[signal.SIGINT])
 
-    for number in before:
-        signal.signal(number, ask)
+    for number in handlers_before:
+        signal.signal(number, request_stop)
     try:
         yield stop
     finally:
-        for number, handler in before.items():
+        for number, handler in handlers_before.items():
             signal.signal(number, handler)

@@ -18,6 +18,7 @@ from obygaze_features.store import ArraySpec, ClipFeatures, ClipResult, GroupSpe
 from obygaze_features.store.format import TEXTS
 
 TRIALS = 16
+"""Texts that are encoded for an estimate."""
 SORTED_AT_ONCE = 1024
 """Neighbouring texts that are sorted by length together: all their pieces of the stage are open at once."""
 _NO_FRAMES: dict[str, Any] = {
@@ -59,9 +60,12 @@ class TextJob:
 
     def tokens(self, text_ids: Sequence[str]) -> dict[str, dict[str, Tokens]]:
         """Tokenise some texts: backbone -> text id -> tokens."""
-        texts = dict(self.texts.rows)
-        chosen = [texts[text_id] for text_id in text_ids]
-        return {each.name: dict(zip(text_ids, each.tokenize(chosen), strict=True)) for each in self.backbones}
+        text_of_id = dict(self.texts.rows)
+        texts = [text_of_id[text_id] for text_id in text_ids]
+        tokens = {}
+        for backbone in self.backbones:
+            tokens[backbone.name] = dict(zip(text_ids, backbone.tokenize(texts), strict=True))
+        return tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,16 +98,20 @@ class TextEstimate:
 def estimate_texts(job: TextJob, text_ids: Sequence[str]) -> TextEstimate:
     """Encode up to sixteen texts of different lengths, and scale up."""
     tokens = job.tokens(text_ids)
-    order = by_length(text_ids, tokens)
-    tried = order[:: max(len(order) // TRIALS, 1)][:TRIALS]
+    n_texts = len(text_ids)
+    trial_ids = by_length(text_ids, tokens)[:: max(n_texts // TRIALS, 1)][:TRIALS]
     before = time.perf_counter()
-    for text_id in tried:
+    for text_id in trial_ids:
         encode_texts(job.backbones, [text_id], tokens)
-    seconds = time.perf_counter() - before
-    cut = sum(any(of[text_id].is_cut for of in tokens.values()) for text_id in text_ids)
+    trial_s = time.perf_counter() - before
+    n_cut = 0
+    for text_id in text_ids:
+        if any(tokens_of_text[text_id].is_cut for tokens_of_text in tokens.values()):
+            n_cut += 1
     width = sum(backbone.width for backbone in job.backbones)
-    expected = seconds * len(order) / len(tried) if tried else None
-    return TextEstimate(len(order), cut, 4 * width * len(order), expected, len(tried))
+    n_bytes = 4 * width * n_texts  # float32
+    expected_s = trial_s * n_texts / len(trial_ids) if trial_ids else None
+    return TextEstimate(n_texts, n_cut, n_bytes, expected_s, len(trial_ids))
 
 
 def run_texts(
@@ -139,8 +147,18 @@ def run_texts(
 
 
 def by_length(text_ids: Sequence[str], tokens: Mapping[str, Mapping[str, Tokens]]) -> list[str]:
-    """Sort texts by number of tokens; the sort is stable."""
-    return sorted(text_ids, key=lambda text_id: [len(of[text_id].ids) for of in tokens.values()])
+    """Sort texts by their number of tokens, by that of the first backbone first; the sort is stable.
+
+    Parameters
+    ----------
+    tokens
+        Backbone -> text id -> tokens.
+    """
+
+    def lengths(text_id: str) -> list[int]:
+        return [len(tokens_of_text[text_id].ids) for tokens_of_text in tokens.values()]
+
+    return sorted(text_ids, key=lengths)
 
 
 def encode_texts(
@@ -151,22 +169,27 @@ def encode_texts(
     A text fails if a backbone has no tokens for it or gives a vector with NaN or inf. A text longer than a
     backbone's maximum is partial.
     """
-    vectors = {each.name: _vectors(each, text_ids, tokens[each.name]) for each in backbones}
+    vectors = {}
+    for backbone in backbones:
+        vectors[backbone.name] = _vectors(backbone, text_ids, tokens[backbone.name])
     return [_result(text_id, vectors, tokens) for text_id in text_ids]
 
 
 def _vectors(
     backbone: TextBackbone, text_ids: Sequence[str], tokens: Mapping[str, Tokens]
 ) -> dict[str, NDArray[np.float32]]:
+    """Return text id -> vector [D]; texts without a token have none."""
+
     def length(text_id: str) -> int:
         return len(tokens[text_id].ids)
 
     vectors: dict[str, NDArray[np.float32]] = {}
-    for size, some in groupby(sorted(text_ids, key=length), length):
-        together = list(some)
-        if size:
-            batch = np.array([tokens[text_id].ids for text_id in together], np.int64)
-            vectors |= dict(zip(together, backbone.encode(batch), strict=True))
+    for n_tokens, same_length in groupby(sorted(text_ids, key=length), length):
+        if n_tokens == 0:
+            continue
+        batch_ids = list(same_length)
+        batch = np.array([tokens[text_id].ids for text_id in batch_ids], np.int64)
+        vectors |= dict(zip(batch_ids, backbone.encode(batch), strict=True))
     return vectors
 
 
@@ -175,16 +198,28 @@ def _result(
     vectors: Mapping[str, Mapping[str, NDArray[np.float32]]],
     tokens: Mapping[str, Mapping[str, Tokens]],
 ) -> ClipResult:
+    """Make the result of a text.
+
+    Parameters
+    ----------
+    vectors
+        Backbone -> text id -> vector [D].
+    tokens
+        Backbone -> text id -> tokens.
+    """
     groups = {}
     notes = []
-    for name, of_backbone in vectors.items():
-        vector, read = of_backbone.get(text_id), tokens[name][text_id]
+    for name, vector_of_text in vectors.items():
+        vector = vector_of_text.get(text_id)
         if vector is None:
             return ClipResult(text_id, "failed", f"{name} has no token for this text")
-        if reason := not_finite(name, {"pooled": vector}):
+        reason = not_finite(name, {"pooled": vector})
+        if reason:
             return ClipResult(text_id, "failed", reason)
-        if read.is_cut:
-            for_whom = f"{name}: " if len(vectors) > 1 else ""
-            notes.append(f"{for_whom}cut at {read.limit} of {read.n_tokens} tokens")
+        text_tokens = tokens[name][text_id]
+        if text_tokens.is_cut:
+            backbone_prefix = f"{name}: " if len(vectors) > 1 else ""
+            notes.append(f"{backbone_prefix}cut at {text_tokens.limit} of {text_tokens.n_tokens} tokens")
+        # A text has no frames; it is stored as one, at 0 s.
         groups[name] = ClipFeatures(np.zeros(1), np.zeros(1, np.int64), {"pooled": vector})
     return ClipResult(text_id, "partial" if notes else "ok", "; ".join(notes), groups=groups)

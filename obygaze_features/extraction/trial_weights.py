@@ -8,6 +8,7 @@ from obygaze_features.backbones.weights import HUB, how_to_get, is_cached
 from obygaze_features.extraction.job import Recipe
 
 UNTRAINED = "random:0"
+"""Name of random weights with the seed 0."""
 
 
 def with_untrained_networks(recipes: Sequence[Recipe], note: Callable[[str], object]) -> tuple[Recipe, ...]:
@@ -27,15 +28,17 @@ def with_untrained_networks(recipes: Sequence[Recipe], note: Callable[[str], obj
     tuple of Recipe
         In the same order.
     """
-    return tuple(_sized(recipe, note) for recipe in recipes)
+    return tuple(_with_weights(recipe, note) for recipe in recipes)
 
 
-def _sized(recipe: Recipe, note: Callable[[str], object]) -> Recipe:
-    """Return a recipe with random weights, where the usual ones are not here."""
+def _with_weights(recipe: Recipe, note: Callable[[str], object]) -> Recipe:
+    """Return a recipe with random weights if the usual ones are not here, else the recipe itself."""
     usual = HUB.get(recipe.name)
     if usual is None or "weights" in recipe.options:
         return recipe
-    if find_spec("huggingface_hub") is None or is_cached(usual):  # building it names the missing extra
+    if find_spec("huggingface_hub") is None:  # building the backbone then names the missing extra
+        return recipe
+    if is_cached(usual):
         return recipe
     note(
         f"the weights of {recipe.name} are not here: estimated with random ones of the same network. "

@@ -4,12 +4,11 @@ People are counted and measured, and nobody is recognised. Pictures are decoded 
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from math import ceil, inf, isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +21,7 @@ from obygaze_features.backbones.speech import CHUNK, SPEECH, speech_chances
 from obygaze_features.errors import VideoError, install_command
 from obygaze_features.extraction.decode_clips import (
     UNREAD,
+    DecodedClip,
     DecodeTask,
     Request,
     decode_clips,
@@ -38,10 +38,11 @@ from obygaze_features.video.sampling import is_large_hole, pairs, uniform
 from obygaze_features.video.shots import Shot
 
 VARIABLES = ("loudness", "speech", "cuts", "black", "camera", *FEATURES, *COLUMNS)
-"""LUFS; share of time; a minute; share of time; `camera_values`; `people_values`."""
+"""Columns that are measured: loudness in LUFS, share of time with speech, cuts a minute, share of time with
+black pictures; then what `camera_values` and `people_values` give."""
 
 HEARD_S = 32
-"""Seconds of sound that speech is told in at a time: whole chunks."""
+"""Seconds of sound in which speech is looked for at a time: whole chunks."""
 
 MOST_SAID = 8
 """Remarks on a film that are passed on; the rest is counted."""
@@ -52,7 +53,7 @@ OF_SHAPE = ("pixels are not square", "black bars cover")
 Span = tuple[float, float]
 Values = dict[str, float]
 Rows = tuple[NDArray[Any], NDArray[np.float64]]
-"""Of a window: `frames` of `camera` or of `people`, and their times."""
+"""`frames` of `camera` or of `people` in a window, and their times in seconds."""
 
 
 def film_variables(
@@ -102,41 +103,74 @@ def film_variables(
         The file cannot be opened.
     """
     if speech:
-        speech_chances(())  # whose package may be absent: before the film is decoded
+        speech_chances(())  # fails here if its package is absent, before the film is decoded
     film = probe(path)
-    last_s = film.start_s + film.duration_s
-    inside = {
-        n: (start_s, min(end_s, last_s)) for n, (start_s, end_s) in enumerate(spans) if start_s < last_s
-    }
-    account = Counter[str]()
-    account["measured as far as the film goes"] = sum(spans[n][1] > last_s + OVERHANG_S for n in inside)
+    film_end_s = film.start_s + film.duration_s
+    inside = _inside(spans, film_end_s)
+    account = Counter[str]()  # remark -> number of windows
+    account["measured as far as the film goes"] = sum(
+        spans[number][1] > film_end_s + OVERHANG_S for number in inside
+    )
     account["after the film's end"] = len(spans) - len(inside)
     shape = film.stream.shape if film.stream else 1.0
-    known = {"camera": camera, "people": seen} if shape == 1 else {"camera": None, "people": None}
+    known: _Known = {"camera": None, "people": None}
+    if shape == 1:  # else rows were measured in pictures of another shape
+        known = {"camera": camera, "people": seen}
     requests = _requests(known, shape, people)
     if known["camera"] is None and "camera" not in requests:
         account[f"no columns of the camera: OpenCV: {install_command('obygaze[extract]')}"] = len(spans)
     if seen is not None and shape != 1 and "people" not in requests:
         account["no columns of people: pixels are not square: measure them with --people"] = len(spans)
-    if film.damage and not requests:
+    if film.damage and not requests:  # else the windows themselves have a remark
         account[film.damage] = len(inside)
-    pictured = _pictured(path, inside, requests, known, shots, account=account, show=show)
-    heard = _heard(path, inside, speech, account)
     rows: list[Values] = [{} for _ in spans]
-    for number, *found in zip(inside, pictured, heard, strict=False):  # of no window nothing is decoded
-        rows[number] = {name: value for name, value in (found[0] | found[1]).items() if isfinite(value)}
-    for name, column in (("cuts", "cuts"), ("camera", "camera"), ("people", PEOPLE_FRAMES)):
-        if name == "cuts" or name in requests or known[name] is not None:
-            account[f"no {name}"] = sum(column not in rows[number] for number in inside)
-    if told := [f"{what} ({n} of {len(spans)} windows)" for what, n in account.most_common() if n]:
-        note(f"{path.name}: {first_few(told, MOST_SAID)}")
+    if inside:
+        pictured = _pictured(path, inside, requests, known, shots, account=account, show=show)
+        heard = _heard(path, inside, speech, account)
+        for number in inside:
+            values = pictured[number] | heard[number]
+            rows[number] = {name: value for name, value in values.items() if isfinite(value)}
+    account.update(_n_without_columns(rows, inside, known, requests))
+    remarks = [f"{remark} ({n} of {len(spans)} windows)" for remark, n in account.most_common() if n]
+    if remarks:
+        note(f"{path.name}: {first_few(remarks, MOST_SAID)}")
     return rows
 
 
-def _requests(
-    known: Mapping[str, Sequence[Rows | None] | None], shape: float, people: People | None
-) -> dict[str, Request]:
-    """List what is measured of frames: whatever is not known, can be measured, and is asked for."""
+def _inside(spans: Sequence[Span], film_end_s: float) -> dict[int, Span]:
+    """Return the windows that begin before a film ends, as far as it goes, by their position."""
+    inside = {}
+    for number, (start_s, end_s) in enumerate(spans):
+        if start_s < film_end_s:
+            inside[number] = (start_s, min(end_s, film_end_s))
+    return inside
+
+
+_Known = Mapping[str, Sequence[Rows | None] | None]
+"""Of `camera` and `people` the rows of every window that are measured already; None if they are not."""
+
+
+def _n_without_columns(
+    rows: Sequence[Values], inside: Collection[int], known: _Known, requests: Mapping[str, Request]
+) -> dict[str, int]:
+    """Count the windows without cuts, camera and people, of what was measured at all: remark -> windows.
+
+    Parameters
+    ----------
+    inside
+        Positions of the windows to count.
+    """
+    n_without = {}
+    # One column stands for all of its kind.
+    for name, column in (("cuts", "cuts"), ("camera", "camera"), ("people", PEOPLE_FRAMES)):
+        is_measured = name == "cuts" or name in requests or known[name] is not None
+        if is_measured:
+            n_without[f"no {name}"] = sum(column not in rows[number] for number in inside)
+    return n_without
+
+
+def _requests(known: _Known, shape: float, people: People | None) -> dict[str, Request]:
+    """Return what is to be measured in frames: what is not known, can be measured, and is asked for."""
     requests = {}
     if known["camera"] is None and opencv() is not None:
         requests["camera"] = Request(pairs(2 * N_PAIRS, GAP_S), partial(prepare, shape=shape), encode)
@@ -145,82 +179,141 @@ def _requests(
     return requests
 
 
+class _DecodedFilm(NamedTuple):
+    """What decoding a film gives.
+
+    Attributes
+    ----------
+    rows
+        `camera` or `people` -> number of a window -> its rows, of the windows that could be decoded.
+    rests
+        Measurements for the shots, if they were asked for and the film could be decoded as a whole.
+    """
+
+    rows: dict[str, dict[int, Rows]]
+    rests: list[Rest[Any]]
+
+
+def _decoded(
+    path: Path,
+    spans: Mapping[int, Span],
+    requests: Mapping[str, Request],
+    *,
+    measures_shots: bool,
+    account: Counter[str],
+    show: Callable[[int, int], object],
+) -> _DecodedFilm:
+    """Decode the windows of a film once for all requests; nothing is decoded if there are none."""
+    rests: list[Rest[Any]] = []
+    rows: dict[str, dict[int, Rows]] = {name: {} for name in requests}
+    undone: dict[str, DecodeTask] = {}
+    if requests:
+        for number, (start_s, end_s) in spans.items():
+            undone[str(number)] = DecodeTask(str(number), path, start_s, end_s, requests)
+    decoders: list[Any] = [decode_with_av]
+    if measures_shots:
+        whole_film = partial(decode_stretch, path=path, stretch=(-inf, inf), others=(), rests=rests)
+        # It gives no windows where the film cannot be decoded exactly from its first frame on.
+        decoders = [whole_film, decode_with_av]
+    for decode in decoders:
+        if not undone:
+            break
+        for _, clip in decode_clips(list(undone.values()), decode):
+            account.update(_remarks_of(clip))
+            for name, features in clip.encoded.items():
+                rows[name][int(clip.clip_id)] = (features.arrays["frames"], features.time_s)
+            del undone[clip.clip_id]
+            show(len(spans) - len(undone), len(spans))
+    return _DecodedFilm(rows, rests)
+
+
+def _remarks_of(clip: DecodedClip) -> list[str]:
+    """List what is to be passed on about a window, each once."""
+    remarks = [remark for remark in clip.remarks if not remark.startswith(OF_SHAPE)]
+    wanted = [remark for remark in (*remarks, clip.reason) if remark and remark not in UNREAD.values()]
+    return list(dict.fromkeys(wanted))
+
+
 def _pictured(
     path: Path,
     spans: Mapping[int, Span],
     requests: Mapping[str, Request],
-    known: Mapping[str, Sequence[Rows | None] | None],
+    known: _Known,
     shots: Sequence[FilmPart | Shot] | None,
     *,
     account: Counter[str],
     show: Callable[[int, int], object],
-) -> Iterator[Values]:
-    """Yield what is seen in spans; a film is decoded once for it and, unless they are known, its shots."""
-    tasks = [DecodeTask(str(n), path, *span, requests) for n, span in spans.items() if requests]
-    read: set[str] = set()
-    rows_of = {name: dict(enumerate(rows or ())) for name, rows in known.items()}
-    rests: list[Rest[Any]] = []
-    whole = partial(decode_stretch, path=path, stretch=(-inf, inf), others=(), rests=rests)
-    # The second where the film cannot be decoded exactly from its first frame on, or its shots are known.
-    ways: list[Any] = [whole, decode_with_av] if shots is None else [decode_with_av]
-    for decode in ways:
-        left = [task for task in tasks if task.clip_id not in read]
-        for _, clip in decode_clips(left, decode) if left else ():
-            remarks = {remark for remark in clip.remarks if not remark.startswith(OF_SHAPE)}
-            account.update({*remarks, clip.reason} - {"", *UNREAD.values()})
-            for name, measured in clip.encoded.items():
-                rows_of[name][int(clip.clip_id)] = measured.arrays["frames"], measured.time_s
-            read.add(clip.clip_id)
-            show(len(read), len(spans))
+) -> dict[int, Values]:
+    """Return what is seen in each window; a film is decoded once for it and, unless known, its shots."""
+    decoded = _decoded(path, spans, requests, measures_shots=shots is None, account=account, show=show)
+    rows_of: dict[str, Mapping[int, Rows | None]] = {}
+    for name, known_rows in known.items():
+        rows_of[name] = decoded.rows.get(name, dict(enumerate(known_rows or ())))
     try:
-        shots = shots or joined_shots([rest.measured for rest in rests]) or find_shots(path)
+        shots = shots or joined_shots([rest.measured for rest in decoded.rests]) or find_shots(path)
     except VideoError as error:
         account[f"the pictures cannot be decoded: {error.reason}"] = len(spans)
         shots = ()
     cuts_s = [shot.start_s for shot in shots[1:]]
-    for n, span in spans.items():
+    values_of = {}
+    for number, span in spans.items():
         values = _of_shots(span, shots)
-        if motions := rows_of["camera"].get(n):
-            values |= camera_values(*motions, cuts_s)
-        if sighted := rows_of["people"].get(n):
-            values |= people_values(sighted[0])
-        yield values
+        camera = rows_of["camera"].get(number)
+        if camera is not None:
+            values |= camera_values(*camera, cuts_s)
+        people = rows_of["people"].get(number)
+        if people is not None:
+            people_rows, _ = people
+            values |= people_values(people_rows)
+        values_of[number] = values
+    return values_of
 
 
 def _of_shots(span: Span, shots: Sequence[FilmPart | Shot]) -> Values:
-    """Count the cuts a minute, and the share of black, in as much of a span as shots are known of."""
+    """Return the cuts a minute and the share of black, in that part of a span for which shots are known."""
     start_s, end_s = span
-    seconds = [max(min(shot.end_s, end_s) - max(shot.start_s, start_s), 0.0) for shot in shots]
-    if not (known_s := sum(seconds)):
+    seconds = []  # of each shot inside the span
+    black_seconds = []
+    for shot in shots:
+        shown_s = max(min(shot.end_s, end_s) - max(shot.start_s, start_s), 0.0)
+        seconds.append(shown_s)
+        if "black" in shot.flags:
+            black_seconds.append(shown_s)
+    known_s = sum(seconds)
+    if known_s == 0:
         return {}
-    cuts = sum(start_s <= shot.start_s < end_s for shot in shots[1:])
-    black = sum(own_s for own_s, shot in zip(seconds, shots, strict=True) if "black" in shot.flags)
-    return {"cuts": cuts / known_s * 60, "black": black / known_s}
+    n_cuts = sum(start_s <= shot.start_s < end_s for shot in shots[1:])  # the first begins the film
+    return {"cuts": n_cuts / known_s * 60, "black": sum(black_seconds) / known_s}
 
 
-def _heard(path: Path, spans: Mapping[int, Span], speech: bool, account: Counter[str]) -> Iterator[Values]:
-    """Yield what is heard in spans."""
+def _heard(path: Path, spans: Mapping[int, Span], speech: bool, account: Counter[str]) -> dict[int, Values]:
+    """Return what is heard in each window; nothing without a sound track, or in a window without sound."""
+    values_of: dict[int, Values] = {number: {} for number in spans}
     try:
         track = SoundTrack(path)
     except VideoError as error:
         account[f"no columns of sound: {error.reason}"] = len(spans)
-        yield from ({} for _ in spans)
-        return
-    samples = _samples(track, max(end_s for _, end_s in spans.values()))
-    spoken = speech_chances(samples) > SPEECH if speech else None
-    for start_s, end_s in spans.values():
-        row = Values()
-        with suppress(VideoError):
+        return values_of
+    is_speech = None  # of each chunk of the film
+    if speech:
+        last_end_s = max(end_s for _, end_s in spans.values())
+        is_speech = speech_chances(_samples(track, last_end_s)) > SPEECH
+    for number, (start_s, end_s) in spans.items():
+        try:
             (squares,), missing_s = track.parts(
                 start_s, end_s, (), rate=RATE, measure=weighted_squares, steps_a_second=BLOCKS_A_SECOND
             )
-            row["loudness"] = gated_loudness(squares)
-            account["sound missing in part, taken for silence"] += is_large_hole(missing_s, end_s - start_s)
-            if spoken is not None:
-                chunks = slice(int(start_s * RATE / CHUNK), round(end_s * RATE / CHUNK))
-                row["speech"] = float(spoken[chunks].mean())
-        account["no sound"] += not row
-        yield row
+        except VideoError:
+            account["no sound"] += 1
+            continue
+        values_of[number]["loudness"] = gated_loudness(squares)
+        if is_large_hole(missing_s, end_s - start_s):
+            account["sound missing in part, taken for silence"] += 1
+        if is_speech is not None:
+            first_chunk = int(start_s * RATE / CHUNK)
+            end_chunk = round(end_s * RATE / CHUNK)
+            values_of[number]["speech"] = float(is_speech[first_chunk:end_chunk].mean())
+    return values_of
 
 
 def _samples(track: SoundTrack, end_s: float) -> Iterator[NDArray[np.float32]]:

@@ -1,4 +1,4 @@
-"""What is said of a Ray cluster that is at fault: one line that names the node. No cluster runs here."""
+"""Errors of a Ray cluster's node are one line that names the node. No cluster runs here."""
 
 from types import SimpleNamespace
 
@@ -11,7 +11,8 @@ pytestmark = needs("ray")
 def test_a_node_that_would_give_other_numbers_is_named_with_both_values(monkeypatch):
     monkeypatch.setattr(ray_nodes, "_node", lambda: "n3 (10.0.0.3)")
     monkeypatch.setattr(ray_nodes, "decoder_record", lambda _: {"av": "18.0.0"})
-    (refusal,) = ray_nodes.decode_pass([], 600.0, "pyav", {"av": "18.1.0"})
+    settings = ray_nodes.DecodeSettings(600.0, "pyav", {"av": "18.1.0"})
+    (refusal,) = ray_nodes.decode_pass([], settings)
     assert "n3 (10.0.0.3)" in refusal.reason
     assert 'av is "18.0.0" there and "18.1.0" here' in refusal.reason
 
