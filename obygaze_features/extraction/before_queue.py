@@ -7,6 +7,7 @@ networks are built on its processor, and nothing is decoded.
 import errno
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from math import ceil
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -59,6 +60,7 @@ def for_a_look(recipes: Sequence[Recipe]) -> tuple[Recipe, ...]:
 
 
 def _on_the_processor(recipe: Recipe) -> Recipe:
+    """Return a recipe that builds the same network on the processor, if it builds a network."""
     if "compute" not in backbone_options(recipe.name):
         return recipe
     from obygaze_features.backbones import Compute  # noqa: PLC0415 - imports torch, which is an extra
@@ -87,30 +89,33 @@ def examine_run(work: Extraction) -> list[Diagnosis]:
 
 
 def _clips(work: Extraction) -> Iterator[Diagnosis]:
-    """Count the clips, the tasks that have some, and the videos that are not found."""
-    clips, n_shares = work.job.planned_clips(), work.shard[1]
-    n_pieces = -(-len(clips) // PIECE_ROWS)
-    text = counted(len(clips), work.unit)
-    if n_shares > n_pieces:
+    """Count the clips, the tasks without any, and the videos that are not found."""
+    n_clips = len(work.job.planned_clips())
+    n_shares = work.shard[1]
+    n_pieces = ceil(n_clips / PIECE_ROWS)  # a share is made of whole pieces
+    n_idle = n_shares - n_pieces
+    text = counted(n_clips, work.unit)
+    if n_idle > 0:
         text += (
-            f" in {counted(n_pieces, 'piece')} of {PIECE_ROWS}: {n_shares - n_pieces} of {n_shares} tasks "
+            f" in {counted(n_pieces, 'piece')} of {PIECE_ROWS}: {n_idle} of {n_shares} tasks "
             "have nothing to do"
         )
-    yield Diagnosis("clips", "note" if n_shares > n_pieces else "ok", text)
+    yield Diagnosis("clips", "note" if n_idle > 0 else "ok", text)
     if isinstance(work.job, TextJob):
         return
-    manifest = work.job.manifest
-    videos = {path for clip in manifest if (path := manifest.video_path(clip)) is not None}
-    gone = missing_files(videos)
-    text = f"{len(videos) - len(gone):,} of {counted(len(videos), 'video')} found"
-    if not gone:
+    paths = {work.job.manifest.video_path(clip) for clip in work.job.manifest}
+    videos = {path for path in paths if path is not None}
+    missing = missing_files(videos)
+    text = f"{len(videos) - len(missing):,} of {counted(len(videos), 'video')} found"
+    if not missing:
         yield Diagnosis("videos", "ok", text)
         return
-    level: Level = "fault" if gone == videos else "note"
-    yield Diagnosis("videos", level, f"{text}; absent: such as {min(gone)}. Is their file system mounted?")
+    level: Level = "fault" if missing == videos else "note"
+    yield Diagnosis("videos", level, f"{text}; absent: such as {min(missing)}. Is their file system mounted?")
 
 
 def _licence(work: Extraction) -> Iterator[Diagnosis]:
+    """Note if no licence is given."""
     if work.licence == NO_LICENCE:
         text = f"{NO_LICENCE}: the store cannot be shared so; --licence SPDX states one"
         yield Diagnosis("licence", "note", text)
@@ -119,7 +124,7 @@ def _licence(work: Extraction) -> Iterator[Diagnosis]:
 
 
 def _stage(work: Extraction) -> Iterator[Diagnosis]:
-    """Compare the extraction with the stage and the sealed store that are there."""
+    """Compare the extraction with the stage and the sealed store, if they exist."""
     try:
         work.refuse_sealed()
         stage = _opened(work)
@@ -127,10 +132,11 @@ def _stage(work: Extraction) -> Iterator[Diagnosis]:
         yield Diagnosis("stage", "fault", str(error))
         return
     machine = this_machine()
-    if elsewhere := shares_elsewhere(work.stage_path, machine):
+    elsewhere = shares_elsewhere(work.stage_path, machine)
+    if elsewhere:
         yield Diagnosis("shares", "fault", another_cluster(work.stage_path, elsewhere, machine))
     for renamed in work.renamed_stages():
-        # Nobody is there to stop a queued array, which would do anew what is done.
+        # A fault, since nobody would see a note and stop a queued array that repeats finished work.
         yield Diagnosis("stage", "fault", f"{renamed}. If it is another store's, submit with CHECK=no")
     if stage is None:
         yield Diagnosis("stage", "ok", f"{work.stage_path} is to be made")
@@ -139,7 +145,7 @@ def _stage(work: Extraction) -> Iterator[Diagnosis]:
 
 
 def _resumed(work: Extraction, stage: Stage) -> Diagnosis:
-    """Say what is left to do of a stage; a version that is sealed could not be sealed again."""
+    """Report how many rows of a stage are left; a fault if its store is sealed, which is done only once."""
     left = counted(len(stage.missing()), work.unit)
     if not work.sealed_path.exists():
         return Diagnosis("stage", "ok", f"{work.stage_path} is resumed: {left} left to do")
@@ -148,24 +154,27 @@ def _resumed(work: Extraction, stage: Stage) -> Diagnosis:
 
 
 def _opened(work: Extraction) -> Stage | None:
-    """Open the stage as a task would; None if it is to be made."""
+    """Open the stage as a task of the job would; None if there is none yet."""
     if not work.stage_path.exists() or work.outlived():
         return None
     return work.open_stage(trial=True)
 
 
 def _as_on_the_nodes(work: Extraction) -> Extraction:
-    """Return an extraction whose networks run on what those of its stage, or of its parent, ran on."""
-    theirs = {group.name: group.provenance.get("compute") for group in _groups_there(work)}
+    """Return an extraction whose records name the device on which its stage, or its parent store, was made.
+
+    Here networks are built on the processor: without this the stage would seem to have other settings.
+    """
+    compute_of_group = {group.name: group.provenance.get("compute") for group in _existing_groups(work)}
     if isinstance(work.job, TextJob):
-        texts = tuple(_with_machine(backbone, theirs) for backbone in work.job.backbones)
+        texts = tuple(_with_machine(backbone, compute_of_group) for backbone in work.job.backbones)
         return replace(work, job=replace(work.job, backbones=texts))
-    backbones = tuple(_with_machine(backbone, theirs) for backbone in work.job.backbones)
+    backbones = tuple(_with_machine(backbone, compute_of_group) for backbone in work.job.backbones)
     return replace(work, job=replace(work.job, backbones=backbones))
 
 
-def _groups_there(work: Extraction) -> Sequence[GroupSpec]:
-    """Return the groups of the stage, else those of the store that is to grow."""
+def _existing_groups(work: Extraction) -> Sequence[GroupSpec]:
+    """Return the groups of the stage, else those of the store that is to grow, else none."""
     if work.stage_path.exists():
         return read_stage(work.stage_path).groups
     if work.append is not None:
@@ -177,31 +186,39 @@ def _groups_there(work: Extraction) -> Sequence[GroupSpec]:
 AnyBackbone = TypeVar("AnyBackbone", Backbone, TextBackbone)
 
 
-def _with_machine(backbone: AnyBackbone, theirs: Mapping[str, Any]) -> AnyBackbone:
-    """Return a backbone whose record has the device of its group's, if both run a network."""
-    own: Mapping[str, Any] = backbone.provenance.get("compute") or {}
-    there: Mapping[str, Any] = theirs.get(backbone.name) or {}
-    if not own or not there:
+def _with_machine(backbone: AnyBackbone, compute_of_group: Mapping[str, Any]) -> AnyBackbone:
+    """Return a backbone whose record has the device of its group, if both run a network.
+
+    Parameters
+    ----------
+    compute_of_group
+        Name of each group that exists -> the field `compute` of its provenance, or None.
+    """
+    compute: Mapping[str, Any] = backbone.provenance.get("compute") or {}
+    existing: Mapping[str, Any] = compute_of_group.get(backbone.name) or {}
+    if not compute or not existing:
         return backbone
-    numerics = {name: value for name, value in own.items() if name not in OF_THE_MACHINE}
-    machine = {name: there[name] for name in OF_THE_MACHINE if name in there}
+    numerics = {name: value for name, value in compute.items() if name not in OF_THE_MACHINE}
+    machine = {name: existing[name] for name in OF_THE_MACHINE if name in existing}
     return replace(backbone, provenance={**backbone.provenance, "compute": numerics | machine})
 
 
 def _room(work: Extraction) -> Iterator[Diagnosis]:
-    """Compare what the stage and the store need of the disk with what is free."""
+    """Compare the disk space that the stage and the store need with what is free."""
     clips, groups, _ = work.plan()
-    room = estimate_disk(clips, groups, links=links_work(existing_folder(work.stage_path)))
+    folder = existing_folder(work.stage_path)
+    room = estimate_disk(clips, groups, links=links_work(folder))
     free = free_space(work.stage_path)
-    needed = max(room.peak_bytes - _bytes_in(work.stage_path), 0)
-    text = f"{needed / 1e9:.3g} GB and {room.files:,} files needed, {free.bytes / 1e9:.3g} GB free"
-    fits = needed <= free.bytes and (free.files is None or room.files <= free.files)
-    if not fits:
+    needed_bytes = max(room.peak_bytes - _bytes_in(work.stage_path), 0)
+    text = f"{needed_bytes / 1e9:.3g} GB and {room.files:,} files needed, {free.bytes / 1e9:.3g} GB free"
+    has_bytes = needed_bytes <= free.bytes
+    has_files = free.files is None or room.files <= free.files
+    if not (has_bytes and has_files):
         yield Diagnosis("room", "fault", f"{text}: choose another place for STORE, or make room")
         return
-    folder = existing_folder(work.stage_path)
-    # What is reserved in memory is taken from this process.
-    refusal = None if mount_of(folder)[0] in IN_MEMORY else refused_reservation(folder, needed)
+    refusal = None
+    if mount_of(folder).kind not in IN_MEMORY:  # there a reservation would take this process's memory
+        refusal = refused_reservation(folder, needed_bytes)
     if refusal is None:
         yield Diagnosis("room", "ok", text)
     elif refusal.errno == errno.EDQUOT:
@@ -212,5 +229,5 @@ def _room(work: Extraction) -> Iterator[Diagnosis]:
 
 
 def _bytes_in(folder: Path) -> int:
-    """Return the size of the files of a stage that is there, in bytes; 0 without one."""
+    """Return the size of a stage's files in bytes; 0 if there is no stage."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

@@ -14,25 +14,31 @@ from obygaze_features.extraction.sbatch_options import check_option
 from obygaze_features.io import NO_LICENCE, local_path, make_folder, write_together
 from obygaze_features.store.provenance import validate_licence
 
-ARRAY, SEAL, SUBMIT, RAY, TRAIN = "array.sbatch", "seal.sbatch", "submit.sh", "ray.sbatch", "train.sbatch"
+ARRAY = "array.sbatch"
+SEAL = "seal.sbatch"
+SUBMIT = "submit.sh"
+RAY = "ray.sbatch"
+TRAIN = "train.sbatch"
 SCRIPTS = (ARRAY, SEAL, SUBMIT, RAY, TRAIN)
 SITE = re.compile(r"(?m)^# ---- What your site needs.*\n(?:#(?! ---- What| -{20,}\n).*\n)*+# -{20,}\n")
-"""The marked place of a script."""
+"""The marked place of a script: its heading, lines of comment, and a line of hyphens."""
 
 UNFILLED = re.compile(r"(?m)^##SBATCH --account=.*\n")
 """The line of a script that every site fills in."""
 
 
 OF_EXTRACTION = frozenset({"time", "mem", "cpus-per-task", "gres", "gpus", "gpus-per-node", "nodes"})
-"""Options of sbatch that are for jobs that extract; the others are for all jobs."""
+"""Options of sbatch for jobs that extract; the others are for all jobs."""
 
 
 OF_THE_SCRIPTS = frozenset({"output", "error", "signal", "open-mode", "ntasks", "job-name"})
 """Options of sbatch on which the scripts rely: where their logs are, and when they are told to stop."""
 
 
-ON_GPU, ON_CPU = "OBYGAZE_DEVICE:-cuda", "OBYGAZE_DEVICE:-cpu"
-"""What networks run on in the scripts, and at a site whose jobs ask for no GPU."""
+ON_GPU = "OBYGAZE_DEVICE:-cuda"
+"""Words of the scripts that run networks on a GPU."""
+ON_CPU = "OBYGAZE_DEVICE:-cpu"
+"""Words in their place at a site whose jobs ask for no GPU."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,8 +99,16 @@ class Site:
         return by_another_option or "gpu" in self.sbatch.get("gres", "gpu")
 
     def directives(self, *, extracts: bool) -> dict[str, str]:
-        """Return the options of sbatch for a job."""
-        return {name: value for name, value in self.sbatch.items() if extracts or name not in OF_EXTRACTION}
+        """Return the options of sbatch for a job.
+
+        Parameters
+        ----------
+        extracts
+            Whether the job extracts features.
+        """
+        if extracts:
+            return dict(self.sbatch)
+        return {name: value for name, value in self.sbatch.items() if name not in OF_EXTRACTION}
 
 
 @checked
@@ -128,8 +142,9 @@ def write_job_scripts(folder: Path | str, site: Site) -> tuple[Path, ...]:
     """
     folder = local_path(folder)
     paths = tuple(folder / name for name in SCRIPTS)
-    if there := [path for path in paths if path.exists()]:
-        raise ExtractError(f"{there[0]}: there already, and you may have changed it; choose another folder")
+    for path in paths:
+        if path.exists():
+            raise ExtractError(f"{path}: there already, and you may have changed it; choose another folder")
     make_folder(folder)
     write_together({path: filled(path.name, site).encode() for path in paths})
     (folder / SUBMIT).chmod(0o755)
@@ -152,7 +167,7 @@ def filled(name: str, site: Site) -> str:
 
 
 def environment_lines() -> list[str]:
-    """Return the lines with which a node runs the obygaze, and finds the weights, of this machine."""
+    """Return lines of shell with which a node finds this installation and the weights of this machine."""
     lines = [f"export PATH={quote(str(Path(sys.executable).parent))}:$PATH"]
     try:
         from huggingface_hub import constants  # noqa: PLC0415 - an extra
@@ -167,20 +182,30 @@ def environment_lines() -> list[str]:
 
 
 def _with_directives(script: str, directives: Mapping[str, str]) -> str:
-    """Set options of sbatch: those that the script has in their place, others where sites fill in theirs."""
-    more = ""
+    """Set options of sbatch: where the script has them, else in place of its line for sites to fill in."""
+    added_lines = ""
     for name, value in directives.items():
-        here = re.compile(rf"(?m)^#SBATCH --{name}=\S+( *)")
-        if match := here.search(script):
-            directive = f"#SBATCH --{name}={value}"
-            width = len(match[0]) if match[1] else 0  # comments stay in their column
-            script = script.replace(match[0], directive.ljust(width - 1) + " " * bool(match[1]), 1)
-        else:
-            more += f"#SBATCH --{name}={value}\n"
-    return UNFILLED.sub(lambda _: more, script) if more else script
+        directive = f"#SBATCH --{name}={value}"
+        existing = re.search(rf"(?m)^#SBATCH --{name}=\S+( *)", script)
+        if existing is None:
+            added_lines += f"{directive}\n"
+            continue
+        old_text = existing[0]
+        has_comment = existing[1] != ""
+        if has_comment:  # which stays in its column, after one space at least
+            directive = f"{directive.ljust(len(old_text) - 1)} "
+        script = script.replace(old_text, directive, 1)
+    if not added_lines:
+        return script
+    return UNFILLED.sub(lambda _: added_lines, script)
 
 
 def _with_setup(script: str, lines: Sequence[str]) -> str:
-    """Put a site's lines into the marked place of a script."""
-    filled_in = "".join(f"{line}\n" for line in lines)
-    return SITE.sub(lambda place: f"{place[0].splitlines()[0]}\n{filled_in}", script)
+    """Replace the comments in the marked place of a script by a site's lines; its heading stays."""
+    setup = "".join(f"{line}\n" for line in lines)
+
+    def with_heading(marked: re.Match[str]) -> str:
+        heading = marked[0].splitlines()[0]
+        return f"{heading}\n{setup}"
+
+    return SITE.sub(with_heading, script)

@@ -127,12 +127,13 @@ class _Encoders:
         settings = DecodeSettings(order.timeout_s, order.decoder, decoder_record(order.decoder))
         self._order = order
         self._decode = partial(decode_by_ray, workers=ceil(n_tasks / n_encoders), settings=settings)
-        self._class: Any = ray.remote(
-            num_cpus=0,
-            num_gpus=1 if order.on_gpu else 0,
-            scheduling_strategy="SPREAD",
-            max_concurrency=2,  # calls at once: it can be asked to stop while it works
-        )(RayEncoder)
+        actor_options: Any = {
+            "num_cpus": 0,
+            "num_gpus": 1 if order.on_gpu else 0,
+            "scheduling_strategy": "SPREAD",
+            "max_concurrency": 2,  # calls at once: it can be asked to stop while it works
+        }
+        self._class: Any = ray.remote(**actor_options)(RayEncoder)
         self._actors: dict[int, Any] = {}
         for number in range(n_encoders):
             threading.Thread(target=self._serve, args=(number,), daemon=True).start()

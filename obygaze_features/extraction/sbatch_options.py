@@ -1,4 +1,4 @@
-"""Check values of options of sbatch, which Slurm looks at hours later, or reads as something else."""
+"""Check the values of sbatch options, which Slurm checks hours later, or takes for something else."""
 
 import re
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ class Format:
     pattern
         Regular expression of the whole value.
     words
-        What it is and an example, for messages.
+        A description of the value with an example, for messages.
     """
 
     pattern: str
@@ -54,7 +54,7 @@ FORMATS: Mapping[str, Format] = {
 
 
 def check_option(name: str, value: str) -> None:
-    """Refuse a value that Slurm would refuse, or take for something else than was meant.
+    """Refuse a value that Slurm would refuse, or would take for something else than was meant.
 
     Parameters
     ----------
@@ -71,13 +71,15 @@ def check_option(name: str, value: str) -> None:
     form = FORMATS.get(name)
     if form is not None and not re.fullmatch(form.pattern, value, re.ASCII):
         raise ExtractError(f"--sbatch {name}={value}: expected {form.words}")
-    if name == "time" and (limit := seconds(value)) is not None and limit < SHORTEST_S:
-        raise ExtractError(
-            f"--sbatch time={value}: {limit:,} s is too short for a turn, which needs {SHORTEST_S} s "
-            "(a number alone is minutes, two are minutes:seconds)"
-        )
-    without_unit = name.startswith("mem") and value.isdecimal()
-    if without_unit and 0 < int(value) < LEAST_MB:  # 0 is all that a node has
+    if name == "time":
+        limit_s = seconds(value)
+        if limit_s is not None and limit_s < SHORTEST_S:
+            raise ExtractError(
+                f"--sbatch time={value}: {limit_s:,} s is too short for a turn, which needs {SHORTEST_S} s "
+                "(a number alone is minutes, two are minutes:seconds)"
+            )
+    is_memory_without_unit = name.startswith("mem") and value.isdecimal()
+    if is_memory_without_unit and 0 < int(value) < LEAST_MB:  # 0 is all that a node has
         raise ExtractError(f"--sbatch {name}={value}: Slurm reads megabytes; {value}G are gigabytes")
 
 
@@ -89,12 +91,12 @@ def seconds(time: str) -> int | None:
     >>> seconds("30"), seconds("30:00"), seconds("08:00:00"), seconds("1-12"), seconds("UNLIMITED")
     (1800, 1800, 28800, 129600, None)
     """
-    if not time[:1].isdecimal():
+    if not time[:1].isdecimal():  # UNLIMITED or INFINITE
         return None
     days, hyphen, clock = time.rpartition("-")
     parts = [int(part) for part in clock.split(":")]
-    if hyphen or len(parts) == 3:  # hours first
-        hours, minutes, rest = (*parts, 0, 0)[:3]
-    else:  # minutes first
-        hours, minutes, rest = (0, *parts, 0)[:3]
-    return ((int(days or 0) * 24 + hours) * 60 + minutes) * 60 + rest
+    has_hours = hyphen or len(parts) == 3
+    if not has_hours:
+        parts = [0, *parts]
+    hours, minutes, clock_s = (*parts, 0, 0)[:3]  # what is not given is 0
+    return ((int(days or 0) * 24 + hours) * 60 + minutes) * 60 + clock_s

@@ -20,6 +20,7 @@ from obygaze_features.backbones.registry import BACKBONES, TEXT_BACKBONES, is_kn
 from obygaze_features.errors import BackboneError, ExtractError, StoreError, system_error_line
 from obygaze_features.extraction import Recipe, before_queue, prepare
 from obygaze_features.extraction.before_queue import examine_run, for_a_look
+from obygaze_features.extraction.doctor import Mount
 from obygaze_features.store.disk_usage import FreeSpace, free_space, refused_reservation
 from tests.process import python
 
@@ -76,7 +77,7 @@ def test_a_quota_is_asked_by_reserving_what_is_needed(films, monkeypatch, number
         return None if number is None else OSError(number, os.strerror(number), str(folder))
 
     monkeypatch.setattr(before_queue, "refused_reservation", reserve)
-    monkeypatch.setattr(before_queue, "mount_of", lambda _: ("nfs4", ""))
+    monkeypatch.setattr(before_queue, "mount_of", lambda _: Mount("nfs4", ""))
     assert levels(work(films))["room"] == level
     [(folder, size)] = asked
     assert folder == films
@@ -84,7 +85,7 @@ def test_a_quota_is_asked_by_reserving_what_is_needed(films, monkeypatch, number
 
 
 def test_nothing_is_reserved_in_memory(films, monkeypatch):
-    monkeypatch.setattr(before_queue, "mount_of", lambda _: ("tmpfs", ""))
+    monkeypatch.setattr(before_queue, "mount_of", lambda _: Mount("tmpfs", ""))
     monkeypatch.setattr(before_queue, "refused_reservation", lambda *_: pytest.fail("it takes memory"))
     assert levels(work(films))["room"] == "ok"
 

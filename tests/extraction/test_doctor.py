@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from obygaze_features.extraction import doctor
-from obygaze_features.extraction.doctor import Diagnosis
+from obygaze_features.extraction.doctor import Diagnosis, Mount
 from obygaze_features.extraction.uses import USES
 from obygaze_features.store.disk_usage import FreeSpace
 
@@ -125,7 +125,7 @@ def space(free, inodes):
 
 
 def mounted(options):
-    return lambda _: ("lustre", options)
+    return lambda _: Mount("lustre", options)
 
 
 @pytest.mark.parametrize(
