@@ -21,10 +21,10 @@ from obygaze_models.blas import one_blas_thread
 from obygaze_models.concepts.bank import Standardised
 from obygaze_models.concepts.in_time import ConceptsUnlabelled
 from obygaze_models.errors import ModelError
+from obygaze_models.models.adam import Adam, adam_step
 from obygaze_models.models.linear import FrameReader
 from obygaze_models.models.parameters import Count, Seed
 from obygaze_models.models.spec import ModelSpec
-from obygaze_models.models.training import Adam, adam_step
 
 Floats = NDArray[np.float32]
 Read = Callable[[NDArray[np.intp]], Floats]
@@ -68,7 +68,7 @@ class Dictionary:
     bias : ndarray of float32, shape [H]
     moments : ndarray of float32, shape [2, 2 H D + H]
     decays : ndarray of float64, shape [2]
-        Adam's (`obygaze_models.models.training.Adam`).
+        Adam's (`obygaze_models.models.adam.Adam`).
     epoch, step : int
         How many are done.
     shares : ndarray of float64, shape [H]

@@ -24,9 +24,10 @@ from obygaze_models.models.attentive_training import ProbesInTraining, TrainingS
 from obygaze_models.models.binary import ABOVE_ZERO, Floats, encode_labels
 from obygaze_models.models.choices import candidates, log_loss
 from obygaze_models.models.linear import FrameReader
+from obygaze_models.models.neural_classifiers import NeuralClassifier
 from obygaze_models.models.parameters import Count
 from obygaze_models.models.spec import ModelSpec
-from obygaze_models.models.training import LossCurve, NeuralClassifier
+from obygaze_models.models.training import LossCurve
 from obygaze_models.protocol.held_out import HeldOut
 from obygaze_models.protocol.selection import inner_folds
 

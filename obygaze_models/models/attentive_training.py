@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from obygaze_models.dataset.features import StoredClips
+from obygaze_models.models.adam import Adam, adam_step
 from obygaze_models.models.binary import Floats
 from obygaze_models.models.linear import differing
 from obygaze_models.models.scaling import Moments, safe_scale
-from obygaze_models.models.training import Adam, adam_step
 
 Masks = NDArray[np.bool_]
 
@@ -322,7 +322,7 @@ class ProbesInTraining:
         # Evidence and biases begin at 0.
         self.views(self.parameters).projection[:, 0] = np.repeat(queries, len(penalties), axis=1)
         self.gradient = np.empty_like(self.parameters)
-        self._adam = Adam.start(self.parameters)
+        self._adam = Adam.zeros_like(self.parameters)
 
     @property
     def n_probes(self) -> int:

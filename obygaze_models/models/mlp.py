@@ -1,168 +1,21 @@
-"""Compute a two-layer perceptron, and fit the MLP probe on frozen features: one, or many at once."""
+"""Fit the MLP probe, a perceptron on frozen features: one probe, or many at once."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Literal, NamedTuple, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 
 from obygaze_features.arguments import checked
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.models.binary import Floats, Imbalance, encode_labels, rows_for
-from obygaze_models.models.choices import EarlyStopping, log_loss
+from obygaze_models.models.choices import EarlyStopping
+from obygaze_models.models.neural_classifiers import NetworkClassifier, train_many
 from obygaze_models.models.parameters import Count
-from obygaze_models.models.scaling import moments, standardise
+from obygaze_models.models.perceptron import Perceptron
 from obygaze_models.models.spec import ModelSpec
-from obygaze_models.models.training import NetworkClassifier, train_many
-
-
-class PerceptronLayers(NamedTuple):
-    """Views of a flat parameter vector [P]."""
-
-    hidden_weight: Floats  # [D, H]
-    hidden_bias: Floats  # [H]
-    output_weight: Floats  # [H, K]
-    output_bias: Floats  # [K]
-
-
-@dataclass(frozen=True, slots=True)
-class Perceptron:
-    """A two-layer perceptron as a `obygaze_models.models.training.Network`.
-
-    A model's parameters are one flat vector [P], P = D*H + H + H*K + K: the hidden layer's weights [D, H] and
-    biases [H], the output's weights [H, K] and biases [K]. K tells the loss:
-
-    - one output is the logit of binary cross-entropy;
-    - two outputs are the paper's: softmax, and then cross-entropy, which takes a softmax again, of the
-      softmax's output. Only their difference counts: the logit of the softmax's second probability.
-
-    Everything is computed in the data's own precision.
-
-    Attributes
-    ----------
-    n_features, n_hidden, n_outputs : int
-    standardised : bool
-        Whether features are standardised by the moments of the clips trained on.
-    clip : float, optional
-        Deviations at which standardised features are cut off.
-    """
-
-    n_features: int
-    n_hidden: int
-    n_outputs: int = 1
-    standardised: bool = True
-    clip: float | None = None
-
-    @property
-    def n_parameters(self) -> int:
-        """Count the parameters, P."""
-        return (self.n_features + 1) * self.n_hidden + (self.n_hidden + 1) * self.n_outputs
-
-    def moments(self, X: Floats) -> tuple[Floats, Floats]:
-        """Compute the moments of X [N, D]; 0 and 1 where nothing is standardised."""
-        if self.standardised:
-            return moments(X)
-        return np.zeros(X.shape[1], X.dtype), np.ones(X.shape[1], X.dtype)
-
-    def prepare(self, X: Floats, mean: Floats, scale: Floats) -> Floats:
-        """Standardise and cut features, where the model does."""
-        return standardise(X, mean, scale, self.clip) if self.standardised else X
-
-    def starts(self, rng: np.random.Generator, X: Floats, y: Floats) -> NDArray[np.float64]:
-        """Draw one start [1, P]: uniform within 1/sqrt(inputs) of zero, layer by layer.
-
-        It is the law that PyTorch's ``Linear`` draws from (He et al. 2015 with a = sqrt(5)), for weights and
-        biases; the clips trained on change nothing.
-        """
-        del X, y
-        sizes = (self.n_features + 1) * self.n_hidden, (self.n_hidden + 1) * self.n_outputs
-        inputs = np.repeat((self.n_features, self.n_hidden), sizes)
-        return np.asarray(rng.uniform(-1.0, 1.0, (1, self.n_parameters)) / np.sqrt(inputs))
-
-    def views(self, parameters: Floats) -> PerceptronLayers:
-        """Cut a flat parameter vector [P] into its layers, without copying."""
-        first = self.n_features * self.n_hidden
-        return PerceptronLayers(
-            parameters[:first].reshape(self.n_features, self.n_hidden),
-            parameters[first : first + self.n_hidden],
-            parameters[first + self.n_hidden : -self.n_outputs].reshape(self.n_hidden, self.n_outputs),
-            parameters[-self.n_outputs :],
-        )
-
-    def logits(self, layer: PerceptronLayers, X: Floats) -> Floats:
-        """Compute a logit [B] for each row of X [B, D]: relu(X W + b) w + c."""
-        return self._forward(layer, X)[2]
-
-    def _forward(self, layer: PerceptronLayers, X: Floats) -> tuple[Floats, Floats, Floats]:
-        """Compute hidden activations [B, H], the weights [H] that make logits of them, and logits [B]."""
-        hidden = X @ layer.hidden_weight
-        hidden += layer.hidden_bias
-        np.maximum(hidden, 0, out=hidden)
-        weight, bias = layer.output_weight[:, -1], layer.output_bias[-1]
-        if self.n_outputs == 2:
-            weight, bias = weight - layer.output_weight[:, 0], bias - layer.output_bias[0]
-        return hidden, weight, hidden @ weight + bias
-
-    def loss(self, scores: Floats, y: Floats) -> float:
-        """Compute the mean log loss of logits [B] and labels 0 or 1 [B].
-
-        Binary cross-entropy is log(1 + exp(s)) - y s, in a form that neither overflows nor loses small
-        losses. With two outputs, cross-entropy takes the softmax's probabilities (1 - p, p) for logits, whose
-        difference is 2 p - 1 = tanh(s / 2): it can't leave [-1, 1], and so the loss can't fall below
-        log(1 + 1/e) = 0.313.
-        """
-        if self.n_outputs == 2:
-            scores = np.tanh(scores / 2)
-        return log_loss(y, scores)
-
-    def backward(
-        self,
-        layer: PerceptronLayers,
-        X: Floats,
-        y: Floats,
-        slope: PerceptronLayers,
-        weights: Floats | float = 1.0,
-    ) -> Floats:
-        """Compute the logits of a batch, and write into `slope` the gradient of their mean weighted loss.
-
-        Parameters
-        ----------
-        layer : PerceptronLayers
-        X : ndarray, shape [B, D]
-        y : ndarray, shape [B]
-            Labels 0 or 1, as floats.
-        slope : PerceptronLayers
-            Views of the gradient [P].
-        weights : ndarray, shape [B], or float
-            Of each clip's loss, whose sum is divided by B, not by the weights'.
-
-        Returns
-        -------
-        ndarray, shape [B]
-        """
-        hidden, weight, scores = self._forward(layer, X)
-        if self.n_outputs == 1:
-            pull = (expit(scores) - y) / len(y)
-        else:
-            squashed = np.tanh(scores / 2)
-            # d tanh(s / 2) / ds = (1 - tanh(s / 2)^2) / 2.
-            pull = (expit(squashed) - y) * (1 - squashed * squashed) / (2 * len(y))
-        pull *= weights
-        slope.output_weight[:, -1] = pull @ hidden
-        slope.output_bias[-1] = np.add.reduce(pull)
-        if self.n_outputs == 2:
-            # The two outputs pull in opposite directions.
-            slope.output_weight[:, 0] = -slope.output_weight[:, 1]
-            slope.output_bias[0] = -slope.output_bias[1]
-        error = np.multiply.outer(pull, weight)
-        # Through the rectifier: the slope is 0 where it gave 0.
-        error *= hidden > 0
-        np.matmul(X.T, error, out=slope.hidden_weight)
-        np.add.reduce(error, axis=0, out=slope.hidden_bias)
-        return scores
 
 
 @dataclass(eq=False, repr=False)
@@ -174,10 +27,10 @@ class MLPProbe(NetworkClassifier):
     movies. Features are standardised inside `fit`, by the moments of the training clips, and cut off at
     `clip` deviations.
 
-    The ``paper`` variant is the published model, including its known flaws: two softmax
-    neurons whose probabilities cross-entropy takes for logits, so that the loss is flat wherever the model is
-    sure; features as they are; and the epoch that training ended with, `patience` epochs past the best. It
-    takes no `imbalance`: its classes are balanced by the folds drawn.
+    The ``paper`` variant is the published model, including its known flaws. It has two softmax neurons whose
+    probabilities cross-entropy takes for logits, so that the loss is flat wherever the model is sure. Its
+    features are not standardised. It keeps the epoch that training ended with, `patience` epochs past the
+    best. It takes no `imbalance`: its classes are balanced by the folds drawn.
 
     Parameters
     ----------
@@ -188,9 +41,10 @@ class MLPProbe(NetworkClassifier):
     learning_rate, batch_size, min_epochs, max_epochs, patience, clip, random_state
         Of the training, see `NetworkClassifier`.
     imbalance : {"none", "weights", "subsample"}
-        What is done about the larger class, in the clips a model is trained on and in no others: nothing but
-        the threshold; losses weighed by n / (2 n_class), scikit-learn's ``"balanced"``; or clips of the
-        larger class drawn, as many as the smaller has, from `random_state`.
+        What is done about the larger class, in the clips a model is trained on and in no others. ``none``:
+        nothing but the threshold. ``weights``: losses are weighed by n / (2 n_class), scikit-learn's
+        ``"balanced"``. ``subsample``: as many clips of the larger class as the smaller class has are drawn,
+        by `random_state`.
 
     Attributes
     ----------
@@ -254,13 +108,15 @@ class MLPProbe(NetworkClassifier):
             return network.logits(network.views(self.parameters_), ready)
 
     def _network(self, n_features: int) -> Perceptron:
-        paper = self.variant == "paper"
-        return Perceptron(n_features, self.n_hidden, 2 if paper else 1, not paper, self.clip)
+        if self.variant == "paper":
+            return Perceptron(n_features, self.n_hidden, n_outputs=2, standardised=False, clip=self.clip)
+        return Perceptron(n_features, self.n_hidden, n_outputs=1, standardised=True, clip=self.clip)
 
     def _keeps_best(self) -> bool:
         return self.variant == "strict"
 
     def _check_settings(self) -> None:
+        """Refuse parameters of wrong types or ranges, and those that don't go together."""
         self._validate_params()
         if self.imbalance != "none" and self.variant == "paper":
             raise ValueError(
@@ -284,7 +140,7 @@ def fit_many(
     Parameters
     ----------
     probes : sequence of MLPProbe
-        Alike in every parameter but `random_state`.
+        Alike in every parameter but `random_state`. They are fitted.
     X : array-like, shape [N, D]
     y : array-like, shape [N]
         Two labels, both among every probe's training rows.
@@ -313,10 +169,18 @@ def fit_many(
             raise ValueError("a probe's validation rows must not be among those it is trained on")
     for probe in probes:
         probe._check_settings()
-        if probe.get_params() | {"random_state": 0} != probes[0].get_params() | {"random_state": 0}:
+        if _without_seed(probe) != _without_seed(probes[0]):
             raise ValueError("probes fitted together must be alike in every parameter but random_state")
-        probe.classes_, probe.n_features_in_ = classes, features.shape[1]
+        probe.classes_ = classes
+        probe.n_features_in_ = features.shape[1]
     train_many(probes, features, labels, train, validation, progress=progress)
+
+
+def _without_seed(probe: MLPProbe) -> dict[str, Any]:
+    """Return the parameters of a probe but its seed."""
+    parameters: dict[str, Any] = probe.get_params()
+    del parameters["random_state"]
+    return parameters
 
 
 def make_mlp(seed: int, imbalance: Imbalance = "none") -> MLPProbe:

@@ -1,34 +1,21 @@
-"""Train many small networks at once, by Adam over shuffled batches, each stopped early on its own.
+"""Train a small network by Adam over shuffled batches of clips, and stop early by clips that are held out."""
 
-Models are trained one after the other, so that what a step touches fits a core's cache, and those that differ
-in their validation clips alone are one training. A model's bytes depend on its own clips and seed alone.
-
-Folds side by side in one product would be slower. A step of a perceptron with 512 inputs and 128 hidden
-units, by batches of 16 clips, takes 61 to 79 us in its products and 68 to 70 in Adam, one fold after another;
-of 4, 16 and 48 folds at once the products take 61, 68 and 83 us a fold, Adam 67, 115 and 120: its sums of all
-folds do not fit a cache, and no weights are shared (AMD EPYC, one core, 2026-11-28).
-"""
-
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import get_blas_funcs
-from sklearn.utils.validation import check_consistent_length
 
-from obygaze_models.blas import one_blas_thread
-from obygaze_models.models.binary import Floats, LogitClassifier, balanced_weights, even_rows
-from obygaze_models.models.parameters import Count, Positive, Seed
-from obygaze_models.models.scaling import CLIP, Limit
+from obygaze_models.models.adam import Adam, adam_step
+from obygaze_models.models.binary import Floats, Imbalance, balanced_weights, even_rows
 
 N_TRIAL_EPOCHS = 4
 """Epochs after which the starts of a network are compared by their training loss."""
 
 
 class TrainableNetwork(Protocol):
-    """What is trained: arithmetic on one flat vector of parameters [P].
+    """The arithmetic of a network, on one flat vector of parameters [P].
 
     A layer is whatever `views` makes of the parameters, or of their gradient, without copying.
     """
@@ -41,10 +28,10 @@ class TrainableNetwork(Protocol):
         """Compute the mean and scale [D] of the features trained on."""
 
     def prepare(self, X: Floats, mean: Floats, scale: Floats) -> Floats:
-        """Make of clips' features what the other methods take for X."""
+        """Turn features of clips into the X of the other methods, by the moments of the clips trained on."""
 
     def starts(self, rng: np.random.Generator, X: Floats, y: Floats) -> NDArray[np.float64]:
-        """Draw initial parameters [K, P] of K starts, given the prepared clips trained on and labels."""
+        """Draw the initial parameters [K, P] of K starts, given the prepared clips to train on and labels."""
 
     def views(self, parameters: Floats) -> Any:
         """Cut a vector [P] into layers, without copying."""
@@ -53,7 +40,7 @@ class TrainableNetwork(Protocol):
         """Compute the logit of each clip [B]."""
 
     def backward(self, layer: Any, X: Floats, y: Floats, slope: Any, weights: Floats) -> Floats:
-        """Compute logits [B], and write the gradient of their mean weighted loss into `slope`."""
+        """Compute logits [B], and write the gradient of their mean weighted loss into the layer `slope`."""
 
     def loss(self, scores: Floats, y: Floats) -> float:
         """Compute the mean loss of logits [B] and labels 0 or 1 [B]."""
@@ -61,19 +48,19 @@ class TrainableNetwork(Protocol):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class LossCurve:
-    """What a training looked like, epoch by epoch.
+    """The losses of a training, epoch by epoch.
 
     Attributes
     ----------
     train_loss : ndarray of float64, shape [E]
-        Mean of the clips' losses while the epoch ran, none weighted.
+        Mean of the clips' losses while the epoch ran, whatever their weights.
     validation_loss : ndarray of float64, shape [E]
-        Loss after the epoch; NaN where there was nothing to validate on.
+        Loss on held-out clips after the epoch; NaN where there were none.
     kept : int
         The epoch whose parameters were kept, counted from 1.
     start_losses : ndarray of float64, shape [K]
-        Training loss of each start after `N_TRIAL_EPOCHS`, of which the lowest was trained on; empty where
-        the network has one start.
+        Training loss of each start after `N_TRIAL_EPOCHS`, of which the start with the lowest was trained
+        on; empty where the network has one start.
     """
 
     train_loss: NDArray[np.float64]
@@ -82,295 +69,268 @@ class LossCurve:
     start_losses: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
 
 
-# --- training
-# ---------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class TrainingPlan:
+    """How a network is trained.
 
-
-def train_many(
-    models: Sequence["NetworkClassifier"],
-    X: Floats,
-    labels: NDArray[np.int64],
-    train: Sequence[NDArray[np.intp]],
-    validation: Sequence[NDArray[np.intp]] | None = None,
-    *,
-    progress: Callable[[int, int], None] | None = None,
-) -> None:
-    """Train models, alike but for their seeds, each on its rows of X [N, ...] and labels [N], 0 or 1.
-
-    A model stops after `patience` epochs without a lower loss on its validation rows, not before
-    `min_epochs`. Of equal losses the first is the lowest. Without validation rows nothing can be chosen:
-    `max_epochs` epochs are run and the last is kept. Models that differ in their validation rows alone are
-    one training, which goes on until the last of them stops. Each has the same bytes as if trained alone.
-
-    Parameters
-    ----------
-    progress : callable, optional
-        Called now and then with the numbers of models trained and of all.
-    """
-    alike: dict[tuple[bytes, int], list[int]] = {}
-    for index, (model, rows) in enumerate(zip(models, train, strict=True)):
-        alike.setdefault((rows.tobytes(), int(model.random_state)), []).append(index)
-    done, y = 0, labels.astype(X.dtype)
-    # One after the other: threads pass the interpreter's lock to and fro at each of a step's thirty short
-    # operations, which on two cores costs half as much CPU again and saves no time.
-    with one_blas_thread():
-        for indices in alike.values():
-            held_out = [None if validation is None else validation[index] for index in indices]
-            _train([models[index] for index in indices], X, y, train[indices[0]], held_out)
-            done += len(indices)
-            if progress is not None:
-                progress(done, len(models))
-
-
-@dataclass(eq=False)
-class _Stopping:
-    """Early stopping of one model: when its training ends, and which epoch is kept."""
-
-    model: "NetworkClassifier"
-    held_out: tuple[Floats, Floats] | None
-    kept: int = 0
-    best: Floats | None = None
-    best_loss: float = np.inf
-    losses: list[float] = field(default_factory=list)
-
-    def ends(self, learner: "_Learner", epoch: int) -> bool:
-        """Compute the validation loss after an epoch, and return whether training ends."""
-        done = epoch >= self.model.max_epochs
-        if self.held_out is None:
-            self.losses.append(float("nan"))
-            return done
-        X, y = self.held_out
-        loss = learner.network.loss(learner.network.logits(learner.layer, X), y)
-        self.losses.append(loss)
-        if loss < self.best_loss:
-            self.best_loss, self.kept = loss, epoch
-            self.best = learner.parameters.copy() if self.model._keeps_best() else None
-        return done or (epoch >= self.model.min_epochs and epoch - self.kept >= self.model.patience)
-
-
-def _train(
-    models: Sequence["NetworkClassifier"],
-    X: Floats,
-    y: Floats,
-    rows: NDArray[np.intp],
-    validation: Sequence[NDArray[np.intp] | None],
-) -> None:
-    """Train models that differ only in their validation rows."""
-    model = models[0]
-    network, rng = model._network(X.shape[-1]), np.random.default_rng((int(model.random_state), 0))
-    if model.imbalance == "subsample":
-        # From a stream of its own: the rest is as if the clips drawn were all there are.
-        rows = rows[even_rows(y[rows], rng.spawn(1)[0])]
-    own, labels = X[rows], y[rows]
-    weights = balanced_weights(labels) if model.imbalance == "weights" else np.ones_like(labels)
-    mean, scale = network.moments(own)
-    clips = network.prepare(own, mean, scale), labels, weights
-    running = []
-    for each, seen in zip(models, validation, strict=True):
-        held_out = None if seen is None else (network.prepare(X[seen], mean, scale), y[seen])
-        running.append(_Stopping(each, held_out))
-    starts: Floats = network.starts(rng, clips[0], labels).astype(X.dtype)
-    best, start_losses = 0, np.empty(0)
-    if len(starts) > 1:
-        trials = [_Learner(model, network, start.copy(), clips) for start in starts]
-        start_losses = np.array([[trial.epoch(rng) for _ in range(N_TRIAL_EPOCHS)][-1] for trial in trials])
-        best = int(start_losses.argmin())
-    learner = _Learner(model, network, starts[best].copy(), clips)
-    train_loss: list[float] = []
-    while running:
-        train_loss.append(learner.epoch(rng))
-        for stopping in [each for each in running if each.ends(learner, len(train_loss))]:
-            running.remove(stopping)
-            each, kept = stopping.model, len(train_loss) if stopping.best is None else stopping.kept
-            each.parameters_ = learner.parameters.copy() if stopping.best is None else stopping.best
-            each.mean_, each.scale_, each.threshold_, each.n_epochs_ = mean, scale, 0.0, kept
-            each.curve_ = LossCurve(np.array(train_loss), np.array(stopping.losses), kept, start_losses)
-
-
-class _Learner:
-    """Parameters [P] under training by Adam on `clips`: prepared X [N, ...], labels [N] and weights [N]."""
-
-    def __init__(
-        self,
-        model: "NetworkClassifier",
-        network: TrainableNetwork,
-        parameters: Floats,
-        clips: tuple[Floats, Floats, Floats],
-    ) -> None:
-        self.model, self.network, self.parameters, self._clips = model, network, parameters, clips
-        self.layer = network.views(parameters)
-        self._state, self._gradient = Adam.start(parameters), np.empty_like(parameters)
-        self._slope = network.views(self._gradient)
-
-    def epoch(self, rng: np.random.Generator) -> float:
-        """Step once through the clips in random order; return their mean loss meanwhile."""
-        (X, y, weights), size, network = self._clips, self.model.batch_size, self.network
-        shuffled = np.empty((min(size, len(X)), *X.shape[1:]), X.dtype)
-        order, scores = rng.permutation(len(y)), np.empty_like(y)
-        targets, shares = y[order], weights[order]
-        for start in range(0, len(order), size):
-            batch = slice(start, start + size)
-            # A batch at a time, which stays in a core's cache: frames of all clips do not.
-            rows = order[batch]
-            clips = X.take(rows, axis=0, out=shuffled[: len(rows)], mode="clip")
-            scores[batch] = network.backward(self.layer, clips, targets[batch], self._slope, shares[batch])
-            adam_step(self.parameters, self._gradient, self._state, self.model.learning_rate)
-        return network.loss(scores, targets)
-
-
-# --- Adam
-# ---------------------------------------------------------------------------
-
-BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-8
-"""Adam's constants, as its authors and PyTorch have them."""
-
-LEAST_DECAY = 1e-12
-"""Adam's sums are brought back to scale when beta_1^t has come down to this."""
-
-
-@dataclass(eq=False)
-class Adam:
-    """Adam's state (Kingma and Ba 2015, Algorithm 1): decaying sums of gradients and of their squares.
-
-    The sums [P] are kept without their factors 1 - beta, and over `decay_1` and `decay_2`, the powers of beta
-    since they were last brought to scale: so that neither costs a pass over memory. Passes are what a step
-    costs.
-    """
-
-    first: Floats
-    second: Floats
-    n_steps: int = 0
-    decay_1: float = 1.0
-    decay_2: float = 1.0
-
-    @classmethod
-    def start(cls, parameters: Floats) -> "Adam":
-        """Start with empty sums."""
-        return cls(np.zeros_like(parameters), np.zeros_like(parameters))
-
-
-def adam_step(parameters: Floats, gradient: Floats, state: Adam, learning_rate: float) -> None:
-    """Move parameters [P], contiguous, in place by one step of Adam with bias correction.
-
-    The gradient [P] is written over: a vector more would not fit a core's cache.
-    """
-    first, second = state.first, state.second
-    # y += a x in one pass; in place, for the vectors are contiguous.
-    add = get_blas_funcs("axpy", dtype=parameters.dtype)
-    if state.decay_1 < LEAST_DECAY:
-        first *= state.decay_1
-        second *= state.decay_2
-        state.decay_1 = state.decay_2 = 1.0
-    state.n_steps += 1
-    state.decay_1 *= BETA_1
-    state.decay_2 *= BETA_2
-    # What first and the root of second lack to be Adam's unbiased moments.
-    unscale_1 = state.decay_1 * (1 - BETA_1) / (1 - BETA_1**state.n_steps)
-    unscale_2 = (state.decay_2 * (1 - BETA_2) / (1 - BETA_2**state.n_steps)) ** 0.5
-    add(gradient, first, a=1 / state.decay_1)
-    move = np.square(gradient, out=gradient)
-    add(move, second, a=1 / state.decay_2)
-    np.sqrt(second, out=move)
-    move += EPSILON / unscale_2
-    np.divide(first, move, out=move)
-    add(move, parameters, a=-learning_rate * unscale_1 / unscale_2)
-
-
-# --- estimators
-# ---------------------------------------------------------------------------
-@dataclass(eq=False, repr=False, kw_only=True)
-class NeuralClassifier(LogitClassifier):
-    """Base class of the neural classifiers, which Adam trains in batches of clips, epoch by epoch.
-
-    Parameters
+    Attributes
     ----------
     learning_rate : float
         Adam's step size.
     batch_size : int
         Clips a step; an epoch's last batch may be smaller.
-    max_epochs : int
-        Most epochs.
+    min_epochs, max_epochs : int
+        Fewest and most epochs; the most win where they are the fewer.
     patience : int
-        Epochs without a lower loss on clips held out after which training stops.
-    random_state : int
-        Seed of all that is drawn: the same seed gives the same bytes, whatever the number of threads
-        (training and prediction hold BLAS to one; the products are too small to gain from more).
+        Epochs without a lower loss on held-out clips after which training stops.
+    keeps_best : bool
+        Whether the parameters of the epoch with the lowest loss on held-out clips are kept, and not the last.
+    imbalance : {"none", "weights", "subsample"}
+        What is done about the larger class, in the clips trained on alone.
+    seed : int
+        Of all that is drawn.
+    """
+
+    learning_rate: float
+    batch_size: int
+    min_epochs: int
+    max_epochs: int
+    patience: int
+    keeps_best: bool
+    imbalance: Imbalance
+    seed: int
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class TrainedNetwork:
+    """The result of a training.
 
     Attributes
     ----------
-    classes_ : ndarray, shape [2]
-        The negative and the positive label.
-    n_features_in_ : int
-        D, of each vector.
-    parameters_ : ndarray, shape [P]
-        The kept parameters, which the network cuts into layers.
-    mean_, scale_ : ndarray, shape [D]
-        Moments by which features are standardised.
-    threshold_ : float
-        The logit from which on a clip is called positive.
-    n_epochs_ : int
-        Epochs that made the kept parameters.
-    curve_ : LossCurve
-        Losses epoch by epoch.
+    parameters : ndarray, shape [P]
+        Those that are kept.
+    mean, scale : ndarray, shape [D]
+        Moments of the features trained on.
+    n_epochs : int
+        Epochs that made the parameters.
+    curve : LossCurve
     """
 
-    learning_rate: Positive = 1e-3
-    batch_size: Count = 16
-    max_epochs: Count = 100
-    patience: Count = 5
-    random_state: Seed = 0
-
-    def _n_parameters(self, n_features: int) -> int:
-        """Count the parameters, P, for vectors of so many features."""
-        raise NotImplementedError
+    parameters: Floats
+    mean: Floats
+    scale: Floats
+    n_epochs: int
+    curve: LossCurve
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
-class NetworkClassifier(NeuralClassifier):
-    """Base class of the classifiers that train a `TrainableNetwork` by `train_many`.
+def train_network(
+    network: TrainableNetwork,
+    plan: TrainingPlan,
+    X: Floats,
+    y: Floats,
+    rows: NDArray[np.intp],
+    *,
+    validation: Sequence[NDArray[np.intp] | None],
+) -> list[TrainedNetwork]:
+    """Train a network once, and stop it for each of several sets of held-out clips on its own.
+
+    Training goes on until it has ended for the last of the sets. Each result is the same as if its set had
+    been the only one.
 
     Parameters
     ----------
-    learning_rate, batch_size, max_epochs, patience, random_state
-        See `NeuralClassifier`.
-    min_epochs : int
-        Fewest epochs. `max_epochs` wins where it is the smaller.
-    clip : float, optional
-        Deviations at which standardised features are cut off; None for no limit.
+    network : TrainableNetwork
+    plan : TrainingPlan
+    X : ndarray, shape [N, ...]
+        Features of all clips.
+    y : ndarray, shape [N]
+        Labels 0 or 1, of the data type of X.
+    rows : ndarray of int
+        The clips to train on.
+    validation : sequence of (ndarray of int or None)
+        The clips held out; None to run all epochs and keep the last, as there is nothing to choose by.
+
+    Returns
+    -------
+    list of TrainedNetwork
+        One for each set of held-out clips, in order.
+    """
+    rng = np.random.default_rng((plan.seed, 0))
+    if plan.imbalance == "subsample":
+        # From a stream of its own: the rest is as if the clips drawn were all there are.
+        rows = rows[even_rows(y[rows], rng.spawn(1)[0])]
+    mean, scale = network.moments(X[rows])
+
+    def prepared(some_rows: NDArray[np.intp]) -> PreparedClips:
+        return PreparedClips(network.prepare(X[some_rows], mean, scale), y[some_rows])
+
+    clips = prepared(rows)
+    weights = balanced_weights(clips.y) if plan.imbalance == "weights" else np.ones_like(clips.y)
+    held_out_sets = [None if held_out is None else prepared(held_out) for held_out in validation]
+    stoppings = [_EarlyStopping(plan, held_out) for held_out in held_out_sets]
+    starts: Floats = network.starts(rng, clips.X, clips.y).astype(X.dtype)  # [K, P]
+    best_start = 0
+    start_losses = np.empty(0)
+    if len(starts) > 1:
+        trials = [_Learner(network, plan, start.copy(), clips, weights) for start in starts]
+        start_losses = _losses_of_trials(trials, rng)
+        best_start = int(start_losses.argmin())
+    learner = _Learner(network, plan, starts[best_start].copy(), clips, weights)
+    train_losses: list[float] = []
+    while any(not stopping.has_ended for stopping in stoppings):
+        train_losses.append(learner.epoch(rng))
+        for stopping in stoppings:
+            if not stopping.has_ended:
+                stopping.look_at(learner)
+    results = []
+    for stopping in stoppings:
+        losses = np.array(train_losses[: len(stopping.losses)])
+        curve = LossCurve(losses, np.array(stopping.losses), stopping.kept_epoch, start_losses)
+        results.append(TrainedNetwork(stopping.parameters, mean, scale, stopping.kept_epoch, curve))
+    return results
+
+
+class PreparedClips(NamedTuple):
+    """Clips as a network takes them.
+
+    Attributes
+    ----------
+    X : ndarray, shape [N, ...]
+        What `TrainableNetwork.prepare` made of their features.
+    y : ndarray, shape [N]
+        Labels 0 or 1.
     """
 
-    min_epochs: Count = 5
-    clip: Limit | None = CLIP
+    X: Floats
+    y: Floats
 
-    imbalance = "none"
 
-    def _network(self, n_features: int) -> Any:
-        """Make the network for vectors of so many features."""
-        raise NotImplementedError
+def _losses_of_trials(trials: Sequence["_Learner"], rng: np.random.Generator) -> NDArray[np.float64]:
+    """Train each of K learners for a few epochs, and return their last training losses [K]."""
+    losses = []
+    for trial in trials:
+        losses_of_trial = [trial.epoch(rng) for _ in range(N_TRIAL_EPOCHS)]
+        losses.append(losses_of_trial[-1])
+    return np.array(losses)
 
-    def _n_parameters(self, n_features: int) -> int:
-        n_parameters: int = self._network(n_features).n_parameters
-        return n_parameters
 
-    def _keeps_best(self) -> bool:
-        """Whether the epoch of the lowest validation loss is kept, and not the last."""
-        return True
+class _Learner:
+    """Parameters under training by Adam.
 
-    def _fit(
-        self, X: Floats, classes: NDArray[Any], labels: NDArray[np.int64], X_val: Any, y_val: Any
-    ) -> Self:
-        """Train on X [N, ...] and labels [N], 0 or 1; choose the epoch on X_val and y_val, if given."""
-        if (X_val is None) != (y_val is None):
-            raise ValueError("X_val and y_val go together: give both or neither")
-        train, validation = np.arange(len(X)), None
-        if X_val is not None:
-            check_consistent_length(X_val, y_val)
-            strange = np.setdiff1d(y_val, classes)
-            if strange.size:
-                raise ValueError(f"y_val holds the label {strange.tolist()[0]!r}, which y does not")
-            X = np.concatenate([X, X_val])
-            labels = np.concatenate([labels, (np.asarray(y_val) == classes[1]).astype(np.int64)])
-            validation = [np.arange(len(train), len(X))]
-        train_many([self], X, labels, [train], validation)
-        self.classes_ = classes
-        return self
+    Parameters
+    ----------
+    network : TrainableNetwork
+    plan : TrainingPlan
+    parameters : ndarray, shape [P]
+        Where to begin; they are moved in place.
+    clips : PreparedClips
+        The clips trained on.
+    weights : ndarray, shape [N]
+        Of the clips' losses.
+
+    Attributes
+    ----------
+    parameters : ndarray, shape [P]
+    """
+
+    def __init__(
+        self,
+        network: TrainableNetwork,
+        plan: TrainingPlan,
+        parameters: Floats,
+        clips: PreparedClips,
+        weights: Floats,
+    ) -> None:
+        self.parameters = parameters
+        self._network = network
+        self._plan = plan
+        self._clips = clips
+        self._weights = weights
+        self._layer = network.views(parameters)
+        self._gradient = np.empty_like(parameters)
+        self._slope = network.views(self._gradient)
+        self._adam = Adam.zeros_like(parameters)
+
+    def epoch(self, rng: np.random.Generator) -> float:
+        """Step once through the clips in random order; return their mean loss meanwhile."""
+        X = self._clips.X
+        n_clips = len(X)
+        size = self._plan.batch_size
+        order = rng.permutation(n_clips)
+        y = self._clips.y[order]
+        weights = self._weights[order]
+        scores = np.empty_like(y)
+        # Features are put in order a batch at a time, which stays in a core's cache: all of them do not.
+        room = np.empty((min(size, n_clips), *X.shape[1:]), X.dtype)
+        for start in range(0, n_clips, size):
+            batch = slice(start, start + size)
+            rows = order[batch]
+            # mode="clip" lets numpy write into `out` directly; no row is out of bounds.
+            features = X.take(rows, axis=0, out=room[: len(rows)], mode="clip")
+            scores[batch] = self._network.backward(
+                self._layer, features, y[batch], self._slope, weights[batch]
+            )
+            adam_step(self.parameters, self._gradient, self._adam, self._plan.learning_rate)
+        return self._network.loss(scores, y)
+
+    def loss_on(self, clips: PreparedClips) -> float:
+        """Compute the mean loss of some clips with the present parameters."""
+        return self._network.loss(self._network.logits(self._layer, clips.X), clips.y)
+
+
+class _EarlyStopping:
+    """When a training ends, and which epoch is kept.
+
+    It ends after `patience` epochs without a lower loss on the held-out clips, not before `min_epochs`, and
+    after `max_epochs` in any case. Of equal losses the first counts as the lowest.
+
+    Attributes
+    ----------
+    losses : list of float
+        Loss on the held-out clips after each epoch; NaN where there are none.
+    has_ended : bool
+    parameters : ndarray, shape [P]
+        Those that are kept; empty until the training has ended.
+    kept_epoch : int
+        The epoch that they are of, counted from 1.
+    """
+
+    def __init__(self, plan: TrainingPlan, held_out: PreparedClips | None) -> None:
+        self.losses: list[float] = []
+        self.has_ended = False
+        self.parameters: Floats = np.empty(0)
+        self.kept_epoch = 0
+        self._plan = plan
+        self._held_out = held_out
+        self._lowest_loss = np.inf
+        self._lowest_epoch = 0
+        self._best_parameters: Floats | None = None
+
+    def look_at(self, learner: _Learner) -> None:
+        """Compute the validation loss after an epoch, and end the training if that is due."""
+        epoch = len(self.losses) + 1
+        waits_no_longer = False
+        if self._held_out is None:
+            self.losses.append(float("nan"))
+        else:
+            loss = learner.loss_on(self._held_out)
+            self.losses.append(loss)
+            if loss < self._lowest_loss:
+                self._lowest_loss = loss
+                self._lowest_epoch = epoch
+                if self._plan.keeps_best:
+                    self._best_parameters = learner.parameters.copy()
+            n_epochs_since = epoch - self._lowest_epoch
+            waits_no_longer = epoch >= self._plan.min_epochs and n_epochs_since >= self._plan.patience
+        if epoch >= self._plan.max_epochs or waits_no_longer:
+            self._end(learner, epoch)
+
+    def _end(self, learner: _Learner, epoch: int) -> None:
+        """Keep the parameters of the best epoch, or of this last one if there is no best."""
+        self.has_ended = True
+        if self._best_parameters is None:
+            self.parameters = learner.parameters.copy()
+            self.kept_epoch = epoch
+        else:
+            self.parameters = self._best_parameters
+            self.kept_epoch = self._lowest_epoch

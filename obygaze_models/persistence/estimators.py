@@ -24,9 +24,10 @@ from obygaze_models.models.attentive import AttentiveProbe
 from obygaze_models.models.linear import FramePool
 from obygaze_models.models.linear_fusion import LinearFusion, LinearJoin
 from obygaze_models.models.mlp import MLPProbe
+from obygaze_models.models.neural_classifiers import NeuralClassifier
 from obygaze_models.models.ridge_logistic import RidgeLogistic
 from obygaze_models.models.scaling import ClippedScaler
-from obygaze_models.models.training import LossCurve, NeuralClassifier
+from obygaze_models.models.training import LossCurve
 from obygaze_models.persistence.archive import expect
 from obygaze_models.persistence.card import UNLABELLED, Card
 

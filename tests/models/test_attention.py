@@ -7,7 +7,8 @@ from sklearn.metrics import average_precision_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from obygaze_models.models.attention import DECAY, N_PAIRS, SPECS, AttentionNetwork, AttentionPooling
+from obygaze_models.models.attention import SPECS, AttentionPooling
+from obygaze_models.models.attention_network import DECAY, N_PAIRS, AttentionNetwork
 from obygaze_models.models.linear import make_frames_probe
 from obygaze_models.models.registry import models_for
 from obygaze_models.models.training import N_TRIAL_EPOCHS

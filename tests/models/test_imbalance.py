@@ -6,7 +6,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 
 from obygaze_models.models import EarlyStopping, GroupedSelection, MLPProbe
 from obygaze_models.models.binary import balanced_weights, even_rows
-from obygaze_models.models.mlp import Perceptron
+from obygaze_models.models.perceptron import Perceptron
 
 REMEDIES = ("weights", "subsample")
 

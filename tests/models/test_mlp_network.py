@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from obygaze_models.models.mlp import Perceptron
-from obygaze_models.models.training import Adam, adam_step
+from obygaze_models.models.adam import Adam, adam_step
+from obygaze_models.models.perceptron import Perceptron
 from tests.later import later, needs
 
 torch = later("torch")
@@ -82,7 +82,7 @@ def test_six_hundred_steps_of_adam_follow_torch_to_1e_6():
     parameters = NETWORK.starts(rng, np.empty(0), np.empty(0))[0]
     twin = torch_twin(parameters)
     optimiser = torch.optim.Adam(twin.parameters(), lr=1e-3)
-    state = Adam.start(parameters)
+    state = Adam.zeros_like(parameters)
     for _ in range(600):
         rows = rng.permutation(60)[:B]
         optimiser.zero_grad()

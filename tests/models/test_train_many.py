@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from obygaze_models.models import MLPProbe, fit_many, training
-from obygaze_models.models.mlp import Perceptron
+from obygaze_models.models import MLPProbe, fit_many, neural_classifiers
+from obygaze_models.models.adam import Adam, adam_step
+from obygaze_models.models.perceptron import Perceptron
 from obygaze_models.models.scaling import CLIP
-from obygaze_models.models.training import Adam, adam_step
 from tests.models.test_mlp_probe import y_of
 
 
@@ -73,15 +73,20 @@ def test_models_that_stop_at_different_epochs_don_t_disturb_one_another(learnabl
 def test_models_that_differ_in_what_they_are_validated_on_alone_are_trained_once(
     learnable, monkeypatch, variant
 ):
-    trainings = []
-    train = training._train
-    monkeypatch.setattr(training, "_train", lambda *given: trainings.append(given[0]) or train(*given))
+    n_models_of_trainings = []
+    train_network = neural_classifiers.train_network
+
+    def counted(*arguments, validation):
+        n_models_of_trainings.append(len(validation))
+        return train_network(*arguments, validation=validation)
+
+    monkeypatch.setattr(neural_classifiers, "train_network", counted)
     names = np.unique(learnable.movies)
     rows = np.flatnonzero(np.isin(learnable.movies, names[:3]))
     held_out = [np.flatnonzero(learnable.movies == movie) for movie in names[3:]]
     n = len(held_out)
     assert both(learnable, variant, [0] * n, [rows] * n, held_out) > 1
-    assert [len(models) for models in trainings] == [1] * n + [n]
+    assert n_models_of_trainings == [1] * n + [n]
 
 
 def test_an_epoch_of_short_batches_equals_the_plain_mean_over_their_clips(learnable):
@@ -92,7 +97,7 @@ def test_an_epoch_of_short_batches_equals_the_plain_mean_over_their_clips(learna
     rng = np.random.default_rng((0, 0))
     network = Perceptron(X.shape[1], 8)
     parameters = network.starts(rng, X, y)[0]
-    order, state = rng.permutation(21), Adam.start(parameters)
+    order, state = rng.permutation(21), Adam.zeros_like(parameters)
     standard = np.clip((X - probe.mean_) / probe.scale_, -CLIP, CLIP)
     gradient = np.empty_like(parameters)
     layer, slope = network.views(parameters), network.views(gradient)

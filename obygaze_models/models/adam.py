@@ -1,0 +1,83 @@
+"""Move parameters by Adam (Kingma and Ba 2015, Algorithm 1), in few passes over memory.
+
+Passes are what a step costs: the parameters of a small network fit a core's cache, and their arithmetic is
+cheap.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import get_blas_funcs
+
+from obygaze_models.models.binary import Floats
+
+BETA_1 = 0.9
+"""Share of Adam's mean gradient that is left after a step, as its authors and PyTorch have it."""
+
+BETA_2 = 0.999
+"""Share of Adam's mean squared gradient that is left after a step."""
+
+EPSILON = 1e-8
+"""What Adam adds to the root of the mean squared gradient, so that nothing is divided by 0."""
+
+LEAST_DECAY = 1e-12
+"""Adam's sums are brought back to scale when `BETA_1` to the power of the steps has come down to this."""
+
+
+@dataclass(eq=False)
+class Adam:
+    """The state of Adam: decaying sums of gradients and of their squares.
+
+    Adam's mean gradient is ``(1 - BETA_1) * decay_1 * first``, and that of squares is alike. A step thus
+    multiplies `decay_1` alone by `BETA_1`, and not all of the sums, which would be a pass over memory.
+
+    Attributes
+    ----------
+    first, second : ndarray, shape [P]
+        Sums of gradients and of squared gradients, each over the `decay` at its step.
+    n_steps : int
+        Steps taken.
+    decay_1, decay_2 : float
+        `BETA_1` and `BETA_2` to the power of the steps since the sums were last brought to scale.
+    """
+
+    first: Floats
+    second: Floats
+    n_steps: int = 0
+    decay_1: float = 1.0
+    decay_2: float = 1.0
+
+    @classmethod
+    def zeros_like(cls, parameters: Floats) -> "Adam":
+        """Make the state before the first step of parameters [P]."""
+        return cls(np.zeros_like(parameters), np.zeros_like(parameters))
+
+
+def adam_step(parameters: Floats, gradient: Floats, state: Adam, learning_rate: float) -> None:
+    """Move parameters [P], contiguous, in place by one step of Adam with bias correction.
+
+    The gradient [P] is written over: a vector more would not fit a core's cache.
+    """
+    first = state.first
+    second = state.second
+    # add(x, y, a=a) is y += a x in one pass, in place as the vectors are contiguous.
+    add = get_blas_funcs("axpy", dtype=parameters.dtype)
+    if state.decay_1 < LEAST_DECAY:
+        first *= state.decay_1
+        second *= state.decay_2
+        state.decay_1 = 1.0
+        state.decay_2 = 1.0
+    state.n_steps += 1
+    state.decay_1 *= BETA_1
+    state.decay_2 *= BETA_2
+    # What the sums, and the root of the sum of squares, are multiplied by to be Adam's unbiased moments.
+    unscale_1 = state.decay_1 * (1 - BETA_1) / (1 - BETA_1**state.n_steps)
+    unscale_2 = (state.decay_2 * (1 - BETA_2) / (1 - BETA_2**state.n_steps)) ** 0.5
+    add(gradient, first, a=1 / state.decay_1)
+    # The gradient's memory holds its square, then the divisor, then the move of the parameters.
+    move = np.square(gradient, out=gradient)
+    add(move, second, a=1 / state.decay_2)
+    np.sqrt(second, out=move)
+    move += EPSILON / unscale_2
+    np.divide(first, move, out=move)
+    add(move, parameters, a=-learning_rate * unscale_1 / unscale_2)

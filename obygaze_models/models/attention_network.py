@@ -1,0 +1,334 @@
+"""Compute gated attention pooling over a clip's frames: weights, logits, gradients, and where to begin."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from obygaze_models.models.binary import Floats
+from obygaze_models.models.choices import log_loss
+from obygaze_models.models.linear import differing, frame_moments
+from obygaze_models.models.scaling import standardise
+
+N_PERIODS = 3
+"""Periods of the time embedding: a cosine and a sine of the clip's length, of its half and of its quarter."""
+
+DECAY = 0.03
+"""Weight of half the projection's squares in the loss: without it, evidence fits noise."""
+
+BLOCK = 64
+"""Clips that are handled at once, so that what they give fits a core's cache."""
+
+MOST_FRAMES = 16384
+"""Frames of each class that say where to look: more change little, and cost as much as an epoch."""
+
+N_AIMED = 2
+"""Directions in which attention first looks for frames that stand out."""
+
+N_PAIRS = 2
+"""Pairs of starts, of which the one with the lowest training loss is trained on."""
+
+
+class AttentionLayers(NamedTuple):
+    """Views of a flat parameter vector [P], or of its gradient.
+
+    Attributes
+    ----------
+    projection : ndarray, shape [D, 2 L + 1]
+        V, U and c of the network's equations, as columns; D with the time embedding.
+    gate_bias : ndarray, shape [2 L]
+        v, then u.
+    attention : ndarray, shape [L]
+        w.
+    bias : ndarray, shape [1]
+        b.
+    """
+
+    projection: Floats
+    gate_bias: Floats
+    attention: Floats
+    bias: Floats
+
+
+class PooledFrames(NamedTuple):
+    """What attention makes of clips' frames.
+
+    Attributes
+    ----------
+    weights : ndarray, shape [B, F]
+        Each clip's weights add up to 1; those of absent frames are 0.
+    evidence : ndarray, shape [B, F]
+        c . h of each frame.
+    logits : ndarray, shape [B]
+    """
+
+    weights: Floats
+    evidence: Floats
+    logits: Floats
+
+
+class _Gate(NamedTuple):
+    """The two halves of the gate for each frame, [B, F, L] each; without hidden units, L is 0.
+
+    Attributes
+    ----------
+    squashed : ndarray
+        tanh(V h + v).
+    opening : ndarray
+        sigmoid(U h + u).
+    """
+
+    squashed: Floats
+    opening: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionNetwork:
+    """Gated attention pooling as a `TrainableNetwork`.
+
+    A frame's features h [D] give it an attention weight and an evidence (Ilse et al. 2018, equations 8 and
+    9)::
+
+        e_f = w . (tanh(V h_f + v) * sigmoid(U h_f + u))    a = softmax(e)    logit = sum_f a_f (c . h_f) + b
+
+    so that what each frame adds to the logit, a_f (c . h_f), can be shown. Without hidden units (L = 0) the
+    weights of a clip's frames are equal.
+
+    Parameters are one flat vector [P]: V, U and c as columns of one matrix [D, 2 L + 1], so that a single
+    product reads the frames; then v and u [2 L], w [L] and b.
+
+    `prepare` makes of clips [N, F, D] an array [N, F, D + 1], or [N, F, D + 6 + 1] with `timed`. The last
+    column is 1 for an absent frame, whose other columns are 0, and 0 for a present one. The columns of the
+    time embedding stand before it.
+
+    Attributes
+    ----------
+    n_features : int
+        D.
+    n_hidden : int
+        L; 0 for equal weights.
+    timed : bool
+        Whether a frame's place in its clip is added to its features.
+    clip : float, optional
+        Deviations at which standardised features are cut off.
+    """
+
+    n_features: int
+    n_hidden: int
+    timed: bool
+    clip: float | None
+
+    @property
+    def n_inputs(self) -> int:
+        """Count a frame's features, time embedding included."""
+        # A cosine and a sine of each period.
+        n_times = 2 * N_PERIODS if self.timed else 0
+        return self.n_features + n_times
+
+    @property
+    def n_parameters(self) -> int:
+        """Count the parameters, P."""
+        return self.n_inputs * (2 * self.n_hidden + 1) + 3 * self.n_hidden + 1
+
+    def views(self, parameters: Floats) -> AttentionLayers:
+        """Cut a vector [P] into layers, without copying."""
+        n_columns = 2 * self.n_hidden + 1
+        end_of_projection = self.n_inputs * n_columns
+        end_of_gate_bias = end_of_projection + 2 * self.n_hidden
+        return AttentionLayers(
+            projection=parameters[:end_of_projection].reshape(self.n_inputs, n_columns),
+            gate_bias=parameters[end_of_projection:end_of_gate_bias],
+            attention=parameters[end_of_gate_bias:-1],
+            bias=parameters[-1:],
+        )
+
+    def moments(self, X: Floats) -> tuple[Floats, Floats]:
+        """Compute mean and scale [D] over all present frames of X [N, F, D]."""
+        return frame_moments(X)
+
+    def prepare(self, X: Floats, mean: Floats, scale: Floats) -> Floats:
+        """Standardise and cut frames [N, F, D], and add the time embedding and the column of absence."""
+        n_clips, n_frames, n_features = X.shape
+        absent = np.isnan(X[..., 0])
+        ready = np.empty((n_clips, n_frames, self.n_inputs + 1), X.dtype)
+        for first in range(0, n_clips, BLOCK):
+            block = slice(first, first + BLOCK)
+            ready[block, :, :n_features] = standardise(X[block], mean, scale, self.clip)
+        if self.timed:
+            ready[..., n_features:-1] = _time_embedding(n_frames)
+        ready[absent] = 0
+        ready[..., -1] = absent
+        return ready
+
+    # --- where training begins
+    # -----------------------------------------------------------------------
+
+    def starts(self, rng: np.random.Generator, X: Floats, y: Floats) -> NDArray[np.float64]:
+        """Draw initial parameters [K, P] in pairs whose evidence has opposite signs along one direction.
+
+        The law is PyTorch's Linear's: uniform within 1/sqrt(inputs) of zero, layer by layer. But attention
+        learns nothing while it looks away from what matters, for then the gradient of its direction is noise:
+        the first hidden units begin with the directions in which the frames of the two classes scatter most
+        differently (`_where_to_look`). And where the evidence begins with the wrong sign along that
+        direction, attention learns to avoid the frames that matter and stays there: hence both signs.
+
+        Parameters
+        ----------
+        rng : Generator
+        X : ndarray, shape [N, F, D + 1]
+            Prepared clips to train on.
+        y : ndarray, shape [N]
+            Their labels, 0 or 1.
+        """
+        if not self.n_hidden:
+            return self._draw(rng)[None]
+        directions = self._where_to_look(X, y, min(N_AIMED, self.n_features))  # [D, n]
+        first_direction = directions[:, 0]
+        starts = []
+        for _ in range(N_PAIRS):
+            parameters = self._draw(rng)
+            self._aim(parameters, directions)
+            mirrored = parameters.copy()
+            # The opposite sign along the first direction, and the same across it.
+            evidence = self.views(mirrored).projection[: self.n_features, -1]
+            evidence -= 2 * (evidence @ first_direction) * first_direction
+            starts += [parameters, mirrored]
+        return np.stack(starts)
+
+    def _draw(self, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Draw parameters [P], uniform within 1/sqrt(inputs) of zero."""
+        # Projection and gate biases have a frame's numbers as inputs, attention the hidden units; the bias is
+        # drawn as the evidence is.
+        n_of_layers = (self.n_parameters - self.n_hidden - 1, self.n_hidden, 1)
+        inputs_of_layers = (self.n_inputs, self.n_hidden, self.n_inputs)
+        inputs = np.repeat(inputs_of_layers, n_of_layers)
+        return np.asarray(rng.uniform(-1.0, 1.0, self.n_parameters) / np.sqrt(inputs))
+
+    def _aim(self, parameters: NDArray[np.float64], directions: NDArray[np.float64]) -> None:
+        """Point the first hidden units along directions [D, n] and their opposites, in place.
+
+        The units come in pairs of opposites, and are as many as there are hidden units for.
+        """
+        n_aimed = min(directions.shape[1], self.n_hidden // 2)
+        if not n_aimed:
+            return
+        layer = self.views(parameters)
+        both_ways = np.concatenate([directions[:, :n_aimed], -directions[:, :n_aimed]], axis=1)
+        # tanh(z) sigmoid(z) is large for large z alone. The unit and its opposite together weigh the frames
+        # that are far off either way.
+        for first in (0, self.n_hidden):  # columns of V, columns of U
+            units = slice(first, first + 2 * n_aimed)
+            layer.projection[: self.n_features, units] = both_ways
+            layer.projection[self.n_features :, units] = 0
+            layer.gate_bias[units] = 0
+        layer.attention[: 2 * n_aimed] = 1
+
+    def _where_to_look(self, X: Floats, y: Floats, n: int) -> NDArray[np.float64]:
+        """Find the directions [D, n] in which frames of the two classes scatter most differently."""
+        most_clips = max(MOST_FRAMES // X.shape[1], 1)
+        scatters = []
+        for label in (0, 1):
+            rows = np.flatnonzero(y == label)
+            if len(rows) > most_clips:
+                # Evenly spaced, so that every movie has its share.
+                rows = rows[np.arange(most_clips) * len(rows) // most_clips]
+            scatters.append(self._scatter(X, rows))
+        directions = differing(scatters[1] - scatters[0], n)
+        # An eigenvector has no sign of its own: the largest entry is positive.
+        largest = directions[np.abs(directions).argmax(axis=0), np.arange(n)]
+        directions *= np.sign(largest)
+        return directions
+
+    def _scatter(self, X: Floats, rows: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Compute the mean product [D, D] of frames less their clip's mean, over some prepared clips."""
+        scatter = np.zeros((self.n_features, self.n_features))
+        n_frames = 0.0
+        for start in range(0, len(rows), BLOCK):
+            clips = X[rows[start : start + BLOCK]]
+            frames = clips[..., : self.n_features]
+            present = 1 - clips[..., -1:]  # [B, F, 1]
+            means = frames.sum(axis=1, keepdims=True) / present.sum(axis=1, keepdims=True)
+            apart = ((frames - means) * present).reshape(-1, self.n_features)
+            scatter += apart.T @ apart
+            n_frames += float(present.sum())
+        return scatter / max(n_frames, 1)
+
+    # --- logits and gradients
+    # -----------------------------------------------------------------------
+
+    def pool(self, layer: AttentionLayers, X: Floats) -> PooledFrames:
+        """Compute weights, evidence and logits of prepared clips [B, F, D + 1]."""
+        pooled, _ = self._forward(layer, X)
+        return pooled
+
+    def logits(self, layer: AttentionLayers, X: Floats) -> Floats:
+        """Compute the logit [B] of prepared clips."""
+        return self.pool(layer, X).logits
+
+    def loss(self, scores: Floats, y: Floats) -> float:
+        """Compute the mean cross-entropy of logits [B] and labels 0 or 1 [B]."""
+        return log_loss(y, scores)
+
+    def backward(
+        self,
+        layer: AttentionLayers,
+        X: Floats,
+        y: Floats,
+        slope: AttentionLayers,
+        weights: Floats | float = 1.0,
+    ) -> Floats:
+        """Compute logits [B], and write the gradient of their mean weighted cross-entropy into `slope`."""
+        n_hidden = self.n_hidden
+        pooled, gate = self._forward(layer, X)
+        # Derivative of the loss by each logit, [B].
+        pull = (expit(pooled.logits) - y) / len(y) * weights
+        slope.bias[0] = pull.sum()
+        # Derivative of the loss by each column of the frames' product with the projection, [B, F, 2 L + 1].
+        columns = np.empty((*X.shape[:2], 2 * n_hidden + 1), X.dtype)
+        by_evidence = columns[..., -1]
+        by_evidence[:] = pull[:, None] * pooled.weights
+        if n_hidden:
+            # Through the softmax: what a frame's evidence is more than the clip's mean.
+            mean = (pooled.weights * pooled.evidence).sum(axis=1, keepdims=True)
+            by_score = by_evidence * (pooled.evidence - mean)
+            gated = gate.squashed * gate.opening
+            slope.attention[:] = np.tensordot(by_score, gated, 2)
+            by_gated = by_score[..., None] * layer.attention
+            np.multiply(by_gated, gate.opening - gated * gate.squashed, out=columns[..., :n_hidden])
+            np.multiply(by_gated, gated * (1 - gate.opening), out=columns[..., n_hidden:-1])
+            slope.gate_bias[:] = columns[..., :-1].sum(axis=(0, 1))
+        frames = X.reshape(-1, X.shape[-1])[:, :-1]
+        np.matmul(frames.T, columns.reshape(len(frames), -1), out=slope.projection)
+        slope.projection[:] += DECAY * layer.projection
+        return pooled.logits
+
+    def _forward(self, layer: AttentionLayers, X: Floats) -> tuple[PooledFrames, _Gate]:
+        """Pool prepared clips [B, F, D + 1], and keep the two halves of the gate for the gradient."""
+        n_hidden = self.n_hidden
+        product = X.reshape(-1, X.shape[-1])[:, :-1] @ layer.projection
+        product = product.reshape(*X.shape[:2], -1)  # [B, F, 2 L + 1]
+        present = 1 - X[..., -1]
+        product[..., :-1] += layer.gate_bias
+        # The logistic function is (1 + tanh(z / 2)) / 2, and tanh is vectorised.
+        opening = np.tanh(product[..., n_hidden:-1] / 2)
+        opening += 1
+        opening /= 2
+        gate = _Gate(np.tanh(product[..., :n_hidden]), opening)
+        # Without hidden units all present frames have the same score.
+        score = present
+        if n_hidden:
+            score = (gate.squashed * gate.opening) @ layer.attention
+        weights = np.exp(score - score.max(axis=1, keepdims=True)) * present
+        weights /= weights.sum(axis=1, keepdims=True)
+        evidence = product[..., -1]
+        logits = (weights * evidence).sum(axis=1) + layer.bias[0]
+        return PooledFrames(weights, evidence, logits), gate
+
+
+def _time_embedding(n_frames: int) -> NDArray[np.float64]:
+    """Compute cosines and sines of the place of each frame in its clip, [F, 2 N_PERIODS]."""
+    place = (np.arange(n_frames) + 0.5) / n_frames
+    angles = 2 * np.pi * np.outer(place, 2.0 ** np.arange(N_PERIODS))
+    return np.concatenate([np.cos(angles), np.sin(angles)], axis=1)

@@ -1,0 +1,190 @@
+"""Compute a two-layer perceptron: its logits, its loss and the gradient, and where training begins."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from obygaze_models.models.binary import Floats
+from obygaze_models.models.choices import log_loss
+from obygaze_models.models.scaling import moments, standardise
+
+
+class PerceptronLayers(NamedTuple):
+    """Views of a flat parameter vector [P], or of its gradient.
+
+    Attributes
+    ----------
+    hidden_weight : ndarray, shape [D, H]
+    hidden_bias : ndarray, shape [H]
+    output_weight : ndarray, shape [H, K]
+    output_bias : ndarray, shape [K]
+    """
+
+    hidden_weight: Floats
+    hidden_bias: Floats
+    output_weight: Floats
+    output_bias: Floats
+
+
+class _Forward(NamedTuple):
+    """What a perceptron computes on the way to its logits.
+
+    Attributes
+    ----------
+    hidden : ndarray, shape [B, H]
+        Activations of the hidden units.
+    weight : ndarray, shape [H]
+        What they are multiplied by in the logits.
+    logits : ndarray, shape [B]
+    """
+
+    hidden: Floats
+    weight: Floats
+    logits: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Perceptron:
+    """A two-layer perceptron as a `TrainableNetwork`.
+
+    A model's parameters are one flat vector [P], P = D*H + H + H*K + K: the hidden layer's weights [D, H] and
+    biases [H], the output's weights [H, K] and biases [K]. K tells the loss:
+
+    - one output is the logit of binary cross-entropy;
+    - two outputs are the paper's: their softmax, and then a cross-entropy that takes a softmax once more, of
+      these probabilities. Only the difference of the two outputs counts: it is the logit of the second
+      probability.
+
+    Everything is computed in the data's own precision.
+
+    Attributes
+    ----------
+    n_features, n_hidden, n_outputs : int
+        D, H and K.
+    standardised : bool
+        Whether features are standardised by the moments of the clips trained on.
+    clip : float, optional
+        Deviations at which standardised features are cut off.
+    """
+
+    n_features: int
+    n_hidden: int
+    n_outputs: int = 1
+    standardised: bool = True
+    clip: float | None = None
+
+    @property
+    def n_parameters(self) -> int:
+        """Count the parameters, P."""
+        return (self.n_features + 1) * self.n_hidden + (self.n_hidden + 1) * self.n_outputs
+
+    def moments(self, X: Floats) -> tuple[Floats, Floats]:
+        """Compute the moments of X [N, D]; 0 and 1 where nothing is standardised."""
+        if self.standardised:
+            return moments(X)
+        return np.zeros(X.shape[1], X.dtype), np.ones(X.shape[1], X.dtype)
+
+    def prepare(self, X: Floats, mean: Floats, scale: Floats) -> Floats:
+        """Standardise and cut features, where the model does."""
+        return standardise(X, mean, scale, self.clip) if self.standardised else X
+
+    def starts(self, rng: np.random.Generator, X: Floats, y: Floats) -> NDArray[np.float64]:
+        """Draw one start [1, P]: uniform within 1/sqrt(inputs) of zero, layer by layer.
+
+        It is the law that PyTorch's ``Linear`` draws from (He et al. 2015 with a = sqrt(5)), for weights and
+        biases; the clips trained on change nothing.
+        """
+        del X, y
+        # Weights and bias of a unit are drawn by its number of inputs.
+        n_of_layers = ((self.n_features + 1) * self.n_hidden, (self.n_hidden + 1) * self.n_outputs)
+        inputs = np.repeat((self.n_features, self.n_hidden), n_of_layers)
+        return np.asarray(rng.uniform(-1.0, 1.0, (1, self.n_parameters)) / np.sqrt(inputs))
+
+    def views(self, parameters: Floats) -> PerceptronLayers:
+        """Cut a flat parameter vector [P] into its layers, without copying."""
+        end_of_weight = self.n_features * self.n_hidden
+        end_of_bias = end_of_weight + self.n_hidden
+        output_weight = parameters[end_of_bias : -self.n_outputs]
+        return PerceptronLayers(
+            hidden_weight=parameters[:end_of_weight].reshape(self.n_features, self.n_hidden),
+            hidden_bias=parameters[end_of_weight:end_of_bias],
+            output_weight=output_weight.reshape(self.n_hidden, self.n_outputs),
+            output_bias=parameters[-self.n_outputs :],
+        )
+
+    def logits(self, layer: PerceptronLayers, X: Floats) -> Floats:
+        """Compute a logit [B] for each row of X [B, D]: relu(X W + b) w + c."""
+        return self._forward(layer, X).logits
+
+    def _forward(self, layer: PerceptronLayers, X: Floats) -> _Forward:
+        """Compute the logit of each row of X [B, D], and keep what the gradient needs."""
+        hidden = X @ layer.hidden_weight
+        hidden += layer.hidden_bias
+        np.maximum(hidden, 0, out=hidden)
+        weight = layer.output_weight[:, -1]
+        bias = layer.output_bias[-1]
+        if self.n_outputs == 2:
+            weight = weight - layer.output_weight[:, 0]
+            bias = bias - layer.output_bias[0]
+        return _Forward(hidden, weight, hidden @ weight + bias)
+
+    def loss(self, scores: Floats, y: Floats) -> float:
+        """Compute the mean log loss of logits [B] and labels 0 or 1 [B].
+
+        With one output it is binary cross-entropy, log(1 + exp(s)) - y s. With two outputs, cross-entropy
+        takes the softmax's probabilities (1 - p, p) for logits. Their difference is 2 p - 1 = tanh(s / 2),
+        which can't leave [-1, 1], and so the loss can't fall below log(1 + 1/e) = 0.313.
+        """
+        if self.n_outputs == 2:
+            scores = np.tanh(scores / 2)
+        return log_loss(y, scores)
+
+    def backward(
+        self,
+        layer: PerceptronLayers,
+        X: Floats,
+        y: Floats,
+        slope: PerceptronLayers,
+        weights: Floats | float = 1.0,
+    ) -> Floats:
+        """Compute the logits of a batch, and write into `slope` the gradient of their mean weighted loss.
+
+        Parameters
+        ----------
+        layer : PerceptronLayers
+        X : ndarray, shape [B, D]
+        y : ndarray, shape [B]
+            Labels 0 or 1, as floats.
+        slope : PerceptronLayers
+            Views of the gradient [P].
+        weights : ndarray, shape [B], or float
+            Of each clip's loss; the sum of weighted losses is divided by B, not by the sum of the weights.
+
+        Returns
+        -------
+        ndarray, shape [B]
+        """
+        hidden, weight, scores = self._forward(layer, X)
+        # Derivative of the loss by each logit, [B].
+        if self.n_outputs == 1:
+            pull = (expit(scores) - y) / len(y)
+        else:
+            squashed = np.tanh(scores / 2)
+            # d tanh(s / 2) / ds = (1 - tanh(s / 2)^2) / 2.
+            pull = (expit(squashed) - y) * (1 - squashed * squashed) / (2 * len(y))
+        pull *= weights
+        slope.output_weight[:, -1] = pull @ hidden
+        slope.output_bias[-1] = np.add.reduce(pull)
+        if self.n_outputs == 2:
+            # The two outputs pull in opposite directions.
+            slope.output_weight[:, 0] = -slope.output_weight[:, 1]
+            slope.output_bias[0] = -slope.output_bias[1]
+        # Derivative of the loss by what goes into each rectifier, [B, H]: 0 where the rectifier gave 0.
+        by_hidden = np.multiply.outer(pull, weight)
+        by_hidden *= hidden > 0
+        np.matmul(X.T, by_hidden, out=slope.hidden_weight)
+        np.add.reduce(by_hidden, axis=0, out=slope.hidden_bias)
+        return scores
