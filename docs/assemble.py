@@ -38,6 +38,7 @@ NAVIGATION = {
             "shots",
             "backbones",
             "encoders",
+            "encoder-types",
             "gpu",
             "slurm",
             "large",

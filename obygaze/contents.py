@@ -197,11 +197,15 @@ COMMANDS = {
     "store push": Entry("Upload a store.", "obygaze_features.commands.store_transfer:push"),
     "store rm": Entry("Remove stores and staging folders.", "obygaze_features.commands.store_commands:rm"),
     "weights": Entry(
-        "Download, verify and convert network weights.",
+        "Download, verify, check and convert network weights.",
         examples=(
             "  obygaze weights fetch xclip",
             "  obygaze weights verify pytorch_model.bin.4 --sha256 9f86d081...",
         ),
+    ),
+    "weights check": Entry(
+        "Check that a network gives the same in any batch, and a row for every frame.",
+        "obygaze_features.commands.weights_commands:check",
     ),
     "weights convert": Entry(
         "Convert a network that finds people to an ONNX file.",

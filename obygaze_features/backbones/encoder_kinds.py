@@ -4,8 +4,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
+import transformers
 from msgspec import Struct
+from transformers.models.auto.configuration_auto import model_type_to_module_name
+from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES
 
+from obygaze_features.backbones.class_calls import processor_names
 from obygaze_features.backbones.layers import LayerStack
 from obygaze_features.backbones.weights import TABLES, kinds
 
@@ -72,27 +76,26 @@ class EncoderKind(Struct, frozen=True, forbid_unknown_fields=True):
     Parameters
     ----------
     network
-        Class of transformers.
+        Class of transformers; stated where it is not the usual one of the type.
     vector
         What its vector is, of each frame or of a clip.
     processor
-        Class that prepares pictures where no configuration beside the weights says.
+        Class that prepares pictures where no configuration beside the weights says; stated where it is not
+        the usual one of the type.
     citation, second
         Of the paper; of the second generation's, which has the same `model_type`.
     reads
         Of `VECTORS`.
-    part, pixels, how
-        The part that is called, if not all; by which name it takes pixels, `[B, 3, h, w]` or `[B, T, 3, h,
-        w]`; further arguments.
+    of_clips
+        Whether its configuration names the frames of a clip: it takes `[B, T, 3, h, w]`, or mixes frames.
+    part, how
+        The part that is called, if not all; further arguments.
     by_place
         Whether its tokens are place by place, with time inside.
     side
         Field of the configuration with the input's side; empty where any multiple of a patch is taken.
     prefix
         Tokens before those of patches, beside registers.
-    frames
-        Field with the frames of a clip, and with those of one step in time, of videos; the second may be a
-        number.
     flexible
         Whether any number of frames that makes whole steps is taken.
     settings
@@ -121,13 +124,12 @@ class EncoderKind(Struct, frozen=True, forbid_unknown_fields=True):
     citation: str
     second: str = ""
     reads: str = "mean"
+    of_clips: bool = False
     part: str = ""
-    pixels: str = "pixel_values"
     how: dict[str, bool] = {}
     by_place: bool = False
     side: str = "image_size"
     prefix: int = 1
-    frames: tuple[str, str | int] | None = None
     flexible: bool = False
     settings: dict[str, bool] = {}
     untrained: dict[str, int] = {}
@@ -141,9 +143,16 @@ class EncoderKind(Struct, frozen=True, forbid_unknown_fields=True):
     stacks: tuple[LayerStack, ...] = ()
     classifier: str = ""
 
+    def pixels(self) -> str:
+        """Return the argument by which the network's class, or its part, takes pictures."""
+        main: str = getattr(transformers, self.network).main_input_name
+        # Of a class that reads texts too, the argument of its texts is the main one.
+        return main if main.startswith("pixel_values") else "pixel_values"
+
     def reader(self) -> Read:
         """Make what calls a network; torch.compile sees through plain functions alone."""
-        vector, part, name, how = VECTORS[self.reads], self.part, self.pixels, self.how
+        vector = VECTORS[self.reads]
+        part, name, how = self.part, self.pixels(), self.how
         by_place = self.by_place
 
         def read(model: Any, pixels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor | None]:
@@ -181,9 +190,26 @@ class TextKind(Struct, frozen=True, forbid_unknown_fields=True):
     padded: bool = False
 
 
-IMAGES = kinds("images", EncoderKind)
-VIDEOS = kinds("videos", EncoderKind)
-TEXTS = kinds("texts", TextKind, sees=IMAGES | VIDEOS)
+def usual_classes(table: str) -> dict[str, dict[str, object]]:
+    """Return what transformers says of the types of a table of `networks.toml`, by `model_type`.
+
+    Its usual class is the `network`; of networks that see, the family's `processor`, and whether they are of
+    clips.
+    """
+    classes: dict[str, dict[str, object]] = {}
+    for model_type in TABLES[table]:
+        network = MODEL_MAPPING_NAMES.get(model_type, "")
+        facts: dict[str, object] = {"network": network if isinstance(network, str) else network[0]}
+        if table != "texts":
+            processors = processor_names(model_type_to_module_name(model_type))
+            if processors:
+                facts["processor"] = processors[0].removesuffix("Pil")
+            facts["of_clips"] = table == "videos"
+        classes[model_type] = facts
+    return classes
+
+
+IMAGES = kinds("images", EncoderKind, usual_classes("images"))
+VIDEOS = kinds("videos", EncoderKind, usual_classes("videos"))
+TEXTS = kinds("texts", TextKind, usual_classes("texts"), sees=IMAGES | VIDEOS)
 """`model_type` -> how its networks read pictures, videos, texts."""
-REFUSED: Mapping[str, str] = TABLES["refused"]
-"""`model_type` -> why it is not read."""

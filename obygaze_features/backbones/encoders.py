@@ -15,15 +15,17 @@ from torch import nn
 from torch.func import functional_call
 
 from obygaze_features.backbones.answers import ClassifierBase, OfClassifier, answers_fields, named_classes
+from obygaze_features.backbones.any_encoder import ask, type_of
 from obygaze_features.backbones.backbone import ANSWERS, Backbone, LoadedNetwork
 from obygaze_features.backbones.checkpoint import auto_config, load_pretrained, plain_config
+from obygaze_features.backbones.class_calls import clip_fields
 from obygaze_features.backbones.compute import Compute
+from obygaze_features.backbones.conformance import check
 from obygaze_features.backbones.encoder_kinds import (
     HEADS,
     IMAGES,
     OF_PICTURES,
     OF_TEXTS,
-    REFUSED,
     TRAINING,
     VIDEOS,
     EncoderKind,
@@ -228,10 +230,7 @@ class Half(Generic[AnyKind]):
         self.type = weights.network or usual if random else str(weights.config().get("model_type"))
         if self.type not in kinds:
             known = f"expected {' or '.join(kinds)}" + (f", as random:{weights.seed}:TYPE" if random else "")
-            raise BackboneError(
-                f"{weights.name}: a network of type {self.type!r} is not read here: "
-                f"{REFUSED.get(self.type, known)}"
-            )
+            raise BackboneError(f"{weights.name}: a network of type {self.type!r} is not read here: {known}")
         self.kind = kinds[self.type]
         self.seeing: EncoderKind = self.kind.sees if isinstance(self.kind, TextKind) else self.kind
         self.config: Any = auto_config(weights, self.type, self.seeing.untrained)
@@ -303,11 +302,11 @@ class SeeingHalf(Half[EncoderKind]):
         BackboneError
             If the network does not take the number: it would mix clips, or fail later.
         """
-        if self.kind.frames is None:
+        if not self.kind.of_clips:
             return wanted or 32, 1
-        field_, step = self.kind.frames
-        usual = getattr(self.own, field_)
-        found = step if isinstance(step, int) else getattr(self.own, step)
+        fields = clip_fields(self.own)
+        usual, step = getattr(self.own, fields.frames), fields.step
+        found = getattr(self.own, step) if step else 1
         size = found[0] if isinstance(found, list | tuple) and found else found
         if not isinstance(size, int) or size < 1:
             raise BackboneError(
@@ -357,7 +356,7 @@ class SeeingHalf(Half[EncoderKind]):
             raise BackboneError(
                 f"backbone '{name}' has no tokens '{tokens}'; there is none, {', '.join(kind.tokens)}"
             )
-        if kind.frames is not None and not kind.mixes:
+        if kind.of_clips and not kind.mixes:
             return Clips(base or self.network(), kind, step, tokens)
         return Pictures(base or self.network(), kind.reader(), kind.vector, self.prefix(), tokens, kind=kind)
 
@@ -380,6 +379,11 @@ def _build(
 ) -> Backbone:
     source = find_weights(weights)
     kinds, presets = _BACKBONES[name]
+    model_type = _type_without_a_row(name, source)
+    if model_type:
+        wanted_options = {"tokens": tokens != "none", "layers": layers is not None, "answers": answers}
+        _refuse_options_of_rows(source, model_type, wanted_options)
+        return _backbone_of_any_type(name, source, n_frames, compute or Compute())
     half = SeeingHalf(source, kinds, name, VISION)
     kind = half.kind
     frames, step = half.frames(name, n_frames)
@@ -392,7 +396,7 @@ def _build(
     if base is not None:
         classes = named_classes(base.config, source.name)
         network = OfClassifier(module, base)
-        beside[ANSWERS] = answers_fields(classes, half.type, of_frames=kind.frames is None)
+        beside[ANSWERS] = answers_fields(classes, half.type, of_frames=not kind.of_clips)
     wanted = Layers.of(layers)
     if wanted is not None:
         inner = module.model if base is None else base.classifier.base_model
@@ -418,6 +422,66 @@ def _build(
         beside=beside,
         **half.record(kind.family if name == "clip" else half.type),
         **space,
+    )
+
+
+def _type_without_a_row(name: str, source: Weights) -> str:
+    """Return the `model_type` of a network of `image` or `video` that no row describes; empty for others."""
+    is_random_of_no_type = source.seed is not None and not source.network
+    if name not in ("image", "video") or is_random_of_no_type:
+        return ""
+    model_type = type_of(source)
+    return "" if model_type in IMAGES or model_type in VIDEOS else model_type
+
+
+def _refuse_options_of_rows(source: Weights, model_type: str, wanted: Mapping[str, bool]) -> None:
+    """Refuse options that only networks with a row have, of which the row says what they mean.
+
+    Parameters
+    ----------
+    wanted
+        Option -> whether it was given.
+    """
+    for option, is_given in wanted.items():
+        if is_given:
+            raise BackboneError(
+                f"{source.name}: --{option} needs a row that says where a network of type {model_type!r} has "
+                f"them; leave out --{option}"
+            )
+
+
+def _backbone_of_any_type(name: str, source: Weights, n_frames: int | None, compute: Compute) -> Backbone:
+    """Build a backbone of a network that its class alone describes, after its check."""
+    asked = ask(source, type_of(source), name)
+    frames = asked.frames(name, n_frames)
+    checked = check(asked, n_frames)
+    checked.conformance.refuse()
+    module, processor = checked.module, checked.processor
+    if processor is None:  # a network without one fails the check
+        raise BackboneError(f"{source.name}: no processor prepares its pictures")
+    shapes = {}
+    for array, shape in checked.conformance.shapes.items():
+        # The check ran with fewer frames, each of which has a row.
+        shapes[array] = (frames, *shape[1:]) if array == "frames" else tuple(shape)
+    vector = checked.conformance.pooled
+    is_of_frames = asked.call.form != "clips"
+    meanings = {
+        "frames": f"{vector} of each frame" if is_of_frames else "last_hidden_state, a row a frame",
+        "pooled": "its mean over the frames" if is_of_frames else vector,
+    }
+    return network_backbone(
+        name,
+        module,
+        n_frames=frames,
+        shapes=shapes,
+        meanings=meanings,
+        weights=source,
+        preset=processor,
+        compute=compute,
+        attention=module.model.config._attn_implementation,
+        head=None,
+        layer=vector,
+        **asked.record(),
     )
 
 

@@ -23,6 +23,7 @@ from obygaze_features.backbones.backbone import (
 from obygaze_features.backbones.checkpoint import auto_config, load_pretrained
 from obygaze_features.backbones.compute import ATTENTION, Compute
 from obygaze_features.backbones.encoder_kinds import ReadText
+from obygaze_features.backbones.own_processor import OwnProcessor
 from obygaze_features.backbones.presets import Preset
 from obygaze_features.backbones.runner import Runner, TextRunner
 from obygaze_features.backbones.tokenizer import load_tokenizer
@@ -39,7 +40,7 @@ def network_backbone(
     shapes: Mapping[str, tuple[int, ...]],
     meanings: Mapping[str, str],
     weights: Weights,
-    preset: Preset,
+    preset: Preset | OwnProcessor,
     compute: Compute,
     head: str | None,
     layer: str | None,
@@ -62,6 +63,8 @@ def network_backbone(
         `GROUP/ARRAY`, as in `8/pooled`.
     meanings
         Array -> its description, for the provenance.
+    preset
+        What prepares a frame, and normalises it: a preset, or the processor of the network's class.
     head, layer
         The head, and the layer whose output is `frames`.
     attention
@@ -77,7 +80,7 @@ def network_backbone(
         array = key.rpartition("/")[2]
         given.append(BackboneOutput(key, shape, dtypes[array]))
     outputs = tuple(output for output in given if "/" not in output.name)
-    size = preset.geometry.size
+    geometry = preset if isinstance(preset, OwnProcessor) else preset.geometry
     fused = fuse_layers(network)
     provenance = {
         "head": head,
@@ -93,9 +96,15 @@ def network_backbone(
     return Backbone(
         name=name,
         n_frames=n_frames,
-        prepare=preset.geometry,
+        prepare=geometry,
         encode=Runner(
-            name, network, preset.affine, tuple(given), n_frames=n_frames, size=size, compute=compute
+            name,
+            network,
+            preset.affine,
+            tuple(given),
+            n_frames=n_frames,
+            size=geometry.sides,
+            compute=compute,
         ),
         outputs=outputs,
         provenance=provenance,

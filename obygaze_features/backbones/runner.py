@@ -145,7 +145,7 @@ class Runner:
     outputs
         What the network gives, with the shapes of one clip; checked at every call.
     size
-        Height and width of the frames.
+        Height and width of the frames; one number for squares.
 
     Attributes
     ----------
@@ -163,11 +163,12 @@ class Runner:
         outputs: tuple[BackboneOutput, ...],
         *,
         n_frames: int,
-        size: int,
+        size: int | tuple[int, int],
         compute: Compute,
     ) -> None:
         self.name = name
-        self.shape = (n_frames, size, size, 3)
+        height, width = size if isinstance(size, tuple) else (size, size)
+        self.shape = (n_frames, height, width, 3)
         self.outputs = outputs
         self.compute = compute
         self.device = compute.torch_device()

@@ -90,11 +90,18 @@ TABLES: dict[str, Any] = tomllib.loads(
 """What is known of networks by their names."""
 
 
-def kinds(table: str, kind: type[Kind], **parts: Mapping[str, object]) -> dict[str, Kind]:
+def kinds(
+    table: str,
+    kind: type[Kind],
+    usual: Mapping[str, Mapping[str, object]] = MappingProxyType({}),
+    **parts: Mapping[str, object],
+) -> dict[str, Kind]:
     """Read a table of `networks.toml`.
 
     Parameters
     ----------
+    usual
+        Name of an entry -> what its fields are where neither it nor the one that it is like states them.
     parts
         Field of the entries that names an entry of another table -> that table.
     """
@@ -102,6 +109,8 @@ def kinds(table: str, kind: type[Kind], **parts: Mapping[str, object]) -> dict[s
     for name, entry in TABLES[table].items():
         made[name] = made.get(entry.get("like"), {}) | entry
         made[name].pop("like", None)
+    for name, fields in usual.items():
+        made[name] = dict(fields) | made[name]
     for entry in made.values():
         entry |= {field: others[entry[field]] for field, others in parts.items()}
     return msgspec.convert(made, dict[str, kind])  # type: ignore[valid-type]
@@ -144,7 +153,7 @@ MODEL_CARD = "README.md"
 MOST_LAYERS = 4096
 _COUNTED = re.compile(r"num_labels|.*(layers?|depths?|blocks?)")
 _REPOSITORY = re.compile(r"(?P<repository>[\w.-]+/[\w.-]+)(@(?P<revision>[\w./-]+))?")
-_RANDOM = re.compile(r"random:(?P<seed>\d+)(:(?P<network>[a-z0-9_]+))?", re.ASCII)
+_RANDOM = re.compile(r"random:(?P<seed>\d+)(:(?P<network>[a-z0-9_.-]+))?", re.ASCII)
 
 
 @dataclass(frozen=True)

@@ -93,6 +93,55 @@ def verify(
 
 
 @command()
+def check(
+    name: Annotated[str, argument(type=click.STRING)],
+    *,
+    json: Json = False,
+) -> Answer:
+    """Check that the network of NAME can be used frozen, by running it on pictures of noise.
+
+    NAME is what 'extract --weights' takes for the backbones image and video: a repository, a folder, or
+    random:SEED:TYPE. The network must give the same twice, alone and in a batch, filled up or not; finite
+    values and a row for each frame; and another answer when a frame changes. Its processor must do no more
+    than resize, cut and scale. Extraction runs the same check once for each file of weights and version of
+    the libraries, for networks that docs/backbones.md has in no table.
+
+    A pass is about shapes, not about meaning.
+
+    \b
+    Exit codes: 0 passed, 1 error, 2 usage, 3 a check failed.
+
+    \b
+    Examples:
+      obygaze weights check microsoft/resnet-50
+      obygaze weights check random:0:vit_mae
+    """
+    from obygaze_features.backbones.conformance import check_weights
+
+    conformance = check_weights(name)
+    lines = [f"weights   {conformance.weights}", f"type      {conformance.model_type}"]
+    if conformance.pooled:
+        shapes = ", ".join(f"{array} {shape}" for array, shape in conformance.shapes.items())
+        lines += [f"vector    {conformance.pooled}", f"arrays    {shapes}"]
+    for finding in conformance.findings:
+        lines.append(f"{'passed' if finding.passed else 'FAILED':9} {finding.check}: {finding.detail}")
+    record = {
+        "weights": conformance.weights,
+        "model_type": conformance.model_type,
+        "passed": conformance.passed,
+        "pooled": conformance.pooled,
+        "shapes": conformance.shapes,
+        "findings": [finding._asdict() for finding in conformance.findings],
+    }
+    if conformance.passed:
+        remark = "A pass is about shapes and repetition, not about what the vectors mean."
+        return Answer(record, "\n".join(lines), [] if json else [remark])
+    failed = ", ".join(finding.check for finding in conformance.failures())
+    remarks = [] if json else [f"no features are made with this network: it fails {failed}"]
+    return Answer(record, "\n".join(lines), remarks, code=PROBLEMS_FOUND)
+
+
+@command()
 def convert(
     path: Annotated[Path, argument(metavar="FILE.tgz")],
     *,

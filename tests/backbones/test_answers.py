@@ -61,7 +61,7 @@ def test_answers_are_those_of_the_class_and_vectors_those_of_the_network(folders
     with quiet():
         whole = getattr(transformers, kinds[kind].classifier).from_pretrained(folders[kind]).eval()
     given = pixels.flatten(0, 1) if kind in IMAGES else pixels
-    shares = whole(**{kinds[kind].pixels: given}).logits.softmax(dim=-1)
+    shares = whole(**{kinds[kind].pixels(): given}).logits.softmax(dim=-1)
     expected = shares.view(2, -1, len(NAMES)).mean(dim=1)
     found = both.encode(batch)
     assert_close(found["answers/pooled"], expected, SAME)

@@ -59,7 +59,7 @@ def hidden_states(kind, model, pixels):
     sees_frames = kind in IMAGES or kind == "xclip"
     has_halves = kind in {"clip", "metaclip_2", "siglip", "aimv2", "xclip"}
     called = model.vision_model if has_halves else model
-    name = (IMAGES | VIDEOS)[kind].pixels
+    name = (IMAGES | VIDEOS)[kind].pixels()
     how = {"skip_predictor": True} if kind == "vjepa2" else {}
     given = {name: pixels.flatten(0, 1) if sees_frames else pixels}
     states = called(**given, output_hidden_states=True, **how).hidden_states

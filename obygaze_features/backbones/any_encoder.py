@@ -1,0 +1,386 @@
+"""Networks of transformers of any type that has no row in `networks.toml`: their class is asked.
+
+The signature of the class says how it is called, its own processor prepares the pictures, and its output
+says which vector there is: `pooler_output` where that is one vector for each picture, else the mean of
+`last_hidden_state` over its places. What rows say beyond that (whose texts share a space, where layers are,
+which tokens are patches) is not known of such a type, and not offered.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from obygaze_features.backbones.checkpoint import auto_config, load_pretrained, plain_config
+from obygaze_features.backbones.class_calls import (
+    ClassCall,
+    call_of,
+    clip_fields,
+    network_class,
+    settings_of,
+)
+from obygaze_features.backbones.encoder_kinds import HEADS
+from obygaze_features.backbones.own_processor import BITS, OwnProcessor, call_processor
+from obygaze_features.backbones.weights import Weights
+from obygaze_features.errors import BackboneError
+
+POOLER, HIDDEN = "pooler_output", "last_hidden_state"
+LANGUAGE = ("language_model", "text_model", "lm_head", "decoder")
+"""Parts of networks that read or write texts, which no picture passes: they are dropped once loaded."""
+DOCUMENTED = "https://huggingface.co/docs/transformers/model_doc/"
+TIMM = "timm_wrapper"
+"""The type under which transformers reads networks of timm."""
+N_FRAMES = 32
+USUAL_CLIP = 16
+"""Frames of a clip of a network whose configuration names no number."""
+
+
+class RowsError(BackboneError):
+    """A network gave another number of rows than pictures or clips went in."""
+
+
+@dataclass(frozen=True)
+class AskedType:
+    """What a class of transformers says of networks of a type.
+
+    Parameters
+    ----------
+    weights
+        The weights.
+    model_type
+        Their `model_type`.
+    cls, config
+        Class and configuration.
+    call
+        How the class is called.
+    """
+
+    weights: Weights
+    model_type: str
+    cls: Any
+    config: Any
+    call: ClassCall
+
+    def network(self) -> nn.Module:
+        """Load the network, without the parts that read texts."""
+        model = load_pretrained(
+            self.cls, self.weights, self.config, allow_unexpected=HEADS, **settings_of(self.cls)
+        )
+        if self.call.method != "forward":
+            for part in LANGUAGE:
+                if isinstance(getattr(model, part, None), nn.Module):
+                    setattr(model, part, None)
+        network: nn.Module = model
+        return network
+
+    def seeing_config(self) -> Any:
+        """Return the part of the configuration that is about what is seen."""
+        return getattr(self.config, "vision_config", None) or self.config
+
+    def frames(self, backbone: str, wanted: int | None) -> int:
+        """Return the frames of a clip.
+
+        Raises
+        ------
+        BackboneError
+            If the network sees pictures and is asked as `video`, or the other way round.
+        """
+        sees = "video" if self.call.form == "clips" else "image"
+        if sees != backbone:
+            what = "clips" if sees == "video" else "pictures"
+            raise BackboneError(
+                f"{self.weights.name}: a network of type {self.model_type!r} sees {what}: --backbone {sees}"
+            )
+        if sees == "image":
+            return wanted or N_FRAMES
+        config = self.seeing_config()
+        field = clip_fields(config).frames
+        return wanted or (getattr(config, field) if field else USUAL_CLIP)
+
+    def record(self) -> dict[str, Any]:
+        """Return its configuration and where it is described, for the provenance."""
+        family = self.cls.__module__.split(".")[-2]
+        return {
+            "architecture": {"type": self.model_type, **plain_config(self.seeing_config())},
+            "citation": DOCUMENTED + family,
+        }
+
+
+def ask(weights: Weights, model_type: str, backbone: str) -> AskedType:
+    """Ask the class of a type how its networks are called.
+
+    Parameters
+    ----------
+    backbone
+        `image` or `video`.
+
+    Raises
+    ------
+    BackboneError
+        If transformers has no such type, or it takes more than pictures.
+    """
+    cls = network_class(model_type, weights.name)
+    config = auto_config(weights, model_type)
+    call = call_of(cls, backbone, weights.name)
+    fields = clip_fields(getattr(config, "vision_config", None) or config)
+    if call.form == "pictures" and fields.frames:
+        # Its argument is called as that of pictures is, and its configuration names the frames of a clip.
+        call = replace(call, form="clips")
+    return AskedType(weights, model_type, cls, config, call)
+
+
+def module_of(asked: AskedType, processor: OwnProcessor) -> "DensePictures | DenseClips | PackedPictures":
+    """Load the network as a module that takes prepared clips."""
+    model = asked.network()
+    if asked.call.form == "clips":
+        return DenseClips(model, asked.call)
+    if not asked.call.is_packed:
+        return DensePictures(model, asked.call)
+    frame = np.zeros((64, 64, 3), np.uint8)
+    further = call_processor(processor.name, processor.settings, frame).further
+    return PackedPictures(model, asked.call, processor, further)
+
+
+class Vectors(NamedTuple):
+    """One vector for each picture, and which output of a network it is.
+
+    Attributes
+    ----------
+    values
+        `[N, D]`.
+    meaning
+        In the terms of transformers.
+    """
+
+    values: torch.Tensor
+    meaning: str
+
+
+def vectors_of(output: Any, counts: Sequence[int]) -> Vectors:
+    """Choose one vector for each picture of a network's output.
+
+    Parameters
+    ----------
+    output
+        Of a network, with N pictures.
+    counts
+        Packed patches: those of each picture, in order; otherwise 1 for each.
+
+    Raises
+    ------
+    RowsError
+        If no output has a row, or the rows, of each picture.
+    """
+    pooled = _pooled(output, len(counts))
+    if pooled is not None:
+        return Vectors(pooled, POOLER)
+    hidden = output if torch.is_tensor(output) else getattr(output, HIDDEN, None)
+    if hidden is None:
+        hidden = getattr(output, POOLER, None)  # of several vectors a picture
+    if isinstance(hidden, tuple | list):
+        return _means_of_list(hidden, len(counts))
+    if not torch.is_tensor(hidden):
+        given = ", ".join(output.keys()) if isinstance(output, Mapping) else type(output).__name__
+        raise RowsError(f"its output has neither {POOLER} nor {HIDDEN} ({given})")
+    if hidden.ndim == 2 and len(hidden) != len(counts):
+        n_rows = _rows_of_pictures(len(hidden), counts)
+        means = [rows.mean(dim=0) for rows in torch.split(hidden, n_rows)]
+        return Vectors(torch.stack(means), f"mean of {HIDDEN} over its patches")
+    if len(hidden) != len(counts):
+        raise RowsError(f"{len(counts)} pictures gave {len(hidden)} rows")
+    return _means_of_places(hidden)
+
+
+def _pooled(output: Any, n_pictures: int) -> torch.Tensor | None:
+    """Return `pooler_output` where it is one vector for each picture, `[N, D]`; else None."""
+    pooled = getattr(output, POOLER, None)
+    if not torch.is_tensor(pooled) or pooled.ndim < 2 or len(pooled) != n_pictures:
+        return None
+    # Networks of maps give a map of one place, [N, D, 1, 1].
+    is_vector = pooled[0].numel() == pooled.shape[1]
+    return pooled.flatten(1) if is_vector else None
+
+
+def _means_of_list(hidden: Sequence[Any], n_pictures: int) -> Vectors:
+    """Average the tokens of each picture, `[T, D]`, where they come as a list."""
+    if len(hidden) != n_pictures:
+        raise RowsError(f"{n_pictures} pictures gave {len(hidden)} rows")
+    means = [rows.reshape(-1, rows.shape[-1]).mean(dim=0) for rows in hidden]
+    return Vectors(torch.stack(means), f"mean of {HIDDEN} over its tokens")
+
+
+def _means_of_places(hidden: torch.Tensor) -> Vectors:
+    """Average the tokens `[N, T, D]`, or the places of maps `[N, D, h, w]` or `[N, h, w, D]`."""
+    if hidden.ndim == 2:
+        return Vectors(hidden, HIDDEN)
+    if hidden.ndim == 3:
+        return Vectors(hidden.mean(dim=1), f"mean of {HIDDEN} over its tokens")
+    # The two sides of a square picture's map are equal, and tell where its channels lie.
+    channels_last = hidden.shape[1] == hidden.shape[2] != hidden.shape[3]
+    places = (1, 2) if channels_last else (2, 3)
+    return Vectors(hidden.mean(dim=places), f"mean of {HIDDEN} over its places")
+
+
+def _rows_of_pictures(n_rows: int, counts: Sequence[int]) -> list[int]:
+    """Return how many rows each picture has, where a row stands for one patch or for several merged.
+
+    Raises
+    ------
+    RowsError
+        If the rows are not those of the pictures.
+    """
+    merged = sum(counts) // max(n_rows, 1)
+    is_whole = merged > 0 and all(count % merged == 0 for count in counts)
+    if not is_whole or n_rows * merged != sum(counts):
+        raise RowsError(f"{len(counts)} pictures gave {n_rows} rows")
+    return [count // merged for count in counts]
+
+
+class DensePictures(nn.Module):
+    """A network that takes pictures of one size, applied to all frames of clips.
+
+    Attributes
+    ----------
+    meaning
+        Which output its vectors are, known after a call.
+    """
+
+    def __init__(self, model: nn.Module, call: ClassCall) -> None:
+        super().__init__()
+        self.model, self.call = model, call
+        self.meaning = ""
+
+    def forward(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
+        """Encode clips `[B, F, 3, h, w]`: `frames` [B, F, D], `pooled` [B, D]."""
+        n_clips, n_frames = pixels.shape[:2]
+        output = getattr(self.model, self.call.method)(**{self.call.pixels: pixels.flatten(0, 1)})
+        vectors, self.meaning = vectors_of(output, [1] * (n_clips * n_frames))
+        frames = vectors.reshape(n_clips, n_frames, -1)
+        return {"frames": frames, "pooled": frames.float().mean(dim=1)}
+
+
+class DenseClips(nn.Module):
+    """A network that takes whole clips; it has `frames` where it gives a row for each of them."""
+
+    def __init__(self, model: nn.Module, call: ClassCall) -> None:
+        super().__init__()
+        self.model, self.call = model, call
+        self.meaning = ""
+
+    def forward(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
+        """Encode clips `[B, T, 3, h, w]`: `pooled` [B, D], and `frames` [B, T, D] where there are."""
+        output = getattr(self.model, self.call.method)(**{self.call.pixels: pixels})
+        vectors, self.meaning = vectors_of(output, [1] * len(pixels))
+        results = {"pooled": vectors.float()}
+        hidden = getattr(output, HIDDEN, None)
+        if torch.is_tensor(hidden) and hidden.ndim == 3 and hidden.shape[1] == pixels.shape[1]:
+            results["frames"] = hidden
+        return results
+
+
+class PackedPictures(nn.Module):
+    """A network that takes patches, applied to all frames of clips.
+
+    Parameters
+    ----------
+    processor
+        What prepared the pictures: its scale and shift are applied here, element by element of a patch.
+    further
+        What the processor gives beside, by the names of arguments.
+    """
+
+    scale: torch.Tensor
+    shift: torch.Tensor
+
+    def __init__(
+        self, model: nn.Module, call: ClassCall, processor: OwnProcessor, further: Mapping[str, Any]
+    ) -> None:
+        super().__init__()
+        self.model, self.call = model, call
+        self.meaning = ""
+        self.n_sides = 2 if call.form == "shapes" else 3
+        self.further: dict[str, NDArray[Any]] = {}
+        for name in call.further:
+            if name not in further:
+                raise BackboneError(f"{type(model).__name__}.{call.method} needs {name} beside pictures")
+            self.further[name] = np.asarray(further[name])
+        self.register_buffer("scale", torch.tensor(processor.scale), persistent=False)
+        self.register_buffer("shift", torch.tensor(processor.shift), persistent=False)
+
+    def forward(self, prepared: torch.Tensor) -> dict[str, torch.Tensor]:
+        """Encode clips of packed patches `[B, F, 3, P + 1, D / 3]`: `frames` [B, F, D], `pooled` [B, D]."""
+        n_clips, n_frames = prepared.shape[:2]
+        pictures = prepared.flatten(0, 1).permute(0, 2, 3, 1).flatten(2)  # [N, P + 1, D]
+        numbers = _numbers(pictures[:, 0], 1 + self.n_sides)  # [N, 1 + sides]
+        patches = pictures[:, 1:] * self.scale + self.shift  # [N, P, D]
+        counts = numbers[:, 0].tolist()
+        arguments = self._further(len(pictures), prepared.device)
+        arguments[self.call.grid] = numbers[:, 1:]
+        if self.call.form == "shapes":
+            used = torch.arange(patches.shape[1], device=prepared.device) < numbers[:, :1]
+            # Patches that stand for nothing are 0, as in the processor.
+            arguments[self.call.pixels] = patches * used[:, :, None]
+            if self.call.mask:
+                arguments[self.call.mask] = used.long()
+        else:
+            rows = [picture[:count] for picture, count in zip(patches, counts, strict=True)]
+            arguments[self.call.pixels] = torch.cat(rows)
+        output = getattr(self.model, self.call.method)(**arguments)
+        vectors, self.meaning = self._vectors(output, counts)
+        frames = vectors.reshape(n_clips, n_frames, -1)
+        return {"frames": frames, "pooled": frames.float().mean(dim=1)}
+
+    def used_rows(self, prepared: torch.Tensor) -> torch.Tensor:
+        """Return which rows of packed clips `[B, F, 3, P + 1, D / 3]` are used, bool `[B, F, P + 1]`."""
+        n_clips, n_frames, _, n_rows, _ = prepared.shape
+        first_rows = prepared[:, :, :, 0].flatten(0, 1).permute(0, 2, 1).flatten(1)  # [N, D]
+        counts = _numbers(first_rows, 1)  # [N, 1]
+        used = torch.arange(n_rows, device=prepared.device) <= counts
+        return used.reshape(n_clips, n_frames, n_rows)
+
+    def _vectors(self, output: Any, counts: list[int]) -> Vectors:
+        """Choose the vectors; of padded patches only those that are used are averaged."""
+        hidden = getattr(output, HIDDEN, None)
+        is_padded = torch.is_tensor(hidden) and hidden.ndim == 3 and len(hidden) == len(counts)
+        if not is_padded or _pooled(output, len(counts)) is not None:
+            return vectors_of(output, counts)
+        means = []
+        for picture, count in enumerate(counts):
+            means.append(output.last_hidden_state[picture, :count].mean(dim=0))
+        return Vectors(torch.stack(means), f"mean of {HIDDEN} over its patches")
+
+    def _further(self, n_pictures: int, device: torch.device) -> dict[str, Any]:
+        """Repeat for each picture what the processor gives beside."""
+        arguments: dict[str, Any] = {}
+        for name, value in self.further.items():
+            arguments[name] = torch.from_numpy(value.reshape(1, -1)[0]).to(device).repeat(n_pictures)
+        return arguments
+
+
+def _numbers(rows: torch.Tensor, how_many: int) -> torch.Tensor:
+    """Read numbers, int64 `[N, how_many]`, from first rows `[N, D]`, whose elements are 0 or 255 a bit."""
+    bits = (rows[:, : how_many * BITS] > 127).long().reshape(len(rows), how_many, BITS)
+    powers = 2 ** torch.arange(BITS, device=rows.device)
+    return (bits * powers).sum(dim=2)
+
+
+def type_of(weights: Weights) -> str:
+    """Return the `model_type` of weights; timm's own configurations name an architecture in place of one.
+
+    Raises
+    ------
+    BackboneError
+        If random weights name no type, or there is no configuration.
+    """
+    if weights.seed is not None:
+        if not weights.network:
+            raise BackboneError(f"{weights.name}: expected random:{weights.seed}:TYPE")
+        return weights.network
+    config = weights.config()
+    if "model_type" not in config and "architecture" in config:
+        return TIMM
+    return str(config.get("model_type"))

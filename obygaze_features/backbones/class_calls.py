@@ -1,0 +1,203 @@
+"""Ask a class of transformers how its network is called with pictures: its signature says so, no list.
+
+There are three forms. A *dense* network takes pictures `[N, 3, h, w]`, or clips `[B, T, 3, h, w]`. A network
+of *patches with a grid* takes the patches of all pictures one after the other, `[P, D]`, and how many lie in
+time, height and width of each picture, `[N, 3]`. A network of *patches with shapes* (NaFlex) takes as many
+patches of each picture, `[N, P, D]`, a mask of those that are used, and their height and width, `[N, 2]`.
+"""
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from transformers import CONFIG_MAPPING
+from transformers.models.auto import image_processing_auto
+from transformers.models.auto.auto_mappings import VIDEO_PROCESSOR_MAPPING_NAMES
+from transformers.models.auto.configuration_auto import model_type_to_module_name
+from transformers.models.auto.modeling_auto import MODEL_MAPPING
+
+from obygaze_features.errors import BackboneError, first_line
+
+Form = Literal["pictures", "clips", "grid", "shapes"]
+
+FEATURES = {"image": "get_image_features", "video": "get_video_features"}
+"""Backbone -> the method by which networks that read texts too give what they see alone."""
+PIXELS = ("pixel_values", "pixel_values_videos", "hidden_states")
+"""Names of the argument that takes pictures; the last one is that of towers which take packed patches."""
+GRIDS = ("image_grid_thw", "grid_thw")
+SHAPES = "spatial_shapes"
+MASKS = ("pixel_attention_mask", "attention_mask")
+OF_CLIPS = "pixel_values_videos"
+POOLING = "add_pooling_layer"
+
+
+@dataclass(frozen=True)
+class ClassCall:
+    """How a class of transformers is called with pictures alone.
+
+    Parameters
+    ----------
+    method
+        Its method: `forward`, or one that gives features without texts.
+    form
+        Which of the forms it takes.
+    pixels
+        Argument that takes the pictures or their patches.
+    grid
+        Argument that takes grids `[N, 3]` or shapes `[N, 2]`; empty in a dense form.
+    mask
+        Argument that takes the mask of used patches; empty without.
+    further
+        Other arguments without a default, which the processor must give.
+    """
+
+    method: str
+    form: Form
+    pixels: str
+    grid: str = ""
+    mask: str = ""
+    further: tuple[str, ...] = ()
+
+    @property
+    def is_packed(self) -> bool:
+        """Return whether the network takes patches in place of pictures."""
+        return self.form in ("grid", "shapes")
+
+
+def network_class(model_type: str, where: str) -> Any:
+    """Find the class of transformers that reads networks of a type.
+
+    Parameters
+    ----------
+    where
+        The weights, for messages.
+
+    Raises
+    ------
+    BackboneError
+        If transformers has none, or lacks a library for it.
+    """
+    if model_type not in CONFIG_MAPPING:
+        raise BackboneError(f"{where}: transformers has no network of type {model_type!r}")
+    try:
+        cls: Any = MODEL_MAPPING[CONFIG_MAPPING[model_type]]
+    except (KeyError, ValueError):
+        raise BackboneError(
+            f"{where}: transformers has no network of type {model_type!r} that gives vectors alone"
+        ) from None
+    if isinstance(cls, tuple):  # a type with several classes, the usual one first
+        cls = cls[0]
+    if getattr(cls, "is_dummy", False):  # what stands in for a class whose libraries are missing
+        raise BackboneError(f"{where}: a network of type {model_type!r} needs {_missing_libraries(cls)}")
+    return cls
+
+
+def _missing_libraries(cls: Any) -> str:
+    try:
+        cls()
+    except ImportError as error:
+        return first_line(error)
+    return "other libraries"
+
+
+def call_of(cls: Any, backbone: str, where: str) -> ClassCall:
+    """Read from the signature of a class how it takes pictures.
+
+    Parameters
+    ----------
+    backbone
+        `image` or `video`, which features are wanted of a class that has both.
+    where
+        The weights, for messages.
+
+    Raises
+    ------
+    BackboneError
+        If it cannot be called with pictures alone.
+    """
+    method = _method(cls, backbone)
+    parameters = inspect.signature(getattr(cls, method)).parameters
+    pixels = next((name for name in PIXELS if name in parameters), None)
+    if pixels is None or not _takes_pictures_first(cls, method, pixels):
+        raise BackboneError(
+            f"{where}: a network of type {cls.config_class.model_type!r} takes no pictures alone "
+            f"({cls.__name__}.{method})"
+        )
+    grid = next((name for name in GRIDS if name in parameters), "")
+    form: Form = "clips" if pixels == OF_CLIPS else "pictures"
+    mask = ""
+    if grid:
+        form = "grid"
+    elif SHAPES in parameters:
+        grid, form = SHAPES, "shapes"
+        mask = next((name for name in MASKS if name in parameters), "")
+    used = {"self", pixels, grid, mask}
+    further = []
+    for name, parameter in parameters.items():
+        is_required = parameter.default is parameter.empty and parameter.kind != parameter.VAR_KEYWORD
+        if is_required and name not in used:
+            further.append(name)
+    return ClassCall(method, form, pixels, grid, mask, tuple(further))
+
+
+def _method(cls: Any, backbone: str) -> str:
+    """Choose the method: the features of what is seen where a class has them, else the whole network."""
+    wanted = FEATURES[backbone]
+    other = FEATURES["video" if backbone == "image" else "image"]
+    for name in (wanted, other):
+        if hasattr(cls, name):
+            return name
+    return "forward"
+
+
+def _takes_pictures_first(cls: Any, method: str, pixels: str) -> bool:
+    """Return whether pictures are what a method is about, and no companion of a text."""
+    parameters = list(inspect.signature(getattr(cls, method)).parameters.values())
+    arguments = [parameter for parameter in parameters if parameter.name != "self"]
+    is_required = any(
+        argument.name == pixels and argument.default is argument.empty for argument in arguments
+    )
+    return method != "forward" or is_required or arguments[0].name == pixels
+
+
+def settings_of(cls: Any) -> dict[str, bool]:
+    """Return the arguments with which a class is made: without a pooling layer that may be untrained."""
+    parameters = inspect.signature(cls.__init__).parameters
+    return {POOLING: False} if POOLING in parameters else {}
+
+
+def processor_names(family: str) -> list[str]:
+    """List the processors of pictures, then of videos, that transformers has for a family; Pillow's first."""
+    names: list[str] = []
+    # Not that of auto_mappings, to which this module adds families that share a processor.
+    of_pictures: Mapping[str, Any] = vars(image_processing_auto)["IMAGE_PROCESSOR_MAPPING_NAMES"]
+    for mapping in (of_pictures, VIDEO_PROCESSOR_MAPPING_NAMES):
+        for model_type, entry in mapping.items():
+            if model_type_to_module_name(model_type) != family or not entry:
+                continue
+            classes = entry if isinstance(entry, dict) else {"torchvision": entry}
+            names += sorted(filter(None, classes.values()), key=lambda name: not name.endswith("Pil"))
+    return names
+
+
+class ClipFields(NamedTuple):
+    """Fields of a configuration about the frames of a clip.
+
+    Attributes
+    ----------
+    frames
+        Field with their number; empty in networks of pictures.
+    step
+        Field with the frames of one step in time; empty where a step is one frame.
+    """
+
+    frames: str
+    step: str
+
+
+def clip_fields(config: Any) -> ClipFields:
+    """Find the fields of a configuration that say how many frames a clip has."""
+    frames = next((name for name in ("num_frames", "frames_per_clip") if hasattr(config, name)), "")
+    step = next((name for name in ("tubelet_size", "temporal_patch_size") if hasattr(config, name)), "")
+    return ClipFields(frames, step)

@@ -1,0 +1,384 @@
+"""Check that a network can be used frozen: the same answer again, in any batch, for every frame.
+
+A type of network enters by what its class says of itself, and a class may say what it does not keep:
+networks that mask at random when they should only look, or that pack a batch into one row, give numbers of
+the right form and no features. The check runs the network on pictures of noise. **A pass is about shapes and
+repetition, not about meaning**: it does not say that the vector is the one that the authors used, that the
+weights are trained, or that a processor's settings are those of the training.
+"""
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import nn
+
+from obygaze_features.backbones.any_encoder import AskedType, PackedPictures, ask, module_of, type_of
+from obygaze_features.backbones.own_processor import OwnProcessor, own_processor
+from obygaze_features.backbones.weights import find_weights
+from obygaze_features.door import read_text
+from obygaze_features.errors import BackboneError, ObygazeError, first_line
+from obygaze_features.io import sha256_of, write_whole
+from obygaze_features.lines import json_bytes
+
+SAME = 1e-4
+"""Share of the largest value by which a clip may differ in a batch: products sum in another order there."""
+CHANGED = 1e-5
+"""Share of the largest value by which a vector moves at least when a frame is another one."""
+N_PICTURES = 2
+"""Frames of a clip of the check for networks that see pictures; clips have as many as the network takes."""
+USUAL_SIDE = 224
+"""Height and width of pictures for a network whose processor cannot be used and that names no side."""
+CHECKS = (
+    "processor",
+    "runs",
+    "deterministic",
+    "finite",
+    "shapes",
+    "frames",
+    "batch invariant",
+    "padding invariant",
+    "a changed frame changes the answer",
+)
+"""What is checked, in this order; what follows on a network that does not run is not tried."""
+LIBRARIES = ("transformers", "torch", "obygaze")
+
+
+class Finding(NamedTuple):
+    """The result of one check.
+
+    Attributes
+    ----------
+    check
+        One of `CHECKS`.
+    passed
+        Whether the network passes it.
+    detail
+        What was seen.
+    """
+
+    check: str
+    passed: bool
+    detail: str
+
+
+@dataclass(frozen=True)
+class Conformance:
+    """The results of all checks of a network.
+
+    Parameters
+    ----------
+    weights, model_type
+        Of the network.
+    pooled
+        Which of its outputs is the vector; empty if it did not run.
+    shapes
+        Array -> its shape for one clip.
+    findings
+        The results.
+    """
+
+    weights: str
+    model_type: str
+    pooled: str
+    shapes: dict[str, list[int]]
+    findings: tuple[Finding, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Return whether all checks passed, and all were made."""
+        return len(self.findings) == len(CHECKS) and all(finding.passed for finding in self.findings)
+
+    def failures(self) -> list[Finding]:
+        """Return the checks that failed."""
+        return [finding for finding in self.findings if not finding.passed]
+
+    def refuse(self) -> None:
+        """Refuse a network that failed.
+
+        Raises
+        ------
+        BackboneError
+            Naming the checks and what was seen.
+        """
+        if self.passed:
+            return
+        seen = "; ".join(f"{finding.check}: {finding.detail}" for finding in self.failures())
+        raise BackboneError(
+            f"{self.weights}: a network of type {self.model_type!r} fails the conformance check, and no "
+            f"features are made with it ({seen}); 'obygaze weights check {self.weights}' shows all of it"
+        )
+
+
+class Checked(NamedTuple):
+    """A network with the results of its check.
+
+    Attributes
+    ----------
+    conformance
+        The results.
+    module
+        The network as a module that takes prepared clips; None if it could not be loaded so.
+    processor
+        What prepares its pictures; None if there is none.
+    """
+
+    conformance: Conformance
+    module: Any
+    processor: OwnProcessor | None
+
+
+def check(asked: AskedType, n_frames: int | None = None, *, again: bool = False) -> Checked:
+    """Load and check a network, or load it and take over the pass that was kept of an earlier check.
+
+    Parameters
+    ----------
+    n_frames
+        Frames of a clip, of networks that take clips.
+    again
+        Whether to check again what passed before.
+    """
+    processor, finding = _processor(asked)
+    if processor is None and asked.call.is_packed:  # nothing else says how patches are made
+        return Checked(Conformance(asked.weights.name, asked.model_type, "", {}, (finding,)), None, None)
+    module = module_of(asked, processor) if processor is not None else _without_processor(asked)
+    key = _key(asked, processor, n_frames)
+    known = None if again else _kept(key)
+    if known is None:
+        known = _measure(asked, module, processor, finding, n_frames)
+        if known.passed:
+            _keep(key, known)
+    return Checked(known, module, processor)
+
+
+def check_weights(name: str) -> Conformance:
+    """Check the network of weights, again if it passed before.
+
+    Parameters
+    ----------
+    name
+        As `extract --weights` takes it.
+
+    Raises
+    ------
+    BackboneError
+        If there are no such weights, or they are of no type that takes pictures alone.
+    """
+    weights = find_weights(name)
+    model_type = type_of(weights)
+    return check(ask(weights, model_type, "image"), again=True).conformance
+
+
+def _without_processor(asked: AskedType) -> nn.Module:
+    """Load a dense network whose processor cannot be used, to say what else is wrong with it."""
+    unused = OwnProcessor("", "{}", (1.0,) * 3, (0.0,) * 3, (1, 1))
+    return module_of(asked, unused)
+
+
+def _processor(asked: AskedType) -> tuple[OwnProcessor | None, Finding]:
+    """Take the network's own processor, with the result of the first check."""
+    try:
+        processor = own_processor(asked.weights, asked.call, asked.cls)
+    except BackboneError as error:
+        return None, Finding(CHECKS[0], False, str(error).removeprefix(f"{asked.weights.name}: "))
+    size = "patches" if processor.is_packed else "{} x {} pixels".format(*processor.sides)
+    return processor, Finding(CHECKS[0], True, f"{processor.name}, {size}; equal on a picture of noise")
+
+
+def _measure(
+    asked: AskedType, module: nn.Module, processor: OwnProcessor | None, first: Finding, n_frames: int | None
+) -> Conformance:
+    """Run all checks of a loaded network."""
+    sees_clips = asked.call.form == "clips"
+    frames = asked.frames("video", n_frames) if sees_clips else N_PICTURES
+    clips = _clips(processor, _side(asked), frames)
+    findings = [first]
+    shapes: dict[str, list[int]] = {}
+    with torch.inference_mode():
+        try:
+            results = module(clips)
+        except Exception as error:  # noqa: BLE001 - networks raise anything
+            findings.append(Finding("runs", False, first_line(error) or type(error).__name__))
+            return Conformance(asked.weights.name, asked.model_type, "", {}, tuple(findings))
+        findings.append(Finding("runs", True, f"2 clips of {frames} frames"))
+        shapes = {name: list(values.shape[1:]) for name, values in results.items()}
+        checks: Sequence[tuple[str, Callable[[], tuple[bool, str]]]] = (
+            ("deterministic", lambda: _is_deterministic(module, clips, results)),
+            ("finite", lambda: _is_finite(results)),
+            ("shapes", lambda: _has_shapes(module, clips, shapes)),
+            ("frames", lambda: _has_frames(shapes, frames, needed=not sees_clips)),
+            ("batch invariant", lambda: _is_alone_the_same(module, clips, results)),
+            ("padding invariant", lambda: _is_filled_up_the_same(module, clips, results)),
+            (CHECKS[-1], lambda: _is_changed_by_frames(module, clips, results)),
+        )
+        for name, run in checks:
+            try:
+                findings.append(Finding(name, *run()))
+            except Exception as error:  # noqa: BLE001 - networks raise anything
+                findings.append(Finding(name, False, first_line(error) or type(error).__name__))
+    pooled: Any = module.meaning
+    return Conformance(asked.weights.name, asked.model_type, pooled, shapes, tuple(findings))
+
+
+def _side(asked: AskedType) -> int:
+    """Return the side of pictures that a configuration names."""
+    side = getattr(asked.seeing_config(), "image_size", None) or USUAL_SIDE
+    return int(side[0] if isinstance(side, list | tuple) else side)
+
+
+def _clips(processor: OwnProcessor | None, side: int, n_frames: int) -> torch.Tensor:
+    """Draw two clips of noise as a network takes them, float `[2, F, 3, h, w]`."""
+    rng = np.random.default_rng(0)
+    if processor is None:
+        return torch.from_numpy(rng.normal(size=(2, n_frames, 3, side, side))).float()
+    frames = [processor(_coarse_noise(rng)) for _ in range(2 * n_frames)]
+    affine = processor.affine
+    values = np.stack(frames) * np.array(affine.scale) + np.array(affine.shift)
+    clips = values.reshape(2, n_frames, *values.shape[1:])
+    return torch.from_numpy(clips.transpose(0, 1, 4, 2, 3)).float().contiguous()
+
+
+def _coarse_noise(rng: np.random.Generator) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    """Draw a picture of squares that no resizing averages away, uint8 `[360, 640, 3]`."""
+    squares = rng.integers(0, 256, (9, 16, 3), dtype=np.uint8)
+    return np.kron(squares, np.ones((40, 40, 1), np.uint8))
+
+
+def _is_deterministic(
+    module: nn.Module, clips: torch.Tensor, results: dict[str, torch.Tensor]
+) -> tuple[bool, str]:
+    again = module(clips)
+    worst = max(_share(again[name], values) for name, values in results.items())
+    return (
+        worst == 0,
+        "the same twice" if worst == 0 else f"two runs differ by {worst:.1g} of the largest value",
+    )
+
+
+def _is_finite(results: dict[str, torch.Tensor]) -> tuple[bool, str]:
+    wrong = [name for name, values in results.items() if not torch.isfinite(values).all()]
+    return not wrong, f"not finite: {', '.join(wrong)}" if wrong else "all values"
+
+
+def _has_shapes(module: nn.Module, clips: torch.Tensor, shapes: dict[str, list[int]]) -> tuple[bool, str]:
+    one = {name: list(values.shape[1:]) for name, values in module(clips[:1]).items()}
+    shown = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+    return one == shapes, shown if one == shapes else f"{shown} of two clips, {one} of one"
+
+
+def _has_frames(shapes: dict[str, list[int]], n_frames: int, *, needed: bool) -> tuple[bool, str]:
+    rows = shapes["frames"][0] if "frames" in shapes else None
+    if rows is None:
+        return not needed, "one vector a clip"
+    return rows == n_frames, f"{rows} rows of {n_frames} frames"
+
+
+def _is_alone_the_same(
+    module: nn.Module, clips: torch.Tensor, results: dict[str, torch.Tensor]
+) -> tuple[bool, str]:
+    worst = 0.0
+    for row in range(len(clips)):
+        alone = module(clips[row : row + 1])
+        for name, values in results.items():
+            worst = max(worst, _share(alone[name][0], values[row]))
+    if "frames" in results and results["frames"].shape[1] == clips.shape[1] and not _mixes_frames(module):
+        alone = module(clips[:1, -1:])  # one frame alone
+        worst = max(worst, _share(alone["frames"][0, 0], results["frames"][0, -1]))
+    return worst <= SAME, f"alone and in a batch differ by {worst:.1g} of the largest value"
+
+
+def _mixes_frames(module: nn.Module) -> bool:
+    call: Any = module.call
+    return bool(call.form == "clips")
+
+
+def _is_filled_up_the_same(
+    module: nn.Module, clips: torch.Tensor, results: dict[str, torch.Tensor]
+) -> tuple[bool, str]:
+    filled = module(torch.cat([clips, clips[-1:], clips[-1:]]))
+    worst = max(_share(filled[name][: len(clips)], values) for name, values in results.items())
+    what = "a batch filled up with copies"
+    if isinstance(module, PackedPictures):
+        noisy = module(_with_noise_after_the_patches(clips, module))
+        worst = max([worst, *(_share(noisy[name], values) for name, values in results.items())])
+        what += ", and noise in patches that stand for nothing,"
+    return worst <= SAME, f"{what} moves values by {worst:.1g} of the largest value"
+
+
+def _with_noise_after_the_patches(clips: torch.Tensor, module: PackedPictures) -> torch.Tensor:
+    """Put noise into the rows of packed pictures `[2, F, 3, P + 1, D / 3]` behind those that are used."""
+    used = module.used_rows(clips)  # [2, F, P + 1]
+    noise = torch.randint(0, 256, clips.shape, generator=torch.Generator().manual_seed(0)).to(clips.dtype)
+    return torch.where(used[:, :, None, :, None], clips, noise)
+
+
+def _is_changed_by_frames(
+    module: nn.Module, clips: torch.Tensor, results: dict[str, torch.Tensor]
+) -> tuple[bool, str]:
+    unmoved = []
+    for frame in (0, clips.shape[1] - 1):
+        changed = clips[:1].clone()
+        changed[0, frame] = clips[1, frame]
+        moved = _share(module(changed)["pooled"][0], results["pooled"][0])
+        if not moved > CHANGED:
+            unmoved.append(frame + 1)
+    if unmoved:
+        return False, f"another picture as frame {' and '.join(map(str, unmoved))} changes nothing"
+    return True, "the first and the last frame"
+
+
+def _share(values: torch.Tensor, reference: torch.Tensor) -> float:
+    """Return the largest difference of two arrays as a share of the reference's largest value."""
+    if values.shape != reference.shape:
+        return float("inf")
+    largest = float(reference.abs().max())
+    difference = float((values.float() - reference.float()).abs().max())
+    return difference / max(largest, 1e-12)
+
+
+def _key(asked: AskedType, processor: OwnProcessor | None, n_frames: int | None) -> dict[str, Any]:
+    """Name a check: the weights by their digest, the configuration and processor, and the libraries."""
+    return {
+        "weights": asked.weights.sha256 or asked.weights.name,
+        "model_type": asked.model_type,
+        "config": sha256_of(json_bytes(json.loads(asked.config.to_json_string(use_diff=False)))),
+        "processor": None if processor is None else sha256_of(json_bytes(asdict(processor))),
+        "frames": n_frames,
+        **{library: version(library) for library in LIBRARIES},
+    }
+
+
+def cache_folder() -> Path:
+    """Return the folder with the passes, below the user's cache."""
+    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(base) / "obygaze" / "conformance"
+
+
+def _kept(key: dict[str, Any]) -> Conformance | None:
+    """Read the pass of an earlier check; None without, or if it cannot be read."""
+    path = cache_folder() / f"{sha256_of(json_bytes(key))}.json"
+    try:
+        kept = json.loads(read_text(path))
+        findings = tuple(Finding(*finding) for finding in kept["findings"])
+        conformance = Conformance(
+            kept["weights"], kept["model_type"], kept["pooled"], kept["shapes"], findings
+        )
+        is_its = kept["key"] == key
+    except (OSError, ObygazeError, ValueError, LookupError, TypeError, RecursionError):
+        return None
+    return conformance if is_its and conformance.passed else None
+
+
+def _keep(key: dict[str, Any], conformance: Conformance) -> None:
+    """Keep a pass; a cache that cannot be written costs the check again, and nothing else."""
+    path = cache_folder() / f"{sha256_of(json_bytes(key))}.json"
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, json_bytes({"key": key, **asdict(conformance)}))

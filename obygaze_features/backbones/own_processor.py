@@ -1,0 +1,387 @@
+"""Prepare pictures with the very processor that transformers has for a class, in the workers that decode.
+
+A processor gives normalised numbers. Here they are turned back into 8 bits, as all frames are held: what it
+gives for a black and for a white picture says how values 0 and 255 come out, and so what each value was.
+Then one picture of noise is prepared both ways. A processor for which they differ by more than the rounding
+to 8 bits does more than resize, cut and scale, and is refused.
+
+Of packed patches the first row of a prepared picture holds how many rows are used and the grid, in bits of 0
+and 255, which survive any precision.
+"""
+
+import inspect
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+import transformers
+from numpy.typing import NDArray
+from transformers import AutoImageProcessor
+from transformers.utils.import_utils import is_torchvision_available
+
+from obygaze_features.backbones.checkpoint import quiet, read_beside
+from obygaze_features.backbones.class_calls import MASKS, OF_CLIPS, SHAPES, ClassCall, processor_names
+from obygaze_features.backbones.presets import Affine
+from obygaze_features.backbones.processor import read_processor
+from obygaze_features.backbones.weights import PROCESSOR_FILES, Weights, file_of, object_beside
+from obygaze_features.errors import BackboneError, first_line
+
+LEVEL_SLACK = 0.51
+"""Levels of 255 by which a picture may differ: rounding takes half a level, float32 a little."""
+BITS = 16
+"""Bits of a number in the first row of packed patches."""
+NUMBERS = 4
+"""Numbers in that row at most: how many patches are used, and time, height and width of the grid."""
+SIDES = ((360, 640), (640, 360), (480, 480), (270, 640), (1080, 1920), (1920, 1080), (2048, 2048))
+"""Heights and widths of pictures that a processor is asked about: from a phone's form to a wide film's."""
+MOST_PATCHES = 1 << 15
+"""Patches of a picture at most, so that a clip of frames fits in memory."""
+
+
+TORCHVISION = "needs torchvision, of the same build as torch (pip install torchvision)"
+
+
+class Picture(NamedTuple):
+    """What a processor gives of one picture.
+
+    Attributes
+    ----------
+    values
+        `[3, h, w]`, or patches `[P, D]`.
+    grid
+        Of patches: time, height and width, or height and width; empty for pictures.
+    further
+        Other outputs by their names, such as the side of merged patches.
+    """
+
+    values: NDArray[np.float32]
+    grid: tuple[int, ...]
+    further: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class OwnProcessor:
+    """A backbone's `prepare`: one frame, uint8 `[H, W, 3]`, as a class's own processor prepares it.
+
+    Parameters
+    ----------
+    name
+        Class of transformers.
+    settings
+        Its settings, as JSON.
+    scale, shift
+        What turns a value of 0 to 255 into the processor's: of each channel; of patches, of each element.
+    sides
+        Height and width of the result. Of patches, 1 more than the number that there is room for, and a third
+        of a patch's elements.
+    is_packed
+        Whether it gives patches.
+    """
+
+    name: str
+    settings: str
+    scale: tuple[float, ...]
+    shift: tuple[float, ...]
+    sides: tuple[int, int]
+    is_packed: bool = False
+
+    def __call__(self, frame: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """Prepare a frame: uint8 `[*sides, 3]`.
+
+        Raises
+        ------
+        BackboneError
+            If the picture comes out in another size, or has more patches than there is room for.
+        """
+        picture = call_processor(self.name, self.settings, frame)
+        if self.is_packed:
+            return self._packed(picture)
+        if picture.values.shape[1:] != self.sides:
+            raise BackboneError(
+                f"{self.name} makes {list(picture.values.shape[1:])} of a frame of {list(frame.shape[:2])}, "
+                f"expected {list(self.sides)}: its size must not depend on the frame's"
+            )
+        scale, shift = (np.array(values)[:, None, None] for values in (self.scale, self.shift))
+        levels = np.rint((picture.values - shift) / scale).clip(0, 255)
+        return np.ascontiguousarray(levels.astype(np.uint8).transpose(1, 2, 0))
+
+    def _packed(self, picture: Picture) -> NDArray[np.uint8]:
+        """Put the patches `[P, D]` of a picture behind a row that says how many there are, and their grid."""
+        n_patches, n_elements = picture.values.shape
+        room = self.sides[0] - 1
+        if n_patches > room:
+            raise BackboneError(
+                f"{self.name} makes {n_patches} patches of a frame, and there is room for {room}"
+            )
+        rows = np.zeros((room + 1, n_elements), np.uint8)
+        numbers = (n_patches, *picture.grid)
+        bits = [number >> bit & 1 for number in numbers for bit in range(BITS)]
+        rows[0, : len(bits)] = 255 * np.array(bits, np.uint8)
+        levels = np.rint((picture.values - np.array(self.shift)) / np.array(self.scale)).clip(0, 255)
+        rows[1 : n_patches + 1] = levels.astype(np.uint8)
+        return rows.reshape(*self.sides, 3)
+
+    @property
+    def affine(self) -> Affine:
+        """Return the normalisation of a prepared picture; patches are normalised by the network's caller."""
+        return Affine((1.0,) * 3, (0.0,) * 3) if self.is_packed else Affine(self.scale, self.shift)
+
+    def record(self) -> dict[str, Any]:
+        """Return the preprocessing of a frame, for the provenance."""
+        plain = (str, int, float, bool, list, dict)
+        settings = json.loads(self.settings).items()
+        constants = {field: value for field, value in settings if isinstance(value, plain)}
+        return {
+            "name": self.name,
+            "resize": "by the class's own processor, of these settings",
+            "crop": None,
+            "constants": constants,
+            "order": "the processor; rounded to uint8; scale * x + shift, as a black and a white picture say",
+        }
+
+
+class Samples(NamedTuple):
+    """What a processor gives of pictures that are known.
+
+    Attributes
+    ----------
+    where
+        The processor and the weights, for messages.
+    name, settings
+        Class of transformers, and its settings as JSON.
+    noise
+        Of pictures of noise, of all `SIDES`.
+    black, white
+        Of a black and of a white picture, of the first of `SIDES`.
+    """
+
+    where: str
+    name: str
+    settings: str
+    noise: list[Picture]
+    black: Picture
+    white: Picture
+
+
+def own_processor(weights: Weights, call: ClassCall, cls: Any) -> OwnProcessor:
+    """Take the processor beside weights (of random ones, its class's default), and compare it on one picture.
+
+    Parameters
+    ----------
+    call, cls
+        How the network is called, and its class.
+
+    Raises
+    ------
+    BackboneError
+        If there is none, it cannot be made here, or it does what a picture of 8 bits cannot hold.
+    """
+    processor = _make(weights, call, cls)
+    samples = _samples(processor, weights)
+    prepared = _of_patches(samples) if call.is_packed else _of_pictures(samples)
+    _compare(prepared, samples)
+    return prepared
+
+
+def _samples(processor: Any, weights: Weights) -> Samples:
+    """Give pictures that are known to a processor."""
+    name = type(processor).__name__
+    settings = _settings(processor, weights)
+    where = f"{weights.name}: its processor {name}"
+    height, width = SIDES[0]
+    black = np.zeros((height, width, 3), np.uint8)
+    try:
+        noise = [call_processor(name, settings, _noise(*sides)) for sides in SIDES]
+        of_black = call_processor(name, settings, black)
+        of_white = call_processor(name, settings, ~black)
+    except Exception as error:  # noqa: BLE001 - a stranger's settings raise anything
+        raise BackboneError(f"{where} cannot prepare a picture: {first_line(error)}") from None
+    return Samples(where, name, settings, noise, of_black, of_white)
+
+
+def _settings(processor: Any, weights: Weights) -> str:
+    """Return what a processor is made of, as JSON.
+
+    What its class needs and does not keep is taken from the network's configuration, where timm has it.
+    """
+    settings: dict[str, Any] = json.loads(processor.to_json_string())
+    for name, parameter in inspect.signature(type(processor).__init__).parameters.items():
+        is_needed = parameter.default is parameter.empty and parameter.kind == parameter.POSITIONAL_OR_KEYWORD
+        if is_needed and name != "self" and name not in settings:
+            settings[name] = weights.config().get(name)
+    return json.dumps(settings, sort_keys=True)
+
+
+def _of_pictures(samples: Samples) -> OwnProcessor:
+    """Describe a processor of pictures by what it gave of known ones."""
+    where = samples.where
+    shapes = {picture.values.shape for picture in samples.noise}
+    shape = samples.noise[0].values.shape
+    if len(shape) != 3 or shape[0] != 3:
+        raise BackboneError(
+            f"{where} makes {list(shape)} of a picture, expected three channels of one picture"
+        )
+    if len(shapes) > 1:
+        raise BackboneError(
+            f"{where} makes pictures of sizes that depend on the frame, such as {min(shapes)[1:]} and "
+            f"{max(shapes)[1:]}: give its size as height and width, or a crop"
+        )
+    # The middle, as some processors put a margin around.
+    row, column = shape[1] // 2, shape[2] // 2
+    shift = samples.black.values[:, row, column].astype(float)
+    scale = (samples.white.values[:, row, column] - shift) / 255
+    if not (np.isfinite(scale).all() and (scale != 0).all()):
+        raise BackboneError(f"{where} makes the same of black and white")
+    sides = (int(shape[1]), int(shape[2]))
+    return OwnProcessor(samples.name, samples.settings, tuple(scale.tolist()), tuple(shift.tolist()), sides)
+
+
+def _of_patches(samples: Samples) -> OwnProcessor:
+    """Describe a processor of patches by what it gave of known pictures."""
+    where = samples.where
+    if any(picture.values.ndim != 2 or not picture.grid for picture in samples.noise):
+        raise BackboneError(f"{where} gives no patches with a grid, which the network takes")
+    # Each element of a patch has its own scale, as channels lie in another order in each class.
+    shift = samples.black.values[0].astype(float)
+    scale = (samples.white.values[0] - shift) / 255
+    n_elements = len(shift)
+    is_sound = np.isfinite(scale).all() and (scale != 0).all()
+    if n_elements % 3 or not is_sound:
+        raise BackboneError(f"{where} gives patches of {n_elements} elements that are not three channels")
+    most = max(len(picture.values) for picture in samples.noise)
+    # Frames of other forms may come out with a few patches more than any that was tried.
+    room = most + most // 8
+    if room > MOST_PATCHES or n_elements < NUMBERS * BITS:
+        raise BackboneError(f"{where} makes {most} patches of {n_elements} elements of a picture")
+    sides = (room + 1, n_elements // 3)
+    return OwnProcessor(
+        samples.name, samples.settings, tuple(scale.tolist()), tuple(shift.tolist()), sides, is_packed=True
+    )
+
+
+def _compare(prepared: OwnProcessor, samples: Samples) -> None:
+    """Refuse a processor whose picture differs from the prepared one by more than rounding."""
+    expected = samples.noise[0].values
+    frame = prepared(_noise(*SIDES[0])).astype(np.float64)
+    scale, shift = np.array(prepared.scale), np.array(prepared.shift)
+    if prepared.is_packed:
+        patches = frame.reshape(prepared.sides[0], -1)[1 : len(expected) + 1]  # [P, D]
+        levels = np.abs(patches * scale + shift - expected) / np.abs(scale)
+    else:
+        picture = expected.transpose(1, 2, 0)  # [h, w, 3]
+        levels = np.abs(frame * scale + shift - picture) / np.abs(scale)
+    if levels.max() > LEVEL_SLACK:
+        raise BackboneError(
+            f"{samples.where} does more than resize, cut and scale: of a picture of noise, values differ by "
+            f"up to {levels.max():.1f} levels of 255"
+        )
+
+
+def _noise(height: int, width: int) -> NDArray[np.uint8]:
+    return np.random.default_rng(0).integers(0, 256, (height, width, 3), dtype=np.uint8)
+
+
+def _make(weights: Weights, call: ClassCall, cls: Any) -> Any:
+    """Make the processor of transformers, by the files beside weights or the class's default."""
+    if weights.seed is not None:
+        return default_processor(weights, cls)
+    for name in PROCESSOR_FILES:
+        file_of(weights, name)  # fetches it, if the weights are the hub's
+    written = read_processor(weights)
+    if not written and "pretrained_cfg" not in weights.config():  # in which timm keeps it
+        raise BackboneError(
+            f"{weights.name}: no processor beside the weights ({' or '.join(PROCESSOR_FILES)}) says how "
+            "pictures are prepared"
+        )
+    is_for_pictures = bool(object_beside(weights, PROCESSOR_FILES[0]).get("image_processor")) or bool(
+        object_beside(weights, PROCESSOR_FILES[-1])
+    )
+    if "video_processor_type" in written and (call.pixels == OF_CLIPS or not is_for_pictures):
+        if not is_torchvision_available():
+            raise BackboneError(
+                f"{weights.name}: its processor {written['video_processor_type']} {TORCHVISION}"
+            )
+        processor = read_beside(transformers.AutoVideoProcessor, weights, "its processor")
+    else:
+        processor = read_beside(AutoImageProcessor, weights, "its processor", backend="pil")
+    if not hasattr(transformers, type(processor).__name__):
+        raise BackboneError(
+            f"{weights.name}: its processor {type(processor).__name__} is none of transformers'"
+        )
+    return processor
+
+
+def default_processor(weights: Weights, cls: Any) -> Any:
+    """Make the processor that transformers has for the family of a class, with its default settings.
+
+    Raises
+    ------
+    BackboneError
+        If there is none, or it cannot be made here.
+    """
+    family = cls.__module__.split(".")[-2]
+    reason = f"transformers has no processor for {cls.__name__}"
+    for name in processor_names(family):
+        try:
+            with quiet():
+                return getattr(transformers, name)()
+        except ImportError:
+            reason = f"its processor {name} {TORCHVISION}"
+        except Exception as error:  # noqa: BLE001 - defaults of some classes make no processor
+            reason = f"its processor {name} cannot be made: {first_line(error)}"
+    raise BackboneError(f"{weights.name}: {reason}")
+
+
+@cache
+def _processor(name: str, settings: str) -> Any:
+    """Make a processor once in each process."""
+    with quiet():
+        return getattr(transformers, name).from_dict(json.loads(settings))
+
+
+def call_processor(name: str, settings: str, frame: NDArray[np.uint8]) -> Picture:
+    """Give one frame, uint8 `[H, W, 3]`, to a processor.
+
+    Raises
+    ------
+    ValueError
+        If it gives no pixels.
+    """
+    results = _run(_processor(name, settings), frame)
+    values: NDArray[np.float32] | None = None
+    grid: tuple[int, ...] = ()
+    further: dict[str, Any] = {}
+    for key, result in results.items():
+        plain = key.removeprefix("image_").removeprefix("video_")
+        if key.startswith("pixel_values"):
+            values = np.asarray(result, dtype=np.float32)
+        elif plain in ("grid_thw", SHAPES):
+            grid = tuple(int(side) for side in np.asarray(result).reshape(-1))
+        else:
+            further[plain] = result
+    if values is None:
+        raise ValueError(f"it gives {', '.join(results)} and no pixel_values")
+    # Of one picture, axes for pictures, clips and parts of a picture are 1 long.
+    n_axes = 2 if grid else 3
+    while values.ndim > n_axes and len(values) == 1:
+        values = values[0]
+    masks = [further[name] for name in MASKS if name in further]
+    if grid and masks:
+        n_patches = int(np.asarray(masks[0]).sum())
+        values = values[:n_patches]
+    return Picture(values, grid, further)
+
+
+def _run(processor: Any, frame: NDArray[np.uint8]) -> Mapping[str, Any]:
+    """Call a processor with one frame; a processor of videos gets a video of one frame."""
+    with torch.inference_mode():
+        if "VideoProcessor" in type(processor).__name__:
+            video = torch.from_numpy(frame.copy()).permute(2, 0, 1)[None]  # [1, 3, H, W]
+            results = processor(videos=[video], do_sample_frames=False, return_tensors="pt")
+        else:
+            results = processor([frame], return_tensors="pt")
+    return {key: value.numpy() if torch.is_tensor(value) else value for key, value in results.items()}

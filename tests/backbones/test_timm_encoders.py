@@ -1,0 +1,76 @@
+"""Networks of timm, and networks of transformers that are made of its layers; run where timm is installed."""
+
+import json
+
+import numpy as np
+import pytest
+
+from obygaze_features.backbones import load_backbone
+from tests.later import cpu, later, without_gradients
+from tests.rounding import assert_close, network_rounding
+
+timm = pytest.importorskip("timm", reason="needs obygaze[timm]", exc_type=ImportError)
+torch = later("torch")
+transformers = later("transformers")
+save_file = later("safetensors.torch", "save_file")
+quiet = later("obygaze_features.backbones.checkpoint", "quiet")
+untrained = later("obygaze_features.backbones.checkpoint", "untrained")
+
+SAME = network_rounding(3 * 2 * 16 * 16)
+FRAMES = np.random.default_rng(3).integers(0, 256, (4, 53, 87, 3), dtype=np.uint8)
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    """Keep passes of the check in a folder of the test."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def vit(tmp_path):
+    """Save a tiny network of timm as its repositories on the hub are: timm's own names, no `model_type`."""
+    network = untrained(lambda: timm.create_model("test_vit", num_classes=0), 0)
+    folder = tmp_path / "vit"
+    folder.mkdir()
+    save_file(network.state_dict(), folder / "model.safetensors")
+    prepared = {"input_size": [3, 160, 160], "crop_pct": 0.95, "interpolation": "bicubic",
+                "crop_mode": "center", "mean": [0.4, 0.5, 0.6], "std": [0.2, 0.2, 0.3], "num_classes": 0,
+                "fixed_input_size": True}  # fmt: skip
+    config = {"architecture": "test_vit", "num_classes": 0, "num_features": 64, "pretrained_cfg": prepared}
+    (folder / "config.json").write_text(json.dumps(config))
+    return folder, network
+
+
+@without_gradients
+def test_a_repository_of_timm_gives_what_timm_gives(vit):
+    folder, network = vit
+    backbone = load_backbone("image", 4, weights=str(folder), compute=cpu())
+    given = backbone.encode(np.array([[backbone.prepare(frame) for frame in FRAMES]]))
+    processor = transformers.AutoImageProcessor.from_pretrained(folder)
+    pixels = torch.cat([processor(frame, return_tensors="pt")["pixel_values"] for frame in FRAMES])
+    assert_close(given["frames"][0], network(pixels), SAME)
+    assert backbone.provenance["architecture"]["type"] == "timm_wrapper"
+
+
+@without_gradients
+def test_the_pictures_of_a_perception_encoder_for_sound_and_video_are_read(tmp_path):
+    timm_config = {"model_type": "timm_wrapper", "architecture": "vit_pe_core_tiny_patch16_384",
+                   "do_pooling": True, "num_classes": 32,
+                   "model_args": {"img_size": 64, "depth": 1}}  # fmt: skip
+    body = {"hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 1, "num_attention_heads": 2,
+            "num_key_value_heads": 2, "head_dim": 32}  # fmt: skip
+    config = transformers.AutoConfig.for_model("pe_video_encoder", vision_config=timm_config, **body)
+    network = untrained(lambda: transformers.AutoModel.from_config(config), 0)
+    with quiet():
+        network.save_pretrained(tmp_path / "pe")
+    settings = {"video_processor_type": "PeVideoVideoProcessor", "do_resize": True,
+                "size": {"height": 64, "width": 64}}  # fmt: skip
+    (tmp_path / "pe" / "video_preprocessor_config.json").write_text(json.dumps(settings))
+    backbone = load_backbone("video", 4, weights=str(tmp_path / "pe"), compute=cpu())
+    given = backbone.encode(np.array([[backbone.prepare(frame) for frame in FRAMES]]))
+    processor = transformers.AutoVideoProcessor.from_pretrained(tmp_path / "pe")
+    video = torch.from_numpy(FRAMES).permute(0, 3, 1, 2)
+    inputs = processor(videos=[video], do_sample_frames=False, return_tensors="pt")
+    expected = network(pixel_values_videos=inputs["pixel_values_videos"])
+    assert_close(given["pooled"], expected.pooler_output, SAME)
+    assert_close(given["frames"], expected.last_hidden_state, SAME)
