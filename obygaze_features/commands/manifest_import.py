@@ -35,8 +35,8 @@ def spans(
         str,
         option(
             "Kind of the files, where their content does not tell: eaf, boris, elan-text, textgrid, rttm, "
-            "labelstudio, cvat, vian, via, answers, moviegraphs, activitynet, srt, vtt, ass, judgements, "
-            "table.",
+            "labelstudio, cvat, vian, via, answers, moviegraphs, activitynet, srt, vtt, ass, ttml, "
+            "transcript, markers, edl, xmeml, fcpxml, otio, jsonld, iiif, refi-qda, judgements, table.",
             name="as",
             metavar="KIND",
             shell_complete=completed(lambda _: tuple(manifests.SOURCES)),
@@ -75,6 +75,13 @@ def spans(
         str | None,
         option("Frame rate of times that are, or end in, frames, such as 25 or 23.976.", metavar="FPS"),
     ] = None,
+    start: Annotated[
+        str,
+        option(
+            "Time code of the film's first frame, of edl and markers, such as 01:00:00:00.",
+            metavar="hh:mm:ss:ff",
+        ),
+    ] = "",
     encoding: Annotated[str, option("Of texts that are not UTF-8, such as cp1251 or gb18030.")] = "",
     videos: Annotated[Path | None, option("Folder of the video files that the manifest refers to.")] = None,
     codebook: Annotated[
@@ -94,8 +101,11 @@ def spans(
 
     Reads ELAN (.eaf and tab-delimited text), BORIS (tabular or aggregated events), Praat TextGrid, RTTM,
     Label Studio (JSON), CVAT (XML), VIAN and VIA (CSV), ActivityNet, MovieGraphs (JSON), SRT, WebVTT,
-    ASS, answers of machines to `codebook questions` (JSON lines; refusals and gaps are counted, never
-    guessed), judgements of `film open` and `film next`, and tables (CSV, .xlsx) with the columns start_s,
+    ASS, TTML, transcripts (Whisper, WhisperX, Amazon Transcribe), markers of video editors (Premiere's and
+    Resolve's CSV, Avid's text, EDL, Final Cut Pro 7 XML, FCPXML, OpenTimelineIO), projects of REFI-QDA
+    (NVivo, MAXQDA, ATLAS.ti, QualCoder), annotations of the web (JSON-LD, IIIF), answers of machines to
+    `codebook questions` (JSON lines; refusals and gaps are counted, never guessed), judgements of `film
+    open` and `film next`, and tables (CSV, .xlsx) with the columns start_s,
     end_s (without them: of whole films), and video or movie, and if you have them clip_id, level, concepts,
     annotator; --column says which heading stands for which. Each file prints one line: how many spans were
     read, which were left out and why. Without any span the exit code is 3.
@@ -139,6 +149,7 @@ def spans(
             movie=movie,
             annotator=annotator,
             rate=fps,
+            start=start,
             encoding=encoding,
             videos=videos,
             codebook=labels,
@@ -150,6 +161,7 @@ def spans(
             "--movie": movie,
             "--annotator": annotator,
             "--rate": rate or "",
+            "--start": start,
             "--encoding": encoding,
             "--videos": str(videos or ""),
             "--codebook": codebook or "",

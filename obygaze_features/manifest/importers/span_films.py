@@ -22,7 +22,7 @@ from obygaze_features.manifest.spans.span_file import SpanFile
 from obygaze_features.manifest.text_tables import counted, placed
 from obygaze_features.text import composed, first_few
 
-OF_ONE_FILM: Final = (*SUBTITLES, "textgrid", "elan-text")
+OF_ONE_FILM: Final = (*SUBTITLES, "textgrid", "elan-text", "transcript")
 """Kinds of files that are of one film each, and are called like it."""
 
 OWN_TABLES: Final = ("judgements", "table")

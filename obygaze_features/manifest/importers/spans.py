@@ -41,7 +41,7 @@ from obygaze_features.manifest.spans.read_apart import FileContent, read_apart
 from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.roles import DECLARABLE, TierRoles
 from obygaze_features.manifest.spans.sources import SOURCES, TABLE, kind_of, what_instead
-from obygaze_features.manifest.spans.span_file import Reading, SpanFile
+from obygaze_features.manifest.spans.span_file import KINDS, Reading, SpanFile
 from obygaze_features.manifest.text_tables import CODEBOOK_COLUMN, counted, placed, uncollected
 from obygaze_features.text import composed, first_few
 
@@ -71,6 +71,7 @@ def import_spans(
     videos: Path | str | None = None,
     codebook: Codebook | None = None,
     rate: Fraction | None = None,
+    start: str = "",
     encoding: str = "",
     length_of: Callable[[Path], float | None] | None = None,
 ) -> Imported:
@@ -80,6 +81,7 @@ def import_spans(
     ----------
     files
         Annotations of ELAN, BORIS, Praat, VIAN, VIA, Label Studio, CVAT, ActivityNet; RTTM; subtitles;
+        transcripts; markers and timelines of video editors; projects of REFI-QDA; annotations of the web;
         answers of machines; judgements of scored films; tables with the columns of a manifest.
     root
         Folder that the manifest will lie in.
@@ -108,6 +110,8 @@ def import_spans(
         files name, else the default one.
     rate
         Frames per second of times that are, or end in, frames.
+    start
+        Time code of the film's first frame, of lists and tables of video editors.
     encoding
         Of text files that are not UTF-8 and have no byte order mark.
     length_of
@@ -146,7 +150,7 @@ def import_spans(
     if movie:
         with placed("--movie"):
             Clip("film", movie)
-    reading = Reading(rate, encoding, movie, tiers or {}, Headings(columns or {}, wide))
+    reading = Reading(rate, encoding, movie, tiers or {}, Headings(columns or {}, wide), start)
     chosen = _ChosenCodebook(codebook)
     contents = []
     with readers_apart() as child:
@@ -156,6 +160,7 @@ def import_spans(
             chosen.choose(content.file, _codebook_names(content))
             contents.append(content)
     _refuse_absent_headings(reading.headings, contents)
+    _refuse_vain_start(start, contents)
     label_words = LabelWords(chosen.codebook, words)
     refuse_unread([(content.file, unpacked(content.more)) for content in contents])
     maker = _ManifestMaker(
@@ -249,6 +254,13 @@ def _refuse_absent_headings(headings: Headings, contents: Sequence[Content]) -> 
             hint = name_hint(absent[0], columns)
             raise content.file.error(f"no column {absent[0]!r}{hint}; found {', '.join(columns)}")
     raise ManifestError(f"no table has a column {absent[0]!r}: no file is a table of yours")
+
+
+def _refuse_vain_start(start: str, contents: Sequence[Content]) -> None:
+    """Refuse the time code of a first frame where no file has time codes that begin at one."""
+    with_start = [kind for kind, facts in KINDS.items() if facts.get("has_start")]
+    if start and not any(content.file.account.kind in with_start for content in contents):
+        raise ManifestError(f"--start is for files of kind {' or '.join(with_start)}, and none is there")
 
 
 def _codebook_of(named: Sequence[str]) -> Codebook:

@@ -69,7 +69,7 @@ class Format:
 
     def tells(self, file: SpanFile) -> bool:
         """Return whether a file has all marks of this format."""
-        return bool(self.marks) and all(_MARKS[mark](file, wanted) for mark, wanted in self.marks.items())
+        return bool(self.marks) and all(MARKS[mark](file, wanted) for mark, wanted in self.marks.items())
 
     def likeness(self, words: frozenset[str]) -> float:
         """Return how like a text of these words is: the share of the words of one mark that are there.
@@ -88,7 +88,7 @@ class Format:
 
 def _entry(facts: Mapping[str, Any]) -> Format:
     """Make a format of an entry of the table."""
-    marks = {mark: facts[mark] for mark in _MARKS if mark in facts}
+    marks = {mark: facts[mark] for mark in MARKS if mark in facts}
     return Format(
         facts["name"], facts["tool"], facts.get("kind", ""), facts.get("way_out", ""), facts["source"], marks
     )
@@ -244,7 +244,7 @@ def _begins_with_bytes(file: SpanFile, pattern: str) -> bool:
     return re.match(pattern.encode("latin-1"), file.content[:1024], re.DOTALL) is not None
 
 
-_MARKS: Final = {
+MARKS: Final = {
     "bytes": _begins_with_bytes,
     "members": _has_member,
     "root": _has_root,

@@ -18,18 +18,27 @@ from obygaze_features.manifest.spans.ass import read_ass
 from obygaze_features.manifest.spans.boris import read_boris
 from obygaze_features.manifest.spans.cvat import read_cvat
 from obygaze_features.manifest.spans.eaf import read_eaf
+from obygaze_features.manifest.spans.edl import read_edl
 from obygaze_features.manifest.spans.elan_text import is_headless, read_elan_text
-from obygaze_features.manifest.spans.formats import format_of, nearest_formats
+from obygaze_features.manifest.spans.fcpxml import read_fcpxml
+from obygaze_features.manifest.spans.formats import MARKS, format_of, nearest_formats
 from obygaze_features.manifest.spans.labelstudio import read_labelstudio
+from obygaze_features.manifest.spans.markers import read_markers
 from obygaze_features.manifest.spans.moviegraphs import read_moviegraphs
+from obygaze_features.manifest.spans.otio import read_otio
 from obygaze_features.manifest.spans.read_apart import FileContent, read_apart
 from obygaze_features.manifest.spans.record import RawSpan
+from obygaze_features.manifest.spans.refi_qda import read_refi_qda
 from obygaze_features.manifest.spans.rttm import read_rttm
 from obygaze_features.manifest.spans.span_file import KINDS, Reading, SpanFile
 from obygaze_features.manifest.spans.subtitles import Subtitle, read_cues
 from obygaze_features.manifest.spans.textgrid import read_textgrid
+from obygaze_features.manifest.spans.transcripts import read_transcript
+from obygaze_features.manifest.spans.ttml import read_ttml
 from obygaze_features.manifest.spans.via import read_via
 from obygaze_features.manifest.spans.vian import read_vian
+from obygaze_features.manifest.spans.web_annotations import read_iiif, read_jsonld
+from obygaze_features.manifest.spans.xmeml import read_xmeml
 from obygaze_features.manifest.text_tables import uncollected
 from obygaze_features.plugins import IMPORTERS, offered
 
@@ -85,10 +94,23 @@ READERS: Final[Mapping[str, Reader]] = {
     "srt": read_cues,
     "boris": read_boris,
     "vian": read_vian,
+    "ttml": read_ttml,
+    "transcript": read_transcript,
+    "markers": read_markers,
+    "edl": read_edl,
+    "xmeml": read_xmeml,
+    "fcpxml": read_fcpxml,
+    "otio": read_otio,
+    "iiif": read_iiif,
+    "jsonld": read_jsonld,
+    "refi-qda": read_refi_qda,
     "judgements": _read_nothing,
     "table": _read_nothing,
     "elan-text": read_elan_text,
 }
+
+OTHER_MARKS: Final = ("members", "lines", "paths")
+"""Marks that tell a kind, as they tell a format that is not read."""
 
 TABLE: Final = "table"
 TIMES: Final = ("start_s", "end_s")
@@ -111,6 +133,7 @@ def _tells(kind: str, facts: Mapping[str, Any]) -> Callable[[SpanFile], bool]:
             is_known = is_headless(file)
         is_known = is_known or any(file.has_columns(names) for names in facts.get("columns", ()))
         is_known = is_known or any(cell.fullmatch(name) for row in file.first_names for name in row)
+        is_known = is_known or any(MARKS[mark](file, facts[mark]) for mark in OTHER_MARKS if mark in facts)
         if kind == TABLE:
             is_known = is_known or any(file.reading.headings.are_in(cells) for cells in file.first_rows)
         if is_known and "anywhere" in facts:
@@ -139,7 +162,7 @@ SOURCES: Final[Mapping[str, SpanSource]] = {
 """Kinds of files by name: what `manifest import spans --as` takes. Kinds are looked for in this order, last
 those of other packages (entry points of `obygaze.importers`)."""
 
-SUBTITLES: Final = ("vtt", "ass", "srt")
+SUBTITLES: Final = ("vtt", "ass", "srt", "ttml")
 
 
 def kind_of(file: SpanFile) -> str:
@@ -199,7 +222,7 @@ def _damage(file: SpanFile) -> str:
 @checked
 @uncollected()
 def read_subtitles(path: Path | str, *, encoding: str = "", account: Account | None = None) -> list[Subtitle]:
-    r"""Read a file of subtitles (SRT, WebVTT, ASS), in the order of their starts.
+    r"""Read a file of subtitles (SRT, WebVTT, ASS, TTML), in the order of their starts.
 
     Every text is kept, on one line: overlaps, joiners, and several at one time in the file's order. Settings
     of fonts and places, drawings and comments are no text.
@@ -238,7 +261,7 @@ def _read_subtitles(file: SpanFile) -> FileContent[RawSpan]:
     kind = next((kind for kind in SUBTITLES if SOURCES[kind].is_of(file)), "")
     file.account.kind = kind
     if not kind:
-        raise file.error(what_instead(file) or "it has no subtitles: SRT, WebVTT or ASS was expected")
+        raise file.error(what_instead(file) or "it has no subtitles: SRT, WebVTT, ASS or TTML was expected")
     spans = file.account.spans(SOURCES[kind].read(file))
     spans.sort(key=lambda span: span.start_s)  # those that begin together as in the file
     file.account.used = len(spans)

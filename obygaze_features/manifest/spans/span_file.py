@@ -19,6 +19,7 @@ from obygaze_features.manifest.spans.headings import Headings, columns_meant
 from obygaze_features.manifest.spans.json_values import json_of
 from obygaze_features.manifest.spans.label_words import LabelWords
 from obygaze_features.manifest.spans.names import plain
+from obygaze_features.manifest.spans.xml_names import local_name
 from obygaze_features.manifest.text_tables import content_of, naming, placed
 from obygaze_features.templates import packaged
 from obygaze_features.text import shortened
@@ -68,6 +69,8 @@ class Reading:
         Of text files that are not UTF-8 and have no byte order mark.
     movie
         The film, where a file does not say it.
+    start
+        Time code of the film's first frame, where time codes do not begin at 0.
     tiers
         Tier -> its role; no other tier is read then, if there are any.
     headings
@@ -79,6 +82,7 @@ class Reading:
     movie: str = ""
     tiers: Mapping[str, str] = field(default_factory=dict)
     headings: Headings = field(default_factory=Headings)
+    start: str = ""
 
 
 class SheetHeader(NamedTuple):
@@ -249,8 +253,19 @@ class SpanFile:
             reason = "a number of thousands of digits" if "digits" in str(error) else str(error)
             raise self.error(f"not a JSON document: {reason}") from None
 
-    def xml(self, root: str, kind: str) -> Element:
-        """Parse it as XML that declares no entity, so that none is expanded; check its root."""
+    def xml(self, root: str, kind: str, *, has_namespace: bool = False) -> Element:
+        """Parse it as XML that declares no entity, so that none is expanded; check its root.
+
+        Parameters
+        ----------
+        root
+            Name of the root.
+        kind
+            What such a document is, for messages.
+        has_namespace
+            Whether its elements are in a namespace, which differs from version to version. Texts may stand
+            beside elements then.
+        """
         declared = _ENCODING.match(self.head)
         text = self._text_in(self.reading.encoding or (declared[1] if declared else ""))
         if "<!ENTITY" in text or "<!ATTLIST" in text:
@@ -262,8 +277,11 @@ class SpanFile:
             element: Element = parser.close()
         except ParseError as error:
             raise self.error(where_damaged(error, text.encode(), kind)) from None
-        if element.tag != root:
+        name = local_name(element.tag) if has_namespace else element.tag
+        if name != root:
             raise self.error(f"not {kind}: its root is {element.tag!r:.60}")
+        if has_namespace:
+            return element
         stray = next((node.tail for node in element.iter() if (node.tail or "").strip()), "")
         if stray:
             self.account.note(f"text beside elements left out: {stray.strip()!r:.60}")

@@ -225,6 +225,28 @@ VIA_HEAD = """# Exported using VGG Image Annotator (http://www.robots.ox.ac.uk/~
 # CSV_HEADER = metadata_id,file_list,flags,temporal_coordinates,spatial_coordinates,metadata
 """
 POINT = "a point event, which has no end"
+NO_LENGTH = "a marker without length, which is a point"
+
+
+def otio_marker(name, first, n_frames):
+    """Describe a marker of OpenTimelineIO in frames of 25 a second."""
+    times = {
+        what: {"OTIO_SCHEMA": "RationalTime.1", "rate": 25.0, "value": value}
+        for what, value in (("start_time", first), ("duration", n_frames))
+    }
+    marked = {"OTIO_SCHEMA": "TimeRange.1"} | times
+    return {"OTIO_SCHEMA": "Marker.2", "name": name, "color": "RED", "marked_range": marked}
+
+
+def web_annotation(target, text):
+    """Describe an annotation of the web of one text."""
+    return {
+        "type": "Annotation",
+        "motivation": "tagging",
+        "body": {"type": "TextualBody", "value": text},
+        "target": target,
+    }
+
 
 EXAMPLES = {
     "eaf": Example(
@@ -312,6 +334,96 @@ EXAMPLES = {
     "ass": Example(
         "[Script Info]\n\n[Events]\nFormat: Layer, Start, End, Text\nDialogue: 0,0:00:01.00,0:00:05.00,Hi, you\n"
         "Comment: 0,0:00:01.00,0:00:05.00,no\n", [(1.0, 5.0, None, ())], ("a comment",)),
+    "ttml": Example(
+        '<tt xmlns="http://www.w3.org/ns/ttml" xmlns:ttp="http://www.w3.org/ns/ttml#parameter" ttp:frameRate="25" xml:lang="en">'
+        '<body><div begin="1s"><p begin="0s" end="00:00:04:00">Hi</p><p begin="6s" dur="0s">You</p></div></body></tt>',
+        [(1.0, 5.0, None, ())],
+        ("it has no length",),
+    ),
+    "transcript": Example(
+        json.dumps({"text": " Hi. You.", "segments": [
+            {"id": 0, "seek": 0, "start": 1.0, "end": 5.0, "text": " Hi."}, {"id": 1, "start": 6.0, "text": " You."}],
+            "language": "en"}),
+        [(1.0, 5.0, None, ())],
+        ("its times cannot be read",),
+    ),
+    "markers": Example(
+        tabbed(
+            ["Marker Name", "Description", "In", "Out", "Duration", "Marker Type"],
+            ["S", "", "00:00:01:00", "00:00:05:00", "00:00:04:00", "level"],
+            ["EN", "", "00:00:06:00", "00:00:07:00", "00:00:01:00", "level"],
+            ["cut", "", "00:00:08:00", "00:00:08:00", "00:00:00:00", "Comment"],
+        ),
+        [(1.0, 5.0, "S", ()), (6.0, 7.0, "EN", ())],
+        (NO_LENGTH,),
+        options={"rate": Fraction(25)},
+    ),
+    "edl": Example(
+        "TITLE: tt0000042\nFCM: NON-DROP FRAME\n\n"
+        "001  001      V     C        01:00:01:00 01:00:01:01 01:00:01:00 01:00:01:01  \n"
+        " |C:ResolveColorBlue |M:S |D:100\n\n"
+        "002  001      V     C        01:00:06:00 01:00:06:01 01:00:06:00 01:00:06:01  \n"
+        " |C:ResolveColorBlue |M:EN |D:25\n\n"
+        "003  001      V     C        01:00:08:00 01:00:08:01 01:00:08:00 01:00:08:01  \n"
+        " |C:ResolveColorBlue |M:cut |D:1\n",
+        [(1.0, 5.0, "S", ()), (6.0, 7.0, "EN", ())],
+        (NO_LENGTH,),
+        options={"rate": Fraction(25), "start": "01:00:00:00"},
+    ),
+    "xmeml": Example(
+        '<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE xmeml>\n<xmeml version="5"><sequence><name>film</name><rate>'
+        "<timebase>25</timebase><ntsc>FALSE</ntsc></rate><marker><name>S</name><comment/><in>25</in><out>125</out></marker>"
+        "<marker><name>EN</name><in>150</in><out>175</out></marker><marker><name>cut</name><in>200</in><out>-1</out></marker>"
+        "</sequence></xmeml>",
+        [(1.0, 5.0, "S", ()), (6.0, 7.0, "EN", ())],
+        (NO_LENGTH,),
+    ),
+    "fcpxml": Example(
+        '<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE fcpxml>\n<fcpxml version="1.10"><resources>'
+        '<asset id="r1" name="tt0000042" src="file:///films/tt0000042.mov" start="3600s" duration="9s"/></resources><library>'
+        '<event><project><sequence><spine><asset-clip ref="r1" offset="0s" start="3600s" duration="9s">'
+        '<keyword start="3601s" duration="4s" value="S"/><keyword start="90150/25s" duration="1s" value="EN"/>'
+        '<marker start="3608s" duration="1/25s" value="cut"/></asset-clip></spine></sequence></project></event></library></fcpxml>',
+        [(1.0, 5.0, "S", ()), (6.0, 7.0, "EN", ())],
+        (NO_LENGTH,),
+    ),
+    "otio": Example(
+        json.dumps({"OTIO_SCHEMA": "Timeline.1", "name": "film", "tracks": {"OTIO_SCHEMA": "Stack.1", "children": [
+            {"OTIO_SCHEMA": "Track.1", "children": [{"OTIO_SCHEMA": "Clip.2", "name": "tt0000042", "markers": [
+                otio_marker("S", 25, 100), otio_marker("EN", 150, 25), otio_marker("cut", 200, 0)]}]}]}}),
+        [(1.0, 5.0, "S", ()), (6.0, 7.0, "EN", ())],
+        (NO_LENGTH,),
+    ),
+    "jsonld": Example(
+        json.dumps({"@context": "http://www.w3.org/ns/anno.jsonld", "type": "AnnotationPage", "items": [
+            web_annotation("http://example.org/tt0000042.mp4#t=1,5", "S"),
+            web_annotation({"source": "urn:film:tt0000042", "selector": {"value": "t=6,7"}}, "EN"),
+            web_annotation("http://example.org/tt0000042.mp4", "HN")]}),
+        [(1.0, 5.0, "S", ()), (6.0, 7.0, "EN", ())],
+        ("of no stretch of time",),
+    ),
+    "iiif": Example(
+        json.dumps({"@context": "http://iiif.io/api/presentation/3/context.json", "type": "Manifest",
+            "metadata": [{"label": {"en": ["Movie"]}, "value": {"none": ["tt0000042"]}}],
+            "items": [{"type": "Canvas", "annotations": [{"type": "AnnotationPage", "items": [
+                web_annotation("https://example.org/canvas#t=1,5", "S"),
+                web_annotation("https://example.org/canvas#t=6,7", "EN"),
+                web_annotation("https://example.org/canvas#xywh=1,1,2,2", "HN")]}]}]}),
+        [(1.0, 5.0, "S", ()), (6.0, 7.0, "EN", ())],
+        ("of no stretch of time",),
+    ),
+    "refi-qda": Example(
+        '<?xml version="1.0" encoding="utf-8"?>\n<Project xmlns="urn:QDA-XML:project:1.0" name="p" origin="NVivo"><Users>'
+        '<User guid="U1" name="AB"/></Users><CodeBook><Codes><Code guid="C0" name="level" isCodable="false">'
+        '<Code guid="C1" name="S" isCodable="true"/></Code><Code guid="C9" name="concepts" isCodable="false">'
+        '<Code guid="C2" name="Body" isCodable="true"/></Code></Codes></CodeBook><Sources>'
+        '<TextSource guid="T1" name="notes"/><VideoSource guid="V1" name="tt0000042.mp4" path="internal://V1.mp4">'
+        '<VideoSelection guid="S1" begin="1000" end="5000" creatingUser="U1">'
+        '<Coding guid="K1"><CodeRef targetGUID="c1"/></Coding><Coding guid="K2"><CodeRef targetGUID="C2"/></Coding>'
+        '</VideoSelection><VideoSelection guid="S2" begin="1" end="2"/></VideoSource></Sources></Project>',
+        [(1.0, 5.0, "S", ("Body",))],
+        ("of a text, which has no times", "a selection without a code"),
+    ),
     "judgements": Example(
         "clip_id,movie,video,start_s,end_s,level,concepts,annotator,seen_score\n"
         "a,tt0000042,,1.0,5.0,S,Body,AB,0\nb,tt0000042,,6.0,7.0,,,AB,0\n",

@@ -30,6 +30,16 @@ READ_KINDS = {
     "SubRip (.srt)": "srt",
     "WebVTT (.vtt)": "vtt",
     "SubStation Alpha (.ass, .ssa)": "ass",
+    "TTML, IMSC, DFXP": "ttml",
+    "transcripts (JSON, TSV)": "transcript",
+    "markers (CSV, text)": "markers",
+    "EDL (CMX 3600)": "edl",
+    "Final Cut Pro 7 XML": "xmeml",
+    "FCPXML": "fcpxml",
+    "OpenTimelineIO (.otio)": "otio",
+    "Web Annotations (JSON-LD)": "jsonld",
+    "IIIF manifest (Presentation 3)": "iiif",
+    "REFI-QDA project (.qdpx, .qde)": "refi-qda",
     "ActivityNet": "activitynet",
     "MovieGraphs": "moviegraphs",
     "answers of a machine": "answers",
@@ -349,18 +359,6 @@ UNREAD: dict[str, str | bytes] = {
     "SPSS (.sav)": b"$FL2@(#) SPSS DATA FILE MS Windows 27.0.0\0\0" + bytes(80),
     "Stata (.dta)": b"<stata_dta><header><release>118</release><byteorder>LSF</byteorder></header>"
     + bytes(80),
-    # Timelines and projects of editors
-    "REFI-QDA project (.qdpx, .qde)": XML
-    + '<Project name="p" origin="NVivo" xmlns="urn:QDA-XML:project:1.0"><Users/><CodeBook><Codes/></CodeBook><Sources/></Project>',
-    "TTML, IMSC, DFXP": XML
-    + '<tt xmlns="http://www.w3.org/ns/ttml" xml:lang="en"><body><div><p begin="1s" end="5s">Hello.</p></div></body></tt>',
-    "markers (CSV)": "Marker Name\tDescription\tIn\tOut\tDuration\tMarker Type\nS\t\t00:00:01:00\t00:00:05:00\t00:00:04:00\tComment\n",
-    "EDL (CMX 3600)": "TITLE: film\nFCM: NON-DROP FRAME\n\n001  001      V     C        01:00:01:00 01:00:01:01 01:00:01:00 01:00:01:01\n |C:ResolveColorBlue |M:S |D:100\n",
-    "Final Cut Pro 7 XML": '<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE xmeml>\n<xmeml version="5"><sequence><name>film</name><rate><timebase>25</timebase><ntsc>FALSE</ntsc></rate><marker><name>S</name><in>25</in><out>125</out></marker></sequence></xmeml>',
-    "FCPXML": '<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE fcpxml>\n<fcpxml version="1.10"><resources/><library/></fcpxml>',
-    "OpenTimelineIO (.otio)": json.dumps(
-        {"OTIO_SCHEMA": "Timeline.1", "name": "film", "tracks": {"OTIO_SCHEMA": "Stack.1", "children": []}}
-    ),
 }
 """Sample of each format that is not read, by the format's name."""
 

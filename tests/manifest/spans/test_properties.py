@@ -143,6 +143,34 @@ FORMS = {
     "moviegraphs": ('{"moviegraphs":[', '{{"movie": "tt1", "start_s": {a}, "end_s": {b}, "situation": "word{k}"}},', "{}]}"),
     "activitynet": ('{"database":{"tt1":{"annotations":[', '{{"segment": [{a}, {b}], "label": "word{k}"}},', '{"segment":[1]}]}}}'),
     "via": (VIA_HEAD, '"1_{k}","[""a.mp4""]",0,"[{a},{b}]","[]","{{""3"":""word{k}""}}"\n', ""),
+    "ttml": ('<tt xmlns="http://www.w3.org/ns/ttml"><body><div>', '<p begin="{a}s" end="{b}s">word{k}</p>\n', "</div></body></tt>"),
+    "transcript": ('{"segments":[', '{{"start": {a}, "end": {b}, "text": "word{k}"}},', '{"start": 1}]}'),
+    "markers": ("Marker Name\tIn\tOut\n", "word{k}\t00:00:{a:02}:00\t00:00:{b:02}:00\n", ""),
+    "edl": ("TITLE: a\nFCM: NON-DROP FRAME\n", "00{n}  001  V  C  00:00:{a:02}:00 00:00:{b:02}:00 00:00:{a:02}:00 00:00:{b:02}:00\n|M:word{k} |D:100\n", ""),
+    "xmeml": ("<xmeml><sequence><rate><timebase>25</timebase></rate>", "<marker><name>word{k}</name><in>{first}</in><out>{last}</out></marker>\n", "</sequence></xmeml>"),
+    "fcpxml": ("<fcpxml><library><event>", '<keyword start="{a}s" duration="4s" value="word{k}"/>\n', "</event></library></fcpxml>"),
+    "otio": (
+        '{"OTIO_SCHEMA": "Track.1", "markers": [',
+        '{{"name": "word{k}", "marked_range": {{"start_time": {{"rate": 1, "value": {a}}}, "duration": {{"rate": 1, "value": 4}}}}}},',
+        '{"name": ""}]}',
+    ),
+    "jsonld": (
+        '{"@context": "http://www.w3.org/ns/anno.jsonld", "items": [',
+        '{{"target": "http://a/b.mp4#t={a},{b}", "body": {{"value": "word{k}"}}}},',
+        '{"target": ""}]}',
+    ),
+    "iiif": (
+        '{"@context": "http://iiif.io/api/presentation/3/context.json", "items": [{"annotations": [{"items": [',
+        '{{"target": "http://a/b#t={a},{b}", "body": {{"value": "word{k}"}}}},',
+        '{"target": ""}]}]}]}',
+    ),
+    "refi-qda": (
+        '<Project xmlns="urn:QDA-XML:project:1.0"><CodeBook><Codes>'
+        + "".join(f'<Code guid="c{k}" name="word{k}"/>' for k in range(6))
+        + '</Codes></CodeBook><Sources><VideoSource name="a.mp4">',
+        '<VideoSelection begin="{a}000" end="{b}000"><Coding><CodeRef targetGUID="c{k}"/></Coding></VideoSelection>\n',
+        "</VideoSource></Sources></Project>",
+    ),
     "vian": (f"segmentation_name,{VIAN}\n", "Main,{a}000,{b}000,4000,word{k}\n", ""),
     "elan-text": ("", "words\t\t{a}.0\t{b}.0\t4.0\tword{k}\n", ""),
     "table": ("movie,start_s,end_s,annotator,text\n", "tt1,{a}.0,{b}.0,word{k},word{k}\n", ""),

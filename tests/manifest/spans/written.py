@@ -125,6 +125,51 @@ def as_moviegraphs(marks):
     return json.dumps({"moviegraphs": graphs})
 
 
+def as_markers(marks):
+    rows = ([mark.text, f"00:00:{mark.start:02}:00", f"00:00:{mark.end:02}:00", mark.tier] for mark in marks)
+    return tabbed(["Marker Name", "In", "Out", "Marker Type"], *rows)
+
+
+def as_jsonld(marks):
+    items = [
+        {
+            "target": f"urn:film:tt1#t={mark.start},{mark.end}",
+            "body": {"purpose": mark.tier, "value": mark.text},
+        }
+        for mark in marks
+    ]
+    return json.dumps({"@context": "http://www.w3.org/ns/anno.jsonld", "items": items})
+
+
+def as_refi_qda(marks):
+    codes = dict.fromkeys((mark.tier, mark.text) for mark in marks)
+    book = "".join(
+        f'<Code guid="{n}a" name="{above}"><Code guid="{n}" name="{name}"/></Code>'
+        for n, (above, name) in enumerate(codes)
+    )
+    places = {code: n for n, code in enumerate(codes)}
+    selections = "".join(
+        f'<VideoSelection begin="{mark.start}000" end="{mark.end}000"><Coding>'
+        f'<CodeRef targetGUID="{places[mark.tier, mark.text]}"/></Coding></VideoSelection>'
+        for mark in marks
+    )
+    return (
+        '<Project xmlns="urn:QDA-XML:project:1.0"><CodeBook><Codes>'
+        f'{book}</Codes></CodeBook><Sources><VideoSource name="tt1.mp4">{selections}'
+        "</VideoSource></Sources></Project>"
+    )
+
+
+def as_ttml(marks):
+    texts = "".join(f'<p begin="{mark.start}s" end="{mark.end}s">{mark.text}</p>' for mark in marks)
+    return f'<tt xmlns="http://www.w3.org/ns/ttml"><body><div>{texts}</div></body></tt>'
+
+
+def as_transcript(marks):
+    segments = [{"start": mark.start, "end": mark.end, "text": mark.text} for mark in marks]
+    return json.dumps({"segments": segments})
+
+
 WITH_TIERS = {
     "eaf": as_eaf,
     "textgrid": as_textgrid,
@@ -134,6 +179,9 @@ WITH_TIERS = {
     "cvat": as_cvat,
     "vian": as_vian,
     "via": as_via,
+    "markers": as_markers,
+    "jsonld": as_jsonld,
+    "refi-qda": as_refi_qda,
 }
 """Kinds whose marks are on tiers that people name."""
 
@@ -143,6 +191,8 @@ OF_ONE_TIER = {
     "srt": as_srt,
     "vtt": as_vtt,
     "ass": as_ass,
+    "ttml": as_ttml,
+    "transcript": as_transcript,
     "moviegraphs": as_moviegraphs,
 }
 """Kinds in which no mark says on which tier it is."""

@@ -1,0 +1,147 @@
+"""Read edit decision lists (CMX 3600, .edl): markers of DaVinci Resolve with their lengths, and cuts.
+
+A marker's tier is its colour. An event without markers is a cut, on the tier `cut`. In exports of obygaze
+comments say the rate, the start, and the tier of each marker. Sources: CMX 3600; DaVinci Resolve, "Import
+Timeline Markers from EDL".
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from obygaze_features.errors import ManifestError
+from obygaze_features.manifest.spans.markers import POINT, marker
+from obygaze_features.manifest.spans.one_line import one_line
+from obygaze_features.manifest.spans.record import RawSpan
+from obygaze_features.manifest.spans.span_file import SpanFile
+from obygaze_features.manifest.spans.time_codes import TimeLine, time_line
+
+_CODE: Final = r"(\d\d[:;]\d\d[:;]\d\d[:;]\d\d)"
+EVENT: Final = re.compile(
+    r"\s*+(\d{3,6})[ \t]++(\S++)[ \t]++(\S++)[ \t]++(\S++)(?:[ \t]++\d++)?"
+    rf"[ \t]++{_CODE}[ \t]++{_CODE}[ \t]++{_CODE}[ \t]++{_CODE}[ \t]*+"
+)
+"""A line of an event: number, reel, track, transition, times of the source and of the timeline."""
+
+TAG: Final = re.compile(r"\|([A-Z]):([^|]*+)")
+"""A part of Resolve's line of a marker: `|C:ResolveColorBlue |M:its name |D:its length in frames`."""
+
+COMMENT: Final = re.compile(r"\s*+\*\s*+([A-Z ]{2,40}): ?(.*+)", re.IGNORECASE)
+COLOUR: Final = "ResolveColor"
+CUT: Final = "cut"
+CLIP_NAME: Final = "from clip name"
+LOCATOR: Final = "loc"
+"""An Avid comment of a marker: its time code, colour and text."""
+
+RATE: Final = "obygaze rate"
+START: Final = "obygaze start"
+OF_TIER: Final = "obygaze tier"
+"""Comments of our exports."""
+
+
+@dataclass
+class Event:
+    """An event of a list, with the comments and markers below its line.
+
+    Attributes
+    ----------
+    where
+        Its place in the file.
+    track
+        `V` for pictures; others are of sound.
+    start, end
+        Time codes of the timeline.
+    comments
+        Name, in small letters -> its first text.
+    markers
+        Tags of Resolve's lines of markers, with the note before the first tag.
+    n_locators
+        How many markers of Avid it has, which are points.
+    """
+
+    where: str
+    track: str
+    start: str
+    end: str
+    comments: dict[str, str] = field(default_factory=dict)
+    markers: list[dict[str, str]] = field(default_factory=list)
+    n_locators: int = 0
+
+
+def read_edl(file: SpanFile) -> Iterator[RawSpan]:
+    """Yield the markers of each event, and events without markers as cuts."""
+    events = _events(file.lines)
+    if not events:
+        raise file.error("no event of an edit decision list: number, reel, track, transition and four times")
+    codes = [code for event in events for code in (event.start, event.end)]
+    comments = events[0].comments
+    line = time_line(file, codes, rate=comments.get(RATE, ""), start=comments.get(START, ""))
+    for event in events:
+        yield from _records(event, line)
+
+
+def _events(lines: Sequence[str]) -> list[Event]:
+    """Collect the events of a list, with what stands below each."""
+    events: list[Event] = []
+    for number, line in enumerate(lines, start=1):
+        match = EVENT.fullmatch(line)
+        if match:
+            events.append(Event(f"line {number} (event {match[1]})", match[3], match[7], match[8]))
+        elif events:
+            _add_line(events[-1], line)
+    return events
+
+
+def _add_line(event: Event, line: str) -> None:
+    """Add a line below an event to it: a marker of Resolve, or a comment."""
+    tags = dict(TAG.findall(line))
+    comment = COMMENT.fullmatch(line)
+    if "M" in tags or "D" in tags:
+        note = one_line(line.partition("|")[0])
+        event.markers.append({**tags, "note": note})
+    elif comment:
+        name = " ".join(comment[1].casefold().split())
+        event.comments.setdefault(name, one_line(comment[2]))
+        event.n_locators += name == LOCATOR
+    # Other lines, such as those of effects and speed, say nothing of spans.
+
+
+def _records(event: Event, line: TimeLine) -> Iterator[RawSpan]:
+    """Yield the records of an event."""
+    try:
+        start_s = line.seconds(event.start)
+        end_s = line.seconds(event.end)
+    except ManifestError as error:
+        yield RawSpan(event.where, reason=f"no time ({error})")
+        return
+    for tags in event.markers:
+        yield _marker(event, tags, start_s, line)
+    if event.markers:
+        return
+    for _ in range(event.n_locators):
+        yield RawSpan(event.where, reason=POINT)
+    if not event.n_locators:
+        name = event.comments.get(CLIP_NAME, "")
+        reason = "" if event.track.upper().startswith(("V", "B")) else "a cut of sound"
+        yield RawSpan(event.where, start_s, end_s, name, CUT, reason=reason)
+
+
+def _marker(event: Event, tags: dict[str, str], start_s: float, line: TimeLine) -> RawSpan:
+    """Read a marker of Resolve, which begins with its event and has a length in frames."""
+    length = tags.get("D", "").strip()
+    n_frames = int(length[:9]) if length.isdecimal() and length.isascii() else 0
+    end_s = start_s
+    # A marker that is set on a frame has the length 1.
+    if n_frames > 1 and line.rate is not None:
+        end_s = float(start_s + n_frames / line.rate)
+    text = one_line(tags.get("M", "")) or tags["note"]
+    cells = {}
+    if tags["note"] and tags["note"] != text:
+        cells["comment"] = tags["note"]
+    tier = event.comments.get(OF_TIER, "")
+    if tier:
+        cells["movie"] = event.comments.get(CLIP_NAME, "")
+    else:
+        tier = one_line(tags.get("C", "")).removeprefix(COLOUR)
+    return marker(event.where, start_s, end_s, text, tier, cells)

@@ -1,0 +1,122 @@
+"""Read markers and keywords of Final Cut Pro XML (FCPXML).
+
+A clip of a media file has the time of that file, which begins at the asset's start; what is on a timeline,
+without such a clip around it, has the timeline's. A tier is `marker`, `chapter-marker` or `keyword`. Source:
+Apple, "FCPXML Reference", marker, keyword, asset-clip.
+"""
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from typing import Final, NamedTuple
+from urllib.parse import unquote
+from xml.etree.ElementTree import Element
+
+from obygaze_features.manifest.spans.markers import marker
+from obygaze_features.manifest.spans.one_line import one_line
+from obygaze_features.manifest.spans.record import RawSpan
+from obygaze_features.manifest.spans.span_file import SpanFile
+
+ROOT: Final = "fcpxml"
+MARKS: Final = ("marker", "chapter-marker", "keyword")
+POINT_S: Final = Fraction(1, 20)
+"""A marker that is no longer is set on one frame, so that it is a point: 1/24 s is the longest frame."""
+
+_TIME: Final = re.compile(r"(-?\d{1,18})(?:/(\d{1,18}))?s|(-?\d{1,9}\.\d{1,18})s")
+"""A time: a fraction, a whole number or a decimal number of seconds."""
+
+
+class Place(NamedTuple):
+    """Where the time of an element lies in a film.
+
+    Attributes
+    ----------
+    media
+        Path or name of the media file; "" for a timeline.
+    shift
+        What is added to a time inside the element; in seconds.
+    """
+
+    media: str
+    shift: Fraction
+
+
+class Asset(NamedTuple):
+    """A media file, and the time in seconds at which it begins."""
+
+    media: str
+    start: Fraction
+
+
+def read_fcpxml(file: SpanFile) -> Iterator[RawSpan]:
+    """Yield the markers, chapters and keywords of all clips and timelines."""
+    root = file.xml(ROOT, "FCPXML")
+    assets = _assets(root)
+    waiting = [(root, Place("", Fraction(0)))]
+    n_marks = 0
+    while waiting:
+        node, place = waiting.pop()
+        if node.tag in MARKS:
+            n_marks += 1
+            yield _mark(node, place, f"{node.tag} {n_marks}")
+            continue
+        inner = _inner(node, place, assets)
+        waiting += [(child, inner) for child in reversed(node)]
+
+
+def _assets(root: Element) -> dict[str, Asset]:
+    """Return all media files by their ids."""
+    assets = {}
+    for node in root.iter("asset"):
+        representation = node.find("media-rep")
+        place = node.get("src") or (representation.get("src") if representation is not None else "")
+        media = unquote(place or node.get("name") or "")
+        assets[node.get("id", "")] = Asset(media, _seconds(node.get("start", "0s")) or Fraction(0))
+    return assets
+
+
+def _inner(node: Element, place: Place, assets: Mapping[str, Asset]) -> Place:
+    """Return where times inside an element lie."""
+    asset = assets.get(node.get("ref", "")) if node.tag == "asset-clip" else None
+    if node.tag == "clip":
+        # Its media are those of the first video or audio inside.
+        for child in node:
+            if child.tag in {"video", "audio"} and child.get("ref", "") in assets:
+                asset = assets[child.get("ref", "")]
+                break
+    if asset is not None:
+        return Place(asset.media, -asset.start)
+    offset = _seconds(node.get("offset", ""))
+    if offset is None or place.media:
+        return place
+    start = _seconds(node.get("start", "0s")) or Fraction(0)
+    return Place("", place.shift + offset - start)
+
+
+def _mark(node: Element, place: Place, where: str) -> RawSpan:
+    """Read a marker, a chapter or a range of a keyword."""
+    text = one_line(node.get("value", ""))
+    where = f"{where} ({text:.40})"
+    start = _seconds(node.get("start", ""))
+    length = _seconds(node.get("duration", "0s"))
+    if start is None or length is None:
+        return RawSpan(where, math.nan, math.nan, text, node.tag)
+    if node.tag != "keyword" and length <= POINT_S:
+        length = Fraction(0)
+    start += place.shift
+    cells = {"media": place.media} if place.media else {}
+    note = one_line(node.get("note", ""))
+    if note:
+        cells["comment"] = note
+    return marker(where, float(start), float(start + length), text, node.tag, cells)
+
+
+def _seconds(text: str) -> Fraction | None:
+    """Read a time, such as `1001/24000s`; None where it is none."""
+    match = _TIME.fullmatch(text.strip())
+    if match is None or (match[2] and not int(match[2])):
+        return None
+    if match[3]:
+        return Fraction(match[3])
+    return Fraction(int(match[1]), int(match[2] or 1))

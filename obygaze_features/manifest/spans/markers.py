@@ -1,0 +1,139 @@
+"""Read markers of video editors as tables: Premiere Pro's CSV, DaVinci Resolve's CSV, Avid's text.
+
+A tier is the type (Premiere) or the colour (Resolve, Avid) of a marker. Markers without length are points,
+which are left out. Sources: Premiere Pro, "Export markers"; DaVinci Resolve, "Edit Index"; Avid Media
+Composer, "Export markers".
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
+
+from obygaze_features.errors import ManifestError
+from obygaze_features.manifest.spans.one_line import one_line
+from obygaze_features.manifest.spans.record import RawSpan
+from obygaze_features.manifest.spans.span_file import SpanFile
+from obygaze_features.manifest.spans.tier_names import people_line
+from obygaze_features.manifest.spans.time_codes import TimeLine, time_line
+from obygaze_features.manifest.spans.tool_tables import first_of, tool_table
+from obygaze_features.manifest.text_tables import Row
+
+POINT: Final = "a marker without length, which is a point"
+
+AVID: Final = re.compile(
+    r"([^\t]*+)\t(\d\d[:;]\d\d[:;]\d\d[:;]\d\d)\t((?:[VAD]|TC)\d*+)\t([A-Za-z]+)\t([^\t]*+)(?:\t(\d*+)[^\n]*+)?"
+)
+"""A line of Avid's text: who, time code, track, colour, comment, and the length in frames."""
+
+TIER: Final = "marker"
+"""The tier of markers that have no type and no colour."""
+
+
+class Layout(NamedTuple):
+    """Names of the columns of a table of markers, the first that is filled counts.
+
+    Attributes
+    ----------
+    start, end
+        Columns of time codes.
+    texts
+        What a marker is called, or what is said of it.
+    comments
+        What is said of a marker beside its name.
+    tiers
+        Its type or colour.
+    """
+
+    start: str
+    end: str
+    texts: tuple[str, ...]
+    comments: tuple[str, ...]
+    tiers: tuple[str, ...]
+
+
+PREMIERE: Final = Layout(
+    "In", "Out", ("Marker Name", "Description", "Comments"), ("Description", "Comments"), ("Marker Type",)
+)
+RESOLVE: Final = Layout(
+    "Record In",
+    "Record Out",
+    ("Marker Name", "Notes", "Marker Note", "Comments", "Name"),
+    ("Notes", "Marker Note", "Comments"),
+    ("Marker Color", "Color"),
+)
+
+
+def read_markers(file: SpanFile) -> Iterator[RawSpan]:
+    """Yield the markers of a table: a row each."""
+    if file.has_columns(("Marker Name", PREMIERE.start, PREMIERE.end)):
+        yield from _of_table(file, PREMIERE)
+    elif file.has_columns((RESOLVE.start, RESOLVE.end)):
+        yield from _of_table(file, RESOLVE)
+    else:
+        yield from _of_avid(file)
+
+
+def _of_table(file: SpanFile, layout: Layout) -> Iterator[RawSpan]:
+    """Yield the markers of a table with a header."""
+    rows = tool_table(file, (layout.start, layout.end)).rows
+    line = time_line(file, [row.cells[name] for row in rows for name in (layout.start, layout.end)])
+    for row in rows:
+        yield _marker_of_row(row, layout, line)
+
+
+def _marker_of_row(row: Row, layout: Layout, line: TimeLine) -> RawSpan:
+    """Read one row of a table of markers."""
+    where = f"line {row.line}"
+    text = first_of(row.cells, *layout.texts)
+    comment = first_of(row.cells, *layout.comments)
+    cells = {"comment": comment} if comment != text else {}
+    try:
+        start_s = line.seconds(row.cells[layout.start])
+        end_s = line.seconds(row.cells[layout.end])
+    except ManifestError as error:
+        return RawSpan(where, reason=f"no time ({error})")
+    return marker(where, start_s, end_s, text, first_of(row.cells, *layout.tiers), cells)
+
+
+def _of_avid(file: SpanFile) -> Iterator[RawSpan]:
+    """Yield the markers of Avid's text, whose annotator is the user that set the marker."""
+    lines = [(number, line) for number, line in enumerate(file.lines, start=1) if line.strip()]
+    matches = [(number, AVID.fullmatch(line)) for number, line in lines]
+    codes = [match[2] for _, match in matches if match]
+    times = time_line(file, codes)
+    for number, match in matches:
+        where = f"line {number}"
+        if match is None:
+            yield RawSpan(where, reason="no marker: who, time code, track, colour and comment in tabs")
+            continue
+        yield _marker_of_avid(where, match, times)
+
+
+def _marker_of_avid(where: str, match: re.Match[str], times: TimeLine) -> RawSpan:
+    """Read one line of Avid's text."""
+    user, code, _, colour, comment, length = match.groups(default="")
+    try:
+        start_s = times.seconds(code)
+    except ManifestError as error:
+        return RawSpan(where, reason=f"no time ({error})")
+    n_frames = int(length[:9] or 0)
+    end_s = start_s
+    # A marker that is set on a frame has the length 1.
+    if n_frames > 1 and times.rate is not None:
+        end_s = float(start_s + n_frames / times.rate)
+    return marker(where, start_s, end_s, one_line(comment), colour, {"annotator": one_line(user)})
+
+
+def marker(  # noqa: PLR0917 - the parts of a record
+    where: str, start_s: float, end_s: float, text: str, tier: str, cells: Mapping[str, str]
+) -> RawSpan:
+    """Make a record of a marker; one that names a tier of people is on that, whatever its type or colour."""
+    people, said = people_line(text)
+    if people:
+        tier = people
+        text = said
+    if start_s == end_s:
+        # Without its text, which has no say in what its tier holds.
+        return RawSpan(where, start_s, end_s, tier=tier or TIER, reason=POINT)
+    reason = "" if text else "no text"
+    return RawSpan(where, start_s, end_s, text, tier or TIER, cells, reason=reason)

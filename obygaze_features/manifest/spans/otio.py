@@ -1,0 +1,80 @@
+"""Read markers of OpenTimelineIO (.otio): of clips in the time of their media, of timelines in theirs.
+
+In exports of obygaze the metadata of a marker name its tier. Source: OpenTimelineIO, "Marker.2",
+"TimeRange.1", "RationalTime.1".
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from obygaze_features.manifest.spans.json_values import number, object_of, objects_of, text_of
+from obygaze_features.manifest.spans.markers import marker
+from obygaze_features.manifest.spans.record import RawSpan
+from obygaze_features.manifest.spans.span_file import SpanFile
+
+SCHEMA: Final = "OTIO_SCHEMA"
+MOST_DEPTH: Final = 100
+"""How deep timelines may be nested."""
+
+
+class Owner(NamedTuple):
+    """What a marker is set on: the media of a clip, "" for a timeline, and the time at which they begin."""
+
+    media: str
+    start_s: float
+
+
+def read_otio(file: SpanFile) -> Iterator[RawSpan]:
+    """Yield the markers of all clips, tracks and timelines."""
+    waiting = [(object_of(file.document), Owner("", 0.0), 0)]
+    n_markers = 0
+    while waiting:
+        item, owner, depth = waiting.pop()
+        if depth > MOST_DEPTH:
+            raise file.error("nested too deeply")
+        schema = text_of(item.get(SCHEMA)).partition(".")[0]
+        if schema == "Clip":
+            owner = _owner(item)
+        for each in objects_of(item.get("markers")):
+            n_markers += 1
+            yield _marker(each, owner, f"marker {n_markers}")
+        children = objects_of(item.get("children"))
+        tracks = [object_of(item["tracks"])] if "tracks" in item else []
+        waiting += [(child, owner, depth + 1) for child in reversed(tracks + children)]
+
+
+def _owner(clip: Mapping[str, Any]) -> Owner:
+    """Return the media of a clip, and where their time begins."""
+    references = object_of(clip.get("media_references"))
+    reference = object_of(references.get(text_of(clip.get("active_media_reference_key"))))
+    if not reference:
+        reference = object_of(clip.get("media_reference"))
+    media = (
+        text_of(reference.get("target_url")) or text_of(reference.get("name")) or text_of(clip.get("name"))
+    )
+    available = object_of(reference.get("available_range"))
+    start_s = _seconds(available.get("start_time"))
+    return Owner(media, 0.0 if math.isnan(start_s) else start_s)
+
+
+def _marker(item: Mapping[str, Any], owner: Owner, where: str) -> RawSpan:
+    """Read a marker; its tier is that of our exports, else its colour."""
+    name = text_of(item.get("name"))
+    comment = text_of(item.get("comment"))
+    marked = object_of(item.get("marked_range"))
+    start_s = _seconds(marked.get("start_time")) - owner.start_s
+    end_s = start_s + _seconds(marked.get("duration"))
+    own = object_of(object_of(item.get("metadata")).get("obygaze"))
+    tier = text_of(own.get("tier")) or text_of(item.get("color")).title()
+    cells = {"media": owner.media} if owner.media else {}
+    if comment and name:
+        cells["comment"] = comment
+    return marker(f"{where} ({name or comment:.40})", start_s, end_s, name or comment, tier, cells)
+
+
+def _seconds(time: Any) -> float:
+    """Return the seconds of a RationalTime; NaN where it is none."""
+    value = number(object_of(time).get("value"))
+    rate = number(object_of(time).get("rate"))
+    return value / rate if rate > 0 else math.nan

@@ -1,0 +1,366 @@
+"""Read and write projects of REFI-QDA (.qdpx, .qde), which NVivo, MAXQDA, ATLAS.ti and QualCoder exchange.
+
+Coded selections of video and audio are spans, coders are annotators. A tier is the code above a code; codes
+without one are on the tier `code`. Selections of texts, pictures and PDF have no times: they are left out
+and counted. Source: REFI, "REFI-QDA 1.5" (2019), Project.xsd.
+"""
+
+import io
+import math
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+from urllib.parse import unquote
+from uuid import NAMESPACE_URL, uuid5
+from xml.etree.ElementTree import Element
+from xml.sax.saxutils import escape, quoteattr
+
+from obygaze_features.arguments import checked
+from obygaze_features.door import MOST_BYTES
+from obygaze_features.manifest.spans.json_values import number
+from obygaze_features.manifest.spans.names import path_of
+from obygaze_features.manifest.spans.one_line import one_line
+from obygaze_features.manifest.spans.record import RawSpan
+from obygaze_features.manifest.spans.span_file import SpanFile
+from obygaze_features.manifest.spans.xml_names import attribute, children, descendants, local_name
+
+ROOT: Final = "Project"
+NAMESPACE: Final = "urn:QDA-XML:project:1.0"
+PROJECT: Final = "project.qde"
+"""The document of a project in its archive."""
+
+WITH_TIME: Final = ("VideoSource", "AudioSource")
+SELECTIONS: Final = ("VideoSelection", "AudioSelection")
+WITHOUT_TIME: Final[Mapping[str, str]] = {
+    "TextSource": "of a text, which has no times",
+    "PictureSource": "of a picture, which has no times",
+    "PDFSource": "of a PDF, which has no times",
+}
+"""Sources that are left out, and why."""
+
+NO_CODE: Final = "a selection without a code"
+TIER: Final = "code"
+"""The tier of codes that stand below no other."""
+
+MOST_DEPTH: Final = 100
+"""How deep codes may stand below each other."""
+
+
+class Code(NamedTuple):
+    """A code of a codebook: its name, and the code above it, "" if none is."""
+
+    name: str
+    above: str
+
+
+class Selection(NamedTuple):
+    """A selection of a medium in seconds, with what all its codings share.
+
+    Attributes
+    ----------
+    cells
+        The film, and a comment.
+    user
+        Id of who made it.
+    """
+
+    where: str
+    start_s: float
+    end_s: float
+    cells: Mapping[str, str]
+    user: str
+
+
+# --- reading
+# ---------------------------------------------------------------------------
+def read_refi_qda(file: SpanFile) -> Iterator[RawSpan]:
+    """Yield a record for each code of each selection of a project."""
+    _take_document(file)
+    root = file.xml(ROOT, "a project of REFI-QDA", has_namespace=True)
+    users = {attribute(user, "guid").casefold(): _user(user) for user in descendants(root, "User")}
+    codes = _codes(file, root)
+    reader = _Reader(codes, users)
+    for sources in children(root, "Sources"):
+        for source in sources:
+            yield from reader.source(source)
+
+
+def is_archive(file: SpanFile) -> bool:
+    """Return whether a file is an archive of a project."""
+    return _document_name(file) != ""
+
+
+def _document_name(file: SpanFile) -> str:
+    """Return the name of the document in the archive of a project; "" if a file is none."""
+    if not file.content.startswith(b"PK\x03\x04"):
+        return ""
+    try:
+        with zipfile.ZipFile(io.BytesIO(file.content)) as archive:
+            names = archive.namelist()
+    except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError):
+        return ""
+    return next((name for name in names if name.casefold().rpartition("/")[2] == PROJECT), "")
+
+
+def _take_document(file: SpanFile) -> None:
+    """Put the document of a project in the place of its archive.
+
+    Raises
+    ------
+    ManifestError
+        The archive is damaged, or its document is larger than what is held in memory.
+    """
+    name = _document_name(file)
+    if not name:
+        return
+    try:
+        with zipfile.ZipFile(io.BytesIO(file.content)) as archive:
+            if archive.getinfo(name).file_size > MOST_BYTES:
+                raise file.error(f"{PROJECT} in it is larger than {MOST_BYTES >> 20} MB")
+            document = archive.read(name)
+    except (zipfile.BadZipFile, zlib.error, ValueError, OSError, NotImplementedError, EOFError, RuntimeError):
+        raise file.error(f"a damaged archive: {PROJECT} in it cannot be read") from None
+    file.close()  # what was computed from the archive's bytes
+    file.content = document
+
+
+def _user(user: Element) -> str:
+    """Return the name of a coder, else its id."""
+    return one_line(attribute(user, "name") or attribute(user, "id") or attribute(user, "guid"))
+
+
+def _codes(file: SpanFile, root: Element) -> dict[str, Code]:
+    """Return the codes of a project by their ids in small letters."""
+    codes = {}
+    waiting: list[tuple[Element, str, int]] = []
+    for book in children(root, "CodeBook"):
+        waiting += [(node, "", 0) for node in children(book, "Codes")]
+    while waiting:
+        node, above, depth = waiting.pop()
+        if depth > MOST_DEPTH:
+            raise file.error("codes nested too deeply")
+        for code in children(node, "Code"):
+            name = one_line(attribute(code, "name"))
+            codes[attribute(code, "guid").casefold()] = Code(name, above)
+            waiting.append((code, name, depth + 1))
+    return codes
+
+
+class _Reader:
+    """Reads the sources of a project.
+
+    Parameters
+    ----------
+    codes, users
+        By their ids in small letters.
+    """
+
+    def __init__(self, codes: Mapping[str, Code], users: Mapping[str, str]) -> None:
+        """Keep the codes and users; the number of selections so far names each in messages."""
+        self._codes = codes
+        self._users = users
+        self._n_selections = 0
+
+    def source(self, source: Element) -> Iterator[RawSpan]:
+        """Yield the records of a source; of one without time, its selections and codings as left out."""
+        kind = local_name(source.tag)
+        name = one_line(attribute(source, "name"))
+        if kind in WITH_TIME:
+            yield from self._medium(source, name)
+            return
+        reason = WITHOUT_TIME.get(kind, f"of a source {kind:.40}, which is not read")
+        coded = [*descendants(source, "Coding")] or [source]
+        for _ in coded:
+            yield RawSpan(f"source {name:.60}", reason=reason)
+
+    def _medium(self, source: Element, name: str) -> Iterator[RawSpan]:
+        """Yield the records of a film or a sound."""
+        media = _media(source, name)
+        whole = Selection(f"source {name:.60}", math.nan, math.nan, {"media": media}, "")
+        for coding in children(source, "Coding"):
+            yield self._coded(whole, coding, is_whole_file=True)
+        for node in children(source, *SELECTIONS):
+            begin = number(attribute(node, "begin")) / 1000
+            end = number(attribute(node, "end")) / 1000
+            yield from self._selection(node, begin, end, media)
+        for transcript in children(source, "Transcript"):
+            times = {
+                attribute(point, "guid").casefold(): number(attribute(point, "timeStamp")) / 1000
+                for point in children(transcript, "SyncPoint")
+            }
+            for node in children(transcript, "TranscriptSelection"):
+                begin = times.get(attribute(node, "fromSyncPoint").casefold(), math.nan)
+                end = times.get(attribute(node, "toSyncPoint").casefold(), math.nan)
+                yield from self._selection(node, begin, end, media)
+
+    def _selection(self, node: Element, begin: float, end: float, media: str) -> Iterator[RawSpan]:
+        """Yield the records of a selection: one for each of its codes."""
+        self._n_selections += 1
+        cells = {"media": media}
+        comment = next((one_line(part.text or "") for part in children(node, "Description")), "")
+        if comment:
+            cells["comment"] = comment
+        where = f"selection {self._n_selections}"
+        user = attribute(node, "creatingUser") or attribute(node, "modifyingUser")
+        selection = Selection(where, begin, end, cells, user)
+        codings = [*children(node, "Coding")]
+        if not codings:
+            yield RawSpan(where, reason=NO_CODE)
+        for coding in codings:
+            yield self._coded(selection, coding)
+
+    def _coded(self, selection: Selection, coding: Element, *, is_whole_file: bool = False) -> RawSpan:
+        """Make the record of a code that somebody gave to a selection."""
+        references = [attribute(reference, "targetGUID") for reference in children(coding, "CodeRef")]
+        code = self._codes.get(references[0].casefold()) if references else None
+        user = attribute(coding, "creatingUser") or selection.user
+        cells = {**selection.cells, "annotator": self._users.get(user.casefold(), "")}
+        return RawSpan(
+            selection.where,
+            selection.start_s,
+            selection.end_s,
+            "" if code is None else code.name,
+            TIER if code is None or not code.above else code.above,
+            cells,
+            reason="its code is not in the codebook" if code is None else "",
+            is_whole_file=is_whole_file,
+        )
+
+
+def _media(source: Element, name: str) -> str:
+    """Return the film of a source: its name where that has a suffix, else where it lies."""
+    if path_of(name).suffix:
+        return name
+    places = [attribute(source, "currentPath"), attribute(source, "path")]
+    # A path inside of the archive is a random name.
+    outside = [place for place in places if place and not place.startswith("internal:")]
+    if not outside:
+        return name
+    return unquote(outside[0].partition("://")[2] or outside[0])
+
+
+# --- writing
+# ---------------------------------------------------------------------------
+@dataclass(frozen=True)
+class CodedSpan:
+    """A selection of a film with the codes that one coder gave to it.
+
+    Attributes
+    ----------
+    start_s, end_s
+        In seconds.
+    codes
+        Pairs of the code above and the code, such as `("level", "S")`.
+    coder
+        Who coded it.
+    comment
+        What is said of it; "" if nothing is.
+    """
+
+    start_s: float
+    end_s: float
+    codes: Sequence[tuple[str, str]]
+    coder: str
+    comment: str = ""
+
+
+@dataclass
+class _Ids:
+    """Ids of a project's parts, which are the same for the same names."""
+
+    project: str
+    names: dict[tuple[str, ...], str] = field(default_factory=dict)
+
+    def of(self, *names: str) -> str:
+        """Return the id of what has these names."""
+        return self.names.setdefault(names, str(uuid5(NAMESPACE_URL, "\n".join([self.project, *names]))))
+
+
+@checked
+def write_refi_qda(spans: Sequence[CodedSpan], movie: str, description: str = "") -> bytes:
+    """Write a project of REFI-QDA (.qdpx) with codes and selections of one film, without its video.
+
+    Parameters
+    ----------
+    movie
+        Name of the film.
+    description
+        What is said of the project.
+    """
+    document = _project(spans, movie, description)
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
+        # A fixed time, so that the same project gives the same bytes.
+        archive.writestr(zipfile.ZipInfo(PROJECT, (1980, 1, 1, 0, 0, 0)), document)
+    return data.getvalue()
+
+
+def _project(spans: Sequence[CodedSpan], movie: str, description: str) -> str:
+    """Write the document of a project."""
+    ids = _Ids(movie)
+    lines = [
+        '<?xml version="1.0" encoding="utf-8"?>',
+        f'<Project xmlns="{NAMESPACE}" name={_quoted(movie)} origin="obygaze">',
+        *_users(spans, ids),
+        *_codebook(spans, ids),
+        "<Sources>",
+        f'<VideoSource guid="{ids.of("source")}" name={_quoted(movie)}>',
+    ]
+    for number_of_span, span in enumerate(spans, start=1):
+        lines += _selection_lines(span, ids, str(number_of_span))
+    lines += ["</VideoSource>", "</Sources>"]
+    if description:
+        lines.append(f"<Description>{escape(one_line(description))}</Description>")
+    return "\n".join([*lines, "</Project>", ""])
+
+
+def _users(spans: Sequence[CodedSpan], ids: _Ids) -> list[str]:
+    """Write the coders; none where there are none."""
+    coders = dict.fromkeys(span.coder for span in spans)
+    users = [f'<User guid="{ids.of("user", coder)}" name={_quoted(coder)}/>' for coder in coders]
+    return ["<Users>", *users, "</Users>"] if users else []
+
+
+def _codebook(spans: Sequence[CodedSpan], ids: _Ids) -> list[str]:
+    """Write the codes, each below the code above it; none where there are none."""
+    names_below: dict[str, dict[str, None]] = {}
+    for span in spans:
+        for above, name in span.codes:
+            names_below.setdefault(above, {}).setdefault(name)
+    if not names_below:
+        return []
+    lines = ["<CodeBook>", "<Codes>"]
+    for above, names in names_below.items():
+        lines.append(f'<Code guid="{ids.of("code", above)}" name={_quoted(above)} isCodable="false">')
+        lines += [_code_line(ids.of("code", above, name), name) for name in names]
+        lines.append("</Code>")
+    return [*lines, "</Codes>", "</CodeBook>"]
+
+
+def _code_line(guid: str, name: str) -> str:
+    """Write a code that selections may have."""
+    return f'<Code guid="{guid}" name={_quoted(name)} isCodable="true"/>'
+
+
+def _selection_lines(span: CodedSpan, ids: _Ids, place: str) -> list[str]:
+    """Write a selection with its codes."""
+    user = ids.of("user", span.coder)
+    begin = round(1000 * span.start_s)
+    end = round(1000 * span.end_s)
+    guid = ids.of("selection", place)
+    times = f'begin="{begin}" end="{end}"'
+    lines = [f'<VideoSelection guid="{guid}" {times} creatingUser="{user}">']
+    if span.comment:
+        lines.append(f"<Description>{escape(one_line(span.comment))}</Description>")
+    for above, name in span.codes:
+        coding = ids.of("coding", place, above, name)
+        lines.append(f'<Coding guid="{coding}" creatingUser="{user}">')
+        lines.append(f'<CodeRef targetGUID="{ids.of("code", above, name)}"/></Coding>')
+    return [*lines, "</VideoSelection>"]
+
+
+def _quoted(text: str) -> str:
+    """Write a text on one line as an attribute of XML, with its quotes."""
+    return quoteattr(one_line(text))

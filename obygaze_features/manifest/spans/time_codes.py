@@ -1,0 +1,68 @@
+"""Read time codes of editors: seconds of the film, which begins at a time code of its own."""
+
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import NamedTuple
+
+from obygaze_features.errors import ManifestError
+from obygaze_features.manifest.spans.instant import FRAME_CODE, frame_rate, time_in, western
+from obygaze_features.manifest.spans.span_file import SpanFile
+
+
+class TimeLine(NamedTuple):
+    """How time codes of a file count.
+
+    Attributes
+    ----------
+    rate
+        Frames per second; None where nobody says it.
+    start_s
+        Seconds of the time code that the film's first frame has.
+    """
+
+    rate: Fraction | None
+    start_s: float
+
+    def seconds(self, code: str) -> float:
+        """Return the seconds of the film at a time code.
+
+        Raises
+        ------
+        ManifestError
+            It is no time code at this rate, or it is empty.
+        """
+        time_s = time_in(code.strip(), self.rate)
+        if time_s is None:
+            raise ManifestError("no time")
+        return time_s - self.start_s
+
+
+def time_line(file: SpanFile, codes: Iterable[str], *, rate: str = "", start: str = "") -> TimeLine:
+    """Return how the time codes of a file count.
+
+    Parameters
+    ----------
+    codes
+        All time codes of the file.
+    rate, start
+        Frames per second, and the time code of the film's first frame, as the file says them; what the
+        person says counts first.
+
+    Raises
+    ------
+    ManifestError
+        Time codes end in frames, and nobody says how many a second has; some of them drop numbers of frames
+        and others do not; or the start is no time code.
+    """
+    frames_per_second = file.reading.rate or (frame_rate(rate) if rate else None)
+    matches = [match for match in map(FRAME_CODE.fullmatch, map(western, codes)) if match]
+    if matches and frames_per_second is None:
+        raise file.error(f"time codes end in frames ({matches[0][0]}): give their rate, as in --rate 25")
+    if len({match[5] for match in matches}) > 1:
+        raise file.error("some time codes drop numbers of frames (';') and some do not (':')")
+    start = file.reading.start or start
+    try:
+        start_s = time_in(start, frames_per_second) or 0.0
+    except ManifestError as error:
+        raise file.error(f"--start: {error}") from None
+    return TimeLine(frames_per_second, start_s)

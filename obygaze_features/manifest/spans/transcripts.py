@@ -1,0 +1,196 @@
+"""Read transcripts that recognisers of speech write: Whisper, WhisperX, whisper.cpp, Amazon Transcribe.
+
+Each segment is a text with its times, and its speaker, if one is named, is the `subject`: words are no
+labels. Where only words have times they are put together to sentences, which is said. Sources: openai/whisper
+(writers of JSON and TSV), m-bain/whisperX, ggml-org/whisper.cpp, Amazon Transcribe, "Transcription output".
+"""
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from obygaze_features.manifest.spans.json_values import number, object_of, objects_of, text_of
+from obygaze_features.manifest.spans.one_line import one_line
+from obygaze_features.manifest.spans.record import RawSpan
+from obygaze_features.manifest.spans.span_file import SpanFile
+from obygaze_features.manifest.spans.tier_names import people_line
+
+TSV: Final = re.compile(r"start\tend\ttext\s*")
+"""The header of Whisper's table, whose times are milliseconds."""
+
+ENDS_SENTENCE: Final = (".", "?", "!", "…", "。", "？", "！")
+LONGEST_PAUSE_S: Final = 2.0
+"""Words with a longer pause between them are of two sentences."""
+
+NO_SPACE_BEFORE: Final = re.compile(r" (?=[,.;:?!…%)\]])")
+
+
+class Word(NamedTuple):
+    """A word, or a sign that has no times (NaN), with its speaker."""
+
+    text: str
+    start_s: float
+    end_s: float
+    speaker: str
+
+
+def read_transcript(file: SpanFile) -> Iterator[RawSpan]:
+    """Yield the segments of a transcript, or the sentences that its words make."""
+    if TSV.fullmatch(file.lines[0] if file.lines else ""):
+        yield from _of_table(file)
+        return
+    document = file.document
+    if isinstance(document, list):
+        # whisperx's and whisper.cpp's servers answer a list of segments.
+        document = {"segments": document}
+    transcript = object_of(document)
+    language = text_of(transcript.get("language")) or text_of(
+        object_of(transcript.get("result")).get("language")
+    )
+    if language:
+        file.account.note(f"language: {language:.40}")
+    if "transcription" in transcript:
+        yield from _of_whisper_cpp(objects_of(transcript["transcription"]))
+    elif "results" in transcript:
+        yield from _of_amazon(file, object_of(transcript["results"]))
+    elif "chunks" in transcript:
+        yield from _of_chunks(objects_of(transcript["chunks"]))
+    elif objects_of(transcript.get("segments")):
+        yield from _of_segments(objects_of(transcript["segments"]))
+    else:
+        words = [_word(item) for item in objects_of(transcript.get("words"))]
+        yield from _of_words(file, words)
+
+
+def _record(where: str, start_s: float, end_s: float, text: str, speaker: str = "") -> RawSpan:
+    """Make the record of a text that is said."""
+    tier, said = people_line(one_line(text))
+    cells = {"subject": one_line(speaker)} if speaker else {}
+    return RawSpan(where, start_s, end_s, said, tier, cells, reason="" if said else "no text")
+
+
+def _of_table(file: SpanFile) -> Iterator[RawSpan]:
+    """Yield the rows of Whisper's table."""
+    for at, line in enumerate(file.lines[1:], start=2):
+        if not line.strip():
+            continue
+        start, _, rest = line.partition("\t")
+        end, _, text = rest.partition("\t")
+        yield _record(f"line {at}", number(start) / 1000, number(end) / 1000, text)
+
+
+def _of_segments(segments: Sequence[Mapping[str, Any]]) -> Iterator[RawSpan]:
+    """Yield the segments of Whisper and WhisperX."""
+    for place, segment in enumerate(segments, start=1):
+        start_s = number(segment.get("start"))
+        end_s = number(segment.get("end"))
+        speaker = text_of(segment.get("speaker")) or _speaker_of_words(objects_of(segment.get("words")))
+        text = text_of(segment.get("text"))
+        yield _record(f"segment {place}", start_s, end_s, text, speaker)
+
+
+def _speaker_of_words(words: Iterable[Mapping[str, Any]]) -> str:
+    """Return the speaker of words; "" if they have none or several."""
+    names = {text_of(word.get("speaker")) for word in words} - {""}
+    return names.pop() if len(names) == 1 else ""
+
+
+def _of_whisper_cpp(segments: Sequence[Mapping[str, Any]]) -> Iterator[RawSpan]:
+    """Yield the segments of whisper.cpp, whose times are milliseconds."""
+    for place, segment in enumerate(segments, start=1):
+        offsets = object_of(segment.get("offsets"))
+        start_s = number(offsets.get("from")) / 1000
+        end_s = number(offsets.get("to")) / 1000
+        yield _record(
+            f"segment {place}", start_s, end_s, text_of(segment.get("text")), text_of(segment.get("speaker"))
+        )
+
+
+def _of_chunks(chunks: Sequence[Mapping[str, Any]]) -> Iterator[RawSpan]:
+    """Yield the chunks of Whisper as the library transformers runs it."""
+    for place, chunk in enumerate(chunks, start=1):
+        times = chunk.get("timestamp")
+        first, last = times if isinstance(times, list) and len(times) == 2 else (None, None)
+        yield _record(
+            f"chunk {place}",
+            number(first),
+            number(last),
+            text_of(chunk.get("text")),
+            text_of(chunk.get("speaker")),
+        )
+
+
+def _of_amazon(file: SpanFile, results: Mapping[str, Any]) -> Iterator[RawSpan]:
+    """Yield the segments of Amazon Transcribe; without them the sentences of its words."""
+    segments = objects_of(results.get("audio_segments"))
+    if segments:
+        for place, segment in enumerate(segments, start=1):
+            start_s = number(segment.get("start_time"))
+            end_s = number(segment.get("end_time"))
+            speaker = text_of(segment.get("speaker_label"))
+            yield _record(f"segment {place}", start_s, end_s, text_of(segment.get("transcript")), speaker)
+        return
+    speakers = _amazon_speakers(object_of(results.get("speaker_labels")))
+    words = []
+    for item in objects_of(results.get("items")):
+        alternatives = objects_of(item.get("alternatives"))
+        text = text_of(alternatives[0].get("content")) if alternatives else ""
+        start = text_of(item.get("start_time"))
+        speaker = text_of(item.get("speaker_label")) or speakers.get(start, "")
+        words.append(Word(text, number(start), number(item.get("end_time")), speaker))
+    yield from _of_words(file, words)
+
+
+def _amazon_speakers(labels: Mapping[str, Any]) -> dict[str, str]:
+    """Return the speaker of each word by the word's start, as Amazon Transcribe writes it."""
+    speakers = {}
+    for segment in objects_of(labels.get("segments")):
+        for item in objects_of(segment.get("items")):
+            speakers[text_of(item.get("start_time"))] = text_of(item.get("speaker_label"))
+    return speakers
+
+
+def _word(item: Mapping[str, Any]) -> Word:
+    """Read a word with its times in seconds."""
+    text = text_of(item.get("word")) or text_of(item.get("text"))
+    return Word(text, number(item.get("start")), number(item.get("end")), text_of(item.get("speaker")))
+
+
+def _of_words(file: SpanFile, words: Iterable[Word]) -> Iterator[RawSpan]:
+    """Yield the sentences that words make: up to a full stop, a pause, or another speaker."""
+    n_sentences = 0
+    sentence: list[Word] = []
+    for word in words:
+        if sentence and _begins_anew(sentence, word):
+            n_sentences += 1
+            yield _sentence(sentence, n_sentences)
+            sentence = []
+        sentence.append(word)
+    if sentence:
+        n_sentences += 1
+        yield _sentence(sentence, n_sentences)
+    if n_sentences:
+        file.account.note(f"{n_sentences} sentences put together of words with times")
+
+
+def _begins_anew(sentence: Sequence[Word], word: Word) -> bool:
+    """Return whether a word begins a new sentence; a sign without times never does."""
+    if math.isnan(word.start_s):
+        return False
+    timed = [earlier for earlier in sentence if not math.isnan(earlier.end_s)]
+    if not timed:
+        return False
+    if word.speaker and timed[-1].speaker and word.speaker != timed[-1].speaker:
+        return True
+    return sentence[-1].text.endswith(ENDS_SENTENCE) or word.start_s > timed[-1].end_s + LONGEST_PAUSE_S
+
+
+def _sentence(words: Sequence[Word], place: int) -> RawSpan:
+    """Make the record of a sentence."""
+    timed = [word for word in words if not math.isnan(word.start_s + word.end_s)]
+    start_s = timed[0].start_s if timed else math.nan
+    end_s = max((word.end_s for word in timed), default=math.nan)
+    text = NO_SPACE_BEFORE.sub("", " ".join(word.text.strip() for word in words))
+    speaker = next((word.speaker for word in words if word.speaker), "")
+    return _record(f"sentence {place}", start_s, end_s, text, speaker)

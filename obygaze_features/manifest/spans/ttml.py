@@ -1,0 +1,374 @@
+"""Read and write subtitles of TTML (IMSC text, DFXP, EBU-TT): times of all its clocks, nested in any way.
+
+A text is a `p`, or each `span` in it that has times of its own. Source: W3C, "Timed Text Markup Language 2",
+section 12 (timing) and section 7.2 (parameters).
+"""
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import Final, NamedTuple
+from xml.etree.ElementTree import Element
+from xml.sax.saxutils import escape, quoteattr
+
+from obygaze_features.arguments import checked
+from obygaze_features.errors import ManifestError
+from obygaze_features.manifest.spans.instant import DROPPING, clock, time_in
+from obygaze_features.manifest.spans.json_values import number
+from obygaze_features.manifest.spans.one_line import one_line
+from obygaze_features.manifest.spans.record import RawSpan
+from obygaze_features.manifest.spans.span_file import SpanFile
+from obygaze_features.manifest.spans.subtitles import Subtitle
+from obygaze_features.manifest.spans.tier_names import people_line
+from obygaze_features.manifest.spans.xml_names import attribute, children, descendants, local_name
+
+ROOT: Final = "tt"
+TIMED: Final = ("body", "div", "p", "span")
+"""Elements that have times and texts."""
+
+BREAK: Final = "br"
+MOST_DEPTH: Final = 100
+"""How deep elements may be nested."""
+
+USUAL_RATE: Final = Fraction(30)
+"""Frames per second where a document does not say it."""
+
+_CLOCK: Final = re.compile(
+    r"(\d{2,9}):(\d\d):(\d\d)(?:(\.\d{1,30})|[:;](\d{2,4})(?:\.(\d{1,9}))?)?", re.ASCII
+)
+"""hh:mm:ss, with a fraction of a second, or with frames and sub-frames."""
+
+_OFFSET: Final = re.compile(r"(\d{1,15}(?:\.\d{1,30})?)(h|ms|m|s|f|t)", re.ASCII)
+"""A number with its metric."""
+
+_SECONDS_OF: Final = {"h": Fraction(3600), "m": Fraction(60), "s": Fraction(1), "ms": Fraction(1, 1000)}
+
+
+class Clock(NamedTuple):
+    """How the times of a document count.
+
+    Attributes
+    ----------
+    frame_rate
+        Frames that time code counts in a second.
+    real_rate
+        Frames that are shown in a second: the frame rate times its multiplier.
+    sub_frames
+        Sub-frames of a frame.
+    tick_rate
+        Ticks of a second.
+    is_smpte
+        Whether clock times are time codes, which count all frames at the frame rate.
+    is_dropping
+        Whether time codes drop numbers of frames.
+    """
+
+    frame_rate: Fraction
+    real_rate: Fraction
+    sub_frames: Fraction
+    tick_rate: Fraction
+    is_smpte: bool
+    is_dropping: bool
+
+    def seconds(self, text: str) -> Fraction:
+        """Return the seconds of a time expression.
+
+        Raises
+        ------
+        ManifestError
+            It is none, or has more frames than a second.
+        """
+        offset = _OFFSET.fullmatch(text)
+        if offset:
+            value = Fraction(offset[1])
+            if offset[2] == "f":
+                return value / self.real_rate
+            if offset[2] == "t":
+                return value / self.tick_rate
+            return value * _SECONDS_OF[offset[2]]
+        match = _CLOCK.fullmatch(text)
+        if match is None:
+            raise ManifestError(f"{text!r:.40} is no time of TTML")
+        return self._clock_seconds(match)
+
+    def _clock_seconds(self, match: re.Match[str]) -> Fraction:
+        """Return the seconds of hours, minutes, seconds, and a fraction or frames."""
+        hours, minutes, seconds, fraction, frames, sub_frames = match.groups(default="0")
+        if int(minutes) >= 60 or int(seconds) > 60 or int(frames) >= self.frame_rate:
+            raise ManifestError(f"{match[0]!r:.40} is no time at {float(self.frame_rate):g} frames a second")
+        whole = Fraction(int(hours) * 3600 + int(minutes) * 60 + int(seconds)) + Fraction(fraction)
+        n_frames = Fraction(int(frames)) + Fraction(int(sub_frames)) / self.sub_frames
+        if not self.is_smpte:
+            return whole + n_frames / self.real_rate
+        if self.is_dropping and match[5] and self.real_rate in DROPPING:
+            label = f"{hours}:{minutes}:{seconds};{int(frames):02d}"
+            return Fraction(time_in(label, self.real_rate) or 0.0)
+        return (whole * self.frame_rate + n_frames) / self.real_rate
+
+
+class Interval(NamedTuple):
+    """When an element is shown, in seconds; the end is infinite where nothing says it."""
+
+    begin: Fraction
+    end: Fraction | None
+
+    @property
+    def end_s(self) -> float:
+        """The end in seconds; NaN where nothing says it."""
+        return math.nan if self.end is None else float(self.end)
+
+
+class _Broken(NamedTuple):
+    """Why the times of an element cannot be read."""
+
+    reason: str
+
+
+# --- reading
+# ---------------------------------------------------------------------------
+def read_ttml(file: SpanFile) -> Iterator[RawSpan]:
+    """Yield the texts of all paragraphs, and of spans in them that have times of their own."""
+    root = file.xml(ROOT, "TTML", has_namespace=True)
+    reader = _Reader(file, root)
+    for body in children(root, "body"):
+        yield from reader.records(body, Interval(Fraction(0), None), attribute(root, "lang"), "", 0)
+    reader.note_languages()
+
+
+def _clock_of(file: SpanFile, root: Element) -> Clock:
+    """Read the parameters of times of a document."""
+    frame_rate = _positive(attribute(root, "frameRate"), USUAL_RATE)
+    sub_frames = _positive(attribute(root, "subFrameRate"), Fraction(1))
+    multiplier = re.fullmatch(r"\s*(\d{1,9})[\s:]+(\d{1,9})\s*", attribute(root, "frameRateMultiplier"))
+    factor = Fraction(1)
+    if multiplier and int(multiplier[1]) and int(multiplier[2]):
+        factor = Fraction(int(multiplier[1]), int(multiplier[2]))
+    has_rate = bool(attribute(root, "frameRate"))
+    if not has_rate and file.reading.rate is not None:
+        frame_rate = Fraction(round(file.reading.rate))
+        factor = file.reading.rate / frame_rate
+    # Ticks are sub-frames where the document says its frames, else seconds.
+    usual_ticks = frame_rate * sub_frames if has_rate else Fraction(1)
+    return Clock(
+        frame_rate,
+        frame_rate * factor,
+        sub_frames,
+        _positive(attribute(root, "tickRate"), usual_ticks),
+        attribute(root, "timeBase") == "smpte",
+        attribute(root, "dropMode") in {"dropNTSC", "dropPAL"},
+    )
+
+
+def _positive(text: str, default: Fraction) -> Fraction:
+    """Read a number above zero; the default where there is none."""
+    value = number(text)
+    return Fraction(value) if 0 < value < math.inf else default
+
+
+class _Reader:
+    """Reads the elements of a document with the times, language and speaker that they inherit."""
+
+    def __init__(self, file: SpanFile, root: Element) -> None:
+        """Keep the clock of the document, its main language, and the names of its speakers."""
+        self._file = file
+        self._clock = _clock_of(file, root)
+        self._language = attribute(root, "lang")
+        self._languages: dict[str, None] = {}
+        self._speakers = _speakers(root)
+        self._n_texts = 0
+
+    def note_languages(self) -> None:
+        """Note in which languages texts are."""
+        languages = [name for name in self._languages if name]
+        if languages:
+            self._file.account.note(f"language: {', '.join(languages)}")
+
+    def records(
+        self, node: Element, interval: Interval, language: str, speaker: str, depth: int
+    ) -> Iterator[RawSpan]:
+        """Yield the texts of an element that is shown in an interval.
+
+        Parameters
+        ----------
+        language, speaker
+            Of the elements around it.
+        depth
+            How deep it is nested.
+        """
+        if depth > MOST_DEPTH:
+            raise self._file.error("nested too deeply")
+        language = attribute(node, "lang") or language
+        speaker = self._speakers.get(attribute(node, "agent"), speaker)
+        if local_name(node.tag) == "p" or (local_name(node.tag) == "span" and not _has_timed(node)):
+            yield from self._paragraph(node, interval, language, speaker, depth)
+            return
+        yield from self._inner(node, interval, language, speaker, depth)
+
+    def _inner(
+        self, node: Element, interval: Interval, language: str, speaker: str, depth: int
+    ) -> Iterator[RawSpan]:
+        """Yield the texts of the timed elements inside an element."""
+        is_sequence = attribute(node, "timeContainer") == "seq"
+        reference = interval.begin
+        for child in children(node, *TIMED):
+            shown = self._interval(child, reference, interval.end)
+            if isinstance(shown, _Broken):
+                self._n_texts += 1
+                yield RawSpan(self._where(child), reason=shown.reason)
+                continue
+            yield from self.records(child, shown, language, speaker, depth + 1)
+            if is_sequence:
+                # The next begins where this one ends; one without an end takes no time.
+                reference = shown.begin if shown.end is None else shown.end
+
+    def _interval(self, node: Element, reference: Fraction, latest: Fraction | None) -> Interval | _Broken:
+        """Return when an element is shown.
+
+        Parameters
+        ----------
+        reference
+            What its times count from.
+        latest
+            The end of the element around it.
+        """
+        try:
+            begin = self._time(node, "begin")
+            end = self._time(node, "end")
+            length = self._time(node, "dur")
+        except ManifestError as error:
+            return _Broken(str(error))
+        start = reference + (begin or Fraction(0))
+        ends = [latest] if latest is not None else []
+        if end is not None:
+            ends.append(reference + end)
+        if length is not None:
+            ends.append(start + length)
+        return Interval(start, min(ends) if ends else None)
+
+    def _time(self, node: Element, name: str) -> Fraction | None:
+        """Read an attribute that is a time; None if there is none."""
+        text = attribute(node, name).strip()
+        return self._clock.seconds(text) if text else None
+
+    def _paragraph(
+        self, node: Element, interval: Interval, language: str, speaker: str, depth: int
+    ) -> Iterator[RawSpan]:
+        """Yield the text of a paragraph; of timed spans in it each one's."""
+        if not _has_timed(node):
+            yield self._record(node, interval, _text(node), language, speaker)
+            return
+        own_text = one_line(_text_outside_spans(node))
+        if own_text:
+            yield self._record(node, interval, own_text, language, speaker)
+        yield from self._inner(node, interval, language, speaker, depth)
+
+    def _record(self, node: Element, interval: Interval, text: str, language: str, speaker: str) -> RawSpan:
+        """Make the record of a text."""
+        self._n_texts += 1
+        where = self._where(node)
+        self._languages.setdefault(language)
+        tier, text = people_line(one_line(text))
+        if not tier and language and self._language and language != self._language:
+            tier = f"subtitle {language}"
+        cells = {"subject": speaker} if speaker else {}
+        reason = ""
+        if not text:
+            reason = "no text"
+        elif interval.end is None:
+            reason = "no end"
+        return RawSpan(where, float(interval.begin), interval.end_s, text, tier, cells, reason=reason)
+
+    def _where(self, node: Element) -> str:
+        """Name an element by its id, or by its number."""
+        name = attribute(node, "id")
+        return f"text {self._n_texts}" + (f" ({name:.40})" if name else "")
+
+
+def _speakers(root: Element) -> dict[str, str]:
+    """Return the names of agents by their ids."""
+    names = {}
+    for agent in descendants(root, "agent"):
+        texts = [one_line(name.text or "") for name in children(agent, "name")]
+        name = next(filter(None, texts), "")
+        if attribute(agent, "id") and name:
+            names[attribute(agent, "id")] = name
+    return names
+
+
+def _has_timed(node: Element) -> bool:
+    """Return whether an element has spans inside that have times of their own."""
+    inner = [child for child in descendants(node, "span") if child is not node]
+    return any(attribute(child, name) for child in inner for name in ("begin", "end", "dur"))
+
+
+def _text(node: Element) -> str:
+    """Return the text of an element, with a blank for each break; what is in metadata is no text."""
+    parts = []
+    waiting: list[Element | str] = [node]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, str):
+            parts.append(item)
+            continue
+        inner: list[Element | str] = [] if _is_beside(item) else [item.text or ""]
+        if local_name(item.tag) == BREAK:
+            inner = [" "]
+        for child in () if _is_beside(item) else item:
+            inner += [child, child.tail or ""]
+        waiting += reversed(inner)
+    return "".join(parts)
+
+
+def _is_beside(node: Element) -> bool:
+    """Return whether an element holds what is not shown, such as metadata."""
+    return local_name(node.tag) not in {*TIMED, BREAK}
+
+
+def _text_outside_spans(node: Element) -> str:
+    """Return the text that stands directly in an element, outside of elements inside."""
+    return " ".join([node.text or "", *(child.tail or "" for child in node)])
+
+
+# --- writing
+# ---------------------------------------------------------------------------
+@checked
+def write_ttml(
+    spans: Sequence[Subtitle], title: str = "", notes: Sequence[str] = (), language: str = "en"
+) -> str:
+    """Write texts in time order as TTML that players of IMSC 1.1 (text profile) read.
+
+    Parameters
+    ----------
+    spans
+        Texts, with their times in seconds.
+    title
+        Of the document.
+    notes
+        What is said of it, in its metadata.
+    language
+        Of the texts, as BCP 47 names it; "" where it is not known.
+    """
+    names: Mapping[str, str] = {
+        "xmlns": "http://www.w3.org/ns/ttml",
+        "xmlns:ttm": "http://www.w3.org/ns/ttml#metadata",
+        "xmlns:ttp": "http://www.w3.org/ns/ttml#parameter",
+        "ttp:contentProfiles": "http://www.w3.org/ns/ttml/profile/imsc1.1/text",
+        "ttp:timeBase": "media",
+        "xml:lang": language,
+    }
+    head = " ".join(f"{name}={quoteattr(value)}" for name, value in names.items())
+    lines = ['<?xml version="1.0" encoding="UTF-8"?>', f"<tt {head}>", "<head>", "<metadata>"]
+    lines.append(f"<ttm:title>{_escaped(title)}</ttm:title>")
+    lines += [f"<ttm:desc>{_escaped(note)}</ttm:desc>" for note in notes]
+    lines += ["</metadata>", "<layout>", '<region xml:id="bottom"/>', "</layout>", "</head>"]
+    lines += ['<body region="bottom">', "<div>"]
+    for span in sorted(spans, key=lambda span: span[:2]):
+        times = f'begin="{clock(span.start_s)}" end="{clock(span.end_s)}"'
+        lines.append(f"<p {times}>{_escaped(span.text)}</p>")
+    return "\n".join([*lines, "</div>", "</body>", "</tt>", ""])
+
+
+def _escaped(text: str) -> str:
+    """Write a text on one line of XML."""
+    return escape(one_line(text))

@@ -1,0 +1,194 @@
+"""Read annotations of the web: W3C Web Annotations (JSON-LD), and manifests of IIIF with time.
+
+A tier is the purpose of a body, such as `tagging`; in exports of obygaze it is the tier that they name.
+Sources: W3C, "Web Annotation Data Model" (2017) and "Media Fragments URI" (2012); IIIF, "Presentation API
+3.0".
+"""
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+from urllib.parse import unquote
+
+from obygaze_features.manifest.spans.instant import time_or_nan
+from obygaze_features.manifest.spans.json_values import object_of, objects_of, text_of
+from obygaze_features.manifest.spans.one_line import one_line
+from obygaze_features.manifest.spans.record import RawSpan
+from obygaze_features.manifest.spans.span_file import SpanFile
+from obygaze_features.manifest.spans.tier_names import PeopleTier, is_of_a_model, people_line
+
+FRAGMENT: Final = re.compile(r"(?:^|[#&])t=(?:npt:)?([\d:.]*)(?:,([\d:.]+))?(?=&|$)")
+"""A fragment of time: `t=1,5`, `t=npt:0:00:01,0:00:05`."""
+
+FILM: Final = "urn:film:"
+"""Begins the names of films in exports of obygaze."""
+
+MOVIE: Final = "Movie"
+"""Label of the film's name in manifests of IIIF that obygaze exports."""
+
+
+class Stretch(NamedTuple):
+    """What an annotation is of: a medium, and a stretch of its time in seconds, NaN where it names none."""
+
+    source: str
+    start_s: float
+    end_s: float
+
+
+def read_jsonld(file: SpanFile) -> Iterator[RawSpan]:
+    """Yield the bodies of all annotations of a collection, a page, or a list."""
+    for place, annotation in enumerate(_annotations(file.document), start=1):
+        yield from _records(annotation, f"annotation {place}", "")
+
+
+def _annotations(document: Any) -> Iterator[Mapping[str, Any]]:
+    """Yield the annotations in a document, in their order; pages that lie elsewhere are not followed."""
+    waiting: list[Any] = [document]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, list):
+            waiting += reversed(value)
+            continue
+        item = object_of(value)
+        if "target" in item:
+            yield item
+            continue
+        inner = [item.get(name) for name in ("first", "items", "resources", "next", "@graph")]
+        waiting += [value for value in reversed(inner) if isinstance(value, list | dict)]
+
+
+def read_iiif(file: SpanFile) -> Iterator[RawSpan]:
+    """Yield the annotations of all canvases of a manifest; what is painted on them is no annotation."""
+    manifest = object_of(file.document)
+    movie = _movie(manifest)
+    n_annotations = 0
+    for canvas in objects_of(manifest.get("items")):
+        for page in objects_of(canvas.get("annotations")):
+            for annotation in objects_of(page.get("items")):
+                n_annotations += 1
+                yield from _records(annotation, f"annotation {n_annotations}", movie)
+
+
+def _movie(manifest: Mapping[str, Any]) -> str:
+    """Return the film that the metadata of a manifest name; "" if they name none."""
+    for entry in objects_of(manifest.get("metadata")):
+        labels = [text_of(texts) for texts in object_of(entry.get("label")).values()]
+        if MOVIE in labels:
+            return next((text_of(texts) for texts in object_of(entry.get("value")).values()), "")
+    return ""
+
+
+def _records(annotation: Mapping[str, Any], where: str, movie: str) -> Iterator[RawSpan]:
+    """Yield a record for each body of an annotation."""
+    stretch = _stretch(annotation.get("target"))
+    cells = _cells(annotation, stretch.source, movie)
+    reason = ""
+    if math.isnan(stretch.start_s) and math.isnan(stretch.end_s):
+        reason = "of no stretch of time"
+    tier = _own_tier(annotation)
+    bodies = _bodies(annotation.get("body", annotation.get("bodyValue")))
+    if tier:
+        # Our exports name the tier first, then say the text; numbers behind it are for programs.
+        text = _text_of_body(bodies[1]) if len(bodies) > 1 else ""
+        yield RawSpan(where, stretch.start_s, stretch.end_s, text, tier, cells, reason=reason)
+        return
+    if not bodies:
+        yield RawSpan(where, reason=reason or "no text")
+    for body in bodies:
+        text = _text_of_body(body)
+        people, said = people_line(text)
+        purpose = text_of(body.get("purpose")) or text_of(annotation.get("motivation"))
+        why = reason or ("" if said else "no text")
+        yield RawSpan(where, stretch.start_s, stretch.end_s, said, people or purpose, cells, reason=why)
+
+
+def _own_tier(annotation: Mapping[str, Any]) -> str:
+    """Return the tier that an annotation of our exports names in its first body; "" for others."""
+    bodies = _bodies(annotation.get("body"))
+    name = _text_of_body(bodies[0]) if bodies else ""
+    return name if PeopleTier.of(name) or is_of_a_model(name) else ""
+
+
+def _bodies(value: Any) -> list[Mapping[str, Any]]:
+    """Return the bodies of an annotation as objects; a text is a body of this text."""
+    values = value if isinstance(value, list) else [value]
+    bodies: list[Mapping[str, Any]] = []
+    for body in values:
+        if isinstance(body, str) and body:
+            bodies.append({"value": body})
+        elif isinstance(body, dict):
+            bodies += objects_of(body["items"]) if "items" in body else [body]
+    return bodies
+
+
+def _text_of_body(body: Mapping[str, Any]) -> str:
+    """Return what a body says: its text, else the name of what it stands for."""
+    for name in ("value", "chars", "rdf:value"):
+        if name in body:
+            return text_of(body[name])
+    source = object_of(body.get("source"))
+    return text_of(body.get("label")) or text_of(source.get("label")) or text_of(body.get("id"))
+
+
+def _cells(annotation: Mapping[str, Any], source: str, movie: str) -> dict[str, str]:
+    """Return the film and the annotator of an annotation."""
+    cells = {}
+    if movie:
+        cells["movie"] = movie
+    elif source.startswith(FILM):
+        cells["movie"] = unquote(source.removeprefix(FILM))
+    elif source:
+        cells["media"] = source
+    names = [_person(person) for person in _people(annotation.get("creator"))]
+    annotator = ", ".join(filter(None, names))
+    if annotator:
+        cells["annotator"] = one_line(annotator)
+    return cells
+
+
+def _people(value: Any) -> Sequence[Any]:
+    """Return the creators of an annotation as a list."""
+    return value if isinstance(value, list) else [value]
+
+
+def _person(value: Any) -> str:
+    """Return the name of a creator; else its address."""
+    if isinstance(value, str):
+        return value
+    person = object_of(value)
+    return text_of(person.get("name")) or text_of(person.get("nickname")) or text_of(person.get("id"))
+
+
+def _stretch(target: Any) -> Stretch:
+    """Read the target of an annotation: an address with a fragment, or a source with selectors."""
+    if isinstance(target, list):
+        target = target[0] if target else None
+    if isinstance(target, str):
+        return _with_fragment(target, target)
+    place = object_of(target)
+    source = place.get("source", place.get("id", ""))
+    address = source if isinstance(source, str) else text_of(object_of(source).get("id"))
+    selectors = place.get("selector")
+    for selector in objects_of(selectors if isinstance(selectors, list) else [selectors]):
+        stretch = _with_fragment(address, text_of(selector.get("value")))
+        if not math.isnan(stretch.start_s):
+            return stretch
+        if selector.get("type") == "RangeSelector":
+            return Stretch(address, _instant(selector, "startSelector"), _instant(selector, "endSelector"))
+    return _with_fragment(address, address)
+
+
+def _instant(selector: Mapping[str, Any], name: str) -> float:
+    """Return the time in seconds of a PointSelector at an end of a range."""
+    return time_or_nan(text_of(object_of(selector.get(name)).get("t")))
+
+
+def _with_fragment(address: str, text: str) -> Stretch:
+    """Read the fragment of time of a text; NaN where it has none."""
+    source = address.partition("#")[0]
+    match = FRAGMENT.search(text)
+    if match is None:
+        return Stretch(source, math.nan, math.nan)
+    start_s = time_or_nan(match[1]) if match[1] else 0.0
+    return Stretch(source, start_s, time_or_nan(match[2]) if match[2] else math.nan)

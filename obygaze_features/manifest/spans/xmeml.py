@@ -1,0 +1,107 @@
+"""Read markers of Final Cut Pro 7 XML (xmeml), which Premiere Pro and DaVinci Resolve write too.
+
+Markers of a clip are in the time of its media file, markers of a sequence in the sequence's. Their comment is
+kept; where an export of obygaze wrote it, it names the tier. Source: Apple, "Final Cut Pro XML Interchange
+Format", marker.
+"""
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Final, NamedTuple
+from urllib.parse import unquote
+from xml.etree.ElementTree import Element
+
+from obygaze_features.manifest.spans.json_values import number
+from obygaze_features.manifest.spans.markers import marker
+from obygaze_features.manifest.spans.one_line import one_line
+from obygaze_features.manifest.spans.record import RawSpan
+from obygaze_features.manifest.spans.span_file import SpanFile
+from obygaze_features.manifest.spans.tier_names import is_of_a_model
+
+ROOT: Final = "xmeml"
+NTSC: Final = Fraction(1000, 1001)
+"""By which the rate of NTSC is slower than its time base."""
+
+
+class Owner(NamedTuple):
+    """What a marker is set on.
+
+    Attributes
+    ----------
+    rate
+        Frames per second; None where nothing says it.
+    media
+        Path or name of the media file; "" for a sequence.
+    """
+
+    rate: Fraction | None
+    media: str
+
+
+def read_xmeml(file: SpanFile) -> Iterator[RawSpan]:
+    """Yield the markers of all sequences and clips."""
+    root = file.xml(ROOT, "Final Cut Pro 7 XML")
+    media_of_file = _media_of_file(root)
+    waiting = [(root, Owner(file.reading.rate, ""))]
+    n_markers = 0
+    while waiting:
+        node, owner = waiting.pop()
+        if node.tag == "marker":
+            n_markers += 1
+            yield _marker(file, node, owner, f"marker {n_markers}")
+            continue
+        if node.tag in {"sequence", "clip", "clipitem"}:
+            owner = _owner(file, node, owner, media_of_file)
+        waiting += [(child, owner) for child in reversed(node)]
+
+
+def _media_of_file(root: Element) -> dict[str, str]:
+    """Return the media of each element `file` by its id: only the first of an id says where it lies."""
+    media: dict[str, str] = {}
+    for node in root.iter("file"):
+        place = node.findtext("pathurl") or node.findtext("name")
+        if place:
+            media.setdefault(node.get("id", ""), unquote(place.strip()))
+    return media
+
+
+def _owner(file: SpanFile, node: Element, above: Owner, media_of_file: dict[str, str]) -> Owner:
+    """Return the rate and the media of a sequence or a clip."""
+    rate = file.reading.rate or _rate(node) or above.rate
+    if node.tag == "sequence":
+        return Owner(rate, "")
+    source = node.find("file")
+    media = "" if source is None else media_of_file.get(source.get("id", ""), "")
+    return Owner(rate, media or (node.findtext("name") or "").strip())
+
+
+def _rate(node: Element) -> Fraction | None:
+    """Read the frames per second of an element; None if it says none."""
+    base = number(node.findtext("rate/timebase") or "")
+    if not 1 <= base <= 1000:
+        return None
+    is_ntsc = (node.findtext("rate/ntsc") or "").strip().upper() == "TRUE"
+    return Fraction(base) * (NTSC if is_ntsc else 1)
+
+
+def _marker(file: SpanFile, node: Element, owner: Owner, where: str) -> RawSpan:
+    """Read a marker; one without an out point is a point."""
+    name = one_line(node.findtext("name") or "")
+    comment = one_line(node.findtext("comment") or "")
+    where = f"{where} ({name or comment:.40})"
+    first = number(node.findtext("in") or "")
+    last = number(node.findtext("out") or "")
+    if last < 0:
+        last = first
+    if owner.rate is None:
+        start_s = file.seconds(first, where)
+        end_s = file.seconds(last, where)
+    else:
+        start_s = first / float(owner.rate)
+        end_s = last / float(owner.rate)
+    cells = {"media": owner.media} if owner.media else {}
+    tier = comment.partition(". ")[0] if is_of_a_model(comment) else ""
+    text = name or comment
+    if comment != text and not tier:
+        cells["comment"] = comment
+    return marker(where, start_s, end_s, text, tier, cells)

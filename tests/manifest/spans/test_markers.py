@@ -1,0 +1,151 @@
+# ruff: noqa: E501 - rows of files are kept as tools write them
+"""Markers of video editors: their times, lengths, types and colours, as each editor writes them."""
+
+from fractions import Fraction
+
+import pytest
+
+from obygaze_features.errors import ManifestError
+from tests.manifest.spans.files import tabbed
+
+DROP = Fraction(30_000, 1001)
+HEAD = ["Marker Name", "Description", "In", "Out", "Duration", "Marker Type"]
+
+
+def spans(clips):
+    """Times of clips to the microsecond, with what they say, their tier and annotator."""
+    return [
+        (
+            round(c.start_s, 6),
+            round(c.end_s, 6),
+            c.level or c.extras.get("text"),
+            c.extras.get("tier", ""),
+            c.annotator,
+        )
+        for c in clips
+    ]
+
+
+def test_markers_of_premiere_have_types_and_descriptions(read):
+    content = tabbed(HEAD, ["kiss", "at night", "00:00:01:00", "00:00:05:12", "00:00:04:12", "Chapter"],
+                     ["", "only this", "00:00:06:00", "00:00:07:00", "00:00:01:00", "Comment"])  # fmt: skip
+    clips, _ = read({"film.csv": content.encode("utf-16")})
+    assert spans(clips) == [(1.0, 5.48, "kiss", "Chapter", ""), (6.0, 7.0, "only this", "Comment", "")]
+    assert clips[0].extras["comment"] == "at night"
+    assert {clip.movie for clip in clips} == {"film"}
+
+
+def test_drop_frame_time_codes_of_premiere_are_real_seconds(read):
+    content = tabbed(HEAD, ["S", "", "00;01;00;02", "00;10;00;00", "", "Comment"])
+    clips, _ = read({"a.csv": content}, rate=DROP)
+    assert spans(clips)[0][:2] == (round(1800 * 1001 / 30_000, 6), round(17_982 * 1001 / 30_000, 6))
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "reason"),
+    [
+        ([["S", "", "00:00:01:00", "00:00:05:00", "", ""]], {"rate": None}, "give their rate"),
+        ([["S", "", "00;00;01;00", "00:00:05:00", "", ""]], {"rate": DROP}, "some time codes drop"),
+        ([["S", "", "00:00:01:00", "00:00:05:00", "", ""]], {"start": "x"}, "--start"),
+    ],
+)
+def test_time_codes_that_cannot_be_counted_are_one_error(read, rows, options, reason):
+    with pytest.raises(ManifestError, match=reason):
+        read({"a.csv": tabbed(HEAD, *rows)}, **options)
+
+
+def test_a_start_for_files_without_time_codes_is_refused(read):
+    with pytest.raises(ManifestError, match="--start is for"):
+        read({"a.srt": "1\n00:00:01,000 --> 00:00:02,000\nHi\n"}, start="01:00:00:00")
+
+
+def test_the_edit_index_of_resolve_is_read_by_its_record_times(read):
+    content = (
+        '"#","Reel","V","Record In","Record Out","Name","Comments","Color","Notes"\n'
+        "1,A,V1,01:00:01:00,01:00:05:00,clip.mov,,Blue,S\n2,A,V1,01:00:06:00,01:00:07:00,clip.mov,,Red,\n"
+    )
+    clips, _ = read({"a.csv": content}, start="01:00:00:00")
+    assert [span[:4] for span in spans(clips)] == [(1.0, 5.0, "S", "Blue"), (6.0, 7.0, "clip.mov", "Red")]
+
+
+def test_avids_text_names_who_set_a_marker_and_its_length(read):
+    content = "AB\t01:00:01:00\tV1\tred\tS\t100\t\tRed\nCD\t01:00:06:00\tTC1\tgreen\tpoint\t1\n"
+    clips, said = read({"a.txt": content}, start="01:00:00:00")
+    assert spans(clips) == [(1.0, 5.0, "S", "red", "AB")]
+    assert "a marker without length" in said
+
+
+EDL = """TITLE: film
+FCM: NON-DROP FRAME
+
+001  001      V     C        01:00:01:00 01:00:01:01 01:00:01:00 01:00:01:01
+note before |C:ResolveColorGreen |M:kiss |D:100
+
+002  TAPE     V     D    012 00:00:10:00 00:00:12:00 01:00:06:00 01:00:08:00
+* FROM CLIP NAME: shot2.mov
+003  TAPE     A     C        00:00:10:00 00:00:12:00 01:00:06:00 01:00:08:00
+004  AVID     V     C        00:00:10:00 00:00:12:00 01:00:08:00 01:00:09:00
+* LOC: 01:00:08:10 RED     a locator
+M2   TAPE       024.0                00:00:10:00
+"""
+
+
+def test_a_list_of_resolve_has_markers_and_cuts(read):
+    clips, said = read({"film.edl": EDL}, start="01:00:00:00")
+    assert [span[:4] for span in spans(clips)] == [
+        (1.0, 5.0, "kiss", "Green"),
+        (6.0, 8.0, "shot2.mov", "cut"),
+    ]
+    assert clips[0].extras["comment"] == "note before"
+    assert "a cut of sound" in said
+    assert "a marker without length" in said
+
+
+def test_without_a_start_late_markers_are_said(read):
+    _, said = read({"film.edl": EDL})
+    assert "no span in the first hour" in said
+
+
+def test_colours_of_resolve_can_be_levels(read):
+    clips, _ = read({"film.edl": EDL.replace("kiss", "Sure")}, start="01:00:00:00", tiers={"Green": "levels"})
+    assert [(clip.start_s, clip.level) for clip in clips] == [(1.0, "S")]
+
+
+def test_final_cuts_markers_of_a_clip_are_of_its_media(read):
+    rate = "<rate><timebase>24</timebase><ntsc>TRUE</ntsc></rate>"
+    content = (
+        f'<xmeml version="4"><sequence><name>cut</name>{rate}<media><video><track><clipitem id="1"><name>x</name>{rate}'
+        '<file id="f1"><name>film.mov</name><pathurl>file://localhost/d/my%20film.mov</pathurl></file>'
+        "<marker><name>S</name><comment>why</comment><in>24</in><out>48</out></marker></clipitem>"
+        f'<clipitem id="2"><name>y</name>{rate}<file id="f1"/><marker><name>EN</name><in>48</in><out>72</out></marker>'
+        "</clipitem></track></video></media></sequence></xmeml>"
+    )
+    clips, _ = read({"a.xml": content}, rate=None)
+    assert [(clip.movie, round(clip.start_s, 6), round(clip.end_s, 6), clip.level) for clip in clips] == [
+        ("my film", 1.001, 2.002, "S"),
+        ("my film", 2.002, 3.003, "EN"),
+    ]
+    assert clips[0].extras["comment"] == "why"
+
+
+def test_keywords_of_final_cut_pro_are_in_the_time_of_their_clip(read):
+    content = (
+        '<fcpxml version="1.9"><resources><asset id="r2" name="film" start="86486400/24000s"/></resources><library><event>'
+        '<project name="p"><sequence><spine><gap offset="0s" start="3600s" duration="5s">'
+        '<marker start="3602s" duration="2s" value="late" note="n"/></gap>'
+        '<clip offset="5s" start="0s"><video ref="r2" offset="0s"><marker start="86510424/24000s" duration="1001/24000s" value="p"/></video>'
+        '<keyword start="86510424/24000s" duration="24024/24000s" value="S"/></clip></spine></sequence></project></event></library></fcpxml>'
+    )
+    clips, said = read({"edit.fcpxml": content}, rate=None)
+    assert [(clip.movie, round(clip.start_s, 6), round(clip.end_s, 6)) for clip in clips] == [
+        ("edit", 2.0, 4.0),
+        ("film", 1.001, 2.002),
+    ]
+    assert "a marker without length" in said
+
+
+def test_a_time_of_final_cut_pro_that_is_none_costs_its_mark_alone(read):
+    marks = '<keyword start="1/0s" duration="1s" value="a"/><keyword start="1s" duration="1s" value="b"/>'
+    clips, said = read({"a.fcpxml": f"<fcpxml><event>{marks}</event></fcpxml>"})
+    assert [clip.extras["text"] for clip in clips] == ["b"]
+    assert "its times cannot be read" in said

@@ -1,0 +1,150 @@
+# ruff: noqa: E501 - rows of files are kept as tools write them
+"""Projects of REFI-QDA: coded selections in time, by coder; everything else counted."""
+
+import io
+import zipfile
+
+import pytest
+
+from obygaze_features.errors import ManifestError
+from obygaze_features.manifest.spans.refi_qda import CodedSpan, write_refi_qda
+
+BOOK = (
+    '<Users><User guid="U1" name="Ann"/><User guid="U2" id="bob"/></Users><CodeBook><Codes>'
+    '<Code guid="L" name="level" isCodable="false"><Code guid="S" name="S" isCodable="true"/>'
+    '<Code guid="E" name="EN" isCodable="true"/></Code><Code guid="B" name="Body" isCodable="true"/>'
+    '<Code guid="K" name="kiss" isCodable="true"/></Codes></CodeBook>'
+)
+
+
+def project(sources, book=BOOK, namespace="urn:QDA-XML:project:1.0"):
+    return f'<?xml version="1.0" encoding="utf-8"?><Project name="p" xmlns="{namespace}">{book}<Sources>{sources}</Sources></Project>'
+
+
+def archive(content, name="project.qde", **others):
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as made:
+        for other, text in others.items():
+            made.writestr(other, text)
+        made.writestr(name, content)
+    return data.getvalue()
+
+
+def coding(code, user=""):
+    return f'<Coding guid="x" creatingUser="{user}"><CodeRef targetGUID="{code}"/></Coding>'
+
+
+def selection(begin, end, *codings, user="U1", kind="Video"):
+    inner = "".join(codings)
+    return f'<{kind}Selection guid="y" begin="{begin}" end="{end}" creatingUser="{user}">{inner}</{kind}Selection>'
+
+
+def labelled(clips):
+    return sorted((c.movie, c.start_s, c.end_s, c.level or "", c.concepts, c.annotator) for c in clips)
+
+
+def test_selections_of_video_and_sound_are_spans_by_their_coders(read):
+    video = (
+        f'<VideoSource name="film.mp4">{selection(1000, 5000, coding("S"), coding("E", "U2"))}</VideoSource>'
+    )
+    sound = f'<AudioSource name="song.wav">{selection(6000, 7500, coding("s"), kind="Audio")}</AudioSource>'
+    clips, _ = read({"a.qde": project(video + sound)})
+    assert labelled(clips) == [
+        ("film", 1.0, 5.0, "EN", (), "bob"),
+        ("film", 1.0, 5.0, "S", (), "Ann"),
+        ("song", 6.0, 7.5, "S", (), "Ann"),
+    ]
+
+
+def test_an_archive_is_read_by_its_document_and_media_stay_closed(read):
+    video = (
+        f'<VideoSource name="film" path="internal://0.mp4">{selection(1000, 5000, coding("S"))}</VideoSource>'
+    )
+    clips, _ = read({"a.qdpx": archive(project(video), **{"Sources/0.mp4": "x" * 1000})})
+    assert labelled(clips) == [("film", 1.0, 5.0, "S", (), "Ann")]
+
+
+def test_codes_at_the_top_are_text_unless_the_person_says_they_are_labels(read):
+    video = f'<VideoSource name="film.mp4">{selection(1000, 5000, coding("B"), coding("K"))}</VideoSource>'
+    clips, said = read({"a.qde": project(video)})
+    assert [(clip.concepts, clip.extras.get("text")) for clip in clips] == [((), "Body"), ((), "kiss")]
+    assert "--tier code=labels" in said
+    clips, _ = read({"a.qde": project(video)}, tiers={"code": "labels"})
+    assert [clip.concepts for clip in clips if clip.concepts] == [("Body",)]
+
+
+def test_what_has_no_time_is_left_out_and_counted(read):
+    texts = (
+        '<TextSource name="notes"><PlainTextSelection startPosition="1" endPosition="2">'
+        + coding("S")
+        + "</PlainTextSelection></TextSource>"
+    )
+    others = (
+        texts + f'<PDFSource name="p"/><PictureSource name="i">{coding("S")}{coding("E")}</PictureSource>'
+    )
+    video = f'<VideoSource name="film.mp4">{selection(1, 2)}{selection(1000, 5000, coding("S"), coding("nowhere"))}</VideoSource>'
+    clips, said = read({"a.qde": project(others + video)})
+    assert labelled(clips) == [("film", 1.0, 5.0, "S", (), "Ann")]
+    for reason in ("of a text", "of a picture", "of a PDF", "without a code", "not in the codebook"):
+        assert reason in said
+
+
+def test_codes_of_a_transcript_have_the_times_of_its_sync_points(read):
+    points = '<SyncPoint guid="p1" timeStamp="1000" position="0"/><SyncPoint guid="p2" timeStamp="5000" position="9"/>'
+    coded = f'<TranscriptSelection fromSyncPoint="P1" toSyncPoint="p2" creatingUser="U1">{coding("S")}</TranscriptSelection>'
+    clips, _ = read(
+        {
+            "a.qde": project(
+                f'<VideoSource name="film.mp4"><Transcript>{points}{coded}</Transcript></VideoSource>'
+            )
+        }
+    )
+    assert labelled(clips) == [("film", 1.0, 5.0, "S", (), "Ann")]
+
+
+def test_a_code_of_a_whole_source_is_of_the_whole_film(read):
+    clips, _ = read({"a.qde": project(f'<VideoSource name="film.mp4">{coding("S", "U1")}</VideoSource>')})
+    assert labelled(clips) == [("film", None, None, "S", (), "Ann")]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        archive(project(""))[:60],
+        archive("no XML"),
+        archive(
+            project(
+                "",
+                book="<CodeBook><Codes>"
+                + '<Code guid="a" name="b">' * 200
+                + "</Code>" * 200
+                + "</Codes></CodeBook>",
+            )
+        ),
+        archive("x", name="other.txt"),
+    ],
+)
+def test_a_damaged_or_strange_archive_is_one_error(read, content):
+    with pytest.raises(ManifestError, match=r"a\.qdpx"):
+        read({"a.qdpx": content})
+
+
+SPANS = [
+    CodedSpan(1.0, 5.0, (("level", "S"), ("concepts", "Body")), "AB <&> \"'", "why & how"),
+    CodedSpan(1.0, 5.0, (("level", "EN"),), "CD"),
+]
+
+
+def test_what_is_written_comes_back_with_coders_and_codes(read):
+    data = write_refi_qda(SPANS, "tt0000042", "made by hand")
+    assert data == write_refi_qda(SPANS, "tt0000042", "made by hand")
+    clips, _ = read({"a.qdpx": data})
+    assert labelled(clips) == [
+        ("tt0000042", 1.0, 5.0, "EN", (), "CD"),
+        ("tt0000042", 1.0, 5.0, "S", ("Body",), "AB <&> \"'"),
+    ]
+
+
+def test_a_project_without_selections_is_written_too(read):
+    clips, _ = read({"a.qdpx": write_refi_qda([], "tt0000042")})
+    assert not clips

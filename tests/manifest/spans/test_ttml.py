@@ -1,0 +1,138 @@
+# ruff: noqa: E501 - rows of files are kept as tools write them
+"""Times of TTML: every clock, container and parameter of TTML2, section 12, by hand-made numbers."""
+
+from fractions import Fraction
+
+import pytest
+
+from obygaze_features.errors import ManifestError
+from obygaze_features.manifest import Subtitle, read_subtitles
+from obygaze_features.manifest.spans.ttml import write_ttml
+
+NTSC = 'ttp:frameRate="30" ttp:frameRateMultiplier="1000 1001"'
+
+
+def ttml(body, parameters="", head=""):
+    """Write a document with a body and parameters of its times."""
+    names = 'xmlns="http://www.w3.org/ns/ttml" xmlns:ttp="http://www.w3.org/ns/ttml#parameter"'
+    names += ' xmlns:ttm="http://www.w3.org/ns/ttml#metadata"'
+    return f"<tt {names} {parameters}>{head}<body>{body}</body></tt>"
+
+
+def times(clips):
+    """Start and end of clips, to the microsecond."""
+    return [(round(clip.start_s, 6), round(clip.end_s, 6)) for clip in clips]
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "parameters", "expected"),
+    [
+        ("00:00:01.5", "00:00:05", "", (1.5, 5.0)),
+        ("100:00:00", "100:00:01.25", "", (360_000.0, 360_001.25)),
+        ("00:00:01:15", "00:00:02:00", "", (1.5, 2.0)),  # 30 frames a second where nothing says it
+        ("00:00:01:12", "00:00:02:00", 'ttp:frameRate="24"', (1.5, 2.0)),
+        ("00:00:01:12.1", "00:00:02:00", 'ttp:frameRate="25" ttp:subFrameRate="2"', (1.5, 2.0)),
+        ("0.5h", "31m", "", (1800.0, 1860.0)),
+        ("1500ms", "2s", "", (1.5, 2.0)),
+        ("36f", "48f", 'ttp:frameRate="24"', (1.5, 2.0)),
+        ("30f", "60f", NTSC, (1.001, 2.002)),
+        ("15t", "20t", 'ttp:tickRate="10"', (1.5, 2.0)),
+        ("10t", "20t", "", (10.0, 20.0)),  # a tick is a second
+        ("48t", "96t", 'ttp:frameRate="24" ttp:subFrameRate="2"', (1.0, 2.0)),  # a tick is a sub-frame
+        ("00:00:01:00", "00:00:02:00", f'{NTSC} ttp:timeBase="smpte"', (1.001, 2.002)),
+        ("00:00:01:00", "00:00:02:00", NTSC, (1.0, 2.0)),  # media time counts real seconds
+        ("00:01:00:02", "00:10:00:00", f'{NTSC} ttp:timeBase="smpte" ttp:dropMode="dropNTSC"', (60.06, 600.0 - 0.0006)),
+    ],
+)  # fmt: skip
+def test_a_time_is_read_by_the_clock_of_the_document(read, begin, end, parameters, expected):
+    clips, _ = read(
+        {"a.ttml": ttml(f'<div><p begin="{begin}" end="{end}">x</p></div>', parameters)}, rate=None
+    )
+    assert times(clips) == [pytest.approx(expected, abs=1e-6)]
+
+
+def test_times_count_from_what_is_around_and_end_with_it(read):
+    body = (
+        '<div begin="10s" dur="20s"><p begin="1s" dur="2s">a</p><p begin="5s" end="7s">b</p><p begin="15s">c</p>'
+        '<p begin="19s" dur="9s">d</p></div>'
+    )
+    clips, _ = read({"a.ttml": ttml(body)})
+    assert times(clips) == [(11, 13), (15, 17), (25, 30), (29, 30)]
+
+
+def test_in_a_sequence_each_begins_where_the_one_before_ends(read):
+    body = '<div timeContainer="seq" begin="10s"><p dur="2s">a</p><p begin="1s" dur="2s">b</p><p end="4s">c</p></div>'
+    clips, _ = read({"a.ttml": ttml(body)})
+    assert times(clips) == [(10, 12), (13, 15), (15, 19)]
+
+
+def test_spans_with_times_of_their_own_are_texts_of_their_own(read):
+    body = '<div><p begin="10s" end="20s"><span begin="0s" end="2s">to</span> <span begin="2s">night</span></p></div>'
+    clips, _ = read({"a.ttml": ttml(body)})
+    assert [(clip.start_s, clip.end_s, clip.extras["text"]) for clip in clips] == [
+        (10, 12, "to"),
+        (12, 20, "night"),
+    ]
+
+
+def test_a_text_keeps_its_breaks_and_loses_styles_and_metadata(read):
+    head = "<head><metadata><ttm:title>no</ttm:title></metadata></head>"
+    body = '<div><p begin="1s" end="2s"><metadata><ttm:desc>no</ttm:desc></metadata>a<br/><span>b <span>c</span></span> d</p></div>'
+    clips, _ = read({"a.ttml": ttml(body, head=head)})
+    assert [clip.extras["text"] for clip in clips] == ["a b c d"]
+
+
+def test_agents_are_subjects_and_other_languages_have_a_tier(read):
+    head = '<head><metadata><ttm:agent xml:id="m" type="person"><ttm:name>Mary</ttm:name></ttm:agent></metadata></head>'
+    body = '<div><p begin="1s" end="2s" ttm:agent="m">a</p><p begin="3s" end="4s" xml:lang="fr">b</p></div>'
+    clips, said = read({"a.ttml": ttml(body, 'xml:lang="en"', head)})
+    assert [(clip.extras.get("subject", ""), clip.extras.get("tier", "")) for clip in clips] == [
+        ("Mary", ""),
+        ("", "subtitle fr"),
+    ]
+    assert "language: en, fr" in said
+
+
+@pytest.mark.parametrize(
+    "namespace", ["http://www.w3.org/2006/04/ttaf1", "http://www.w3.org/2006/10/ttaf1", ""]
+)
+def test_older_namespaces_are_read_too(read, namespace):
+    clips, _ = read(
+        {
+            "a.xml": f'<?xml version="1.0"?><tt xmlns="{namespace}"><body><div><p begin="1s" end="2s">a</p></div></body></tt>'
+        }
+    )
+    assert times(clips) == [(1, 2)]
+
+
+@pytest.mark.parametrize(
+    ("attributes", "reason"),
+    [
+        ('begin="1s"', "no end"),
+        ('begin="x" end="2s"', "no time of TTML"),
+        ('begin="00:00:01:31" end="9s"', "no time at 25 frames"),
+        ('begin="2s" end="1s"', "ends before"),
+        ('begin="wallclock(2020-01-01)" end="2s"', "no time of TTML"),
+    ],
+)
+def test_a_text_without_readable_times_is_left_out_with_the_reason(read, attributes, reason):
+    clips, said = read({"a.ttml": ttml(f'<div><p {attributes}>a</p><p begin="3s" end="4s">b</p></div>')})
+    assert times(clips) == [(3, 4)]
+    assert reason in said
+
+
+def test_nesting_without_end_is_one_error(read):
+    with pytest.raises(ManifestError, match="nested too deeply"):
+        read({"a.ttml": ttml("<div>" * 500 + "</div>" * 500)})
+
+
+def test_what_is_written_comes_back(tmp_path):
+    spans = [Subtitle(1.0, 2.5, "a < b & c"), Subtitle(2.0, 4.001, "é")]
+    path = tmp_path / "a.ttml"
+    path.write_text(write_ttml(spans, "title", ["note <1>"]), encoding="utf-8")
+    assert read_subtitles(path) == spans
+
+
+def test_frames_of_a_document_that_says_no_rate_are_of_the_persons(read):
+    body = '<div><p begin="00:00:01:12" end="00:00:02:00">a</p></div>'
+    assert times(read({"a.ttml": ttml(body)}, rate=Fraction(24))[0]) == [(1.5, 2.0)]
