@@ -1,8 +1,8 @@
-"""The desk of a film of two and of twelve hours in Chromium: CPU seconds until it is drawn, to jump, to zoom.
+"""Desk and page of a film of two and of twelve hours in Chromium: CPU seconds until drawn, to jump, to zoom.
 
 Invented scored films of one window every 4.7 s, with values of frames for every second and what is said, are
-opened by `obygaze film open`. CPU seconds are those of the page's main thread (Chromium's TaskDuration), the
-median of several. It needs the extra dev and chromium.
+opened by `obygaze film open`, and written by `obygaze film report`. CPU seconds are those of the main thread
+(Chromium's TaskDuration), the median of several. It needs the extra dev and chromium.
 
     python benchmarks/desk.py [--hours 2 12] [--times 7] [--check]
 """
@@ -25,6 +25,8 @@ from measure import arguments, show
 from playwright.sync_api import sync_playwright
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+from obygaze_film import read_films
+from obygaze_film.page import write_film_page
 from tests.film.page.invented import invented_film
 
 GOALS = {2.0: (1.0, 0.3, None, 100.0), 12.0: (3.0, None, 16.0, None)}
@@ -91,10 +93,27 @@ def measured(browser: Any, address: str, times: int) -> tuple[float, float, floa
     return median(drawn), jump - idle, 1000 * (zoom - idle), len(sent) / 1000
 
 
+def measured_page(browser: Any, path: Path, times: int) -> tuple[str, str, str]:
+    """Open a film's page from the disk; give kilobytes, elements, and CPU seconds until it is drawn."""
+    drawn, elements = [], 0
+    for _ in range(times):
+        context = browser.new_context(viewport={"width": 1400, "height": 900})
+        page = context.new_page()
+        session = context.new_cdp_session(page)
+        session.send("Performance.enable", {"timeDomain": "threadTicks"})
+        page.goto(path.as_uri())
+        page.wait_for_timeout(1000)
+        metrics = session.send("Performance.getMetrics")["metrics"]
+        drawn += [metric["value"] for metric in metrics if metric["name"] == "TaskDuration"]
+        elements = page.evaluate("document.querySelectorAll('*').length")
+        context.close()
+    return f"{path.stat().st_size / 1000:.0f}", str(elements), f"{median(drawn):.3f}"
+
+
 def main() -> None:
-    """Print the table."""
+    """Print the tables."""
     options = arguments(__doc__, hours=[2.0, 12.0], times=7, check=False)
-    rows = []
+    rows, page_rows = [], []
     missed = False
     with tempfile.TemporaryDirectory(prefix="obygaze-desk-") as name, sync_playwright() as driver:
         path = os.environ.get("OBYGAZE_CHROMIUM") or shutil.which("chromium")
@@ -108,6 +127,9 @@ def main() -> None:
                     taken = measured(browser, address, options.times)
                 finally:
                     running.terminate()
+            page = folder.with_suffix(".html")
+            write_film_page(read_films([folder]), page)
+            page_rows.append((f"{hours:g}", *measured_page(browser, page, options.times)))
             goals = GOALS.get(hours, (None,) * 4)
             missed |= any(goal is not None and value > goal for value, goal in zip(taken, goals, strict=True))
             cells = [
@@ -117,6 +139,7 @@ def main() -> None:
             rows.append((f"{hours:g}", *cells))
         browser.close()
     show(rows, ("hours", "drawn, CPU s", "jump, CPU s", "zoom, CPU ms", "sent, kB"))
+    show(page_rows, ("hours", "page, kB", "elements", "drawn, CPU s"))
     if options.check and missed:
         sys.exit(1)
 

@@ -1,8 +1,9 @@
 """`obygaze film report`, `export`: pages and exports of scored films."""
 
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import click
 
@@ -13,6 +14,11 @@ from obygaze_features.plugins import EXPORTERS, points
 from obygaze_features.signatures import Force, argument, command, option
 from obygaze_features.text import file_name
 from obygaze_film.commands.film_options import MADE, Folders, Language
+
+if TYPE_CHECKING:
+    from obygaze_film.exchange.tiers import Decided
+    from obygaze_film.page import Owned, ScoredCopy
+    from obygaze_film.timeline import Timeline
 
 FORMATS = ("eaf", "vtt", "srt", "otio", "fcpxml7", "edl", "textgrid", "rttm", "jsonld", "iiif", "csv")
 """Names of those of `exchange.registry`, which is slow to import."""
@@ -25,38 +31,92 @@ def report(
     *,
     top: Annotated[int, option("Segments to list of each film.", type=click.IntRange(1))] = 20,
     language: Language = "en",
+    people: Annotated[bool, option("Also show what people decided, a tier for each person.")] = False,
+    videos: Annotated[
+        tuple[Path, ...],
+        option(
+            "Your copy of a film, by which the page recognises a reader's; several times for several films.",
+            name="film",
+            metavar="FILE",
+        ),
+    ] = (),
+    stills: Annotated[
+        bool, option("Put a small still of each shot into the page; needs --film. Mind their rights.")
+    ] = False,
     out: Annotated[Path | None, option("HTML file to write.  [default: report.html]", type=MADE)] = None,
     force: Annotated[bool, option("Replace an earlier page.")] = False,
 ) -> None:
     """Show scored films as a page that anybody can open: one HTML file that requests nothing.
 
-    FOLDERs are what `obygaze film score` wrote: one film each, or several. The page has the timeline with its
-    band, the concepts, the segments with what moved their scores, and the same numbers as tables. Several
-    films get an index. To watch, correct and judge, use `obygaze film open`; `obygaze film compare` compares.
+    FOLDERs are what `obygaze film score` wrote: one film each, or several. The page is the desk of `obygaze
+    film open`, to read: the timeline with its band, the concepts, the passages with their reasons, and the
+    same numbers as a table. Whoever has the film opens it in the page, where it plays; nothing is sent. With
+    --film the page recognises the file that was scored, and with --people it shows what people decided.
+    Several films get an index. To correct and judge, use `obygaze film open`; `obygaze film compare`
+    compares.
 
     \b
     Examples:
       obygaze film report scored --out film.html
+      obygaze film report scored --film film.mkv --people --out film.html
       obygaze film report scored/tt0118715 scored/tt0212338 --top 10 \\
           --out films.html
       obygaze film report scored --language fr --out film.html
     """
     from obygaze_film.claims import Words
     from obygaze_film.commands.film_lines import first_lines
-    from obygaze_film.judged_rate import read_rates
     from obygaze_film.page import write_film_page
     from obygaze_film.timeline import found_films
 
     page, words = out or Path("report.html"), Words("en")
+    if stills and not videos:
+        raise click.UsageError("--stills needs --film, the copy whose stills they are")
     refuse_existing(page, force=force)
     films_by_folder = found_films(folders)
     films = list(films_by_folder.values())
-    rates = {film.movie: read_rates(folder) for folder, film in films_by_folder.items()}
-    write_film_page(films, page, force=force, top=top, language=language, rates=rates)
+    owned = _owned(films_by_folder, videos, has_people=people, has_stills=stills)
+    write_film_page(films, page, force=force, top=top, language=language, owned=owned)
     for film in films:
         for line in first_lines(film, words):
             click.echo(line, err=True)
     click.echo(page, err=page == STANDARD)
+
+
+def _owned(
+    films: "Mapping[Path, Timeline]", videos: Sequence[Path], *, has_people: bool, has_stills: bool
+) -> "dict[str, Owned]":
+    """Collect what the owner adds to the page of each film, by movie."""
+    from obygaze_film.commands.film_open import matched
+    from obygaze_film.judged_rate import read_rates
+    from obygaze_film.page import Owned
+    from obygaze_film.workspace.decisions import read_decided
+
+    video_of = matched(videos, list(films.values())) if videos else {}
+    owned = {}
+    for folder, film in films.items():
+        decided: Sequence[Decided] = []
+        if has_people:
+            decided, notices = read_decided(folder, film)
+            for notice in notices:
+                click.echo(notice, err=True)
+        copy = None
+        if film.movie in video_of:
+            copy = _scored_copy(video_of[film.movie], film, has_stills=has_stills)
+        owned[film.movie] = Owned(read_rates(folder), decided, copy)
+    return owned
+
+
+def _scored_copy(path: Path, film: "Timeline", *, has_stills: bool) -> "ScoredCopy":
+    """Describe the owner's copy of a film; its stills are made where they are asked for."""
+    from obygaze_features.video import probe
+    from obygaze_film.page import ScoredCopy
+    from obygaze_film.workspace.media import still_sheet
+    from obygaze_film.workspace.proxy import content_key
+
+    known = probe(path)
+    fps = round(known.frames / known.duration_s, 4)
+    stills = still_sheet(path, film) if has_stills else {}
+    return ScoredCopy(known.duration_s, fps, content_key(path), stills)
 
 
 @command()

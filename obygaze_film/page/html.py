@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -9,19 +10,93 @@ from obygaze_features.arguments import checked
 from obygaze_features.io import local_path, refuse_existing, write_whole
 from obygaze_film.claims import phrases
 from obygaze_film.claims.words import Words, clock
+from obygaze_film.exchange.tiers import Decided
 from obygaze_film.judged_rate import FilmRates
 from obygaze_film.page import charts
 from obygaze_film.page.view import FilmView
+from obygaze_film.page.view_model import ScoredCopy, page_data
 from obygaze_models.report import asset, json_data, page
 
 if TYPE_CHECKING:
     from obygaze_film.timeline import Timeline
 
-SCRIPT: Final = ("decimal", "hundredth", "probability_low", "probability_band")
-"""Texts that the page's script shows."""
+MODULES: Final = (
+    "time",
+    "drawing",
+    "rows",
+    "lazy",
+    "strips",
+    "list",
+    "store",
+    "player",
+    "tiers",
+    "table",
+    "evidence",
+    "keys",
+    "minutes",
+    "subtitles",
+    "stills",
+    "own_film",
+    "page",
+)
+"""Modules of the page's script, each after those that it imports from."""
 
-Rates = Mapping[str, Sequence[FilmRates]]
-"""Rates corrected by judgements, by movie."""
+SCRIPT: Final = (
+    "decimal",
+    "hundredth",
+    "probability_low",
+    "probability_band",
+    "seconds",
+)
+"""Texts that the page's script shows, beside those of its own and those that it shares with the desk."""
+
+SHARED: Final = (
+    "agreed",
+    "below",
+    "blindly",
+    "counted",
+    "cuts",
+    "doubt",
+    "hidden",
+    "jump",
+    "key_changed",
+    "key_waits",
+    "marked",
+    "more_rows",
+    "n_differ",
+    "nothing",
+    "of",
+    "open",
+    "passage",
+    "space",
+    "unknown",
+    "was",
+)
+"""Texts of the desk, without their prefix, that the page's script shows too."""
+
+READING_KEYS: Final = {
+    " ": "play",
+    "j": "back",
+    "l": "forward",
+    ",": "frame_back",
+    ".": "frame_forward",
+    "[": "shot_back",
+    "]": "shot_forward",
+    "n": "next",
+    "p": "previous",
+    "w": "weak",
+    "r": "loop",
+    "f": "rows",
+    "v": "order",
+    "+": "zoom_in",
+    "-": "zoom_out",
+    "0": "whole",
+    "?": "keys",
+}
+"""Keys by which a film is read, on its page and on the desk, and the names of the texts of what they do."""
+
+OWN_FILM: Final = {"media-src": "blob:"}
+"""What the page's policy allows besides its own script and style: a film from the reader's own disk."""
 
 
 def template_page(template: str, words: Words, styles: Iterable[str], script: str = "", **values: Any) -> str:
@@ -31,13 +106,32 @@ def template_page(template: str, words: Words, styles: Iterable[str], script: st
     return page(template, style, script, charts=charts, clock=clock, **values)
 
 
+@dataclass(frozen=True)
+class Owned:
+    """What the owner of a scored film adds to its page.
+
+    Attributes
+    ----------
+    rates : sequence of FilmRates
+        Rates corrected by judgements (`read_rates`).
+    people : sequence of Decided
+        What people decided (`workspace.decisions.read_decided`).
+    copy : ScoredCopy or None
+        The owner's copy of the film, by which a reader's copy is recognised.
+    """
+
+    rates: Sequence[FilmRates] = ()
+    people: Sequence[Decided] = ()
+    copy: ScoredCopy | None = None
+
+
 @checked
 def film_page(
     films: "Sequence[Timeline]",
     *,
     top: int = 20,
     language: str = "en",
-    rates: Rates | None = None,
+    owned: Mapping[str, Owned] | None = None,
 ) -> str:
     """Write scored films as one HTML page.
 
@@ -51,29 +145,48 @@ def film_page(
         Segments to list for each film, if it has as many.
     language : str
         One of `claims.LANGUAGES`.
-    rates : mapping, optional
-        Rates corrected by judgements (`read_rates`), by movie.
+    owned : mapping, optional
+        What the owner adds to the page of a film, by movie.
     """
     words = Words(language)
     ordered = sorted(films, key=lambda film: (film.record.year or 9999, film.record.title, film.movie))
+    added = [(owned or {}).get(film.movie, Owned()) for film in ordered]
     views = [
-        FilmView(film, f"f{number}", words, top=top, rates=(rates or {}).get(film.movie, ()))
-        for number, film in enumerate(ordered, start=1)
+        FilmView(film, f"f{number}", words, top=top, rates=own.rates)
+        for number, (film, own) in enumerate(zip(ordered, added, strict=True), start=1)
     ]
+    described = [page_data(view, own.people, own.copy) for view, own in zip(views, added, strict=True)]
     models = {model.sha256 or model.key: model for film in ordered for model in film.record.models}
     alone = len(views) == 1
     return template_page(
         "film.html.j2",
         words,
-        ["film"],
-        _joined("time.js", "drawing.js", "timeline.js"),
+        ["film", "desk"],
+        _joined(*(f"{name}.js" for name in MODULES)),
+        sources=OWN_FILM,
         title=views[0].heading if alone else words.say("films_title", n=len(views)),
         depth=2 if alone else 3,
         films=views,
+        people=[_names(data["decisions"]) for data in described],
+        data=[json_data(data) for data in described],
+        stills=[own.copy is not None and bool(own.copy.stills) for own in added],
         models=models.values(),
+        keys=READING_KEYS,
         boundaries=_boundaries(views, words),
-        texts=json_data({name: words[name] for name in SCRIPT}),
+        texts=json_data(_script_texts(words)),
     )
+
+
+def _names(decisions: Sequence[Mapping[str, Any]]) -> list[str]:
+    """List who decided something, each once; what was agreed has a tier of its own."""
+    return sorted({str(one["who"]) for one in decisions if one["kind"] != "agreed"})
+
+
+def _script_texts(words: Words) -> dict[str, str]:
+    """Collect the texts of the page's script, by the names that it shares with the desk's script."""
+    texts = {name: words[name] for name in SCRIPT}
+    texts |= {name: words[f"desk_{name}"] for name in SHARED}
+    return texts | words.starting("page_")
 
 
 def _boundaries(views: Sequence[FilmView], words: Words) -> str:
@@ -87,7 +200,7 @@ def _boundaries(views: Sequence[FilmView], words: Words) -> str:
 def _joined(*modules: str) -> str:
     """Join modules of the script to one that imports nothing: a mailed page has no other file."""
     text = "".join(asset(name, "obygaze_film.page") for name in modules)
-    return re.sub("^import .*\n|^export ", "", text, flags=re.MULTILINE)
+    return re.sub(r"^import .*\n|^export |^ *//.*\n", "", text, flags=re.MULTILINE)
 
 
 @checked
@@ -98,7 +211,7 @@ def write_film_page(
     force: bool = False,
     top: int = 20,
     language: str = "en",
-    rates: Rates | None = None,
+    owned: Mapping[str, Owned] | None = None,
 ) -> None:
     """Write the page of scored films into a file; options as of `film_page`.
 
@@ -109,6 +222,6 @@ def write_film_page(
     """
     path = local_path(path)
     refuse_existing(path, force=force)
-    text = film_page(films, top=top, language=language, rates=rates)
+    text = film_page(films, top=top, language=language, owned=owned)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, text)

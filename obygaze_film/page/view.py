@@ -1,4 +1,4 @@
-"""Convert a scored film to the content of its page: texts, paths, and the numbers of the script."""
+"""Convert a scored film to the content of its page: texts, tiers, passages and minutes."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
-from markupsafe import Markup
 from numpy.typing import NDArray
 
 from obygaze_features.manifest import BUILTIN, builtin_codebook
@@ -14,8 +13,7 @@ from obygaze_film.claims import of_film, phrases
 from obygaze_film.claims.kinds import FilmClaim, MarkedPassages, Moved
 from obygaze_film.claims.of_judgements import rate_claims
 from obygaze_film.claims.words import Words
-from obygaze_film.film_time import NOTHING, UNLIKE, parts_of, told_flags, told_flags_in
-from obygaze_film.page import charts
+from obygaze_film.film_time import NOTHING, UNLIKE, parts_of, told_flags_in
 from obygaze_film.page.cards import cards
 from obygaze_film.page.key_figures import KeyFigure, key_figures
 from obygaze_film.schema import (
@@ -27,7 +25,6 @@ from obygaze_film.schema import (
     runs,
 )
 from obygaze_film.segments import band_of_mean
-from obygaze_models.report import json_data
 
 if TYPE_CHECKING:
     from obygaze_film.judged_rate import FilmRates
@@ -69,8 +66,12 @@ SCALES: Final = {
 
 
 class Strip(NamedTuple):
-    """A row of the timeline: its name, what stands beside it, and what `charts.strip` draws."""
+    """A row of the timeline: its name, what stands beside it, and values that are drawn, with their times.
 
+    `key` is the script's name of the row: its kind and its number among those of its kind.
+    """
+
+    key: str
     name: str
     note: str
     starts: Floats
@@ -226,10 +227,10 @@ class FilmView:
     @cached_property
     def positive(self) -> str:
         """What the model finds: its positive levels with their titles."""
-        levels = [self._level_text(name) for name in self.model.positive]
+        levels = [self.level_text(name) for name in self.model.positive]
         return " / ".join(levels) or self.model.task_title
 
-    def _level_text(self, name: str) -> str:
+    def level_text(self, name: str) -> str:
         """Write a level with its title, if they differ."""
         book = self.model.codebook
         if book not in BUILTIN:
@@ -241,7 +242,7 @@ class FilmView:
 
     @cached_property
     def cards(self) -> list[dict[str, Any]]:
-        """The cards of the segments."""
+        """What is shown of each passage."""
         return cards(self)
 
     # --- the timeline
@@ -257,40 +258,43 @@ class FilmView:
             return ""
         return phrases.threshold_label(self.model.threshold_p, self.words)
 
-    @property
+    @cached_property
     def staging(self) -> list[Strip]:
         """How the film is staged: each variable with its mean."""
         table = self.film.variables
         starts = table["start_s"].to_numpy(dtype=np.float64)
         # Of windows that overlap each is drawn up to the next.
         ends = np.minimum(table["end_s"], np.append(starts[1:], np.inf)).to_numpy(dtype=np.float64)
-        strips = []
+        strips: list[Strip] = []
         for name, scale in SCALES.items():
             if name in table and table[name].notna().any():
                 mean = of_film.staging_mean(name, table[name], scale.digits)
                 values = ((table[name] - scale.low) / (scale.high - scale.low)).clip(0, 1)
                 note = phrases.staging_sentence(mean, self.words)
-                strips.append(Strip(self.words[name], note, starts, ends, values.to_numpy(dtype=np.float64)))
+                shares = values.to_numpy(dtype=np.float64)
+                key = f"staging-{len(strips)}"
+                strips.append(Strip(key, self.words[name], note, starts, ends, shares))
         return strips
 
     def concept_strips(self, *, found: bool) -> list[Strip]:
         """Return the concepts that are found better than chance, or the others, with how well each is."""
         starts, ends = (self.rows[name].to_numpy(dtype=np.float64) for name in ("start_s", "end_s"))
         strips = []
-        for concept, p in self.concepts:
+        for number, (concept, p) in enumerate(self.concepts):
             if concept.is_found == found:
                 claim = of_film.concept_found(self.model, concept)
-                strips.append(Strip(concept.name, phrases.concept_label(claim, self.words), starts, ends, p))
+                label = phrases.concept_label(claim, self.words)
+                strips.append(Strip(f"concept-{number}", concept.name, label, starts, ends, p))
         return strips
 
-    @property
+    @cached_property
     def other_models(self) -> list[Strip]:
         """The film's other models that decide, each with the share that it expects."""
-        strips = []
+        strips: list[Strip] = []
         for model in self.film.record.models:
             if model.decides and model.key != self.model.key:
                 rows = self.film.rows(model.key)
-                strips.append(_model_strip(model, rows, self.words))
+                strips.append(_model_strip(f"other-{len(strips)}", model, rows, self.words))
         return strips
 
     @cached_property
@@ -352,7 +356,7 @@ class FilmView:
             for claim in self.moved
         ]
 
-    # --- minutes, and the numbers of the script
+    # --- minutes
     # -----------------------------------------------------------------------
     @property
     def minutes_caption(self) -> str:
@@ -382,29 +386,6 @@ class FilmView:
         flags = ";".join(flag for flag in FLAGS if flag in told)
         return Minute(start_s, judged_s, p, p_low, p_high, concepts, flags)
 
-    @property
-    def data(self) -> Markup:
-        """The numbers of the page's script."""
-        kinds = list(dict.fromkeys(self.rows["flags"]))
-        number_of = {flags: number for number, flags in enumerate(kinds)}
-        numbers = {
-            "d": round(self.whole_s, 3),
-            "t": [round(start, 3) for start in self.rows["start_s"].tolist()],
-            "p": _whole(self.rows["p"].to_numpy(dtype=np.float64)),
-            "l": _whole(self.rows["p_low"].to_numpy(dtype=np.float64)),
-            "h": _whole(self.rows["p_high"].to_numpy(dtype=np.float64)),
-            "c": [_whole(shown.p) for shown in self.concepts],
-            "n": [shown.concept.name for shown in self.concepts],
-            # Rounded up: no rounded probability of a concept that is not seen reaches it.
-            "m": [int(np.ceil(100 * shown.concept.threshold_p + 0.5)) for shown in self.concepts],
-            "g": sum(shown.concept.is_found for shown in self.concepts),
-            "f": [number_of[flags] for flags in self.rows["flags"]],
-            "fl": [self.words.flags(told_flags(flags)) for flags in kinds],
-            "s": self.segments[["start_s", "end_s"]].to_numpy(dtype=np.float64).tolist(),
-            "k": charts.TICKS_S,
-        }
-        return json_data(numbers)
-
 
 def _seconds_inside(rows: pd.DataFrame, start_s: float, end_s: float) -> Floats:
     """Compute how many seconds of each row [N] lie in a span."""
@@ -420,12 +401,12 @@ def _mean_of_known(p: Floats, seconds: Floats, least_s: float) -> float:
     return float(np.average(p[known], weights=seconds[known]))
 
 
-def _model_strip(model: ModelRecord, rows: pd.DataFrame, words: Words) -> Strip:
+def _model_strip(key: str, model: ModelRecord, rows: pd.DataFrame, words: Words) -> Strip:
     """Draw the probability of another model of the film."""
     expected = of_film.expected_share(model, rows)
     note = words["withheld"] if expected.number is None else phrases.share_value(expected, words)
     columns = [rows[name].to_numpy(dtype=np.float64) for name in ("start_s", "end_s", "p")]
-    return Strip(f"{model.title}, {model.task_title}", note, *columns)
+    return Strip(key, f"{model.title}, {model.task_title}", note, *columns)
 
 
 def _average(values: pd.Series, weights: pd.Series) -> float:
@@ -438,9 +419,3 @@ def _order(concept: ConceptRecord) -> tuple[bool, float]:
     if concept.ap is None or concept.chance is None:
         return not concept.is_found, 1.0
     return not concept.is_found, concept.chance - concept.ap
-
-
-def _whole(values: Floats) -> list[int]:
-    """Write probabilities as integer percentages; -1 if missing."""
-    whole: list[int] = np.rint(np.nan_to_num(100 * values, nan=-1)).astype(int).tolist()
-    return whole

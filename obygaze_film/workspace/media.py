@@ -1,7 +1,9 @@
 """Make what the desk shows of a film once: a still of each shot, its colours, and its sound's peaks."""
 
 import io
+import json
 import math
+from base64 import b64encode
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -82,6 +84,19 @@ def make_media(path: Path, film: "Timeline") -> None:
         "peaks": _sound_peaks(path, whole_s),
     }
     write_whole(paths["media.json"], json_bytes(described))
+
+
+def still_sheet(path: Path, film: "Timeline") -> dict[str, Any]:
+    """Return the stills of a film for a page that holds them: `sheet`, a data address, and its layout.
+
+    It is made first, unless it is there.
+    """
+    make_media(path, film)
+    paths = media_paths(path, film)
+    described = json.loads(paths["media.json"].read_bytes())
+    picture = b64encode(paths["stills.webp"].read_bytes()).decode("ascii")
+    layout = {name: described[name] for name in ("starts", "width", "height", "columns")}
+    return {"sheet": f"data:image/webp;base64,{picture}", **layout}
 
 
 def _still_starts(film: "Timeline") -> NDArray[np.float64]:

@@ -37,9 +37,9 @@ from obygaze_film.judged_rate import FilmRates, correct_rate, correct_rates
 from obygaze_film.judged_windows import judged_film, votes
 from obygaze_film.learning import stores_near, windows_store
 from obygaze_film.notes import Said, said
-from obygaze_film.page import charts
-from obygaze_film.page.html import template_page
+from obygaze_film.page.html import READING_KEYS, SCRIPT, template_page
 from obygaze_film.page.view import FilmView
+from obygaze_film.page.view_model import RATE, common_data, timeline_data
 from obygaze_film.schema import TooFewJudged
 from obygaze_film.timeline import Timeline
 from obygaze_film.workspace.anytime import anytime_interval
@@ -48,14 +48,23 @@ from obygaze_film.workspace.media import media_paths
 from obygaze_film.workspace.proxy import made_anew, proxy_path
 from obygaze_models.report import json_data
 
+DECIDING_KEYS: Final = {
+    "i": "begin",
+    "o": "end",
+    "s": "snap",
+    "z": "undo",
+    "y": "redo",
+    "x": "delete",
+    "c": "cite",
+    "d": "differ",
+}
+"""Keys by which one decides on the desk, and the names of the texts of what they do."""
+
 AROUND_S = 15.0
 """Seconds shown before and after a window that is judged."""
 
 MOST_NAMED = 3
 """Pairs of judges whose agreement is told one by one."""
-
-RATE: Final = 25.0
-"""Frames a second of a film that is not there."""
 
 SOURCES: Final = {
     "script-src": "'self'", "connect-src": "'self'", "media-src": "'self'", "img-src": "'self' data: blob:",
@@ -229,18 +238,15 @@ def desk_page(
     }
     stands = what_stands(film, who, blind=blind, words=view.words)
     state: dict[str, Any] = {
-        "mode": mode, "who": who, "whole": record.duration_s, "fps": film.fps, "film": film.number,
-        "levels": book.level_names, "ticks": charts.TICKS_S,
-        "cuts": [round(start, 3) for start in film.timeline.shots["start_s"].tolist()],
-        "words": view.words.starting("desk_"), "weak": [], "passages": [], "cited": cited,
+        **common_data(record.duration_s, film.timeline.shots, film.timeline.subtitles),
+        "mode": mode, "who": who, "fps": film.fps, "film": film.number,
+        "levels": book.level_names, "words": desk_texts(view.words),
+        "rows": None, "weak": [], "passages": [], "cited": cited,
         "decisions": stands["you"], "differ": stands["differ"], "hidden": stands["hidden"],
-        "around": AROUND_S,
-        "threshold": 0.5 if blind else view.model.threshold_p or 0.5,
+        "around": AROUND_S, "threshold": 0.5,
     }  # fmt: skip
-    for one in [] if blind else view.segments.to_dict("records"):
-        span = {"start": one["start_s"], "end": one["end_s"]}
-        passage = {**span, "p": round(one["p"], 3), "number": one["number"], "rank": one["rank"]}
-        state["passages" if one["reaches"] else "weak"].append(passage)
+    if not blind:
+        state |= _scores(view)
     return template_page(
         "desk.html.j2",
         view.words,
@@ -255,9 +261,30 @@ def desk_page(
         changed=film.decisions.changed_definitions(),
         n_otherwise=sum(one["otherwise"] for one in stands["you"]),
         concepts=_asked_for(film),
+        keys=READING_KEYS | DECIDING_KEYS,
         folder=quote(str(film.decisions.folder)),
         state=json_data(state),
     )
+
+
+def desk_texts(words: Words) -> dict[str, str]:
+    """Collect the texts of the desk's script, and of what it shares with the page's."""
+    return {name: words[name] for name in SCRIPT} | words.starting("desk_")
+
+
+def _scores(view: FilmView) -> dict[str, Any]:
+    """Describe what the model says of a film, for a desk that may show it."""
+    passages: dict[str, list[dict[str, Any]]] = {"passages": [], "weak": []}
+    for segment in view.segments.to_dict("records"):
+        passage = {
+            "start": segment["start_s"],
+            "end": segment["end_s"],
+            "p": round(segment["p"], 3),
+            "number": segment["number"],
+            "rank": segment["rank"],
+        }
+        passages["passages" if segment["reaches"] else "weak"].append(passage)
+    return {"rows": timeline_data(view), "threshold": view.model.threshold_p or 0.5, **passages}
 
 
 def what_stands(

@@ -62,7 +62,24 @@ MOST_BODY: Final = 1 << 16
 
 MODES: Final = ("read", "blind")
 
-MODULES: Final = ("time", "list", "store", "player", "media", "drawing", "tiers", "panel", "desk")
+MODULES: Final = (
+    "time",
+    "drawing",
+    "rows",
+    "lazy",
+    "strips",
+    "list",
+    "store",
+    "player",
+    "stills",
+    "media",
+    "tiers",
+    "table",
+    "evidence",
+    "keys",
+    "panel",
+    "desk",
+)
 """Of the desk's script."""
 
 Learning = Callable[[Tell], list[Note]]

@@ -21,7 +21,7 @@ from obygaze_film import evaluation
 from obygaze_film.claims import words as texts
 from obygaze_film.exchange import export
 from obygaze_film.judged_rate import FilmRates, correct_rate
-from obygaze_film.page import film_page
+from obygaze_film.page import Owned, film_page
 from obygaze_film.score import score_film
 from obygaze_film.windows_to_judge import choose_next
 from obygaze_models.report import asset
@@ -107,14 +107,17 @@ def test_a_page(films, judged, monkeypatch, request, first):
     rates = {}
     if first > 1:
         rates = {"tt01": [FilmRates((rate,))], "b": [FilmRates((changed(rate, worth=None),))]}
-    page = film_page(films[:first], top=6, rates=rates)
+    owned = {movie: Owned(rates) for movie, rates in rates.items()}
+    page = film_page(films[:first], top=6, owned=owned)
+    data = [json.loads(text) for text in re.findall('class="data">(.*?)</script>', page, re.DOTALL)]
     page = re.sub(
         r"<meta[^>]*>|<style.*?</style>|<script( type=.module.)?>.*?</script>", "", page, flags=re.DOTALL
     )
     text = re.sub("<[^>]*>", lambda tag: " ".join(["", *re.findall('"([^"]*)"', tag[0]), ""]), page)
     lines = [" ".join(line.split()) for line in text.splitlines()]
     assert not re.search(r"\bNone\b|\bnan\b", text)
-    frozen(f"page-{first}", "\n".join(filter(None, lines)))
+    described = [json.dumps(film, indent=1, ensure_ascii=False) for film in data]
+    frozen(f"page-{first}", "\n".join([*filter(None, lines), *described]))
 
 
 def test_an_export(films, kind):

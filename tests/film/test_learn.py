@@ -1,6 +1,7 @@
 """What people judge is learnt, tested strictly and recorded; what cannot be learnt from is refused."""
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from obygaze_film import Timeline, learn_from_judgements, read_films, score_film
 from obygaze_film.claims import Words, sentences
 from obygaze_film.errors import FilmError
 from obygaze_film.learning import ALONE, beside_former, change_of, learning_report, stores_near
+from obygaze_film.page.packed import packed_shares
 from obygaze_film.page.view import FilmView
 from obygaze_film.workspace.decisions import Decisions
 from obygaze_film.workspace.pages import OpenFilm, desk_page
@@ -295,7 +297,8 @@ def test_a_former_curve_is_drawn_on_the_desk(timeline, tmp_path):
     beside = beside_former(replace(timeline, table=changed), timeline)
     opened = OpenFilm(0, beside, Decisions(tmp_path, beside, codebook(tmp_path)))
     page = desk_page([opened], opened, "read", "en")
-    assert page.count('class="line former"') == 1
+    state = json.loads(re.search('id="state">(.*?)</script>', page, re.DOTALL)[1])
+    assert state["rows"]["former"] == packed_shares(timeline.rows()["p"])
     assert page.count("data-span=") >= 4
     view = FilmView(beside, "f", Words("en"), top=5)
     listed = {

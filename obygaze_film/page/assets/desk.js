@@ -2,13 +2,17 @@
 import {make} from "./drawing.js";
 import {nextOpen} from "./list.js";
 import {mediaOf} from "./media.js";
-import {Panel, filled} from "./panel.js";
+import {listen} from "./keys.js";
+import {Panel} from "./panel.js";
 import {Player} from "./player.js";
+import {Rows, filled, saidOf, timesOf} from "./rows.js";
 import {Store} from "./store.js";
+import {drawStrips} from "./strips.js";
 import {Tiers} from "./tiers.js";
 import {clock, nextCut, snapped, toFrame} from "./time.js";
 
 const find = (s) => document.querySelector(s), state = JSON.parse(find("#state").textContent), {words} = state;
+const rows = state.rows ? new Rows(state.rows, state.whole, words) : null, cuts = Array.from(timesOf(state.cuts));
 const store = new Store(state), video = find("video"), player = new Player(video, store, state);
 const spoken = find("#d-spoken"), who = find("#d-who"), blind = state.mode === "blind";
 const say = (text) => { spoken.textContent = text; };
@@ -25,7 +29,7 @@ const click = (id, does) => {
  if (node) node.onclick = () => does(node);
 };
 const nearby = (t) => {
- const at = find("#d-snap").checked ? snapped(t, state.cuts, tiers.span / 100) : t;
+ const at = find("#d-snap").checked ? snapped(t, cuts, tiers.span / 100) : t;
  return at === t ? toFrame(t, state.fps) : at;
 };
 
@@ -54,8 +58,9 @@ const act = {
  snap: nearby, go: (t) => player.seek(t), jump: (one) => choose(one), edit: (one) => { choose(one); find("[data-level]").focus(); },
  delete: (one) => redraw({kind: "delete", id: one.id}), mark, move: (one, a, b) => { store.select(one); reshape(a, b); },
 };
-const tiers = new Tiers(find(".d-tiers"), store, player, state, act), panel = new Panel(document.body, store, state, act);
+const tiers = new Tiers("d", find(".d-desk"), store, player, {...state, rows}, act), panel = new Panel(document.body, store, state, act);
 store.changed = () => { panel.draw(); tiers.draw(); };
+drawStrips(tiers, {said: saidOf(state.said), cuts}, rows);
 
 // In turn: what is pressed before an answer came is of the decision that the answer tells.
 let sending = Promise.resolve(), waiting = 0, answers = 0;
@@ -148,7 +153,7 @@ const passage = (step, weak) => {
 const toggle = (name) => change({concepts: store.form.concepts.includes(name) ? store.form.concepts.filter((one) => one !== name) : [...store.form.concepts, name]});
 const keys = {
  " ": () => player.toggle(), j: () => player.seek(player.at - 5), l: () => player.seek(player.at + 5), ",": () => player.step(-1), ".": () => player.step(1),
- "[": () => player.seek(nextCut(player.at, state.cuts, -1)), "]": () => player.seek(nextCut(player.at, state.cuts, 1)),
+ "[": () => player.seek(nextCut(player.at, cuts, -1)), "]": () => player.seek(nextCut(player.at, cuts, 1)),
  n: () => passage(1), p: () => passage(-1), w: () => passage(1, true), i: () => end(false), o: () => end(true),
  s: () => find("#d-snap").click(), r: () => {
   if (!store.selected) return say(unchosen);
@@ -161,26 +166,13 @@ const keys = {
   find("#d-judging").hidden = false;
   choose(next);
  },
- f: () => panel.showNext(),
+ f: () => panel.table.showNext(), v: () => panel.table.showOrder(),
  z: () => redraw({kind: "undo"}), y: () => redraw({kind: "redo"}), x: () => store.mine ? act.delete(store.mine) : say(words.no_delete),
  c: () => blind ? say(words.only_windows) : cite(), "+": () => tiers.zoom(.5, player.at), "-": () => tiers.zoom(2, player.at), 0: () => tiers.view(0, state.whole),
  "?": () => find("#d-help").showModal(),
 };
-const singles = find("#d-singles");
-singles.checked = localStorage.getItem("obygaze-keys") !== "off";
-singles.onchange = () => localStorage.setItem("obygaze-keys", singles.checked ? "on" : "off");
-addEventListener("keydown", (e) => {
- if (e.ctrlKey || e.metaKey || e.altKey || e.target.matches("input:not([type=checkbox]), textarea, select") || find("dialog[open]")) return;
- if (e.key === "Escape") return player.leave();
- if (e.key === " " && e.target.matches("button, input, video, summary, a")) return; // they have it already
- const does = /^[1-9]$/.test(e.key) ? () => judge(state.levels[e.key - 1]) : keys[e.key.toLowerCase()];
- if (!does || (e.key !== " " && !singles.checked)) return;
- e.preventDefault();
- does();
-});
+listen({keys, escape: () => player.leave(), level: (digit) => judge(state.levels[digit - 1]), words, prefix: "d", storage: localStorage});
 each("key", (key) => keys[key.toLowerCase()]());
-each("filter", (filter) => panel.showRows(filter));
-if (find("#d-order")) find("#d-order").onchange = () => panel.table();
 each("level", judge);
 each("concept", toggle);
 each("dialog", (id) => find(id).showModal());
@@ -228,7 +220,7 @@ if (stills) mediaOf(state.film).then((media) => {
  tiers.painters.push((view) => media.paint(stills, view));
  tiers.draw();
 }, () => {});
-player.moved = (t) => { tiers.moveTo(t); find("#d-clock").value = clock(t); };
+player.moved = (t, isPlaying) => { tiers.moveTo(t, isPlaying); find("#d-clock").value = clock(t); };
 if (video) {
  video.onpause = () => { if (!video.seeking) say(clock(video.currentTime)); };
  video.onloadedmetadata = () => {

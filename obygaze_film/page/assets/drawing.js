@@ -23,9 +23,9 @@ export const onKeys = (node, keys) => {
 };
 
 export class View {
- // `steps` are those between the axis's times; `painters` draw more of what is shown.
+ // `steps` are those between the axis's times; `painters` draw more of what is shown, in `width` pixels.
  constructor(root, whole, steps) {
-  Object.assign(this, {root, whole, steps, from: 0, to: whole, painters: []});
+  Object.assign(this, {root, whole, steps, from: 0, to: whole, width: 1000, painters: []});
  }
  get span() { return this.to - this.from; }
  share(t) { return (t - this.from) / this.span; }

@@ -1,5 +1,5 @@
-// Which rows the table of decisions has, and in which order: decisions, what people differ on, passages nobody decided.
-export const FILTERS = ["all", "mine", "theirs", "differ", "undecided", "blind"];
+// Which rows the table has, and in which order: passages of the model, decisions, what people differ on, passages nobody decided.
+export const FILTERS = ["passages", "weak", "all", "mine", "theirs", "differ", "undecided", "blind"];
 const near = (a, b) => Math.abs(a.start - b.start) < 2e-3 && Math.abs(a.end - b.end) < 2e-3;
 
 // A disagreement as an object to select: whose levels it is of, and what settles it, if anything does.
@@ -17,6 +17,8 @@ export const nextOpen = (store, after) => {
 const undecidedOf = ({passages, own}) => passages.filter((one) => !own.some((mine) => mine.level && near(mine, one)));
 
 const ROWS = {
+ passages: ({passages}) => passages,
+ weak: ({weak}) => weak,
  all: ({decisions}) => decisions,
  mine: ({decisions, name}) => decisions.filter((one) => one.who === name),
  theirs: ({decisions, name}) => decisions.filter((one) => one.who !== name),

@@ -5,15 +5,25 @@ import {clamp, clock} from "./time.js";
 const EDGE = 6;
 
 export class Tiers extends View {
- // `act` is to mark a span that was dragged, jump to an object that was clicked, or move its ends.
- constructor(root, store, player, state, act) {
-  super(root, state.whole, state.ticks);
-  Object.assign(this, {store, player, act});
+ // Elements have ids that begin with `prefix`. `rows` is null where no score may be seen. `act` is to mark a span
+ // that was dragged, jump to an object that was clicked, or move its ends.
+ constructor(prefix, root, store, player, {whole, ticks, rows}, act) {
+  super(root, whole, ticks);
+  Object.assign(this, {store, player, rows, act});
+  this.part = (name) => root.querySelector(`#${prefix}-${name}`);
   this.one = (s) => root.querySelector(s);
   root.onpointerdown = (e) => this.press(e);
-  const by = (s) => () => { player.seek(player.at + s); this.reveal(player.at); };
-  onKeys(this.one(".d-over"), {ArrowRight: by(1), ArrowUp: by(1), ArrowLeft: by(-1), ArrowDown: by(-1), PageDown: by(60), PageUp: by(-60), Home: by(-this.whole), End: by(this.whole)});
-  new ResizeObserver(() => this.draw()).observe(root);
+  const go = (t) => { player.seek(t); this.reveal(player.at); };
+  const by = (s) => () => go(player.at + s), row = (count) => () => go(rows ? rows.startAfter(player.at, count) : player.at + count);
+  onKeys(this.one(".d-over"), {
+   ArrowRight: row(1), ArrowUp: row(1), ArrowLeft: row(-1), ArrowDown: row(-1),
+   PageDown: by(60), PageUp: by(-60), Home: by(-whole), End: by(whole),
+  });
+  new ResizeObserver(([{contentRect}]) => {
+   if (contentRect.width === this.width) return;
+   this.width = contentRect.width;
+   this.draw();
+  }).observe(this.one(".d-over"));
  }
  time(e, track) {
   const box = track.getBoundingClientRect();
@@ -71,32 +81,42 @@ export class Tiers extends View {
    const height = Math.round(30 + 70 * one.p), rect = bar(one, kind, {height: `${height}%`, y: `${100 - height}%`});
    return kind === "d-passage" && (one.end - one.start) / span > .012 ? [rect, drawn("text", {"data-a": one.start, dx: 3, y: 11}, one.number)] : [rect];
   };
-  this.one("#d-model")?.replaceChildren(...store.weak.filter(seen).flatMap((one) => passage(one, "d-weak")), ...store.passages.filter(seen).flatMap((one) => passage(one, "d-passage")));
-  const people = store.decisions.filter(seen), isMine = (one) => one.who === store.name, fresh = it && !it.id && it.type === "span" ? [bar(it, "d-mine d-fresh")] : [];
-  const own = people.filter((one) => one.kind !== "agreed"), others = this.one("#d-others"), agreed = this.one("#d-agreed");
-  this.one("#d-you").replaceChildren(...own.filter(isMine).map((one) => bar(one, `d-mine d-${one.verdict}`)), ...fresh);
-  others.replaceChildren(...own.filter((one) => !isMine(one)).map((one) => bar(one, `d-theirs d-${one.verdict}`)));
-  others.closest(".d-tier").hidden = store.decisions.every((one) => isMine(one) || one.kind === "agreed");
-  agreed.replaceChildren(...people.filter((one) => one.kind === "agreed").map((one) => bar(one, `d-theirs d-${one.verdict}`)));
-  agreed.closest(".d-tier").hidden = store.decisions.every((one) => one.kind !== "agreed");
+  this.part("model")?.replaceChildren(...store.weak.filter(seen).flatMap((one) => passage(one, "d-weak")), ...store.passages.filter(seen).flatMap((one) => passage(one, "d-passage")));
+  const people = store.decisions.filter(seen), isMine = (one) => one.who === store.name;
+  const fresh = it && !it.id && it.type === "span" ? [bar(it, "d-mine d-fresh")] : [];
+  const own = people.filter((one) => one.kind !== "agreed");
+  this.part("you")?.replaceChildren(...own.filter(isMine).map((one) => bar(one, `d-mine d-${one.verdict}`)), ...fresh);
+  const others = own.filter((one) => !isMine(one));
+  this.tier("others", others, store.decisions.some((one) => !isMine(one) && one.kind !== "agreed"), bar);
+  this.tier("agreed", people.filter((one) => one.kind === "agreed"), store.decisions.some((one) => one.kind === "agreed"), bar);
+  for (const tier of this.root.querySelectorAll("[data-who]")) {
+   tier.replaceChildren(...others.filter((one) => one.who === tier.dataset.who).map((one) => bar(one, `d-theirs d-${one.verdict}`)));
+  }
   super.draw();
 
   const place = (a, b) => [`${100 * a / whole}%`, `${100 * Math.max(.001, (b - a) / whole)}%`];
-  this.one("#d-whole").replaceChildren(...[...store.passages, ...store.decisions].map((one) => {
-   const [x, width] = place(one.start, one.end);
-   return drawn("rect", {x, width, y: one.id ? "55%" : "15%", height: "30%", class: one.id ? "d-mine d-agree" : "d-passage"});
-  }));
+  const marked = (objects, y) => objects.map((one) => `M${1000 * one.start / whole} ${y}H${Math.max(1000 * one.end / whole, 1000 * one.start / whole + 1)}`).join("");
+  this.part("whole").replaceChildren(drawn("path", {class: "d-over-model", d: marked(store.passages, 3)}), drawn("path", {class: "d-over-people", d: marked(store.decisions, 7)}));
   const shown = this.one(".d-shown").style, lit = this.one(".d-lit");
   [shown.left, shown.width] = place(from, to);
   this.put(lit, it?.start, it?.end);
   lit.classList.toggle("d-loops", store.loops);
-  this.moveTo(this.player.at);
+  this.moveTo(this.player.at, this.player.isPlaying);
  }
- moveTo(t) {
+ // A tier of people's decisions, which is there only where there are any.
+ tier(name, decisions, isThere, bar) {
+  const tier = this.part(name);
+  if (!tier) return;
+  tier.replaceChildren(...decisions.map((one) => bar(one, `d-theirs d-${one.verdict}`)));
+  tier.closest(".d-tier").hidden = !isThere;
+ }
+ // The cursor. While a film plays nothing that is read aloud changes.
+ moveTo(t, isPlaying = false) {
   const over = this.one(".d-over");
   this.cursor(this.one(".d-cursor"), t);
   this.one(".d-here").style.left = `${100 * t / this.whole}%`;
+  if (isPlaying) return;
   over.ariaValueNow = Math.round(t);
-  over.ariaValueText = clock(t);
+  over.ariaValueText = this.rows ? this.rows.said(t) : clock(t);
  }
 }

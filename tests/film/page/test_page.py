@@ -2,6 +2,7 @@
 
 import json
 import re
+from base64 import b64decode
 from dataclasses import replace as film_of
 from html import unescape
 from xml.dom import minidom
@@ -17,8 +18,9 @@ from obygaze_film.claims.phrases import no_prediction_phrase, reasons_sentence
 from obygaze_film.claims.words import clock
 from obygaze_film.commands.film_lines import lines_of_film
 from obygaze_film.exchange import export
-from obygaze_film.page import cards, charts, film_page
+from obygaze_film.page import charts, film_page
 from obygaze_film.page.figures import film_figure
+from obygaze_film.page.packed import MISSING
 from obygaze_film.page.view import FilmView
 from obygaze_film.schema import EvidenceRecord
 from obygaze_film.segments import Reason, reasons
@@ -28,6 +30,16 @@ from tests.film.page.invented import invented_film, with_model
 from tests.film.saying import evidence_line, first_sentence, heading_of
 
 SMALL = {"n_rows": 60, "duration_s": 600.0}
+
+
+def data_of(page):
+    """What the script of a page of one film reads."""
+    return json.loads(re.search('class="data">(.*?)</script>', page, re.DOTALL)[1])
+
+
+def shares(text):
+    """Unpack shares as the script does: percentages, and -1 where there is none."""
+    return [-1 if byte == MISSING else byte for byte in b64decode(text)]
 
 
 def text_of(page):
@@ -61,10 +73,9 @@ def test_what_must_be_known_comes_first():
     page = text_of(film_page([invented_film(**SMALL)]))
     order = [
         "the model marks",
-        "kappa",
-        "Timeline",
+        "Open your own copy",
         "Passages",
-        "How far to trust this",
+        "kappa",
         "no verdict on a film",
     ]
     places = [page.index(words) for words in order]
@@ -74,7 +85,7 @@ def test_what_must_be_known_comes_first():
     page = film_page([film])
     assert "no prediction: the model was trained on this film" in heading_of(film)
     for place in ("title", "h1"):
-        assert re.search(f"<{place}>(.*?)</{place}>", page)[1] == heading_of(film)
+        assert re.search(f"<{place}[^>]*>(.*?)( <small>|</{place}>)", page)[1] == heading_of(film)
 
 
 def seconds_of(rows, film):
@@ -161,15 +172,14 @@ def test_credits_that_are_unlike_everything_too_are_credits():
 
 
 def test_passages_are_in_time_order_and_keep_the_rank_of_their_strength():
-    page = film_page([invented_film()])
-    above = page.split('class="below"')[0]
-    times = [float(t) for t in re.findall(r'class="jump" data-t="([\d.]+)"', above)]
-    ranks = [int(rank) for rank in re.findall(r'data-rank="(\d+)"', above)]
+    passages = data_of(film_page([invented_film()]))["passages"]
+    marked = [passage for passage in passages if not passage["below"]]
+    times = [passage["start"] for passage in marked]
+    ranks = [passage["rank"] for passage in marked]
     assert times == sorted(times)
     assert sorted(ranks) == list(range(1, len(ranks) + 1))
     assert ranks != sorted(ranks)
-    numbers = re.findall(r'<span class="rank" aria-hidden="true">(\w+)</span>', above)
-    assert numbers == [str(n) for n in range(1, len(ranks) + 1)]
+    assert [passage["number"] for passage in marked] == [str(n) for n in range(1, len(ranks) + 1)]
 
 
 def test_a_film_unlike_training_has_no_probability_and_no_rate():
@@ -177,7 +187,7 @@ def test_a_film_unlike_training_has_no_probability_and_no_rate():
     page = film_page([film])
     assert re.search("<title>(.*?)</title>", page)[1] == heading_of(film)
     assert not re.search(r"\d+%\s*\[", text_of(page))
-    assert json.loads(re.search('class="data">(.*?)</script>', page, re.DOTALL)[1])["p"] == [-1] * 60
+    assert shares(data_of(page)["rows"]["p"]) == [-1] * 60
 
 
 def figures(film, **options):
@@ -226,7 +236,8 @@ def test_a_passage_that_goes_on_over_what_is_not_judged_says_how_much_of_it_is()
     (row,) = found[found["judged_s"] < found["end_s"] - found["start_s"] - 0.5].to_dict("records")
     words = Words("en")
     length, judged = words.duration(row["end_s"] - row["start_s"]), words.duration(row["judged_s"])
-    assert f'class="length">{length}, {judged} of it judged<' in film_page([bridged])
+    lengths = [passage["length"] for passage in data_of(film_page([bridged]))["passages"]]
+    assert f"{length}, {judged} of it judged" in lengths
 
 
 @pytest.mark.parametrize("language", ["en", "fr"])
@@ -241,7 +252,7 @@ def test_a_model_that_may_be_chance_is_said_in_the_heading_and_the_first_line(la
     assert {words.number(0.67), "7", "4"} <= set(re.findall(r"[\d.,]*\d", line))
     page = film_page([doubtful], language=language)
     assert line in page
-    assert page.index(line) < page.index('class="lead"')
+    assert page.index(line) < page.index('class="d-desk"')
 
 
 @pytest.mark.parametrize(("window_s", "warns"), [(10.0, 0), (11.0, 0), (11.5, 1), (8.5, 1)])
@@ -255,7 +266,7 @@ def test_numbers_that_a_record_lacks_are_left_out_of_its_cards():
     film, words = invented_film(**SMALL), Words("en")
     record, segments = film.model(), film.segments()
     unknown = with_model(film, concepts=[replace(concept, ap=None) for concept in record.concepts])
-    strips = film_page([unknown]).split(words["concepts_of"])[1].split("</section>")[0]
+    strips = film_page([unknown]).split('class="d-strips"')[1].split("</section>")[0]
     assert strips.count(f"<small>{words['unknown_ap']}</small>") == len(record.concepts)
     share, shown, _ = figures(film)
     assert re.findall(r"\d+", shown[0]) == [str((segments["reaches"] == 1).sum())]
@@ -266,20 +277,22 @@ def test_numbers_that_a_record_lacks_are_left_out_of_its_cards():
     assert figures(partial)[0][0] == share[0]
 
 
-def test_concepts_that_are_not_found_are_folded_and_never_the_strongest():
+def test_concepts_that_are_not_found_are_grey_and_come_last():
     page = film_page([invented_film(**SMALL)])
-    shown, folded = page.split(Words("en").say("unfound", n=3))
+    assert Words("en").say("legend_unfound", n=3) in page
+    shown, grey = page.split('<div class="dim">')
     assert "AP 0.55, chance 0.21" in shown
-    assert "AP 0.28, chance 0.26" in folded
-    data = json.loads(re.search('class="data">(.*?)</script>', page, re.DOTALL)[1])
-    assert data["g"] == 5
-    assert data["n"][:2] == ["Body", "Clothing"]
-    assert set(data["n"][5:]) == {"Look", "Posture", "Appearance"}
+    assert "AP 0.28, chance 0.26" in grey
+    concepts = data_of(page)["rows"]["concepts"]
+    names = [concept["name"] for concept in concepts]
+    assert [concept["found"] for concept in concepts] == [True] * 5 + [False] * 3
+    assert names[:2] == ["Body", "Clothing"]
+    assert set(names[5:]) == {"Look", "Posture", "Appearance"}
     film = invented_film(**SMALL)
     concepts = film.record.models[0].concepts
     concepts[:] = [replace(concept, threshold_p=0.9) for concept in concepts]
-    data = json.loads(re.search('class="data">(.*?)</script>', film_page([film]), re.DOTALL)[1])
-    assert set(data["m"]) == {91}  # 0.896 is 90 there, and is not seen
+    concepts = data_of(film_page([film]))["rows"]["concepts"]
+    assert {concept["seen"] for concept in concepts} == {91}  # 0.896 is 90 there, and is not seen
 
 
 def test_several_films_stand_by_year_and_never_by_rate():
@@ -436,13 +449,6 @@ def test_what_rounds_to_a_hundredth_is_written_and_what_has_no_share_is_no_reaso
     assert "Look" in why(weighing, words)
 
 
-def test_numbers_above_the_timeline_keep_their_distance():
-    places = (0.0, cards.NEAR, cards.NEAR + cards.NEAR_NARROW)
-    shown = [{"rank": rank, "start_s": at, "end_s": at} for rank, at in enumerate(places)]
-    cards.place_numbers(shown, 1.0)
-    assert [card["above"] for card in shown] == ["on", "odd", "on"]
-
-
 def test_no_class_of_the_films_styles_is_one_of_the_reports():
     """Both are in one page: a rule of one would style what is the other's."""
 
@@ -491,9 +497,9 @@ def test_a_minutes_number_is_of_the_seconds_that_are_said_and_of_ten_at_least():
     assert [minute.judged_s for minute in minutes] == [0.0, 5.0, 20.0, 60.0]
     assert [np.isnan(minute.p) for minute in minutes] == [True, True, False, False]
     assert [np.isnan(minute.concepts).all() for minute in minutes] == [False] * 4  # they are not unlike
-    for language in LANGUAGES:
-        page = film_page([film], language=language)
-        assert "20 s" in page.split('<section class="minutes">')[1]
+    described = data_of(film_page([film]))["minutes"]
+    assert shares(described["p"])[:2] == [-1, -1]
+    assert list(np.frombuffer(b64decode(described["judged"]), "<u2")) == [0, 5, 20, 60]
 
 
 def test_a_last_minute_of_less_than_ten_seconds_has_no_number():

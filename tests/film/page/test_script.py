@@ -1,5 +1,6 @@
 """The desk's modules by node's own runner."""
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import obygaze_film
+from obygaze_film.workspace.proxy import content_key
 
 ASSETS = Path(obygaze_film.__file__).parent / "page" / "assets"
 
@@ -17,8 +19,16 @@ def test_modules_do_as_their_own_tests_say(tmp_path):
         shutil.copy(path, tmp_path)
     (tmp_path / "package.json").write_text('{"type": "module"}', "utf-8")
     tests = sorted(map(str, tmp_path.glob("*.mjs")))
+    film = tmp_path / "film.bin"  # the bytes whose key the script computes too
+    film.write_bytes(bytes(number % 251 for number in range(2_000_000)))
+    environment = os.environ | {"KEY": content_key(film)}
     done = subprocess.run(
-        ["node", "--test", *tests], cwd=tmp_path, check=False, capture_output=True, text=True
+        ["node", "--test", *tests],
+        cwd=tmp_path,
+        check=False,
+        capture_output=True,
+        text=True,
+        env=environment,
     )
     assert done.returncode == 0, done.stdout
     assert "# fail 0" in done.stdout

@@ -1,0 +1,229 @@
+"""Describe a film as data: what the scripts of the page and of the desk draw and say.
+
+Page and desk read the same description, so that they number, order and draw alike.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pandas as pd
+
+from obygaze_film.claims import sentence
+from obygaze_film.claims.kinds import ClaimTime
+from obygaze_film.claims.of_judgements import decision
+from obygaze_film.exchange.tiers import Decided
+from obygaze_film.film_time import told_flags
+from obygaze_film.page import charts
+from obygaze_film.page.packed import packed_numbers, packed_shares, packed_times
+
+if TYPE_CHECKING:
+    from obygaze_film.claims import Words
+    from obygaze_film.page.view import FilmView, Minute
+
+RATE: Final = 25.0
+"""Frames per second by which a film is stepped through whose copy is not known."""
+
+
+@dataclass(frozen=True)
+class ScoredCopy:
+    """The owner's copy of a film that was scored, by which a reader's own copy is recognised.
+
+    Attributes
+    ----------
+    duration_s, fps : float
+    key : str
+        Digest of the size and of sampled bytes of the file (`workspace.proxy.content_key`).
+    stills : dict
+        The sheet of stills that the owner puts into the page: `sheet` (a data address), `starts`, `width`,
+        `height` and `columns`; empty without.
+    """
+
+    duration_s: float
+    fps: float
+    key: str
+    stills: dict[str, Any]
+
+
+def timeline_data(view: "FilmView") -> dict[str, Any]:
+    """Pack the rows of a film's timeline: probability with band, flags, concepts, staging, other models.
+
+    Times and shares are packed (`page.packed`).
+
+    Returns
+    -------
+    dict
+        `starts`, `p`, `low`, `high` : str
+            Of the N rows of the model shown; a row ends where the next one starts.
+        `former` : str
+            Probabilities of the model before it learnt; empty if it did not.
+        `flags` : list of (int, str)
+            Runs of rows of which the same is said: the number of the first row, and the text.
+        `concepts` : list of dict
+            `name`, `p`, `seen` (percentage from which it counts as seen) and `found` (whether better than
+            chance), best found first.
+        `staging` : dict
+            `starts`, `ends` and `values`, a list in the order of `FilmView.staging`; empty without variables.
+        `others` : list of dict
+            `starts` and `p` of the film's other models, in the order of `FilmView.other_models`.
+    """
+    rows = view.rows
+    concepts = []
+    for concept, p in view.concepts:
+        # Rounded up: no rounded probability of a concept that is not seen reaches it.
+        seen = int(np.ceil(100 * concept.threshold_p + 0.5))
+        concepts.append(
+            {"name": concept.name, "p": packed_shares(p), "seen": seen, "found": concept.is_found}
+        )
+    staging: dict[str, Any] = {}
+    if view.staging:
+        first = view.staging[0]  # all variables are of the same windows
+        staging = {
+            "starts": packed_times(first.starts),
+            "ends": packed_times(first.ends.clip(max=view.whole_s)),
+            "values": [packed_shares(strip.values) for strip in view.staging],
+        }
+    return {
+        "starts": packed_times(rows["start_s"]),
+        "p": packed_shares(rows["p"]),
+        "low": packed_shares(rows["p_low"]),
+        "high": packed_shares(rows["p_high"]),
+        "former": packed_shares(view.former["p"]) if len(view.former) else "",
+        "flags": _flag_runs(rows["flags"], view.words),
+        "concepts": concepts,
+        "staging": staging,
+        "others": [
+            {"starts": packed_times(strip.starts), "p": packed_shares(strip.values)}
+            for strip in view.other_models
+        ],
+    }
+
+
+def _flag_runs(cells: pd.Series, words: "Words") -> list[tuple[int, str]]:
+    """Say what is told of rows by their flags: the first row of each run of equal texts, and the text."""
+    runs: list[tuple[int, str]] = []
+    for row, cell in enumerate(cells):
+        text = words.flags(told_flags(cell))
+        if not runs or runs[-1][1] != text:
+            runs.append((row, text))
+    return runs
+
+
+def common_data(film_s: float, shots: pd.DataFrame, subtitles: pd.DataFrame) -> dict[str, Any]:
+    """Describe what can be known of a film without any score: length, axis, cuts, when something is said.
+
+    Parameters
+    ----------
+    film_s : float
+        Length of the film in seconds.
+    shots, subtitles : DataFrame
+        As of `Timeline`.
+    """
+    return {
+        "whole": round(film_s, 3),
+        "ticks": charts.TICKS_S,
+        "cuts": packed_times(shots["start_s"]),
+        "said": {"starts": packed_times(subtitles["start_s"]), "ends": packed_times(subtitles["end_s"])},
+    }
+
+
+def minutes_data(minutes: "Sequence[Minute]", view: "FilmView") -> dict[str, Any]:
+    """Pack the table of minutes: seconds judged, probability with band, concepts, and flags.
+
+    Returns
+    -------
+    dict
+        `judged` : str
+            Whole seconds (`packed_numbers`).
+        `p`, `low`, `high` : str
+        `concepts` : list of str
+            In the order of `FilmView.concepts`.
+        `flags` : list of str
+            What is said of each minute.
+    """
+    p = np.array([[minute.p, minute.p_low, minute.p_high] for minute in minutes])  # [M minutes, 3]
+    concepts = np.array([minute.concepts for minute in minutes])  # [M, C concepts]
+    return {
+        "judged": packed_numbers([int(minute.judged_s + 0.5) for minute in minutes]),
+        "p": packed_shares(p[:, 0]),
+        "low": packed_shares(p[:, 1]),
+        "high": packed_shares(p[:, 2]),
+        "concepts": [packed_shares(column) for column in concepts.T],
+        "flags": [view.words.flags(minute.flags) for minute in minutes],
+    }
+
+
+def decisions_data(decided: Sequence[Decided], view: "FilmView") -> list[dict[str, Any]]:
+    """Describe what people decided about a film, in time order, as the desk describes it to its script."""
+    described = []
+    for number, one in enumerate(sorted(decided, key=lambda one: (one.start_s, one.end_s)), start=1):
+        if not one.level:
+            verdict = "note"
+        elif one.level in view.model.positive:
+            verdict = "agree"
+        else:
+            verdict = "disagree"
+        title = view.level_text(one.level)
+        described.append(
+            {
+                "id": f"d{number}",
+                "kind": "agreed" if one.is_agreed else "judgement",
+                "start": one.start_s,
+                "end": one.end_s,
+                "level": one.level,
+                "title": title,
+                "concepts": list(one.concepts),
+                "note": one.note,
+                "who": ", ".join(one.judges),
+                "judges": ", ".join(one.judges),
+                "blind": one.is_blind,
+                "verdict": verdict,
+                "cited": _cited(one, title, view) if one.level else "",
+                "history": [],
+            }
+        )
+    return described
+
+
+def _cited(one: Decided, title: str, view: "FilmView") -> str:
+    """Say who decided what of a span, and whether blindly or in sight of the model's score."""
+    time = ClaimTime("span", one.end_s - one.start_s, one.start_s, one.end_s)
+    has_score = bool(view.between(one.start_s, one.end_s)["p"].notna().any())
+    claim = decision(
+        one.judges, title, time, is_blind=one.is_blind, is_agreed=one.is_agreed, has_score=has_score
+    )
+    return sentence(claim, view.words)
+
+
+def page_data(view: "FilmView", people: Sequence[Decided], copy: ScoredCopy | None) -> dict[str, Any]:
+    """Describe a film for the script of its page.
+
+    Parameters
+    ----------
+    view : FilmView
+    people : sequence of Decided
+        What people decided; empty where the owner does not export it.
+    copy : ScoredCopy or None
+        The owner's copy of the film; None if it was not given.
+    """
+    film = view.film
+    cuts_are_rows = np.array_equal(film.shots["start_s"], view.rows["start_s"])
+    common = common_data(view.whole_s, film.shots, film.subtitles)
+    if cuts_are_rows:
+        common["cuts"] = None  # the script takes the rows' starts
+    described = None
+    if copy is not None:
+        described = {"key": copy.key, "duration": copy.duration_s, "stills": copy.stills}
+    return {
+        **common,
+        "rows": timeline_data(view),
+        "passages": view.cards,
+        "decisions": decisions_data(people, view),
+        "threshold": view.model.threshold_p or 0.5,
+        "lines": film.subtitles["text"].tolist(),
+        "minutes": minutes_data(view.minutes, view),
+        "fps": copy.fps if copy else RATE,
+        "copy": described,
+        "slack": film.record.windows.window_s,
+    }

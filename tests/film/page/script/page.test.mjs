@@ -1,0 +1,66 @@
+// The modules that page and desk share, run by node: rows, paths, keys, and a reader's own film.
+import assert from "node:assert/strict";
+import test from "node:test";
+import {KeyMap} from "./keys.js";
+import {copyCommand, keyOf, kindOf} from "./own_film.js";
+import {MISSING, Rows, bandPath, linePath, placeOf, spansPath, stepsOf, stripPaths} from "./rows.js";
+
+const packed = (values, type) => Buffer.from(new type(values).buffer).toString("base64");
+const words = {decimal: ".", hundredth: "below 0.01", probability_low: "probability below 0.01", probability_band: "probability {0}, 80% band {1} to {2}"};
+const made = () => new Rows({
+ starts: packed([0, 2000, 5500], Uint32Array), p: packed([50, 0, MISSING], Uint8Array), low: packed([40, 0, MISSING], Uint8Array),
+ high: packed([60, 0, MISSING], Uint8Array), former: "", flags: [[0, ""], [2, "credits"]],
+ concepts: [{name: "Body", p: packed([80, 20, MISSING], Uint8Array), seen: 51, found: true}, {name: "Look", p: packed([90, 90, 90], Uint8Array), seen: 51, found: false}],
+}, 10, words);
+
+test("a time is told with its row, the band, concepts that are seen and found, and flags", () => {
+ const rows = made();
+ assert.equal(rows.said(1), "0:00:00–0:00:02; probability 0.50, 80% band 0.40 to 0.60; Body 0.80");
+ assert.equal(rows.said(2), "0:00:02–0:00:06; probability below 0.01");
+ assert.equal(rows.said(9), "0:00:06–0:00:10; credits");
+ assert.deepEqual([rows.startAfter(1, 1), rows.startAfter(1, -1), rows.startAfter(9, 5)], [2, 0, 5.5]);
+ assert.deepEqual([-1, 0, 1.9, 99].map((t) => placeOf([0, 2, 5], t)), [-1, 0, 0, 2]);
+});
+
+test("paths go through every step and break where there is no value", () => {
+ const steps = {starts: [0, 1, 2, 3], ends: [1, 2, 3, 4], percents: [50, 50, MISSING, 100]};
+ assert.equal(linePath(steps), "M0 50H10H20M30 0H40");
+ assert.equal(bandPath({...steps, percents: [60, 60, MISSING, MISSING]}, {...steps, percents: [40, 40, MISSING, MISSING]}), "M0 40V40H10V40H20V60H10V60H0Z");
+ assert.deepEqual(stripPaths(steps), ["", "", "", "M0 5H20", "", "", "M30 5H40"]);
+ assert.equal(spansPath([0, 10], [5, 12], {from: 0, to: 100, count: 1000}), "M0 5H50M100 5H120");
+});
+
+test("of rows that are too fine to be seen the highest, or the lowest, is drawn, and none is lost when one zooms in", () => {
+ const starts = Float64Array.from({length: 100}, (_, k) => k), ends = starts.map((start) => start + 1);
+ const percents = Uint8Array.from(starts, (k) => k === 37 ? 99 : k === 52 ? MISSING : 10);
+ const whole = {from: 0, to: 100, count: 10};
+ const coarse = stepsOf(starts, ends, percents, whole);
+ assert.equal(coarse.starts.length, 10);
+ assert.deepEqual([coarse.starts[0], coarse.ends.at(-1)], [0, 100]);
+ assert.equal(Math.max(...coarse.percents), 99);
+ assert.equal(Math.max(...stepsOf(starts, ends, percents, {...whole, isLowest: true}).percents), 10);
+ assert.deepEqual(stepsOf(starts, ends, percents, {from: 50, to: 55, count: 10}).percents, [10, 10, MISSING, 10, 10]);
+});
+
+test("a key that is changed leaves its own one, and the key it takes changes places with it", () => {
+ const map = new KeyMap(["n", "p"]);
+ map.change("n", "m");
+ assert.deepEqual([map.actionOf("m"), map.actionOf("n"), map.actionOf("p")], ["n", undefined, "p"]);
+ map.change("n", "p");
+ assert.deepEqual([map.actionOf("p"), map.actionOf("m")], ["n", "p"]);
+ assert.deepEqual(new KeyMap(["n", "p"], map.changes).keyOf, map.keyOf);
+});
+
+test("a copy is the same file, as long, of another speed, or another cut", () => {
+ const scored = {duration: 6000, key: "k", slack: .5};
+ const kinds = [{duration: 1, key: "k"}, {duration: 6001, key: "o"}, {duration: 5760, key: ""}, {duration: 5994.006, key: ""}, {duration: 5900, key: "o"}];
+ assert.deepEqual(kinds.map((copy) => kindOf(copy, scored)), ["same", "as_long", "speed", "speed", "cut"]);
+});
+
+test("a file's key is that of its size and of sampled bytes, and names that a shell reads otherwise are left out", async () => {
+ const bytes = Uint8Array.from({length: 2_000_000}, (_, k) => k % 251);
+ assert.equal(await keyOf(new Blob([bytes])), process.env.KEY ?? await keyOf(new Blob([bytes])));
+ assert.notEqual(await keyOf(new Blob([bytes])), await keyOf(new Blob([bytes.subarray(1)])));
+ assert.match(copyCommand("a film.avi"), /-i "a film\.avi"/);
+ assert.match(copyCommand('a"; rm -r $HOME; ".avi'), /-i "FILM"/);
+});
