@@ -107,6 +107,10 @@ class MLPProbe(NetworkClassifier):
             ready = network.prepare(features, self.mean_, self.scale_)
             return network.logits(network.views(self.parameters_), ready)
 
+    def _imbalance(self) -> Imbalance:
+        """Say what is done about classes of unlike size, as the parameter asks."""
+        return self.imbalance
+
     def _network(self, n_features: int) -> Perceptron:
         if self.variant == "paper":
             return Perceptron(n_features, self.n_hidden, n_outputs=2, standardised=False, clip=self.clip)

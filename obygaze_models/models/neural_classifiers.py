@@ -11,7 +11,7 @@ folds do not fit a cache, and no weights are shared (AMD EPYC, one core, 2026-11
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,7 +88,9 @@ class NetworkClassifier(NeuralClassifier):
     min_epochs: Count = 5
     clip: Limit | None = CLIP
 
-    imbalance: ClassVar[Imbalance] = "none"
+    def _imbalance(self) -> Imbalance:
+        """Say what is done about classes of unlike size."""
+        return "none"
 
     def _network(self, n_features: int) -> Any:
         """Make the network for vectors of so many features."""
@@ -111,7 +113,7 @@ class NetworkClassifier(NeuralClassifier):
             max_epochs=self.max_epochs,
             patience=self.patience,
             keeps_best=self._keeps_best(),
-            imbalance=self.imbalance,
+            imbalance=self._imbalance(),
             seed=int(self.random_state),
         )
 
