@@ -8,6 +8,8 @@ any speed is printed. Weights are random (`random:0`) and clips are made here: n
     python benchmarks/gpu.py --out gpu.jsonl
     python benchmarks/gpu.py --only 2,3
     python benchmarks/gpu.py --tiny --device cpu      tries the code, in tiny sizes, without a card
+    python benchmarks/gpu.py --decode                 the card's decoder alone, in at most eight minutes
+    python benchmarks/gpu.py --decode --tiny          tries that with a pretended card
 """
 
 import sys
@@ -17,6 +19,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import gpu_checks as checks
+import gpu_decode
 from gpu_bench import NAMES, Bench
 from gpu_engine import end_to_end, films_of, through_runner, two_on_one
 from gpu_networks import card, compiled, families, layers, model_only, networks
@@ -81,15 +84,35 @@ PARTS: tuple[tuple[str, int, Callable[[Bench], None]], ...] = (
 )
 
 
+def _decode(bench: Bench) -> None:
+    """Measure the card's decoder, and show all rows at the end."""
+    if bench.tiny:
+        bench.device = "cpu"
+    try:
+        gpu_decode.measure(bench)
+    finally:
+        for part in ("bits", "decode", "check"):
+            show([row for row in bench.rows if row["part"] == part], title=part)
+
+
 def main() -> None:
     """Run the parts that were asked for."""
     options = arguments(
-        __doc__, only="0,1,2,3,4,5,6,7,8,9", device="cuda", out=Path(), tiny=False, inner=False
+        __doc__,
+        only="0,1,2,3,4,5,6,7,8,9",
+        device="cuda",
+        out=Path(),
+        tiny=False,
+        inner=False,
+        decode=False,
     )
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(options.device, options.tiny, options.out, Path(folder))
         if options.inner:
             print(checks.digest(bench.load, "xclip-lsmdc"))
+            return
+        if options.decode:
+            _decode(bench)
             return
         if bench.on_card and (reason := Compute("auto").fallback()):
             sys.exit(f"not run: {reason}")

@@ -13,6 +13,7 @@ import os
 import pickle
 import threading
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -134,8 +135,12 @@ class Unpacker:
         return pickle.loads(pickled, buffers=buffers)  # noqa: S301 - the same
 
     def take_free(self) -> list[int]:
-        """List the blocks that became free since the last call."""
-        return [self._free.pop() for _ in range(len(self._free))]
+        """List the blocks that became free since the last call; several threads may ask."""
+        free = []
+        with suppress(IndexError):  # none is left
+            while True:
+                free.append(self._free.pop())
+        return free
 
 
 class _Lease:

@@ -82,15 +82,24 @@ class WorkerPool:
     most_bytes
         For workers that read untrusted files: items are bytes, at most so many each, and nothing that comes
         from a worker is unpickled. None: items are any objects, their large arrays in shared memory.
+    beside
+        A pool whose `get` returns the events of this pool too; None keeps them for this pool's `get`.
     """
 
     def __init__(
-        self, workers: int, work: "Callable[[Any, Parent], object]", *, most_bytes: int | None = None
+        self,
+        workers: int,
+        work: "Callable[[Any, Parent], object]",
+        *,
+        most_bytes: int | None = None,
+        beside: "WorkerPool | None" = None,
     ) -> None:
         self.workers = workers
         self._work = pickled_for_workers(work)
         self._most_bytes = most_bytes
         self._events: queue.SimpleQueue[Event | Exception] = queue.SimpleQueue()
+        if beside is not None:
+            self._events = beside._events
         self._changed = threading.Condition()
         self._waiting: deque[_Task] = deque()
         self._living: list[_Worker] = []
@@ -121,7 +130,7 @@ class WorkerPool:
         """Send a message to the worker that does a task, which gets it from `Parent.receive`."""
         for worker in tuple(self._living):
             if worker.task is not None and worker.task.key == key:
-                worker.send(b"tell", pickle.dumps(message))
+                worker.tell(message)
 
     def get(self, timeout_s: float) -> Event | None:
         """Wait for the next event; return None after the timeout.
@@ -258,6 +267,10 @@ class _Worker:
         limit_s = task.limit_s if isfinite(task.limit_s) else None
         self.send(b"task", pickle.dumps((self._unpacker.take_free(), limit_s, task.pickled)))
 
+    def tell(self, message: Any) -> None:
+        """Send a message to its current task, and with it the blocks of shared memory that became free."""
+        self.send(b"tell", pickle.dumps((self._unpacker.take_free(), message)))
+
     def send(self, kind: bytes, message: bytes) -> None:
         """Send a message; `receive` will notice if it has died."""
         with self._sending, suppress(OSError):
@@ -314,15 +327,20 @@ class Parent:
     def __init__(self, number: int, answers: BinaryIO, packer: Packer | None) -> None:
         self.number = number
         self._answers, self._packer = answers, packer
+        self._sending = threading.Lock()
         self.told: queue.SimpleQueue[bytes] = queue.SimpleQueue()
 
     def send(self, item: Any) -> None:
-        """Send a part of the result."""
-        self.answer(b"item", item if self._packer is None else self._packer.pack(item))
+        """Send a part of the result; several threads may."""
+        with self._sending:
+            self.answer(b"item", item if self._packer is None else self._packer.pack(item))
 
     def receive(self) -> Any:
         """Wait for the next message that the current task is told."""
-        return pickle.loads(self.told.get())  # noqa: S301 - from our own process
+        free, message = pickle.loads(self.told.get())  # noqa: S301 - from our own process
+        if self._packer is not None:
+            self._packer.take_back(free)
+        return message
 
     def answer(self, kind: bytes, message: bytes = b"") -> None:
         """Send a message of any kind."""

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -181,6 +182,45 @@ def test_a_running_task_is_told_messages():
         pool.tell("another", "lost")
         pool.tell("wait", ["a message"])
         assert collect(pool, ["wait"])["wait"][0].value == ["a message"]
+
+
+def give_arrays(_, parent):
+    """Answer each message with two large arrays, from a thread each."""
+    while True:
+        number = parent.receive()
+        threads = [threading.Thread(target=send_array, args=(parent, number, k)) for k in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        parent.send(("blocks", len(parent._packer._blocks)))
+
+
+def send_array(parent, number, thread):
+    parent.send((thread, np.full(1 << 16, number, np.int64)))
+
+
+@linux
+def test_a_task_that_never_ends_uses_shared_memory_again_and_sends_from_threads():
+    with WorkerPool(1, give_arrays) as pool:
+        pool.put("session", None)
+        for number in range(10):
+            while not pool.pids() or pool._living[0].task is None:
+                time.sleep(0.01)
+            pool.tell("session", number)
+            answers = dict(pool.get(LONG_S).value for _ in range(3))
+            assert {(k, *set(answers[k].tolist())) for k in range(2)} == {(0, number), (1, number)}
+            n_blocks = answers.pop("blocks")
+            answers.clear()  # gives the blocks of these arrays back
+    assert n_blocks <= 4
+
+
+def test_a_pool_beside_another_gives_its_events_there():
+    with WorkerPool(1, work) as pool, WorkerPool(1, work, beside=pool) as other:
+        pool.put("ours", "ours", LONG_S)
+        other.put("theirs", "theirs", LONG_S)
+        events = collect(pool, ["ours", "theirs"])
+    assert {key: events[key][0].value for key in events} == {"ours": "ours", "theirs": "theirs"}
 
 
 def give_bytes(n_bytes, parent):

@@ -248,7 +248,10 @@ def extract(
     ] = 600.0,
     decoder: Annotated[
         str,
-        option("What decodes the videos: pyav, or a decoder that an installed package brings."),
+        option(
+            "What decodes the videos: pyav; cuda, an NVIDIA card beside the cores (the same features; not "
+            "tried on a card yet); or a decoder that an installed package brings."
+        ),
     ] = "pyav",
     strict: Annotated[
         bool,
@@ -345,7 +348,7 @@ def extract(
       obygaze extract stills.csv stores/stills --backbone clip        still images
       obygaze extract prompts.csv stores/prompts --backbone clip-text    texts
     """
-    from obygaze_features.extraction.before_queue import examine_run, for_a_look
+    from obygaze_features.extraction.before_queue import decoder_for_a_look, examine_run, for_a_look
     from obygaze_features.extraction.extract import reads_texts
     from obygaze_features.extraction.trial_weights import with_untrained_networks
 
@@ -397,7 +400,7 @@ def extract(
         gpus=gpu_indices,
         batch_size=batch_size,
         timeout_s=timeout_s,
-        decoder=decoder,
+        decoder=decoder_for_a_look(decoder) if check else decoder,
         strict=strict,
         hash_sources=hash_sources,
         retry_failed=retry_failed,

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from obygaze_features.backbones import Backbone, TextBackbone, backbone_options
 from obygaze_features.backbones.weights import HUB, how_to_get, hub_name, is_cached
 from obygaze_features.errors import BackboneError, ObygazeError
+from obygaze_features.extraction.decoders import CUDA, PYAV
 from obygaze_features.extraction.doctor import Diagnosis, Level, examine_place, mount_of
 from obygaze_features.extraction.job import Recipe
 from obygaze_features.extraction.prepared import Extraction
@@ -57,6 +58,11 @@ def for_a_look(recipes: Sequence[Recipe]) -> tuple[Recipe, ...]:
                 f"nodes look for them. {how_to_get(name)}"
             )
     return tuple(_on_the_processor(recipe) for recipe in recipes)
+
+
+def decoder_for_a_look(decoder: str) -> str:
+    """Return a decoder with the same record that needs no card, which a login node may lack."""
+    return PYAV if decoder == CUDA else decoder
 
 
 def _on_the_processor(recipe: Recipe) -> Recipe:

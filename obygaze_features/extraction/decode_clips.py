@@ -35,6 +35,9 @@ from obygaze_features.video.sampling import is_large_hole
 Pixels = NDArray[np.uint8]
 Prepare = Callable[[NDArray[Any]], NDArray[Any]]
 Encode = Callable[[NDArray[Any]], dict[str, NDArray[Any]]]
+ReadWindows = Callable[..., Iterator[tuple[int, tuple[Frames[Pixels], ...] | VideoError]]]
+"""Reads windows of a file as `obygaze_features.video.read_windows` does."""
+
 NO_VIDEO = "the manifest names no video for this clip"
 UNREAD = {
     "sound": "the file has sound, which no backbone here hears",
@@ -237,12 +240,23 @@ def _pass_key(task: DecodeTask) -> object:
 
 
 def decode_clips(
-    tasks: Sequence[DecodeTask], decode: Callable[[Sequence[DecodeTask]], Iterator[tuple[int, DecodedClip]]]
+    tasks: Sequence[DecodeTask],
+    decode: Callable[[Sequence[DecodeTask]], Iterator[tuple[int, DecodedClip]]],
+    clock: Callable[[], float] = time.process_time,
 ) -> Iterator[tuple[int, DecodedClip]]:
     """Decode clips with a decoder, and encode them for the backbones that run in the decode worker.
 
     If the decoder fails, the clips that it has not given are decoded one at a time, so that only those fail
     that are at fault.
+
+    Parameters
+    ----------
+    tasks
+        As for the decoder.
+    decode
+        The decoder.
+    clock
+        Returns the processor seconds of this worker; of its thread, where a worker decodes in several.
 
     Yields
     ------
@@ -256,11 +270,11 @@ def decode_clips(
     takes_pictures = not tasks or len(tasks[0].requests) > 0
     # Other decoders give pictures, and backbones that only hear need none.
     decode_pictures = decode if takes_pictures else decode_with_av
-    started = time.process_time()
+    started = clock()
     try:
         for number, pictures in decode_pictures(tasks):
             clip = _with_sound_and_features(tasks[number], pictures, open_track)
-            finished = time.process_time()
+            finished = clock()
             spent_s = finished - started
             started = finished
             undone.discard(number)
@@ -268,10 +282,10 @@ def decode_clips(
     except Exception as error:  # noqa: BLE001 - a custom decoder may raise anything
         if len(tasks) > 1:
             for number in sorted(undone):
-                for _, clip in decode_clips([tasks[number]], decode):
+                for _, clip in decode_clips([tasks[number]], decode, clock):
                     yield number, clip
         elif undone:
-            spent_s = time.process_time() - started
+            spent_s = clock() - started
             yield 0, DecodedClip(tasks[0].clip_id, "failed", _reason(error), cpu_s=spent_s)
 
 
@@ -403,7 +417,9 @@ def decode_stretch(
 
 
 def decode_with_av(
-    tasks: Sequence[DecodeTask], known: Mapping[int, Known[Pixels]] | None = None
+    tasks: Sequence[DecodeTask],
+    known: Mapping[int, Known[Pixels]] | None = None,
+    read: ReadWindows = read_windows,
 ) -> Iterator[tuple[int, DecodedClip]]:
     """Decode clips of one file in one pass with PyAV; the result is the same as for each clip alone.
 
@@ -416,6 +432,8 @@ def decode_with_av(
         Spans of one file, with the same requests; or a single task.
     known
         Frames of the file that `decode_stretch` decoded for the same requests. Custom decoders get none.
+    read
+        Reads the windows: by default on a core, else on a card. Custom decoders are not given it.
 
     Yields
     ------
@@ -437,7 +455,7 @@ def decode_with_av(
     wishes = list(first.wishes().values())
     windows: Iterable[tuple[int, tuple[Frames[Pixels], ...] | VideoError]]
     if wishes:
-        windows = read_windows(path, spans, wishes, strict=first.strict, known=known)
+        windows = read(path, spans, wishes, strict=first.strict, known=known)
     else:  # nothing takes pictures
         windows = [(number, ()) for number in range(len(tasks))]
     source: dict[str, Any] | None = None

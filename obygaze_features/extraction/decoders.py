@@ -1,4 +1,4 @@
-"""Find decoders: the built-in PyAV and those of installed packages.
+"""Find decoders: the built-in PyAV, alone or beside a card, and those of installed packages.
 
 A custom decoder is a function in an installed package, registered under the entry-point group
 `obygaze.decoders`. It takes the tasks of one file and yields a `DecodedClip` for each, as
@@ -15,25 +15,29 @@ from obygaze_features.plugins import DECODERS, points
 from obygaze_features.video import decoder_versions
 
 PYAV = "pyav"
+CUDA = "cuda"
+"""PyAV on cores, and NVIDIA's decoder on a card beside them (`card_pool`), where it gives the same bits."""
+
+BUILT_IN = (PYAV, CUDA)
 
 Decode = Callable[[Sequence[DecodeTask]], Iterator[tuple[int, DecodedClip]]]
 
 
 def decoder_names() -> tuple[str, ...]:
-    """List the decoders, the built-in one first."""
+    """List the decoders, the built-in ones first."""
     installed = {entry.name for entry in points(DECODERS)}
-    return PYAV, *sorted(installed - {PYAV})
+    return *BUILT_IN, *sorted(installed.difference(BUILT_IN))
 
 
 def load_decoder(name: str) -> Decode:
-    """Return a decoder's function.
+    """Return a decoder's function, as it runs on a core.
 
     Raises
     ------
     ExtractError
         If no decoder has this name, two packages provide it, or it cannot be imported.
     """
-    if name == PYAV:
+    if name in BUILT_IN:
         return decode_with_av
     entry = _entry(name)
     try:
@@ -46,13 +50,15 @@ def load_decoder(name: str) -> Decode:
 def decoder_record(name: str, *, stills: bool = False) -> dict[str, str]:
     """Describe a decoder for the provenance; always includes PyAV's versions, because PyAV probes the files.
 
+    With a card the record is that of PyAV alone, because a clip has the same bits from either.
+
     Raises
     ------
     ExtractError
         If no decoder has this name.
     """
     versions = decoder_versions(stills=stills)
-    if name == PYAV:
+    if name in BUILT_IN:
         return versions
     record = {"name": name}
     package = _entry(name).dist

@@ -15,8 +15,9 @@ from obygaze_features.arguments import checked
 from obygaze_features.backbones import TEXT_BACKBONES, Backbone, TextBackbone, load_text_backbone
 from obygaze_features.cores import usable_cores
 from obygaze_features.errors import ExtractError, ManifestError
+from obygaze_features.extraction.card_pool import refuse_without_card
 from obygaze_features.extraction.cost_estimate import Estimate, estimate_clips
-from obygaze_features.extraction.decoders import PYAV, load_decoder
+from obygaze_features.extraction.decoders import CUDA, PYAV, load_decoder
 from obygaze_features.extraction.encode import clips_at_once, fallback
 from obygaze_features.extraction.gpus import on_gpus, run_gpus
 from obygaze_features.extraction.job import Job, Recipe, frames_of, refuse_twins
@@ -131,7 +132,7 @@ def prepare(
         load_decoder(decoder)
         clips = _checked_clips(manifest, backbones, note)
         recipes = _recipes(backbones, clips, n_frames, per_second, sampling)
-        _check_engine(engine, recipes, gpus)
+        _check_engine(engine, recipes, gpus, decoder)
         job = Job(
             clips,
             corpus,
@@ -144,6 +145,8 @@ def prepare(
             None if keep_frames is None else _folder_of_frames(local_path(keep_frames)),
             per_second,
         )
+        if decoder == CUDA:
+            refuse_without_card(job.backbones)
         _note_on_backbones(job, note)
         if engine == "local" and workers is None:
             workers = usable_cores(shard[1])
@@ -410,7 +413,8 @@ def extract(work: Extraction) -> Store | MaybeNone:
     timeout_s
         Time limit for decoding one clip, in seconds.
     decoder
-        Video decoder: `pyav`, or one from an installed package.
+        Video decoder: `pyav`; `cuda`, an NVIDIA card beside the cores, which gives the same bits and is not
+        tried on a card yet; or one from an installed package.
     strict
         Mark damaged files as failed instead of keeping the readable part as partial.
     hash_sources
@@ -598,7 +602,7 @@ def _check_rate(per_second: float, n_frames: int | None, sampling: str) -> None:
         raise ExtractError(f"--sampling {sampling} is of a number of frames a clip; leave out --per-second")
 
 
-def _check_engine(engine: str, recipes: Sequence[Recipe | None], gpus: Sequence[int]) -> None:
+def _check_engine(engine: str, recipes: Sequence[Recipe | None], gpus: Sequence[int], decoder: str) -> None:
     """Refuse what the engine cannot run, and notice a missing package, before any work."""
     if engine == "ray" and find_spec("ray") is None:
         raise ModuleNotFoundError("No module named 'ray'", name="ray")
@@ -606,6 +610,8 @@ def _check_engine(engine: str, recipes: Sequence[Recipe | None], gpus: Sequence[
         raise ExtractError("other processes build the backbones: give their names, or a Recipe")
     if engine == "ray" and gpus:
         raise ExtractError("--gpus is for the engine local")
+    if engine == "ray" and decoder == CUDA:
+        raise ExtractError(f"--decoder {CUDA} is for the engine local")
     if engine != "ray":
         return
     for recipe in recipes:

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from obygaze_features.backbones import backbone_options
 from obygaze_features.cores import usable_cores
 from obygaze_features.errors import ExtractError, ObygazeError
+from obygaze_features.extraction.card_pool import decode_pool
 from obygaze_features.extraction.job import Job, Recipe
-from obygaze_features.extraction.pool import DecodePool
 from obygaze_features.extraction.report import Run, RunReport
 from obygaze_features.extraction.schedule import LoopWorker, share_out
 from obygaze_features.store import Stage
@@ -130,7 +130,7 @@ class _Card:
         try:
             self.worker.begin()
             threading.Thread(target=listen, daemon=True).start()
-            with DecodePool(self.decoders, self.timeout_s, self.decoder, self.batch_size) as pool:
+            with decode_pool(self.decoders, self.timeout_s, self.decoder, self.batch_size) as pool:
                 for item in self.worker.do(clip_ids, pool.decode):
                     parent.send(item)
         except ObygazeError as error:

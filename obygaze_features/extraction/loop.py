@@ -11,11 +11,11 @@ from functools import partial
 
 from obygaze_features.arguments import checked
 from obygaze_features.cores import usable_cores
+from obygaze_features.extraction.card_pool import decode_pool
 from obygaze_features.extraction.decode_clips import DecodedClip, DecodeTask
 from obygaze_features.extraction.encode import encode_batches, gpu_busy_s, gpu_record, warm_up
 from obygaze_features.extraction.films import Films
 from obygaze_features.extraction.job import Job
-from obygaze_features.extraction.pool import DecodePool
 from obygaze_features.extraction.report import Run, RunReport, recording_of
 from obygaze_features.store import Stage
 
@@ -48,7 +48,8 @@ def run_local(
     films
         Measure the stretches of these films that are not measured yet.
     """
-    with DecodePool(workers or usable_cores(), timeout_s, job.decoder, batch_size) as pool:
+    n_workers = workers or usable_cores()
+    with decode_pool(n_workers, timeout_s, job.decoder, batch_size, job.backbones) as pool:
         decode = partial(pool.decode, films=films)
         for report, results in run_loop(job, stage, clip_ids, decode, batch_size=batch_size, stopped=stopped):
             yield report, results

@@ -93,21 +93,36 @@ class DecodePool:
         """
         queue = WorkQueue(tasks, self.workers, films)
         while not stopped():
-            while queue and self._has_room():
-                self._put(queue.popleft())
-            if not self._running:
+            while self._begin_next(queue):
+                pass
+            if self._is_idle():
                 return
             event = self._pool.get(POLL_S)
-            if event is None:
-                continue
-            if event.kind == "item" and event.value[0] == REST and films is not None:
-                self._keep_measured(event, films)
-            elif event.kind == "item":
-                yield self._take_clip(event)
-            elif self._running[event.key].work.stretch is not None:
-                self._end_stretch(event, queue)
-            else:
-                yield from self._end_pass(event)
+            if event is not None:
+                yield from self._take(event, queue, films)
+
+    def _begin_next(self, queue: WorkQueue) -> bool:
+        """Begin the next pass of the queue, if there is one and room for it; return whether one was begun."""
+        if not queue or not self._has_room():
+            return False
+        self._put(queue.popleft())
+        return True
+
+    def _is_idle(self) -> bool:
+        """Return whether no pass is being decoded."""
+        return not self._running
+
+    def _take(self, event: Event, queue: WorkQueue, films: Films | None) -> list[DecodedClip]:
+        """Return the clips of an event, and queue what it leaves to do."""
+        if event.kind == "item" and event.value[0] == REST and films is not None:
+            self._keep_measured(event, films)
+            return []
+        if event.kind == "item":
+            return [self._take_clip(event)]
+        if self._running[event.key].work.stretch is not None:
+            self._end_stretch(event, queue)
+            return []
+        return self._end_pass(event)
 
     def _has_room(self) -> bool:
         """Return whether another pass may be queued: for an idle worker, or within the limit of clips."""
@@ -116,8 +131,8 @@ class DecodePool:
             n_clips += max(len(attempt.undone), 1)  # a stretch without windows counts as one clip
         return len(self._running) < self.workers or n_clips < self._most_queued
 
-    def _put(self, work: Pass, number: int = 1) -> None:
-        """Queue the `number`-th attempt at a pass."""
+    def _put(self, work: Pass, number: int = 1) -> Hashable:
+        """Queue the `number`-th attempt at a pass; return the key of its events."""
         key = next(self._keys)
         frames_file = Path(self._shared.name, f"frames-{key}")
         self._running[key] = _Attempt(dict(enumerate(work.tasks)), work, frames_file, number)
@@ -126,6 +141,7 @@ class DecodePool:
         task = _PassTask(replace(work, known=()), frames_file, known_files)
         n_clips = PASS_CLIPS if work.stretch else len(work.tasks)
         self._pool.put(key, task, self.timeout_s * n_clips)
+        return key
 
     def _take_clip(self, event: Event) -> DecodedClip:
         """Return the clip of an event, which is then done."""

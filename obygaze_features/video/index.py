@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
+from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -81,6 +82,8 @@ MOST_TABLES = 4
 """Tables that are kept in memory: spans of one film are read one after the other, without reading it
 again."""
 _tables: dict[tuple[Path, int, int], PacketTable] = {}
+_changing_tables = Lock()
+"""Held while the tables in memory change: the process of a card decodes in several threads."""
 
 
 def index_packets(path: Path, kept: list[KeptFile] | None = None) -> PacketTable:
@@ -102,14 +105,16 @@ def index_packets(path: Path, kept: list[KeptFile] | None = None) -> PacketTable
     """
     check_file(path)
     key = (path, *file_state(path))
-    table = _tables.pop(key, None)
+    with _changing_tables:
+        table = _tables.pop(key, None)
     if table is None:
         keep = None if is_large(key[1]) else kept
         table = cached_fact(path, "packets", lambda: _read_index(path, keep), PacketTable)
-    _tables[key] = table  # at the end, so that the table at the front is the one used longest ago
-    while len(_tables) > MOST_TABLES:
-        oldest = next(iter(_tables))
-        del _tables[oldest]
+    with _changing_tables:
+        _tables[key] = table  # at the end, so that the table at the front is the one used longest ago
+        while len(_tables) > MOST_TABLES:
+            oldest = next(iter(_tables))
+            del _tables[oldest]
     return table
 
 

@@ -13,6 +13,7 @@ import av
 from av import FFmpegError
 from av.bitstream import BitStreamFilterContext
 from av.codec.context import Flags
+from av.codec.hwaccel import HWAccel
 from av.container import InputContainer
 from av.stream import Discard, Disposition
 from av.video.codeccontext import VideoCodecContext
@@ -159,17 +160,24 @@ KeptFile: TypeAlias = tuple[Source, ExitStack]
 
 @checked
 @contextmanager
-def opened(path: Path) -> Iterator[Source]:
+def opened(path: Path, accelerator: HWAccel | None = None) -> Iterator[Source]:
     """Open a file's video stream with one thread; other streams are not read.
 
     With several video streams, the stream that players choose is opened.
+
+    Parameters
+    ----------
+    path
+        A video file.
+    accelerator
+        The card that decodes its pictures; None decodes them on a core.
 
     Raises
     ------
     VideoError
         The path is no file, or the file is empty, not a video, or has no decodable video stream.
     """
-    with _with_pictures(path) as container:
+    with _with_pictures(path, accelerator) as container:
         if container.format.name in ("mpegts", "mpeg") and scrambled(files_of(path)[0]):
             raise VideoError(
                 "its packets are encrypted (scrambled): decrypt the file, or get it without", path
@@ -206,7 +214,7 @@ def opened_to(path: Path, reach: int) -> Iterator[Source]:
             return
         index = usual.stream.index
         origin = usual.origin
-    with _container(path, **_looking_through(reach)) as container:
+    with _container(path, None, **_looking_through(reach)) as container:
         stream = container.streams[index]
         if not isinstance(stream, VideoStream):
             raise VideoError("its streams are others where more of the file is looked through", path)
@@ -240,16 +248,17 @@ def guarded(items: Iterable[Item], path: Path) -> Iterator[Item]:
 
 
 @contextmanager
-def _with_pictures(path: Path) -> Iterator[InputContainer]:
+def _with_pictures(path: Path, accelerator: HWAccel | None) -> Iterator[InputContainer]:
     """Open a file. Where FFmpeg finds no pictures in its beginning, but they may follow, look farther."""
     with ExitStack() as still_open:
-        container = still_open.enter_context(_container(path))
+        container = still_open.enter_context(_container(path, accelerator))
         stream = container.streams.best("video")
         # A codec that FFmpeg does not know has no context.
         has_pictures = stream is not None and getattr(stream.codec_context, "width", 0) > 0
         if container.format.name in BEGIN_ANYWHERE and not has_pictures:
             still_open.close()
-            container = still_open.enter_context(_container(path, **_looking_through(farthest_reach(path))))
+            farther = _looking_through(farthest_reach(path))
+            container = still_open.enter_context(_container(path, accelerator, **farther))
         yield container
 
 
@@ -259,7 +268,7 @@ def _looking_through(n_bytes: int) -> dict[str, str]:
 
 
 @contextmanager
-def _container(path: Path, **options: str) -> Iterator[InputContainer]:
+def _container(path: Path, accelerator: HWAccel | None = None, **options: str) -> Iterator[InputContainer]:
     """Open a file, or the files of a DVD's title as one, with FFmpeg and options of FFmpeg."""
     check_file(path)
     files = files_of(path)
@@ -271,7 +280,7 @@ def _container(path: Path, **options: str) -> Iterator[InputContainer]:
         name = f"concat:{'|'.join(f'file:{file}' for file in files)}"
         options["protocol_whitelist"] = "file,concat"
     try:
-        container = av.open(name, options=options, metadata_errors="replace")
+        container = av.open(name, options=options, metadata_errors="replace", hwaccel=accelerator)
     except FFmpegError as error:
         raise VideoError(diagnose(path), path) from error
     with container:

@@ -43,7 +43,7 @@ def test_the_worked_example_of_the_page_works(install, clips, tmp_path):
     section, line = header[0].strip().splitlines()
     assert section == '[project.entry-points."obygaze.decoders"]'
     install("labdecoder", source[-1], line.replace('"', ""))
-    assert decoder_names() == ("pyav", "arrays")
+    assert decoder_names() == ("pyav", "cuda", "arrays")
     store = extract(clips, tmp_path / "s", n_frames=4, decoder="arrays", workers=1, licence="CC0-1.0")
     assert [(clip.clip_id, clip.status) for clip in store.clips] == [("tt1-0", "ok"), ("tt1-1", "failed")]
     group = store["descriptors"]

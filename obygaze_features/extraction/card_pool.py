@@ -1,0 +1,262 @@
+"""Decode clips on a card and on cores, from one queue; yield clips as they finish.
+
+The process of a card gets passes as long as it has a thread for them, the decode workers get the others. A
+pass that the card does not give, or has begun when its process dies, goes to the workers. Which hand decoded
+a clip is remarked, not stored: the clips are the same.
+"""
+
+from collections import deque
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import count, islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from obygaze_features.backbones import Backbone
+from obygaze_features.errors import ExtractError
+from obygaze_features.extraction.card_process import (
+    CARD_THREADS,
+    Drawn,
+    Ended,
+    NewPass,
+    Opened,
+    serve_card,
+)
+from obygaze_features.extraction.decode_clips import DecodedClip, DecodeTask
+from obygaze_features.extraction.decoders import CUDA, PYAV
+from obygaze_features.extraction.films import Films, Pass, WorkQueue
+from obygaze_features.extraction.pool import DecodePool
+from obygaze_features.video.hardware import Card, NvidiaCard
+from obygaze_features.workers import Event, Parent, WorkerPool
+
+MOST_STARTS = 3
+"""Times that the process of a card is started: after the last death cores decode alone."""
+
+AHEAD = 2
+"""Passes that wait in the process of a card, so that its threads find one while this process encodes."""
+
+LOOK_AHEAD = 64
+"""Passes of the queue among which one for the card is looked for, while its first are for cores."""
+
+ON_CARD = "decoded on a card, in the bits of a core"
+BY_CORES = "decoded by cores, not on the card"
+STRICT = "--strict asks for what only cores tell of damage"
+LOOK_S = 60.0
+"""Seconds that looking for a card may take."""
+
+CARD: Callable[[int], Card] = NvidiaCard
+"""Makes the card of a number."""
+
+
+class _CardKey(NamedTuple):
+    """Key of the events of the card's process: the number of the process."""
+
+    process_number: int
+
+
+class CardPool(DecodePool):
+    """Decode clips on a card, in a process of its own, and on cores, in separate processes.
+
+    It keeps the process of the card, the passes that are there, those that it handed back, and why passes and
+    files are left to cores.
+
+    Parameters
+    ----------
+    workers, timeout_s, batch_size
+        As for `DecodePool`.
+    card
+        The card.
+    """
+
+    def __init__(self, workers: int, timeout_s: float, batch_size: int, card: Card) -> None:
+        super().__init__(workers, timeout_s, PYAV, batch_size)
+        self._card = card
+        self._process_number = 0
+        self._is_open = False
+        self._pass_numbers = count()
+        self._on_card: dict[Hashable, dict[int, DecodeTask]] = {}
+        self._handed_back: deque[tuple[Pass, str]] = deque()
+        self._reason_of_file: dict[Path | None, str] = {}
+        self._reason_of_pass: dict[Hashable, str] = {}
+        self._process = self._start()
+
+    def __exit__(self, *_: object) -> None:
+        self._process.close()
+        super().__exit__()
+
+    # --- what the loop over the queue asks
+    # -------------------------------------------------------------------------
+    def _begin_next(self, queue: WorkQueue) -> bool:
+        """Begin a pass, if one is there for a hand that is free; return whether one was begun."""
+        if self._card_has_room():
+            for place, work in enumerate(islice(queue, LOOK_AHEAD)):
+                if self._is_for_card(work):
+                    del queue[place]
+                    self._put_on_card(work)
+                    return True
+        if self._handed_back and self._has_room():
+            self._put_on_cores(*self._handed_back.popleft())
+            return True
+        if queue and self._has_room():
+            work = queue.popleft()
+            self._put_on_cores(work, self._why_cores(work))
+            return True
+        return False
+
+    def _is_idle(self) -> bool:
+        return not self._on_card and not self._handed_back and super()._is_idle()
+
+    def _take(self, event: Event, queue: WorkQueue, films: Films | None = None) -> list[DecodedClip]:
+        """Return the clips of an event, each with a remark on which hand decoded it."""
+        if isinstance(event.key, _CardKey):
+            return self._take_from_card(event)
+        clips = super()._take(event, queue, films)
+        reason = self._reason_of_pass.get(event.key, "")
+        if event.kind != "item":
+            self._reason_of_pass.pop(event.key, None)
+        if not reason:
+            return clips
+        return [_remarked(clip, f"{BY_CORES}: {reason}") for clip in clips]
+
+    # --- the card
+    # -------------------------------------------------------------------------
+    def _start(self) -> WorkerPool:
+        """Start the process of the card, which says when it is open."""
+        self._process_number += 1
+        self._is_open = False
+        folder = Path(self._shared.name)
+        serve = partial(serve_card, card=self._card, folder=folder, n_threads=CARD_THREADS)
+        process = WorkerPool(1, serve, beside=self._pool)
+        process.put(_CardKey(self._process_number), None)
+        return process
+
+    def _card_has_room(self) -> bool:
+        """Return whether the card takes another pass, and cores keep up with what it hands back."""
+        most = CARD_THREADS + AHEAD
+        return self._is_open and len(self._on_card) < most and len(self._handed_back) < most
+
+    def _is_for_card(self, work: Pass) -> bool:
+        """Return whether a pass may go to the card: not sound alone, nor stretches for shots."""
+        if work.stretch is not None or work.known or not work.tasks[0].requests:
+            return False
+        return not self._why_cores(work)
+
+    def _why_cores(self, work: Pass) -> str:
+        """Say why cores decode a pass that takes pictures; empty if nothing speaks against a card."""
+        if not work.tasks:
+            return ""
+        if work.tasks[0].strict:
+            return STRICT
+        return self._reason_of_file.get(work.tasks[0].path, "")
+
+    def _put_on_card(self, work: Pass) -> None:
+        key = next(self._pass_numbers)
+        self._on_card[key] = dict(enumerate(work.tasks))
+        self._process.tell(_CardKey(self._process_number), NewPass(key, work, self.timeout_s))
+
+    def _put_on_cores(self, work: Pass, reason: str) -> None:
+        """Let a worker decode a pass, and keep why."""
+        self._reason_of_pass[self._put(work)] = reason
+
+    def _take_from_card(self, event: Event) -> list[DecodedClip]:
+        """Return the clips of an event of the card's process, and give to cores what it leaves.
+
+        Raises
+        ------
+        ExtractError
+            There is no card.
+        """
+        if event.key != _CardKey(self._process_number):
+            return []  # of a process that was ended before
+        message = event.value
+        if event.kind != "item":
+            self._end_process(str(message))
+        elif isinstance(message, Opened):
+            if message.missing and self._process_number == 1:
+                raise ExtractError(no_card(message.missing))
+            self._is_open = not message.missing
+        elif isinstance(message, Drawn):
+            del self._on_card[message.key][message.number]
+            return [_remarked(message.clip, ON_CARD)]
+        elif isinstance(message, Ended):
+            left = list(self._on_card.pop(message.key).values())
+            if left and message.of_file:
+                self._reason_of_file[left[0].path] = message.reason
+            if left:
+                self._handed_back.append((Pass(left), message.reason))
+        return []
+
+    def _end_process(self, how: str) -> None:
+        """Give what a process of the card that ended has left to cores, and start another."""
+        self._is_open = False
+        self._process.close()
+        reason = f"its process ended ({how}), or a clip took longer than {self.timeout_s:g} s"
+        for left in self._on_card.values():
+            if left:
+                self._handed_back.append((Pass(list(left.values())), reason))
+        self._on_card.clear()
+        if self._process_number < MOST_STARTS:
+            self._process = self._start()
+
+
+def _remarked(clip: DecodedClip, remark: str) -> DecodedClip:
+    return replace(clip, remarks=(*clip.remarks, remark))
+
+
+def decode_pool(
+    workers: int,
+    timeout_s: float,
+    decoder: str,
+    batch_size: int,
+    backbones: Sequence[Backbone] = (),
+) -> DecodePool:
+    """Return what decodes clips on this machine.
+
+    Parameters
+    ----------
+    workers, timeout_s, decoder, batch_size
+        As for `DecodePool`.
+    backbones
+        Where they run on a card, this card decodes too; else the first.
+    """
+    if decoder != CUDA:
+        return DecodePool(workers, timeout_s, decoder, batch_size)
+    return CardPool(workers, timeout_s, batch_size, CARD(card_number(backbones)))
+
+
+def card_number(backbones: Sequence[Backbone]) -> int:
+    """Return the number of the card that a backbone runs on; 0 if none does."""
+    for backbone in backbones:
+        device: Any = getattr(backbone.encode, "device", None)
+        if getattr(device, "type", "") == "cuda":
+            return int(device.index or 0)
+    return 0
+
+
+def refuse_without_card(backbones: Sequence[Backbone]) -> None:
+    """Look for the card in another process, which its driver may take down.
+
+    Raises
+    ------
+    ExtractError
+        There is none that decodes: it says what is missing.
+    """
+    with WorkerPool(1, _look) as pool:
+        pool.put("look", CARD(card_number(backbones)), LOOK_S)
+        event = pool.get(2 * LOOK_S)
+    missing = "the driver of the card fails, or does not answer"
+    if event is not None and event.kind == "item":
+        missing = event.value
+    if missing:
+        raise ExtractError(no_card(missing))
+
+
+def _look(card: Any, parent: Parent) -> None:
+    """Send what is missing to decode on a card."""
+    parent.send(card.missing())
+
+
+def no_card(missing: str) -> str:
+    """Say that there is no card that decodes, and what to do."""
+    return f"--decoder {CUDA}: {missing}. Without the option the cores decode"

@@ -1,0 +1,279 @@
+"""Decode passes over films on a card, in one process with several threads.
+
+A card's driver takes some 400 MB for each process, and may take a process down: so all threads of a card are
+in one process, which can be killed, and which the main process sees through messages alone (`card_pool`).
+What the card does not give in the bits of a core is handed back with the reason.
+"""
+
+import faulthandler
+import os
+import queue
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple, TextIO
+
+import numpy as np
+
+from obygaze_features.errors import first_line
+from obygaze_features.extraction.decode_clips import (
+    DecodedClip,
+    DecodeTask,
+    Pixels,
+    decode_clips,
+    decode_with_av,
+)
+from obygaze_features.extraction.films import Pass
+from obygaze_features.extraction.keep_frames import keeping
+from obygaze_features.video import share_in
+from obygaze_features.video.hardware import (
+    MOST_COMPARED,
+    Card,
+    CardReader,
+    NotOnCard,
+    Sample,
+    difference,
+    group_around,
+    kind_of,
+    sample_of,
+    why_on_cores,
+)
+from obygaze_features.video.index import index_packets
+from obygaze_features.video.packet_table import PacketTable
+from obygaze_features.video.passes import WindowResult, Windows, Wishes
+from obygaze_features.workers import Parent
+
+CARD_THREADS = 4
+"""Passes that are decoded at once on a card: while one is decoded, frames of others are converted to RGB."""
+
+NOT_WHOLE = "damage is told by cores"
+
+
+class Opened(NamedTuple):
+    """The process has looked for its card; `missing` says what is missing, and is empty if nothing is."""
+
+    missing: str
+
+
+class Drawn(NamedTuple):
+    """A clip of a pass that the card has decoded, by its position in the pass."""
+
+    key: Hashable
+    number: int
+    clip: DecodedClip
+
+
+class Ended(NamedTuple):
+    """The end of a pass: why the card did not give the clips that are left, and whether all of the file."""
+
+    key: Hashable
+    reason: str = ""
+    of_file: bool = False
+
+
+class NewPass(NamedTuple):
+    """A pass to decode, and the seconds that a clip may take."""
+
+    key: Hashable
+    work: Pass
+    limit_s: float
+
+
+def serve_card(_: object, parent: Parent, *, card: Card, folder: Path, n_threads: int) -> None:
+    """Decode the passes that the main process tells of, until this process is ended.
+
+    Parameters
+    ----------
+    parent
+        Tells of each pass by a `NewPass`, and gets `Opened`, then `Drawn` for every clip and `Ended` for each
+        pass.
+    card
+        The card.
+    folder
+        Where processes share what they compute for a large file.
+    n_threads
+        Passes that are decoded at once.
+    """
+    share_in(folder)
+    missing = card.missing()
+    parent.send(Opened(missing))
+    if missing:
+        return
+    waiting: queue.SimpleQueue[NewPass] = queue.SimpleQueue()
+    decoder = CardDecoder(card, parent)
+    for _number in range(n_threads):
+        threading.Thread(target=decoder.decode_all, args=(waiting,), daemon=True).start()
+    while True:
+        waiting.put(parent.receive())
+
+
+class CardDecoder:
+    """Decoder of passes on one card, used by several threads.
+
+    It keeps which kinds of streams, and which files, the card gives in the bits of a core.
+
+    Parameters
+    ----------
+    card
+        The card.
+    parent
+        Gets what is decoded.
+    """
+
+    def __init__(self, card: Card, parent: Parent) -> None:
+        self._card = card
+        self._parent = parent
+        self._watch = Watch()
+        self._files_to_cores: dict[Path, str] = {}
+        self._compared_files: set[Path] = set()
+        self._kinds: dict[str, str] = {}
+        self._comparing: dict[str, threading.Lock] = defaultdict(threading.Lock)
+
+    def decode_all(self, waiting: "queue.SimpleQueue[NewPass]") -> None:
+        """Decode passes as they come, one after the other; runs in a thread."""
+        while True:
+            new = waiting.get()
+            self._watch.expect(new.key, new.limit_s)
+            try:
+                ended = self._decode(new)
+            except Exception as error:  # noqa: BLE001 - whatever it is, a core decodes what is left
+                ended = Ended(new.key, _worded(error))
+            self._watch.forget(new.key)
+            self._parent.send(ended)
+
+    def _decode(self, new: NewPass) -> Ended:
+        """Decode a pass; send its clips, but none that is damaged, of which cores tell more."""
+        reasons: list[Exception] = []
+        decode = keeping(partial(self._drawn, reasons=reasons))
+        for number, clip in decode_clips(new.work.tasks, decode, time.thread_time):
+            self._watch.expect(new.key, new.limit_s)
+            if clip.status == "ok":
+                self._parent.send(Drawn(new.key, number, clip))
+        if not reasons:
+            return Ended(new.key, NOT_WHOLE)
+        of_file = isinstance(reasons[0], NotOnCard) and reasons[0].of_file
+        return Ended(new.key, _worded(reasons[0]), of_file)
+
+    def _drawn(
+        self, tasks: Sequence[DecodeTask], reasons: list[Exception]
+    ) -> Iterator[tuple[int, DecodedClip]]:
+        """Decode clips of one file on the card, as far as it gives them.
+
+        Parameters
+        ----------
+        tasks
+            Spans of one file, with the same requests.
+        reasons
+            Receives why the card does not give those that are not yielded.
+        """
+        try:
+            yield from decode_with_av(tasks, read=self._read)
+        except Exception as error:  # noqa: BLE001 - a core decodes what is left, and says what is wrong
+            reasons.append(error)
+
+    def _read(
+        self,
+        path: Path,
+        windows: Windows,
+        wishes: Wishes[Pixels],
+        **settings: object,
+    ) -> Iterator[WindowResult[Pixels]]:
+        """Read windows of a file as `read_windows` does, but on the card.
+
+        Its other settings have their defaults: passes that need others are not sent here.
+        """
+        if any(settings.values()):
+            raise NotOnCard("a core reads these windows")
+        self._refuse_unsuited(path)
+        table = index_packets(path)
+        first = _first_frame(table, windows)
+        self._refuse_kind(path, table, first)
+        yield from CardReader(path, wishes, self._card, self._sample(path, table, first)).read_all(windows)
+        self._compared_files.add(path)
+
+    def _refuse_unsuited(self, path: Path) -> None:
+        """Refuse a file that is not for a card; what it is like is looked up once.
+
+        Raises
+        ------
+        NotOnCard
+            With the reason.
+        """
+        if path not in self._files_to_cores:
+            self._files_to_cores[path] = why_on_cores(path, self._card.least_pixels)
+        reason = self._files_to_cores[path]
+        if reason:
+            raise NotOnCard(reason, of_file=True)
+
+    def _refuse_kind(self, path: Path, table: PacketTable, frame: int) -> None:
+        """Refuse streams of a kind that the card gives in other bits, or not at all.
+
+        The first time that a kind comes, a group of pictures is decoded both ways, while other threads with
+        streams of the kind wait.
+
+        Raises
+        ------
+        NotOnCard
+            With the reason.
+        """
+        kind = kind_of(table)
+        with self._comparing[kind]:
+            if kind not in self._kinds:
+                frames = group_around(table, frame)[:MOST_COMPARED]
+                self._kinds[kind] = difference(path, frames, self._card)
+        if self._kinds[kind]:
+            raise NotOnCard(self._kinds[kind], of_file=True)
+
+    def _sample(self, path: Path, table: PacketTable, frame: int) -> Sample | None:
+        """Return a picture of a core to compare with, for the first pass over a file; else None."""
+        if path in self._compared_files:
+            return None
+        return sample_of(path, group_around(table, frame)[0])
+
+
+def _first_frame(table: PacketTable, windows: Windows) -> int:
+    """Return the first frame that the windows can hold; 0 where frames have no times."""
+    first_s = min(start_s or 0.0 for start_s, _ in windows)
+    later = np.flatnonzero(table.frame_times.time_s >= first_s)
+    return int(later[0]) if len(later) else 0
+
+
+def _worded(error: Exception) -> str:
+    """Say in a line why a card did not decode clips."""
+    if isinstance(error, NotOnCard):
+        return str(error)
+    return f"a card failed: {type(error).__name__}: {first_line(error, 200)}"
+
+
+class Watch:
+    """Ends this process if a pass gives nothing for longer than it may.
+
+    The timer of `faulthandler` is a thread of its own, so it also ends a process whose driver hangs.
+    """
+
+    def __init__(self) -> None:
+        self._ends_s: dict[Hashable, float] = {}
+        self._changing = threading.Lock()
+        self._nowhere: TextIO = open(os.devnull, "w")  # noqa: SIM115, PTH123 - as long as this process runs
+
+    def expect(self, key: Hashable, limit_s: float) -> None:
+        """Expect something of a pass within some seconds."""
+        with self._changing:
+            self._ends_s[key] = time.monotonic() + limit_s
+            self._set()
+
+    def forget(self, key: Hashable) -> None:
+        """Expect nothing more of a pass, which has ended."""
+        with self._changing:
+            del self._ends_s[key]
+            self._set()
+
+    def _set(self) -> None:
+        """Set the timer to the first end."""
+        faulthandler.cancel_dump_traceback_later()
+        if self._ends_s:
+            left_s = max(min(self._ends_s.values()) - time.monotonic(), 1e-3)
+            faulthandler.dump_traceback_later(left_s, exit=True, file=self._nowhere)

@@ -1,0 +1,408 @@
+"""Decode pictures on a card (NVIDIA's NVDEC), from exactly the packets that a core would decode.
+
+libavcodec reads the headers, knows which pictures refer to which, and puts pictures into the order of
+display, whoever computes their pixels. So packets are chosen, pictures skipped and frames numbered as on a
+core (`decode`). Only the wanted frames are copied from the card. They are brought into the format in which a
+core gives them, which loses nothing, and become RGB as all frames do (`picture`).
+
+A card gives the bits of a core, or nothing: `NotOnCard` is raised where the bits may be others. Whether a
+card decoded a frame is told by the frame itself, because FFmpeg falls back to a core without a word.
+
+None of this was tried on a card yet.
+"""
+
+import ctypes
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import av
+import numpy as np
+from av import FFmpegError
+from av.codec.hwaccel import HWAccel, hwdevices_available
+from av.sidedata.sidedata import Type
+from av.video.frame import VideoFrame
+
+from obygaze_features.cores import no_gpu_here
+from obygaze_features.errors import VideoError
+from obygaze_features.video.decode import Frame, NotSafe
+from obygaze_features.video.index import index_packets
+from obygaze_features.video.packet_table import PacketTable
+from obygaze_features.video.passes import (
+    Shown,
+    Window,
+    WindowReader,
+    WindowResult,
+    Windows,
+    Wishes,
+    union,
+)
+from obygaze_features.video.picture import RgbPicture, orientation
+from obygaze_features.video.source import LIMITS, Source, opened
+from obygaze_features.video.stills import is_still
+
+T = TypeVar("T")
+
+LEAST_PIXELS = 1280 * 720
+"""Pixels of the smallest pictures that go to a card. A card takes 50 to 70 ms to begin a file, in which cores
+decode a good part of a clip of smaller pictures. Not tried on a card."""
+
+MOST_COMPARED = 120
+"""Frames of a group of pictures that are decoded both ways at most: a group may last for minutes."""
+
+CORES_FORMATS = {
+    "nv12": ("yuv420p", "yuvj420p"),
+    "p010le": ("yuv420p10le",),
+    "p016le": ("yuv420p12le",),
+    "yuv444p": ("yuv444p",),
+}
+"""Format in which a card holds pictures -> formats in which a core gives the same samples, in other places of
+memory: P010 and P016 have the bits of a sample at the upper end of 16."""
+
+FILM_GRAIN = "film grain is put on by cores"
+OTHER_BITS = "a card gives other bits"
+DRIVER = ("nvcuda.dll", "nvcuvid.dll") if sys.platform == "win32" else ("libcuda.so.1", "libnvcuvid.so.1")
+"""Libraries of NVIDIA's driver: for computing, and for video."""
+
+
+class NotOnCard(Exception):  # noqa: N818 - not an error: the signal to decode on a core
+    """A card does not give these frames, or might give other bits than a core.
+
+    Parameters
+    ----------
+    reason
+        The reason, as text.
+    of_file
+        Whether it holds for all frames of the file.
+    """
+
+    def __init__(self, reason: str, *, of_file: bool = False) -> None:
+        super().__init__(reason)
+        self.of_file = of_file
+
+
+class Card(Protocol):
+    """What decodes pictures beside the cores; it is sent to the process that uses it."""
+
+    @property
+    def least_pixels(self) -> int:
+        """Pixels of the smallest pictures that it decodes."""
+
+    def missing(self) -> str:
+        """Say what is missing to decode on the card; empty if nothing is."""
+
+    def opened(self, path: Path) -> AbstractContextManager[Source]:
+        """Open a file so that the card decodes its pictures."""
+
+    def is_drawn_here(self, frame: VideoFrame) -> bool:
+        """Return whether the card decoded a frame, and not a core in its place."""
+
+    def to_host(self, frame: VideoFrame, pixels: str) -> VideoFrame:
+        """Copy a frame from the card, in the format of pixels that a core would give.
+
+        Raises
+        ------
+        NotOnCard
+            The frame cannot be brought into that format without loss.
+        """
+
+
+@dataclass(frozen=True)
+class NvidiaCard:
+    """A card of NVIDIA.
+
+    Parameters
+    ----------
+    number
+        Its number among the cards that this process may use.
+    least_pixels
+        Pixels of the smallest pictures that it decodes.
+    """
+
+    number: int = 0
+    least_pixels: int = LEAST_PIXELS
+
+    def missing(self) -> str:
+        """Say what is missing to decode on the card; empty if nothing is."""
+        reason = no_gpu_here()
+        if reason:
+            return reason
+        if "cuda" not in hwdevices_available():
+            return f"the FFmpeg of PyAV {av.__version__} was built without CUDA"
+        for library in DRIVER:
+            try:
+                ctypes.CDLL(library)
+            except OSError:
+                return (
+                    f"{library} of NVIDIA's driver is not found; a container needs "
+                    "NVIDIA_DRIVER_CAPABILITIES=compute,utility,video"
+                )
+        try:
+            self._accelerator().create(av.Codec("h264", "r"))
+        except FFmpegError as error:
+            return f"card {self.number} cannot be opened ({error.strerror})"
+        return ""
+
+    @contextmanager
+    def opened(self, path: Path) -> Iterator[Source]:
+        """Open a file so that the card decodes its pictures."""
+        with opened(path, self._accelerator()) as source:
+            # Frames with film grain say so only if they are asked to.
+            source.context.options = LIMITS | {"export_side_data": "film_grain"}
+            yield source
+
+    def is_drawn_here(self, frame: VideoFrame) -> bool:
+        """Return whether the card decoded a frame, and not a core in its place."""
+        return frame.format.name == "cuda"
+
+    def to_host(self, frame: VideoFrame, pixels: str) -> VideoFrame:
+        """Copy a frame from the card, in the format of pixels that a core would give."""
+        held = "" if frame.sw_format is None else frame.sw_format.name
+        return as_from_core(frame, held, pixels)
+
+    def _accelerator(self) -> HWAccel:
+        """Return how PyAV is asked to leave frames on the card; else it would copy all of them."""
+        return HWAccel("cuda", str(self.number), allow_software_fallback=True, is_hw_owned=True)
+
+
+def as_from_core(frame: VideoFrame, held: str, pixels: str) -> VideoFrame:
+    """Bring a frame into the format of pixels that a core would give; no sample changes.
+
+    Parameters
+    ----------
+    frame
+        A frame on a card, which is copied to the host, or one on the host.
+    held
+        The format in which a card holds it.
+    pixels
+        The format that a core would give.
+
+    Raises
+    ------
+    NotOnCard
+        It is not known how to convert the format without loss.
+    """
+    if pixels not in CORES_FORMATS.get(held, ()):
+        raise NotOnCard(f"a card gives {held or 'another format'} for {pixels}", of_file=True)
+    host = frame.reformat(format=pixels, threads=1)
+    host.colorspace = frame.colorspace  # which PyAV writes anew
+    return host
+
+
+class Sample(NamedTuple):
+    """A frame of a file, by its number, and its picture as a core decodes it."""
+
+    number: int
+    picture: RgbPicture
+
+    def compare(self, picture: RgbPicture) -> None:
+        """Compare the picture that a card gives.
+
+        Raises
+        ------
+        NotOnCard
+            It is another one.
+        """
+        if not are_equal(picture, self.picture):
+            raise NotOnCard(f"{OTHER_BITS} of this file", of_file=True)
+
+
+class CardReader(WindowReader[T]):
+    """Reader of windows of one file, whose pictures a card decodes.
+
+    Parameters
+    ----------
+    path
+        A video file.
+    wishes
+        As for `WindowReader`.
+    card
+        The card.
+    sample
+        A frame that is decoded with the others, and compared; None compares none.
+
+    Raises
+    ------
+    VideoError
+        The file cannot be read at all.
+    """
+
+    def __init__(self, path: Path, wishes: Wishes[T], card: Card, sample: Sample | None = None) -> None:
+        super().__init__(path, wishes, strict=False)
+        self._card = card
+        self._sample = sample
+        # A small file may still be open since its packets were read, but with a decoder for a core.
+        for _, still_open in self._kept:
+            still_open.close()
+        self._kept.clear()
+
+    @contextmanager
+    def _opened(self) -> Iterator[Source]:
+        """Open the file so that the card decodes it."""
+        with self._card.opened(self.path) as source:
+            yield source
+
+    def read_all(self, windows: Windows) -> Iterator[WindowResult[T]]:
+        """Yield the number of each window with its frames, one result per wish, or the error.
+
+        Parameters
+        ----------
+        windows
+            Start and end of each, in seconds.
+
+        Raises
+        ------
+        NotOnCard
+            A core is to decode the windows that were not yielded.
+        """
+        if self.lacks_keys:
+            raise NotOnCard("which frames are key frames shows when all are decoded", of_file=True)
+        pending, errors = self.chosen(Window(number, span) for number, span in enumerate(windows))
+        yield from errors
+        targets = set(union(pending))
+        if self._sample is not None:
+            targets.add(self._sample.number)
+        try:
+            yield from self.served(self.applied(self.sparse(sorted(targets))), pending)
+        except NotSafe as reason:
+            raise NotOnCard(f"{reason}") from reason
+        if pending:
+            raise NotOnCard("frames did not come out of the card")
+
+    def applied(self, frames: Iterable[Frame]) -> Iterator[Shown[T]]:
+        """Convert frames of the card to pictures, each with a function that returns the result of a wish."""
+        for number, picture, result_of_wish in super().applied(self._on_host(frames)):
+            if self._sample is not None and number == self._sample.number:
+                self._sample.compare(picture)
+            yield number, picture, result_of_wish
+
+    def _on_host(self, frames: Iterable[Frame]) -> Iterator[Frame]:
+        """Copy frames from the card.
+
+        Raises
+        ------
+        NotOnCard
+            A core decoded a frame in place of the card, or a core would put film grain on it.
+        """
+        stream = self.table.stream
+        for number, frame in frames:
+            if not self._card.is_drawn_here(frame):
+                raise NotOnCard(f"a card does not decode {kind_of(self.table)}", of_file=True)
+            _, side_data = orientation(frame)
+            if Type.FILM_GRAIN_PARAMS.name in side_data:
+                raise NotOnCard(FILM_GRAIN, of_file=True)
+            yield number, self._card.to_host(frame, stream.pixels)
+
+
+def are_equal(one: RgbPicture, other: RgbPicture) -> bool:
+    """Return whether two pictures have the same pixels, and were converted with the same remarks."""
+    facts = (one.shown, one.corrupt, one.remarks)
+    other_facts = (other.shown, other.corrupt, other.remarks)
+    return facts == other_facts and np.array_equal(one.rgb, other.rgb)
+
+
+def kind_of(table: PacketTable) -> str:
+    """Name the codec and the format of pixels of a stream, such as `h264, yuv420p`."""
+    return f"{table.stream.codec}, {table.stream.pixels}"
+
+
+def why_on_cores(path: Path, least_pixels: int) -> str:
+    """Say why a file is not for a card; empty if it may be.
+
+    Parameters
+    ----------
+    path
+        A file.
+    least_pixels
+        Pixels of the smallest pictures that the card decodes.
+
+    Raises
+    ------
+    VideoError
+        The file cannot be read at all.
+    """
+    if is_still(path):
+        return "still images are read by cores"
+    with opened(path) as source:
+        n_pixels = source.context.width * source.context.height
+    if n_pixels < least_pixels:
+        return f"pictures of under {least_pixels:,} pixels take cores less time"
+    table = index_packets(path)
+    if table.unsafe:
+        return f"all frames are to be decoded: {table.unsafe}"
+    if not table.random_access.any():
+        return "it says nowhere that decoding can start"
+    return ""
+
+
+def group_around(table: PacketTable, frame: int) -> range:
+    """Return the frames, in order of display, of the group of pictures that a frame is in.
+
+    A frame that is shown before the first frame at which decoding can start gives the first group.
+    """
+    entries = np.flatnonzero(table.random_access[table.shown])
+    number = max(int(np.searchsorted(entries, frame, side="right")) - 1, 0)
+    edges = [*entries.tolist(), len(table.shown)]
+    return range(edges[number], edges[number + 1])
+
+
+def sample_of(path: Path, number: int) -> Sample:
+    """Decode one frame on a core, to compare with a card's.
+
+    Raises
+    ------
+    NotOnCard
+        A core does not decode it without errors.
+    """
+    ((_, picture),) = _by_core(path, [number])
+    return Sample(number, picture)
+
+
+def difference(path: Path, frames: Sequence[int], card: Card) -> str:
+    """Decode frames on a core and on a card, and say what is different; empty if all bits are equal.
+
+    Parameters
+    ----------
+    path
+        A video file for which `why_on_cores` gives no reason.
+    frames
+        Numbers of frames, rising.
+    card
+        The card.
+
+    Raises
+    ------
+    NotOnCard
+        A core does not decode them without errors.
+    """
+    reader: CardReader[Any] = CardReader(path, (), card)
+    on_card = reader.applied(reader.sparse(frames))
+    for number, expected in _by_core(path, frames):
+        try:
+            card_number, picture, _ = next(on_card)
+        except NotOnCard as reason:
+            return str(reason)
+        except (NotSafe, VideoError, StopIteration):
+            return f"a card does not decode {kind_of(reader.table)} without errors"
+        if card_number != number or not are_equal(picture, expected):
+            return f"{OTHER_BITS} of {kind_of(reader.table)}"
+    return ""
+
+
+def _by_core(path: Path, frames: Sequence[int]) -> Iterator[tuple[int, RgbPicture]]:
+    """Decode frames on a core.
+
+    Raises
+    ------
+    NotOnCard
+        They are damaged.
+    """
+    reader: WindowReader[Any] = WindowReader(path, (), strict=False)
+    try:
+        for number, picture, _ in reader.applied(reader.sparse(frames)):
+            yield number, picture
+    except (NotSafe, VideoError) as reason:
+        raise NotOnCard("damage is told by cores", of_file=True) from reason

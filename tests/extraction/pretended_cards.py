@@ -1,0 +1,109 @@
+"""Cards that need no card: a core decodes in the card's process, and the card misbehaves as it is told to.
+
+Frames go through the formats in which NVIDIA's cards hold them, so that what brings them back is tried too.
+"""
+
+import os
+import signal
+import time
+from collections import Counter
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from obygaze_features.video.hardware import CORES_FORMATS, as_from_core
+from obygaze_features.video.source import LIMITS, opened
+
+HELD = {pixels: held for held, formats in CORES_FORMATS.items() for pixels in formats}
+"""Format in which a core gives pixels -> the one in which a card holds them."""
+
+COPIED: Counter[str] = Counter()
+"""Frames that were copied from the card in this process."""
+
+
+@dataclass(frozen=True)
+class PretendedCard:
+    """A card that gives the bits of a core."""
+
+    least_pixels: int = 0
+
+    def missing(self):
+        return ""
+
+    @contextmanager
+    def opened(self, path):
+        with opened(path) as source:
+            source.context.options = LIMITS | {"export_side_data": "film_grain"}
+            yield source
+
+    def is_drawn_here(self, _frame):
+        return True
+
+    def to_host(self, frame, pixels):
+        held = HELD.get(pixels, pixels)
+        return as_from_core(frame.reformat(format=held, threads=1), held, pixels)
+
+
+@dataclass(frozen=True)
+class NoCard(PretendedCard):
+    """No card: there is no driver."""
+
+    def missing(self):
+        return "libcuda.so.1 of NVIDIA's driver is not found"
+
+
+@dataclass(frozen=True)
+class WrongBit(PretendedCard):
+    """A card that changes a sample of every frame but the first `right` ones of a process."""
+
+    right: int = 0
+
+    def to_host(self, frame, pixels):
+        frame = super().to_host(frame, pixels)
+        COPIED["frames"] += 1
+        if COPIED["frames"] <= self.right:
+            return frame
+        samples = np.frombuffer(memoryview(frame.planes[0]), np.uint8).copy()
+        samples[: 4 * frame.planes[0].line_size] ^= 64
+        frame.planes[0].update(samples.tobytes())
+        return frame
+
+
+@dataclass(frozen=True)
+class FallsBack(PretendedCard):
+    """A card that cannot decode: FFmpeg lets a core decode in its place, without a word."""
+
+    def is_drawn_here(self, _frame):
+        return False
+
+
+@dataclass(frozen=True)
+class Breaks(PretendedCard):
+    """A card that takes its process down, or hangs, at the n-th frame that is copied from it."""
+
+    n: int = 0
+    hangs: bool = False
+
+    def to_host(self, frame, pixels):
+        COPIED["frames"] += 1
+        if COPIED["frames"] > self.n and self.hangs:
+            time.sleep(3600)
+        elif COPIED["frames"] > self.n:
+            os.kill(os.getpid(), signal.SIGSEGV)
+        return super().to_host(frame, pixels)
+
+
+@dataclass(frozen=True)
+class Noted(FallsBack):
+    """A card that cannot decode, and notes every file that it opens."""
+
+    notes: Path = Path()
+
+    @contextmanager
+    def opened(self, path):
+        with self.notes.open("a", encoding="utf-8") as notes:
+            notes.write(f"{path.name}\n")
+        with super().opened(path) as source:
+            yield source

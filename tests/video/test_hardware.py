@@ -1,0 +1,79 @@
+"""What a card gives becomes what a core gives: formats, groups of pictures, files that are not for a card."""
+
+import av
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from obygaze_features.video.hardware import NotOnCard, NvidiaCard, as_from_core, group_around, why_on_cores
+from obygaze_features.video.index import index_packets
+
+from .conftest import draw
+from .encoding import encode
+
+DEPTHS = {"yuv420p": ("nv12", 8, 8), "yuv420p10le": ("p010le", 10, 16), "yuv420p12le": ("p016le", 12, 16)}
+"""Format that a core gives -> that of a card, the bits of a sample, and the bits that it has in memory."""
+
+
+def plane_of(plane, kind) -> np.ndarray:
+    """Return the samples of a plane [H, W], with the padding of its rows."""
+    return np.frombuffer(memoryview(plane), kind).reshape(plane.height, -1)
+
+
+@given(
+    pixels=st.sampled_from([*DEPTHS]),
+    width=st.integers(1, 70),
+    height=st.integers(1, 40),
+    colour_range=st.sampled_from([0, 1, 2]),
+    colorspace=st.sampled_from([1, 2, 5, 6, 9]),
+    seed=st.integers(0, 9),
+)
+def test_every_sample_of_a_card_is_that_of_a_core(pixels, width, height, colour_range, colorspace, seed):
+    held, bits, bits_in_memory = DEPTHS[pixels]
+    kind = np.uint8 if bits == 8 else np.dtype("<u2")
+    shift = bits_in_memory - bits
+    frame = av.VideoFrame(width, height, held)
+    frame.color_range = colour_range
+    frame.colorspace = colorspace
+    frame.pts = 7
+    rng = np.random.default_rng(seed)
+    for plane in frame.planes:
+        samples = rng.integers(0, 1 << bits, plane_of(plane, kind).shape).astype(kind) << shift
+        plane.update(samples.tobytes())
+    given_frame = as_from_core(frame, held, pixels)
+    half_width, half_height = -(-width // 2), -(-height // 2)
+    luma, chroma = (plane_of(plane, kind) >> shift for plane in frame.planes)
+    y, u, v = (plane_of(plane, kind) for plane in given_frame.planes)
+    np.testing.assert_array_equal(y[:, :width], luma[:, :width])
+    np.testing.assert_array_equal(u[:, :half_width], chroma[:half_height, 0 : 2 * half_width : 2])
+    np.testing.assert_array_equal(v[:, :half_width], chroma[:half_height, 1 : 2 * half_width : 2])
+    facts = ("format", "pts", "colorspace", "color_range", "interlaced_frame", "is_corrupt")
+    assert (given_frame.format.name, given_frame.pts) == (pixels, 7)
+    assert all(getattr(given_frame, fact) == getattr(frame, fact) for fact in facts[2:])
+
+
+@pytest.mark.parametrize(("held", "pixels"), [("nv12", "gbrp"), ("p010le", "yuv422p10le"), ("", "yuv420p")])
+def test_formats_that_may_lose_bits_are_left_to_cores(held, pixels):
+    with pytest.raises(NotOnCard) as refused:
+        as_from_core(av.VideoFrame(64, 48, held or "nv12"), held, pixels)
+    assert refused.value.of_file
+
+
+def test_a_frame_in_memory_was_not_decoded_on_a_card():
+    assert not NvidiaCard().is_drawn_here(av.VideoFrame(64, 48, "nv12"))
+
+
+def test_groups_cover_a_film_and_begin_where_decoding_can_start(tmp_path):
+    film = encode(tmp_path / "f.mp4", map(draw, range(60)), options={"g": "20", "sc_threshold": "0"})
+    table = index_packets(film)
+    groups = {group_around(table, frame) for frame in range(60)}
+    assert sorted(map(tuple, groups)) == [tuple(range(k, k + 20)) for k in (0, 20, 40)]
+    assert all(frame in group_around(table, frame) for frame in range(60))
+
+
+def test_only_pictures_from_a_size_on_go_to_a_card(tmp_path):
+    film = encode(tmp_path / "f.mp4", map(draw, range(10)))
+    assert why_on_cores(film, 96 * 64) == ""
+    assert why_on_cores(film, 96 * 64 + 1) != ""
+    assert why_on_cores(tmp_path / "still.png", 0) != ""
