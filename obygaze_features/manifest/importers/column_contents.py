@@ -28,6 +28,8 @@ NO: Final = {
 }  # fmt: skip
 """Marks that say that the label in a column's heading is not there."""
 
+MARKS: Final = YES | NO
+
 MOST = 2 / 3
 """Share of a column's cells that tells what the column is; the other cells are remarks, or mistyped."""
 
@@ -124,7 +126,7 @@ def are_clocks(cells: Sequence[str]) -> bool:
 
 def are_ranges(cells: Sequence[str]) -> bool:
     """Return whether most cells hold two times."""
-    n_ranges = sum(range_in(cell) is not None for cell in cells)
+    n_ranges = sum(n_rows for cell, n_rows in Counter(cells).items() if range_in(cell) is not None)
     return bool(cells) and n_ranges >= MOST * len(cells)
 
 
@@ -220,13 +222,12 @@ def _without_role(heading: str) -> str:
 
 def are_marks(cells: Sequence[str]) -> bool:
     """Return whether all cells that can be read are marks of yes or no."""
-    marks = {plain(cell) for cell in cells if not is_unreadable(cell)}
-    return marks <= YES | NO
+    return all(plain(cell) in MARKS or is_unreadable(cell) for cell in set(cells))
 
 
 def has_marks(cells: Sequence[str]) -> bool:
     """Return whether some cell says yes by a word or sign; a number, such as 1, may be a grade instead."""
-    return any(plain(cell) in YES and not plain(cell).isdecimal() for cell in cells)
+    return any(plain(cell) in YES and not plain(cell).isdecimal() for cell in set(cells))
 
 
 def is_of_marks(table: Table, column: str, words: LabelWords) -> bool:
@@ -240,11 +241,10 @@ def is_of_marks(table: Table, column: str, words: LabelWords) -> bool:
     if not label:
         return False
     cells = readable_cells(table, column)
-    are_labels = content_of(cells, words).are_labels
     if label in words.codebook.concept_names:
-        return are_marks(cells) or (has_marks(cells) and not are_labels)
+        return are_marks(cells) or (has_marks(cells) and not content_of(cells, words).are_labels)
     has_one_value = len(set(cells)) < 2
-    return are_marks(cells) and (has_one_value or not are_labels)
+    return are_marks(cells) and (has_one_value or not content_of(cells, words).are_labels)
 
 
 def label_in_heading(heading: str, words: LabelWords) -> str:

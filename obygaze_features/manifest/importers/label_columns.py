@@ -7,14 +7,13 @@ from obygaze_features.manifest.importers.column_contents import (
     are_clocks,
     are_files,
     are_marks,
-    are_times,
     label_of_heading,
     whole_numbers,
 )
 from obygaze_features.manifest.importers.proposal import SHOWN, option
 from obygaze_features.manifest.importers.table_rows import SUMS
 from obygaze_features.manifest.importers.unread_columns import MOST_WORDS, UnreadColumns, meanings_of_numbers
-from obygaze_features.manifest.importers.word_guesses import are_few_words, are_lists, listed_parts
+from obygaze_features.manifest.importers.word_guesses import are_few_words, are_lists, different_words
 from obygaze_features.manifest.spans.headings import (
     KNOWN_HEADINGS,
     bare_heading,
@@ -259,7 +258,7 @@ class LabelColumns:
         candidates = [column for column in unmarked if self._can_be_concepts(column)]
         headed = [column for column in candidates if "concepts" in names_of_heading(column)]
         unnamed = [column for column in candidates if not names_of_heading(column)]
-        lists = [column for column in unnamed if are_lists(self._cells[column], self._words)]
+        lists = [column for column in unnamed if are_lists(self._unread.lists(column))]
         has_concepts = self._unread.is_read("concepts") or "concepts" in self._proposal.columns
         if has_concepts and (headed or lists):
             typed = " ".join(option("concepts", column) for column in (*headed, *lists))
@@ -272,12 +271,14 @@ class LabelColumns:
 
     def _can_be_concepts(self, column: str) -> bool:
         """Return whether a column's cells list a few short words that are repeated, and no times or files."""
-        cells = self._cells[column]
-        listed = [parts for parts in listed_parts(cells, self._words) if parts]
-        n_parts = sum(map(len, listed))
-        n_different = len({plain(part) for parts in listed for part in parts})
-        is_repeated = 4 * n_different <= 3 * n_parts or are_lists(cells, self._words)
-        return are_few_words(listed) and is_repeated and not are_times(cells) and not are_files(cells)
+        if self._unread.is_of_times(column) or are_files(self._cells[column]):
+            return False
+        lists = self._unread.lists(column)
+        if not are_few_words(lists):
+            return False
+        n_parts = sum(map(len, lists))
+        n_different = len(different_words(lists))
+        return 4 * n_different <= 3 * n_parts or are_lists(lists)
 
     def _take_unknown_marks(self) -> None:
         """Propose columns of marks as concepts whose headings are no labels that are known.

@@ -47,6 +47,9 @@ SHOWN_WORDS = 3
 MOST_COLUMNS = 1000
 """A table of more columns is refused, as headings are compared pair by pair, which takes too long."""
 
+TELLING_ROWS = 1000
+"""Rows by which a table is first told from files that are none."""
+
 CELLS_PER_LABEL = 4
 """A column that is not read is named for its labels if at least one of so many cells is a label."""
 
@@ -288,6 +291,16 @@ def is_table(file: SpanFile, words: LabelWords) -> bool:
     has_too_many = len(layout.headings) > MOST_COLUMNS
     if has_too_many or file.reading.headings.are_in(layout.headings):
         return True
+    # The first rows tell it of nearly every table, and a table may be long.
+    first_rows = replace(layout.table, rows=layout.table.rows[:TELLING_ROWS])
+    if _holds_spans(file, layout._replace(table=first_rows), words):
+        return True
+    has_more_rows = len(layout.table.rows) > TELLING_ROWS
+    return has_more_rows and _holds_spans(file, layout, words)
+
+
+def _holds_spans(file: SpanFile, layout: Layout, words: LabelWords) -> bool:
+    """Return whether a table has columns that hold times or labels, whatever their headings."""
     layout = layout._replace(table=clip_rows(layout.table, file.reading.headings, words).table)
     proposal = propose(file, layout, NAMED_COLUMNS, words)
     return bool(proposal.columns or proposal.wide)

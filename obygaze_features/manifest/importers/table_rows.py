@@ -72,30 +72,35 @@ def clip_rows(table: Table, headings: Headings, words: LabelWords) -> ClipRows:
     A sum with numbers in place of times is left out among the last rows, where it has no label and others do.
     """
     rows = [row for row in table.rows if not row.is_empty]
-    body = replace(table, rows=tuple(row for row in rows if not _is_sum(row)))
+    are_sums = [_is_sum(row) for row in rows]
+    body = replace(table, rows=tuple(row for row, is_sum in zip(rows, are_sums, strict=True) if not is_sum))
     times = _columns_of_times(body, words)
     starts = _columns_of_starts(times)
     labels = _columns_of_labels(body, headings, words)
-    timed_places = [at for at, row in enumerate(rows) if _has_time(row, starts)]
-    last_timed = timed_places[-1] if timed_places else len(rows)
+    are_timed = [_has_time(row, starts) for row in rows]
+    has_times = any(are_timed)
+    last_timed = max((at for at, is_timed in enumerate(are_timed) if is_timed), default=len(rows))
     have_labels = any(_has_label(row, labels, words) for row in body.rows)
     left_out = []
     for at, row in enumerate(rows):
-        is_untimed = bool(timed_places) and not _has_time(row, starts)
-        is_unlabelled = have_labels and not _has_label(row, labels, words)
+        is_untimed = has_times and not are_timed[at]
+        # Nearly all rows of a table are timed clips, of which nothing more needs to be known.
+        if not is_untimed and not are_sums[at]:
+            continue
+        reason = ""
         if is_untimed and _says_only_no(row):
-            left_out.append(LeftOut(row, "without times, and nothing but marks of no"))
-            continue
-        if is_untimed and _is_unreadable_row(row, starts):
-            left_out.append(LeftOut(row, "times and film cannot be read"))
-            continue
-        if _is_sum(row):
-            if is_untimed or (is_unlabelled and at >= len(rows) - LAST_ROWS):
-                left_out.append(LeftOut(row, "a sum"))
-            continue
-        is_bare = not _has_cell(row, labels) and not _has_doubtful_time(row, times)
-        if is_untimed and is_bare and (at > last_timed or len(_filled(row)) == 1):
-            left_out.append(LeftOut(row, "a remark, without times"))
+            reason = "without times, and nothing but marks of no"
+        elif is_untimed and _is_unreadable_row(row, starts):
+            reason = "times and film cannot be read"
+        elif are_sums[at]:
+            is_unlabelled = have_labels and not _has_label(row, labels, words)
+            is_last = at >= len(rows) - LAST_ROWS
+            reason = "a sum" if is_untimed or (is_unlabelled and is_last) else ""
+        elif at > last_timed or len(_filled(row)) == 1:
+            is_bare = not _has_cell(row, labels) and not _has_doubtful_time(row, times)
+            reason = "a remark, without times" if is_bare else ""
+        if reason:
+            left_out.append(LeftOut(row, reason))
     table = _without(table, left_out)
     others = _rows_of_other_kinds(table, words)
     return ClipRows(_without(table, others), (*left_out, *others))
@@ -307,7 +312,7 @@ def _has_label(row: Row, columns: Sequence[str], words: LabelWords) -> bool:
         cell = row.cells[column].strip()
         if not cell or is_unreadable(cell):
             continue
-        is_mark = bool(label_of_heading(column, words)) and plain(cell) in YES
+        is_mark = plain(cell) in YES and bool(label_of_heading(column, words))
         if is_mark or words.level_of(cell) or words.labels_of(cell) is not None:
             return True
     return False

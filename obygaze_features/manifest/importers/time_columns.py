@@ -11,7 +11,6 @@ from obygaze_features.manifest.importers.column_contents import (
     MOST,
     are_clocks,
     are_ranges,
-    are_times,
     seconds_in,
     whole_numbers,
 )
@@ -141,13 +140,13 @@ class TimeColumns:
     def _headed_times_of(self, name: str) -> list[str]:
         """Return the unread columns of times whose heading first of all means a manifest's column."""
         headed = [column for column in self._unread.rest if name in names_of_heading(column)[:1]]
-        return [column for column in headed if are_times(self._cells[column])]
+        return [column for column in headed if self._unread.is_of_times(column)]
 
     def _is_timed(self, column: str) -> bool:
         """Return whether a column can be of times: most rows have a cell, which is a time and no mark."""
         cells = self._cells[column]
         is_filled = 2 * len(cells) >= len(self._table.rows)
-        return is_filled and column not in self._unread.marks and are_times(cells)
+        return is_filled and column not in self._unread.marks and self._unread.is_of_times(column)
 
     def _first_of_ends(self, start: str, columns: Sequence[str]) -> str:
         """Return the first of some columns that can hold the ends of spans; "" if none can.

@@ -21,6 +21,7 @@ from obygaze_features.manifest.importers.word_guesses import (
     label_like,
     label_near,
     legend_rows,
+    listed_parts,
 )
 from obygaze_features.manifest.spans.headings import KNOWN_HEADINGS, bare_heading, names_of_heading
 from obygaze_features.manifest.spans.label_words import LabelWords
@@ -78,6 +79,10 @@ class UnreadColumns:
         self.rest = [column for column in self.rest if not self._is_no_label(column)]
         self.marks = [column for column in self.rest if is_of_marks(self.table, column, self.words)]
         self.proposal = Proposal()
+        # What is found out of a column is kept, as each finder asks, and a column may be long.
+        self._contents: dict[str, Content] = {}
+        self._are_times: dict[str, bool] = {}
+        self._lists: dict[str, list[list[str]]] = {}
 
     def _words_with_guesses(self) -> LabelWords:
         """Return the words of the codebook, with translations and guesses of what the table's words mean.
@@ -154,7 +159,21 @@ class UnreadColumns:
 
     def content(self, column: str) -> Content:
         """Return how many cells of a column are labels, by the words with guesses."""
-        return content_of(self.cells[column], self.words)
+        if column not in self._contents:
+            self._contents[column] = content_of(self.cells[column], self.words)
+        return self._contents[column]
+
+    def is_of_times(self, column: str) -> bool:
+        """Return whether most cells of a column are times."""
+        if column not in self._are_times:
+            self._are_times[column] = are_times(self.cells[column])
+        return self._are_times[column]
+
+    def lists(self, column: str) -> list[list[str]]:
+        """Return the words that each cell of a column lists."""
+        if column not in self._lists:
+            self._lists[column] = listed_parts(self.cells[column], self.words)
+        return self._lists[column]
 
     def counted(self, column: str) -> str:
         """Write a column with how many of its cells are labels."""
@@ -178,7 +197,7 @@ class UnreadColumns:
         if not cells or self.content(column).are_labels:
             return False
         n_names = len(set(map(plain, cells)))
-        is_text = whole_numbers(cells) is not None or not are_times(cells)
+        is_text = whole_numbers(cells) is not None or not self.is_of_times(column)
         return is_text and n_names <= max(MOST_WORDS, len(cells) // 4)
 
     def read_levels(self) -> list[str]:

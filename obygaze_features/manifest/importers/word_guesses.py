@@ -1,5 +1,6 @@
 """Guess which level or concept a word of a table is: by a legend, a number in front, its spelling."""
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -159,13 +160,19 @@ def _first_parts(cell: str, words: LabelWords, *, has_semicolons: bool) -> list[
     return [part for part in parts if part]
 
 
-def are_lists(cells: Sequence[str], words: LabelWords) -> bool:
-    """Return whether cells list a few words that come in several combinations, such as concepts."""
-    listed = [parts for parts in listed_parts(cells, words) if parts]
+def are_lists(listed: Sequence[Sequence[str]]) -> bool:
+    """Return whether cells list a few words that come in several combinations, such as concepts.
+
+    Parameters
+    ----------
+    listed
+        The words that each cell lists (`listed_parts`); those without words are ignored.
+    """
+    listed = [parts for parts in listed if parts]
     n_lists = sum(len(parts) > 1 for parts in listed)
     if n_lists < 2 or not are_few_words(listed):
         return False
-    combinations = {frozenset(map(plain, parts)) for parts in listed}
+    combinations = {frozenset(map(plain, parts)) for parts in set(map(tuple, listed))}
     counts = Counter(plain(part) for parts in combinations for part in parts)
     n_parts = sum(map(len, listed))
     are_repeated = 3 * len(counts) <= 2 * n_parts
@@ -174,10 +181,17 @@ def are_lists(cells: Sequence[str], words: LabelWords) -> bool:
 
 def are_few_words(listed: Sequence[Sequence[str]]) -> bool:
     """Return whether lists are of a few different words, none of them a number or as long as a remark."""
-    parts = {plain(part) for parts in listed for part in parts}
-    are_short = all(len(part.split()) <= LONGEST_WORDS for part in parts)
-    are_texts = all(number_of(part) != number_of(part) for part in parts)
-    return 0 < len(parts) <= MOST_PARTS and are_short and are_texts
+    words = different_words(listed)
+    if not 0 < len(words) <= MOST_PARTS:
+        return False
+    are_short = all(len(word.split()) <= LONGEST_WORDS for word in words)
+    return are_short and all(math.isnan(number_of(word)) for word in words)
+
+
+def different_words(listed: Sequence[Sequence[str]]) -> set[str]:
+    """Return the different words of lists, as words are compared."""
+    written = {part for parts in listed for part in parts}
+    return set(map(plain, written))
 
 
 def legend_rows(records: Iterable[Records]) -> list[list[str]]:

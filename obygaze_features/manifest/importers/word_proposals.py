@@ -15,7 +15,7 @@ from obygaze_features.manifest.importers.column_contents import (
 from obygaze_features.manifest.importers.columns import role_of_heading
 from obygaze_features.manifest.importers.proposal import SHOWN, UNKNOWN_LABEL
 from obygaze_features.manifest.importers.unread_columns import UnreadColumns, meanings_of_numbers
-from obygaze_features.manifest.importers.word_guesses import label_near, listed_parts
+from obygaze_features.manifest.importers.word_guesses import label_near
 from obygaze_features.manifest.spans.headings import LABEL_COLUMNS, columns_headed_by, without_name
 from obygaze_features.manifest.spans.names import plain, without_zeros
 from obygaze_features.manifest.text_tables import SHOWN_PROBLEMS
@@ -144,7 +144,7 @@ class WordProposals:
     def _unknown_concepts(self, column: str) -> list[str]:
         """Return the words listed in a column's cells that the codebook does not have, with repetitions."""
         words = []
-        for parts in listed_parts(self._cells[column], self._words):
+        for parts in self._unread.lists(column):
             words += parts
         other_words = [word for word in words if not self._known_words.concept_of(word)]
         return [word for word in other_words if not self._known_words.is_no_concept(word)]

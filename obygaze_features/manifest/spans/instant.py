@@ -352,18 +352,22 @@ def pointed(cells: Sequence[str], usual: str = "") -> list[str]:
     texts = [_BLANKS.sub("", western(cell.strip())) for cell in cells]
     sign = _decimal_sign(texts, usual)
     signs = str.maketrans({",": None} if sign == "." else {".": None, ",": "."})
-    numbers = (_PLAIN[sign].fullmatch(text) or _GROUPED[sign].fullmatch(text) for text in texts)
-    return [
-        number[0].translate(signs) if number else cell for number, cell in zip(numbers, cells, strict=True)
-    ]
+    numbers = []
+    for text, cell in zip(texts, cells, strict=True):
+        is_number = text.isdecimal() or _PLAIN[sign].fullmatch(text) or _GROUPED[sign].fullmatch(text)
+        numbers.append(text.translate(signs) if is_number else cell)
+    return numbers
 
 
 def time_or_nan(text: str) -> float:
     """Read one time, without other cells to tell its decimal sign; NaN if it is no time."""
+    text = text.strip()
+    # Only a number whose signs are doubtful, or with very many digits, needs the rules of a whole column.
+    is_doubtful = _UNSURE.search(text) is not None or _FINE.search(text) is not None
+    value: object = None
     with suppress(ManifestError):
-        values = [time_in(text.strip())] if is_clock(text) else instants([text])
-        return next((value for value in values if isinstance(value, float)), math.nan)
-    return math.nan
+        value = instants([text])[0] if is_doubtful and not is_clock(text) else time_in(text)
+    return value if isinstance(value, float) else math.nan
 
 
 def _decimal_sign(texts: Sequence[str], usual: str) -> str:
@@ -382,6 +386,8 @@ def _decimal_sign(texts: Sequence[str], usual: str) -> str:
     only: dict[str, str] = {}
     doubtful = ""
     for text in texts:
+        if text.isdecimal():  # as most numbers are: without a sign, it says nothing of signs
+            continue
         fits = [sign for sign in ".," if _PLAIN[sign].fullmatch(text) or _GROUPED[sign].fullmatch(text)]
         if len(fits) == 1:
             only.setdefault(fits[0], text)

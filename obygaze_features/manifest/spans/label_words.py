@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Final, NamedTuple
 
 from obygaze_features.errors import ManifestError
@@ -45,6 +45,9 @@ _MORE_SIGNS = re.compile(r"[|+&/]|\b(?i:and|und|et)\b|(?<=\w)\s(?:y|e|og|och|en|
 
 _EXPLAINED = re.compile(r"[()\[\]=:]|\s[-–—]\s")
 """What stands between a label and its other spelling."""
+
+_LETTERLESS = re.compile(r"[\W\d_]*+")
+"""A text without letters, such as a time or a number."""
 
 
 class Labels(NamedTuple):
@@ -227,8 +230,16 @@ class LabelWords:
         key = word(text)
         return key in self._levels or key in self._concepts or key in self._nothing
 
+    @cached_property
+    def _has_letterless_words(self) -> bool:
+        """Whether some word of a level or concept has no letters, as the code 2 has none."""
+        return any(_LETTERLESS.fullmatch(known) for known in (*self._levels, *self._concepts))
+
     def _labels_of(self, text: str) -> Labels | None:
         """Return the labels that a text is made of; None if any part of it is none, or it has two levels."""
+        # Times and numbers, which fill most columns of a long table, are told without dividing them.
+        if _LETTERLESS.fullmatch(text) and not self._has_letterless_words:
+            return None
         key = word(text)
         level = self._levels.get(key) or self._levels.get(word(without_zeros(text)))
         level = level or self._explained(text, self._levels)
