@@ -1,4 +1,4 @@
-"""Keep what the head of a network says: probabilities of named classes, beside its vectors."""
+"""Keep the answers of a network's head: probabilities of named classes, besides its vectors."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -11,7 +11,7 @@ from obygaze_features.errors import BackboneError
 from obygaze_features.perception import PICTURES
 
 CLASSIFIER: Final = "classifier"
-"""What the provenance of such a group calls its head, by which stores know it."""
+"""The field `head` in the provenance of a group of answers, by which stores recognise it."""
 
 
 def named_classes(config: Any, where: str) -> tuple[str, ...]:
@@ -31,19 +31,25 @@ def named_classes(config: Any, where: str) -> tuple[str, ...]:
 def answers_fields(
     names: Sequence[str], network: str, *, of_frames: bool = True, meaning: str = "probability of each class"
 ) -> dict[str, Any]:
-    """Return what the provenance says of answers in place of what it says of the network's vectors.
+    """Return the fields of the provenance of answers that differ from those of the network's vectors.
 
     Parameters
     ----------
+    names
+        Names of the classes.
+    network
+        Type of the network.
     of_frames
         Whether the classifier sees each frame alone.
     meaning
         What a number is, of a frame or of a clip.
     """
+    if of_frames:
+        meaning += ", mean over the frames"
     fields: dict[str, Any] = {
         "head": CLASSIFIER,
         "layer": "probabilities of classes",
-        "arrays": {"pooled": f"{meaning}, mean over the frames" if of_frames else meaning},
+        "arrays": {"pooled": meaning},
         "architecture": {"type": network, "features": list(names)},
     }
     if of_frames:
@@ -52,9 +58,9 @@ def answers_fields(
 
 
 class ClassifierBase(nn.Module):
-    """A network of transformers under its classifier: called as the network, it runs the classifier too.
+    """A network of transformers inside its classifier: called as the network, it runs the classifier too.
 
-    The classifier calls the network inside, whose output is what a call gives back; so both come of one pass.
+    The classifier calls the network inside, whose output a call returns, so that one pass gives both.
 
     Parameters
     ----------
@@ -73,10 +79,10 @@ class ClassifierBase(nn.Module):
         self._logits: list[torch.Tensor] = []
         network.register_forward_hook(lambda _network, _inputs, output: self._keep(output))
 
-    def forward(self, **given: Any) -> Any:
-        """Call the classifier; give what its network gave."""
-        given.pop("skip_predictor", None)  # which V-JEPA 2's classifier says itself
-        self._logits.append(self.classifier(**given).logits)
+    def forward(self, **inputs: Any) -> Any:
+        """Call the classifier, keep its logits, and return the output of its network."""
+        inputs.pop("skip_predictor", None)  # V-JEPA 2's classifier passes it itself
+        self._logits.append(self.classifier(**inputs).logits)
         return self._outputs.pop()
 
     def take_logits(self) -> torch.Tensor:
@@ -84,37 +90,39 @@ class ClassifierBase(nn.Module):
         return self._logits.pop()
 
     def _keep(self, output: Any) -> None:
+        """Keep the output of the network until `forward` returns it."""
         self._outputs.append(output)
 
 
 class OfClassifier(nn.Module):
-    """A network of clips whose pictures, or clips, a classifier of transformers sees: with its answers.
+    """A network of clips that adds the answers of a classifier of transformers inside it.
 
     Parameters
     ----------
     network
-        Takes clips `[B, F, 3, h, w]`, and calls `base`.
+        Takes clips `[B, F, 3, h, w]`, and calls `base` with frames or with clips.
     base
-        The network under its classifier.
+        The network inside its classifier.
     """
 
     def __init__(self, network: nn.Module, base: ClassifierBase) -> None:
         super().__init__()
         self.network = network
-        # Not a part of its own: it is one of the network's already.
+        # In a list, so that torch does not register it: it is a part of `network` already.
         self._base = [base]
 
     def forward(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
         """Encode clips, `[B, F, 3, h, w]`."""
         results = dict(self.network(pixels))
-        shares = self._base[0].take_logits().float().softmax(dim=-1)
-        of_clips = shares.reshape(len(pixels), -1, shares.shape[-1])
+        logits = self._base[0].take_logits()  # a row a frame or a clip, [N, Q]
+        probabilities = logits.float().softmax(dim=-1)
+        of_clips = probabilities.reshape(len(pixels), -1, probabilities.shape[-1])
         results[f"{ANSWERS}/pooled"] = of_clips.mean(dim=1)
         return results
 
 
 class WithAnswers(nn.Module):
-    """A network of clips that gives the probabilities of its classes beside its own arrays.
+    """A network of clips that gives the probabilities of its classes besides its own arrays.
 
     Each frame's logits become probabilities, whose mean over the frames is `answers/pooled`, [Q].
 
@@ -128,7 +136,8 @@ class WithAnswers(nn.Module):
 
     def __init__(self, network: nn.Module, classifier: nn.Module) -> None:
         super().__init__()
-        self.network, self.classifier = network, classifier
+        self.network = network
+        self.classifier = classifier
 
     def forward(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
         """Encode clips, `[B, F, 3, h, w]`."""

@@ -31,21 +31,21 @@ class BackboneOutput:
 
 
 ANSWERS = "answers"
-"""Name of the group beside a backbone's own that holds what its head says."""
+"""Name of the side group with the answers of a backbone's head."""
 
 
 @dataclass(frozen=True, slots=True)
 class SideGroup:
-    """A group of a store that a backbone gives beside its own in the same call: a layer, or a head's answers.
+    """A further group of a store that a backbone gives in the same call: a layer, or a head's answers.
 
     Parameters
     ----------
     name
-        What follows the backbone's name and a dot in the store: `8` of `xclip.8`.
+        Its name in the store, without the backbone's name and a dot: `8` of `xclip.8`.
     outputs
         Its arrays. `encode` returns them as `8/pooled`.
     provenance
-        All of it.
+        Its complete provenance.
     """
 
     name: str
@@ -55,7 +55,7 @@ class SideGroup:
 
 @dataclass(frozen=True, slots=True)
 class Hearing:
-    """What a backbone hears of a clip.
+    """What a backbone needs of the sound of a clip.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ class Backbone:
     pair_gap_s
         Seconds between two frames, if frames are taken in pairs; 0 if they are spread as the job says.
     beside
-        Groups that `encode` gives beside the backbone's own, such as layers.
+        Further groups that `encode` gives, such as layers.
 
     Examples
     --------
@@ -135,16 +135,17 @@ class Backbone:
     beside: tuple[SideGroup, ...] = ()
 
     def group_names(self) -> tuple[str, ...]:
-        """Name the groups of a store that it gives, its own first."""
-        return (self.name, *(f"{self.name}.{side.name}" for side in self.beside))
+        """Name the groups of a store that it gives, its main group first."""
+        side_names = [f"{self.name}.{side.name}" for side in self.beside]
+        return (self.name, *side_names)
 
     def by_group(self, arrays: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-        """Sort what `encode` gave by the groups of the store: group -> array -> its values."""
+        """Sort the arrays that `encode` gave by the groups of the store: group -> array -> its values."""
         return arrays_by_group(self.name, arrays)
 
 
 def arrays_by_group(backbone: str, arrays: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Sort what a backbone's `encode` gave by the groups of the store: group -> array -> its values.
+    """Sort the arrays that a backbone's `encode` gave by the groups of the store: group -> array -> values.
 
     Examples
     --------
@@ -191,7 +192,7 @@ class TextBackbone:
     Parameters
     ----------
     name
-        What the group in the store is called.
+        Name of the group in the store.
     width
         Length of a vector.
     tokenize
@@ -224,9 +225,9 @@ class LoadedNetwork:
     weights
         The source; `weights.record()` is for the provenance.
     preset : Preset or None
-        Preprocessing of a picture; None where the network prescribes none.
+        Preprocessing of a picture; None if the network prescribes none.
     tokenizer
-        Of a network that reads texts; None for others.
+        Tokenizer of a network that reads texts; None for others.
     tokenizer_sha256
         Digests of the tokenizer's files by name.
     """
@@ -239,7 +240,7 @@ class LoadedNetwork:
 
 
 def weightless(dtype: str) -> dict[str, Any]:
-    """Return what the provenance says of what torch does not compute."""
+    """Return the fields of the provenance on network and device, for vectors that torch does not compute."""
     compute = {"dtype": dtype, "autocast": None, "attention": None, "tf32": False, "device": "cpu"}
     return {"head": None, "layer": None, "hub": None, "weights_sha256": None, "compute": compute}
 
@@ -267,21 +268,32 @@ def descriptor(
     features
         Names of the columns.
     resize, crop, order
-        What is done to frames or samples before.
+        What is done to frames or samples first, for the provenance.
     arrays, dtype
-        What `encode` gives.
+        Names and data type of the arrays that `encode` gives.
     hears, more
         Further fields of the backbone.
     """
     shapes = {"frames": (n_frames, len(features)), "pooled": (len(features),)}
     outputs = tuple(BackboneOutput(array, shapes[array], dtype) for array in arrays)
-    track = {"track": hears.track} if hears else {}
+    preset = {"name": name, "resize": resize, "crop": crop, "constants": None, "order": order}
+    if hears is not None:
+        preset["track"] = hears.track
     provenance = {
         **weightless("float32"),
         "architecture": {"features": list(features)},
-        "preset": {"name": name, "resize": resize, "crop": crop, "constants": None, "order": order, **track},
+        "preset": preset,
         "licence": "Apache-2.0",
         "citation": citation,
     }
-    more |= {"encode_in_worker": True, "hears": hears}
-    return Backbone(name, n_frames, prepare, encode, outputs, provenance, **more)
+    return Backbone(
+        name,
+        n_frames,
+        prepare,
+        encode,
+        outputs,
+        provenance,
+        encode_in_worker=True,
+        hears=hears,
+        **more,
+    )

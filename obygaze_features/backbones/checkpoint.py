@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from functools import partial
 from logging import CRITICAL
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 from safetensors import safe_open
@@ -32,19 +32,24 @@ from obygaze_features.file_kinds import SAFETENSORS, what, why_not
 from obygaze_features.text import first_few
 from obygaze_features.torch_files import load_torch
 
-POSITION_IDS = r".*position_ids"  # buffers 0, 1, 2, ... saved by older versions
+POSITION_IDS = r".*position_ids"
+"""Buffers 0, 1, 2, ... that older versions saved."""
 NAMES_SHOWN = 5
+"""Tensors that a message names."""
 
 REAL = {"float64", "float32", "float16", "bfloat16"}
 """Types of tensors that are weights as they are; all others are codes of a quantisation, or no weights."""
 
 SAFETENSORS_TYPES = {"BF": "bfloat", "F": "float", "I": "int", "U": "uint", "C": "complex"}
+"""Letters of a type of safetensors -> the same in torch."""
 
 ADAPTER = "adapter_config.json"
-"""What peft saves; transformers applies it where peft is installed."""
+"""A file that peft saves; transformers applies it if peft is installed."""
 
-MOST_TENSORS, SPARE = 20_000, 1 << 24
-"""Tensors of a network, and numbers that it may have beyond the bytes of its files, such as masks."""
+MOST_TENSORS = 20_000
+"""Most tensors of a network."""
+SPARE = 1 << 24
+"""Numbers that a network may have beyond the bytes of its files, such as masks."""
 
 
 def load_pretrained(
@@ -74,19 +79,8 @@ def load_pretrained(
         return untrained(make, weights.seed)
     refuse_quantised(weights)
     allowed = (POSITION_IDS, *allow_unexpected)
-    whole = check_size(weights, CONFIG, make).state_dict()
-    integers = {name.rpartition(".")[2] for name, value in whole.items() if not value.is_floating_point()}
-    seen = dict[str, Path]()
-    for path in weights.files:
-        types = {
-            key: dtype for key, dtype in _types_in(path).items() if key in whole or not _allowed(key, allowed)
-        }
-        check_types(str(path), types, tuple(integers))
-        if twice := sorted(seen.keys() & types.keys()):
-            raise BackboneError(
-                f"{path}: {_shown(twice)} also in {seen[twice[0]].name}: which are the weights?"
-            )
-        seen |= dict.fromkeys(types, path)
+    network_tensors = check_size(weights, CONFIG, make).state_dict()
+    _check_files(weights.files, network_tensors, allowed)
     try:
         with quiet():
             network, report = cls.from_pretrained(
@@ -107,7 +101,7 @@ def load_pretrained(
             f"({type(error).__name__}); is {CONFIG} that of these weights?"
         ) from None
     mismatched = [
-        f"{name} {list(shape)}, not {list(wanted)}" for name, shape, wanted in report["mismatched_keys"]
+        f"{name} {list(shape)}, not {list(expected)}" for name, shape, expected in report["mismatched_keys"]
     ]
     check_keys(
         weights.name,
@@ -119,7 +113,38 @@ def load_pretrained(
     return frozen(network, weights.name)
 
 
+def _check_files(
+    paths: Sequence[Path], network_tensors: Mapping[str, torch.Tensor], allowed: Sequence[str]
+) -> None:
+    """Refuse files with tensors of another type than the network's, or with one tensor in two files.
+
+    Parameters
+    ----------
+    network_tensors
+        Those of the network, which may be on the meta device.
+    allowed
+        Regular expressions of tensors that the network does not use.
+    """
+    integers = set()  # ends of names
+    for name, tensor in network_tensors.items():
+        if not tensor.is_floating_point():
+            integers.add(name.rpartition(".")[2])
+    file_of_tensor: dict[str, Path] = {}
+    for path in paths:
+        types = _types_in(path)
+        unused = [name for name in types if name not in network_tensors and _allowed(name, allowed)]
+        for name in unused:
+            del types[name]
+        check_types(str(path), types, tuple(integers))
+        repeated = sorted(file_of_tensor.keys() & types.keys())
+        if repeated:
+            earlier = file_of_tensor[repeated[0]]
+            raise BackboneError(f"{path}: {_shown(repeated)} also in {earlier.name}: which are the weights?")
+        file_of_tensor |= dict.fromkeys(types, path)
+
+
 def _attention(cls: Any) -> str:
+    """Return the attention that a class of networks runs with: PyTorch's, if the class has it."""
     return ATTENTION if cls._supports_sdpa else "eager"
 
 
@@ -133,24 +158,30 @@ def check_size(weights: Weights, config: str, make: Callable[[], nn.Module]) -> 
     ----------
     config
         Name of the configuration's file.
+    make
+        Makes the network.
 
     Raises
     ------
     BackboneError
         Naming the file and the tensor that was too much, or why there is no such network.
     """
-    octets = sum(path.stat().st_size for path in weights.files)
-    tensors = numbers = 0
+    n_bytes = sum(path.stat().st_size for path in weights.files)
+    n_tensors = 0
+    n_numbers = 0
 
     def count(_module: nn.Module, name: str, tensor: torch.Tensor | None) -> None:
-        nonlocal tensors, numbers
-        if tensor is not None:
-            tensors, numbers = tensors + 1, numbers + tensor.numel()
-            if tensors > MOST_TENSORS or numbers > octets + SPARE:
-                raise BackboneError(
-                    f"{weights.name}/{config}: asks for more than these weights of {octets} bytes can be: "
-                    f"tensor {tensors}, {name} {list(tensor.shape)}"
-                )
+        """Count a tensor as the network registers it, and refuse one too many."""
+        nonlocal n_tensors, n_numbers
+        if tensor is None:
+            return
+        n_tensors += 1
+        n_numbers += tensor.numel()
+        if n_tensors > MOST_TENSORS or n_numbers > n_bytes + SPARE:
+            raise BackboneError(
+                f"{weights.name}/{config}: asks for more than these weights of {n_bytes} bytes can be: "
+                f"tensor {n_tensors}, {name} {list(tensor.shape)}"
+            )
 
     hooks = (
         register_module_parameter_registration_hook(count),
@@ -185,6 +216,12 @@ def check_keys(
 
     Parameters
     ----------
+    name
+        The weights, for messages.
+    missing, unexpected
+        Names of tensors that only the network, or only the checkpoint, has.
+    mismatched
+        Names of tensors with both shapes, where these differ.
     allowed
         Regular expressions of unexpected tensors that the network does not use.
 
@@ -194,29 +231,42 @@ def check_keys(
         Naming the first few tensors, and the prefix without which the names are the network's.
     """
     unexpected = [key for key in unexpected if not _allowed(key, allowed)]
-    problems = [
-        f"{len(keys)} tensors {what}: {_shown(keys)}"
-        for what, keys in (
-            ("missing", missing),
-            ("that the network has no place for", unexpected),
-            ("of another shape", mismatched),
-        )
-        if keys
+    problems = []
+    if missing:
+        problems.append(f"{len(missing)} tensors missing: {_shown(missing)}")
+    if unexpected:
+        problems.append(f"{len(unexpected)} tensors that the network has no place for: {_shown(unexpected)}")
+    if mismatched:
+        problems.append(f"{len(mismatched)} tensors of another shape: {_shown(mismatched)}")
+    problems += [
+        f"all their names begin with {prefix!r}: save them without it, and they fit"
+        for prefix in _prefixes(missing, unexpected, allowed)
     ]
-    ends = (key.removesuffix(missing[0]) for key in unexpected if missing and key.endswith(missing[0]))
-    for prefix in filter(None, ends):
-        rest = (key.removeprefix(prefix) for key in unexpected)
-        if sorted(key for key in rest if not _allowed(key, allowed)) == sorted(missing):
-            problems.append(f"all their names begin with {prefix!r}: save them without it, and they fit")
     if problems:
         raise BackboneError(f"{name}: these weights are not this network's: {'; '.join(problems)}")
 
 
+def _prefixes(missing: Sequence[str], unexpected: Sequence[str], allowed: Sequence[str]) -> Iterator[str]:
+    """Yield prefixes without which the unexpected names are the missing ones; those allowed do not count."""
+    if not missing:
+        return
+    for key in unexpected:
+        prefix = key.removesuffix(missing[0])
+        if prefix in {"", key}:
+            continue
+        without_prefix = [other.removeprefix(prefix) for other in unexpected]
+        remaining = [other for other in without_prefix if not _allowed(other, allowed)]
+        if sorted(remaining) == sorted(missing):
+            yield prefix
+
+
 def check_types(name: str, types: Mapping[str, str], integers: tuple[str, ...] = ()) -> None:
-    """Refuse tensors of another type than the network's, which torch casts without a word.
+    """Refuse tensors of another type than the network's, which torch would cast silently.
 
     Parameters
     ----------
+    name
+        The weights, for messages.
     types
         Tensor -> its type, such as float16.
     integers
@@ -227,20 +277,21 @@ def check_types(name: str, types: Mapping[str, str], integers: tuple[str, ...] =
     BackboneError
         Naming the first few tensors.
     """
-    strange = [
-        f"{key} is {dtype}"
-        for key, dtype in types.items()
-        if (not re.fullmatch(r"u?int\d+", dtype) if key.endswith(integers) else dtype not in REAL)
-    ]
-    if strange:
+    wrong = []
+    for key, dtype in types.items():
+        is_integer = re.fullmatch(r"u?int\d+", dtype) is not None
+        fits = is_integer if key.endswith(integers) else dtype in REAL
+        if not fits:
+            wrong.append(f"{key} is {dtype}")
+    if wrong:
         raise BackboneError(
-            f"{name}: {len(strange)} tensors of another type than the network's, quantised or no weights: "
-            f"{_shown(strange)}; get the unquantised weights (float32, float16 or bfloat16)"
+            f"{name}: {len(wrong)} tensors of another type than the network's, quantised or no weights: "
+            f"{_shown(wrong)}; get the unquantised weights (float32, float16 or bfloat16)"
         )
 
 
 def refuse_quantised(weights: Weights) -> None:
-    """Refuse weights that their configuration calls quantised, or beside which an adapter lies.
+    """Refuse weights that are quantised according to their configuration, or that have an adapter.
 
     Raises
     ------
@@ -253,14 +304,17 @@ def refuse_quantised(weights: Weights) -> None:
             "merge both (merge_and_unload of peft), or move it away"
         )
     config = weights.config()
-    for fields in (config, *(value for value in config.values() if isinstance(value, dict))):
+    halves = [value for value in config.values() if isinstance(value, dict)]  # as of a CLIP
+    for fields in (config, *halves):
         for field in ("quantization_config", "compression_config"):
-            if stated := fields.get(field):
-                method = stated.get("quant_method") if isinstance(stated, dict) else None
-                raise BackboneError(
-                    f"{weights.name}/{CONFIG}: these weights are quantised ({method or field}); get the "
-                    "unquantised ones (float32, float16 or bfloat16)"
-                )
+            quantisation = fields.get(field)
+            if not quantisation:
+                continue
+            method = quantisation.get("quant_method") if isinstance(quantisation, dict) else None
+            raise BackboneError(
+                f"{weights.name}/{CONFIG}: these weights are quantised ({method or field}); get the "
+                "unquantised ones (float32, float16 or bfloat16)"
+            )
 
 
 def check_tensors(
@@ -270,34 +324,43 @@ def check_tensors(
     *,
     optional: tuple[str, ...] = (),
 ) -> None:
-    """Refuse tensors that are not exactly the wanted ones, by name and shape, or no real numbers.
+    """Refuse tensors that are not exactly the wanted ones, by name and shape, or are no real numbers.
 
     Parameters
     ----------
+    name
+        The weights, for messages.
     wanted
         Name -> shape.
     optional
         Ends of the names of those that may be missing, and are whole numbers.
     """
-    check_types(name, {key: _type(tensor) for key, tensor in tensors.items() if key in wanted}, optional)
+    types = {key: _type(tensor) for key, tensor in tensors.items() if key in wanted}
+    check_types(name, types, optional)
+    mismatched = []
+    for key in wanted.keys() & tensors.keys():
+        shape = list(tensors[key].shape)
+        if shape != list(wanted[key]):
+            mismatched.append(f"{key} {shape}, not {list(wanted[key])}")
     check_keys(
         name,
         missing=[key for key in wanted.keys() - tensors.keys() if not key.endswith(optional)],
         unexpected=list(tensors.keys() - wanted.keys()),
-        mismatched=[
-            f"{key} {list(tensors[key].shape)}, not {list(wanted[key])}"
-            for key in wanted.keys() & tensors.keys()
-            if tuple(tensors[key].shape) != tuple(wanted[key])
-        ],
+        mismatched=mismatched,
     )
 
 
 def auto_config(weights: Weights, kind: str = "", changes: Mapping[str, Any] | None = None) -> Any:
     """Read the configuration of a folder, of any type that transformers supports.
 
-    Of random weights it is the own one of type `kind`, with changed fields of the half that sees.
-
     Code in the folder is never run; by default, transformers asks the user for permission.
+
+    Parameters
+    ----------
+    kind
+        `model_type` of the configuration of random weights; empty reads the one that they name.
+    changes
+        Fields of that configuration to set; for networks of two halves, of the half that sees.
 
     Raises
     ------
@@ -314,17 +377,26 @@ def auto_config(weights: Weights, kind: str = "", changes: Mapping[str, Any] | N
     try:
         return AutoConfig.from_pretrained(str(weights.folder), local_files_only=True, trust_remote_code=False)
     except Exception as error:  # noqa: BLE001 - transformers lets any of them out of strangers' files
-        field = re.search(r"for field '(\w+)'", str(error))
-        wrong = f"the value of {field[1]}" if field else f"something ({type(error).__name__})"
-        known = f"{wrong} is none that a network of type {kind!r} has; is it that of these weights?"
-        unknown = f"transformers has no network of type {kind!r}"
-        raise BackboneError(
-            f"{weights.name}/{CONFIG}: {known if kind in CONFIG_MAPPING else unknown}"
-        ) from None
+        if kind in CONFIG_MAPPING:
+            field = re.search(r"for field '(\w+)'", str(error))
+            value = f"the value of {field[1]}" if field else f"something ({type(error).__name__})"
+            reason = f"{value} is none that a network of type {kind!r} has; is it that of these weights?"
+        else:
+            reason = f"transformers has no network of type {kind!r}"
+        raise BackboneError(f"{weights.name}/{CONFIG}: {reason}") from None
 
 
 def read_beside(cls: Any, weights: Weights, what: str, **settings: Any) -> Any:
-    """Make an object of transformers of the files beside weights; code among them is never run.
+    """Make an object of transformers from the files beside weights; code among them is never run.
+
+    Parameters
+    ----------
+    cls
+        Class of the object.
+    what
+        The object, for messages.
+    settings
+        Further arguments of `cls.from_pretrained`.
 
     Raises
     ------
@@ -355,14 +427,14 @@ def frozen(network: Any, name: str = "") -> Any:
     Raises
     ------
     BackboneError
-        Naming the weights that are not finite; of some, features would be finite.
+        Some weights are not finite. The features might be finite all the same.
     """
     network = network.float().eval().requires_grad_(requires_grad=False)
-    broken = [name for name, value in network.named_parameters() if not torch.isfinite(value).all()]
-    if broken:
+    not_finite = [key for key, value in network.named_parameters() if not torch.isfinite(value).all()]
+    if not_finite:
         raise BackboneError(
             f"{name}: weights that are not finite numbers (damaged, or too large for float32): "
-            f"{_shown(broken)}; get them again"
+            f"{_shown(not_finite)}; get them again"
         )
     return network
 
@@ -380,23 +452,29 @@ def load_state_dict(weights: Weights) -> dict[str, torch.Tensor]:
 
 
 def _load(path: Path) -> dict[str, torch.Tensor]:
-    tensors = load_torch(path, BackboneError)
-    if not isinstance(tensors, dict) or not all(
-        isinstance(key, str) and isinstance(value, torch.Tensor) for key, value in tensors.items()
-    ):
-        parts = tensors.items() if isinstance(tensors, dict) else ()
-        inner = " or ".join(repr(key) for key, value in parts if isinstance(value, dict))
-        raise BackboneError(
-            f"{path}: expected a state dict (tensors by name), found something else"
-            + (f"; save what it has under {inner}" if inner else "")
-        )
-    if sum(tensor.numel() for tensor in tensors.values()) > path.stat().st_size:
+    """Read a file of tensors by name, as `load_state_dict`."""
+    document = load_torch(path, BackboneError)
+    if not _is_state_dict(document):
+        # Training often saves the state dict in a dict, with the epoch and so on.
+        entries = document.items() if isinstance(document, dict) else ()
+        names = " or ".join(repr(key) for key, value in entries if isinstance(value, dict))
+        advice = f"; save what it has under {names}" if names else ""
+        raise BackboneError(f"{path}: expected a state dict (tensors by name), found something else{advice}")
+    n_numbers = sum(tensor.numel() for tensor in document.values())
+    if n_numbers > path.stat().st_size:
         raise BackboneError(f"{path}: refused: its tensors have more numbers than it has bytes")
-    return tensors
+    return document
+
+
+def _is_state_dict(document: object) -> TypeGuard[dict[str, torch.Tensor]]:
+    """Return whether a document is a dict of tensors by name."""
+    if not isinstance(document, dict):
+        return False
+    return all(isinstance(key, str) and isinstance(value, torch.Tensor) for key, value in document.items())
 
 
 def _types_in(path: Path) -> dict[str, str]:
-    """Read the type of each tensor of a file, of safetensors from its header alone, which must fit it."""
+    """Read the type of each tensor of a file; safetensors are read from their header, which must fit."""
     if path.suffix != ".safetensors":
         if what(path).name == SAFETENSORS:  # transformers goes by names
             raise BackboneError(f"{path}: this is {SAFETENSORS}: let its name end in .safetensors")
@@ -410,14 +488,18 @@ def _types_in(path: Path) -> dict[str, str]:
 
 
 def _type(tensor: torch.Tensor) -> str:
-    kind = str(tensor.dtype).removeprefix("torch.")
-    kind += " (sparse)" * (tensor.layout != torch.strided)
-    return f"{kind} with no values" if tensor.is_meta else kind
+    """Describe the type of a tensor, such as float16; more than the type if it is sparse or has no values."""
+    description = str(tensor.dtype).removeprefix("torch.")
+    if tensor.layout != torch.strided:
+        description += " (sparse)"
+    if tensor.is_meta:
+        description += " with no values"
+    return description
 
 
 def _plain_type(name: str) -> str:
-    """Write a type of safetensors, such as BF16 or F8_E4M3, as torch does."""
-    return re.sub(r"^(BF|F|I|U|C)(?=\d)", lambda found: SAFETENSORS_TYPES[found[0]], name).lower()
+    """Return torch's name of a type of safetensors, such as BF16 or F8_E4M3."""
+    return re.sub(r"^(BF|F|I|U|C)(?=\d)", lambda letters: SAFETENSORS_TYPES[letters[0]], name).lower()
 
 
 def load_exactly(network: nn.Module, weights: Weights, rename: Callable[[str], str] = str) -> None:
@@ -435,7 +517,11 @@ def load_exactly(network: nn.Module, weights: Weights, rename: Callable[[str], s
     """
     if len(weights.files) != 1:
         raise BackboneError(f"{weights.name}: its weights are in {len(weights.files)} files, and one is read")
-    tensors = {own: value for name, value in load_state_dict(weights).items() if (own := rename(name))}
+    tensors = {}
+    for file_name, tensor in load_state_dict(weights).items():
+        name = rename(file_name)
+        if name:
+            tensors[name] = tensor
     wanted = {name: value.shape for name, value in network.state_dict().items()}
     # Old files lack the counters of training batches.
     check_tensors(weights.name, tensors, wanted, optional=("num_batches_tracked",))
@@ -444,23 +530,44 @@ def load_exactly(network: nn.Module, weights: Weights, rename: Callable[[str], s
 
 def plain_config(config: Any) -> dict[str, Any]:
     """Convert a configuration to plain JSON, without names of machines and libraries."""
-    noise = {
-        *("_name_or_path", "architectures", "dtype", "torch_dtype", "transformers_version", "id2label"),
-        *("label2id", "problem_type", "return_dict", "is_encoder_decoder", "chunk_size_feed_forward"),
-        *("initializer_factor", "initializer_range", "output_attentions", "output_hidden_states"),
-    }
-    return {
-        key: list(value) if isinstance(value, tuple) else value
-        for key, value in sorted(config.to_dict().items())
-        if key not in noise and isinstance(value, str | int | float | bool | tuple | list | None)
-    }
+    plain: dict[str, Any] = {}
+    for key, value in sorted(config.to_dict().items()):
+        if key in NOT_OF_THE_NETWORK:
+            continue
+        if isinstance(value, tuple):
+            plain[key] = list(value)
+        elif isinstance(value, str | int | float | bool | list | None):
+            plain[key] = value
+    return plain
+
+
+NOT_OF_THE_NETWORK = {
+    "_name_or_path",
+    "architectures",
+    "chunk_size_feed_forward",
+    "dtype",
+    "id2label",
+    "initializer_factor",
+    "initializer_range",
+    "is_encoder_decoder",
+    "label2id",
+    "output_attentions",
+    "output_hidden_states",
+    "problem_type",
+    "return_dict",
+    "torch_dtype",
+    "transformers_version",
+}
+"""Fields of a configuration that do not describe the network, or depend on the machine and libraries."""
 
 
 def _allowed(key: str, patterns: Sequence[str]) -> bool:
+    """Return whether a tensor's name matches one of some regular expressions."""
     return any(re.fullmatch(pattern, key) for pattern in patterns)
 
 
 def _shown(keys: Sequence[str]) -> str:
+    """Format the first few names for a message, in order."""
     return first_few(sorted(keys), NAMES_SHOWN)
 
 
@@ -468,12 +575,13 @@ def _shown(keys: Sequence[str]) -> str:
 def quiet() -> Iterator[None]:
     """Silence the report and progress bar of transformers; this module checks the findings itself."""
     logging: Any = transformers_logging
-    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    verbosity = logging.get_verbosity()
+    had_bars = logging.is_progress_bar_enabled()
     logging.set_verbosity(CRITICAL)
     logging.disable_progress_bar()
     try:
         yield
     finally:
         logging.set_verbosity(verbosity)
-        if bars:
+        if had_bars:
             logging.enable_progress_bar()

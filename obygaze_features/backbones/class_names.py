@@ -1,7 +1,7 @@
 """Name the thousand classes of ImageNet, in the order in which classifiers give them.
 
-The names are those that OpenCLIP carries (Radford et al. 2021 made them clear and unlike each other); they
-are read from its file, which is not run.
+The names are those in OpenCLIP (Radford et al. 2021 made them clear and distinct); they are read from its
+file, which is not run.
 """
 
 import ast
@@ -11,42 +11,45 @@ from pathlib import Path
 
 from obygaze_features.door import read_text
 
-PACKAGE, FILE, VARIABLE = "open_clip", "zero_shot_metadata.py", "IMAGENET_CLASSNAMES"
+PACKAGE = "open_clip"
+FILE = "zero_shot_metadata.py"
+VARIABLE = "IMAGENET_CLASSNAMES"
 N_CLASSES = 1000
 
 
 def imagenet_classes() -> tuple[str, ...] | None:
-    """Read the names of the classes; None where OpenCLIP is not installed, or its file has no such list.
+    """Read the names of the classes; None if OpenCLIP is not installed, or its file has no such list.
 
-    Of two classes of one name the second is called `NAME (2)`, so that names tell classes apart.
+    If two classes have the same name, the second is called `NAME (2)`, so that every name is unique.
     """
     spec = find_spec(PACKAGE)
-    places = [] if spec is None else list(spec.submodule_search_locations or ())
-    for place in places:
-        path = Path(place, FILE)
+    if spec is None:
+        return None
+    for folder in spec.submodule_search_locations or ():
+        path = Path(folder, FILE)
         if path.is_file():
-            return _listed(path)
+            return _names_in(path)
     return None
 
 
-def _listed(path: Path) -> tuple[str, ...] | None:
-    """Read the list out of a file of Python."""
+def _names_in(path: Path) -> tuple[str, ...] | None:
+    """Read the list of names from a Python file without running it; None if it has not all the names."""
     for statement in ast.parse(read_text(path)).body:
         if not isinstance(statement, ast.Assign):
             continue
         targets = [target.id for target in statement.targets if isinstance(target, ast.Name)]
         if VARIABLE in targets:
             names = ast.literal_eval(statement.value)
-            is_whole = len(names) == N_CLASSES and all(isinstance(name, str) for name in names)
-            return _apart(names) if is_whole else None
+            is_complete = len(names) == N_CLASSES and all(isinstance(name, str) for name in names)
+            return _unique(names) if is_complete else None
     return None
 
 
-def _apart(names: list[str]) -> tuple[str, ...]:
-    """Tell names apart that stand more than once, by numbers."""
+def _unique(names: list[str]) -> tuple[str, ...]:
+    """Add a number to every name that occurred before."""
     times: Counter[str] = Counter()
-    apart = []
+    unique = []
     for name in names:
         times[name] += 1
-        apart.append(name if times[name] == 1 else f"{name} ({times[name]})")
-    return tuple(apart)
+        unique.append(name if times[name] == 1 else f"{name} ({times[name]})")
+    return tuple(unique)

@@ -15,8 +15,11 @@ from obygaze_features.errors import BackboneError, first_line
 Precision = Literal["float32", "bfloat16", "float16", "bfloat16-weights"]
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 AUTOCAST = {"bfloat16": torch.bfloat16, "float16": torch.float16}
-BFLOAT16_SINCE = (8, 0)  # compute capability; below it torch emulates bfloat16, slowly
-ATTENTION = "sdpa"  # of all networks of the transformers library
+"""Precisions in which products are computed while weights stay in float32."""
+BFLOAT16_SINCE = (8, 0)
+"""Compute capability from which on GPUs have bfloat16; for others torch emulates it, slowly."""
+ATTENTION = "sdpa"
+"""Implementation of attention in all networks of the transformers library."""
 ON_A_CARD = 8
 """Clips at once on CUDA: 2.7 GB for the largest network in float32, and enough to fill the largest card."""
 OUT_OF_MEMORY = (
@@ -75,25 +78,29 @@ class Compute:
         BackboneError
             If there is no such device, or it does not support this precision.
         """
-        wanted = ("cpu" if no_cuda() else "cuda") if self.device == "auto" else self.device
+        wanted = self.device
+        if wanted == "auto":
+            wanted = "cpu" if no_cuda() else "cuda"
         if not re.fullmatch(r"(cpu|cuda)(:\d{1,2})?", wanted, re.ASCII):
             raise BackboneError(f"device '{wanted}': expected auto, cpu, cuda or cuda:NUMBER")
         device = torch.device(wanted)
         if device.type == "cuda":
-            if reason := no_cuda():
-                raise BackboneError(f"device '{wanted}': {reason}")
-            if (device.index or 0) >= torch.cuda.device_count():
-                raise BackboneError(
-                    f"device '{wanted}': torch sees {torch.cuda.device_count()} CUDA devices here"
-                )
             self._check_card(device)
         return device
 
     def _check_card(self, device: torch.device) -> None:
-        name, capability = torch.cuda.get_device_name(device), torch.cuda.get_device_capability(device)
+        """Refuse a GPU that does not exist, or does not have this precision."""
+        reason = no_cuda()
+        if reason:
+            raise BackboneError(f"device '{device}': {reason}")
+        n_devices = torch.cuda.device_count()
+        if (device.index or 0) >= n_devices:
+            raise BackboneError(f"device '{device}': torch sees {n_devices} CUDA devices here")
+        capability = torch.cuda.get_device_capability(device)
         if self.precision.startswith("bfloat16") and capability < BFLOAT16_SINCE:
+            major, minor = capability
             raise BackboneError(
-                f"{name} (compute capability {capability[0]}.{capability[1]}) has no bfloat16, "
+                f"{torch.cuda.get_device_name(device)} (compute capability {major}.{minor}) has no bfloat16, "
                 "which begins with 8.0: use --dtype fp16 or fp32"
             )
 
@@ -103,11 +110,15 @@ class Compute:
 
     def frames_dtype(self) -> Literal["float32", "float16"]:
         """Return the data type in which `frames` are stored."""
-        return self.storage or ("float32" if self.precision == "float32" else "float16")
+        if self.storage is not None:
+            return self.storage
+        return "float32" if self.precision == "float32" else "float16"
 
     def first_size(self) -> int:
         """Return the initial number of clips per call."""
-        return self.clips_at_once or (ON_A_CARD if self.torch_device().type == "cuda" else 1)
+        if self.clips_at_once is not None:
+            return self.clips_at_once
+        return ON_A_CARD if self.torch_device().type == "cuda" else 1
 
     def record(self, attention: str | None = ATTENTION) -> dict[str, Any]:
         """Return what affects the numbers, in the store's terms.
@@ -118,16 +129,17 @@ class Compute:
         """
         device = self.torch_device()
         at_once = self.first_size()
-        name = torch.cuda.get_device_name(device) if device.type == "cuda" and self.same_device else None
-        return {
+        record: dict[str, Any] = {
             "dtype": "bfloat16" if self.precision == "bfloat16-weights" else "float32",
-            "autocast": self.precision if self.precision in ("bfloat16", "float16") else None,
+            "autocast": self.precision if self.precision in AUTOCAST else None,
             "attention": attention,
             "tf32": self.tf32,
             "compiled": self.compiled,
-            "device": name or device.type,
-            **({} if at_once == 1 else {"clips_at_once": at_once}),
+            "device": card_of(device) if self.same_device else device.type,
         }
+        if at_once != 1:
+            record["clips_at_once"] = at_once
+        return record
 
 
 def no_cuda() -> str | None:
@@ -184,16 +196,16 @@ def matmul_precision(*, tf32: bool) -> Iterator[None]:
     """
     on_cuda = (BACKENDS.cuda.matmul, BACKENDS.cudnn.conv)
     backends = (*on_cuda, BACKENDS.mkldnn.matmul, BACKENDS.mkldnn.conv)
-    before = [backend.fp32_precision for backend in backends]
+    precisions_before = [backend.fp32_precision for backend in backends]
     for backend in backends:
         backend.fp32_precision = "tf32" if tf32 and backend in on_cuda else "ieee"
     try:
         yield
     finally:
-        for backend, value in zip(backends, before, strict=True):
-            backend.fp32_precision = "none"  # inherit again
-            if backend.fp32_precision != value:
-                backend.fp32_precision = value
+        for backend, precision in zip(backends, precisions_before, strict=True):
+            backend.fp32_precision = "none"  # inherits the precision of all backends, as before
+            if backend.fp32_precision != precision:  # it had one of its own
+                backend.fp32_precision = precision
 
 
 @contextmanager

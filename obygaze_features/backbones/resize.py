@@ -8,17 +8,21 @@ processors may round differently). So are Pillow's filters, for the large frames
 import math
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.pixels import opencv
 
-PILLOW_BITS = 22  # of the fraction that Pillow gives its 8-bit coefficients: 32 - 8 - 2
-OPENCV_BITS = 11  # of the fraction that OpenCV gives its 8-bit coefficients
-LARGE = 1 << 20  # pixels of a frame from which on Pillow is quicker
-MOST_SUMMED = (1 << 31) // 255  # pixels whose sum fits in OpenCV's 32-bit sums
+PILLOW_BITS = 22
+"""Bits of the fraction of the weights that Pillow uses for 8-bit pixels: 32 - 8 - 2."""
+OPENCV_BITS = 11
+"""Bits of the fraction of the weights that OpenCV uses for 8-bit pixels."""
+LARGE = 1 << 20
+"""Pixels of a frame from which on Pillow is quicker than numpy."""
+MOST_SUMMED = (1 << 31) // 255
+"""Most pixels whose sum fits in OpenCV's 32-bit sums."""
 
 
 def box_resize(image: NDArray[np.uint8], height: int, width: int) -> NDArray[np.uint8]:
@@ -38,14 +42,16 @@ def box_resize(image: NDArray[np.uint8], height: int, width: int) -> NDArray[np.
     """
     rows, row_counts = _cells(image.shape[0], height)
     columns, column_counts = _cells(image.shape[1], width)
-    if (cv2 := opencv()) is not None and image.shape[0] * image.shape[1] <= MOST_SUMMED:
-        sums = cv2.integral(image).reshape(image.shape[0] + 1, image.shape[1] + 1, -1)
-        sums = sums[rows + row_counts] - sums[rows]
-        sums = (sums[:, columns + column_counts] - sums[:, columns]).astype(np.uint32)
+    cv2 = opencv()
+    if cv2 is not None and image.shape[0] * image.shape[1] <= MOST_SUMMED:
+        # Entry [y, x] is the sum of all pixels above row y and left of column x: [H + 1, W + 1, C].
+        integral = cv2.integral(image).reshape(image.shape[0] + 1, image.shape[1] + 1, -1)
+        row_sums = integral[rows + row_counts] - integral[rows]
+        sums = (row_sums[:, columns + column_counts] - row_sums[:, columns]).astype(np.uint32)
     else:
-        sums = np.add.reduceat(image, rows, axis=0, dtype=np.uint32)
-        sums = np.add.reduceat(sums, columns, axis=1)
-    counts = (row_counts[:, None] * column_counts[None, :])[:, :, None]
+        row_sums = np.add.reduceat(image, rows, axis=0, dtype=np.uint32)
+        sums = np.add.reduceat(row_sums, columns, axis=1)
+    counts = (row_counts[:, None] * column_counts[None, :])[:, :, None]  # [height, width, 1]
     means: NDArray[np.uint32] = (sums + counts // 2) // counts
     return means.astype(np.uint8)
 
@@ -75,24 +81,25 @@ def opencv_bilinear(image: NDArray[np.uint8], height: int, width: int) -> NDArra
 
 
 def _by_opencv(image: NDArray[np.uint8], height: int, width: int) -> NDArray[np.uint8]:
+    """Resize with OpenCV's bilinear filter."""
     resized: NDArray[np.uint8] = opencv().resize(image, (width, height))
     return resized.reshape(height, width, -1)
 
 
 def _bilinear_by_numpy(image: NDArray[np.uint8], height: int, width: int) -> NDArray[np.uint8]:
+    """Resize as OpenCV's bilinear filter; the shifts are its rounding, as `opencv_bilinear` describes it."""
     if image.shape[:2] == (2 * height, 2 * width):
         sums = np.add.reduce(image.reshape(height, 2, width, 2, -1), axis=(1, 3), dtype=np.uint16)
-        means: NDArray[np.uint16] = (sums + 2) >> 2
+        means: NDArray[np.uint16] = (sums + 2) >> 2  # of four pixels, rounded half up
         return means.astype(np.uint8)
-    rows, row_weights = _two_taps(image.shape[0], height, drop_edge_fraction=False)
-    columns, column_weights = _two_taps(image.shape[1], width, drop_edge_fraction=True)
-    columns, column_weights = _by_channel(columns, column_weights, image.shape[2])
-    lines = image.reshape(len(image), -1).take(rows.ravel(), axis=0)  # [2 * height, W * C]
-    sums = lines.take(columns[0], axis=1) * column_weights[0]
-    sums += lines.take(columns[1], axis=1) * column_weights[1]
+    row_taps = _two_taps(image.shape[0], height, drop_edge_fraction=False)
+    column_taps = _by_channel(_two_taps(image.shape[1], width, drop_edge_fraction=True), image.shape[2])
+    lines = image.reshape(len(image), -1).take(row_taps.positions.ravel(), axis=0)  # [2 * height, W * C]
+    sums = lines.take(column_taps.positions[0], axis=1) * column_taps.weights[0]
+    sums += lines.take(column_taps.positions[1], axis=1) * column_taps.weights[1]
     sums >>= 4
-    pairs = sums.reshape(2, height, -1)
-    pairs *= row_weights[:, :, None]
+    pairs = sums.reshape(2, height, -1)  # both rows of each output row, [2, height, width * C]
+    pairs *= row_taps.weights[:, :, None]
     pairs >>= 16
     resized: NDArray[np.int32] = (pairs[0] + pairs[1] + 2) >> 2
     return resized.reshape(height, width, -1).astype(np.uint8)
@@ -100,13 +107,22 @@ def _bilinear_by_numpy(image: NDArray[np.uint8], height: int, width: int) -> NDA
 
 @lru_cache(maxsize=256)
 def _agrees(
-    theirs: Callable[..., Any], ours: Callable[..., Any], shape: tuple[int, int, int], *how: Any
+    by_library: Callable[..., Any],
+    by_numpy: Callable[..., Any],
+    shape: tuple[int, int, int],
+    *settings: Any,
 ) -> bool:
-    """Return whether a library resizes noise of a shape bit-identically to numpy."""
+    """Return whether a library resizes noise of a shape bit-identically to numpy.
+
+    Parameters
+    ----------
+    by_library, by_numpy
+        Both take the image and the settings.
+    """
     noise = np.frombuffer(np.random.default_rng(0).bytes(math.prod(shape)), np.uint8).reshape(shape)
     try:
-        return np.array_equal(theirs(noise, *how), ours(noise, *how))
-    except ImportError:  # it is not installed
+        return np.array_equal(by_library(noise, *settings), by_numpy(noise, *settings))
+    except ImportError:  # the library is not installed
         return False
 
 
@@ -135,23 +151,29 @@ def antialiased_resize(
     name
         The filter: `bilinear` or `bicubic`.
     bits
-        Of the weights' fraction, 22 in Pillow; None: as many as keep the largest below 2^15, as torch does.
+        Bits of the weights' fraction, 22 in Pillow; None is as many as keep the largest weight below 2^15, as
+        in torch.
 
     Returns
     -------
     `[crop height, crop width, C]`.
     """
     if image.shape[:2] == size:  # all weights are 0 or 1
-        return image[crop[0] : crop[0] + crop[2], crop[1] : crop[1] + crop[3]].copy()
-    is_large = bits == PILLOW_BITS and image.shape[0] * image.shape[1] >= LARGE and image.shape[2] == 3
-    if is_large and _agrees(_by_pillow, _antialiased_by_numpy, image.shape, size, crop, name):
-        return _by_pillow(image, size, crop, name)
+        top, left, height, width = crop
+        return image[top : top + height, left : left + width].copy()
+    suits_pillow = bits == PILLOW_BITS and image.shape[2] == 3
+    is_large = image.shape[0] * image.shape[1] >= LARGE
+    if suits_pillow and is_large:
+        settings = (size, crop, name)
+        if _agrees(_by_pillow, _antialiased_by_numpy, image.shape, *settings):
+            return _by_pillow(image, *settings)
     return _antialiased_by_numpy(image, size, crop, name, bits)
 
 
 def _by_pillow(
     image: NDArray[np.uint8], size: tuple[int, int], crop: tuple[int, int, int, int], name: str
 ) -> NDArray[np.uint8]:
+    """Resize with Pillow, and cut out the crop."""
     from PIL import Image  # noqa: PLC0415 - not needed to read a store
 
     top, left, height, width = crop
@@ -166,16 +188,20 @@ def _antialiased_by_numpy(
     name: str,
     bits: int | None = PILLOW_BITS,
 ) -> NDArray[np.uint8]:
+    """Resize an image first along its rows, then along its columns; only pixels inside the crop."""
     top, left, height, width = crop
-    rows, row_weights, row_bits = _taps(image.shape[0], size[0], name, bits)
-    columns, column_weights, column_bits = _taps(image.shape[1], size[1], name, bits)
-    rows, row_weights = rows[:, top : top + height], row_weights[:, top : top + height]
-    columns, column_weights = columns[:, left : left + width], column_weights[:, left : left + width]
-    first, last = int(rows.min()), int(rows.max())
-    columns, column_weights = _by_channel(columns, column_weights, image.shape[2])
-    lines = image.reshape(len(image), -1)[first : last + 1]
-    across = _weighted_sum(lines, columns, column_weights[:, None, :], 1, column_bits)
-    down = _weighted_sum(across, rows - first, row_weights[:, :, None], 0, row_bits)
+    row_taps = _taps(image.shape[0], size[0], name, bits).of_outputs(top, height)
+    column_taps = _taps(image.shape[1], size[1], name, bits).of_outputs(left, width)
+    column_taps = _by_channel(column_taps, image.shape[2])
+    first_row = int(row_taps.positions.min())
+    last_row = int(row_taps.positions.max())
+    lines = image.reshape(len(image), -1)[first_row : last_row + 1]  # [rows, W * C]
+    across = _weighted_sum(
+        lines, column_taps.positions, column_taps.weights[:, None, :], axis=1, bits=column_taps.bits
+    )  # [rows, width * C]
+    down = _weighted_sum(
+        across, row_taps.positions - first_row, row_taps.weights[:, :, None], axis=0, bits=row_taps.bits
+    )  # [height, width * C]
     return down.reshape(height, width, -1)
 
 
@@ -186,7 +212,8 @@ def _bilinear(x: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _bicubic(x: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the cubic convolution filter with a = -0.5 (Keys 1981, eq. 15)."""
-    x, a = np.abs(x), -0.5
+    a = -0.5
+    x = np.abs(x)
     near = ((a + 2.0) * x - (a + 3.0)) * x * x + 1
     far = (((x - 5) * x + 8) * x - 4) * a
     return np.where(x < 1.0, near, np.where(x < 2.0, far, 0.0))
@@ -197,13 +224,44 @@ KERNELS = {"bilinear": (_bilinear, 1.0), "bicubic": (_bicubic, 2.0)}
 
 
 def _cells(size: int, n: int) -> tuple[NDArray[np.intp], NDArray[np.uint32]]:
+    """Divide `size` pixels among `n` cells; return the first pixel and the number of each, `[n]`."""
     edges = np.arange(n + 1) * size // n
     return edges[:-1], np.maximum(np.diff(edges), 1).astype(np.uint32)
 
 
+class _Taps(NamedTuple):
+    """The pixels (taps) whose weighted sum is a pixel of the result, along one axis.
+
+    Attributes
+    ----------
+    positions
+        Positions of the pixels, `[taps, n]` for `n` outputs.
+    weights
+        Their weights, whole numbers, `[taps, n]`.
+    bits
+        Bits of the weights' fraction: a weight of 1 is 2^bits.
+    """
+
+    positions: NDArray[np.intp]
+    weights: NDArray[np.int32]
+    bits: int
+
+    def of_outputs(self, first: int, n: int) -> "_Taps":
+        """Return the taps of `n` outputs from the given one on."""
+        return _Taps(self.positions[:, first : first + n], self.weights[:, first : first + n], self.bits)
+
+
 @lru_cache(maxsize=64)
-def _two_taps(size: int, n: int, *, drop_edge_fraction: bool) -> tuple[NDArray[np.intp], NDArray[np.int32]]:
-    """Return the indices and 11-bit weights of the two taps of each of `n` outputs, both `[2, n]`."""
+def _two_taps(size: int, n: int, *, drop_edge_fraction: bool) -> _Taps:
+    """Return the two taps of each of `n` outputs with 11-bit weights, as OpenCV's bilinear filter has them.
+
+    Parameters
+    ----------
+    size
+        Pixels along the axis.
+    drop_edge_fraction
+        Whether outputs at the edges take one pixel alone.
+    """
     scale = np.float64(size) / n
     centre = ((np.arange(n) + 0.5) * scale - 0.5).astype(np.float32)
     index = np.floor(centre).astype(np.intp)
@@ -212,49 +270,80 @@ def _two_taps(size: int, n: int, *, drop_edge_fraction: bool) -> tuple[NDArray[n
         fraction[(index < 0) | (index >= size - 1)] = 0
     unit = np.float32(1 << OPENCV_BITS)
     weights = np.rint(np.stack([(1 - fraction) * unit, fraction * unit])).astype(np.int32)
-    return np.clip(np.stack([index, index + 1]), 0, size - 1), weights
+    return _Taps(np.clip(np.stack([index, index + 1]), 0, size - 1), weights, OPENCV_BITS)
 
 
 @lru_cache(maxsize=64)
-def _taps(size: int, n: int, name: str, bits: int | None) -> tuple[NDArray[np.intp], NDArray[np.int32], int]:
-    """Return indices and weights of the taps of `n` outputs, both `[taps, n]`, and the weights' bits.
+def _taps(size: int, n: int, name: str, bits: int | None) -> _Taps:
+    """Return the taps of `n` outputs of a filter; unused taps weigh 0.
 
-    Unused taps weigh 0.
+    Parameters
+    ----------
+    size
+        Pixels along the axis.
+    name
+        Key of `KERNELS`.
+    bits
+        As in `antialiased_resize`.
     """
-    scale, (kernel, support) = size / n, KERNELS[name]
+    kernel, support = KERNELS[name]
+    scale = size / n
     stretch = max(scale, 1.0)
     reach = support * stretch
     centre = (np.arange(n) + 0.5) * scale
     first = np.maximum((centre - reach + 0.5).astype(np.int64), 0)  # truncated, as the original's cast does
     last = np.minimum((centre + reach + 0.5).astype(np.int64), size)
     taps = np.arange(int((last - first).max()))[:, None]
-    weights = kernel((taps + first - centre + 0.5) * (1.0 / stretch)) * (taps < last - first)
+    is_used = taps < last - first
+    weights = kernel((taps + first - centre + 0.5) * (1.0 / stretch)) * is_used
     total = np.zeros(n)
     for row in weights:  # summed in their order: another order may change the last bit
         total += row
     weights = weights * np.divide(1.0, total, out=np.ones(n), where=total != 0)
     if bits is None:
-        bits = next(n for n in range(PILLOW_BITS + 1) if int(weights.max() * (2 << n) + 0.5) >= 1 << 15)
+        bits = _fitting_bits(float(weights.max()))
     rounded = np.trunc(weights * (1 << bits) + np.copysign(0.5, weights)).astype(np.int32)
-    return np.minimum(first + taps, size - 1).astype(np.intp), rounded, bits
+    return _Taps(np.minimum(first + taps, size - 1).astype(np.intp), rounded, bits)
 
 
-def _by_channel(
-    index: NDArray[np.intp], weights: NDArray[np.int32], channels: int
-) -> tuple[NDArray[np.intp], NDArray[np.int32]]:
-    """Turn taps over pixels, `[taps, n]`, into taps over the samples of a line, which numpy takes faster."""
-    samples = (index[:, :, None] * channels + np.arange(channels)).reshape(len(index), -1)
-    return samples, weights.repeat(channels, axis=1)
+def _fitting_bits(largest_weight: float) -> int:
+    """Return the most bits of a fraction with which the largest weight stays below 2^15, as torch does."""
+    for bits in range(PILLOW_BITS + 1):
+        with_one_bit_more = int(largest_weight * (2 << bits) + 0.5)
+        if with_one_bit_more >= 1 << 15:
+            return bits
+    raise ValueError(f"weight {largest_weight}: expected one near 1")
+
+
+def _by_channel(taps: _Taps, channels: int) -> _Taps:
+    """Turn taps over pixels into taps over the samples of a line, `[taps, n * C]`, which is faster."""
+    samples = (taps.positions[:, :, None] * channels + np.arange(channels)).reshape(len(taps.positions), -1)
+    return _Taps(samples, taps.weights.repeat(channels, axis=1), taps.bits)
 
 
 def _weighted_sum(
-    lines: NDArray[np.uint8], index: NDArray[np.intp], weights: NDArray[np.int32], axis: int, bits: int
+    lines: NDArray[np.uint8],
+    index: NDArray[np.intp],
+    weights: NDArray[np.int32],
+    *,
+    axis: int,
+    bits: int,
 ) -> NDArray[np.uint8]:
-    """Sum the taps, rows of `index`, along one axis of `[H, samples]`."""
+    """Sum weighted taps along one axis of `[H, samples]`, rounded half up and clipped.
+
+    Parameters
+    ----------
+    index
+        Positions along the axis, a row for each tap.
+    weights
+        Of each tap, in a shape that fits the lines.
+    bits
+        Bits of the weights' fraction.
+    """
     total: NDArray[np.int32] = np.multiply(lines.take(index[0], axis=axis), weights[0], dtype=np.int32)
-    for where, weight in zip(index[1:], weights[1:], strict=True):
-        total += np.multiply(lines.take(where, axis=axis), weight, dtype=np.int32)
-    total += 1 << (bits - 1)
+    for tap_index, tap_weights in zip(index[1:], weights[1:], strict=True):
+        total += np.multiply(lines.take(tap_index, axis=axis), tap_weights, dtype=np.int32)
+    total += 1 << (bits - 1)  # one half
     total >>= bits
     np.clip(total, 0, 255, out=total)
     return total.astype(np.uint8)

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -30,6 +30,7 @@ DTYPES = {"float32": torch.float32, "float16": torch.float16}
 AHEAD = 2
 """Calls of a network that are queued on a card before the host waits: it fills one while another runs."""
 PAUSE_S = 1.0
+"""Seconds to wait after memory ran out, since another process may have had a peak."""
 CUDA: Any = torch.cuda  # partly untyped
 log = logging.getLogger(__name__)
 
@@ -44,6 +45,10 @@ class BatchSize:
 
     Parameters
     ----------
+    name
+        Name of the backbone, for messages.
+    first
+        Size to begin with.
     unit
         What is counted: clip or text.
 
@@ -68,18 +73,19 @@ class BatchSize:
             If not even one item fits in the memory.
         """
         results: list[Result] = []
-        done = 0
-        while done < len(items):
-            some: Any = items[done : done + self.now]
-            if (result := _attempt(call, some)) is None:
+        n_done = 0
+        while n_done < len(items):
+            batch: Any = items[n_done : n_done + self.now]
+            result = _attempt(call, batch)
+            if result is None:
                 self._halve()
             else:
                 results.append(result)
-                done += len(some)
+                n_done += len(batch)
         return results
 
     def _halve(self) -> None:
-        """Halve the size; wait a second, since the lack may be another process's peak."""
+        """Halve the size after a pause of `PAUSE_S`."""
         if self.device.type == "cuda":
             torch.cuda.empty_cache()
         if self.now == 1:
@@ -110,7 +116,8 @@ class EncodedClips:
     Parameters
     ----------
     arrays
-        Name -> `[B, ...]`, in the data types of the store; of a call on a card garbage until it has ended.
+        Name -> `[B, ...]`, in the data types of the store. After a call on a card they have no values yet
+        until the call has ended.
     finite
         Whether all values of a clip are finite, `[B]`.
     at_once
@@ -122,15 +129,19 @@ class EncodedClips:
     at_once: NDArray[np.int64]
 
 
-Call = tuple[EncodedClips, Any, Any]
-"""Results of one call of a network, and the events on a card of its begin and end; None on a CPU."""
+class Call(NamedTuple):
+    """Results of one call of a network, and the events of its begin and end on a card; None on a CPU."""
+
+    encoded: EncodedClips
+    began: Any
+    ended: Any
 
 
 class Runner:
     """A backbone's `encode`: uint8 `[B, F, h, w, 3]` to one array per name, in the data types of the store.
 
-    Every call of the network has the same number of clips (the last is padded), so a clip gets the same bytes
-    in any batch: on a card, and one at a time on a CPU, where products may hang on a clip's place in a call.
+    Every call of the network has the same number of clips (the last is padded), so that a clip gets the same
+    bytes in any batch. On a CPU it is one clip, since products may depend on a clip's position in a call.
     Results differ from those of single clips by at most 1e-5 of the largest value (float32).
 
     `start` queues clips on a card and returns at once; a call of the object waits. On a CPU both compute. The
@@ -150,9 +161,9 @@ class Runner:
     Attributes
     ----------
     card
-        Its model; `cpu` without one.
+        Model of the GPU; `cpu` without one.
     busy_s
-        Seconds that the card had work.
+        Seconds for which the GPU had work.
     """
 
     def __init__(
@@ -172,7 +183,8 @@ class Runner:
         self.outputs = outputs
         self.compute = compute
         self.device = compute.torch_device()
-        self.card, self.busy_s = card_of(self.device), 0.0
+        self.card = card_of(self.device)
+        self.busy_s = 0.0
         self._on_card = self.device.type == "cuda"
         self._size = BatchSize(name, compute.first_size(), "clip", self.device)
         self._dtype = torch.bfloat16 if compute.precision == "bfloat16-weights" else torch.float32
@@ -227,24 +239,29 @@ class Runner:
         BackboneError
             As a call of the object.
         """
-        wrong = [clip for clip in clips if clip.dtype != np.uint8 or clip.shape != self.shape]
-        if wrong or len(clips) == 0:
-            description = f"found {wrong[0].dtype} {list(wrong[0].shape)}" if wrong else "found none"
-            raise BackboneError(
-                f"backbone '{self.name}' takes clips of uint8 {list(self.shape)} (frames, height, width, 3); "
-                f"{description}"
-            )
+        if len(clips) == 0:
+            raise self._unexpected("found none")
+        for clip in clips:
+            if clip.dtype != np.uint8 or clip.shape != self.shape:
+                raise self._unexpected(f"found {clip.dtype} {list(clip.shape)}")
         return Pending(self, self._size.map(self._call, clips))
+
+    def _unexpected(self, problem: str) -> BackboneError:
+        """Return the error for clips that the network does not take."""
+        return BackboneError(
+            f"backbone '{self.name}' takes clips of uint8 {list(self.shape)} (frames, height, width, 3); "
+            f"{problem}"
+        )
 
     def _load(self) -> None:
         """Move the network to its device, once."""
         if self._constants:
             return
         network = self.network.to(device=self.device, dtype=self._dtype)
-        constants = [
-            torch.tensor(values, dtype=torch.float64).float().reshape(1, 1, 3, 1, 1).to(self.device)
-            for values in (self._affine.scale, self._affine.shift)
-        ]
+        constants = []
+        for values in (self._affine.scale, self._affine.shift):
+            constant = torch.tensor(values, dtype=torch.float64).float()
+            constants.append(constant.reshape(1, 1, 3, 1, 1).to(self.device))
         self.network = torch.compile(network, dynamic=False) if self.compute.compiled else network
         self._constants = tuple(constants)
 
@@ -255,27 +272,27 @@ class Runner:
         memory, which torch reuses once the copies have ended: copies of other memory would block the host.
         """
         self._load()
-        n, at_once = len(clips), self._size.now
+        n_clips = len(clips)
+        at_once = self._size.now
         if len(self._ends) == AHEAD:
             self._ends.popleft().synchronize()
         padded = torch.empty((at_once, *self.shape), dtype=torch.uint8, pin_memory=self._on_card)
-        target = padded.numpy()
+        padded_array = padded.numpy()  # of the same memory
         for index in range(at_once):
-            target[index] = clips[min(index, n - 1)]
+            padded_array[index] = clips[min(index, n_clips - 1)]
         pixels = padded.to(self.device, non_blocking=True)
         began = self._mark()
         results = self._forward(pixels)
-        flags = [result.flatten(1).isfinite().all(dim=1) for result in results.values()]
-        finite = torch.stack(flags).all(dim=0)
-        encoded = EncodedClips(
-            {name: result[:n].to("cpu", non_blocking=True).numpy() for name, result in results.items()},
-            finite[:n].to("cpu", non_blocking=True).numpy(),
-            np.full(n, at_once),
-        )
+        finite_of_outputs = [result.flatten(1).isfinite().all(dim=1) for result in results.values()]
+        finite = torch.stack(finite_of_outputs).all(dim=0)
+        arrays = {}
+        for name, result in results.items():
+            arrays[name] = result[:n_clips].to("cpu", non_blocking=True).numpy()
+        finite_array = finite[:n_clips].to("cpu", non_blocking=True).numpy()
         ended = self._mark()
         if self._on_card:
             self._ends.append(ended)
-        return encoded, began, ended
+        return Call(EncodedClips(arrays, finite_array, np.full(n_clips, at_once)), began, ended)
 
     def _mark(self) -> Any:
         """Record an event on the card's stream, for which one can wait without a core; None on a CPU."""
@@ -286,6 +303,7 @@ class Runner:
         return event
 
     def _forward(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
+        """Normalise pixels, uint8 `[B, F, h, w, 3]`, and call the network; return its outputs."""
         with inference(self.compute, self.device):
             frames = pixels.permute(0, 1, 4, 2, 3).to(torch.float32, memory_format=torch.contiguous_format)
             scale, shift = self._constants
@@ -294,13 +312,14 @@ class Runner:
             return {output.name: self._checked(output, results) for output in self.outputs}
 
     def _checked(self, output: BackboneOutput, results: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        """Return an output in the data type of the store; refuse one of another shape than announced."""
         shapes = {name: list(result.shape[1:]) for name, result in results.items()}
         if shapes.get(output.name) != list(output.shape):
             raise BackboneError(
                 f"backbone '{self.name}' announced '{output.name}' as {list(output.shape)} a clip and gave "
                 f"{shapes}"
             )
-        # Beyond float16 becomes infinite, which no store takes.
+        # Values beyond the range of float16 become infinite, and then the clip fails.
         return results[output.name].to(DTYPES[output.dtype])
 
 
@@ -313,13 +332,16 @@ class Pending:
 
     def result(self) -> EncodedClips:
         """Wait for the results; call it only once."""
-        for _, began, ended in self._calls:
-            if ended is not None:
-                ended.synchronize()
-                self._runner.busy_s += began.elapsed_time(ended) / 1e3
-        parts = [encoded for encoded, _, _ in self._calls]
+        for call in self._calls:
+            if call.ended is not None:
+                call.ended.synchronize()
+                self._runner.busy_s += call.began.elapsed_time(call.ended) / 1e3  # from milliseconds
+        parts = [call.encoded for call in self._calls]
+        arrays = {}
+        for name in parts[0].arrays:
+            arrays[name] = np.concatenate([part.arrays[name] for part in parts])
         return EncodedClips(
-            {name: np.concatenate([part.arrays[name] for part in parts]) for name in parts[0].arrays},
+            arrays,
             np.concatenate([part.finite for part in parts]),
             np.concatenate([part.at_once for part in parts]),
         )
@@ -340,7 +362,8 @@ class TextRunner:
 
     def __init__(self, name: str, network: nn.Module, read: ReadText, compute: Compute) -> None:
         self.name = name
-        self.read, self.compute = read, compute
+        self.read = read
+        self.compute = compute
         self.device = compute.torch_device()
         dtype = torch.bfloat16 if compute.precision == "bfloat16-weights" else None
         self.network: Any = network.to(device=self.device, dtype=dtype).eval()
@@ -358,6 +381,7 @@ class TextRunner:
             return np.concatenate(self._size.map(self._encode, tokens))
 
     def _encode(self, tokens: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Call the network once."""
         with inference(self.compute, self.device):
             vectors = self.read(self.network, torch.tensor(tokens, device=self.device))
         encoded: NDArray[np.float32] = vectors.float().cpu().numpy()
@@ -366,9 +390,10 @@ class TextRunner:
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
+    """Have torch use one thread for a while."""
+    n_threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
         yield
     finally:
-        torch.set_num_threads(before)
+        torch.set_num_threads(n_threads)

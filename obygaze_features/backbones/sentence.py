@@ -31,7 +31,8 @@ from obygaze_features.backbones.weights import (
 from obygaze_features.errors import BackboneError
 
 CITATION = "Reimers and Gurevych, Sentence-BERT, EMNLP 2019, and whoever trained these weights"
-HEADS = (r".*pooler\..*", r"cls\..*", r"lm_head\..*")  # unused here
+HEADS = (r".*pooler\..*", r"cls\..*", r"lm_head\..*")
+"""Patterns of tensors that are not used here."""
 MODULES, PROMPTS, _, *LIMITS = SENTENCE_FILES
 UNTRAINED = {
     "hidden_size": 384,
@@ -40,13 +41,13 @@ UNTRAINED = {
     "intermediate_size": 1536,
     "vocab_size": 30522,
 }
-"""What random weights are those of: a BERT as all-MiniLM-L6-v2, by its config.json on the hub."""
+"""Configuration of a network with random weights: that of all-MiniLM-L6-v2, by its config.json on the hub."""
 
 UNTRAINED_TOKENS = 256
 """Most tokens of a text of that network, by its sentence_bert_config.json."""
 
 OCTETS_A_PIECE = 4
-"""Bytes of English that a piece of its vocabulary stands for, about."""
+"""Bytes of English for a token of its vocabulary, on average."""
 
 MODES: tuple[Literal["mean"], Literal["cls"]] = ("mean", "cls")
 """The poolings that are supported; older versions have a flag such as `pooling_mode_mean_tokens` for each."""
@@ -75,15 +76,16 @@ class Pooling:
 
     def in_words(self) -> str:
         """Return a description for the provenance."""
-        what = "mean over all tokens" if self.mode == "mean" else "first token"
-        return f"{what}, scaled to length 1" if self.normalise else f"{what}, not normalised"
+        vector = "mean over all tokens" if self.mode == "mean" else "first token"
+        scale = "scaled to length 1" if self.normalise else "not normalised"
+        return f"{vector}, {scale}"
 
 
 def sentence(*, weights: str = HUB["sentence"], compute: Compute | None = None) -> TextBackbone:
     """Build a sentence encoder.
 
-    The mean over all tokens, scaled to length 1; where the folder has the `modules.json` of
-    sentence-transformers, what that says. Random weights are those of a network like the usual one.
+    A text's vector is pooled as the `modules.json` of sentence-transformers says; if the folder has none, it
+    is the mean over all tokens, scaled to length 1. Random weights are those of a network like the usual one.
     """
     source = find_weights(weights)
     config = _config(source)
@@ -112,16 +114,18 @@ def sentence(*, weights: str = HUB["sentence"], compute: Compute | None = None) 
 def _tokenizer(
     weights: Weights, limit: int | None, pooling: Pooling, vocabulary: int
 ) -> Tokenizer | ByteTokenizer:
-    """Return the tokenizer beside the weights; of random ones what makes as many pieces, about."""
+    """Return the tokenizer beside the weights; for random ones, one that makes about as many tokens."""
     if weights.seed is None:
         return Tokenizer(weights, limit, lower=pooling.lower_case)
     return ByteTokenizer(limit or UNTRAINED_TOKENS, vocabulary, padded=False, octets=OCTETS_A_PIECE)
 
 
 def _config(weights: Weights) -> Any:
+    """Read the configuration of the network; refuse those that are no encoders of texts."""
     config = auto_config(weights, "" if weights.network else "bert", UNTRAINED)
-    reads = hasattr(config, "vocab_size") and hasattr(config, "hidden_size")  # and not images, or both
-    if type(config) not in MODEL_MAPPING or config.is_encoder_decoder or not reads:
+    # Networks of images have no vocabulary, those of both have it in a configuration inside.
+    reads_texts = hasattr(config, "vocab_size") and hasattr(config, "hidden_size")
+    if type(config) not in MODEL_MAPPING or config.is_encoder_decoder or not reads_texts:
         raise BackboneError(f"{weights.name}: a network of type {config.model_type!r} is no sentence encoder")
     return config
 
@@ -132,19 +136,21 @@ def _max_tokens(model: Any, config: Any, pooling: Pooling) -> int | None:
     table = getattr(getattr(model, "embeddings", None), "position_embeddings", None)
     if positions and table is not None and table.padding_idx is not None:
         positions -= table.padding_idx + 1  # RoBERTa-like models count positions from there
-    known = [size for size in (positions, pooling.max_tokens) if size]
-    return min(known) if known else None
+    limits = [size for size in (positions, pooling.max_tokens) if size]
+    return min(limits, default=None)
 
 
 def _pooled(pooling: Pooling, model: Any, tokens: torch.Tensor) -> torch.Tensor:
-    """Pool the last layer over all tokens, since none is padding."""
+    """Pool the last layer [B, L, D] to vectors [B, D]; over all tokens, since none is padding."""
     layer: torch.Tensor = model(input_ids=tokens).last_hidden_state.float()
     vectors = layer.mean(dim=1) if pooling.mode == "mean" else layer[:, 0]
-    return normalize(vectors, dim=1) if pooling.normalise else vectors
+    if not pooling.normalise:
+        return vectors
+    return normalize(vectors, dim=1)
 
 
 def read_pooling(weights: Weights) -> Pooling:
-    """Read the files beside the weights; without `modules.json` it is the mean, scaled to length 1.
+    """Read how texts are pooled from the files beside the weights; without `modules.json` it is the default.
 
     Raises
     ------
@@ -165,8 +171,9 @@ def read_pooling(weights: Weights) -> Pooling:
             f"{weights.name}/{MODULES}: asks for {shown}; "
             "only Transformer in '', Pooling and perhaps Normalize are supported"
         )
-    limits = next(filter(None, (object_beside(weights, name) for name in LIMITS)), {})
-    if (prompt := object_beside(weights, PROMPTS).get("default_prompt_name")) is not None:
+    limits = _limits(weights)
+    prompt = object_beside(weights, PROMPTS).get("default_prompt_name")
+    if prompt is not None:
         raise BackboneError(
             f"{weights.name}/{PROMPTS}: puts the prompt {prompt!r} first, which is not supported"
         )
@@ -178,7 +185,17 @@ def read_pooling(weights: Weights) -> Pooling:
     )
 
 
+def _limits(weights: Weights) -> dict[str, Any]:
+    """Read the first of the files with limits of texts that has any field; empty if there is none."""
+    for name in LIMITS:
+        fields = object_beside(weights, name)
+        if fields:
+            return fields
+    return {}
+
+
 def _limit(weights: Weights, limits: dict[str, Any]) -> int | None:
+    """Return the maximum number of tokens that the files state; None if they state none."""
     limit = limits.get("max_seq_length")
     if limit is not None and (type(limit) is not int or limit < 1):
         raise BackboneError(
@@ -188,11 +205,22 @@ def _limit(weights: Weights, limits: dict[str, Any]) -> int | None:
 
 
 def _mode(weights: Weights, folder: str) -> Literal["mean", "cls"]:
+    """Read the pooling from the configuration in the folder of the pooling step.
+
+    Raises
+    ------
+    BackboneError
+        The pooling is not supported.
+    """
     name = f"{folder}/config.json"
     config = object_beside(weights, name)
-    newer = config.get("pooling_mode")  # one name or several, where older versions have a flag for each
-    flags = [key for key, value in config.items() if key.startswith("pooling_mode_") and value is True]
-    modes = newer if isinstance(newer, list) else [newer] if newer else flags
+    stated = config.get("pooling_mode")
+    if isinstance(stated, list):
+        modes = stated
+    elif stated:
+        modes = [stated]
+    else:  # older versions have a flag for each pooling
+        modes = [key for key, value in config.items() if key.startswith("pooling_mode_") and value is True]
     for mode in MODES:
         if modes in ([mode], [f"pooling_mode_{mode}_tokens"], [f"pooling_mode_{mode}_token"]):
             return mode

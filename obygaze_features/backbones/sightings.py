@@ -1,4 +1,4 @@
-"""Say what a detector finds in a picture, and bring pictures to the size that detectors take.
+"""Define what a detector finds in a picture, and bring pictures to the size that detectors take.
 
 Sightings stay in memory: `people` keeps numbers of them, and nothing that tells whose face or body it is.
 """
@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 from obygaze_features.backbones.presets import Geometry, Resample
 
 OVERLAP: Final = 0.3
-"""Shared area, of both together, from which on two boxes are one."""
+"""Shared area of two boxes, as a share of their union, above which they are taken for one."""
 
 NARROW: Final = 0.1
-"""Least length of the axis of the eyes in widths of the face: shorter ones count as so long."""
+"""Least length of the axis of the eyes, in widths of the face. In profile it comes near 0, and a position on
+it would have no bound."""
 
 N_JOINTS: Final = 17
+"""Joints of a person."""
 
 Boxes = NDArray[np.float64]
 """Boxes [N, 5]: left, top, right, bottom as shares of the picture, and a score."""
@@ -64,7 +66,7 @@ def no_faces() -> Faces:
 
 
 def noses_of(boxes: Boxes, points: NDArray[np.float64], height_by_width: float) -> NDArray[np.float64]:
-    """Find where noses lie on the axis between the eyes.
+    """Compute where noses lie on the axis between the eyes: 0 at the left eye and 1 at the right one.
 
     Parameters
     ----------
@@ -78,21 +80,24 @@ def noses_of(boxes: Boxes, points: NDArray[np.float64], height_by_width: float) 
     Returns
     -------
     NDArray
-        [N]. How far the head is bent to a side does not change it.
+        [N]. It does not change when the head is tilted to a side.
     """
-    scaled = points * np.array([1.0, height_by_width])
-    axis = scaled[:, 1] - scaled[:, 0]
-    width = boxes[:, 2] - boxes[:, 0]
+    scaled = points * np.array([1.0, height_by_width])  # lengths in widths of the picture
+    left_eye = scaled[:, 0]
+    right_eye = scaled[:, 1]
+    nose = scaled[:, 2]
+    axis = right_eye - left_eye  # [N, 2]
     length = np.hypot(axis[:, 0], axis[:, 1])
-    unit = axis / np.maximum(length, 1e-9)[:, None]
-    middle = (scaled[:, 0] + scaled[:, 1]) / 2
-    along = ((scaled[:, 2] - middle) * unit).sum(axis=1)
-    noses: NDArray[np.float64] = 0.5 + along / np.maximum(length, NARROW * width)
+    direction = axis / np.maximum(length, 1e-9)[:, None]
+    middle = (left_eye + right_eye) / 2
+    along = ((nose - middle) * direction).sum(axis=1)  # projection on the axis
+    face_width = boxes[:, 2] - boxes[:, 0]
+    noses: NDArray[np.float64] = 0.5 + along / np.maximum(length, NARROW * face_width)
     return noses
 
 
 def each_once(boxes: Boxes) -> NDArray[np.intp]:
-    """Choose boxes [N, 5]: of those that share `OVERLAP` of their area the surest; the surest first."""
+    """Return the rows of boxes [N, 5] that are not taken for one of a higher score; highest score first."""
     order = np.argsort(-boxes[:, 4], kind="stable")
     chosen: list[int] = []
     for index in order.tolist():
@@ -102,14 +107,14 @@ def each_once(boxes: Boxes) -> NDArray[np.intp]:
 
 
 def _shared_area(box: NDArray[np.float64], other: NDArray[np.float64]) -> float:
-    """Return the area in both of two boxes, as a share of that in one or both."""
+    """Return the area of the intersection of two boxes, as a share of that of their union."""
     width = min(box[2], other[2]) - max(box[0], other[0])
     height = min(box[3], other[3]) - max(box[1], other[1])
     if width <= 0 or height <= 0:
         return 0.0
-    inside = width * height
-    areas = (box[2] - box[0]) * (box[3] - box[1]) + (other[2] - other[0]) * (other[3] - other[1])
-    return float(inside / (areas - inside))
+    intersection = width * height
+    sum_of_areas = (box[2] - box[0]) * (box[3] - box[1]) + (other[2] - other[0]) * (other[3] - other[1])
+    return float(intersection / (sum_of_areas - intersection))
 
 
 class Padded(NamedTuple):
@@ -124,17 +129,20 @@ def long_side_to(
     picture: NDArray[np.uint8], size: int, resample: Resample, shape: float = 1.0
 ) -> NDArray[np.uint8]:
     """Resize a picture, uint8 `[H, W, 3]`, of pixels `shape` as wide as high, to a long side of `size`."""
-    height, width = picture.shape[0], picture.shape[1] * shape
+    height = picture.shape[0]
+    width = picture.shape[1] * shape
     scale = size / max(height, width)
-    sides = max(round(height * scale), 1), max(round(width * scale), 1)
-    if sides == picture.shape[:2]:
+    new_height = max(round(height * scale), 1)
+    new_width = max(round(width * scale), 1)
+    if (new_height, new_width) == picture.shape[:2]:
         return picture
-    return Geometry(resample, sides[0], width=sides[1])(picture)
+    return Geometry(resample, new_height, width=new_width)(picture)
 
 
 def padded(picture: NDArray[np.uint8], step: int) -> Padded:
     """Add black below and on the right of a picture, up to multiples of `step` pixels."""
     height, width = picture.shape[:2]
-    below, right = -height % step, -width % step
+    below = -height % step  # rows that are missing to a multiple
+    right = -width % step
     larger = np.pad(picture, ((0, below), (0, right), (0, 0)))
     return Padded(larger, height / (height + below), width / (width + right))

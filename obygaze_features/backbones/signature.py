@@ -1,11 +1,11 @@
-"""`signature`: compute by what the pictures of a clip are known again, without weights.
+"""`signature`: compute numbers by which the pictures of a clip are recognised, without weights.
 
-A frame is the signs of the differences of lightness between neighbouring cells of 12 x 12, which brightness,
-contrast, gamma, colours and compression leave as they are, in five views: the frame, and it without the lower
-22 %, where subtitles are; the picture, which is what borders leave that are flat in all frames of a clip,
-such as letterboxes, and it without 5 % at each side, and three quarters of its width. Lightness and its sums
-are integers, so that every processor gives the same signature. Of a frame's signature no more can be drawn
-than a sketch of 12 x 12 squares.
+A view of a frame is described by the signs of the differences of lightness between neighbouring cells of
+12 x 12, which do not change with brightness, contrast, gamma, colours and compression. There are five views:
+the frame; the frame without its lower 22 %, where subtitles are; the picture, which is the frame without
+borders that are flat in all frames of a clip, such as letterboxes; the picture without 5 % at each side; and
+the middle three quarters of its width. Lightness and its sums are integers, so that every processor gives the
+same signature. Only a sketch of 12 x 12 squares can be drawn from the signature of a frame.
 """
 
 from typing import Any
@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 from obygaze_features.backbones.backbone import Backbone, descriptor
 from obygaze_features.backbones.resize import box_resize
 
-HEIGHT, WIDTH = 96, 160
+HEIGHT = 96
+WIDTH = 160
 CELLS = 12
+"""Cells of a view along each side."""
 VIEWS = {
     "frame": (0.0, 1.0, 0.0, 1.0),
     "upper": (0.0, 0.78, 0.0, 1.0),
@@ -25,10 +27,11 @@ VIEWS = {
     "inner": (0.05, 0.95, 0.05, 0.95),
     "middle": (0.0, 1.0, 0.125, 0.875),
 }
-"""Shares of height and width from where to where a view reaches: two of the frame, three of the picture."""
+"""Top, bottom, left and right of each view, as shares of height and width."""
 OF_FRAME = ("frame", "upper")
+"""Views of the frame; the others are of the picture."""
 SIGNS = 2 * CELLS * (CELLS - 1)
-"""Of a view: [12, 11] across, then [11, 12] down."""
+"""Signs of a view: [12, 11] across, then [11, 12] down."""
 DEAD_ZONE = 1
 """Levels of lightness up to which neighbouring cells are equal."""
 FLAT = 6
@@ -36,6 +39,7 @@ FLAT = 6
 LEAST_SHOWN = 0.4
 """Share of height or width that must be left between borders; else nothing is cut."""
 LEVELS = 32
+"""Levels of lightness that the texture tells apart."""
 FEATURES = (*(f"{view}_{k}" for view in VIEWS for k in range(SIGNS)), "texture")
 
 
@@ -81,33 +85,63 @@ def describe(clip: NDArray[np.uint8]) -> NDArray[np.float64]:
     picture = clip[:, top:bottom, left:right]
     columns = []
     for name, (y0, y1, x0, x1) in VIEWS.items():
-        whole = clip if name in OF_FRAME else picture
-        height, width = whole.shape[1:]
-        means = cells(
-            whole[:, round(y0 * height) : round(y1 * height), round(x0 * width) : round(x1 * width)]
-        )
-        across, down = np.diff(means, axis=2), np.diff(means, axis=1)
-        steps = np.concatenate([across.reshape(len(clip), -1), down.reshape(len(clip), -1)], axis=1)
-        columns.append(np.sign(steps) * (np.abs(steps) > DEAD_ZONE))
-    level = picture.reshape(len(clip), -1) // (256 // LEVELS)
-    commonest = [np.bincount(frame, minlength=LEVELS).max() / frame.size for frame in level]
-    return np.concatenate([*columns, 1 - np.array(commonest)[:, None]], axis=1)
+        frames = clip if name in OF_FRAME else picture
+        height, width = frames.shape[1:]
+        rows = slice(round(y0 * height), round(y1 * height))
+        view = frames[:, rows, round(x0 * width) : round(x1 * width)]
+        columns.append(_signs(cells(view)))
+    levels = picture.reshape(len(clip), -1) // (256 // LEVELS)
+    commonest = [np.bincount(frame, minlength=LEVELS).max() / frame.size for frame in levels]
+    texture = 1 - np.array(commonest)[:, None]
+    return np.concatenate([*columns, texture], axis=1)
+
+
+def _signs(means: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the signs of the differences between neighbouring cells `[F, 12, 12]`, as `[F, SIGNS]`."""
+    across = np.diff(means, axis=2).reshape(len(means), -1)
+    down = np.diff(means, axis=1).reshape(len(means), -1)
+    steps = np.concatenate([across, down], axis=1)
+    differs = np.abs(steps) > DEAD_ZONE
+    signs: NDArray[np.float64] = (
+        np.sign(steps) * differs
+    )  # also of a step that is too small the sign remains, as -0.0
+    return signs
 
 
 def shown(clip: NDArray[np.uint8], along: int) -> tuple[int, int]:
-    """Find from where to where the rows (`along` 2) or columns (1) of a clip are not flat in all frames."""
-    low, high = np.percentile(clip, (3, 97), axis=along, method="nearest")  # [F, n]
-    moves = np.flatnonzero(np.percentile(high.astype(int) - low, 90, axis=0, method="nearest") > FLAT)
-    n = clip.shape[3 - along]
-    if not len(moves) or moves[-1] + 1 - moves[0] < LEAST_SHOWN * n:
-        return 0, n
-    first, last = int(moves[0]), int(moves[-1]) + 1
-    return first + (first > 0), last - (last < n)  # the row between border and picture is of both
+    """Find the first and the end of the rows, or columns, between flat borders of a clip `[F, h, w]`.
+
+    Parameters
+    ----------
+    along
+        Axis along which a line is flat or not: 2 for rows, 1 for columns.
+    """
+    low, high = np.percentile(clip, (3, 97), axis=along, method="nearest")  # [F, lines]
+    # A line is flat if it is so in nine of ten frames.
+    ranges = np.percentile(high.astype(int) - low, 90, axis=0, method="nearest")
+    not_flat = np.flatnonzero(ranges > FLAT)
+    n_lines = clip.shape[3 - along]
+    if not len(not_flat):
+        return 0, n_lines
+    first = int(not_flat[0])
+    end = int(not_flat[-1]) + 1
+    if end - first < LEAST_SHOWN * n_lines:
+        return 0, n_lines
+    # The line between border and picture is a mixture of both.
+    if first > 0:
+        first += 1
+    if end < n_lines:
+        end -= 1
+    return first, end
 
 
 def cells(view: NDArray[np.uint8]) -> NDArray[np.float64]:
     """Average the cells of frames `[F, h, w]`: `[F, 12, 12]`."""
-    rows, columns = (np.arange(CELLS + 1) * n // CELLS for n in view.shape[1:])
-    sums = np.add.reduceat(np.add.reduceat(view, rows[:-1], axis=1, dtype=np.int64), columns[:-1], axis=2)
-    means: NDArray[np.float64] = sums / (np.diff(rows)[:, None] * np.diff(columns))
+    height, width = view.shape[1:]
+    rows = np.arange(CELLS + 1) * height // CELLS  # edges of the cells
+    columns = np.arange(CELLS + 1) * width // CELLS
+    sums_of_rows = np.add.reduceat(view, rows[:-1], axis=1, dtype=np.int64)
+    sums = np.add.reduceat(sums_of_rows, columns[:-1], axis=2)
+    n_pixels = np.diff(rows)[:, None] * np.diff(columns)
+    means: NDArray[np.float64] = sums / n_pixels
     return means

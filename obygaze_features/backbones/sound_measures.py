@@ -21,18 +21,32 @@ from scipy import fft, signal, sparse
 from obygaze_features.backbones.backbone import Backbone, Hearing, descriptor
 
 RATE = 16_000
+"""Samples a second."""
 STEPS_A_SECOND = 50
-BANDS, LOWEST_HZ, HIGHEST_HZ = 64, 60.0, 7800.0
+BANDS = 64
+"""Bands of the spectrum, from `LOWEST_HZ` to `HIGHEST_HZ`."""
+LOWEST_HZ = 60.0
+HIGHEST_HZ = 7800.0
 WINDOW = 512
 """Samples of a spectrum, 32 ms."""
 HEARD_BINS = slice(round(LOWEST_HZ * WINDOW / RATE), round(HIGHEST_HZ * WINDOW / RATE) + 1)
-PITCH_WINDOW, PITCH_FFT = 768, 1024
-"""Samples of an autocorrelation, 48 ms: three periods of 75 Hz; and its Fourier transform's."""
+"""Bins of a spectrum within the bands."""
+PITCH_WINDOW = 768
+"""Samples of an autocorrelation, 48 ms: three periods of 75 Hz."""
+PITCH_FFT = 1024
+"""Samples of the Fourier transform by which an autocorrelation is computed."""
 LAGS = slice(RATE // 500, RATE // 75 + 1)
-VOICED, SILENT_LUFS = 0.45, -60.0
-BLOCKS_A_SECOND, GATE_LUFS = 10, -70.0
+"""Lags of an autocorrelation, in samples, of pitches from 500 down to 75 Hz."""
+VOICED = 0.45
+"""Harmonicity above which a step is voiced."""
+SILENT_LUFS = -60.0
+"""Loudness up to which a step is silent."""
+BLOCKS_A_SECOND = 10
+"""Values of `weighted_squares` a second, for `gated_loudness`."""
+GATE_LUFS = -70.0
+"""Loudness up to which a block does not count."""
 FLOOR = 1e-10
-"""Power under which all is silence: -100 dB of full scale."""
+"""Power under which everything is silence: -100 dB of full scale."""
 
 FEATURES = (*(f"log_mel_{k}" for k in range(BANDS)), "loudness", "flux", "flatness", "harmonicity", "voiced")
 
@@ -85,34 +99,39 @@ def measure(samples: NDArray[np.float32]) -> NDArray[np.float32]:
     """
     hop = RATE // STEPS_A_SECOND
     spectra = fft.rfft(_windows(samples, WINDOW) * _hann(WINDOW), axis=1)
+    # A sine of full scale has the power 1: .375 is the mean square of the window.
     power = np.square(np.abs(spectra)) / (0.375 * WINDOW * WINDOW / 2)
     bands = np.log((_mel_filters() @ power.T).T + FLOOR)
-    rises = np.maximum(np.diff(bands, axis=0, prepend=bands[:1]), 0).mean(axis=1)
-    heard = power[:, HEARD_BINS] + FLOOR
-    flatness = np.exp(np.log(heard).mean(axis=1)) / heard.mean(axis=1)
+    flux = np.maximum(np.diff(bands, axis=0, prepend=bands[:1]), 0).mean(axis=1)
+    heard_power = power[:, HEARD_BINS] + FLOOR
+    flatness = np.exp(np.log(heard_power).mean(axis=1)) / heard_power.mean(axis=1)
     mean_squares = weighted_squares(samples, hop)
-    periodic = harmonicity(samples)
-    voiced = (periodic > VOICED) & (_lufs(mean_squares) > SILENT_LUFS)
-    return np.column_stack([bands, mean_squares, rises, flatness, periodic, voiced]).astype(np.float32)
+    harmonic = harmonicity(samples)
+    is_voiced = (harmonic > VOICED) & (_lufs(mean_squares) > SILENT_LUFS)
+    return np.column_stack([bands, mean_squares, flux, flatness, harmonic, is_voiced]).astype(np.float32)
 
 
 def weighted_squares(samples: NDArray[np.float32], hop: int = RATE // BLOCKS_A_SECOND) -> NDArray[np.float64]:
     """Average the squares of K-weighted samples `[N]` over every `hop` of them: `[N // hop]`."""
-    whole = samples[: len(samples) // hop * hop].astype(np.float64)
-    return np.asarray(np.square(signal.sosfilt(k_weighting(RATE), whole)).reshape(-1, hop).mean(axis=1))
+    n_hops = len(samples) // hop
+    weighted = signal.sosfilt(k_weighting(RATE), samples[: n_hops * hop].astype(np.float64))
+    return np.asarray(np.square(weighted).reshape(-1, hop).mean(axis=1))
 
 
 def gated_loudness(mean_squares: NDArray[Any]) -> float:
     """Compute loudness in LUFS from `weighted_squares` `[L]`, of one channel (ITU-R BS.1770-4, EBU R 128).
 
-    Blocks of .4 s, a tenth apart, count where they are above `GATE_LUFS`, and no more than 10 LU below the
-    mean of these. Where none is, the gate itself is given.
+    Blocks of .4 s begin every tenth of a second. A block counts if it is above `GATE_LUFS`, and not more than
+    10 LU below the mean of the blocks above it. If none counts, the loudness is `GATE_LUFS`.
     """
-    blocks = np.lib.stride_tricks.sliding_window_view(mean_squares, min(4, len(mean_squares))).mean(axis=1)
-    heard = blocks[_lufs(blocks) > GATE_LUFS]
-    if not len(heard):
+    n_in_block = min(4, len(mean_squares))
+    blocks = np.lib.stride_tricks.sliding_window_view(mean_squares, n_in_block).mean(axis=1)
+    audible = blocks[_lufs(blocks) > GATE_LUFS]
+    if not len(audible):
         return GATE_LUFS
-    return float(_lufs(heard[_lufs(heard) > _lufs(heard.mean()) - 10].mean()))
+    relative_gate = _lufs(audible.mean()) - 10
+    counted = audible[_lufs(audible) > relative_gate]
+    return float(_lufs(counted.mean()))
 
 
 def harmonicity(samples: NDArray[np.float32]) -> NDArray[np.float64]:
@@ -124,13 +143,16 @@ def harmonicity(samples: NDArray[np.float32]) -> NDArray[np.float64]:
     windows = _windows(samples, PITCH_WINDOW)
     windows = (windows - windows.mean(axis=1, keepdims=True)) * window
 
-    def autocorrelation(values: NDArray[Any]) -> NDArray[Any]:
-        spectra = fft.rfft(values, PITCH_FFT, axis=-1)
-        return np.asarray(fft.irfft(np.square(np.abs(spectra)), axis=-1))
+    of_windows = _autocorrelation(windows)
+    of_window = _autocorrelation(window)
+    normalised = (of_windows[:, LAGS] / (of_windows[:, :1] + FLOOR)) / (of_window[LAGS] / of_window[0])
+    return np.asarray(np.clip(normalised.max(axis=1), 0.0, 1.0), np.float64)
 
-    own, of_window = autocorrelation(windows), autocorrelation(window)
-    normal = (own[:, LAGS] / (own[:, :1] + FLOOR)) / (of_window[LAGS] / of_window[0])
-    return np.asarray(np.clip(normal.max(axis=1), 0.0, 1.0), np.float64)
+
+def _autocorrelation(values: NDArray[Any]) -> NDArray[Any]:
+    """Return the autocorrelation along the last axis, by the power spectrum."""
+    spectra = fft.rfft(values, PITCH_FFT, axis=-1)
+    return np.asarray(fft.irfft(np.square(np.abs(spectra)), axis=-1))
 
 
 def k_weighting(rate: int) -> NDArray[np.float64]:
@@ -140,12 +162,16 @@ def k_weighting(rate: int) -> NDArray[np.float64]:
     """
 
     def half(frequency: float, q: float, high: float = 1.0, band: float = 1.0) -> list[float]:
+        """Return numerator or denominator of a section: the prototype by the bilinear transform."""
         k = float(np.tan(np.pi * frequency / rate))
         return [high + band * k / q + k * k, 2 * (k * k - high), high - band * k / q + k * k]
 
-    high, below = 10 ** (_SHELF[2] / 20), half(*_HIGH_PASS)
-    shelf = [*half(*_SHELF[:2], high, high**0.4996667741545416), *half(*_SHELF[:2])]
-    sections = np.array([shelf, [below[0], -2 * below[0], below[0], *below]])
+    frequency, q, gain_db = _SHELF
+    gain = 10 ** (gain_db / 20)
+    shelf = [*half(frequency, q, gain, gain**0.4996667741545416), *half(frequency, q)]
+    high_pass = half(*_HIGH_PASS)
+    scale = high_pass[0]  # so that the numerator is 1, -2, 1 once all is divided by it
+    sections = np.array([shelf, [scale, -2 * scale, scale, *high_pass]])
     return np.asarray(sections / sections[:, 3:4])
 
 
@@ -158,10 +184,12 @@ def _windows(samples: NDArray[np.float32], size: int) -> NDArray[np.float32]:
 
 
 def _hann(size: int) -> NDArray[np.float32]:
+    """Return a Hann window, which is periodic."""
     return np.asarray(signal.windows.hann(size, sym=False), np.float32)
 
 
 def _lufs(mean_square: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the loudness of K-weighted mean squares in LUFS (ITU-R BS.1770-4, equation 2)."""
     return np.asarray(-0.691 + 10 * np.log10(np.asarray(mean_square, np.float64) + FLOOR))
 
 
@@ -171,9 +199,10 @@ def _mel_filters() -> Any:
 
     Sparse: BLAS would start threads in every decode worker, whose waiting costs more than the product.
     """
-    lowest, highest = (float(2595 * np.log10(1 + hz / 700)) for hz in (LOWEST_HZ, HIGHEST_HZ))
+    lowest = float(2595 * np.log10(1 + LOWEST_HZ / 700))
+    highest = float(2595 * np.log10(1 + HIGHEST_HZ / 700))
     mels = np.linspace(lowest, highest, BANDS + 2)
-    edges = 700 * (10 ** (mels[:, None] / 2595) - 1)
+    edges = 700 * (10 ** (mels[:, None] / 2595) - 1)  # in Hz: a triangle's foot, peak and foot in turn
     hz = np.arange(WINDOW // 2 + 1) * RATE / WINDOW
     rising = (hz - edges[:-2]) / np.diff(edges, axis=0)[:-1]
     falling = (edges[2:] - hz) / np.diff(edges, axis=0)[1:]

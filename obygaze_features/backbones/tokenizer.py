@@ -2,8 +2,9 @@
 
 import html
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from string import ascii_lowercase, ascii_uppercase
 from typing import Any
 
@@ -18,11 +19,11 @@ from obygaze_features.backbones.weights import TOKENIZER_FILES, Weights, digest,
 from obygaze_features.errors import BackboneError
 
 VOCABULARIES = (TOKENIZER_FILES[0], *TOKENIZER_FILES[4:])
-"""It takes one of these: without any, transformers makes an empty tokenizer and says nothing."""
+"""Files of which a tokenizer needs one: without any, transformers silently makes an empty tokenizer."""
 UNLIMITED = 10**6
-"""Tokenizers without a limit say that it is 1e30."""
+"""Tokens from which on a limit is none: tokenizers without a limit have 1e30."""
 OLD_END = 2
-"""A CLIP of this `eos_token_id` takes the highest token for the end, whatever its configuration says."""
+"""`eos_token_id` of CLIPs that take the highest token for the end, whatever their configuration says."""
 
 
 class Tokenizer:
@@ -50,13 +51,15 @@ class Tokenizer:
         self.lower = lower
         self.pad = pad
         self._tokenizer, self.digests = load_tokenizer(weights)
-        known = [size for size in (limit, self._tokenizer.model_max_length) if size and size < UNLIMITED]
-        if not known:
+        limits = [size for size in (limit, self._tokenizer.model_max_length) if size and size < UNLIMITED]
+        if not limits:
             raise BackboneError(f"{weights.name}: nothing says how many tokens a text may have")
-        self.limit = int(min(known))
-        if self.limit <= (added := self._tokenizer.num_special_tokens_to_add()):
+        self.limit = int(min(limits))
+        n_special = self._tokenizer.num_special_tokens_to_add()
+        if self.limit <= n_special:
             raise BackboneError(
-                f"{weights.name}: a text may have {self.limit} tokens, and begin and end alone are {added}"
+                f"{weights.name}: a text may have {self.limit} tokens, "
+                f"and begin and end alone are {n_special}"
             )
         self.filling: int | None = self._tokenizer.pad_token_id
         if pad and self.filling is None:
@@ -67,10 +70,13 @@ class Tokenizer:
         prepared = [text.lower() for text in texts] if self.lower else list(texts)
         if not prepared:
             return []
-        whole = self._ids(prepared)
-        filling = "max_length" if self.pad else False
-        cut = self._ids(prepared, truncation=True, max_length=self.limit, padding=filling)
-        return [Tokens(tuple(ids), len(uncut), self.limit) for ids, uncut in zip(cut, whole, strict=True)]
+        padding = "max_length" if self.pad else False
+        all_uncut = self._ids(prepared)
+        all_cut = self._ids(prepared, truncation=True, max_length=self.limit, padding=padding)
+        tokens = []
+        for cut, uncut in zip(all_cut, all_uncut, strict=True):
+            tokens.append(Tokens(tuple(cut), len(uncut), self.limit))
+        return tokens
 
     def sees_case(self) -> bool:
         """Return whether a text in capitals gets other tokens than in lower case."""
@@ -86,9 +92,10 @@ class Tokenizer:
             "padded": self.pad,
         }
 
-    def _ids(self, texts: list[str], **how: Any) -> list[list[int]]:
+    def _ids(self, texts: list[str], **settings: Any) -> list[list[int]]:
+        """Call the tokenizer, and return the ids of the tokens of each text."""
         with quiet():
-            ids: list[list[int]] = self._tokenizer(texts, **how)["input_ids"]
+            ids: list[list[int]] = self._tokenizer(texts, **settings)["input_ids"]
         return ids
 
 
@@ -115,23 +122,29 @@ class CaptionTokenizer(Tokenizer):
             weights = replace(weights, folder=weights.files[0].parent)
         super().__init__(weights, max_words, lower=True)
         self.limit = max_words
-        self.files = [path for name in self.digests if (path := file_of(weights, name))]
-        known, end = len(self._tokenizer), super().__call__(["a"])[0].ids[-1:]
+        self.files = _files_of(weights, self.digests)
+        n_tokens = len(self._tokenizer)
+        (text,) = super().__call__(["a"])
+        end = text.ids[-1:]
         # The sentence is pooled at the largest id, so this must be the end token.
-        if end != (vocabulary - 1,) or known != vocabulary:
+        if end != (vocabulary - 1,) or n_tokens != vocabulary:
             raise BackboneError(
-                f"{weights.name}: its tokenizer has {known} tokens and ends with {list(end)}; "
+                f"{weights.name}: its tokenizer has {n_tokens} tokens and ends with {list(end)}; "
                 f"expected {vocabulary} and [{vocabulary - 1}], as the network has them"
             )
 
     def __call__(self, texts: Sequence[str]) -> list[Tokens]:
         """Turn captions into tokens, cut and padded to `max_words`."""
-        rows = super().__call__([clean_caption(text) for text in texts])
-        return [replace(row, ids=(*row.ids, *[0] * (self.limit - len(row.ids)))) for row in rows]
+        padded = []
+        for caption in super().__call__([clean_caption(text) for text in texts]):
+            padding = (0,) * (self.limit - len(caption.ids))
+            padded.append(replace(caption, ids=caption.ids + padding))
+        return padded
 
     def ids(self, captions: Sequence[str]) -> NDArray[np.int64]:
         """Return the ids of captions, `[N, max_words]`."""
-        return np.array([row.ids for row in self(captions)], np.int64).reshape(-1, self.limit)
+        ids = [tokens.ids for tokens in self(captions)]
+        return np.array(ids, np.int64).reshape(-1, self.limit)  # also of no captions
 
     def record(self) -> dict[str, Any]:
         """Return the digests of its files by name and its settings, in the store's terms."""
@@ -148,13 +161,19 @@ def load_tokenizer(weights: Weights) -> tuple[Any, dict[str, str]]:
     """
     if weights.folder is None:
         raise BackboneError(f"{weights.name}: a tokenizer is needed; name a folder or repository")
-    paths = [path for name in TOKENIZER_FILES if (path := file_of(weights, name))]
+    paths = _files_of(weights, TOKENIZER_FILES)
     if not any(path.name in VOCABULARIES for path in paths):
         raise BackboneError(
             f"{weights.name}: there is no tokenizer beside the weights ({', '.join(VOCABULARIES)})"
         )
     loaded = read_beside(AutoTokenizer, weights, "the tokenizer")
     return loaded, {path.name: digest([path]) for path in paths}
+
+
+def _files_of(weights: Weights, names: Iterable[str]) -> list[Path]:
+    """Return the paths of those of the named files that exist beside some weights."""
+    paths = [file_of(weights, name) for name in names]
+    return [path for path in paths if path is not None]
 
 
 def check_end(weights: Weights, tokenizer: Tokenizer, end: int) -> None:
@@ -166,15 +185,17 @@ def check_end(weights: Weights, tokenizer: Tokenizer, end: int) -> None:
         `eos_token_id` of the network's configuration.
     """
     (tokens,) = tokenizer(["a"])
-    wanted = max(tokens.ids, default=None) if end == OLD_END else end
-    if not tokens.ids or tokens.ids[-1] != wanted:
+    expected = max(tokens.ids, default=None) if end == OLD_END else end
+    last = tokens.ids[-1] if tokens.ids else None
+    if last is None or last != expected:
         raise BackboneError(
-            f"{weights.name}: the network reads a text at its end token {wanted}, and the tokenizer ends "
-            f"texts with {tokens.ids[-1] if tokens.ids else 'nothing'}"
+            f"{weights.name}: the network reads a text at its end token {expected}, and the tokenizer ends "
+            f"texts with {'nothing' if last is None else last}"
         )
 
 
 def clean_caption(text: str) -> str:
     """Clean a caption as CLIP's preprocessing does: encoding errors, HTML, white space, lower case."""
-    text = html.unescape(html.unescape(ftfy.fix_text(text))).strip()
-    return re.sub(r"\s+", " ", text).strip().lower()
+    fixed = ftfy.fix_text(text)
+    unescaped = html.unescape(html.unescape(fixed))  # some captions were escaped twice
+    return re.sub(r"\s+", " ", unescaped.strip()).strip().lower()

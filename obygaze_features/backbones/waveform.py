@@ -6,7 +6,9 @@ network's longest input allows; they are filled up only where the network's inpu
 time are averaged over each part of the clip, between the midpoints of sampled frames.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -37,8 +39,12 @@ MASK = r"(\w+\.)?masked_spec_embed"
 """The tensor of what training masks, in a file with a classifier."""
 SHORTEST = 400
 """Samples of the first step of wav2vec 2.0 and its kin; fewer are padded with silence."""
-SLOWEST, FASTEST = 4_000, 192_000
+SLOWEST = 4_000
+"""Fewest samples a second that a feature extractor may ask for."""
+FASTEST = 192_000
+"""Most samples a second that a feature extractor may ask for."""
 WINDOWS_AT_ONCE = 8
+"""Windows of a clip that go through the network at once."""
 
 Steps = Callable[[Any, Any, int], Any]
 """Turns a network's output, its configuration and the samples of a window into steps `[B, S, D]`."""
@@ -52,20 +58,20 @@ class WaveformKind(Struct, frozen=True, forbid_unknown_fields=True):
     network, extractor
         Names of classes of transformers.
     reads
-        Of `STEPS`.
+        Key of `STEPS` for the network's output.
     reads_layers
-        Of `STEPS`, for its layers; without, as `reads`.
+        Key of `STEPS` for the output of its layers; empty is the one of `reads`.
     meaning
-        What a step is.
+        What a step is, for the provenance.
     longest, a_second
-        Attribute of the extractor with the longest window, and its units a second; without, any length is
-        taken.
+        Attribute of the extractor with the length of the longest window, and how many of its units make a
+        second; empty if the network takes any length.
     agree
         Field of the extractor -> field of the configuration that must be equal.
     unexpected
         Patterns of tensors in the files that are not used.
     stacks
-        Where its layers are.
+        Where the layers of these networks are.
     classifier
         Class of transformers for weights with a classifier; empty if there is none.
     """
@@ -85,19 +91,26 @@ class WaveformKind(Struct, frozen=True, forbid_unknown_fields=True):
 
     def longest_s(self, extractor: Any) -> float:
         """Return the longest window, in seconds."""
-        return float(getattr(extractor, self.longest) / self.a_second) if self.longest else LONGEST_S
+        if not self.longest:
+            return LONGEST_S
+        return float(getattr(extractor, self.longest) / self.a_second)
 
 
 def _whisper_steps(output: Any, _config: Any, n_samples: int) -> Any:
-    """Leave out the steps of the silence that fills the input: two frames of ten milliseconds make a step."""
-    return output.last_hidden_state[:, : max(n_samples // 320, 1)]
+    """Return the steps of the sound, without those of the silence that fills the input."""
+    # A step is made of two frames of 10 ms, at 16,000 samples a second.
+    n_steps = max(n_samples // 320, 1)
+    return output.last_hidden_state[:, :n_steps]
 
 
 def _ast_steps(output: Any, config: Any, n_samples: int) -> Any:
-    """Average over frequency; leave out the classes' two tokens, and what fills the input."""
-    bands = (config.num_mel_bins - config.patch_size) // config.frequency_stride + 1
-    steps = output.last_hidden_state[:, 2:].unflatten(1, (bands, -1)).mean(dim=1)
-    return steps[:, : max(n_samples // (160 * config.time_stride), 1)]
+    """Average the patches of a time over frequency, without those of the silence that fills the input."""
+    n_bands = (config.num_mel_bins - config.patch_size) // config.frequency_stride + 1
+    patches = output.last_hidden_state[:, 2:]  # the first two tokens stand for the whole input
+    steps = patches.unflatten(1, (n_bands, -1)).mean(dim=1)  # [B, S, D]
+    # A frame is 10 ms at 16,000 samples a second, and patches begin every `time_stride` frames.
+    n_steps = max(n_samples // (160 * config.time_stride), 1)
+    return steps[:, :n_steps]
 
 
 STEPS: Mapping[str, Steps] = {
@@ -107,22 +120,22 @@ STEPS: Mapping[str, Steps] = {
     "clap": lambda output, _config, _n_samples: output.audio_embeds[:, None],
     "window": lambda output, _config, _n_samples: output.last_hidden_state.mean(dim=1, keepdim=True),
 }
-"""How steps in time, which divide a window evenly, are read of a network's output."""
+"""How the steps in time, which divide a window evenly, are read from a network's output."""
 
 KINDS = kinds("sounds", WaveformKind)
 """`model_type` -> how its networks are read."""
 
 AUDIOSET = 527
-"""Classes of AudioSet, several of which may be heard at once: each has a probability of its own."""
+"""Number of classes of AudioSet, several of which may be heard at once: each has a probability of its own."""
 
 
 class Part(NamedTuple):
-    """What an encoder gives of the steps of a sound: of the network itself, a layer, or its answers.
+    """One of the things that an encoder gives for each step: the network's vector, a layer's, or answers.
 
     Attributes
     ----------
     side
-        Name of the group beside the backbone's own; empty for that.
+        Name of its side group; empty for the backbone's main group.
     width
         Numbers of a step.
     """
@@ -132,7 +145,7 @@ class Part(NamedTuple):
 
     @property
     def prefix(self) -> str:
-        """What the names of its arrays begin with."""
+        """Prefix of the names of its arrays."""
         return f"{self.side}/" if self.side else ""
 
 
@@ -152,9 +165,9 @@ def waveform(
     track
         Language (`fra`) or number of the sound track; empty is the one that players choose.
     layers
-        Layers that are stored beside, each as a group of its own.
+        Layers that are stored too, each as a side group.
     answers
-        Whether to store beside what its classifier says: probabilities of its classes, by their names.
+        Whether to store the probabilities of its classifier's classes too, by their names.
 
     Raises
     ------
@@ -169,37 +182,26 @@ def waveform(
             f"{source.name}: a network of type {config.model_type!r} is not one that hears here; "
             f"there is {', '.join(KINDS)}"
         )
-    own = config.audio_config if config.model_type == "clap" else config
+    # A CLAP has two halves: one reads texts.
+    audio_config = config.audio_config if config.model_type == "clap" else config
     for masking in ("mask_time_prob", "mask_feature_prob"):
-        if hasattr(own, masking):  # of training, where a tensor stands for what is masked
-            setattr(own, masking, 0.0)
-    extractor = _extractor(source, kind, own)
-    loaded = _load_classifier(source, kind, own) if answers else _load(source, kind, own)
+        if hasattr(audio_config, masking):  # of training, where a tensor stands for what is masked
+            setattr(audio_config, masking, 0.0)
+    extractor = _extractor(source, kind, audio_config)
+    load = _load_classifier if answers else _load
+    loaded = load(source, kind, audio_config)
+    gives = _given_parts(loaded, kind, audio_config, Layers.of(layers), f"backbone 'waveform', {source.name}")
     compute = compute or Compute()
-
-    # --- what it gives: its own vectors, layers, answers
-    width = own.projection_dim if config.model_type == "clap" else own.hidden_size
-    parts = [Part("", width)]
-    depths: list[Depth] = []
-    beside: dict[str, dict[str, Any]] = {}
-    wanted = Layers.of(layers)
-    if wanted is not None:
-        depths = depths_of(loaded.whole, kind.stacks, wanted, f"backbone 'waveform', {source.name}")
-        parts += [Part(str(depth.number), layer_width(own, depth.number)) for depth in depths]
-        beside |= layer_groups(depths, wanted)
-    if loaded.classes:
-        parts.append(Part(ANSWERS, len(loaded.classes)))
-        beside[ANSWERS] = _fields_of_answers(loaded.classes, own)
-    has_frames = wanted is not None and wanted.frames
-    outputs = _outputs(parts, n_frames, compute.frames_dtype(), of_layers=has_frames)
-    encoder = WaveformEncoder(loaded.called, own, extractor, kind, compute, depths=depths, parts=parts)
-
+    outputs = _outputs(gives.parts, n_frames, compute.frames_dtype(), of_layers=gives.has_layer_frames)
+    encoder = WaveformEncoder(
+        loaded.called, audio_config, extractor, kind, compute, depths=gives.depths, parts=gives.parts
+    )
     provenance = {
         "head": "projection" if config.model_type == "clap" else None,
         "layer": kind.meaning,
         "arrays": {"frames": f"mean over each part of: {kind.meaning}", "pooled": "mean of the frames"},
         **source.record(),
-        "architecture": {"type": config.model_type, **plain_config(own)},
+        "architecture": {"type": config.model_type, **plain_config(audio_config)},
         "preset": {
             "name": kind.extractor,
             "resize": f"{encoder.rate} samples a second, mono, by libswresample",
@@ -211,7 +213,9 @@ def waveform(
         "compute": compute.record(loaded.called.config._attn_implementation),
         "citation": kind.citation,
     }
-    sides = [side_group("waveform", side, outputs, provenance, fields) for side, fields in beside.items()]
+    side_groups = []
+    for side, fields in gives.side_fields.items():
+        side_groups.append(side_group("waveform", side, outputs, provenance, fields))
     return Backbone(
         name="waveform",
         n_frames=n_frames,
@@ -221,16 +225,70 @@ def waveform(
         provenance=provenance,
         libraries=("torch", "transformers"),
         hears=Hearing(encoder.rate, track),
-        beside=tuple(sides),
+        beside=tuple(side_groups),
     )
 
 
+class _GivenParts(NamedTuple):
+    """What a backbone gives for each step.
+
+    Attributes
+    ----------
+    parts
+        The network's vectors, then those of layers, then answers.
+    depths
+        The layers.
+    side_fields
+        Name of each side group -> fields of its provenance that differ from those of the backbone.
+    has_layer_frames
+        Whether layers have a vector for each frame too.
+    """
+
+    parts: list[Part]
+    depths: list[Depth]
+    side_fields: dict[str, dict[str, Any]]
+    has_layer_frames: bool
+
+
+def _given_parts(
+    loaded: "LoadedSound", kind: WaveformKind, config: Any, layers: Layers | None, where: str
+) -> _GivenParts:
+    """List what a backbone gives: its network's vectors, the layers that are asked for, and answers.
+
+    Parameters
+    ----------
+    config
+        Configuration of the network that hears.
+    where
+        The network, for messages.
+    """
+    is_clap = config.model_type == "clap_audio_model"
+    parts = [Part("", config.projection_dim if is_clap else config.hidden_size)]
+    depths: list[Depth] = []
+    side_fields: dict[str, dict[str, Any]] = {}
+    if layers is not None:
+        depths = depths_of(loaded.whole, kind.stacks, layers, where)
+        parts += [Part(str(depth.number), layer_width(config, depth.number)) for depth in depths]
+        side_fields |= layer_groups(depths, layers)
+    if loaded.classes:
+        parts.append(Part(ANSWERS, len(loaded.classes)))
+        side_fields[ANSWERS] = _fields_of_answers(loaded.classes, config)
+    return _GivenParts(parts, depths, side_fields, layers is not None and layers.frames)
+
+
 def _outputs(parts: Sequence[Part], n_frames: int, dtype: Any, *, of_layers: bool) -> list[BackboneOutput]:
-    """List the arrays of a clip: pooled of each part, frames of the network and, if wanted, of layers."""
+    """List the arrays of a clip: `pooled` of each part, `frames` of the network and, if wanted, of layers.
+
+    Parameters
+    ----------
+    of_layers
+        Whether layers have `frames` too.
+    """
     outputs = []
     for part in parts:
-        is_layer = part.side not in ("", ANSWERS)
-        if not part.side or (is_layer and of_layers):
+        is_network = part.side == ""
+        is_layer = not is_network and part.side != ANSWERS
+        if is_network or (is_layer and of_layers):
             outputs.append(BackboneOutput(f"{part.prefix}frames", (n_frames, part.width), dtype))
         outputs.append(BackboneOutput(f"{part.prefix}pooled", (part.width,)))
     return outputs
@@ -284,25 +342,28 @@ def _load_classifier(source: Weights, kind: WaveformKind, config: Any) -> Loaded
 
 
 def _fields_of_answers(classes: tuple[str, ...], config: Any) -> dict[str, Any]:
-    """Return what the provenance says of the probabilities of classes."""
-    each = "each class alone" if _is_of_each_alone(config) else "each class"
-    meaning = f"probability of {each}, mean over the windows by their parts of the clip"
+    """Return the fields of the provenance of the probabilities of classes."""
+    of_what = "each class alone" if _is_multi_label(config) else "each class"
+    meaning = f"probability of {of_what}, mean over the windows by their parts of the clip"
     return answers_fields(classes, config.model_type, of_frames=False, meaning=meaning)
 
 
 def layer_width(config: Any, number: int) -> int:
-    """Return the width of a layer: of CLAP, each stage but the last merges patches, and doubles it."""
+    """Return the width of a layer, whose number counts from 1.
+
+    In a CLAP a layer is a stage; each stage but the last merges patches, which doubles the width.
+    """
     if config.model_type != "clap_audio_model":
         return int(config.hidden_size)
-    n_merged = min(number, len(config.depths) - 1)
+    n_doublings = min(number, len(config.depths) - 1)
     width = int(config.patch_embeds_hidden_size)
-    for _ in range(n_merged):
+    for _ in range(n_doublings):
         width *= 2
     return width
 
 
-def _is_of_each_alone(config: Any) -> bool:
-    """Whether several classes may be heard at once: so it is stated, or they are AudioSet's."""
+def _is_multi_label(config: Any) -> bool:
+    """Return whether several classes may be heard at once: if that is stated, or they are AudioSet's."""
     stated = getattr(config, "problem_type", None)
     if stated is not None:
         return bool(stated == "multi_label_classification")
@@ -317,9 +378,10 @@ class WaveformEncoder:
     Parameters
     ----------
     depths
-        Layers whose steps stand beside those of the network, column by column, until clips are averaged.
+        Layers that are read. Their steps are further columns of the network's steps until the parts of clips
+        are averaged.
     parts
-        What the columns are: of the network, of each layer, and of its answers.
+        What the columns are: the network's vector, each layer's, and the answers.
     """
 
     def __init__(
@@ -338,9 +400,12 @@ class WaveformEncoder:
         self.rate = int(extractor.sampling_rate)
         self.longest_s = kind.longest_s(extractor)
         self._dtype = torch.bfloat16 if compute.precision == "bfloat16-weights" else torch.float32
-        self._network, self._config, self._kind = network, config, kind
+        self._network = network
+        self._config = config
+        self._kind = kind
         self._extractor = extractor
-        self._depths, self._parts = depths, parts
+        self._depths = depths
+        self._parts = parts
         self._taps = Taps(depths, lambda _depth, tokens: tokens)
 
     def start(self, clips: NDArray[Any] | Sequence[NDArray[Any]]) -> dict[str, NDArray[Any]]:
@@ -351,11 +416,11 @@ class WaveformEncoder:
         BackboneError
             If a clip does not fit in the memory, or the network and its extractor do not fit together.
         """
-        every = np.stack([self._frames(clip) for clip in clips])
+        columns = np.stack([self._frames(clip) for clip in clips])  # [B, F, D of all parts]
         dtype = self.compute.frames_dtype()
         arrays: dict[str, NDArray[Any]] = {}
         edges = np.cumsum([part.width for part in self._parts])[:-1]
-        for part, frames in zip(self._parts, np.split(every, edges, axis=2), strict=True):
+        for part, frames in zip(self._parts, np.split(columns, edges, axis=2), strict=True):
             if part.side != ANSWERS:
                 arrays[f"{part.prefix}frames"] = frames.astype(dtype)
             arrays[f"{part.prefix}pooled"] = frames.mean(axis=1, dtype=np.float64).astype("f4")
@@ -363,42 +428,60 @@ class WaveformEncoder:
 
     __call__ = start
 
-    def _frames(self, parts: NDArray[np.float32]) -> NDArray[np.float32]:
-        lengths = np.isfinite(parts).sum(axis=1)
-        steps, middles = self.steps(parts[np.isfinite(parts)])
+    def _frames(self, sound: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Average the steps of a clip over each part around a sampled frame: `[F, L]` to `[F, D]`.
+
+        A part that is shorter than a step gets the step nearest to its middle.
+        """
+        is_sample = np.isfinite(sound)
+        steps, middles = self.steps(sound[is_sample])
+        lengths = is_sample.sum(axis=1)
         ends = np.cumsum(lengths)
         frames = []
         for begin, end in zip(ends - lengths, ends, strict=True):
             inside = (middles >= begin) & (middles < end)
-            nearest = np.abs(middles - (begin + end) / 2).argmin()
-            frames.append(steps[inside].mean(axis=0) if inside.any() else steps[nearest])
+            if inside.any():
+                frames.append(steps[inside].mean(axis=0))
+            else:
+                nearest = np.abs(middles - (begin + end) / 2).argmin()
+                frames.append(steps[nearest])
         return np.stack(frames)
 
     def steps(self, samples: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
         """Return the steps `[S, D]` for samples `[N]`, and the sample in the middle of each, `[S]`.
 
-        D is the width of all parts together, in their order.
+        D is the width of all parts together, in their order. The samples are cut into equal windows.
         """
         if len(samples) < SHORTEST:
             samples = np.pad(samples, (0, SHORTEST - len(samples)))
         longest = int(self.longest_s * self.rate)
-        count = -(-len(samples) // longest)
-        size = len(samples) // count
-        windows = [samples[number * size : (number + 1) * size] for number in range(count)]
-        at_once = BatchSize("waveform", WINDOWS_AT_ONCE, "window", self.device)
-        steps = [step for part in at_once.map(self._forward, windows) for step in part]
-        n_steps = len(steps[0])
-        middles = (np.arange(n_steps) + 0.5) * (size / n_steps)
-        return np.concatenate(steps), np.concatenate([middles + number * size for number in range(count)])
+        n_windows = math.ceil(len(samples) / longest)
+        size = len(samples) // n_windows
+        starts = [number * size for number in range(n_windows)]
+        windows = [samples[start : start + size] for start in starts]
+        batches = BatchSize("waveform", WINDOWS_AT_ONCE, "window", self.device).map(self._forward, windows)
+        steps = np.concatenate(batches)  # [windows, steps of a window, D]
+        n_steps = steps.shape[1]
+        middles = (np.arange(n_steps) + 0.5) * (size / n_steps)  # in a window
+        return np.concatenate(steps), np.concatenate([middles + start for start in starts])
 
     def _forward(self, windows: list[NDArray[np.float32]]) -> NDArray[np.float32]:
-        """Run the network over windows of one length; return `[B, S, D]`."""
-        given = [self._extractor(window, sampling_rate=self.rate, return_tensors="np") for window in windows]
+        """Run the network over windows of one length; return `[B, S, D]`.
+
+        Raises
+        ------
+        BackboneError
+            The network does not take what its extractor prepares.
+        """
+        extract = partial(self._extractor, sampling_rate=self.rate, return_tensors="np")
+        extracted = [extract(window) for window in windows]
         try:
-            self._network = self._network.to(self.device, self._dtype)  # the first time alone
+            self._network = self._network.to(self.device, self._dtype)  # moves it at the first call
             inputs = {}
-            for name in given[0].keys() - {"attention_mask"}:  # all ones: windows of one length
-                value = torch.from_numpy(np.concatenate([each[name] for each in given])).to(self.device)
+            # The mask is left out: it is all ones, since windows have one length.
+            for name in extracted[0].keys() - {"attention_mask"}:
+                batch = np.concatenate([features[name] for features in extracted])
+                value = torch.from_numpy(batch).to(self.device)
                 inputs[name] = value.to(self._dtype) if value.is_floating_point() else value
             with inference(self.compute, self.device):
                 steps = self._steps_of_parts(inputs, len(windows[0]))
@@ -428,41 +511,47 @@ class WaveformEncoder:
     def _probabilities(self, logits: torch.Tensor) -> torch.Tensor:
         """Turn logits `[B, Q]` into probabilities: of each class alone, or of all together."""
         logits = logits.float()
-        return logits.sigmoid() if _is_of_each_alone(self._config) else logits.softmax(dim=-1)
+        if _is_multi_label(self._config):
+            return logits.sigmoid()
+        return logits.softmax(dim=-1)
 
 
 def _extractor(source: Weights, kind: WaveformKind, config: Any) -> Any:
-    """Make the feature extractor of the numbers beside the weights.
+    """Make the feature extractor from the file beside the weights; for random weights, transformers' default.
 
     Raises
     ------
     BackboneError
-        If there are none, or they are another extractor's, or not this network's.
+        If there is no such file, or it is of another extractor, or does not fit the network.
     """
     cls = getattr(transformers, kind.extractor)
     if source.seed is not None:
         return cls()
-    beside = object_beside(source, EXTRACTOR)
+    fields = object_beside(source, EXTRACTOR)
     where = f"{source.name}/{EXTRACTOR}"
-    named = beside.get("feature_extractor_type", kind.extractor) if beside else None
+    named = fields.get("feature_extractor_type", kind.extractor) if fields else None
     if named != kind.extractor:
-        told = f"is of {named!r}" if named else "is missing"
-        raise BackboneError(f"{where} {told}; how samples are prepared stands in that of a {kind.extractor}")
+        problem = f"is of {named!r}" if named else "is missing"
+        raise BackboneError(
+            f"{where} {problem}; how samples are prepared stands in that of a {kind.extractor}"
+        )
     try:
         extractor = cls.from_pretrained(str(source.folder), local_files_only=True)
         longest_s = kind.longest_s(extractor)
-        fits = SLOWEST <= extractor.sampling_rate <= FASTEST and 0.1 <= longest_s <= 2 * LONGEST_S
+        has_usual_rate = SLOWEST <= extractor.sampling_rate <= FASTEST
+        has_usual_windows = 0.1 <= longest_s <= 2 * LONGEST_S
     except Exception as error:  # noqa: BLE001 - transformers lets any of them out of strangers' files
         raise BackboneError(f"{where}: there is no such extractor: {first_line(error)}") from None
-    if not fits:
+    if not (has_usual_rate and has_usual_windows):
         raise BackboneError(
             f"{where}: {extractor.sampling_rate} samples a second and windows of {longest_s:g} s; expected "
             f"{SLOWEST} to {FASTEST}, and at most {2 * LONGEST_S:g} s"
         )
-    for ours, theirs in kind.agree.items():
-        if getattr(extractor, ours) != getattr(config, theirs):
+    for extractor_field, config_field in kind.agree.items():
+        prepared = getattr(extractor, extractor_field)
+        expected = getattr(config, config_field)
+        if prepared != expected:
             raise BackboneError(
-                f"{where}: {ours} is {getattr(extractor, ours)}, and the network's {theirs} "
-                f"{getattr(config, theirs)}"
+                f"{where}: {extractor_field} is {prepared}, and the network's {config_field} {expected}"
             )
     return extractor

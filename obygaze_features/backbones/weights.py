@@ -34,7 +34,8 @@ from obygaze_features.io import NO_LICENCE, file_sha256, sha256_of
 Kind = TypeVar("Kind", bound=msgspec.Struct)
 Json = TypeVar("Json", dict[str, Any], list[Any])
 CONFIG = "config.json"
-SINGLE = ("model.safetensors", "pytorch_model.bin")  # in the order of preference
+SINGLE = ("model.safetensors", "pytorch_model.bin")
+"""Names of a file with all tensors, in the order of preference."""
 FILE_SUFFIXES = (".safetensors", ".bin", ".pt", ".pth")
 
 TOKENIZER_CONFIG = "tokenizer_config.json"
@@ -50,10 +51,10 @@ TOKENIZER_FILES = (
     "sentencepiece.bpe.model",
     "tokenizer.model",
 )
-"""All that a tokenizer may be made of."""
+"""Files of which a tokenizer may consist."""
 
 PROCESSOR_FILES = ("processor_config.json", "video_preprocessor_config.json", "preprocessor_config.json")
-"""What says how pictures are prepared; the first, of newer versions, goes before."""
+"""Files that describe how pictures are prepared; the first that exists counts."""
 
 SENTENCE_KINDS = ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
 SENTENCE_FILES = (
@@ -62,19 +63,19 @@ SENTENCE_FILES = (
     "1_Pooling/config.json",
     *(f"sentence_{kind}_config.json" for kind in SENTENCE_KINDS),
 )
-"""What sentence-transformers says of a sentence encoder."""
+"""Files in which sentence-transformers describes a sentence encoder."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What the files of a folder or repository are called.
+    """Names of the files of a folder or repository.
 
     Parameters
     ----------
     config
-        The configuration.
+        Name of the configuration.
     single
-        One file with all tensors, in the order of preference.
+        Names of a file with all tensors, in the order of preference.
     """
 
     config: str
@@ -87,7 +88,7 @@ OPEN_CLIP = Layout("open_clip_config.json", ("open_clip_model.safetensors", "ope
 TABLES: dict[str, Any] = tomllib.loads(
     files(__package__).joinpath("networks.toml").read_text(encoding="utf-8")
 )
-"""What is known of networks by their names."""
+"""The tables of `networks.toml`."""
 
 
 def kinds(
@@ -96,24 +97,28 @@ def kinds(
     usual: Mapping[str, Mapping[str, object]] = MappingProxyType({}),
     **parts: Mapping[str, object],
 ) -> dict[str, Kind]:
-    """Read a table of `networks.toml`.
+    """Read a table of `networks.toml`; an entry that is `like` an earlier one has its fields too.
 
     Parameters
     ----------
+    kind
+        Type of the entries.
     usual
-        Name of an entry -> what its fields are where neither it nor the one that it is like states them.
+        Name of an entry -> its fields where neither the entry nor the one that it is like states them.
     parts
-        Field of the entries that names an entry of another table -> that table.
+        Name of a field that names an entry of another table -> that table.
     """
-    made: dict[str, Any] = {}
-    for name, entry in TABLES[table].items():
-        made[name] = made.get(entry.get("like"), {}) | entry
-        made[name].pop("like", None)
-    for name, fields in usual.items():
-        made[name] = dict(fields) | made[name]
-    for entry in made.values():
-        entry |= {field: others[entry[field]] for field, others in parts.items()}
-    return msgspec.convert(made, dict[str, kind])  # type: ignore[valid-type]
+    entries: dict[str, Any] = {}
+    for name, fields in TABLES[table].items():
+        entry = entries.get(fields.get("like"), {}) | fields
+        entry.pop("like", None)
+        entries[name] = entry
+    for name, usual_fields in usual.items():
+        entries[name] = dict(usual_fields) | entries[name]
+    for entry in entries.values():
+        for field, other_table in parts.items():
+            entry[field] = other_table[entry[field]]
+    return msgspec.convert(entries, dict[str, kind])  # type: ignore[valid-type]
 
 
 def renamed(name: str, table: str) -> str:
@@ -143,7 +148,10 @@ class OpenClip(NamedTuple):
     architecture: str
 
 
-OPENCLIP = {name: OpenClip(*each) for name, each in TABLES["openclip"].items()}
+OPENCLIP = {
+    name: OpenClip(repository, architecture)
+    for name, (repository, architecture) in TABLES["openclip"].items()
+}
 """The nine models of Tables 1 and 2 of Wolfe et al. (FAccT 2023), as the tables call them."""
 
 LICENCES: Mapping[str, str] = MappingProxyType({HUB["xclip"]: "MIT"})
@@ -151,6 +159,7 @@ LICENCES: Mapping[str, str] = MappingProxyType({HUB["xclip"]: "MIT"})
 
 MODEL_CARD = "README.md"
 MOST_LAYERS = 4096
+"""Most layers, or labels, that a configuration may ask for."""
 _COUNTED = re.compile(r"num_labels|.*(layers?|depths?|blocks?)")
 _REPOSITORY = re.compile(r"(?P<repository>[\w.-]+/[\w.-]+)(@(?P<revision>[\w./-]+))?")
 _RANDOM = re.compile(r"random:(?P<seed>\d+)(:(?P<network>[a-z0-9_.-]+))?", re.ASCII)
@@ -185,17 +194,20 @@ class Weights:
     network: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse files that fill the memory when they are unpacked: `torch.save` compresses nothing."""
-        if packed := [path for path in self.files if _is_compressed(path)]:
-            raise BackboneError(f"{packed[0]}: refused: it is a compressed zip")
+        """Refuse files that could fill the memory when they are unpacked: `torch.save` compresses nothing."""
+        for path in self.files:
+            if _is_compressed(path):
+                raise BackboneError(f"{path}: refused: it is a compressed zip")
 
     @property
     def name(self) -> str:
         """Return the name used in messages."""
         if self.repository:
             return f"{self.repository}@{self.revision}"
+        if self.seed is not None and self.network:
+            return f"random:{self.seed}:{self.network}"
         if self.seed is not None:
-            return f"random:{self.seed}" + (f":{self.network}" if self.network else "")
+            return f"random:{self.seed}"
         return str(self.folder or self.files[0])
 
     def config(self, name: str = CONFIG) -> dict[str, Any]:
@@ -206,7 +218,7 @@ class Weights:
         BackboneError
             If there is none, or it is no JSON object.
         """
-        path = self.folder and _without_mark(self.folder / name)
+        path = None if self.folder is None else _without_mark(self.folder / name)
         if path is None:
             raise BackboneError(
                 f"{self.name}: these tensors alone do not say what the network is: give a folder in the "
@@ -216,26 +228,31 @@ class Weights:
 
     def record(self) -> dict[str, Any]:
         """Return the source of the weights, in the store's terms."""
-        hub = {"repository": self.repository, "revision": self.revision} if self.repository else None
+        hub = None
+        if self.repository:
+            hub = {"repository": self.repository, "revision": self.revision}
         record: dict[str, Any] = {"hub": hub, "weights_sha256": self.sha256}
         if self.seed is not None:
             record |= {"untrained": True, "weights": self.name}
-        return record | {"licence": licence_of(self)}
+        record["licence"] = licence_of(self)
+        return record
 
 
 def licence_of(weights: Weights) -> str:
     """Read what the model card beside weights states as their licence, as an SPDX expression.
 
-    ``LicenseRef-NAME`` where SPDX has no such licence; NOASSERTION where no card or no licence is there.
+    ``LicenseRef-NAME`` if SPDX has no such licence; NOASSERTION if there is no card, or it states no licence.
     """
     from huggingface_hub import metadata_load  # noqa: PLC0415 - obygaze[extract]
 
     stated: Any = None
-    with suppress(Exception):  # of the hub, YAML or the file: no card is no reason to refuse weights
-        if path := file_of(weights, MODEL_CARD):
+    with suppress(Exception):  # whatever the hub, YAML or the file raise: weights need no card
+        path = file_of(weights, MODEL_CARD)
+        if path is not None:
             card = metadata_load(path) or {}
             stated = card.get("license")
-            stated = card.get("license_name") or stated if stated == "other" else stated
+            if stated == "other":
+                stated = card.get("license_name") or stated
     if not isinstance(stated, str) or not stated.strip():
         return LICENCES.get(weights.repository or "", NO_LICENCE)
     try:
@@ -251,14 +268,16 @@ def space_of(family: str, weights: Weights) -> str:
     The weights alone decide it: the image and the text half of one file share it, whether the file came from
     the hub or a folder.
     """
-    made = f"random:{weights.seed}" if weights.seed is not None else f"sha256:{weights.sha256}"
-    return f"{family} {made}"
+    source = f"sha256:{weights.sha256}" if weights.seed is None else f"random:{weights.seed}"
+    return f"{family} {source}"
 
 
 def named_architecture(repository: str | None) -> str | None:
     """Return OpenCLIP's name of the architecture of a repository in `OPENCLIP`; None for others."""
-    known = {model.repository: model.architecture for model in OPENCLIP.values()}
-    return known.get(repository or "")
+    for model in OPENCLIP.values():
+        if model.repository == repository:
+            return model.architecture
+    return None
 
 
 @checked
@@ -280,7 +299,8 @@ def find_weights(source: str | Path | Weights, layout: Layout = TRANSFORMERS) ->
     if isinstance(source, Weights):
         return source
     source = str(source)
-    if random := _RANDOM.fullmatch(source):
+    random = _RANDOM.fullmatch(source)
+    if random is not None:
         return Weights(seed=int(random["seed"]), network=random["network"])
     if source.startswith("random:"):
         raise BackboneError(f"weights '{source}': random: wants a seed, as in random:0 or random:0:dinov2")
@@ -307,37 +327,50 @@ def fetch(repository: str, revision: str | None = None, layout: Layout = TRANSFO
     BackboneError
         If there is no such repository, revision or file, or no connection.
     """
-    known = named_architecture(repository) is not None
-    needed = (layout.config, *layout.single) if known else (layout.config,)
-    found = (_hub_file(repository, name, revision) for name in needed)
-    first = next((path for path in found if path is not None), None)
-    if first is None:
-        asked = "the hub's cache" if _offline() else "the hub"
+    has_architecture = named_architecture(repository) is not None
+    # A repository whose architecture is known by its name needs no configuration.
+    names = (layout.config, *layout.single) if has_architecture else (layout.config,)
+    folder = _hub_folder(repository, names, revision)
+    if folder is None:
+        source = "the hub's cache" if _offline() else "the hub"
         raise BackboneError(
             f"weights '{repository}@{revision or 'main'}': no file or folder of this name here, "
-            f"and {asked} has no {needed[-1]}. {how_to_get(repository)}"
+            f"and {source} has no {names[-1]}. {how_to_get(repository)}"
         )
-    commit = first.parent.name
+    commit = folder.name
     paths = _tensor_files(f"{repository}@{commit}", layout, lambda name: _hub_file(repository, name, commit))
-    return Weights(tuple(paths), first.parent, digest(paths), repository, commit)
+    return Weights(tuple(paths), folder, digest(paths), repository, commit)
+
+
+def _hub_folder(repository: str, names: Sequence[str], revision: str | None) -> Path | None:
+    """Fetch the first of some files that exists, and return its folder, which has the name of the commit."""
+    for name in names:
+        path = _hub_file(repository, name, revision)
+        if path is not None:
+            return path.parent
+    return None
 
 
 def how_to_get(name: str) -> str:
-    """Say in one line how weights of the hub can be had: fetched, carried over, or given by a path.
+    """Explain in one line how to get weights of the hub: fetch them, carry them over, or give their path.
 
     Parameters
     ----------
     name
-        Of the hub, `owner/name[@revision]`, or the name of a model in `OPENCLIP`.
+        Name on the hub, `owner/name[@revision]`, or name of a model in `OPENCLIP`.
     """
     from huggingface_hub import constants  # noqa: PLC0415 - obygaze[extract]
 
     repository = name.partition("@")[0]
-    named = {repository, *(name for name, model in OPENCLIP.items() if model.repository == repository)}
-    backbones = [backbone for backbone, name in HUB.items() if name in named]
+    names = {repository}  # by which `HUB` may have these weights
+    for model_name, model in OPENCLIP.items():
+        if model.repository == repository:
+            names.add(model_name)
+    backbones = [backbone for backbone, weights in HUB.items() if weights in names]
     if repository in OPENCLIP:
         repository = OPENCLIP[repository].repository
-    fetched = backbones[0] if backbones and "@" not in name else quote(name)
+    is_usual = len(backbones) > 0 and "@" not in name
+    fetched = backbones[0] if is_usual else quote(name)
     there = " (unset HF_HUB_OFFLINE there)" if _offline() else ""
     cache = constants.HF_HUB_CACHE
     folder = f"models--{repository.replace('/', '--')}"
@@ -352,12 +385,12 @@ def how_to_get(name: str) -> str:
 
 
 def hub_name(source: object) -> str:
-    """Return the `owner/name[@revision]`, or the name in `OPENCLIP`, that weights are; empty for others.
+    """Return the `owner/name[@revision]`, or the name in `OPENCLIP`, of weights; empty for others.
 
     Parameters
     ----------
     source
-        As of `find_weights`.
+        As for `find_weights`.
     """
     text = str(source)
     if text in OPENCLIP:
@@ -380,10 +413,12 @@ def cached_tensors(name: str) -> list[Path]:
     """
     layout = TRANSFORMERS
     if name in OPENCLIP:
-        name, layout = OPENCLIP[name].repository, OPEN_CLIP
+        name = OPENCLIP[name].repository
+        layout = OPEN_CLIP
     repository, _, revision = name.partition("@")
 
     def find(file: str) -> Path | None:
+        """Return the path of a file in the cache."""
         from huggingface_hub import try_to_load_from_cache  # noqa: PLC0415 - obygaze[extract]
 
         path = try_to_load_from_cache(repository, file, revision=revision or None)
@@ -396,7 +431,7 @@ def cached_tensors(name: str) -> list[Path]:
 
 
 def file_of(weights: Weights, name: str) -> Path | None:
-    """Find another file of a folder or repository, such as a tokenizer's; None where there is none.
+    """Find another file of a folder or repository, such as a tokenizer's; None if it does not exist.
 
     Raises
     ------
@@ -405,11 +440,13 @@ def file_of(weights: Weights, name: str) -> Path | None:
     """
     if weights.repository is not None:
         return _without_mark(_hub_file(weights.repository, name, weights.revision))
-    return _without_mark(weights.folder and weights.folder / name)
+    if weights.folder is None:
+        return None
+    return _without_mark(weights.folder / name)
 
 
 def _without_mark(path: Path | None) -> Path | None:
-    """Return a file's path; refuse a mark before the text, which transformers and others do not read."""
+    """Return a file's path, or None if there is none; refuse a byte order mark, which libraries misread."""
     if path is None or not path.is_file():
         return None
     with open_regular(path) as file:
@@ -455,7 +492,7 @@ def read_json(path: Path, kind: type[Json]) -> Json:
 
 
 def _countable(fields: dict[str, Any]) -> dict[str, Any]:
-    """Refuse to count for hours: libraries make a list of as many entries before any network."""
+    """Refuse numbers of layers and labels that are too large: libraries would make lists of that length."""
     for name, value in fields.items():
         if _COUNTED.fullmatch(name) and isinstance(value, int) and value > MOST_LAYERS:
             raise ValueError(f"{name} is {value}, and {MOST_LAYERS} is the most")
@@ -463,7 +500,7 @@ def _countable(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def digest(files: Sequence[Path]) -> str:
-    """Compute the SHA-256 of one file; of several, that of the lines `digest  name`, sorted by name."""
+    """Compute the SHA-256 of a file; for several files, that of the lines `digest  name`, sorted by name."""
     digests = {path.name: file_sha256(path) for path in files}
     if len(digests) == 1:
         return next(iter(digests.values()))
@@ -472,6 +509,7 @@ def digest(files: Sequence[Path]) -> str:
 
 
 def _is_compressed(path: Path) -> bool:
+    """Return whether a file is a zip with compressed members."""
     try:
         with zipfile.ZipFile(path) as archive:
             return any(member.compress_type for member in archive.infolist())
@@ -480,28 +518,44 @@ def _is_compressed(path: Path) -> bool:
 
 
 def _in_folder(folder: Path, layout: Layout) -> Weights:
+    """Find the weights in a folder; refuse files in it that are too large to be read, or no regular files."""
     for path in folder.iterdir():
         if path.exists() and not path.is_dir():  # transformers opens by name what it finds beside the weights
             open_regular(path, None if path.suffix in FILE_SUFFIXES else MOST_BYTES).close()
-    find = {path.name: path for path in folder.iterdir() if path.is_file()}.get
-    paths = _tensor_files(str(folder), layout, find)
+    path_of_name = {path.name: path for path in folder.iterdir() if path.is_file()}
+    paths = _tensor_files(str(folder), layout, path_of_name.get)
     return Weights(tuple(paths), folder, digest(paths))
 
 
 def _tensor_files(where: str, layout: Layout, find: Callable[[str], Path | None]) -> list[Path]:
-    """Find the file with all tensors, or those that an index names."""
-    sharded = tuple(f"{name}.index.json" for name in layout.single)
-    for name in (*layout.single, *sharded):
-        if (path := find(name)) is None:
+    """Find the file with all tensors, or the files that an index names.
+
+    Parameters
+    ----------
+    where
+        The folder or repository, for messages.
+    find
+        Returns the path of a file by its name; None if there is none.
+    """
+    for name in layout.single:
+        path = find(name)
+        if path is not None:
+            return [path]
+    indices = [f"{name}.index.json" for name in layout.single]
+    for name in indices:
+        index = find(name)
+        if index is None:
             continue
-        files = {shard: find(shard) for shard in _shards(path)} if name in sharded else {name: path}
-        if absent := [shard for shard, file in files.items() if file is None]:
-            raise BackboneError(f"{path} names {', '.join(absent)}, which the folder does not have")
-        return [file for file in files.values() if file is not None]
-    raise BackboneError(f"{where}: there is none of {', '.join((*layout.single, *sharded))}")
+        path_of_shard = {shard: find(shard) for shard in _shards(index)}
+        absent = [shard for shard, path in path_of_shard.items() if path is None]
+        if absent:
+            raise BackboneError(f"{index} names {', '.join(absent)}, which the folder does not have")
+        return [path for path in path_of_shard.values() if path is not None]
+    raise BackboneError(f"{where}: there is none of {', '.join((*layout.single, *indices))}")
 
 
 def _shards(index: Path) -> tuple[str, ...]:
+    """Return the names of the files that an index of shards names, in order."""
     try:
         names = set(read_json(index, dict)["weight_map"].values())
     except (KeyError, TypeError, AttributeError):
@@ -515,23 +569,23 @@ def _hub_file(repository: str, name: str, revision: str | None) -> Path | None:
     """Fetch one file; return None if it does not exist, and raise if this cannot be checked."""
     from huggingface_hub import errors, hf_hub_download  # noqa: PLC0415 - obygaze[extract]
 
-    absent = _no_network()
+    no_network = _no_network()
     try:
-        return Path(hf_hub_download(repository, name, revision=revision, local_files_only=bool(absent)))
+        return Path(hf_hub_download(repository, name, revision=revision, local_files_only=bool(no_network)))
     except errors.RemoteEntryNotFoundError:
         return None
     except (OSError, errors.HTTPError, errors.EntryNotFoundError, errors.HFValidationError) as error:  # type: ignore[attr-defined]  # HTTPError is not exported
         if isinstance(error, errors.EntryNotFoundError) and _offline():
             return None
-        ways = "" if isinstance(error, errors.HFValidationError) else f". {how_to_get(repository)}"
+        advice = "" if isinstance(error, errors.HFValidationError) else f". {how_to_get(repository)}"
         raise BackboneError(
             f"weights '{repository}@{revision or 'main'}': no file or folder of this name here, "
-            f"and {name} cannot be had from the hub: {absent or first_line(error)}{ways}"
+            f"and {name} cannot be had from the hub: {no_network or first_line(error)}{advice}"
         ) from None
 
 
 def _no_network() -> str:
-    """Say why the hub's name cannot be resolved, which its client tries for a minute; empty if it can."""
+    """Return why the hub's host name cannot be resolved, which its client tries for a minute; else empty."""
     from huggingface_hub.constants import ENDPOINT  # noqa: PLC0415 - obygaze[extract]
 
     if getproxies() or _offline():
@@ -544,6 +598,7 @@ def _no_network() -> str:
 
 
 def _offline() -> bool:
+    """Return whether the hub's client may use its cache alone."""
     from huggingface_hub import is_offline_mode  # noqa: PLC0415 - obygaze[extract]
 
     return is_offline_mode()

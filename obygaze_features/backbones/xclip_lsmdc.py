@@ -85,13 +85,16 @@ def xclip_lsmdc_network(
 
 
 def _training(weights: Weights) -> dict[str, Any]:
-    """Read the training record that `obygaze train` wrote to a file, for the provenance; empty of others."""
+    """Read the record that `obygaze train` wrote into a file, for the provenance; empty for other files."""
     if not weights.files or weights.files[0].suffix != ".safetensors":
         return {}
     try:
         with safe_open(weights.files[0], framework="pt") as file:
-            written = (file.metadata() or {}).get(LsmdcFormat.RECORD_KEY)
-        return {} if written is None else {"training": parse_json(written)}
+            metadata = file.metadata() or {}
+        record = metadata.get(LsmdcFormat.RECORD_KEY)
+        if record is None:
+            return {}
+        return {"training": parse_json(record)}
     except (SafetensorError, OSError, ValueError, RecursionError):  # loading reports the error
         return {}
 
@@ -132,15 +135,16 @@ def xclip_lsmdc(
     if tokens == "frames":
         shapes["tokens"] = (frames, size.embed)
     module: nn.Module = XClipLsmdcTokens(network)
-    beside: dict[str, dict[str, Any]] = {}
-    wanted = Layers.of(layers)
-    if wanted is not None:
-        depths = depths_of(network, (STACK,), wanted, f"backbone 'xclip-lsmdc', {source.name}")
-        module = WithLayers(module, depths, frames=wanted.frames, prefix=1, n_moments=frames)
-        beside = layer_groups(depths, wanted)
+    side_fields: dict[str, dict[str, Any]] = {}
+    wanted_layers = Layers.of(layers)
+    if wanted_layers is not None:
+        depths = depths_of(network, (STACK,), wanted_layers, f"backbone 'xclip-lsmdc', {source.name}")
+        # The first token is the class token.
+        module = WithLayers(module, depths, frames=wanted_layers.frames, prefix=1, n_moments=frames)
+        side_fields = layer_groups(depths, wanted_layers)
         for depth in depths:
             shapes[f"{depth.number}/pooled"] = (size.vision_width,)
-            if wanted.frames:
+            if wanted_layers.frames:
                 shapes[f"{depth.number}/frames"] = (frames, size.vision_width)
     return network_backbone(
         "xclip-lsmdc",
@@ -155,13 +159,13 @@ def xclip_lsmdc(
         layer="temporal transformer",
         architecture=size.record(),
         citation=CITATION,
-        beside=beside,
+        beside=side_fields,
         **_training(source),
     )
 
 
 class XClipLsmdcTokens(nn.Module):
-    """The visual half, over clips of which every frame is one."""
+    """The visual half of the network, which encodes clips without padded frames."""
 
     def __init__(self, network: XClipLsmdc) -> None:
         super().__init__()

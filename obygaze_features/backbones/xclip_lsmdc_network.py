@@ -26,15 +26,18 @@ from obygaze_features.backbones.weights import TABLES, renamed
 from obygaze_features.errors import BackboneError
 
 Shape = tuple[int, ...]
-TEMPORAL_EPS = 1e-12  # of the layer norms between frames; CLIP's own is 1e-5
+TEMPORAL_EPS = 1e-12
+"""Epsilon of the layer norms between frames; that of CLIP is 1e-5."""
 MASKED = -1e6
+"""What is added to the attention to a frame that is none."""
 TRANSPOSED = ("clip.visual.proj", "clip.text_projection")
+"""Matrices that the original multiplies from the other side."""
 THIRD = re.compile(r"\.([qkv])_proj\.")
-"""Queries, keys and values, which the original has in one tensor."""
+"""Queries, keys and values, which are thirds of one tensor in the original."""
 
 
 SIZES: dict[str, tuple[str, int]] = TABLES["sizes"]["xclip-lsmdc"]
-"""Size -> the original's tensor and its axis that tell it; of an image, its patches and the class token."""
+"""Size -> the original's tensor and its axis that have it; for `image` the number of patches plus one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +70,19 @@ class LsmdcFormat:
 
     @classmethod
     def of(cls, name: str, tensors: Mapping[str, torch.Tensor]) -> "LsmdcFormat":
-        """Read the sizes off the shapes of a checkpoint.
+        """Read the sizes from the shapes of a checkpoint's tensors.
+
+        Parameters
+        ----------
+        name
+            The weights, for messages.
+        tensors
+            Those of the original.
 
         Raises
         ------
         BackboneError
-            If a tensor that tells a size is missing, or has not as many axes as it should.
+            If a tensor that has a size is missing, or has too few axes.
         """
         check_keys(
             name,
@@ -82,12 +92,14 @@ class LsmdcFormat:
         )
         sizes = {size: tensors[key].shape[axis] for size, (key, axis) in SIZES.items()}
         widths = [sizes[size] for size in ("vision_width", "text_width", "embed")]
-        if not all(sizes.values()) or any(width % cls.HEAD_WIDTH for width in widths):
+        have_heads = all(width % cls.HEAD_WIDTH == 0 for width in widths)
+        if 0 in sizes.values() or not have_heads:
             raise BackboneError(
                 f"{name}: widths {widths} and patches of {sizes['patch']}: "
                 f"these are no CLIP with heads of {cls.HEAD_WIDTH}"
             )
-        sizes["image"] = sizes["patch"] * round((sizes["image"] - 1) ** 0.5)
+        n_patches = sizes["image"] - 1  # without the class token
+        sizes["image"] = sizes["patch"] * round(n_patches**0.5)
         return cls(
             **sizes,
             vision_layers=_layers(tensors, "clip.visual.transformer"),
@@ -100,7 +112,7 @@ class LsmdcFormat:
         return {"type": "xclip-lsmdc", **asdict(self), "temporal": "seqTransf", "temporal_norm_eps": 1e-12}
 
     def port(self) -> dict[str, torch.Tensor]:
-        """Return the port's tensors, without memory: their names and shapes."""
+        """Return the tensors of this port of the network on the meta device: names and shapes alone."""
         with torch.device("meta"):
             return XClipLsmdc(self).state_dict()
 
@@ -114,14 +126,17 @@ class LsmdcFormat:
         return renamed(name, "xclip-lsmdc")
 
     def matrices(self) -> dict[str, int]:
-        """Name the learned square matrices of the similarities, with their size."""
-        sides = {"word": self.max_words, "frame": self.max_frames}
-        of_each = {
-            f"{of}_{name}": n
-            for of, n in sides.items()
-            for name in ("logit_weight", "mat_weight", "mat_weight2")
+        """Name the learned square matrices of the similarities, with the length of their sides."""
+        return {
+            "global_mat_weight": self.embed,
+            "local_mat_weight": self.embed,
+            "word_logit_weight": self.max_words,
+            "word_mat_weight": self.max_words,
+            "word_mat_weight2": self.max_words,
+            "frame_logit_weight": self.max_frames,
+            "frame_mat_weight": self.max_frames,
+            "frame_mat_weight2": self.max_frames,
         }
-        return {"global_mat_weight": self.embed, "local_mat_weight": self.embed, **of_each}
 
     def to_port(self, name: str, tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         """Rename, split and transpose an original checkpoint, in float32 (originals mix float16 and float32).
@@ -133,13 +148,15 @@ class LsmdcFormat:
         """
         check_tensors(name, tensors, self.shapes())
         port: dict[str, torch.Tensor] = {}
-        for here in self.port():
-            original = self.original_name(here)
-            value = tensors[original]
-            value = value.float().T if original in TRANSPOSED else value.float()
-            if third := THIRD.search(here):
+        for port_name in self.port():
+            original = self.original_name(port_name)
+            value = tensors[original].float()
+            if original in TRANSPOSED:
+                value = value.T
+            third = THIRD.search(port_name)
+            if third is not None:
                 value = value.chunk(3)["qkv".index(third[1])]
-            port[here] = value.contiguous()
+            port[port_name] = value.contiguous()
         return port
 
     def from_port(self, port: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
@@ -148,23 +165,30 @@ class LsmdcFormat:
         Parameters
         ----------
         port
-            Tensors by the port's names. Originals of which `port` has no part are left out, so that gradients
-            of the trained tensors, or a CLIP alone, can be turned too.
+            Tensors by the port's names. They may be some of the network's, such as the gradients of the
+            trained tensors, or a CLIP; then the originals of the others are left out.
         """
         originals: dict[str, torch.Tensor] = {}
-        for here, value in port.items():
-            original, third = self.original_name(here), THIRD.search(here)
-            if third and third[1] != "q":  # joined with the queries
+        for port_name in port:
+            third = THIRD.search(port_name)
+            if third is not None and third[1] != "q":  # joined with the queries
                 continue
-            thirds = [port[THIRD.sub(f".{part}_proj.", here)] for part in "qkv"] if third else []
-            joined = torch.cat(thirds) if thirds else value
-            originals[original] = (joined.T if original in TRANSPOSED else joined).contiguous()
+            value = port[port_name]
+            if third is not None:
+                names = [THIRD.sub(f".{part}_proj.", port_name) for part in "qkv"]
+                value = torch.cat([port[name] for name in names])
+            original = self.original_name(port_name)
+            if original in TRANSPOSED:
+                value = value.T
+            originals[original] = value.contiguous()
         return originals
 
 
 def _layers(tensors: Mapping[str, torch.Tensor], prefix: str) -> int:
-    block = re.compile(re.escape(prefix) + r"\.resblocks\.(\d+)\.")
-    return len({match[1] for key in tensors if (match := block.match(key))})
+    """Count the layers of one of the original's transformers, by the names of its tensors."""
+    pattern = re.compile(re.escape(prefix) + r"\.resblocks\.(\d+)\.")
+    matches = [pattern.match(name) for name in tensors]
+    return len({match[1] for match in matches if match is not None})
 
 
 class XClipLsmdc(nn.Module):
@@ -205,7 +229,7 @@ class XClipLsmdc(nn.Module):
 
     @staticmethod
     def _body(width: int, layers: int, embed: int) -> dict[str, Any]:
-        """Return what the configurations of all three transformers have."""
+        """Return the fields that the configurations of all three transformers have."""
         return {
             "hidden_size": width,
             "intermediate_size": 4 * width,
@@ -229,13 +253,15 @@ class XClipLsmdc(nn.Module):
         mask
             True where a frame is one, `[B, F]`; None where all are.
         """
-        positions = torch.arange(frames.shape[1], device=frames.device)
-        bias = None
+        n_frames = frames.shape[1]
+        attention_bias = None  # [B, 1, F, F]
         if mask is not None:
-            bias = ((1.0 - mask.float()) * MASKED)[:, None, None, :].expand(-1, 1, frames.shape[1], -1)
-        added = self.frame_position_embeddings(positions)
-        x = (frames + added).to(added.dtype)  # weights in bfloat16 need bfloat16 inputs
-        related: torch.Tensor = self.temporal(inputs_embeds=x, attention_mask=bias).last_hidden_state
+            of_frames = (1.0 - mask.float()) * MASKED
+            attention_bias = of_frames[:, None, None, :].expand(-1, 1, n_frames, -1)
+        positions = self.frame_position_embeddings(torch.arange(n_frames, device=frames.device))
+        inputs = (frames + positions).to(positions.dtype)  # weights in bfloat16 need bfloat16 inputs
+        output = self.temporal(inputs_embeds=inputs, attention_mask=attention_bias)
+        related: torch.Tensor = output.last_hidden_state
         return related.float() + frames
 
     @staticmethod
@@ -248,10 +274,13 @@ class XClipLsmdc(nn.Module):
         return normalize((unit * weight).sum(dim=1) / weight.sum(dim=1).clamp(min=1), dim=-1)
 
     def encode_text(self, ids: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Embed captions, ids `[N, W]` padded with 0: sentences `[N, E]` and words `[N, W, E]`, as they come.
+        """Embed captions, ids `[N, W]` padded with 0: sentences `[N, E]` and words `[N, W, E]`.
 
-        Attention is causal and nothing else: padding takes part, as in the original.
+        They are not normalised. Attention is causal without a further mask: padding takes part, as in the
+        original.
         """
         hidden = self.text.text_model(input_ids=ids).last_hidden_state
         words: torch.Tensor = self.text.text_projection(hidden)
-        return words[torch.arange(len(ids), device=ids.device), ids.argmax(dim=1)], words
+        end = ids.argmax(dim=1)  # the end token has the largest id
+        sentences = words[torch.arange(len(ids), device=ids.device), end]
+        return sentences, words
