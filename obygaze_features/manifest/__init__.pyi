@@ -104,6 +104,9 @@ from .spans.instant import time_code as time_code
 from .spans.names import find_film as find_film
 from .spans.names import name_hint as name_hint
 from .spans.record import RawSpan as RawSpan
+from .spans.refi_qda import CodedSpan as CodedSpan
+from .spans.refi_qda import refi_qda_archive as refi_qda_archive
+from .spans.refi_qda import refi_qda_project as refi_qda_project
 from .spans.rttm import write_rttm as write_rttm
 from .spans.sources import SOURCES as SOURCES
 from .spans.sources import read_subtitles as read_subtitles
@@ -117,6 +120,7 @@ from .spans.tier_names import HOW as HOW
 from .spans.tier_names import HOWS as HOWS
 from .spans.tier_names import IN_SIGHT as IN_SIGHT
 from .spans.tier_names import PeopleTier as PeopleTier
+from .spans.ttml import write_ttml as write_ttml
 from .text_tables import CODEBOOK_COLUMN as CODEBOOK_COLUMN
 from .text_tables import DEFINITION as DEFINITION
 from .text_tables import FIELDS as FIELDS

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from obygaze_film.page import Owned, ScoredCopy
     from obygaze_film.timeline import Timeline
 
-FORMATS = ("eaf", "vtt", "srt", "otio", "fcpxml7", "edl", "textgrid", "rttm", "jsonld", "iiif", "csv")
+FORMATS = (
+    "eaf", "vtt", "srt", "ttml", "otio", "fcpxml7", "markers", "edl", "textgrid", "rttm", "jsonld", "iiif",
+    "refi-qda", "csv",
+)  # fmt: skip
 """Names of those of `exchange.registry`, which is slow to import."""
 ADDED = tuple(point.name for point in points(EXPORTERS))
 
@@ -128,15 +131,15 @@ def export(
         str | None,
         option(
             "What to write, of segments, level, concepts, shots, subtitles, people.  [default: all but "
-            "people for eaf and textgrid; segments and concepts for otio, fcpxml7, rttm, jsonld, iiif; "
-            "segments for the others]",
+            "people for eaf and textgrid; segments and concepts for otio, fcpxml7, rttm, jsonld, iiif, "
+            "refi-qda; segments for the others]",
             metavar="NAME,...",
         ),
     ] = None,
     people: Annotated[bool, option("Also write what people decided, a tier for each person.")] = False,
-    fps: Annotated[str, option("Frames per second, for otio, fcpxml7 and edl.")] = "24",
+    fps: Annotated[str, option("Frames per second, for otio, fcpxml7, markers and edl.")] = "24",
     start: Annotated[
-        str, option("Time code of the film's first frame, for edl.", metavar="hh:mm:ss:ff")
+        str, option("Time code of the film's first frame, for edl and markers.", metavar="hh:mm:ss:ff")
     ] = "",
     model: Annotated[
         str | None,
@@ -164,12 +167,14 @@ def export(
     they agreed on. --tiers people leaves the model out, so that whoever goes on judging blindly may open the
     file.
 
-    eaf: ELAN 3.0, with tiers for people to write on. vtt, srt: subtitles for any player. textgrid: Praat.
-    rttm: turns, for pyannote and others. edl: markers with their lengths for DaVinci Resolve (Import,
-    Timeline Markers from EDL), whose timelines begin at --start 01:00:00:00. otio, fcpxml7: markers for video
-    editors; needs the extra `interchange`. jsonld: W3C Web Annotation. iiif: a manifest with one canvas
-    (Presentation API 3.0). csv: a table for spreadsheets. Every file says who wrote what is in it, and what
-    scores are not. What a format loses is printed on stderr.
+    eaf: ELAN 3.0, with tiers for people to write on. vtt, srt, ttml: subtitles for any player. textgrid:
+    Praat. rttm: turns, for pyannote and others. edl: markers with their lengths for DaVinci Resolve
+    (Import, Timeline Markers from EDL), whose timelines begin at --start 01:00:00:00. otio, fcpxml7:
+    markers for video editors; needs the extra `interchange`. markers: a table as Premiere Pro writes it.
+    refi-qda: a project of codes and selections for NVivo, MAXQDA, ATLAS.ti and QualCoder, without the film.
+    jsonld: W3C Web Annotation. iiif: a manifest with one canvas (Presentation API 3.0). csv: a table for
+    spreadsheets. Every file says who wrote what is in it, and what scores are not. What a format loses is
+    printed on stderr.
 
     \b
     Examples:
@@ -187,8 +192,8 @@ def export(
     from obygaze_film.timeline import found_films
     from obygaze_film.workspace.decisions import read_decided
 
-    if start and kind != "edl":
-        raise click.UsageError("--start is for --as edl")
+    if start and kind not in {"edl", "markers"}:
+        raise click.UsageError("--start is for --as edl and markers")
     rate = _rate(fps)
     films = found_films([folder])
     if len(films) > 1:

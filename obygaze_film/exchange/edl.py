@@ -1,6 +1,7 @@
 """Write CMX-3600 lists of markers, as DaVinci Resolve does."""
 
 from fractions import Fraction
+from urllib.parse import quote
 
 from obygaze_features.manifest import frame_label
 from obygaze_film.errors import FilmError
@@ -12,6 +13,9 @@ RESOLVE_COLOURS = {"WHITE": "Cream", "ORANGE": "Sand"}
 
 MOST_TITLE = 70
 """Signs of a title, which is one line of 80."""
+
+READABLE = " :;,.@=()/+<>'\"!?&#*[]"
+"""Signs that stand in comments as they are; others but letters and digits of ASCII are quoted."""
 
 MOST_RATE = 100
 """Frames a second that two digits number."""
@@ -41,9 +45,17 @@ def to_edl(exported: Exported) -> str:
     ):
         lines += _event(exported, number, tier, span)
         if number == 1:  # readers take comments for an event's: above the first one they are an error
+            lines += _time_line(exported)
             lines += [f"* {ascii_line(caveat)}" for caveat in exported.caveats]
         lines.append("")
     return "\n".join(lines) + "\n"
+
+
+def _time_line(exported: Exported) -> list[str]:
+    """Write the rate and the start of the time codes, which lists have no place for, as comments."""
+    is_dropping, first = exported.start
+    start = frame_label(first, exported.rate, drop=is_dropping)
+    return [f"* OBYGAZE RATE: {exported.rate}", f"* OBYGAZE START: {start}"]
 
 
 def _event(exported: Exported, number: int, tier: Tier, span: TierSpan) -> list[str]:
@@ -54,13 +66,17 @@ def _event(exported: Exported, number: int, tier: Tier, span: TierSpan) -> list[
     second = _label(exported, start + 1)
     said = tier.people.line(span.text) if tier.people else span.text
     text = ascii_line(said).replace("|", "/")
+    movie = ascii_line(exported.film.movie)
+    # Importers read the tier, the text and the film from comments, where letters beyond ASCII are quoted.
+    own = {"OBYGAZE TIER": tier.name, "OBYGAZE TEXT": span.text, "OBYGAZE FILM": exported.film.movie}
     colour = COLOURS[tier.kind]
     name = RESOLVE_COLOURS.get(colour, colour.title())
     return [
         f"{number:03d}  001      V     C        {first} {second} {first} {second}  ",
         f" |C:ResolveColor{name} |M:{text} |D:{max(end - start, 1)}",
         f"* LOC: {first} {colour:<7} {text}",
-        f"* {ascii_line(f'FROM CLIP NAME: {exported.film.movie}')}",
+        f"* FROM CLIP NAME: {movie}",
+        *(f"* {name}: {quote(' '.join(text.split()), safe=READABLE)}" for name, text in own.items()),
     ]
 
 

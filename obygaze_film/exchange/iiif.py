@@ -36,8 +36,10 @@ def to_iiif(exported: Exported) -> str:
         "label": {"none": [exported.heading]},
         "requiredStatement": {"label": {"en": ["Limits"]}, "value": {"en": list(exported.caveats)}},
     }
+    metadata = [{"label": {"en": ["Movie"]}, "value": {"none": [exported.film.movie]}}]
     if exported.has_model:
-        document["metadata"] = [{"label": {"en": ["Model"]}, "value": {"none": [software(exported)]}}]
+        metadata.append({"label": {"en": ["Model"]}, "value": {"none": [software(exported)]}})
+    document["metadata"] = metadata
     document["items"] = [canvas]
     return written(document)
 

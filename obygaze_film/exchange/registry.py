@@ -9,20 +9,23 @@ from typing import TYPE_CHECKING, Final, TypedDict, Unpack
 
 from obygaze_features.arguments import checked
 from obygaze_features.io import local_path, write_whole
-from obygaze_features.manifest import time_code
+from obygaze_features.manifest import refi_qda_archive, time_code
 from obygaze_features.plugins import EXPORTERS, offered
 from obygaze_film.errors import FilmError
 from obygaze_film.exchange.eaf import to_eaf
 from obygaze_film.exchange.edl import to_edl
 from obygaze_film.exchange.iiif import to_iiif
 from obygaze_film.exchange.jsonld import to_jsonld
+from obygaze_film.exchange.markers import to_markers
 from obygaze_film.exchange.otio import to_timeline
 from obygaze_film.exchange.people import people_tiers
+from obygaze_film.exchange.refi_qda import to_refi_qda
 from obygaze_film.exchange.rttm import to_rttm
 from obygaze_film.exchange.srt import to_srt
 from obygaze_film.exchange.table import to_csv
 from obygaze_film.exchange.textgrid import to_textgrid
 from obygaze_film.exchange.tiers import KINDS, PEOPLE, Decided, Exported, levels_of, notice_of, tiers_of
+from obygaze_film.exchange.ttml import to_ttml
 from obygaze_film.exchange.vtt import to_vtt
 from obygaze_film.schema import refuse_texts
 
@@ -35,13 +38,21 @@ DEFAULT_RATE: Final = Fraction(24)
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """One format: writer, file suffix, default tiers, and what it loses, of people's tiers in particular."""
+    """One format: writer, file suffix, default tiers, and what it loses, of people's tiers in particular.
+
+    `packs` makes the bytes of a file of what is written; by default they are its text.
+    """
 
     write: Callable[[Exported], str]
     suffix: str
     tiers: tuple[str, ...]
     loses: str = ""
     loses_of_people: str = ""
+    packs: Callable[[str], bytes] = str.encode
+
+    def file_of(self, exported: Exported) -> bytes:
+        """Write the bytes of a file."""
+        return self.packs(self.write(exported))
 
 
 MARKED = ("segments",)
@@ -55,24 +66,30 @@ DECIMALS = "probabilities have four decimals"
 
 NO_IDS = "which decision a span shows, so that one whose times are changed comes back beside the first"
 NOTES_STAY = "notes are for people to read: importers leave them out"
-NOT_READ_BACK = "what people decided is not read back from it"
-
 FORMATS: Final[Mapping[str, Format]] = {
     "eaf": Format(to_eaf, ".eaf", OF_MODEL, f"{MILLISECONDS}; {NO_REASONS}", NOTES_STAY),
     "vtt": Format(to_vtt, ".vtt", MARKED, f"{MILLISECONDS}; {NO_REASONS}", f"{NO_IDS}; {NOTES_STAY}"),
     "srt": Format(to_srt, ".srt", MARKED, f"{MILLISECONDS}; {NO_REASONS}", f"{NO_IDS}; {NOTES_STAY}"),
+    "ttml": Format(to_ttml, ".ttml", MARKED, f"{MILLISECONDS}; {NO_REASONS}", f"{NO_IDS}; {NOTES_STAY}"),
     "otio": Format(
-        partial(to_timeline, adapter="otio_json"), ".otio", BOTH, f"{FRAMES}; {NO_REASONS}", NOT_READ_BACK
+        partial(to_timeline, adapter="otio_json"), ".otio", BOTH, f"{FRAMES}; {NO_REASONS}", NOTES_STAY
     ),
     "fcpxml7": Format(
-        partial(to_timeline, adapter="fcp_xml"), ".xml", BOTH, f"{FRAMES}; {NO_REASONS}", NOT_READ_BACK
+        partial(to_timeline, adapter="fcp_xml"),
+        ".xml",
+        BOTH,
+        f"{FRAMES}; {NO_REASONS}",
+        f"{NO_IDS}; {NOTES_STAY}",
+    ),
+    "markers": Format(
+        to_markers, ".markers.csv", MARKED, f"{FRAMES}; {NO_REASONS}", f"{NO_IDS}; {NOTES_STAY}"
     ),
     "edl": Format(
         to_edl,
         ".edl",
         MARKED,
         f"{FRAMES}, and texts are ASCII; ends are read by Resolve alone; {NO_REASONS}",
-        NOT_READ_BACK,
+        f"{NO_IDS}; {NOTES_STAY}",
     ),
     "textgrid": Format(
         to_textgrid,
@@ -88,8 +105,22 @@ FORMATS: Final[Mapping[str, Format]] = {
         f"labels are names of tiers; {MILLISECONDS}; {NO_REASONS}",
         f"{NO_IDS}; {NOTES_STAY}",
     ),
-    "jsonld": Format(to_jsonld, ".jsonld", BOTH, f"{NO_REASONS}; {DECIMALS}", NOT_READ_BACK),
-    "iiif": Format(to_iiif, ".iiif.json", BOTH, f"the film is not part of it; {NO_REASONS}", NOT_READ_BACK),
+    "jsonld": Format(to_jsonld, ".jsonld", BOTH, f"{NO_REASONS}; {DECIMALS}", NOTES_STAY),
+    "iiif": Format(
+        to_iiif,
+        ".iiif.json",
+        BOTH,
+        f"the film is not part of it; {NO_REASONS}",
+        f"{NO_IDS}; {NOTES_STAY}",
+    ),
+    "refi-qda": Format(
+        to_refi_qda,
+        ".qdpx",
+        BOTH,
+        f"the film is not part of it; {MILLISECONDS}; {NO_REASONS}",
+        f"{NO_IDS}; {NOTES_STAY}",
+        refi_qda_archive,
+    ),
     "csv": Format(to_csv, ".csv", MARKED, f"{SOME_OF_REASONS}; {DECIMALS}"),
     **offered(EXPORTERS, Format),
 }
@@ -126,7 +157,7 @@ def collect(
     model : str, optional
         Key of the model; by default the first with logits.
     start : str
-        Time code of the film's first frame, for edl: hh:mm:ss:ff, or hh:mm:ss;ff for drop frame.
+        Time code of the film's first frame, for edl and markers: hh:mm:ss:ff, or hh:mm:ss;ff for drop frame.
 
     Raises
     ------
@@ -188,5 +219,5 @@ def write_export(film: "Timeline", kind: str, path: Path | str, **options: Unpac
     exported = collect(film, kind, **options)
     path = local_path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, FORMATS[kind].write(exported))
+    write_whole(path, FORMATS[kind].file_of(exported))
     return exported.notice

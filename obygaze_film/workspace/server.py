@@ -349,7 +349,7 @@ class Workspace:
         if name not in FORMATS:
             raise HTTPException(404, "no such export")
         people = film.decisions.decided({one["id"] for one in shown})
-        return Response(FORMATS[name].write(collect(film.timeline, name, people=people)))
+        return Response(FORMATS[name].file_of(collect(film.timeline, name, people=people)))
 
 
 async def _refused(request: Request, error: Exception) -> Response:

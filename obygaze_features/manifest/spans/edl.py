@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
+from urllib.parse import unquote
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.spans.markers import POINT, marker
@@ -37,7 +38,9 @@ LOCATOR: Final = "loc"
 RATE: Final = "obygaze rate"
 START: Final = "obygaze start"
 OF_TIER: Final = "obygaze tier"
-"""Comments of our exports."""
+OF_TEXT: Final = "obygaze text"
+OF_FILM: Final = "obygaze film"
+"""Comments of our exports; the last three are quoted as in URLs."""
 
 
 @dataclass
@@ -135,13 +138,11 @@ def _marker(event: Event, tags: dict[str, str], start_s: float, line: TimeLine) 
     # A marker that is set on a frame has the length 1.
     if n_frames > 1 and line.rate is not None:
         end_s = float(start_s + n_frames / line.rate)
+    if OF_TIER in event.comments:
+        own = {name: one_line(unquote(event.comments.get(name, ""))) for name in (OF_TIER, OF_TEXT, OF_FILM)}
+        cells = {"movie": own[OF_FILM]}
+        return RawSpan(event.where, start_s, end_s, own[OF_TEXT], own[OF_TIER], cells)
     text = one_line(tags.get("M", "")) or tags["note"]
-    cells = {}
-    if tags["note"] and tags["note"] != text:
-        cells["comment"] = tags["note"]
-    tier = event.comments.get(OF_TIER, "")
-    if tier:
-        cells["movie"] = event.comments.get(CLIP_NAME, "")
-    else:
-        tier = one_line(tags.get("C", "")).removeprefix(COLOUR)
-    return marker(event.where, start_s, end_s, text, tier, cells)
+    cells = {"comment": tags["note"]} if tags["note"] != text else {}
+    colour = one_line(tags.get("C", "")).removeprefix(COLOUR)
+    return marker(event.where, start_s, end_s, text, colour, cells)

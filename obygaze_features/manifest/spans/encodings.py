@@ -2,14 +2,28 @@
 
 import re
 from codecs import BOM_UTF8
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from itertools import islice
+from typing import NamedTuple
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.file_kinds import no_text
+from obygaze_features.manifest.spans.likely_encodings import (
+    MOST_LINE,
+    MOST_LINES,
+    decoded_line,
+    likely_encodings,
+)
+from obygaze_features.manifest.spans.one_line import one_line
 from obygaze_features.text import first_few
 from obygaze_features.text_records import marked_encoding, unmarked_encoding
 
 GUESS = ", which is a guess: if letters are wrong, give --encoding"
+SHOWN_ENCODINGS = 8
+"""How many of the likeliest encodings are shown."""
+SHOWN_SIGNS = 30
+"""How many signs of a line are shown."""
 _ESCAPED = re.compile("[\udc80-\udcff]")
 """A byte that is no UTF-8, as Python's `surrogateescape` writes it."""
 
@@ -22,7 +36,8 @@ def decoded(content: bytes, encoding: str = "") -> tuple[str, str]:
     content
         Bytes of the whole file.
     encoding
-        Of what is not UTF-8, as Python names it; a mark in the file wins.
+        Of what is not UTF-8, as Python names it; a mark in the file wins. Without it the likeliest is taken,
+        and the notice shows what others would give.
 
     Returns
     -------
@@ -39,8 +54,8 @@ def decoded(content: bytes, encoding: str = "") -> tuple[str, str]:
     --------
     >>> decoded("Déjà vu".encode())
     ('Déjà vu', '')
-    >>> decoded("Déjà vu".encode("cp1252"))[1]
-    'read as Windows-1252, which is a guess: if letters are wrong, give --encoding'
+    >>> decoded("Déjà vu".encode("cp1252"))[1].partition(":")[0]
+    "not UTF-8, read as cp1252, which is a guess (line 1 'Déjà vu')"
     """
     if reason := no_text(content):
         raise ManifestError(reason)
@@ -49,21 +64,77 @@ def decoded(content: bytes, encoding: str = "") -> tuple[str, str]:
     if not content.isascii():
         with suppress(UnicodeDecodeError):
             return content.decode("utf-8-sig"), ""
-    name = encoding or unmarked_encoding(content) or "Windows-1252"
-    notice = f"read as {name}"
+    name = encoding or unmarked_encoding(content)
     if content.isascii():
-        is_guess = not encoding and name != "Windows-1252"
-        return _text_in(name, content), f"{notice}{GUESS}" if is_guess else ""
+        is_guess = bool(name) and not encoding
+        return _text_in(name or "ascii", content), f"read as {name}{GUESS}" if is_guess else ""
     lines = content.decode("utf-8-sig", "surrogateescape").split("\n")
     beyond_ascii = [at for at, line in enumerate(lines) if not line.isascii()]
     not_utf8 = [at for at in beyond_ascii if _ESCAPED.search(lines[at])]
-    is_mostly_utf8 = len(beyond_ascii) >= 2 * len(not_utf8)
-    if not is_mostly_utf8 and not content.startswith(BOM_UTF8):
-        return _text_in(name, content), "" if encoding else f"{notice}{GUESS}"
+    is_mostly_utf8 = len(beyond_ascii) >= 2 * len(not_utf8) or content.startswith(BOM_UTF8)
+    if name:
+        notice = "" if encoding else f"read as {name}{GUESS}"
+    else:
+        guess = _guessed({at + 1: lines[at].encode("utf-8", "surrogateescape") for at in not_utf8})
+        name = guess.name
+        notice = guess.notice
+    if not is_mostly_utf8:
+        return _text_in(name, content), notice
     for at in not_utf8:
         lines[at] = _text_in(name, lines[at].encode("utf-8", "surrogateescape"))
     where = first_few([f"line {at + 1}" for at in not_utf8], 1)
-    return "\n".join(lines), f"{where}: not UTF-8 as the others are, {notice}"
+    return "\n".join(lines), f"{where}: not UTF-8 as the others are, {notice or f'read as {name}'}"
+
+
+class _Guess(NamedTuple):
+    """The likeliest encoding, and what is said of it and the next ones."""
+
+    name: str
+    notice: str
+
+
+def _guessed(lines: Mapping[int, bytes]) -> _Guess:
+    """Guess the encoding of lines, by their numbers; show what each of the likeliest would make of them."""
+    likely = [guess.name for guess in likely_encodings(lines.values())]
+    name = next(encoding for encoding in likely if _can_decode(lines.values(), encoding))
+    sample = dict(islice(lines.items(), MOST_LINES))
+    texts = _texts(sample, name)
+    shown = [texts]
+    alternatives = []
+    for other in likely:
+        other_texts = _texts(sample, other)
+        # Encodings that give equal texts are one to a reader.
+        if other_texts in shown or len(alternatives) == SHOWN_ENCODINGS - 1:
+            continue
+        shown.append(other_texts)
+        number = next(at for at in sample if texts[at] != other_texts[at])
+        alternatives.append(f"{other} (line {number} {_shown(other_texts[number])})")
+    first = next(iter(texts))
+    notice = f"not UTF-8, read as {name}, which is a guess (line {first} {_shown(texts[first])})"
+    return _Guess(name, f"{notice}: if letters are wrong, give --encoding, of {', '.join(alternatives)}")
+
+
+def _can_decode(lines: Iterable[bytes], name: str) -> bool:
+    """Return whether all lines are texts in an encoding."""
+    try:
+        for line in lines:
+            line.decode(name)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _texts(lines: Mapping[int, bytes], name: str) -> dict[int, str]:
+    """Return the beginnings of lines as an encoding reads them, by their numbers."""
+    return {number: decoded_line(line[:MOST_LINE], name) or "" for number, line in lines.items()}
+
+
+def _shown(text: str) -> str:
+    """Show a line around its first sign beyond ASCII."""
+    text = one_line(text)
+    at = next((place for place, sign in enumerate(text) if not sign.isascii()), 0)
+    begin = max(0, min(at - SHOWN_SIGNS // 3, len(text) - SHOWN_SIGNS))
+    return repr(text[begin : begin + SHOWN_SIGNS])
 
 
 def _text_in(name: str, content: bytes) -> str:

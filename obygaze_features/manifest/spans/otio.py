@@ -8,12 +8,18 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
+from obygaze_features.manifest.spans.eaf import DECISION
 from obygaze_features.manifest.spans.json_values import number, object_of, objects_of, text_of
 from obygaze_features.manifest.spans.markers import marker
 from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.span_file import SpanFile
+from obygaze_features.manifest.spans.tier_names import people_line
+from obygaze_features.manifest.text_tables import DEFINITION
 
 SCHEMA: Final = "OTIO_SCHEMA"
+LONGEST_FRAME_S: Final = 0.06
+"""Seconds by which a time may differ from that of its frame, at 23.976 frames a second and more."""
+
 MOST_DEPTH: Final = 100
 """How deep timelines may be nested."""
 
@@ -65,12 +71,32 @@ def _marker(item: Mapping[str, Any], owner: Owner, where: str) -> RawSpan:
     marked = object_of(item.get("marked_range"))
     start_s = _seconds(marked.get("start_time")) - owner.start_s
     end_s = start_s + _seconds(marked.get("duration"))
+    where = f"{where} ({name or comment:.40})"
     own = object_of(object_of(item.get("metadata")).get("obygaze"))
-    tier = text_of(own.get("tier")) or text_of(item.get("color")).title()
+    if own:
+        return _own_marker(RawSpan(where, start_s, end_s, name), own, owner.media)
     cells = {"media": owner.media} if owner.media else {}
     if comment and name:
         cells["comment"] = comment
-    return marker(f"{where} ({name or comment:.40})", start_s, end_s, name or comment, tier, cells)
+    return marker(where, start_s, end_s, name or comment, text_of(item.get("color")).title(), cells)
+
+
+def _own_marker(span: RawSpan, own: Mapping[str, Any], movie: str) -> RawSpan:
+    """Read a marker of our exports, whose metadata name its tier, its times and its decision.
+
+    Its times are those of the metadata where the marker was not moved since: they are not rounded to frames.
+    """
+    start_s = number(own.get("start_s"))
+    end_s = number(own.get("end_s"))
+    if not (abs(start_s - span.start_s) < LONGEST_FRAME_S and abs(end_s - span.end_s) < LONGEST_FRAME_S):
+        start_s = span.start_s
+        end_s = span.end_s
+    people, text = people_line(span.text)
+    cells = {"movie": movie}
+    for name in (DECISION, DEFINITION):
+        if own.get(name):
+            cells[name] = text_of(own[name])
+    return RawSpan(span.where, start_s, end_s, text, people or text_of(own.get("tier")), cells)
 
 
 def _seconds(time: Any) -> float:

@@ -279,26 +279,25 @@ class _Ids:
 
 
 @checked
-def write_refi_qda(spans: Sequence[CodedSpan], movie: str, description: str = "") -> bytes:
-    """Write a project of REFI-QDA (.qdpx) with codes and selections of one film, without its video.
+def refi_qda_project(spans: Sequence[CodedSpan], movie: str, description: str = "") -> str:
+    """Write the document of a project of REFI-QDA with codes and selections of one film.
+
+    `refi_qda_archive` makes the file of it that other tools open.
 
     Parameters
     ----------
     movie
-        Name of the film.
+        Name of the film, whose video is not part of the project.
     description
         What is said of the project.
+
+    Examples
+    --------
+    >>> from obygaze_features.manifest import CodedSpan, refi_qda_project
+    >>> text = refi_qda_project([CodedSpan(1.0, 5.0, [("level", "S")], "AB")], "tt0000042")
+    >>> 'begin="1000" end="5000"' in text
+    True
     """
-    document = _project(spans, movie, description)
-    data = io.BytesIO()
-    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
-        # A fixed time, so that the same project gives the same bytes.
-        archive.writestr(zipfile.ZipInfo(PROJECT, (1980, 1, 1, 0, 0, 0)), document)
-    return data.getvalue()
-
-
-def _project(spans: Sequence[CodedSpan], movie: str, description: str) -> str:
-    """Write the document of a project."""
     ids = _Ids(movie)
     lines = [
         '<?xml version="1.0" encoding="utf-8"?>',
@@ -314,6 +313,16 @@ def _project(spans: Sequence[CodedSpan], movie: str, description: str) -> str:
     if description:
         lines.append(f"<Description>{escape(one_line(description))}</Description>")
     return "\n".join([*lines, "</Project>", ""])
+
+
+@checked
+def refi_qda_archive(document: str) -> bytes:
+    """Make the archive (.qdpx) of a document of `refi_qda_project`; equal documents give equal bytes."""
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
+        # A fixed time, as the time of writing would change the bytes.
+        archive.writestr(zipfile.ZipInfo(PROJECT, (1980, 1, 1, 0, 0, 0)), document)
+    return data.getvalue()
 
 
 def _users(spans: Sequence[CodedSpan], ids: _Ids) -> list[str]:

@@ -232,7 +232,7 @@ def read_subtitles(path: Path | str, *, encoding: str = "", account: Account | N
     path
         The file; its content says what it is.
     encoding
-        Of a file that is not UTF-8 and has no byte order mark; by default Windows-1252, with a note.
+        Of a file that is not UTF-8 and has no byte order mark; by default the likeliest, with a note.
     account : Account, optional
         Gets what was seen, left out and noted.
 

@@ -11,12 +11,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
 
+from obygaze_features.manifest.spans.eaf import DECISION
 from obygaze_features.manifest.spans.instant import time_or_nan
-from obygaze_features.manifest.spans.json_values import object_of, objects_of, text_of
+from obygaze_features.manifest.spans.json_values import json_in, object_of, objects_of, text_of
 from obygaze_features.manifest.spans.one_line import one_line
 from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.span_file import SpanFile
 from obygaze_features.manifest.spans.tier_names import PeopleTier, is_of_a_model, people_line
+from obygaze_features.manifest.text_tables import DEFINITION
 
 FRAGMENT: Final = re.compile(r"(?:^|[#&])t=(?:npt:)?([\d:.]*)(?:,([\d:.]+))?(?=&|$)")
 """A fragment of time: `t=1,5`, `t=npt:0:00:01,0:00:05`."""
@@ -91,6 +93,7 @@ def _records(annotation: Mapping[str, Any], where: str, movie: str) -> Iterator[
     if tier:
         # Our exports name the tier first, then say the text; numbers behind it are for programs.
         text = _text_of_body(bodies[1]) if len(bodies) > 1 else ""
+        cells |= _facts(bodies[2:])
         yield RawSpan(where, stretch.start_s, stretch.end_s, text, tier, cells, reason=reason)
         return
     if not bodies:
@@ -106,8 +109,18 @@ def _records(annotation: Mapping[str, Any], where: str, movie: str) -> Iterator[
 def _own_tier(annotation: Mapping[str, Any]) -> str:
     """Return the tier that an annotation of our exports names in its first body; "" for others."""
     bodies = _bodies(annotation.get("body"))
-    name = _text_of_body(bodies[0]) if bodies else ""
+    if len(bodies) < 2 or bodies[0].get("purpose") != "tagging":
+        return ""
+    name = _text_of_body(bodies[0])
     return name if PeopleTier.of(name) or is_of_a_model(name) else ""
+
+
+def _facts(bodies: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Return which decision an annotation of our exports shows, and under which definitions it was made."""
+    facts: dict[str, Any] = {}
+    for body in bodies:
+        facts |= object_of(json_in(_text_of_body(body), dict))
+    return {name: text_of(facts[name]) for name in (DECISION, DEFINITION) if facts.get(name)}
 
 
 def _bodies(value: Any) -> list[Mapping[str, Any]]:

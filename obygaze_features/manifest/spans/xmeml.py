@@ -16,7 +16,7 @@ from obygaze_features.manifest.spans.markers import marker
 from obygaze_features.manifest.spans.one_line import one_line
 from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.span_file import SpanFile
-from obygaze_features.manifest.spans.tier_names import is_of_a_model
+from obygaze_features.manifest.spans.tier_names import is_of_a_model, people_line
 
 ROOT: Final = "xmeml"
 NTSC: Final = Fraction(1000, 1001)
@@ -100,8 +100,11 @@ def _marker(file: SpanFile, node: Element, owner: Owner, where: str) -> RawSpan:
         start_s = first / float(owner.rate)
         end_s = last / float(owner.rate)
     cells = {"media": owner.media} if owner.media else {}
-    tier = comment.partition(". ")[0] if is_of_a_model(comment) else ""
+    tier = comment.partition(". ")[0]
+    if is_of_a_model(comment) or people_line(name)[0]:
+        # Of our exports, whose clip is called as the film.
+        return marker(where, start_s, end_s, name, tier, {"movie": owner.media})
     text = name or comment
-    if comment != text and not tier:
+    if comment != text:
         cells["comment"] = comment
-    return marker(where, start_s, end_s, text, tier, cells)
+    return marker(where, start_s, end_s, text, "", cells)

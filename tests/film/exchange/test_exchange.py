@@ -195,10 +195,24 @@ def test_praat_reads_its_tiers_back(film, tmp_path):
 
 
 def test_no_export_comes_back_as_a_label(film, tmp_path):
-    for kind in ("textgrid", "rttm", "eaf"):
-        (tmp_path / f"film.{kind}").write_text(export(film, kind), encoding="utf-8")
-        imported = import_spans([tmp_path / f"film.{kind}"], tmp_path, annotator="AB")
+    for kind in (
+        "textgrid",
+        "rttm",
+        "eaf",
+        "otio",
+        "fcpxml7",
+        "markers",
+        "edl",
+        "jsonld",
+        "iiif",
+        "refi-qda",
+    ):
+        if kind in {"otio", "fcpxml7"}:
+            pytest.importorskip("opentimelineio")
+        (tmp_path / f"film.{kind}").write_text(export(film, kind, top=20), encoding="utf-8")
+        imported = import_spans([tmp_path / f"film.{kind}"], tmp_path, annotator="AB", rate=Fraction(24))
         assert not imported.manifest.clips, kind
+        assert imported.accounts[0].is_beside_model, kind
         (account,) = imported.accounts
         assert account.seen == len(account.left_out)
 

@@ -7,7 +7,7 @@ import zipfile
 import pytest
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest.spans.refi_qda import CodedSpan, write_refi_qda
+from obygaze_features.manifest.spans.refi_qda import CodedSpan, refi_qda_archive, refi_qda_project
 
 BOOK = (
     '<Users><User guid="U1" name="Ann"/><User guid="U2" id="bob"/></Users><CodeBook><Codes>'
@@ -136,8 +136,9 @@ SPANS = [
 
 
 def test_what_is_written_comes_back_with_coders_and_codes(read):
-    data = write_refi_qda(SPANS, "tt0000042", "made by hand")
-    assert data == write_refi_qda(SPANS, "tt0000042", "made by hand")
+    document = refi_qda_project(SPANS, "tt0000042", "made by hand")
+    data = refi_qda_archive(document)
+    assert data == refi_qda_archive(document)
     clips, _ = read({"a.qdpx": data})
     assert labelled(clips) == [
         ("tt0000042", 1.0, 5.0, "EN", (), "CD"),
@@ -146,5 +147,5 @@ def test_what_is_written_comes_back_with_coders_and_codes(read):
 
 
 def test_a_project_without_selections_is_written_too(read):
-    clips, _ = read({"a.qdpx": write_refi_qda([], "tt0000042")})
+    clips, _ = read({"a.qdpx": refi_qda_archive(refi_qda_project([], "tt0000042"))})
     assert not clips

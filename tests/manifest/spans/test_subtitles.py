@@ -181,7 +181,7 @@ def test_marks_and_zeros_tell_the_encoding(read, encoding, text):
 
 def test_another_encoding_is_said_or_given(read):
     text = srt((at(1), "Привет"))
-    assert any("Windows-1252, which is a guess" in note for note in read("f.srt", text, "cp1251")[1].notes)
+    assert any("read as cp1251, which is a guess" in note for note in read("f.srt", text, "cp1251")[1].notes)
     for own in ("cp1251", "utf-8", "utf-8-sig", "utf-16"):
         lines, account = read("f.srt", text, own, encoding="cp1251")
         assert (lines, account.notes) == ([(1.0, 2.0, "Привет")], [])
@@ -193,7 +193,7 @@ def test_another_encoding_is_said_or_given(read):
 @pytest.mark.parametrize(
     ("name", "text", "what"),
     [
-        ("f.srt", "no subtitles", "SRT, WebVTT or ASS"),
+        ("f.srt", "no subtitles", "SRT, WebVTT, ASS or TTML"),
         ("f.srt", "1\n00:00:01,5 --> \nx\n", "line 2"),
         ("f.sub", "{10}{20}Hello\n{30}{40}You\n", "MicroDVD"),
         ("f.ass", dialogue("{\\p1}m 0 0 l 10 0 10 10{\\p0}"), "drawing"),

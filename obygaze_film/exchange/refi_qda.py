@@ -1,0 +1,30 @@
+"""Write projects of REFI-QDA, which NVivo, MAXQDA, ATLAS.ti and QualCoder import."""
+
+from obygaze_features.manifest import CodedSpan, PeopleTier, refi_qda_project
+from obygaze_film.exchange.tiers import Exported, Tier, TierSpan
+
+MODEL: str = "obygaze"
+"""The coder of what a model marked."""
+
+
+def to_refi_qda(exported: Exported) -> str:
+    """Write the document of a project: a selection for each span, whose codes stand below its tier's name."""
+    spans = [_coded(tier, span) for tier, span in exported.spans]
+    return refi_qda_project(spans, exported.film.movie, " ".join(exported.caveats))
+
+
+def _coded(tier: Tier, span: TierSpan) -> CodedSpan:
+    """Make a selection of a span.
+
+    A level and concepts that a person decided are codes of their own; a note is a comment.
+    """
+    if tier.people is None or span.decided is None:
+        return CodedSpan(span.start_s, span.end_s, [(tier.name, span.text)], MODEL)
+    decided = span.decided
+    people = PeopleTier(tier.people.what, tier.people.how)
+    if people.what == "note":
+        codes = [(people.name, "note")]
+        return CodedSpan(span.start_s, span.end_s, codes, decided.annotator, span.text)
+    codes = [(people._replace(what="level").name, decided.level)]
+    codes += [(people._replace(what="concepts").name, concept) for concept in decided.concepts]
+    return CodedSpan(span.start_s, span.end_s, codes, decided.annotator)

@@ -1,0 +1,94 @@
+"""Encodings of texts that are not UTF-8: the likeliest is first, and what others would give is shown."""
+
+import time
+
+import pytest
+
+from obygaze_features.manifest.spans.encodings import SHOWN_ENCODINGS, decoded
+from obygaze_features.manifest.spans.likely_encodings import ENCODINGS, likely_encodings
+
+TEXTS = {
+    "cp1252": [
+        "Le café était fermé, déjà là-bas à l'été.",
+        "Schöne Grüße aus München, weiß",
+        "¿Qué pasó, señor?",
+        "Ela não está aqui, coração",
+        "é",
+        "“Hello” – he said…",
+        "Så går det på øen",
+    ],
+    "cp1250": [
+        "Zażółć gęślą jaźń, proszę panią",
+        "Příliš žluťoučký kůň",
+        "Őrült vagy, fiú? Szűk",
+        "čaša šuma žaba",
+        "Nu știu ce să fac, să mergem în oraș".replace("ș", "ş").replace("ț", "ţ"),
+    ],
+    "cp1251": ["Привет, как дела?", "Он сказал: «Нет!»", "ЧТО ТЫ ДЕЛАЕШЬ", "Я не знаю, де він і що їсть"],
+    "koi8_r": ["Привет, как дела?", "Она пришла домой"],
+    "cp866": ["Привет, как дела?"],
+    "cp1253": ["Καλημέρα, τι κάνεις;"],
+    "iso8859_7": ["Καλημέρα τι κάνεις σήμερα"],
+    "cp1255": ["שלום מה שלומך היום"],
+    "cp1256": ["مرحبا كيف حالك اليوم"],
+    "cp1254": ["Günaydın, nasılsınız? Şimdi değil, çok ışık"],
+    "cp1257": ["Ačiū už pagalbą, viskas gerai žinių", "Paldies, jā, es zinu, šķiet"],
+    "mac_roman": ["Le café était fermé, déjà là-bas à l'été.", "Schöne Grüße"],
+    "cp437": ["Le café était fermé", "Schöne Grüße aus München"],
+    "cp850": ["Ela não está aqui, coração", "Le café était à côté"],
+    "cp932": ["こんにちは、元気ですか。私は日本人です", "ありがとう"],
+    "euc_jp": ["こんにちは、元気ですか。私は日本人です"],
+    "gb18030": ["你好，你在做什么？我不知道他们来了没有", "我们走吧"],
+    "big5": ["你好，你在做什麼？我不知道他們來了沒有", "我們走吧"],
+    "cp949": ["안녕하세요, 어떻게 지내세요?"],
+    "cp874": ["สวัสดีครับ คุณสบายดีไหม"],
+    "mac_cyrillic": ["Привет, как дела?"],
+    "cp852": ["Zażółć gęślą jaźń", "Příliš žluťoučký kůň"],
+}
+"""Sentences of languages, by an encoding that they are saved in."""
+
+SAVED = [(encoding, text) for encoding, texts in TEXTS.items() for text in texts]
+
+
+@pytest.mark.parametrize(("encoding", "text"), SAVED)
+def test_a_text_is_read_in_the_likeliest_encoding_and_one_line_shows_it(encoding, text):
+    content = f"1\n{text}\nplain\n".encode(encoding, "replace")
+    expected = content.decode(encoding)
+    read, notice = decoded(content)
+    assert read == expected
+    assert "which is a guess (line 2 " in notice
+    assert "\n" not in notice
+
+
+@pytest.mark.parametrize(("encoding", "text"), SAVED)
+def test_the_next_encodings_are_shown_with_a_line_that_differs(encoding, text):
+    content = text.encode(encoding, "replace")
+    _, notice = decoded(content)
+    _, _, others = notice.partition("give --encoding, of ")
+    shown = [part for part in ENCODINGS if f"{part} (line 1 " in others]
+    assert len(shown) <= SHOWN_ENCODINGS - 1
+    for name in shown:
+        read, said = decoded(content, name)
+        assert (read, said) == (content.decode(name), "")
+        assert read != decoded(content)[0]
+
+
+def test_all_encodings_are_read_whatever_the_bytes():
+    content = bytes(range(128, 256)) * 3
+    text, notice = decoded(content)
+    assert text
+    assert "which is a guess" in notice
+
+
+def test_equal_letters_keep_the_first_of_the_encodings():
+    assert likely_encodings(["été".encode("cp1252")])[0].name == "cp1252"
+
+
+def test_a_long_text_takes_time_that_grows_with_its_length_alone():
+    line = "Привет, как дела? ".encode("cp1251")
+    times = []
+    for n in (20_000, 80_000):
+        start = time.process_time()
+        decoded(line * n)
+        times.append(time.process_time() - start)
+    assert times[1] < 8 * times[0] + 0.5
