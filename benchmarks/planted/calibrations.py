@@ -10,8 +10,8 @@ from scipy.special import expit, logit
 
 from benchmarks.planted.row import Cell, Column, Draw, Floats, Row, over_corpora
 from obygaze_models.evaluation.metrics import f1_pos, within_movie_auc
+from obygaze_models.models.estimator_scores import mean_score
 from obygaze_models.models.fusion import FusedClassifier
-from obygaze_models.models.grouped_selection import mean_score
 from obygaze_models.models.joined_model import ALONE, How
 from obygaze_models.models.linear import SPECS
 from obygaze_models.persistence.evidence import SKILLED

@@ -8,7 +8,7 @@ from scipy.stats import norm
 from benchmarks.planted.calibrations import log_loss
 from benchmarks.planted.row import Cell, Column, Draw, Row, over_corpora
 from benchmarks.planted.worlds import NOISE, WIDTH, Noise
-from obygaze_models.models.grouped_selection import mean_score
+from obygaze_models.models.estimator_scores import mean_score
 from obygaze_models.models.linear import SPECS
 from obygaze_models.persistence.evidence import may_be_chance
 from obygaze_models.prediction.calibration import Calibration

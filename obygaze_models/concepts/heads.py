@@ -18,7 +18,7 @@ from obygaze_models.concepts.cav_fitting import Floats
 from obygaze_models.errors import ConceptError
 from obygaze_models.models import few_features
 from obygaze_models.models.choices import Grid, Threshold
-from obygaze_models.models.scaling import MOST, ClippedScaler
+from obygaze_models.models.scaling import MOST_LIMIT, ClippedScaler
 from obygaze_models.protocol.held_out import logistic
 
 HeadName = Literal["logistic", "elastic_net", "tree"]
@@ -202,7 +202,7 @@ def fit_residual(X: Floats, y: NDArray[np.int64], logit: NDArray[np.float64], C:
     Minimises the log loss of ``logit + r(X)`` plus ||w||^2 / (2 C) (the residual of Yuksekgonul et al., ICLR
     2023, PCBM-h, as one logit).
     """
-    scaler = ClippedScaler(MOST)
+    scaler = ClippedScaler(MOST_LIMIT)
     given = scaler.fit_transform(X), y, np.ones(len(y))
     *weights, intercept = logistic(*given, offsets=logit, penalty=1 / C, least=None)
     return Residual(scaler, np.array(weights), intercept)

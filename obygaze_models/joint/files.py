@@ -14,7 +14,7 @@ from obygaze_models.errors import ModelError
 from obygaze_models.evaluation.run import software
 from obygaze_models.joint.fits import Joint, Planes
 from obygaze_models.joint.sums import About
-from obygaze_models.models.scaling import MOST
+from obygaze_models.models.scaling import MOST_LIMIT
 from obygaze_models.persistence.card import JOINT, Card, CardTarget, Sources
 from obygaze_models.persistence.model_file import write_model
 
@@ -121,7 +121,7 @@ def _linear_parts(planes: Planes, about: About) -> _Parts:
         title="Linear model, joint",
         estimator="Pipeline",
         target=CardTarget(**target, concept=concept),
-        parameters={"limit": MOST, "C": _inverse_strength(planes)},
+        parameters={"limit": MOST_LIMIT, "C": _inverse_strength(planes)},
         arrays={
             "mean": planes.mean,
             "scale": planes.scale,
@@ -146,7 +146,7 @@ def _cav_parts(planes: Planes, concept: str) -> _Parts:
             classes=[],
             concept=concept,
         ),
-        parameters=LinearCAV("ridge", C=_inverse_strength(planes), clip=MOST).get_params(),
+        parameters=LinearCAV("ridge", C=_inverse_strength(planes), clip=MOST_LIMIT).get_params(),
         arrays={
             "direction": weights / length,
             "plane": np.array([planes.intercepts[0] / length, length]),

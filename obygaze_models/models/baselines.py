@@ -42,13 +42,14 @@ class Baseline(BinaryClassifier):
         The score from which on a clip is called positive.
     """
 
-    _called_from: ClassVar[float] = 0.5
-    _constant: ClassVar[float]
+    # Of baselines that learn nothing else: the threshold, and the score of every clip.
+    _fixed_threshold: ClassVar[float] = 0.5
+    _fixed_score: ClassVar[float]
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True}
     __metadata_request__decision_function: ClassVar[dict[str, bool]] = {"groups": True}
 
     def __sklearn_tags__(self) -> Tags:
-        """No promise of a good score: that is the point."""
+        """Promise no good score, which a baseline is not meant to have, and accept NaN."""
         tags = super().__sklearn_tags__()
         tags.classifier_tags.poor_score = True
         tags.input_tags.allow_nan = True
@@ -68,36 +69,37 @@ class Baseline(BinaryClassifier):
         return self
 
     def decision_function(self, X: ArrayLike, groups: ArrayLike | None = None) -> NDArray[np.float64]:
-        """Score each clip [N]."""
+        """Score each clip [N]; `groups` are their movies."""
         check_is_fitted(self)
         features = validate_data(self, X, reset=False, ensure_all_finite="allow-nan")
-        return self._score(len(features), None if groups is None else np.asarray(groups))
+        movies = None if groups is None else np.asarray(groups)
+        return self._score(len(features), movies)
 
     def predict(self, X: ArrayLike, groups: ArrayLike | None = None) -> NDArray[Any]:
         """Call positive each clip whose score reaches the threshold."""
         return self._call(self.decision_function(X, groups))
 
     def _learn(self, labels: NDArray[np.int64], movies: NDArray[Any] | None) -> float:
-        """Learn from labels 0 and 1 and give the threshold."""
+        """Learn from labels [N], 0 or 1, and the clips' movies [N]; return the threshold."""
         del labels, movies
-        return self._called_from
+        return self._fixed_threshold
 
-    def _score(self, n: int, movies: NDArray[Any] | None) -> NDArray[np.float64]:
-        """Score clips, all alike unless a baseline says otherwise."""
+    def _score(self, n_clips: int, movies: NDArray[Any] | None) -> NDArray[np.float64]:
+        """Score clips [N], all alike unless a baseline overrides this."""
         del movies
-        return np.full(n, self._constant)
+        return np.full(n_clips, self._fixed_score)
 
 
 class AlwaysPositive(Baseline):
     """Call every clip positive: with f1_pos = 2 p / (1 + p) at prevalence p, the best constant for f1_pos."""
 
-    _constant = 1.0
+    _fixed_score = 1.0
 
 
 class AlwaysNegative(Baseline):
     """Call every clip negative: f1_pos is 0, but f1_weighted may look good when positives are rare."""
 
-    _constant = 0.0
+    _fixed_score = 0.0
 
 
 @dataclass(eq=False, repr=False)
@@ -114,27 +116,28 @@ class RandomGuess(Baseline):
         Seed of the draws, which are the same at every call.
     """
 
-    _called_from = 0.0
+    _fixed_threshold = 0.0
 
     probability: Annotated[float, Interval(Real, 0, 1, closed="both")] | None = None
     _: KW_ONLY
     random_state: Seed = 0
 
-    def _score(self, n: int, movies: NDArray[Any] | None) -> NDArray[np.float64]:
+    def _score(self, n_clips: int, movies: NDArray[Any] | None) -> NDArray[np.float64]:
+        """Draw a score for each clip [N]."""
         del movies
         probability = self.prevalence_ if self.probability is None else self.probability
-        return np.random.default_rng(self.random_state).random(n) - (1 - probability)
+        draws = np.random.default_rng(self.random_state).random(n_clips)
+        return draws - (1 - probability)
 
 
 class MoviePrior(Baseline):
     """Score a clip by the share of positive training clips in its movie (movie identity only).
 
     A movie that was not trained on scores the training prevalence, and so does every clip when no movies are
-    given. Leaving one movie out, every tested movie is unseen: the score is one number per fold, and the
-    baseline is a constant that doesn't know the test movie. Pooled over folds its AUC is then *below* 0.5,
-    for a movie rich in positives leaves fewer to train on; that is an artefact of pooling, not knowledge. Its
-    within-movie AUC is 0.5. On splits whose movies are seen it shows how much a probe could gain by
-    recognising the movie alone.
+    given. When one movie is left out at a time, every tested movie is unseen: the score is one number per
+    fold, which doesn't know the test movie. Pooled over folds its AUC is then *below* 0.5, as a movie rich in
+    positives leaves fewer to train on; that is an artefact of pooling, not knowledge. Its within-movie AUC is
+    0.5. On splits whose movies are seen it shows how much a probe could gain by recognising the movie alone.
 
     The threshold has the highest f1_pos on the training clips themselves.
 
@@ -152,16 +155,18 @@ class MoviePrior(Baseline):
     """
 
     def _learn(self, labels: NDArray[np.int64], movies: NDArray[Any] | None) -> float:
+        """Learn each movie's share of positive clips; return the threshold with the highest f1_pos."""
         self.priors_: dict[Any, float] = {}
         if movies is not None:
             names, movie_of = np.unique(movies, return_inverse=True)
-            priors = np.bincount(movie_of, weights=labels) / np.bincount(movie_of)
-            self.priors_ = dict(zip(names.tolist(), priors.tolist(), strict=True))
+            shares = np.bincount(movie_of, weights=labels) / np.bincount(movie_of)
+            self.priors_ = dict(zip(names.tolist(), shares.tolist(), strict=True))
         return best_threshold(labels, self._score(len(labels), movies))
 
-    def _score(self, n: int, movies: NDArray[Any] | None) -> NDArray[np.float64]:
+    def _score(self, n_clips: int, movies: NDArray[Any] | None) -> NDArray[np.float64]:
+        """Look up the share of each clip's movie [N]; the training prevalence for unknown movies."""
         if movies is None:
-            return np.full(n, self.prevalence_)
+            return np.full(n_clips, self.prevalence_)
         return np.array([self.priors_.get(movie, self.prevalence_) for movie in movies.tolist()])
 
 
@@ -207,7 +212,8 @@ class RandomLevel(BaseEstimator):
 def _spec(
     name: str, title: str, make: Callable[[int], Any], kinds: tuple[Kind, ...] = TWO_CLASSES
 ) -> ModelSpec:
-    return ModelSpec(name, title, make, None, looks_at_features=False, kinds=kinds)
+    """Describe a baseline that `make` makes of a seed, for these kinds of target."""
+    return ModelSpec(name, title, make, choose=None, looks_at_features=False, kinds=kinds)
 
 
 SPECS = (
@@ -216,6 +222,11 @@ SPECS = (
     _spec("random_prevalence", "Random, at the prevalence", lambda seed: RandomGuess(random_state=seed)),
     _spec("random_half", "Random, half", lambda seed: RandomGuess(0.5, random_state=seed)),
     _spec("movie_prior", "Movie prior", lambda _: MoviePrior()),
-    _spec("median_level", "Median level", lambda _: MedianLevel(), LEVELS),
-    _spec("random_level", "Random, at the levels' shares", lambda s: RandomLevel(random_state=s), LEVELS),
+    _spec("median_level", "Median level", lambda _: MedianLevel(), kinds=LEVELS),
+    _spec(
+        "random_level",
+        "Random, at the levels' shares",
+        lambda seed: RandomLevel(random_state=seed),
+        kinds=LEVELS,
+    ),
 )

@@ -38,7 +38,7 @@ class BinaryClassifier(ClassifierMixin, Estimator):
     threshold_: float
 
     def __sklearn_tags__(self) -> Tags:
-        """Two classes only."""
+        """Tell scikit-learn that there are two classes only."""
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
@@ -52,9 +52,10 @@ class BinaryClassifier(ClassifierMixin, Estimator):
         return self._call(self.decision_function(X))
 
     def _call(self, scores: Floats) -> NDArray[Any]:
+        """Return the label of each clip [N] by whether its score reaches the threshold."""
         # Compared as float64: a float32 score would have the threshold rounded to float32.
-        called = scores.astype(np.float64, copy=False) >= self.threshold_
-        return self.classes_[called.astype(np.intp)]
+        is_positive = scores.astype(np.float64, copy=False) >= self.threshold_
+        return self.classes_[is_positive.astype(np.intp)]
 
 
 class LogitClassifier(BinaryClassifier):
@@ -67,19 +68,32 @@ class LogitClassifier(BinaryClassifier):
 
 
 def rows_for(estimator: Any, X: ArrayLike, *dtypes: type[np.floating[Any]]) -> Floats:
-    """Take clips X [N, D] for a fitted estimator, as one of its types.
+    """Check clips X [N, D] for a fitted estimator, and return them as an array of one of its data types.
 
-    Arrays as our own models hand them on need a glance; scikit-learn's checks take longer than most scores.
+    Arrays as our own models hand them on are checked by a short way: scikit-learn's checks take longer than
+    most scores.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted; it knows its number of features.
+    X : array-like, shape [N, D]
+    *dtypes
+        The data types that the estimator computes in.
     """
     if type(X) is np.ndarray and X.dtype in dtypes and not hasattr(estimator, "feature_names_in_"):
+        has_right_shape = len(X) > 0 and X.shape[1:] == (estimator.n_features_in_,)
+        # A sum is finite only where all values are. One that overflows goes the long way, too.
         with np.errstate(over="ignore", invalid="ignore"):
-            if len(X) and X.shape[1:] == (estimator.n_features_in_,) and np.isfinite(X.sum()):
+            if has_right_shape and np.isfinite(X.sum()):
                 return X
     return np.asarray(validate_data(estimator, X, dtype=dtypes, reset=False))
 
 
 def encode_labels(y: ArrayLike, estimator: str) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Find the two classes of y [N], in sorted order, and the index of each label in them.
+    """Return the two classes of y [N], in sorted order, and the index of each label in them [N].
+
+    `estimator` is the name of the class that wants them, for the message.
 
     Raises
     ------
@@ -99,13 +113,15 @@ def encode_labels(y: ArrayLike, estimator: str) -> tuple[NDArray[Any], NDArray[n
 
 
 def balanced_weights(y: Floats) -> Floats:
-    """Weigh each clip of labels 0. and 1. [N] by n / (2 n_class): both classes together weigh the same.
+    """Weigh each clip of labels 0. and 1. [N] by n / (2 n_class), so that both classes weigh the same.
 
     It is what scikit-learn calls ``class_weight="balanced"``, after King and Zeng (2001, Logistic regression
     in rare events data). The mean weight is 1.
     """
-    n, n_positive = y.size, np.count_nonzero(y)
-    return np.where(y == 1, n / (2 * n_positive), n / (2 * (n - n_positive))).astype(y.dtype)
+    n = y.size
+    n_positive = np.count_nonzero(y)
+    n_negative = n - n_positive
+    return np.where(y == 1, n / (2 * n_positive), n / (2 * n_negative)).astype(y.dtype)
 
 
 def even_rows(y: Floats, rng: np.random.Generator) -> NDArray[np.intp]:
@@ -114,9 +130,14 @@ def even_rows(y: Floats, rng: np.random.Generator) -> NDArray[np.intp]:
     Returns
     -------
     ndarray of int
-        Places in `y`, in order: those drawn, and all of the smaller class.
+        Indices in `y`, in order: of the clips drawn, and of all clips of the smaller class.
     """
-    sides = [np.flatnonzero(y == label) for label in (0, 1)]
-    n = min(side.size for side in sides)
-    drawn = [side if side.size == n else rng.choice(side, n, replace=False) for side in sides]
-    return np.sort(np.concatenate(drawn))
+    rows_of_classes = [np.flatnonzero(y == label) for label in (0, 1)]
+    n_smaller = min(rows.size for rows in rows_of_classes)
+    kept = []
+    for rows in rows_of_classes:
+        if rows.size > n_smaller:
+            kept.append(rng.choice(rows, n_smaller, replace=False))
+        else:
+            kept.append(rows)
+    return np.sort(np.concatenate(kept))

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +17,11 @@ class Threshold:
 class Grid:
     """Choose a parameter's value by the lowest log loss on the movies held out; of equals, the first.
 
-    Where the estimator has a method ``logits_of_subsets(models, X, y, subsets)`` that gives any, they are the
-    logits of the copies that differ in the parameter, fitted on all inner folds at once. Where it, or a
-    pipeline's last step, has a method ``fit_together(models, X, y)``, that fits the copies on an inner fold;
-    else they are fitted one after the other.
+    The copies of the estimator that differ in the parameter are fitted in one of three ways. If the estimator
+    has a method ``logits_of_subsets(models, X, y, subsets)`` that does not return None, it fits them on all
+    inner folds at once and gives their logits of all clips. If the estimator, or the last step of a pipeline,
+    has a method ``fit_together(models, X, y)``, it fits them on one inner fold. Otherwise they are fitted one
+    after the other.
 
     Attributes
     ----------
@@ -36,7 +37,7 @@ class Grid:
 
 @dataclass(frozen=True, slots=True)
 class EarlyStopping:
-    """Choose the length of training: each inner model stops on the movies held out, the median is kept.
+    """Choose the length of training: each inner model stops by the movies held out, the median is taken.
 
     The estimator's ``fit`` takes ``X_val`` and ``y_val``, and leaves the epochs it kept in ``fitted`` and, if
     it has one, its `LossCurve` in ``curve_``.
@@ -60,7 +61,7 @@ THRESHOLD = Threshold()
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """What was tried in the inner folds.
+    """A value that was tried in the inner folds.
 
     Attributes
     ----------
@@ -76,26 +77,54 @@ class Candidate:
     chosen: bool
 
 
+class Chosen(NamedTuple):
+    """What inner folds chose for an estimator.
+
+    Attributes
+    ----------
+    estimator : estimator
+        With what was chosen.
+    candidates : tuple of Candidate
+        What was tried.
+    scores, zeros : ndarray, shape [N]
+        Held-out score of each training clip, and the mean score that the same model gives to the clips it was
+        fitted on.
+    curves : tuple of LossCurve
+        Of inner trainings that stopped early.
+    """
+
+    estimator: Any
+    candidates: tuple[Candidate, ...]
+    scores: NDArray[np.float64]
+    zeros: NDArray[np.float64]
+    curves: tuple[Any, ...] = ()
+
+
 def candidates(
     parameter: str, values: Iterable[Any], losses: Iterable[float], best: int
 ) -> tuple[Candidate, ...]:
-    """List what was tried of a parameter, numbers in short, and the place of the best."""
-    names = [f"{value:g}" if isinstance(value, int | float) else str(value) for value in values]
-    return tuple(
-        Candidate(f"{parameter}={name}", float(loss), index == best)
-        for index, (name, loss) in enumerate(zip(names, losses, strict=True))
-    )
+    """List the values that were tried of a parameter, with their losses; `best` is the index of the chosen.
+
+    Numbers are written as short as ``%g`` writes them.
+    """
+    listed = []
+    for index, (value, loss) in enumerate(zip(values, losses, strict=True)):
+        text = f"{value:g}" if isinstance(value, int | float) else str(value)
+        listed.append(Candidate(f"{parameter}={text}", float(loss), chosen=index == best))
+    return tuple(listed)
 
 
 def log_loss(y: NDArray[Any], logit: NDArray[Any]) -> float:
-    """Mean log loss of logits [N] for labels y [N], 0 or 1."""
+    """Compute the mean log loss of logits [N] for labels y [N], 0 or 1."""
+    # log(1 + exp(s)) - y s, in a form that neither overflows nor loses small losses.
     return float(np.mean(np.logaddexp(0, logit) - y * logit))
 
 
 SOME = 256
-"""Clips whose scores are averaged where there are more, so that a mean costs little."""
+"""About how many clips' scores are averaged where there are more, so that a mean costs little."""
 
 
 def some_of(clips: Any) -> Any:
-    """Take some of many clips [N, ...], at equal steps."""
-    return clips[:: max(1, len(clips) // SOME)]
+    """Take `SOME` clips of [N, ...] or a few more, at equal steps; all of them if they are fewer."""
+    step = max(1, len(clips) // SOME)
+    return clips[::step]

@@ -21,8 +21,10 @@ MOST_BYTES = 100_000_000
 """Bytes of the logits, residuals and curvatures of the fits of a block."""
 
 ENOUGH = 1e-12
-"""A fit ends with a step whose square, in the curvature of the loss, is at most this: the next one's would be
-about the square of it."""
+"""A fit ends with a step whose square, in the curvature of the loss, is at most this share of 1 + loss.
+
+Newton's method converges quadratically: the next step's square would be about the square of this one's.
+"""
 
 MOST_STEPS = 100
 """Steps after which a fit is given up."""
@@ -31,7 +33,7 @@ SHORTEST = 1e-6
 """Share of a step that is tried last, where longer ones do not lower the loss."""
 
 ROUNDING = 1e-13
-"""Share of a loss by which it may rise without being said to."""
+"""Share of 1 + loss by which a loss may rise from rounding alone."""
 
 
 def logits_of_subsets(X: Floats, y: NDArray[np.int64], subsets: Masks, strengths: Sequence[float]) -> Floats:
@@ -63,85 +65,122 @@ def logits_of_subsets(X: Floats, y: NDArray[np.int64], subsets: Masks, strengths
     >>> float(logits[0, -1].round(3))
     0.675
     """
-    design = np.column_stack([X, np.ones(len(X))])
+    design = np.column_stack([X, np.ones(len(X))])  # [N, K + 1]
+    labels = y.astype(np.float64)
     C = np.array(strengths, dtype=np.float64)
-    width = max(1, MOST_BYTES // (32 * len(X)))
     logits = np.empty((subsets.shape[1], len(X)))
-    for first in range(0, subsets.shape[1], width):
-        some = slice(first, first + width)
-        fits = _Fits(design, y.astype(np.float64), subsets[:, some].astype(np.float64), C[some])
-        logits[some] = fits.minimise().T
+    # A fit has logits, residuals, curvatures and their product: four numbers of 8 bytes for each clip.
+    n_fits_of_block = max(1, MOST_BYTES // (32 * len(X)))
+    for first in range(0, subsets.shape[1], n_fits_of_block):
+        block = slice(first, first + n_fits_of_block)
+        fits = _Fits(design, labels, subsets[:, block].astype(np.float64), C[block])
+        logits[block] = fits.minimise().T
     return logits
 
 
-class _Seen(NamedTuple):
-    """What is seen of F fits at some coefficients.
+class _Place(NamedTuple):
+    """Where F fits are.
 
     Attributes
     ----------
+    coefficients : ndarray, shape [K + 1, F]
+        Weights, then the intercept.
     logits : ndarray, shape [N, F]
+        Of all clips.
     losses : ndarray, shape [F]
         C times the summed log losses, and half the squared weights.
     """
 
+    coefficients: Floats
     logits: Floats
     losses: Floats
 
 
+class _NewtonSteps(NamedTuple):
+    """The steps of F fits by Newton's method.
+
+    Attributes
+    ----------
+    direction : ndarray, shape [K + 1, F]
+        What the coefficients change by.
+    size : ndarray, shape [F]
+        The square of the step in the curvature of the loss: about twice the loss to be gained.
+    """
+
+    direction: Floats
+    size: Floats
+
+
 class _Fits:
-    """Fits of F subsets [N, F], as 0 and 1, of clips with features and a column of ones [N, K + 1]."""
+    """Fits of logistic regression on F subsets of N clips.
+
+    Parameters
+    ----------
+    design : ndarray, shape [N, K + 1]
+        Features, and a column of ones for the intercept.
+    y : ndarray, shape [N]
+        Labels, 0 or 1.
+    inside : ndarray, shape [N, F]
+        1 for the clips of a subset, 0 for others.
+    C : ndarray, shape [F]
+    """
 
     def __init__(self, design: Floats, y: Floats, inside: Floats, C: Floats) -> None:
-        self.design, self.y, self.inside, self.C = design, y[:, None], inside, C
-        # A logit on the side of the label lowers the loss.
-        self.away = 1 - 2 * self.y
-        self.penalised = np.ones(design.shape[1])
-        self.penalised[-1] = 0.0  # the intercept
+        self.design = design
+        self.y = y[:, None]
+        self.inside = inside
+        self.C = C
+        # The sign of logits that raise the loss: 1 of negative clips, -1 of positive ones.
+        self.wrong_sign = 1 - 2 * self.y
+        # The penalty is on the weights, and not on the intercept.
+        self.is_penalised = np.ones(design.shape[1])
+        self.is_penalised[-1] = 0.0
 
     def minimise(self) -> Floats:
-        """Step until all fits have ended; give their logits [N, F]."""
-        coefficients = np.zeros((self.design.shape[1], len(self.C)))
-        here = self._look(coefficients)
+        """Step until all fits have ended; return their logits [N, F]."""
+        here = self._place(np.zeros((self.design.shape[1], len(self.C))))
         for _ in range(MOST_STEPS):
-            direction, size = self._newton(coefficients, here.logits)
-            coefficients, here = self._go(coefficients, direction, here)
-            if (size <= ENOUGH * (1 + here.losses)).all():
+            steps = self._newton_steps(here)
+            here = self._go(here, steps.direction)
+            if (steps.size <= ENOUGH * (1 + here.losses)).all():
                 return here.logits
         warnings.warn(
             f"logistic regression did not converge in {MOST_STEPS} steps", ConvergenceWarning, stacklevel=4
         )
         return here.logits
 
-    def _look(self, coefficients: Floats) -> _Seen:
+    def _place(self, coefficients: Floats) -> _Place:
         """Compute logits and losses at coefficients [K + 1, F]."""
         logits = self.design @ coefficients
-        misfit = np.logaddexp(0.0, self.away * logits)
+        misfit = np.logaddexp(0.0, self.wrong_sign * logits)
         misfit *= self.inside
-        weights = coefficients * self.penalised[:, None]
-        return _Seen(logits, self.C * misfit.sum(axis=0) + (weights * weights).sum(axis=0) / 2)
+        weights = coefficients * self.is_penalised[:, None]
+        losses = self.C * misfit.sum(axis=0) + (weights * weights).sum(axis=0) / 2
+        return _Place(coefficients, logits, losses)
 
-    def _newton(self, coefficients: Floats, logits: Floats) -> tuple[Floats, Floats]:
-        """Compute Newton's steps [K + 1, F], and their squares in the curvature of the losses [F]."""
-        p = expit(logits)
+    def _newton_steps(self, here: _Place) -> _NewtonSteps:
+        """Compute the steps from gradients and Hessians of the losses."""
+        p = expit(here.logits)
         residuals = (p - self.y) * self.inside
-        gradient = self.C * (self.design.T @ residuals) + self.penalised[:, None] * coefficients
-        p *= (1 - p) * self.inside
-        direction = np.empty_like(coefficients)
-        for fit, curvature in enumerate(np.ascontiguousarray(p.T)):
+        penalty_gradient = self.is_penalised[:, None] * here.coefficients
+        gradient = self.C * (self.design.T @ residuals) + penalty_gradient
+        curvatures = p
+        curvatures *= (1 - p) * self.inside  # [N, F]
+        direction = np.empty_like(gradient)
+        for fit, curvature in enumerate(np.ascontiguousarray(curvatures.T)):
             hessian = self.C[fit] * ((self.design * curvature[:, None]).T @ self.design)
-            hessian[np.diag_indices(len(hessian))] += self.penalised
+            hessian[np.diag_indices(len(hessian))] += self.is_penalised
             # Where all probabilities are 0 or 1 nothing curves along the intercept.
             hessian[-1, -1] += np.finfo(np.float64).tiny ** 0.5
             direction[:, fit] = np.linalg.solve(hessian, -gradient[:, fit])
-        return direction, -(gradient * direction).sum(axis=0)
+        return _NewtonSteps(direction, -(gradient * direction).sum(axis=0))
 
-    def _go(self, coefficients: Floats, direction: Floats, here: _Seen) -> tuple[Floats, _Seen]:
+    def _go(self, here: _Place, direction: Floats) -> _Place:
         """Go as far along the steps as lowers each fit's loss: all of it, or a half, a quarter and so on."""
         length = np.ones(len(self.C))
         while True:
-            moved = coefficients + length * direction
-            there = self._look(moved)
+            there = self._place(here.coefficients + length * direction)
             rises = there.losses > here.losses + ROUNDING * (1 + here.losses)
             if not rises.any() or length.min() < SHORTEST:
-                return moved, there
+                return there
             length[rises] /= 2

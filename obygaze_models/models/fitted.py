@@ -11,7 +11,7 @@ from obygaze_features.arguments import checked
 from obygaze_features.errors import ObygazeError
 from obygaze_models.errors import ModelError
 from obygaze_models.models.choices import some_of
-from obygaze_models.models.grouped_selection import scores_of
+from obygaze_models.models.estimator_scores import scores_of
 from obygaze_models.models.spec import ModelSpec
 
 FAILURES = (AttributeError, LookupError, RuntimeError, TypeError, ValueError)

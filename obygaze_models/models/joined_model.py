@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from obygaze_models.models.choices import Candidate
-from obygaze_models.models.grouped_selection import mean_score, scores_of
+from obygaze_models.models.estimator_scores import mean_score, scores_of
 from obygaze_models.models.linear_fusion import LinearJoin, linear_numbers
 from obygaze_models.models.modality_penalties import PenaltyPerModality
 from obygaze_models.protocol.held_out import HeldOut

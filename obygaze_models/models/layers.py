@@ -1,8 +1,8 @@
-"""Ask each layer of a network, or let inner folds of movies choose the one that knows.
+"""Make a model of each layer of a network, or of the layer that inner folds of movies choose.
 
-The features of a clip are one row of X [N, D] in which every layer has its columns (`load_layers`). What is
-chosen is chosen on training clips alone, in each fold anew: the clips that are tested have no part in it, so
-that the test of a chosen layer is as fair as that of any.
+The features of a clip are one row of X [N, D] in which every layer has its columns (`load_layers`). A layer
+is chosen on training clips alone, in each fold anew: the clips that are tested have no part in it, so that
+the test of a chosen layer is as fair as that of any other model.
 """
 
 from collections.abc import Sequence
@@ -20,14 +20,14 @@ from obygaze_models.dataset.dataset import Dataset
 from obygaze_models.errors import ModelError
 from obygaze_models.models.binary import LogitClassifier, encode_labels
 from obygaze_models.models.choices import Candidate
-from obygaze_models.models.grouped_selection import scores_of
+from obygaze_models.models.estimator_scores import scores_of
 from obygaze_models.models.registry import find_model
 from obygaze_models.models.spec import ModelSpec
 
 How = Literal["each", "chosen"]
 
 LAYER = "layer "
-"""Begins the candidate that a layer is, in what inner folds tried."""
+"""Begins the name of a candidate that is a layer."""
 
 
 @checked
@@ -60,9 +60,10 @@ def layered(models: Sequence[str | ModelSpec], data: Dataset, how: How) -> list[
     >>> import obygaze_models as om
     >>> from obygaze_models.dataset import Modality
     >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
-    >>> halves = (("4", 0, 4), ("8", 4, 8))  # as load_layers gives them
-    >>> layers = [Modality(name, data.store, name, "pooled", "as stored", *own, 0) for name, *own in halves]
-    >>> data = replace(data, modalities=tuple(layers))
+    >>> # Two layers, as load_layers gives them.
+    >>> layer_4 = Modality("4", data.store, "4", "pooled", "as stored", start=0, stop=4, missing=0)
+    >>> layer_8 = Modality("8", data.store, "8", "pooled", "as stored", start=4, stop=8, missing=0)
+    >>> data = replace(data, modalities=(layer_4, layer_8))
     >>> [spec.name for spec in om.layered(["linear"], data, "each")]
     ['linear:4', 'linear:8']
     >>> [spec.name for spec in om.layered(["linear"], data, "chosen")]
@@ -72,28 +73,29 @@ def layered(models: Sequence[str | ModelSpec], data: Dataset, how: How) -> list[
         raise ModelError("these features are of one layer: load those of several by load_layers")
     names = tuple(modality.name for modality in data.modalities)
     columns = tuple(slice(modality.start, modality.stop) for modality in data.modalities)
-    made = []
+    specs = []
     for model in models:
         spec = model if isinstance(model, ModelSpec) else find_model(model)
         if not spec.looks_at_features:
-            made.append(spec)
+            specs.append(spec)
             continue
         if spec.reads != "pooled":
             raise ModelError(f"model {spec.name} reads {spec.reads}: layers are asked by models of vectors")
         if how == "chosen":
             title = f"{spec.title}, layer chosen of {len(names)}"
-            made.append(_of_layers(spec, spec.name, title, names, columns))
+            specs.append(_of_layers(spec, spec.name, title, names, columns))
         else:
-            for name, own in zip(names, columns, strict=True):
-                title = f"{spec.title}, layer {name}"
-                made.append(_of_layers(spec, f"{spec.name}:{name}", title, (name,), (own,)))
-    return made
+            for layer, columns_of_layer in zip(names, columns, strict=True):
+                title = f"{spec.title}, layer {layer}"
+                name = f"{spec.name}:{layer}"
+                specs.append(_of_layers(spec, name, title, (layer,), (columns_of_layer,)))
+    return specs
 
 
 def _of_layers(
     spec: ModelSpec, name: str, title: str, layers: tuple[str, ...], columns: tuple[slice, ...]
 ) -> ModelSpec:
-    """Make the model of some layers of a model of vectors."""
+    """Describe the model of some layers, of which one is chosen, given a model of vectors."""
     uses = tuple(sorted({*spec.requests(), "groups"}))
     make = partial(_make, spec, layers, columns)
     return replace(spec, name=name, title=title, make=make, choose=None, uses=uses, beside=())
@@ -102,6 +104,7 @@ def _of_layers(
 def _make(
     spec: ModelSpec, layers: tuple[str, ...], columns: tuple[slice, ...], seed: int
 ) -> "LayerClassifier":
+    """Make the classifier of some layers for a seed."""
     return LayerClassifier(spec.estimator(seed), columns, layers)
 
 
@@ -125,7 +128,7 @@ class LayerClassifier(MetaEstimatorMixin, LogitClassifier):
     ----------
     classes_ : ndarray, shape [2]
     layer_ : int
-        Place of the layer that was chosen.
+        Index of the layer that was chosen.
     model_ : estimator
         Fitted on that layer.
     threshold_ : float
@@ -151,22 +154,25 @@ class LayerClassifier(MetaEstimatorMixin, LogitClassifier):
         """
         features = np.asarray(X)
         self.classes_, _ = encode_labels(np.asarray(y), type(self).__name__)
-        models = [
-            clone(self.estimator).fit(features[:, own], y, groups=groups, **params) for own in self.columns
-        ]
-        wrong = np.zeros(len(models))
+        models = []
+        for columns in self.columns:
+            model = clone(self.estimator).fit(features[:, columns], y, groups=groups, **params)
+            models.append(model)
+        self.layer_ = 0
         if len(models) > 1:
-            wrong = np.array([_wrong_pairs(model) for model in models])
-        self.layer_ = int(np.argmin(wrong))
+            wrong = [_wrong_pairs(model) for model in models]
+            self.layer_ = int(np.argmin(wrong))
+            self.candidates_ = tuple(
+                Candidate(f"{LAYER}{name}", share, chosen=index == self.layer_)
+                for index, (name, share) in enumerate(zip(self.layers, wrong, strict=True))
+            )
+        else:
+            self.candidates_ = getattr(models[0], "candidates_", ())
         self.model_ = models[self.layer_]
         self.threshold_ = float(self.model_.threshold_)
         self.n_features_in_ = features.shape[1]
         if hasattr(self.model_, "held_out_"):
             self.held_out_ = self.model_.held_out_
-        tried = []
-        for place, name in enumerate(self.layers):
-            tried.append(Candidate(f"{LAYER}{name}", float(wrong[place]), chosen=place == self.layer_))
-        self.candidates_ = tuple(tried) if len(models) > 1 else getattr(self.model_, "candidates_", ())
         return self
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:

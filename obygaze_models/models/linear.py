@@ -24,7 +24,7 @@ from obygaze_models.models.scaling import ClippedScaler, Moments, safe_scale
 from obygaze_models.models.spec import ModelSpec
 
 FRAMES_OF = 64
-"""Clips of whose frames moments are computed at a time."""
+"""Clips whose frames are copied in float64 at a time, for their moments."""
 
 PENALTIES = Grid("ridgelogistic__C", (0.0001, 0.001, 0.01, 0.1, 1.0, 10.0))
 """Inverse strengths to choose among; of equal losses the strongest penalty is taken."""
@@ -46,26 +46,38 @@ def check_frames(X: ArrayLike) -> Floats:
     )
     if frames.ndim != 3 or 0 in frames.shape:
         raise ValueError(f"expected clips' frames [N, F, D]; found an array of shape {list(frames.shape)}")
-    absent = np.isnan(frames)
-    whole = absent.all(axis=2)
-    if (absent.any(axis=2) & ~whole).any():
+    is_nan = np.isnan(frames)
+    is_absent = is_nan.all(axis=2)  # [N, F]
+    is_torn = is_nan.any(axis=2) & ~is_absent
+    if is_torn.any():
         raise ValueError("a frame is absent (NaN) in all of its features or in none")
-    if whole.all(axis=1).any():
-        raise ValueError(f"clip {int(np.flatnonzero(whole.all(axis=1))[0])} has no frame that is present")
+    is_empty = is_absent.all(axis=1)  # [N]
+    if is_empty.any():
+        first_empty = int(np.flatnonzero(is_empty)[0])
+        raise ValueError(f"clip {first_empty} has no frame that is present")
     return frames  # type: ignore[no-any-return]  # check_array is untyped
 
 
 def frame_moments(X: Floats, dtype: np.dtype[Any] | None = None) -> Moments:
     """Compute mean and deviation [D] of all present frames of X [N, F, D]; 1 for constant features."""
+    n_frames = int((~np.isnan(X[..., 0])).sum())
     blocks = [X[first : first + FRAMES_OF] for first in range(0, len(X), FRAMES_OF)]
-    n = int((~np.isnan(X[..., 0])).sum())
-    mean = sum(np.nansum(block.astype(np.float64), axis=(0, 1)) for block in blocks) / n
-    squares = sum(np.nansum((block.astype(np.float64) - mean) ** 2, axis=(0, 1)) for block in blocks)
-    return safe_scale(mean, np.sqrt(squares / n), dtype or X.dtype)
+    total = np.zeros(X.shape[2])
+    for block in blocks:
+        total += np.nansum(block.astype(np.float64), axis=(0, 1))
+    mean = total / n_frames
+    squares = np.zeros(X.shape[2])
+    for block in blocks:
+        squares += np.nansum((block.astype(np.float64) - mean) ** 2, axis=(0, 1))
+    return safe_scale(mean, np.sqrt(squares / n_frames), dtype or X.dtype)
 
 
 def differing(difference: Floats, n: int) -> NDArray[np.float64]:
-    """Return the directions [D, n] in which two scatters with this difference [D, D] differ most."""
+    """Return the n directions [D, n] in which two scatter matrices differ most.
+
+    They are eigenvectors of the matrices' difference [D, D], those of the largest eigenvalues, of either
+    sign, first.
+    """
     sizes, vectors = np.linalg.eigh(difference.astype(np.float64))
     return vectors[:, np.argsort(-np.abs(sizes), kind="stable")[:n]]
 
@@ -76,21 +88,21 @@ class FrameReader(Estimator):
     n_features_in_: int
 
     def __sklearn_tags__(self) -> Tags:
-        """Clips of several frames."""
+        """Tell scikit-learn that a clip has several frames."""
         tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array = False
         tags.input_tags.three_d_array = True
         return tags
 
     def _first_frames(self, X: ArrayLike | StoredClips, y: ArrayLike | None = None) -> Any:
-        """Take clips to fit on, as many as labels."""
+        """Check the clips to fit on, as many as labels, and note their number of features."""
         clips = X if isinstance(X, StoredClips) else check_frames(X)
         check_consistent_length(clips, y)
         self.n_features_in_ = clips.shape[2]
         return clips
 
     def _frames(self, X: ArrayLike | StoredClips) -> Any:
-        """Take clips of as many features as those fitted on; those of a store stay unread."""
+        """Check that clips have as many features as those fitted on; clips of a store stay unread."""
         clips = X if isinstance(X, StoredClips) else check_frames(X)
         if clips.shape[2] != self.n_features_in_:
             raise ValueError(
@@ -113,14 +125,14 @@ class FramePool(TransformerMixin, Estimator):
     pool: Literal["mean", "max"] = "mean"
 
     def __sklearn_tags__(self) -> Tags:
-        """Clips of several frames."""
+        """Tell scikit-learn that a clip has several frames."""
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
         tags.requires_fit = False
         return tags
 
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
-        """Look at the shape of X [N, F, D]; y is not used."""
+        """Note the number of features of X [N, F, D]; y is not used."""
         del y
         self._validate_params()
         self.n_features_in_ = check_frames(X).shape[2]
@@ -151,8 +163,9 @@ def linear_probe(C: float = 0.01) -> Pipeline:
 
 
 def variables_probe() -> Pipeline:
-    """Make a linear probe whose absent numbers are the training clips' means, unfitted."""
-    return make_pipeline(SimpleImputer(keep_empty_features=True), *(step for _, step in linear_probe().steps))
+    """Make a linear probe, unfitted, that replaces absent numbers by the means of the training clips."""
+    steps = [step for _, step in linear_probe().steps]
+    return make_pipeline(SimpleImputer(keep_empty_features=True), *steps)
 
 
 def make_frames_probe(pool: Literal["mean", "max"]) -> Pipeline:

@@ -25,23 +25,33 @@ class Estimator(BaseEstimator):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Collect what the annotations demand."""
         super().__init_subclass__(**kwargs)
-        hints = {name: hint for base in reversed(cls.__mro__) for name, hint in get_annotations(base).items()}
-        known = {name: _constraints(hint) for name, hint in hints.items()}
-        cls._parameter_constraints = {name: each for name, each in known.items() if each}
+        annotations: dict[str, Any] = {}
+        # Base classes first, so that a class may annotate a parameter anew.
+        for base in reversed(cls.__mro__):
+            annotations |= get_annotations(base)
+        cls._parameter_constraints = {}
+        for name, annotation in annotations.items():
+            constraints = _constraints(annotation)
+            if constraints:
+                cls._parameter_constraints[name] = constraints
 
 
-def _constraints(hint: Any) -> list[Any]:
-    """List what scikit-learn accepts for a type; empty for one that it can't check."""
-    found: list[Any] = []
-    for part in get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,):
-        if get_origin(part) is Literal:
-            found.append(StrOptions(set(get_args(part))))
-        elif get_origin(part) is Annotated:
-            found += part.__metadata__
-        elif part in (bool, NoneType):
-            found.append("boolean" if part is bool else None)
-        elif isinstance(part, type) and issubclass(part, BaseEstimator):
-            found.append(part)
+def _constraints(annotation: Any) -> list[Any]:
+    """List scikit-learn's constraints for a type, one of which must hold; empty if it can't be checked."""
+    is_union = get_origin(annotation) in (Union, UnionType)
+    members = get_args(annotation) if is_union else (annotation,)
+    constraints: list[Any] = []
+    for member in members:
+        if get_origin(member) is Literal:
+            constraints.append(StrOptions(set(get_args(member))))
+        elif get_origin(member) is Annotated:
+            constraints += member.__metadata__
+        elif member is bool:
+            constraints.append("boolean")
+        elif member is NoneType:
+            constraints.append(None)
+        elif isinstance(member, type) and issubclass(member, BaseEstimator):
+            constraints.append(member)
         else:
             return []
-    return found
+    return constraints

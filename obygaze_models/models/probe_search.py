@@ -2,6 +2,9 @@
 
 It is what `GroupedSelection` does for any estimator, one set after the other, by the fits of
 `obygaze_models.models.ridge_folds`. Logits are those of each set alone to 1e-6 of the largest.
+
+The sets are the training sides of an evaluation's folds. Each *inner fit* is a fit without one inner fold of
+one side; there are as many inner fits as inner folds of all sides, and V candidates, the penalties, for each.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,7 +18,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import validate_data
 
 from obygaze_models.blas import one_blas_thread
-from obygaze_models.models.choices import Candidate, Choice, Grid, candidates, log_loss, some_of
+from obygaze_models.models.choices import Choice, Chosen, Grid, candidates, log_loss, some_of
 from obygaze_models.models.ridge_folds import FoldFits, FoldLogistic, block_width
 from obygaze_models.models.ridge_logistic import RidgeLogistic
 from obygaze_models.models.scaling import ClippedScaler
@@ -26,24 +29,25 @@ STEPS_OF_FOLD = 110
 NUMBERS_A_SECOND = 5e9
 """Numbers of the features that a core goes through for one fit, forth and back, with what goes with them."""
 
+CLOSE = 2e-3
+"""How close to the least loss, as a share of it, a candidate must be to be fitted to the end.
+
+Fits that have nearly ended may be off by that much, so that such a candidate may be the best in the end.
+"""
+
 
 def expected_cpu_s(n_clips: int, n_features: int, n_folds: int) -> float:
     """Estimate the CPU seconds of choosing and fitting linear probes in many outer folds."""
     return n_folds * STEPS_OF_FOLD * n_clips * n_features / NUMBERS_A_SECOND
 
 
-CLOSE = 2e-3
-"""Share of the least loss by which a candidate's, of a fit that has nearly ended, may be above it and be the
-least in the end."""
-
-
 class TrainingSide(NamedTuple):
-    """Clips to choose and to fit on.
+    """Clips to choose a penalty on and to fit on.
 
     Attributes
     ----------
     rows : ndarray of int, shape [n]
-        Places of the clips among all.
+        Indices of the clips among all.
     inner : ndarray of int, shape [n]
         The inner fold in which each is held out.
     """
@@ -52,36 +56,18 @@ class TrainingSide(NamedTuple):
     inner: NDArray[np.int64]
 
 
-class Chosen(NamedTuple):
-    """What was chosen for one side.
-
-    Attributes
-    ----------
-    estimator : Pipeline
-        Fitted on all clips of the side.
-    candidates : tuple of Candidate
-    scores, zeros : ndarray, shape [n]
-        Held-out score of each clip, and the mean score that its model gives to clips it was fitted on.
-    """
-
-    estimator: Pipeline
-    candidates: tuple[Candidate, ...]
-    scores: NDArray[np.float64]
-    zeros: NDArray[np.float64]
-
-
 def is_probe_search(estimator: Any, choose: Choice | None) -> bool:
     """Tell whether an estimator is a linear probe, as the zoo makes it, whose penalty is to be chosen."""
     if not isinstance(estimator, Pipeline) or not isinstance(choose, Grid) or len(estimator.steps) < 2:
         return False
-    *before, (_, scaler), (name, last) = estimator.steps
-    if type(scaler) is not ClippedScaler or type(last) is not RidgeLogistic:
+    *first_steps, (_, scaler), (name, probe) = estimator.steps
+    if type(scaler) is not ClippedScaler or type(probe) is not RidgeLogistic:
         return False
-    # Other steps may learn from clips too, which differ from fold to fold.
-    if any(get_tags(step).requires_fit for _, step in before):
+    # Steps that learn from clips differ from fold to fold, and could not be taken once for all.
+    if any(get_tags(step).requires_fit for _, step in first_steps):
         return False
-    as_made = RidgeLogistic(C=last.C).get_params()
-    return choose.parameter == f"{name}__C" and last.get_params() == as_made
+    usual_parameters = RidgeLogistic(C=probe.C).get_params()
+    return choose.parameter == f"{name}__C" and probe.get_params() == usual_parameters
 
 
 def search_probes(
@@ -102,7 +88,7 @@ def search_probes(
     Yields
     ------
     Chosen
-        Side by side, in their order.
+        Side by side, in their order; its estimator is fitted on all clips of the side.
 
     Raises
     ------
@@ -110,49 +96,64 @@ def search_probes(
         The features are refused: not finite, or of another shape.
     """
     used = np.unique(np.concatenate([side.rows for side in sides]))
-    before = [(name, clone(step)) for name, step in estimator.steps[:-2]]
     features = X[used]
-    for _, step in before:
+    first_steps = [(name, clone(step)) for name, step in estimator.steps[:-2]]
+    for _, step in first_steps:
         features = step.fit_transform(features)
-    scaler, last = clone(estimator[-2]), estimator[-1]
+    scaler = clone(estimator[-2])
     scaler._validate_params()
-    last._validate_params()
+    estimator[-1]._validate_params()
     features = validate_data(scaler, features, dtype=(np.float64, np.float32))
     with one_blas_thread():
-        probes = FoldLogistic(features, y[used], scaler.limit)
-    search = _Search(clone(estimator), choose, before, probes, y[used])
-    n_inner = max(len(np.unique(side.inner)) for side in sides)
-    n_sides = max(1, block_width(*features.shape) // n_inner)
+        logistic = FoldLogistic(features, y[used], scaler.limit)
+    search = _Search(clone(estimator), choose, first_steps, logistic, y[used])
+    # As many sides at a time as have all their inner fits in one block.
+    most_inner_folds = max(len(np.unique(side.inner)) for side in sides)
+    n_sides = max(1, block_width(*features.shape) // most_inner_folds)
     for first in range(0, len(sides), n_sides):
-        batch = [
-            TrainingSide(np.searchsorted(used, side.rows), side.inner)
-            for side in sides[first : first + n_sides]
-        ]
+        batch = []
+        for side in sides[first : first + n_sides]:
+            rows_among_used = np.searchsorted(used, side.rows)
+            batch.append(TrainingSide(rows_among_used, side.inner))
         with one_blas_thread():
             chosen = search.choose_and_fit(batch)
         yield from chosen
 
 
-class _HeldOutScores:
-    """Scores [V, n] of a side's clips by each candidate, fitted without the clip's inner fold."""
+class _SideScores:
+    """Scores of a side's n clips by each of V candidates, fitted without the clip's inner fold.
+
+    They are filled in fit by fit.
+
+    Attributes
+    ----------
+    scores : ndarray, shape [V, n]
+    zeros : ndarray, shape [V, n]
+        The mean score that the same model gives to the clips it was fitted on.
+    """
 
     def __init__(self, side: TrainingSide, y: NDArray[np.int64], n_candidates: int) -> None:
         self.side = side
-        self.y = y[side.rows]
         self.scores = np.empty((n_candidates, len(side.rows)))
         self.zeros = np.empty((n_candidates, len(side.rows)))
+        self._y = y[side.rows]
 
     def fill(self, candidate: int, fold: int, logits: NDArray[np.floating[Any]]) -> None:
         """Take the logits [N] of all clips by a candidate that was fitted without an inner fold."""
-        own = logits[self.side.rows]
-        out = self.side.inner == fold
-        known = own[~out]
-        self.scores[candidate, out] = own[out]
-        self.zeros[candidate, out] = some_of(known).mean()
+        logits_of_side = logits[self.side.rows]
+        held_out = self.side.inner == fold
+        self.scores[candidate, held_out] = logits_of_side[held_out]
+        self.zeros[candidate, held_out] = some_of(logits_of_side[~held_out]).mean()
 
     def losses(self) -> NDArray[np.float64]:
         """Compute the log loss of each candidate [V]."""
-        return np.array([log_loss(self.y, logits) for logits in self.scores])
+        return np.array([log_loss(self._y, logits) for logits in self.scores])
+
+    def near_best(self) -> list[int]:
+        """List the candidates whose loss is so close to the least that they may be the best."""
+        losses = self.losses()
+        is_near = losses <= losses.min() * (1 + CLOSE)
+        return np.flatnonzero(is_near).tolist()
 
 
 class _InnerFit(NamedTuple):
@@ -160,116 +161,160 @@ class _InnerFit(NamedTuple):
 
     Attributes
     ----------
-    scores : _HeldOutScores
-        Of the side.
+    side : int
+        Index of the side.
+    scores : _SideScores
+        Of the side, where the fit's scores are filled in.
     fold : int
-    known : ndarray of int
+        The inner fold that is held out.
+    rows : ndarray of int
         The clips that it is fitted on.
     """
 
-    scores: _HeldOutScores
+    side: int
+    scores: _SideScores
     fold: int
-    known: NDArray[np.intp]
+    rows: NDArray[np.intp]
+
+
+class _FitOfCandidate(NamedTuple):
+    """An inner fit with one of the candidates, which are numbered as the grid's values."""
+
+    inner_fit: int
+    candidate: int
 
 
 class _Search:
-    """The search for sides of the same clips, which share their products."""
+    """The search for sides of the same N clips, which share their products.
+
+    Parameters
+    ----------
+    estimator : Pipeline
+        An unfitted probe.
+    choose : Grid
+    first_steps : sequence of (str, estimator)
+        The steps before scaler and probe, as they were applied to the features.
+    logistic : FoldLogistic
+        Of the N clips.
+    y : ndarray of int, shape [N]
+    """
 
     def __init__(
         self,
         estimator: Pipeline,
         choose: Grid,
-        before: Sequence[tuple[str, Any]],
-        probes: FoldLogistic,
+        first_steps: Sequence[tuple[str, Any]],
+        logistic: FoldLogistic,
         y: NDArray[np.int64],
     ) -> None:
-        self.estimator, self.choose, self.before, self.probes, self.y = estimator, choose, before, probes, y
-        # The strongest penalty first, whatever the order of preference.
-        self.order = np.argsort(np.array(choose.values), kind="stable")
-        self.strengths = [float(choose.values[place]) for place in self.order]
+        self.estimator = estimator
+        self.choose = choose
+        self.first_steps = first_steps
+        self.logistic = logistic
+        self.y = y
+        self.strengths = [float(value) for value in choose.values]
 
     def choose_and_fit(self, sides: Sequence[TrainingSide]) -> list[Chosen]:
-        """Choose and fit for some sides, with rows among the clips that any side has."""
-        held_out = [_HeldOutScores(side, self.y, len(self.strengths)) for side in sides]
-        self._score_held_out(held_out)
-        tried = [scores.losses() for scores in held_out]
-        best = [int(np.argmin(losses)) for losses in tried]
-        fitted = self._fitted(sides, best)
+        """Choose and fit for some sides, with rows among the N clips."""
+        scores_of_sides = [_SideScores(side, self.y, len(self.strengths)) for side in sides]
+        self._score_held_out(scores_of_sides)
+        losses_of_sides = [scores.losses() for scores in scores_of_sides]
+        best_of_sides = [int(np.argmin(losses)) for losses in losses_of_sides]
+        fitted = self._fitted(sides, best_of_sides)
+        # Without the name of the pipeline's step.
         name = self.choose.parameter.rsplit("__", maxsplit=1)[-1]
-        return [
-            Chosen(
-                fitted[place],
-                candidates(name, self.choose.values, losses, best[place]),
-                scores.scores[best[place]].copy(),
-                scores.zeros[best[place]].copy(),
-            )
-            for place, (scores, losses) in enumerate(zip(held_out, tried, strict=True))
-        ]
+        results = []
+        for index, best in enumerate(best_of_sides):
+            tried = candidates(name, self.choose.values, losses_of_sides[index], best)
+            side_scores = scores_of_sides[index]
+            scores = side_scores.scores[best].copy()
+            zeros = side_scores.zeros[best].copy()
+            results.append(Chosen(fitted[index], tried, scores, zeros))
+        return results
 
-    def _score_held_out(self, sides: Sequence[_HeldOutScores]) -> None:
+    def _score_held_out(self, sides: Sequence[_SideScores]) -> None:
         """Score the clips of each side by every candidate, fitted without the clips' inner folds.
 
         All candidates are fitted nearly to their minimum, and to the end those that are within `CLOSE` of the
         best.
         """
-        inner = []
-        for scores in sides:
-            for fold in np.unique(scores.side.inner):
-                known = scores.side.rows[scores.side.inner != fold]
-                inner.append(_InnerFit(scores, int(fold), known))
-        coefficients: dict[tuple[int, int], NDArray[np.float64]] = {}
-        for fits in self.probes.path(self._masks([fit.known for fit in inner]), self.strengths):
-            candidate = int(self.order[fits.penalty])
-            by_fit = np.ascontiguousarray(fits.logits.T)
-            for column, place in enumerate(fits.subsets.tolist()):
-                inner[place].scores.fill(candidate, inner[place].fold, by_fit[column])
-                coefficients[place, candidate] = fits.coefficients[:, column]
-        near = {id(scores): _near_best(scores.losses()) for scores in sides}
-        close = [
-            (place, candidate)
-            for place, fit in enumerate(inner)
-            for candidate in near[id(fit.scores)].tolist()
-        ]
-        strengths = [float(self.choose.values[candidate]) for _, candidate in close]
-        starts = np.stack([coefficients[one] for one in close], axis=1)
-        masks = self._masks([inner[place].known for place, _ in close])
-        for ended in self.probes.minima(masks, strengths, starts):
-            by_fit = np.ascontiguousarray(ended.logits.T)
-            for column, number in enumerate(ended.subsets.tolist()):
-                place, candidate = close[number]
-                inner[place].scores.fill(candidate, inner[place].fold, by_fit[column])
+        inner_fits = []
+        for index, scores in enumerate(sides):
+            side = scores.side
+            for fold in np.unique(side.inner):
+                rows = side.rows[side.inner != fold]
+                inner_fits.append(_InnerFit(index, scores, int(fold), rows))
+        coefficients = self._score_nearly(inner_fits)
+        near_best_of_sides = [scores.near_best() for scores in sides]
+        unfinished = []
+        for index, fit in enumerate(inner_fits):
+            near_best = near_best_of_sides[fit.side]
+            unfinished += [_FitOfCandidate(index, candidate) for candidate in near_best]
+        self._score_to_the_end(inner_fits, unfinished, coefficients)
 
-    def _fitted(self, sides: Sequence[TrainingSide], best: Sequence[int]) -> list[Pipeline]:
-        """Fit each side's best candidate on all of its clips."""
+    def _score_nearly(self, inner_fits: Sequence[_InnerFit]) -> dict[_FitOfCandidate, NDArray[np.float64]]:
+        """Fill in scores by all candidates, fitted nearly to the minimum; return coefficients [D + 1]."""
+        coefficients: dict[_FitOfCandidate, NDArray[np.float64]] = {}
+        # The path begins with the strongest penalty, whatever the order of preference.
+        strongest_first = np.argsort(np.array(self.strengths), kind="stable").tolist()
+        masks = self._masks([fit.rows for fit in inner_fits])
+        path = self.logistic.path(masks, [self.strengths[candidate] for candidate in strongest_first])
+        for fits in path:
+            candidate = strongest_first[fits.penalty]
+            logits_by_fit = np.ascontiguousarray(fits.logits.T)
+            for column, index in enumerate(fits.subsets.tolist()):
+                fit = inner_fits[index]
+                fit.scores.fill(candidate, fit.fold, logits_by_fit[column])
+                coefficients[_FitOfCandidate(index, candidate)] = fits.coefficients[:, column]
+        return coefficients
+
+    def _score_to_the_end(
+        self,
+        inner_fits: Sequence[_InnerFit],
+        unfinished: Sequence[_FitOfCandidate],
+        coefficients: dict[_FitOfCandidate, NDArray[np.float64]],
+    ) -> None:
+        """Go on with some fits from their coefficients, and fill in their scores at the minimum."""
+        strengths = [self.strengths[fit.candidate] for fit in unfinished]
+        starts = np.stack([coefficients[fit] for fit in unfinished], axis=1)  # [D + 1, number of fits]
+        masks = self._masks([inner_fits[fit.inner_fit].rows for fit in unfinished])
+        for fits in self.logistic.minima(masks, strengths, starts):
+            logits_by_fit = np.ascontiguousarray(fits.logits.T)
+            for column, number in enumerate(fits.subsets.tolist()):
+                index, candidate = unfinished[number]
+                fit = inner_fits[index]
+                fit.scores.fill(candidate, fit.fold, logits_by_fit[column])
+
+    def _fitted(self, sides: Sequence[TrainingSide], best_of_sides: Sequence[int]) -> list[Pipeline]:
+        """Fit each side's best candidate on all clips of the side."""
         fitted = []
-        chosen = [self.choose.values[candidate] for candidate in best]
         masks = self._masks([side.rows for side in sides])
-        for fits in self.probes.minima(masks, [float(C) for C in chosen]):
-            for column, place in enumerate(fits.subsets.tolist()):
-                fitted.append(self._pipeline(chosen[place], fits, column))
+        strengths = [self.strengths[best] for best in best_of_sides]
+        for fits in self.logistic.minima(masks, strengths):
+            for column, index in enumerate(fits.subsets.tolist()):
+                C = self.choose.values[best_of_sides[index]]
+                fitted.append(self._pipeline(C, fits, column))
         return fitted
 
     def _masks(self, subsets: Sequence[NDArray[np.intp]]) -> NDArray[np.bool_]:
+        """Mark the clips of K subsets, given as rows: [N, K]."""
         masks = np.zeros((len(self.y), len(subsets)), dtype=np.bool_)
         for column, rows in enumerate(subsets):
             masks[rows, column] = True
         return masks
 
     def _pipeline(self, C: float, fits: FoldFits, column: int) -> Pipeline:
-        """Make the fitted estimator of one fit."""
-        made = clone(self.estimator).set_params(**{self.choose.parameter: C})
-        made.steps[: len(self.before)] = self.before
-        scaler, probe = made[-2], made[-1]
+        """Make the fitted estimator of one of the fits, by its column."""
+        pipeline = clone(self.estimator).set_params(**{self.choose.parameter: C})
+        pipeline.steps[: len(self.first_steps)] = self.first_steps
+        scaler = pipeline[-2]
         scaler.mean_ = fits.moments.mean[column].copy()
         scaler.scale_ = fits.moments.scale[column].copy()
-        scaler.n_features_in_ = probe.n_features_in_ = len(scaler.mean_)
+        scaler.n_features_in_ = len(scaler.mean_)
+        probe = pipeline[-1]
+        probe.n_features_in_ = len(scaler.mean_)
         probe.classes_ = np.array([0, 1])
         probe.coef_ = fits.weights[None, :, column].copy()
         probe.intercept_ = fits.intercepts[[column]].copy()
         probe.n_iter_ = int(fits.n_steps[column])
-        return made
-
-
-def _near_best(losses: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Find the candidates whose losses [V] are so close to the least that they may be the best."""
-    return np.flatnonzero(losses <= losses.min() * (1 + CLOSE))
+        return pipeline

@@ -15,6 +15,12 @@ from obygaze_models.models.ridge_path import RidgePath
 
 Floats = NDArray[np.float64]
 
+SOFT_TOLERANCE = 1e-4
+"""The `tol` of fits on soft labels, of which there are many: scores need no more digits."""
+
+SOFT_ITERATIONS = 1000
+"""The `max_iter` of fits on soft labels."""
+
 
 @dataclass(eq=False, repr=False)
 class RidgeLogistic(LogitClassifier):
@@ -89,10 +95,13 @@ class RidgeLogistic(LogitClassifier):
         with one_blas_thread():
             path = RidgePath(features, index.astype(np.float64))
             for model in sorted(models, key=lambda model: model.C):
-                model.n_iter_ = path.advance(1 / (model.C * len(index)), model.tol, model.max_iter)
+                # The path minimises the mean loss, and C weighs the sum.
+                strength = 1 / (model.C * len(index))
+                model.n_iter_ = path.advance(strength, model.tol, model.max_iter)
                 model.classes_ = classes
                 weights, intercept = path.solution()
-                model.coef_, model.intercept_ = weights[None], np.array([intercept])
+                model.coef_ = weights[None]
+                model.intercept_ = np.array([intercept])
 
     def decision_function(self, X: ArrayLike) -> Floats:
         """Compute the logit [N] of clips X [N, D]."""
@@ -101,23 +110,28 @@ class RidgeLogistic(LogitClassifier):
 
 
 def soft_logits(X: Floats, y: Floats, other: Floats, strengths: Sequence[float]) -> Floats:
-    """Fit on labels between 0 and 1, with penalties on the mean loss, strongest first; score other clips.
+    """Fit on labels between 0 and 1, once for each penalty, and score other clips.
 
     Parameters
     ----------
     X : ndarray, shape [N, D]
+        Clips to fit on.
     y : ndarray, shape [N]
+        The share of people, say, who call a clip positive.
     other : ndarray, shape [M, D]
+        Clips to score.
     strengths : sequence of float, length S
+        Of the penalties on the mean loss, the strongest first.
 
     Returns
     -------
-    Logits, [S, M].
+    ndarray, shape [S, M]
+        Logits.
     """
     path = RidgePath(X, y)
-    found = np.empty((len(strengths), len(other)))
-    for row, strength in zip(found, strengths, strict=True):
-        path.advance(strength, 1e-4, 1000)
+    logits = np.empty((len(strengths), len(other)))
+    for row, strength in enumerate(strengths):
+        path.advance(strength, SOFT_TOLERANCE, SOFT_ITERATIONS)
         weights, intercept = path.solution()
-        row[:] = other @ weights + intercept
-    return found
+        logits[row] = other @ weights + intercept
+    return logits

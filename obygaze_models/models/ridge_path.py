@@ -9,7 +9,7 @@ zoo.
 """
 
 import warnings
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,96 +31,183 @@ FLATTEST = 1e-12
 """Least mean curvature: with logits of 28 on the right side nothing is left to gain."""
 
 
+class _MeanLoss(NamedTuple):
+    """The mean loss at some weights and intercept, without the penalty.
+
+    Attributes
+    ----------
+    loss : float
+    by_weights : ndarray, shape [R]
+        Its gradient by the weights.
+    by_intercept : float
+        Its derivative by the intercept.
+    curvature : float
+        Mean of p (1 - p), where p is the probability of label 1; `FLATTEST` at least.
+    """
+
+    loss: float
+    by_weights: Floats
+    by_intercept: float
+    curvature: float
+
+
 class RidgePath:
     """The minimum of the mean loss, for one penalty after the other.
 
     The intercept is that of centred features, which the weights then don't move.
+
+    Parameters
+    ----------
+    X : ndarray, shape [N, D]
+    y : ndarray, shape [N]
+        Labels, 0 or 1, or shares between them.
+
+    Attributes
+    ----------
+    basis : ndarray, shape [D, N], or None
+        With more features than clips: the orthonormal directions that the clips span. Else None.
+    X : ndarray, shape [N, R]
+        The features, as coordinates in the basis if there is one; R is the smaller of N and D.
+    weights : ndarray, shape [R]
+        At the last minimum, for these coordinates; 0 to begin with.
+    intercept : float
+        At the last minimum, for centred features.
+    curvature : float
+        Mean of p (1 - p) at the last minimum.
     """
 
     def __init__(self, X: Floats, y: Floats) -> None:
         self.basis = None
         if X.shape[1] > X.shape[0]:
             # The weights are sums of clips, so the solution is found in the N coordinates that they span.
-            self.basis, corner = qr(X.T, mode="economic", check_finite=False)
-            X = np.ascontiguousarray(corner.T)
-        self.X, self.y = X, y
+            self.basis, triangle = qr(X.T, mode="economic", check_finite=False)
+            X = np.ascontiguousarray(triangle.T)
+        self.X = X
+        self.y = y
         self.mean = X.mean(axis=0)
         self.covariance = X.T @ X / len(X)
+        # Rounding errors of the covariance are far below this share of its mean diagonal.
         self.floor = 1e-10 * float(np.trace(self.covariance)) / X.shape[1]
         self.covariance -= np.outer(self.mean, self.mean)
-        positive = float(y.mean())
-        self.weights, self.intercept = np.zeros(X.shape[1]), float(np.log(positive / (1 - positive)))
-        self.curvature = positive * (1 - positive)
+        # With weights of 0 the best probability is the same for all clips.
+        positive_share = float(y.mean())
+        self.weights = np.zeros(X.shape[1])
+        self.intercept = float(np.log(positive_share / (1 - positive_share)))
+        self.curvature = positive_share * (1 - positive_share)
 
     def advance(self, strength: float, tol: float, max_iter: int) -> int:
-        """Minimise the mean loss + `strength` |w|^2 / 2 from the last minimum; give the iterations."""
-        done, assumed, converged = 0, np.inf, True
+        """Minimise the mean loss + `strength` |w|^2 / 2 from the last minimum; return the iterations."""
+        n_iterations = 0
+        assumed_curvature = np.inf
+        has_converged = True
         # A weak penalty on separable clips ends at a hundredth or a millionth of the curvature it began with:
         # gradients look smaller there than they are. Each round takes the curvature that the last one found.
-        while converged and self.curvature < assumed / FLATTER:
-            assumed = self.curvature
-            needed, converged = self._descend(strength, tol, max(max_iter - done, 1))
-            done += needed
-        if not converged:
+        while has_converged and self.curvature < assumed_curvature / FLATTER:
+            assumed_curvature = self.curvature
+            round_of_descent = self._descend(strength, tol, max(max_iter - n_iterations, 1))
+            n_iterations += round_of_descent.n_iterations
+            has_converged = round_of_descent.has_converged
+        if not has_converged:
             warnings.warn(
                 f"logistic regression did not converge in max_iter={max_iter} iterations: raise it, or tol",
                 ConvergenceWarning,
                 stacklevel=4,
             )
-        return done
+        return n_iterations
 
-    def _descend(self, strength: float, tol: float, max_iter: int) -> tuple[int, bool]:
-        """Minimise in coordinates of the present curvature; give the iterations, and if they sufficed."""
-        n_features = self.weights.size
-        # About the Hessian: the clips' curvatures p (1 - p) are replaced with their mean, and rounding of the
-        # covariance, which a tiny penalty would not cover, is lifted.
+    def solution(self) -> tuple[Floats, float]:
+        """Return weights [D] and intercept for the features as they are."""
+        intercept = self.intercept - float(self.mean @ self.weights)
+        weights = self.weights if self.basis is None else self.basis @ self.weights
+        return weights, intercept
+
+    def _descend(self, strength: float, tol: float, max_iter: int) -> "_Descent":
+        """Minimise in coordinates of the present curvature, in which all directions curve about alike.
+
+        With the Hessian R R', these coordinates are R' w, and the root of the curvature times the intercept.
+        """
+        root = self._root_of_hessian(strength)
+        intercept_scale = np.sqrt(self.curvature)
+
+        # LAPACK itself, for scipy's checks of a vector take as long as the arithmetic.
+        def to_weights(coordinates: Floats) -> tuple[Floats, float]:
+            weights = dtrtrs(root, coordinates[:-1], lower=True, trans=True)[0]
+            return weights, coordinates[-1] / intercept_scale
+
+        def loss_and_gradient(coordinates: Floats) -> tuple[float, Floats]:
+            weights, intercept = to_weights(coordinates)
+            seen = self._mean_loss(weights, intercept)
+            self.curvature = seen.curvature
+            by_weights = seen.by_weights
+            by_weights += strength * weights
+            gradient = np.empty_like(coordinates)
+            gradient[:-1] = dtrtrs(root, by_weights, lower=True, overwrite_b=True)[0]
+            gradient[-1] = seen.by_intercept / intercept_scale
+            penalty = strength / 2 * float(weights @ weights)
+            return seen.loss + penalty, gradient
+
+        start = np.append(root.T @ self.weights, intercept_scale * self.intercept)
+        options: Any = {
+            "gtol": tol,
+            # The loss falls by rounding alone only where nothing is left to gain.
+            "ftol": np.finfo(np.float64).eps,
+            # A step's length is searched in up to 50 trials, where scipy gives up after 20.
+            "maxls": 50,
+            "maxiter": max_iter,
+            "maxfun": 50 * max_iter,
+        }
+        result = minimize(loss_and_gradient, start, jac=True, method="L-BFGS-B", options=options)
+        self.weights, self.intercept = to_weights(result.x)
+        # Status 1: too many iterations or evaluations.
+        return _Descent(int(result.nit), has_converged=result.status != 1)
+
+    def _root_of_hessian(self, strength: float) -> Floats:
+        """Factor about the Hessian by the weights, [R, R]: the lower triangle of its Cholesky factors.
+
+        The clips' curvatures p (1 - p) are replaced with their mean.
+        """
         hessian = self.curvature * self.covariance
-        hessian[np.diag_indices(n_features)] += max(strength, self.floor)
+        # A tiny penalty would not cover rounding errors of the covariance.
+        hessian[np.diag_indices(self.weights.size)] += max(strength, self.floor)
         # Symmetric: its transpose is the same in LAPACK's order, and needs no copy.
+        root: Floats
         root, failed = dpotrf(hessian.T, lower=True, overwrite_a=True)
         if failed:
             raise LinAlgError("the covariance of the features is not positive definite")
-        unit = np.sqrt(self.curvature)
+        return root
 
-        # LAPACK itself, for scipy's checks of a vector take as long as the arithmetic.
-        def plain(scaled: Floats) -> tuple[Floats, float]:
-            weights = dtrtrs(root, scaled[:-1], lower=True, trans=True)[0]
-            return weights, scaled[-1] / unit
-
-        def loss_and_gradient(scaled: Floats) -> tuple[float, Floats]:
-            weights, intercept = plain(scaled)
-            loss, slope, tilt, self.curvature = self._pass(weights, intercept)
-            slope += strength * weights
-            gradient = np.empty_like(scaled)
-            gradient[:-1] = dtrtrs(root, slope, lower=True, overwrite_b=True)[0]
-            gradient[-1] = tilt / unit
-            return loss + strength / 2 * float(weights @ weights), gradient
-
-        start = np.append(root.T @ self.weights, unit * self.intercept)
-        options: Any = {"gtol": tol, "ftol": np.finfo(np.float64).eps, "maxls": 50}
-        options |= {"maxiter": max_iter, "maxfun": 50 * max_iter}
-        result = minimize(loss_and_gradient, start, jac=True, method="L-BFGS-B", options=options)
-        self.weights, self.intercept = plain(result.x)
-        return int(result.nit), result.status != 1
-
-    def solution(self) -> tuple[Floats, float]:
-        """Give weights [D] and intercept for the features as they are."""
-        intercept = self.intercept - float(self.mean @ self.weights)
-        return (self.weights if self.basis is None else self.basis @ self.weights), intercept
-
-    def _pass(self, weights: Floats, intercept: float) -> tuple[float, Floats, float, float]:
-        """Compute the mean loss, its gradient by weights [D] and intercept, and the mean of p (1 - p)."""
+    def _mean_loss(self, weights: Floats, intercept: float) -> _MeanLoss:
+        """Compute the mean loss and its derivatives, block by block of clips."""
         shift = intercept - float(self.mean @ weights)
-        rows = max(1, BLOCK // weights.size)
-        loss, slope, tilt, curvature = 0.0, np.zeros_like(weights), 0.0, 0.0
-        for start in range(0, len(self.X), rows):
-            block, y = self.X[start : start + rows], self.y[start : start + rows]
+        n_rows = max(1, BLOCK // weights.size)
+        loss = 0.0
+        by_weights = np.zeros_like(weights)
+        by_shift = 0.0
+        curvature = 0.0
+        for start in range(0, len(self.X), n_rows):
+            block = self.X[start : start + n_rows]
+            y = self.y[start : start + n_rows]
             logits = block @ weights + shift
             loss += float(np.sum(np.logaddexp(0, logits) - y * logits))
             positive = expit(logits)
             curvature += float(positive @ (1 - positive))
-            positive -= y
-            slope += positive @ block
-            tilt += float(positive.sum())
-        n = len(self.X)
-        return loss / n, slope / n - self.mean * (tilt / n), tilt / n, max(curvature / n, FLATTEST)
+            residuals = positive
+            residuals -= y
+            by_weights += residuals @ block
+            by_shift += float(residuals.sum())
+        n_clips = len(self.X)
+        by_intercept = by_shift / n_clips
+        # A weight moves the shift too, by the mean of its feature.
+        return _MeanLoss(
+            loss / n_clips,
+            by_weights / n_clips - self.mean * by_intercept,
+            by_intercept,
+            max(curvature / n_clips, FLATTEST),
+        )
+
+
+class _Descent(NamedTuple):
+    """How a descent went: its iterations, and whether they sufficed."""
+
+    n_iterations: int
+    has_converged: bool

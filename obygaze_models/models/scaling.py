@@ -21,16 +21,19 @@ A feature that hardly varies in training is tiny in scale: one clip unlike the o
 standardised value of thousands and a score to match. Measured in docs/evaluation.md.
 """
 
-MOST = 1e6
+MOST_LIMIT = 1e6
 """The largest limit: beyond it nothing is bounded, and float32 overflows."""
 
-Limit = Annotated[float, Interval(Real, 0, MOST, closed="right")]
+Limit = Annotated[float, Interval(Real, 0, MOST_LIMIT, closed="right")]
 
 ROWS = 256
 """Clips that are standardised at a time: their copies in float64 stay in the processor's cache."""
 
 UNSURE = 1e-6
-"""A variance that is less than this share of the square which was subtracted for it is computed anew."""
+"""The least share of a sum that must be left of it after a subtraction, for a variance to have enough digits.
+
+Other variances are computed anew.
+"""
 
 
 class Moments(NamedTuple):
@@ -124,10 +127,15 @@ def moments(X: NDArray[np.floating[Any]]) -> Moments:
 def _column_sums(
     X: NDArray[np.floating[Any]], centre: NDArray[np.float64], *, power: int
 ) -> NDArray[np.float64]:
-    """Add up each column of (X - centre) ** power, row after row as numpy does, without a copy of X."""
+    """Add up each column of (X - centre) ** power, for power 1 or 2, without a copy of X.
+
+    Rows are added in their order, as numpy adds those of a whole array: the sums are the same to the bit.
+    """
+    # The first row holds the sums so far, and those after it a block of rows.
     work = np.zeros((ROWS + 1, X.shape[1]))
     for start in range(0, len(X), ROWS):
-        rows = work[1 : 1 + len(X) - start]
+        n_left = len(X) - start
+        rows = work[1 : 1 + n_left]
         np.subtract(X[start : start + ROWS], centre, out=rows)
         if power == 2:
             rows *= rows
@@ -136,7 +144,10 @@ def _column_sums(
 
 
 def safe_scale(mean: NDArray[np.float64], scale: NDArray[np.float64], dtype: np.dtype[Any]) -> Moments:
-    """Give mean and deviation of features of a data type in that type; 1 for constant features."""
+    """Convert means and deviations of features to the features' data type.
+
+    Constant features get a scale of 1. All arrays are of shape [D] or [K, D].
+    """
     constant = is_constant(mean, scale, dtype)
     return Moments(mean.astype(dtype), np.where(constant, 1.0, scale).astype(dtype))
 
@@ -174,15 +185,18 @@ def moments_of_subsets(X: NDArray[np.floating[Any]], inside: NDArray[np.bool_]) 
         counts = inside[start : start + ROWS].T.astype(np.float64)
         sums += counts @ rows
         squares += counts @ (rows * rows)
-    n = inside.sum(axis=0)[:, None]
-    shift = sums / n
-    variance = squares / n - shift * shift
-    mean, deviation = centre + shift, np.sqrt(np.maximum(variance, 0.0))
+    n_rows = inside.sum(axis=0)[:, None]  # [K, 1]
+    shift = sums / n_rows
+    variance = squares / n_rows - shift * shift
+    mean = centre + shift
+    deviation = np.sqrt(np.maximum(variance, 0.0))
     # A feature that is constant in a subset, far from the mean of all: what is left is rounding.
-    for subset, unsure in enumerate(variance <= UNSURE * shift * shift):
+    is_unsure = variance <= UNSURE * shift * shift
+    for subset, unsure in enumerate(is_unsure):
         if unsure.any():
             rows = X[inside[:, subset]][:, unsure].astype(np.float64)
-            mean[subset, unsure], deviation[subset, unsure] = rows.mean(axis=0), rows.std(axis=0)
+            mean[subset, unsure] = rows.mean(axis=0)
+            deviation[subset, unsure] = rows.std(axis=0)
     return Moments(mean, deviation)
 
 
@@ -210,14 +224,18 @@ def moments_without_groups(X: NDArray[np.float64], groups: Sequence[NDArray[np.i
         apart = X[rows] - centre
         sums[group] = apart.sum(axis=0)
         squares[group] = (apart * apart).sum(axis=0)
-    n = (len(X) - np.array([len(rows) for rows in groups]))[:, None]
-    of_all = _column_sums(X, centre, power=2)
-    shift = (_column_sums(X, centre, power=1) - sums) / n
-    variance = (of_all - squares) / n - shift * shift
-    mean, deviation = centre + shift, np.sqrt(np.maximum(variance, 0.0))
-    varies = ~is_constant(centre, np.sqrt(of_all / len(X)), X.dtype)
-    for group, unsure in enumerate(varies & (variance < UNSURE * of_all / len(X))):
+    sums_of_all = _column_sums(X, centre, power=1)
+    squares_of_all = _column_sums(X, centre, power=2)
+    n_others = (len(X) - np.array([len(rows) for rows in groups]))[:, None]  # [G, 1]
+    shift = (sums_of_all - sums) / n_others
+    variance = (squares_of_all - squares) / n_others - shift * shift
+    mean = centre + shift
+    deviation = np.sqrt(np.maximum(variance, 0.0))
+    varies = ~is_constant(centre, np.sqrt(squares_of_all / len(X)), X.dtype)
+    is_unsure = varies & (variance < UNSURE * squares_of_all / len(X))
+    for group, unsure in enumerate(is_unsure):
         if unsure.any():
             others = np.delete(X[:, unsure], groups[group], axis=0)
-            mean[group, unsure], deviation[group, unsure] = others.mean(axis=0), others.std(axis=0)
+            mean[group, unsure] = others.mean(axis=0)
+            deviation[group, unsure] = others.std(axis=0)
     return safe_scale(mean, deviation, X.dtype)

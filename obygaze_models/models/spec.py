@@ -13,7 +13,8 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 from obygaze_features.arguments import made_by
 from obygaze_models.dataset.dataset import Reads
 from obygaze_models.models.choices import THRESHOLD, Choice
-from obygaze_models.models.grouped_selection import GroupedSelection, refuse_without_scores
+from obygaze_models.models.estimator_scores import refuse_without_scores
+from obygaze_models.models.grouped_selection import GroupedSelection
 from obygaze_models.protocol.targets import Kind
 
 METADATA = ("groups", "present", "unlabelled")

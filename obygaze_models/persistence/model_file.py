@@ -20,7 +20,7 @@ from obygaze_features.plugins import MODELS, points
 from obygaze_features.signature_likeness import SKETCH_BYTES
 from obygaze_features.store.files_remote import as_url
 from obygaze_models.errors import ModelError
-from obygaze_models.models.registry import as_spec
+from obygaze_models.models.other_models import as_spec
 from obygaze_models.persistence.archive import expect, pack_archive, unpack_archive
 from obygaze_models.persistence.card import DIGEST_BYTES, JOINT, KEPT_VIEWS, UNLABELLED, Card, parse_card
 from obygaze_models.persistence.estimators import CONVERSIONS, N_LEVELS, Arrays, EstimatorState, is_linear

@@ -16,7 +16,7 @@ from obygaze_models.concepts.heads import Explanation
 from obygaze_models.concepts.in_time import ConceptsInTime
 from obygaze_models.dataset.features import StoredClips
 from obygaze_models.errors import ConceptError, ModelError
-from obygaze_models.models.grouped_selection import scores_of
+from obygaze_models.models.estimator_scores import scores_of
 from obygaze_models.persistence.card import Card
 from obygaze_models.persistence.model_file import construct, read_model, to_state, write_model
 from obygaze_models.prediction.calibration import Calibration, mean_probability

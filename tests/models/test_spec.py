@@ -19,7 +19,7 @@ from obygaze_features.store import open_store
 from obygaze_models.dataset import load_dataset
 from obygaze_models.errors import DatasetError, ModelError
 from obygaze_models.evaluation.evaluate import evaluate
-from obygaze_models.models import Grid, ModelSpec, fit, registry
+from obygaze_models.models import Grid, ModelSpec, fit, other_models
 from obygaze_models.models.registry import BUILTIN_MODELS, models_for
 from tests.lab_package import describe
 
@@ -168,12 +168,12 @@ def test_an_estimator_that_requests_movies_gets_them_in_every_inner_fold_too(dat
 
 def test_every_part_of_an_estimator_draws_from_the_runs_seed():
     small = MLPClassifier(4, max_iter=3, early_stopping=False)
-    made = [registry.as_spec("net", make_pipeline(StandardScaler(), small)).make(seed) for seed in (3, 4)]
+    made = [other_models.as_spec("net", make_pipeline(StandardScaler(), small)).make(seed) for seed in (3, 4)]
     assert [one.get_params()["mlpclassifier__random_state"] for one in made] == [3, 4]
     assert small.random_state is None
-    assert registry.as_spec("net", small).draws()
-    assert not registry.as_spec("plain", StandardScaler()).draws()
-    keyword = registry.as_spec("net", lambda *, seed=0: MLPClassifier(random_state=seed))
+    assert other_models.as_spec("net", small).draws()
+    assert not other_models.as_spec("plain", StandardScaler()).draws()
+    keyword = other_models.as_spec("net", lambda *, seed=0: MLPClassifier(random_state=seed))
     assert keyword.make(5).random_state == 5
 
 

@@ -1,0 +1,65 @@
+"""Score clips by any fitted estimator: one finite number a clip, higher for the positive class."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from obygaze_models.models.choices import some_of
+
+LEAST_PROBABILITY = 1e-12
+"""How near to 0 and 1 a probability counts: in float32 it may be exactly 0 or 1, whose logit is infinite."""
+
+
+def refuse_without_scores(estimator: Any) -> None:
+    """Refuse an estimator whose clips can't be ranked.
+
+    Raises
+    ------
+    ValueError
+        It has neither ``decision_function`` nor ``predict_proba``.
+    """
+    if not (hasattr(estimator, "decision_function") or hasattr(estimator, "predict_proba")):
+        raise ValueError(
+            f"{type(estimator).__name__} gives no scores: a model needs decision_function or predict_proba"
+        )
+
+
+def scores_of(estimator: Any, X: NDArray[Any], **params: Any) -> NDArray[np.float64]:
+    """Score clips [N] by a fitted estimator: its decision function, or the logit of its probability.
+
+    Parameters
+    ----------
+    estimator : estimator
+    X : ndarray, shape [N, ...]
+        What it reads.
+    **params
+        Further arguments of its method.
+
+    Raises
+    ------
+    ValueError
+        The scores are not one finite number a clip.
+    """
+    if hasattr(estimator, "decision_function"):
+        scores = np.asarray(estimator.decision_function(X, **params), dtype=np.float64)
+    else:
+        positive = np.asarray(estimator.predict_proba(X, **params), dtype=np.float64)[:, 1]
+        positive = np.clip(positive, LEAST_PROBABILITY, 1 - LEAST_PROBABILITY)
+        scores = np.log(positive / (1 - positive))
+    all_finite = bool(np.isfinite(scores).all())
+    if scores.shape != (len(X),) or not all_finite:
+        problem = "" if all_finite else " with values that are not finite"
+        raise ValueError(
+            f"{type(estimator).__name__} must give one finite score a clip: "
+            f"expected shape [{len(X)}], found {list(scores.shape)}{problem}"
+        )
+    return scores
+
+
+def mean_score(estimator: Any, X: Any) -> float:
+    """Compute the mean score of clips X that an estimator was fitted on, or of some of them if they are many.
+
+    It is all that is known of the estimator's intercept.
+    """
+    return float(scores_of(estimator, some_of(X)).mean())

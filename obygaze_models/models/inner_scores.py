@@ -1,0 +1,150 @@
+"""Score training clips by models that were fitted without the inner fold of the clip.
+
+The copies of an estimator that differ in one parameter, its *candidates*, are fitted on each inner fold, in
+the cheapest way that the estimator offers (`Grid` says which there are).
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+
+from obygaze_models.models.choices import some_of
+from obygaze_models.models.estimator_scores import mean_score, scores_of
+
+
+@dataclass(frozen=True, eq=False)
+class InnerFolds:
+    """Training clips that are dealt to inner folds.
+
+    Attributes
+    ----------
+    X : ndarray, shape [N, ...]
+    y : ndarray of int, shape [N]
+        Labels, 0 or 1.
+    folds : ndarray of int, shape [N]
+        The fold that holds each clip out.
+    params : mapping
+        Further arguments of ``fit``: arrays or data frames [N, ...], or None.
+    """
+
+    X: NDArray[Any]
+    y: NDArray[np.int64]
+    folds: NDArray[np.int64]
+    params: Mapping[str, Any]
+
+    def held_out_clips(self) -> Iterator[NDArray[np.bool_]]:
+        """Mark the clips [N] that are held out, fold by fold."""
+        for fold in np.unique(self.folds):
+            yield self.folds == fold
+
+    def params_of(self, clips: NDArray[np.bool_]) -> dict[str, Any]:
+        """Cut the further arguments of ``fit`` to the clips that are marked in [N]."""
+        params = {}
+        for name, value in self.params.items():
+            if hasattr(value, "loc"):
+                params[name] = value.loc[clips]
+            elif value is not None:
+                params[name] = np.asarray(value)[clips]
+        return params
+
+
+class InnerScores(NamedTuple):
+    """Scores of N clips by E candidates, each fitted without the clip's fold.
+
+    Attributes
+    ----------
+    scores : ndarray, shape [E, N]
+    zeros : ndarray, shape [E, N]
+        The mean score that the same model gives to the clips it was fitted on.
+    """
+
+    scores: NDArray[np.float64]
+    zeros: NDArray[np.float64]
+
+    @classmethod
+    def empty(cls, n_candidates: int, n_clips: int) -> "InnerScores":
+        """Make room for scores, to be filled in."""
+        return cls(np.empty((n_candidates, n_clips)), np.empty((n_candidates, n_clips)))
+
+
+def score_candidates(candidates: Sequence[Any], inner: InnerFolds, parameter: str = "") -> InnerScores:
+    """Score each clip by each candidate, fitted without the clip's fold.
+
+    Parameters
+    ----------
+    candidates : sequence of estimator, length E
+        Unfitted; they stay as they are.
+    inner : InnerFolds
+    parameter : str
+        What they differ in, as `set_params` takes it.
+    """
+    if not inner.params and hasattr(candidates[0], "logits_of_subsets"):
+        inside = np.stack([~held_out for held_out in inner.held_out_clips()], axis=1)  # [N, F]
+        logits = candidates[0].logits_of_subsets(candidates, inner.X, inner.y, inside)
+        if logits is not None:
+            return _pick_held_out(logits, inside)
+    first_steps = None
+    if not inner.params and _differ_in_last_step(candidates[0], parameter):
+        # What comes before the last step learns the same whatever the parameter's value.
+        first_steps = candidates[0][:-1]
+        candidates = [candidate[-1] for candidate in candidates]
+    result = InnerScores.empty(len(candidates), len(inner.y))
+    for held_out in inner.held_out_clips():
+        X_fitted = inner.X[~held_out]
+        X_held_out = inner.X[held_out]
+        if first_steps is not None:
+            steps = clone(first_steps)
+            X_fitted = steps.fit_transform(X_fitted, inner.y[~held_out])
+            X_held_out = steps.transform(X_held_out)
+        models = _fitted_copies(candidates, X_fitted, inner, ~held_out)
+        for index, model in enumerate(models):
+            result.scores[index, held_out] = scores_of(model, X_held_out)
+            result.zeros[index, held_out] = mean_score(model, X_fitted)
+    return result
+
+
+def _differ_in_last_step(candidate: Any, parameter: str) -> bool:
+    """Tell whether a candidate is a pipeline of several steps whose parameter is one of its last step."""
+    if not isinstance(candidate, Pipeline) or len(candidate.steps) < 2:
+        return False
+    name_of_last, _ = candidate.steps[-1]
+    return parameter.startswith(f"{name_of_last}__")
+
+
+def _fitted_copies(
+    candidates: Sequence[Any], X: NDArray[Any], inner: InnerFolds, clips: NDArray[np.bool_]
+) -> list[Any]:
+    """Fit copies of candidates on features X of the clips that are marked in [N]."""
+    # The candidates are unfitted, so that a copy is enough: to clone takes as long as small fits.
+    models = [copy(candidate) for candidate in candidates]
+    y = inner.y[clips]
+    if hasattr(models[0], "fit_together") and not inner.params:
+        models[0].fit_together(models, X, y)
+    else:
+        for model in models:
+            model.fit(X, y, **inner.params_of(clips))
+    return models
+
+
+def _pick_held_out(logits: NDArray[np.float64], inside: NDArray[np.bool_]) -> InnerScores:
+    """Take the scores of held-out clips, and the mean scores of clips fitted on, from logits of all clips.
+
+    Parameters
+    ----------
+    logits : ndarray, shape [E, F, N]
+        Of each candidate, fitted on each fold's clips.
+    inside : ndarray of bool, shape [N, F]
+        The clips of each fold that are fitted on; each clip is held out by one fold.
+    """
+    result = InnerScores.empty(len(logits), len(inside))
+    for fold, is_fitted in enumerate(inside.T):
+        for candidate, logits_of_fit in enumerate(logits[:, fold]):
+            result.scores[candidate, ~is_fitted] = logits_of_fit[~is_fitted]
+            result.zeros[candidate, ~is_fitted] = some_of(logits_of_fit[is_fitted]).mean()
+    return result
