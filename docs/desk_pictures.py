@@ -109,10 +109,8 @@ def page_pictures(browser: Any, folder: Path) -> None:
     ):  # fmt: skip
         page = browser.new_page(viewport={"width": wide, "height": high}, color_scheme=theme)
         page.goto((folder / "film.html").as_uri())
-        track = page.locator(".track").first
-        track.hover(position={"x": 237, "y": 60})  # the second passage
-        if name != "top":
-            track.press("ArrowRight")
+        for _ in range(2):  # the second passage
+            page.keyboard.press("n")
         page.screenshot(path=PICTURES / f"film-{name}.png")
         page.close()
 

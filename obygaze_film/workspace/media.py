@@ -1,7 +1,6 @@
 """Make what the desk shows of a film once: a still of each shot, its colours, and its sound's peaks."""
 
 import io
-import json
 import math
 from base64 import b64encode
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from obygaze_features.door import parse_json, read_bytes
 from obygaze_features.io import sha256_of, write_whole
 from obygaze_features.lines import json_bytes
 from obygaze_features.video import Frames, at, frame_times, keyframes, played, read_frames
@@ -93,8 +93,8 @@ def still_sheet(path: Path, film: "Timeline") -> dict[str, Any]:
     """
     make_media(path, film)
     paths = media_paths(path, film)
-    described = json.loads(paths["media.json"].read_bytes())
-    picture = b64encode(paths["stills.webp"].read_bytes()).decode("ascii")
+    described = parse_json(read_bytes(paths["media.json"]))
+    picture = b64encode(read_bytes(paths["stills.webp"])).decode("ascii")
     layout = {name: described[name] for name in ("starts", "width", "height", "columns")}
     return {"sheet": f"data:image/webp;base64,{picture}", **layout}
 

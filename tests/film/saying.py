@@ -1,8 +1,13 @@
 """What is said of a scored film, for tests that look for it."""
 
+import json
+import re
+from base64 import b64decode
+
 from obygaze_film.claims import Words, group_claims
 from obygaze_film.claims.of_film import film_title, marked_passages, model_evidence
 from obygaze_film.claims.phrases import evidence_sentence, groups_sentence, marked_sentence, title_sentence
+from obygaze_film.page.packed import MISSING
 
 
 def heading_of(film, language="en"):
@@ -25,3 +30,13 @@ def evidence_line(film, language="en"):
 def sentence_of(compared, language="en"):
     """Return what is said of groups of films."""
     return groups_sentence(group_claims(compared), Words(language))
+
+
+def data_of(page):
+    """What the script of a page of one film reads."""
+    return json.loads(re.search('class="data">(.*?)</script>', page, re.DOTALL)[1])
+
+
+def shares(text):
+    """Unpack shares as the script does: percentages, and -1 where there is none."""
+    return [-1 if byte == MISSING else byte for byte in b64decode(text)]

@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -13,11 +12,12 @@ import pytest
 from msgspec.structs import replace as changed
 
 from obygaze_film.exchange import KINDS, collect, export, write_export
-from obygaze_film.page import film_page
+from obygaze_film.page import charts, film_page
 from obygaze_film.schema import durations, has_flag
 from obygaze_film.scored_files import files_of
 from tests.film.page.invented import CONCEPTS, invented_film, with_model
 from tests.film.page.test_page import drawn, text_of
+from tests.film.saying import data_of, shares
 
 SMALL = {"n_rows": 60, "duration_s": 600.0}
 
@@ -78,24 +78,24 @@ def test_the_tier_of_a_concept_has_no_span_where_it_is_absent(film, best):
 
 
 def test_the_page_names_what_is_absent_apart_and_draws_no_frames_of_it(film):
-    cards = re.findall(r'<li class="card".*?</li>', film_page([film]), re.DOTALL)
-    (card,) = (card for card in cards if f'data-t="{film.segments().iloc[0]["start_s"]}"' in card)
-    words = text_of(card)
+    passages = data_of(film_page([film]))["passages"]
+    (card,) = (one for one in passages if one["start"] == film.segments().iloc[0]["start_s"])
+    words = card["sentence"]
     assert "For it: more Activity than usual; more Body than usual (0.95, usual 0.17)" in words
     assert "Against it: more Look than usual (not shown to be found better than chance)" in words
-    assert "Activity not seen, 0.01 +5.00" in words
-    frames = card[card.index("Inside the passage") :]
-    assert "Body" in frames
-    assert not re.search("Activity|Look", frames)
+    said = {part["name"]: (part["p"], part["value"]) for part in card["parts"]}
+    assert said["Activity"] == ("not seen, 0.01", "+5.00")
+    of_frames = {row["name"] for row in card["frames"]["rows"]}
+    assert "Body" in of_frames
+    assert not of_frames & {"Activity", "Look"}
 
 
 def test_the_page_reads_out_no_concept_below_its_threshold(film):
     """The script names a concept where its rounded percentage reaches the one in the data."""
-    data = json.loads(re.search('class="data">(.*?)</script>', film_page([film]), re.DOTALL)[1])
     rows = film.rows()
-    for name, percent, least in zip(data["n"], data["c"], data["m"], strict=True):
-        p = rows[f"{name}_p"].to_numpy()
-        named = np.array(percent) >= least
+    for concept in data_of(film_page([film]))["rows"]["concepts"]:
+        p = rows[f"{concept['name']}_p"].to_numpy()
+        named = np.array(shares(concept["p"])) >= concept["seen"]
         assert (p[named] >= 0.5).all()
         assert named[p >= 0.52].all()
 
@@ -142,10 +142,8 @@ def test_a_passage_has_one_number_by_time_in_every_list_in_the_file_and_on_the_p
         some = dict(zip(listed["start_s"], listed["number"], strict=True))
         assert {start: some[start] for start in some if start in number_of}.items() <= number_of.items()
         assert len(set(some.values())) == len(some)
-    cards = re.findall(r'<li class="card".*?</li>', film_page([film]), re.DOTALL)
-    for card in cards:
-        start = float(re.search(r'data-t="([\d.]+)"', card)[1])
-        assert f'aria-hidden="true">{number_of[start]}</span>' in card
+    for passage in data_of(film_page([film]))["passages"]:
+        assert passage["number"] == number_of[passage["start"]]
 
 
 def test_an_export_has_the_number_of_each_passage(film, lists, kind):
@@ -206,10 +204,11 @@ def test_credits_have_no_line_no_strip_and_no_segment(rolling_film):
     rolling = has_flag(rolling_film.rows(), "credits")
     begin = start_of_credits(rolling_film)
     page = film_page([rolling_film])
-    corners = drawn(re.search(r'<path class="line" d="([^"]*)"', page)[1])
+    corners = drawn(charts.line(rolling_film.rows()))
     assert max(x for x, _ in corners) == round(10 * begin)
-    data = json.loads(re.search('class="data">(.*?)</script>', page, re.DOTALL)[1])
-    for values in (data["p"], data["l"], data["h"], *data["c"]):
+    rows = data_of(page)["rows"]
+    packed = [rows["p"], rows["low"], rows["high"], *(concept["p"] for concept in rows["concepts"])]
+    for values in map(shares, packed):
         assert {value for value, there in zip(values, rolling, strict=True) if there} == {-1}
     assert 'fill="url(#f1-nothing)"' in page
     assert rolling_film.segments()["end_s"].max() <= begin
@@ -230,7 +229,8 @@ def test_a_probability_near_nothing_is_below_a_hundredth_and_has_no_band_of_noth
     film = replace(film, table=table)
     page = film_page([film])
     assert "probability below 0.01" in page
-    assert not re.search(r"0\.00\b", text_of(page))
+    assert not re.search(r"\b0\.00\b", text_of(page))
+    assert "0.00" not in {passage["value"] for passage in data_of(page)["passages"]}
     for kind in ("vtt", "eaf"):
         text = export(film, kind, tiers=["segments", "level"], top=20)
         assert "below 0.01" in text

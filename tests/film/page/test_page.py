@@ -1,6 +1,5 @@
 """What the page says of a film, without a browser."""
 
-import json
 import re
 from base64 import b64decode
 from dataclasses import replace as film_of
@@ -20,26 +19,15 @@ from obygaze_film.commands.film_lines import lines_of_film
 from obygaze_film.exchange import export
 from obygaze_film.page import charts, film_page
 from obygaze_film.page.figures import film_figure
-from obygaze_film.page.packed import MISSING
 from obygaze_film.page.view import FilmView
 from obygaze_film.schema import EvidenceRecord
 from obygaze_film.segments import Reason, reasons
 from obygaze_models.prediction import mean_probability
 from obygaze_models.report.pages import asset
 from tests.film.page.invented import invented_film, with_model
-from tests.film.saying import evidence_line, first_sentence, heading_of
+from tests.film.saying import data_of, evidence_line, first_sentence, heading_of, shares
 
 SMALL = {"n_rows": 60, "duration_s": 600.0}
-
-
-def data_of(page):
-    """What the script of a page of one film reads."""
-    return json.loads(re.search('class="data">(.*?)</script>', page, re.DOTALL)[1])
-
-
-def shares(text):
-    """Unpack shares as the script does: percentages, and -1 where there is none."""
-    return [-1 if byte == MISSING else byte for byte in b64decode(text)]
 
 
 def text_of(page):
