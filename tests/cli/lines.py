@@ -242,6 +242,8 @@ store rm --sealed-stages out --yes
     0 -out/videos.staging out/videos-1.0.0
 weights verify in/video.mp4 --sha256 {"0" * 64}
     3 | these are other weights
+weights check in/nothing
+    1 | in/nothing
 weights convert in/video.mp4 --out out/movenet.onnx
     1 | in/video.mp4
 doctor out/store --json

@@ -100,7 +100,7 @@ def _guessed(lines: Mapping[int, bytes]) -> _Guess:
     sample = dict(islice(lines.items(), MOST_LINES))
     texts = _texts(sample, name)
     shown = [texts]
-    alternatives = []
+    alternatives: list[str] = []
     for other in likely:
         other_texts = _texts(sample, other)
         # Encodings that give equal texts are one to a reader.
