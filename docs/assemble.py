@@ -39,6 +39,7 @@ NAVIGATION = {
             "backbones",
             "encoders",
             "encoder-types",
+            "mveb",
             "gpu",
             "slurm",
             "large",

@@ -49,6 +49,7 @@ def seal_arrays(
     texts: Mapping[str, str] | None = None,
     spans: Mapping[str, tuple[float, float]] | None = None,
     times: Mapping[str, NDArray[np.float64]] | None = None,
+    sources: Mapping[str, Mapping[str, object]] | None = None,
     **changes: object,
 ) -> Path:
     """Seal a store `destination-1.0.0` of given arrays and return its path.
@@ -69,6 +70,8 @@ def seal_arrays(
         Clip id -> start and end in seconds; clips without are whole files.
     times
         Clip id -> times of its frames in seconds; 0, 1, ... without.
+    sources
+        Clip id -> what is known of its file: bytes, duration_s, sha256.
     changes
         Fields of the provenance that should differ from `toy_provenance`.
     """
@@ -78,6 +81,7 @@ def seal_arrays(
     texts = texts or {}
     spans = spans or {}
     times = times or {}
+    sources = sources or {}
     if texts:
         n_frames = 1
         changes = {"sampling": {"policy": TEXTS, "n": None}, **changes}
@@ -101,7 +105,9 @@ def seal_arrays(
                 features[name] = ClipFeatures(time_s, np.arange(n_frames), values)
         status: Status = "partial" if clip_id in partial else "ok"
         reason = partial.get(clip_id, "")
-        results.append(ClipResult(clip_id, status, reason, groups=features, absent=absent_groups))
+        source = sources.get(clip_id, {})
+        result = ClipResult(clip_id, status, reason, source=source, groups=features, absent=absent_groups)
+        results.append(result)
     with stage.writer() as writer:
         writer.commit(results)
     return seal(staging_path(destination), destination, licence="CC0-1.0")

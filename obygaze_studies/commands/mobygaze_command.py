@@ -35,6 +35,13 @@ def mobygaze(
             "maximum over a bag, attention its windows (at most 32)."
         ),
     ] = False,
+    explained_by: Annotated[
+        bool,
+        option(
+            "Train and test each modality on the clips whose label a concept explains that it perceives, and "
+            "join them by the largest score; --experts is not used."
+        ),
+    ] = False,
     seed: Annotated[int, option("Random seed.", type=click.IntRange(0))] = 0,
     out: Annotated[
         Path | None, option("Write the tables to this folder (CSV, JSON, Markdown, LaTeX).")
@@ -57,11 +64,21 @@ def mobygaze(
             audio=stores/films:sound speech=stores/words
       obygaze mobygaze windows.csv audio=stores/heard --task concept:Speech
       obygaze mobygaze segments.csv visual=stores/windows --bags --model attention
+      obygaze mobygaze windows.csv visual=stores/films:xclip speech=stores/words \\
+            audio=stores/heard --explained-by
     """
     from obygaze_studies.mobygaze import tables
 
     output = ReportOutput(out, html, force=force, json=json)
     work = partial(
-        tables.work, manifest, stores, task=task, models=models, rules=experts, bags=bags, seed=seed
+        tables.work,
+        manifest,
+        stores,
+        task=task,
+        models=models,
+        rules=experts,
+        bags=bags,
+        explained_by=explained_by,
+        seed=seed,
     )
     return output.keep(work)

@@ -19,6 +19,7 @@ from obygaze_models.commands import read_named
 from obygaze_models.dataset import Dataset, join_modalities
 from obygaze_models.evaluation import METRICS, Run
 from obygaze_models.report import Block, Report, interval, number
+from obygaze_studies.mobygaze.explained import explained_report
 from obygaze_studies.unfinished import Work, kept_result
 
 RULES = ("merged", "each", "soft")
@@ -110,6 +111,7 @@ def work(
     models: Sequence[str],
     rules: Sequence[str],
     bags: bool,
+    explained_by: bool = False,
     seed: int,
 ) -> Work:
     """Prepare the work of making the tables; the settings are those of `mobygaze_report`.
@@ -120,8 +122,21 @@ def work(
         File of the manifest.
     stores
         Stores as MODALITY=STORE or MODALITY=STORE:BACKBONE.
+    explained_by
+        Whether to make the tables of `explained_report` instead, of merged labels.
     """
     clips, store_of_modality = read_named(manifest, stores)
+    fingerprints = {}
+    for name, (store, backbone) in store_of_modality.items():
+        fingerprints[name] = (store.fingerprint, backbone)
+    if explained_by:
+        explained: dict[str, Any] = {"task": task, "models": models, "bags": bags, "seed": seed}
+
+        def make_explained(made: Callable[..., None], **options: Any) -> Report:
+            return explained_report(clips, store_of_modality, **explained, **options, made=made)
+
+        given = {"manifest": clips.digest(), "stores": fingerprints, "explained_by": True, **explained}
+        return Work(given, make_explained)
     settings: dict[str, Any] = {"task": task, "models": models, "rules": rules, "bags": bags, "seed": seed}
 
     def make(made: Callable[..., None], **options: Any) -> Report:
@@ -130,9 +145,6 @@ def work(
             made(report)
         return report
 
-    fingerprints = {}
-    for name, (store, backbone) in store_of_modality.items():
-        fingerprints[name] = (store.fingerprint, backbone)
     return Work({"manifest": clips.digest(), "stores": fingerprints, **settings}, make)
 
 

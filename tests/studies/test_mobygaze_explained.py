@@ -1,0 +1,107 @@
+"""Modality-specific sets find the modality that explains the label, and leave the others at chance."""
+
+import numpy as np
+import pytest
+
+import obygaze_features as of
+from obygaze.cli import table_of_contents
+from obygaze_features.manifest import builtin_codebook
+from obygaze_features.store.testing import seal_arrays
+from obygaze_studies.errors import TaskError
+from obygaze_studies.mobygaze import explained_report
+
+FILMS = [f"f{k}" for k in range(6)]
+PER_FILM = 30
+PERCEIVES = {"visual": ["visual", "moving"], "audio": ["heard"], "speech": ["said"]}
+CONCEPTS = {"visual": "Body", "audio": "Soundtrack", "speech": "Speech"}
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    """Segments that are sure by what is seen, heard or said; only sound shows it, where sound explains it."""
+    folder = tmp_path_factory.mktemp("explained")
+    generator = np.random.default_rng(0)
+    n = len(FILMS) * PER_FILM
+    explanation = generator.choice(["", "visual", "audio", "speech"], n, p=[0.4, 0.2, 0.2, 0.2])
+    clips = []
+    movie_of = {}
+    for index in range(n):
+        film = FILMS[index // PER_FILM]
+        clip_id = f"{film}-{index % PER_FILM:02}"
+        movie_of[clip_id] = film
+        level = "S" if explanation[index] else "EN"
+        concepts = (CONCEPTS[explanation[index]],) if explanation[index] else ()
+        clips.append(of.Clip(clip_id, film, f"{film}.mp4", level=level, concepts=concepts))
+    stores = {}
+    for name, perceives in PERCEIVES.items():
+        features = generator.normal(size=(n, 6)).astype(np.float32)
+        if name == "audio":
+            features[:, 0] += 5 * (explanation == "audio")
+        path = seal_arrays(folder / name, movie_of, {name: {"pooled": features}}, perceives=perceives)
+        stores[name] = (of.open_store(path), None)
+    return of.Manifest(tuple(clips), folder, builtin_codebook("mobygaze")), stores
+
+
+@pytest.fixture(scope="module")
+def report(corpus):
+    manifest, stores = corpus
+    return explained_report(manifest, stores, task="en_s", models=("linear",))
+
+
+def mean(report, tested_on, features, trained_on, metric="auc"):
+    rows = report.data.set_index(["tested_on", "features", "trained_on", "metric"])
+    return rows.loc[(tested_on, features, trained_on, metric), "movie_mean"]
+
+
+def test_the_modality_that_explains_the_label_knows_it_on_its_segments(report):
+    assert mean(report, "explained by audio", "audio", "explained") > 0.95
+    assert mean(report, "explained by audio", "audio", "explained", "average_precision") > 0.9
+
+
+@pytest.mark.parametrize("modality", ["visual", "speech"])
+def test_modalities_whose_features_know_nothing_are_at_chance_on_theirs(report, modality):
+    assert 0.35 < mean(report, f"explained by {modality}", modality, "explained") < 0.65
+
+
+def test_trained_on_what_it_explains_a_modality_is_no_worse_on_it(report):
+    own = mean(report, "explained by audio", "audio", "explained")
+    assert own >= mean(report, "explained by audio", "audio", "all") - 0.02
+
+
+def test_the_largest_score_joins_the_modalities_on_all_segments(report):
+    assert mean(report, "en_s", "max", "explained") > 0.55
+    assert {"explained", "all"} == set(report.data.loc[report.data["features"] == "max", "trained_on"])
+
+
+def test_a_table_for_each_modality_and_one_for_all_with_counts(report, corpus):
+    manifest, _ = corpus
+    titles = [block.title.partition(":")[0] for block in report.blocks]
+    assert titles == [*(f"explained by {name}" for name in PERCEIVES), "en_s"]
+    n_positive = sum(clip.level == "S" for clip in manifest)
+    n_heard = sum("Soundtrack" in clip.concepts for clip in manifest)
+    assert f"{n_heard} of {n_positive}" in " ".join(report.notes)
+
+
+def test_features_of_which_nobody_knows_what_they_perceive_are_refused(corpus, tmp_path):
+    manifest, _ = corpus
+    movie_of = {clip.clip_id: clip.movie for clip in manifest}
+    features = np.zeros((len(movie_of), 2), dtype=np.float32)
+    path = seal_arrays(tmp_path / "unknown", movie_of, {"lab": {"pooled": features}}, perceives=[])
+    with pytest.raises(TaskError, match="perceives"):
+        explained_report(manifest, {"lab": (of.open_store(path), None)})
+
+
+def test_a_task_of_no_levels_is_refused(corpus):
+    manifest, stores = corpus
+    with pytest.raises(TaskError, match="en_s"):
+        explained_report(manifest, stores, task="concept:Body")
+
+
+def test_the_command_makes_the_tables(corpus, tmp_path, capsys):
+    manifest, stores = corpus
+    of.write_manifest(manifest, tmp_path / "clips.csv")
+    places = [f"{name}={store.where}" for name, (store, _) in stores.items()]
+    words = ["mobygaze", str(tmp_path / "clips.csv"), *places, "--model", "linear", "--explained-by"]
+    table_of_contents().main([*words, "--out", str(tmp_path / "out")], standalone_mode=False)
+    assert "explained by audio" in capsys.readouterr().out
+    assert list((tmp_path / "out").iterdir())

@@ -1,0 +1,136 @@
+"""mteb's evaluation of a task on a store's vectors is its own by the model; run where mteb is installed."""
+
+import hashlib
+import runpy
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import obygaze_features as of
+from obygaze_features.store.testing import seal_arrays
+
+mteb = pytest.importorskip("mteb", reason="needs mteb", exc_type=ImportError)
+
+BRIDGE = Path(__file__).parents[1] / "examples" / "mteb_bridge" / "obygaze_mteb.py"
+N_CLIPS, N_VALUES = 40, 64
+LABELS = np.arange(N_CLIPS) % 2
+TRAIN, TEST = range(24), range(24, N_CLIPS)
+
+
+def video(number):
+    """Return the bytes of a toy video: a label's brightness, with noise."""
+    generator = np.random.default_rng(number)
+    values = 100 + 12 * LABELS[number] + generator.normal(0, 20, N_VALUES)
+    return values.clip(0, 255).astype(np.uint8).tobytes()
+
+
+def vector(octets):
+    """Encode a toy video as the model does, [8]."""
+    means = np.frombuffer(octets, np.uint8).reshape(8, -1).mean(axis=1)
+    return ((means - 106) / 10).astype(np.float32)
+
+
+def toy_task(*, with_ids):
+    """Make a task of mteb with videos of two kinds, and perhaps with ids of clips."""
+    from datasets import Dataset, DatasetDict
+    from mteb.abstasks import AbsTaskClassification
+    from mteb.abstasks.task_metadata import TaskMetadata
+
+    class ToyVideos(AbsTaskClassification):
+        metadata = TaskMetadata(
+            name="ToyVideos",
+            description="Bright and dark clips",
+            reference=None,
+            dataset={"path": "lab/toy", "revision": "1"},
+            type="VideoClassification",
+            category="v2c",
+            eval_splits=["test"],
+            eval_langs=["eng-Latn"],
+            main_score="accuracy",
+            date=("2026-01-01", "2026-01-02"),
+            domains=["Scene"],
+            task_subtypes=[],
+            license="cc0-1.0",
+            annotations_creators="derived",
+            dialect=[],
+            modalities=["video"],
+            sample_creation="created",
+            bibtex_citation="",
+        )
+        input_column_name = "video"
+        label_column_name = "label"
+
+        def load_data(self, **_):
+            splits = {}
+            for name, numbers in (("train", TRAIN), ("test", TEST)):
+                columns = {"video": [{"bytes": video(number), "path": None} for number in numbers]}
+                columns["label"] = [int(LABELS[number]) for number in numbers]
+                if with_ids:
+                    columns["clip_id"] = [f"clip-{number:02}" for number in numbers]
+                splits[name] = Dataset.from_dict(columns)
+            self.dataset = DatasetDict(splits)
+            self.data_loaded = True
+
+    return ToyVideos()
+
+
+@pytest.fixture(scope="module")
+def bridge():
+    return runpy.run_path(str(BRIDGE))
+
+
+def sealed(folder, numbers, *, with_digests=True):
+    """Seal the vectors of some toy videos."""
+    ids = [f"clip-{number:02}" for number in numbers]
+    features = np.array([vector(video(number)) for number in numbers])
+    sources = {}
+    if with_digests:
+        for clip_id, number in zip(ids, numbers, strict=True):
+            sources[clip_id] = {"sha256": hashlib.sha256(video(number)).hexdigest()}
+    movie_of = dict.fromkeys(ids, "film")
+    return seal_arrays(folder, movie_of, {"toy": {"pooled": features}}, sources=sources)
+
+
+def scores(model, task, folder):
+    """Evaluate a model; return mteb's scores of the test split."""
+    results = mteb.evaluate(model, [task], cache=mteb.ResultCache(folder), overwrite_strategy="always")
+    (result,) = results.task_results
+    return {name: value for name, value in result.scores["test"][0].items() if isinstance(value, float)}
+
+
+@pytest.mark.parametrize("with_ids", [True, False], ids=["by id", "by digest"])
+def test_the_scores_are_those_of_the_model_itself(bridge, tmp_path, with_ids):
+    class ToyModel(bridge["AbsEncoder"]):
+        mteb_model_meta = bridge["ModelMeta"].create_empty(
+            overwrites={"name": "lab/toy", "revision": "1", "modalities": ["video"]}
+        )
+
+        def encode(self, inputs, **_):
+            return np.stack([vector(row["bytes"]) for row in inputs.dataset["video"]])
+
+    task = toy_task(with_ids=with_ids)
+    store = sealed(tmp_path / "toy", range(N_CLIPS))
+    model = bridge["StoreModel"](store)
+    expected = scores(ToyModel(), task, tmp_path / "model")
+    bridge["put_ids"](task)
+    assert isinstance(task.dataset["test"]["video"][0], str) is with_ids
+    found = scores(model, task, tmp_path / "store")
+    assert found == expected
+    assert 0.5 < found["accuracy"] <= 1
+    assert model.mteb_model_meta.revision == of.open_store(store).fingerprint
+
+
+@pytest.mark.parametrize("with_ids", [True, False], ids=["by id", "by digest"])
+def test_a_store_that_lacks_a_clip_is_refused(bridge, tmp_path, with_ids):
+    store = sealed(tmp_path / "toy", range(1, N_CLIPS))
+    task = toy_task(with_ids=with_ids)
+    bridge["put_ids"](task)
+    with pytest.raises(bridge["MissingClipsError"], match="1 of"):
+        scores(bridge["StoreModel"](store), task, tmp_path / "results")
+
+
+def test_without_ids_and_digests_the_option_is_named(bridge, tmp_path):
+    store = sealed(tmp_path / "toy", range(N_CLIPS), with_digests=False)
+    with pytest.raises(bridge["MissingClipsError"], match="--hash-sources"):
+        scores(bridge["StoreModel"](store), toy_task(with_ids=False), tmp_path / "results")
