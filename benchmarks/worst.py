@@ -13,6 +13,9 @@ backbones  a store of 300 backbones: sealing, opening each, verifying in full
 csv        a table of 1,000,000 rows: as texts, as a manifest, as features
 compare    500 films, scored and compared by decade and year
 predict    a store of 200,000 clips: looking at it, and a model's predictions of all
+unlike     80,000 clips of 2,000 films: how unlike clips are from those of other films
+segments   100,000 segments a side: F1, and one alignment of gamma
+ranked     2,000 items, each in five comparisons: their ranks
 
 With --check, exit code 1 if an exponent is above 1.1, but for the bottleneck's, whose logistic regression
 takes products of concepts with concepts; or if predictions take 150 MB more than looking at the store. Sizes
@@ -212,6 +215,57 @@ def predict(folder: Path, _: int) -> None:
     command("predict", folder / "linear.model", folder / "films-1.0.0", "--out", folder / "predicted.csv")
 
 
+def many_vectors(folder: Path, n_clips: int) -> None:
+    """Write vectors of clips, 40 of a film."""
+    np.save(folder / "X.npy", np.random.default_rng(0).standard_normal((n_clips, 512), np.float32))
+
+
+def unlike(folder: Path, n_clips: int) -> None:
+    """Measure how unlike each clip is from those of the other films."""
+    from obygaze_models.prediction.out_of_distribution import OutOfDistribution
+
+    movies = np.repeat(np.arange(-(-n_clips // OF_A_FILM)), OF_A_FILM)[:n_clips]
+    OutOfDistribution.fit(np.load(folder / "X.npy"), movies.astype(str))
+
+
+def many_segments(folder: Path, n: int) -> None:
+    """Write segments of two annotators: [2, N, 2], starts and ends in seconds."""
+    rng = np.random.default_rng(0)
+    starts = np.sort(rng.random(n)) * 10 * n
+    first = np.column_stack([starts, starts + 5])
+    np.save(folder / "segments.npy", [first, first + rng.normal(size=(n, 1))])
+
+
+def segments(folder: Path, n: int) -> None:
+    """Compare the segments of two annotators."""
+    from obygaze_film.agreement import segment_f1
+    from obygaze_models.evaluation.unitising import Units, best_alignment
+
+    first, second = np.load(folder / "segments.npy")
+    ranks = np.zeros(n, np.int64)
+    segment_f1(first, second, 0.5)
+    best_alignment(Units(first, ranks), Units(second, ranks), np.zeros((1, 1)))
+
+
+def many_comparisons(folder: Path, n_items: int) -> None:
+    """Write judgements of pairs: five for each item, by 20 workers who choose the higher number."""
+    rng = np.random.default_rng(0)
+    judgements = []
+    for item in range(n_items):
+        for other in [(item + 1) % n_items, *rng.choice(n_items, 4).tolist()]:
+            if other != item:
+                low, high = sorted((item, other))
+                judgements.append((f"w{rng.integers(20)}", f"{high:05d}", f"{low:05d}"))
+    (folder / "judgements.json").write_text(json.dumps(judgements), encoding="utf-8")
+
+
+def ranked(folder: Path, _: int) -> None:
+    """Rank the items."""
+    from obygaze_models.evaluation.ranking import rank_items
+
+    rank_items([tuple(row) for row in json.loads((folder / "judgements.json").read_text(encoding="utf-8"))])
+
+
 Step = Callable[[Path, int], object]
 CASES: dict[str, tuple[int, tuple[Step, ...]]] = {
     "film": (40_000, (lambda at, n: films(at, 1, n), score, page)),
@@ -221,6 +275,9 @@ CASES: dict[str, tuple[int, tuple[Step, ...]]] = {
     "csv": (1_000_000, (many_rows, texts, clips, features)),
     "compare": (500, (lambda at, n: films(at, n, OF_A_FILM), compare)),
     "predict": (200_000, (lambda at, n: films(at, -(-n // OF_A_FILM), OF_A_FILM), inspect, predict)),
+    "unlike": (80_000, (many_vectors, unlike)),
+    "segments": (100_000, (many_segments, segments)),
+    "ranked": (2_000, (many_comparisons, ranked)),
 }
 """The size of a case, what makes it, and the steps that are measured; of a store that of making too."""
 

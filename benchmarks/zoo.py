@@ -155,6 +155,27 @@ def nested_folds(n_clips: int, n_movies: int, decay: float) -> dict[str, object]
     }
 
 
+def one_movie_more(n_clips: int = 2_000, n_movies: int = 100) -> dict[str, object]:
+    """Time the folds of some movies and of one movie more: leaving one out has no step in its cost."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n_clips, N_FEATURES))
+    y = (rng.random(n_clips) < 0.4).astype(np.int64)
+
+    def search(n: int) -> None:
+        movies = np.sort(np.arange(n_clips) % n).astype(str)
+        sides = []
+        for movie in np.unique(movies):
+            rows = np.flatnonzero(movies != movie)
+            sides.append(TrainingSide(rows, inner_folds(y[rows], movies[rows])))
+        for _ in search_probes(linear_probe(), PENALTIES, X, y, sides):
+            pass
+
+    taken = in_turn({"before": lambda: search(n_movies), "after": lambda: search(n_movies + 1)}, 1)
+    few = taken["before"].cpu_s
+    many = taken["after"].cpu_s
+    return {f"{n_movies} movies, CPU s": few, "one more": many, "ratio": many / few, "goal": 1.1}
+
+
 def _losses_of_folds(
     X: NDArray[np.float64], y: NDArray[np.int64], masks: NDArray[np.bool_]
 ) -> NDArray[np.float64]:
@@ -246,6 +267,7 @@ def main() -> None:
     options = arguments(__doc__, annotations=Path())
     with threadpool_limits(limits=1):
         show(nested_folds(2_000, 40, decay) for decay in (0.0, 1.0))
+        show([one_movie_more()])
         show(penalties(n_clips, decay) for n_clips in (1_200, 14_000) for decay in (0.0, 0.5, 1.0))
     if options.annotations != Path():
         with tempfile.TemporaryDirectory() as name:

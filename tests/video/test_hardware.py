@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from obygaze_features.video.hardware import NotOnCard, NvidiaCard, as_from_core, group_around, why_on_cores
+from obygaze_features.video import hardware
+from obygaze_features.video.hardware import (
+    NotOnCard,
+    NvidiaCard,
+    as_from_core,
+    difference,
+    group_around,
+    why_on_cores,
+)
 from obygaze_features.video.index import index_packets
 
 from .conftest import draw
@@ -77,3 +85,27 @@ def test_only_pictures_from_a_size_on_go_to_a_card(tmp_path):
     assert why_on_cores(film, 96 * 64) == ""
     assert why_on_cores(film, 96 * 64 + 1) != ""
     assert why_on_cores(tmp_path / "still.png", 0) != ""
+
+
+def test_a_driver_that_is_not_there_is_named(monkeypatch):
+    monkeypatch.setattr(hardware, "no_gpu_here", lambda: "")
+    monkeypatch.setattr(hardware, "DRIVER", ("libabsent.so.1",))
+    assert "libabsent.so.1" in NvidiaCard().missing()
+
+
+def test_a_card_that_cannot_be_opened_is_said(monkeypatch):
+    monkeypatch.setattr(hardware, "no_gpu_here", lambda: "")
+    monkeypatch.setattr(hardware, "DRIVER", ())
+    assert "card 99" in NvidiaCard(99).missing()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("codec", ["libx264", "libx265", "libvpx-vp9"])
+def test_on_a_real_card_all_bits_are_those_of_a_core_or_it_says_that_it_does_not_decode(tmp_path, codec):
+    card = NvidiaCard(least_pixels=0)
+    if card.missing():
+        pytest.skip(card.missing())
+    pictures = (np.kron(draw(number), np.ones((4, 4, 1), np.uint8)) for number in range(60))
+    film = encode(tmp_path / "f.mkv", pictures, codec, options={"g": "25"})
+    verdict = difference(film, range(60), card)
+    assert verdict == "" or "does not decode" in verdict
