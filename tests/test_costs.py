@@ -18,7 +18,7 @@ from obygaze_features.store.store import open_files
 from obygaze_features.store.store_files import FolderFiles
 from obygaze_features.store.testing import seal_arrays
 from obygaze_film.agreement import boundary_f1, segment_ap, segment_f1
-from obygaze_models.concepts import ridge_tuning
+from obygaze_models.concepts import feature_axes
 from obygaze_models.evaluation.unitising import Units, best_alignment
 from obygaze_models.models import scaling
 from obygaze_models.prediction import out_of_distribution
@@ -161,15 +161,15 @@ def test_each_training_clip_is_measured_once_whatever_the_number_of_films(monkey
 def test_concept_models_decompose_the_clips_of_each_fold_once(monkeypatch, make_planted_concepts):
     """Whatever the number of models, though the decomposition of the last fold alone is kept."""
     data = make_planted_concepts(n_movies=6, n_per_movie=24, n_features=12)
-    decompose = ridge_tuning._axes
+    decompose = feature_axes._decompose
     decomposed = []
 
     def count(X, clip):
         decomposed.append(len(X))
         return decompose(X, clip)
 
-    monkeypatch.setattr(ridge_tuning, "_axes", count)
-    monkeypatch.setattr(ridge_tuning, "MOST_BYTES", 0)
+    monkeypatch.setattr(feature_axes, "_decompose", count)
+    monkeypatch.setattr(feature_axes, "MOST_BYTES", 0)
     om.evaluate(data, ["pcbm_lr", "pcbm_dt", "pcbm_lr_shuffled"], "en_s")
     assert len(decomposed) == 6
 

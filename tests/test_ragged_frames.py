@@ -10,7 +10,8 @@ import pytest
 from obygaze_features.manifest import Clip, Manifest, builtin_codebook
 from obygaze_features.store import open_store
 from obygaze_features.store.testing import seal_frames
-from obygaze_models.concepts.units import N_EPOCHS, UnitBank, learn_dictionary
+from obygaze_models.concepts.dictionary_learning import N_EPOCHS, learn_dictionary
+from obygaze_models.concepts.units import UnitBank
 from obygaze_models.dataset import load_dataset
 from obygaze_models.dataset.features import StoredClips, read_padded
 from obygaze_models.evaluation.evaluate import evaluate

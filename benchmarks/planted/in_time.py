@@ -18,7 +18,8 @@ from benchmarks.measure import cpu_s
 from benchmarks.planted.corpora import smooth
 from benchmarks.planted.row import Cell, Column, Draw, Floats, Row
 from obygaze_models.concepts.heads import make_head
-from obygaze_models.concepts.in_time import ConceptsInTime, TimeBank
+from obygaze_models.concepts.in_time import ConceptsInTime
+from obygaze_models.concepts.time_bank import TimeBank
 from obygaze_models.evaluation.refits import exchanged_films
 from obygaze_models.models.fitted import fit
 from obygaze_models.models.registry import BUILTIN_MODELS

@@ -5,7 +5,7 @@ import torch
 from numpy.typing import NDArray
 from torch.nn.functional import normalize
 
-from obygaze_models.concepts.units import BATCH
+from obygaze_models.concepts.dictionary_learning import BATCH
 
 
 def plain_loop(tokens: NDArray[np.float32], n_steps: int, *, n_units: int, n_active: int) -> None:

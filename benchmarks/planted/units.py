@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from benchmarks.measure import cpu_s
 from benchmarks.planted.corpora import smooth
 from benchmarks.planted.row import Cell, Column, Draw, Floats, Row
-from obygaze_models.concepts.units import Dictionary, learn_dictionary, strongest
+from obygaze_models.concepts.dictionary import Dictionary, strongest
+from obygaze_models.concepts.dictionary_learning import learn_dictionary
 from obygaze_models.evaluation.significance import associate
 
 N_ATOMS = 64

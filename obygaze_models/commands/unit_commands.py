@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from obygaze_features.store import Group
+    from obygaze_models.concepts.dictionary import Dictionary
     from obygaze_models.concepts.texts import TextVectors
-    from obygaze_models.concepts.units import Dictionary
     from obygaze_models.dataset.dataset import Dataset
     from obygaze_models.dataset.features import StoredClips
     from obygaze_models.evaluation.significance import Association
@@ -84,8 +84,9 @@ def units(
     """
     import numpy as np
 
+    from obygaze_models.concepts.dictionary import present_tokens, strongest
+    from obygaze_models.concepts.dictionary_learning import N_EPOCHS, learn_dictionary
     from obygaze_models.concepts.texts import read_texts
-    from obygaze_models.concepts.units import N_EPOCHS, learn_dictionary, present_tokens, strongest
     from obygaze_models.dataset.features import StoredClips, find_group
     from obygaze_models.report import check_folder
 
@@ -194,7 +195,7 @@ def _begun(path: Path, digest: "NDArray[np.uint8]") -> "Dictionary | None":
     """Read the units that an interrupted run with the same arguments had learnt; None if there are none."""
     import numpy as np
 
-    from obygaze_models.concepts.units import Dictionary
+    from obygaze_models.concepts.dictionary import Dictionary
 
     try:
         with np.load(io.BytesIO(read_bytes(path, MOST)), allow_pickle=False) as stored:

@@ -13,20 +13,12 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 
 from obygaze_features.manifest.spans.names import suggestion
 from obygaze_models.blas import one_blas_thread
-from obygaze_models.concepts.bank import ConceptBank, ControlBank, Directions, crossfit
+from obygaze_models.concepts.bank import ConceptBank, crossfit
 from obygaze_models.concepts.cav_fitting import Floats
-from obygaze_models.concepts.heads import (
-    ConceptHead,
-    Contribution,
-    Explanation,
-    HeadName,
-    additive_parts,
-    by_concept,
-    choice,
-    head_scores,
-    make_head,
-    path_of,
-)
+from obygaze_models.concepts.control_bank import ControlBank, Directions
+from obygaze_models.concepts.explanations import Contribution, Explanation, path_of
+from obygaze_models.concepts.head_scores import additive_parts, by_concept, head_scores
+from obygaze_models.concepts.heads import ConceptHead, HeadName, choice, make_head
 from obygaze_models.errors import ConceptError
 from obygaze_models.models.binary import LogitClassifier, encode_labels, rows_for
 from obygaze_models.models.grouped_selection import GroupedSelection
@@ -35,7 +27,6 @@ from obygaze_models.models.parameters import Positive, Seed
 from obygaze_models.models.scaling import CLIP
 from obygaze_models.models.spec import ModelSpec
 from obygaze_models.protocol.selection import inner_folds
-from obygaze_models.protocol.targets import Kind
 
 
 @dataclass(eq=False, repr=False)
@@ -142,33 +133,30 @@ class ConceptBottleneck(LogitClassifier):
             leaves with one class.
         """
         self._validate_params()
-        features, codes = self._given(X, y)
-        # -1 beside two other labels says that a clip is not in the task.
-        marks = codes.dtype.kind in "if" and np.unique(codes).size > 2
-        known = codes != -1 if marks else np.ones(len(codes), dtype=np.bool_)
-        self.classes_, labels = encode_labels(codes[known], type(self).__name__)
-        movies = folds = None
+        features, codes = self._checked_training(X, y)
+        in_task = _is_in_task(codes)
+        self.classes_, labels = encode_labels(codes[in_task], type(self).__name__)
+        movies = None
+        folds = None
         if groups is not None:
             movies = check_array(groups, ensure_2d=False, dtype=None)
             check_consistent_length(features, movies)
-            # The folds of the head and, where clips are not in the task, of theirs.
-            dealt = inner_folds(labels, movies[known], self.inner_folds)
-            fold_of = dict(zip(movies[known].tolist(), dealt.tolist(), strict=True))
-            folds = np.array([fold_of.get(movie, 0) for movie in movies.tolist()], dtype=np.int64)
+            folds_in_task = inner_folds(labels, movies[in_task], self.inner_folds)
+            folds = _folds_of_all(movies, in_task, folds_in_task)
         with one_blas_thread():
             values = self._learn_concepts(features, present, movies, folds)
-            # Concept values, and features where there is a residual, side by side.
-            given = np.hstack([values, features]) if self.residual else values
-            residual_C = self.residual_C if self.residual else None
-            head = ConceptHead(make_head(self.head, self.random_state), values.shape[1], residual_C)
-            selection = GroupedSelection(head, choice(self.head), inner_folds=self.inner_folds)
-            selection.fit(given[known], labels, None if movies is None else movies[known])
-        self.head_, self.residual_ = selection.estimator_.estimator_, selection.estimator_.residual_
-        self.threshold_, self.candidates_ = selection.threshold_, selection.candidates_
+            movies_in_task = None if movies is None else movies[in_task]
+            selection = self._fit_head(values[in_task], features[in_task], labels, movies_in_task)
+        head = selection.estimator_
+        self.head_ = head.estimator_
+        self.residual_ = head.residual_
+        self.threshold_ = selection.threshold_
+        self.candidates_ = selection.candidates_
+        # It is set with movies only; an earlier fit may have left one.
         self.__dict__.pop("held_out_", None)
         if movies is not None:
             self.held_out_ = selection.held_out_
-        self.train_values_ = values[known]
+        self.train_values_ = values[in_task]
         self.centre_ = self.train_values_.mean(axis=0)
         return self
 
@@ -192,21 +180,36 @@ class ConceptBottleneck(LogitClassifier):
             There is more than one clip.
         """
         check_is_fitted(self)
-        # A data frame keeps the names of its columns, which scikit-learn compares.
-        given = np.asarray(X)[None] if np.ndim(X) == self._clip_ndim else X
-        rows, names = self._checked(given), self.concepts_
-        if len(rows) != 1:
-            raise ConceptError(f"explain takes one clip at a time: found {len(rows)}")
-        base, (parts,), (residual,) = self.contributions(given)
-        values = self._values(rows)[0]
+        # An array of one clip gets an axis of clips. A data frame stays as it is: scikit-learn compares the
+        # names of its columns.
+        clips = np.asarray(X)[None] if np.ndim(X) == self._clip_ndim else X
+        features = self._checked(clips)
+        if len(features) != 1:
+            raise ConceptError(f"explain takes one clip at a time: found {len(features)}")
+        base, (parts,), (residual,) = self.contributions(clips)
+        values = self._values(features)[0]
+        # In percent.
         percentiles = (self.train_values_ <= values).mean(axis=0) * 100
-        usual: list[float | None] = [None] * len(names)
-        if hasattr(self.head_, "coef_"):
-            usual = self.centre_[: len(names)].tolist()
-        columns = [column[: len(names)].tolist() for column in (values, percentiles, parts)]
-        contributions = tuple(map(Contribution, names, *columns, usual))
-        score, path = base + float(parts.sum()) + float(residual), path_of(self.head_, values, names)
-        return Explanation(score, self.threshold_, base, contributions, float(residual), path)
+        is_linear = hasattr(self.head_, "coef_")
+        contributions = []
+        for index, concept in enumerate(self.concepts_):
+            contributions.append(
+                Contribution(
+                    concept=concept,
+                    value=float(values[index]),
+                    percentile=float(percentiles[index]),
+                    contribution=float(parts[index]),
+                    usual=float(self.centre_[index]) if is_linear else None,
+                )
+            )
+        return Explanation(
+            score=base + float(parts.sum()) + float(residual),
+            threshold=self.threshold_,
+            base=base,
+            contributions=tuple(contributions),
+            residual=float(residual),
+            path=path_of(self.head_, values, self.concepts_),
+        )
 
     def intervene(self, X: ArrayLike, quantiles: Mapping[str, float]) -> NDArray[np.float64]:
         """Compute the logit [N] of each clip with the values of some concepts replaced.
@@ -249,27 +252,43 @@ class ConceptBottleneck(LogitClassifier):
         """
         check_is_fitted(self)
         features = self._checked(X)
-        residual = np.zeros(len(features)) if self.residual_ is None else self.residual_.scores(features)
+        residual = np.zeros(len(features))
+        if self.residual_ is not None:
+            residual = self.residual_.scores(features)
         base, parts = additive_parts(self.head_, self._values(features), self.centre_)
         return base, by_concept(parts, len(self.concepts_)), residual
 
-    def _given(self, X: ArrayLike, y: ArrayLike) -> tuple[Floats, NDArray[Any]]:
-        """Check features and labels."""
+    def _checked_training(self, X: ArrayLike, y: ArrayLike) -> tuple[Floats, NDArray[Any]]:
+        """Check features X [N, D] and labels y [N] to fit on."""
         features, codes = validate_data(self, X, y, dtype=(np.float64, np.float32))
         return features, np.asarray(codes)
 
     def _checked(self, X: ArrayLike) -> Floats:
+        """Check features X [N, D] to score."""
         return rows_for(self, X, np.float64, np.float32)
 
     def _learn_concepts(
         self, X: Floats, present: Any, movies: NDArray[Any] | None, folds: NDArray[np.int64] | None
     ) -> NDArray[np.float64]:
-        """Learn the bank, if there is one to learn, and give the training clips' concept values [N, K]."""
+        """Learn the bank, if there is one to learn, and return the training clips' concept values [N, K].
+
+        Parameters
+        ----------
+        X : ndarray, shape [N, D]
+        present : array-like, DataFrame or None
+            As `fit` takes it.
+        movies : ndarray, shape [N], optional
+        folds : ndarray of int, shape [N], optional
+            The inner fold that holds each clip out.
+        """
         if present is None and self.bank is None:
+            # The columns are concept values.
             if self.residual:
                 raise ConceptError("a residual needs features beside the concepts: give `present`")
             numbered = [f"concept{number}" for number in range(self.n_features_in_)]
-            self.bank_, self.concepts_ = None, tuple(map(str, getattr(self, "feature_names_in_", numbered)))
+            names = getattr(self, "feature_names_in_", numbered)
+            self.bank_ = None
+            self.concepts_ = tuple(str(name) for name in names)
             return X.astype(np.float64)
         if movies is None or folds is None:
             raise ConceptError("concepts are cross-fitted by movie: give the movies (groups)")
@@ -288,33 +307,97 @@ class ConceptBottleneck(LogitClassifier):
         # New clips are at the cross-fitted distances' scale, not at the optimistic one of fitted clips.
         return np.asarray(self.bank_.rescale(self.bank_.cross_distances_))
 
+    def _fit_head(
+        self,
+        values: NDArray[np.float64],
+        features: Floats,
+        labels: NDArray[np.int64],
+        movies: NDArray[Any] | None,
+    ) -> GroupedSelection:
+        """Fit the head, and the residual if there is one, on concept values [n, K] and features [n, D]."""
+        residual_C = None
+        inputs = values
+        if self.residual:
+            residual_C = self.residual_C
+            inputs = np.hstack([values, features])
+        head = ConceptHead(make_head(self.head, self.random_state), values.shape[1], residual_C)
+        selection = GroupedSelection(head, choice(self.head), inner_folds=self.inner_folds)
+        return selection.fit(inputs, labels, movies)
+
     def _values(self, X: Floats) -> NDArray[np.float64]:
-        return X.astype(np.float64) if self.bank_ is None else self.bank_.transform(X)
+        """Compute the concept values of clips X [N, D]: [N, K], or [N, V K] of V values a concept."""
+        if self.bank_ is None:
+            return X.astype(np.float64)
+        values: NDArray[np.float64] = self.bank_.transform(X)
+        return values
 
     def _scores(self, X: Floats, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Compute the logit [N] of clips by their features and concept values."""
         with one_blas_thread():
-            scores = head_scores(self.head_, values)
-            return scores if self.residual_ is None else scores + self.residual_.scores(X)
+            scores: NDArray[np.float64] = head_scores(self.head_, values)
+            if self.residual_ is not None:
+                scores = scores + self.residual_.scores(X)
+        return scores
+
+
+def _is_in_task(codes: NDArray[Any]) -> NDArray[np.bool_]:
+    """Mark the clips [N] that are in the task, by their labels.
+
+    The label -1 beside two others says that a clip is not; as one of two labels it is one like any other.
+    """
+    has_third_label = codes.dtype.kind in "if" and np.unique(codes).size > 2
+    if has_third_label:
+        return np.asarray(codes != -1)
+    return np.ones(len(codes), dtype=np.bool_)
+
+
+def _folds_of_all(
+    movies: NDArray[Any], in_task: NDArray[np.bool_], folds_in_task: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Give all clips [N] the inner fold of their movie, and those of movies without any clip of the task 0.
+
+    Parameters
+    ----------
+    movies : ndarray, shape [N]
+    in_task : ndarray of bool, shape [N]
+    folds_in_task : ndarray of int, shape [number of clips in the task]
+    """
+    fold_of_movie = dict(zip(movies[in_task].tolist(), folds_in_task.tolist(), strict=True))
+    return np.array([fold_of_movie.get(movie, 0) for movie in movies.tolist()], dtype=np.int64)
 
 
 def _spec(name: str, title: str, head: HeadName = "logistic", control: Directions | None = None) -> ModelSpec:
+    """Describe a bottleneck, or a control with such directions in place of concepts."""
+
     def make(seed: int) -> ConceptBottleneck:
         bank = ConceptBank("ridge", C=None, clip=CLIP)
         if control is not None:
             bank = ControlBank(clip=CLIP, directions=control, random_state=seed)
         return ConceptBottleneck(head, bank=bank, random_state=seed)
 
-    uses: tuple[str, ...] = ("groups", "present", "unlabelled")
-    kinds: tuple[Kind, ...] = ("levels", "ordinal")
-    return ModelSpec(name, title, make, None, uses=uses, kinds=kinds, control=control is not None)
+    return ModelSpec(
+        name,
+        title,
+        make,
+        choose=None,
+        uses=("groups", "present", "unlabelled"),
+        kinds=("levels", "ordinal"),
+        control=control is not None,
+    )
 
-
-_CONTROL: dict[str, Any] = {"kinds": (), "control": True}
 
 SPECS = (
     _spec("pcbm_lr", "PCBM-LR"),
     _spec("pcbm_dt", "PCBM-DT", "tree"),
     _spec("pcbm_lr_random", "PCBM-LR, random directions", control="random"),
     _spec("pcbm_lr_shuffled", "PCBM-LR, shuffled concepts", control="shuffled"),
-    ModelSpec("concept_labels", "Concept labels", lambda _: linear_probe(), PENALTIES, "present", **_CONTROL),
+    ModelSpec(
+        "concept_labels",
+        "Concept labels",
+        lambda _: linear_probe(),
+        choose=PENALTIES,
+        reads="present",
+        kinds=(),
+        control=True,
+    ),
 )

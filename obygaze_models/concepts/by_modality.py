@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 from obygaze_features.arguments import checked
 from obygaze_features.manifest import PERCEIVED_BY, Codebook, perceived, why_unperceived
 from obygaze_models.concepts.bank import ConceptBank
-from obygaze_models.concepts.in_time import TimeBank
-from obygaze_models.dataset.dataset import Dataset
+from obygaze_models.concepts.time_bank import TimeBank
+from obygaze_models.dataset.dataset import Dataset, Modality
 from obygaze_models.errors import ModelError
 from obygaze_models.models.binary import LogitClassifier
 from obygaze_models.models.fusion import FusedClassifier, subsets
@@ -58,43 +58,60 @@ def fused_by_concepts(data: Dataset, *, in_time: bool = False) -> list[ModelSpec
     >>> import obygaze_models as om
     >>> from obygaze_models.dataset import Modality
     >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
-    >>> halves = (("left", 0, 4), ("right", 4, 8))  # as load_dataset([A, B], manifest) gives them
-    >>> own = (data.store, "toy", "pooled", "as stored")
-    >>> parts = [Modality(name, *own, *ends, 0, data.group.provenance) for name, *ends in halves]
-    >>> data = replace(data, modalities=tuple(parts))
+    >>> # Two modalities, as load_dataset([LEFT, RIGHT], manifest) gives them.
+    >>> provenance = data.group.provenance
+    >>> left = Modality("left", data.store, "toy", "pooled", "as stored", 0, 4, 0, provenance)
+    >>> right = Modality("right", data.store, "toy", "pooled", "as stored", 4, 8, 0, provenance)
+    >>> data = replace(data, modalities=(left, right))
     >>> [spec.name for spec in om.fused_by_concepts(data)]
     ['concepts', 'concepts:left', 'concepts:right']
     """
-    named: list[tuple[str, ...]] = []
-    for modality in data.modalities:
-        perceives = PERCEIVED_BY.get(modality.name) or perceived(modality.provenance)
-        own = _conveyed_by(data.codebook, perceives)
-        there = has_modality(data.X, slice(modality.start, modality.stop))
-        movies = data.movies[there]
-        marked = [name for name in own if _is_learnable(data.labels.has(name)[there], movies, FEWEST_MOVIES)]
-        if not marked:
-            raise ModelError(f"modality {modality.name}: {_why_none(perceives, movies, data.codebook)}")
-        named.append(tuple(marked))
+    concepts = [_learnable_concepts(data, modality) for modality in data.modalities]
     columns = [slice(modality.start, modality.stop) for modality in data.modalities]
-    return [
-        ModelSpec(
-            f"concepts{'_in_time' * in_time}{suffix}",
-            f"Concepts{' in time' * in_time} of {what}",
-            partial(_make, tuple(columns[k] for k in chosen), tuple(named[k] for k in chosen)),
-            choose=None,
-            reads="frames" if in_time else "pooled",
-            uses=("groups", "present", "unlabelled"),
+    specs = []
+    for suffix, title_of_set, pattern in subsets(data):
+        columns_of_set = tuple(columns[index] for index in pattern)
+        concepts_of_set = tuple(concepts[index] for index in pattern)
+        specs.append(
+            ModelSpec(
+                f"concepts_in_time{suffix}" if in_time else f"concepts{suffix}",
+                f"Concepts in time of {title_of_set}" if in_time else f"Concepts of {title_of_set}",
+                partial(_make, columns_of_set, concepts_of_set),
+                choose=None,
+                reads="frames" if in_time else "pooled",
+                uses=("groups", "present", "unlabelled"),
+            )
         )
-        for suffix, what, chosen in subsets(data)
-    ]
+    return specs
+
+
+def _learnable_concepts(data: Dataset, modality: Modality) -> tuple[str, ...]:
+    """List the concepts that a modality conveys and that are marked in enough movies.
+
+    Raises
+    ------
+    ModelError
+        There are none; the message says why.
+    """
+    perceives = PERCEIVED_BY.get(modality.name) or perceived(modality.provenance)
+    has_it = has_modality(data.X, slice(modality.start, modality.stop))
+    movies = data.movies[has_it]
+    learnable = []
+    for concept in _conveyed_by(data.codebook, perceives):
+        is_marked = data.labels.has(concept)[has_it]
+        if _is_learnable(is_marked, movies, FEWEST_MOVIES):
+            learnable.append(concept)
+    if not learnable:
+        raise ModelError(f"modality {modality.name}: {_why_none(perceives, movies, data.codebook)}")
+    return tuple(learnable)
 
 
 def _conveyed_by(codebook: Codebook, perceives: Sequence[str]) -> list[str]:
     """List the concepts that a modality conveys; none where nobody knows what it perceives."""
     if not perceives:
         return []
-    said = [concept for concept in codebook.concepts if concept.conveyed]
-    return [concept.name for concept in said if not why_unperceived(concept, perceives)]
+    conveyed = [concept for concept in codebook.concepts if concept.conveyed]
+    return [concept.name for concept in conveyed if not why_unperceived(concept, perceives)]
 
 
 def _why_none(perceives: Sequence[str], movies: NDArray[np.str_], codebook: Codebook) -> str:
@@ -110,6 +127,7 @@ def _why_none(perceives: Sequence[str], movies: NDArray[np.str_], codebook: Code
 
 
 def _make(columns: Columns, concepts: tuple[tuple[str, ...], ...], seed: int) -> "ConceptsByModality":
+    """Make the classifier of some modalities; nothing of it is drawn, so that the seed is not used."""
     del seed
     return ConceptsByModality(columns, concepts)
 
@@ -147,45 +165,72 @@ class ConceptsByModality(LogitClassifier):
         ModelError
             No concept is there and absent in two movies each.
         """
-        features, codes, movies = np.asarray(X), np.asarray(y), np.asarray(groups)
-        self.banks_, values = [], []
-        for own, names in zip(self.columns, self.concepts, strict=True):
-            there = has_modality(features, own)
-            marked = present[[name for name in names if name in present]].to_numpy()[there] == 1
-            known = [k for k, column in enumerate(marked.T) if _is_learnable(column, movies[there])]
-            if known:
+        features = np.asarray(X)
+        codes = np.asarray(y)
+        movies = np.asarray(groups)
+        self.banks_ = []
+        values_of_banks = []
+        for columns, concepts in zip(self.columns, self.concepts, strict=True):
+            has_it = has_modality(features, columns)
+            known_concepts = [concept for concept in concepts if concept in present]
+            is_marked = present[known_concepts].to_numpy()[has_it] == 1  # [n, number of known concepts]
+            learnable = [
+                index for index, column in enumerate(is_marked.T) if _is_learnable(column, movies[has_it])
+            ]
+            if learnable:
                 bank = TimeBank() if features.ndim == 3 else ConceptBank("ridge", C=None, clip=CLIP)
-                bank.fit(features[there][..., own], marked[:, known], groups=movies[there])
-                self.banks_.append((own, bank))
-                values.append(_spread(bank.rescale(bank.cross_distances_), there))
-        if not values:
+                bank.fit(features[has_it][..., columns], is_marked[:, learnable], groups=movies[has_it])
+                self.banks_.append((columns, bank))
+                values = bank.rescale(bank.cross_distances_)
+                values_of_banks.append(_among_all(values, has_it))
+        if not values_of_banks:
             raise ModelError("no concept that the modalities convey is marked in enough movies to be learnt")
-        ends = np.cumsum([0, *(value.shape[1] for value in values)]).tolist()
-        places = tuple(map(slice, ends, ends[1:]))
         in_task = codes >= 0
-        self.head_ = FusedClassifier(PenaltyPerModality(), places)
-        self.head_.fit(np.concatenate(values, axis=1)[in_task], codes[in_task], groups=movies[in_task])
-        self.classes_, self.threshold_ = self.head_.classes_, self.head_.threshold_
+        values_in_task = np.concatenate(values_of_banks, axis=1)[in_task]
+        widths = [values.shape[1] for values in values_of_banks]
+        self.head_ = FusedClassifier(PenaltyPerModality(), _columns_of_widths(widths))
+        self.head_.fit(values_in_task, codes[in_task], groups=movies[in_task])
+        self.classes_ = self.head_.classes_
+        self.threshold_ = self.head_.threshold_
         return self
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
         """Score each clip [N] by the concepts of the modalities that it has; without any as the mean."""
         check_is_fitted(self)
-        features, values = np.asarray(X), []
-        for own, bank in self.banks_:
-            there = has_modality(features, own)
-            known = bank.transform(features[there][..., own]) if there.any() else bank.mean_[None][:0]
-            values.append(_spread(known, there))
-        return self.head_.decision_function(np.concatenate(values, axis=1))
+        features = np.asarray(X)
+        values_of_banks = []
+        for columns, bank in self.banks_:
+            has_it = has_modality(features, columns)
+            values = np.empty((0, len(bank.mean_)))
+            # A bank takes one clip at least.
+            if has_it.any():
+                values = bank.transform(features[has_it][..., columns])
+            values_of_banks.append(_among_all(values, has_it))
+        return self.head_.decision_function(np.concatenate(values_of_banks, axis=1))
 
 
-def _spread(values: NDArray[np.float64], there: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Lay values of the clips that are `there` [N] out among all clips: [N, K], NaN for the others."""
-    among = np.full((len(there), values.shape[1]), np.nan)
-    among[there] = values
-    return among
+def _among_all(values: NDArray[np.float64], has_it: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Give all clips [N, K] the values [n, K] of those that have a modality; others get NaN."""
+    of_all = np.full((len(has_it), values.shape[1]), np.nan)
+    of_all[has_it] = values
+    return of_all
 
 
-def _is_learnable(marked: NDArray[np.bool_], movies: NDArray[np.str_], fewest: int = 2) -> bool:
-    """Return whether a concept is there, and absent, in some number of movies."""
-    return all(len(np.unique(movies[own])) >= fewest for own in (marked, ~marked))
+def _columns_of_widths(widths: Sequence[int]) -> Columns:
+    """Return the columns of arrays of these widths that stand side by side."""
+    columns = []
+    start = 0
+    for width in widths:
+        columns.append(slice(start, start + width))
+        start += width
+    return tuple(columns)
+
+
+def _is_learnable(is_marked: NDArray[np.bool_], movies: NDArray[np.str_], fewest: int = 2) -> bool:
+    """Tell whether a concept is there in at least `fewest` movies, and absent in as many.
+
+    It is marked in some clips [N], whose movies are given.
+    """
+    movies_with = np.unique(movies[is_marked])
+    movies_without = np.unique(movies[~is_marked])
+    return len(movies_with) >= fewest and len(movies_without) >= fewest

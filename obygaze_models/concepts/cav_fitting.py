@@ -4,9 +4,9 @@ Four kinds: linear support vector machines, logistic regression, ridge regressio
 the difference of the two classes' means. The last two have their offset midway between the two classes' mean
 projections, so that a rare concept is not called absent everywhere.
 
-Concepts x C x folds are SVM problems on subsets of the same clips: inner products are computed once, and each
-problem is solved on its rows and columns of them. No probabilities are fitted: that would refit every problem
-five times, and a signed distance needs none.
+SVMs of many concepts, penalties and folds are problems on subsets of the same clips. Inner products are
+computed once, and each problem is solved on its rows and columns of them. No probabilities are fitted: that
+would refit every problem five times, and a signed distance needs none.
 """
 
 from collections.abc import Sequence
@@ -102,34 +102,46 @@ def fit_hyperplanes(
     for name, column in zip(names, present.T, strict=True):
         refuse_constant(name, column)
     if kind == "svm":
-        used = [(np.flatnonzero(~np.isnan(column)), column) for column in present.T]
-        problems = [(rows, column[rows] == 1, C) for rows, column in used]
+        problems = []
+        for column in present.T:
+            rows = np.flatnonzero(~np.isnan(column))
+            problems.append((rows, column[rows] == 1, C))
         return svm_hyperplanes(X, problems, balanced=balanced)
     planes = []
     with one_blas_thread():
         for column in present.T:
-            known = ~np.isnan(column)
-            own, marked = X[known], column[known] == 1
+            is_known = ~np.isnan(column)
+            is_present = column[is_known] == 1
+            features = X[is_known]
             if kind == "ridge":
-                planes.append(ridge_hyperplanes(own, marked[:, None], C))
+                planes.append(ridge_hyperplanes(features, is_present[:, None], C))
             elif kind == "mean_difference":
-                planes.append(mean_difference_hyperplanes(own, marked[:, None]))
+                planes.append(mean_difference_hyperplanes(features, is_present[:, None]))
             else:
-                weight = "balanced" if balanced else None
-                model = LogisticRegression(C=C, class_weight=weight, tol=1e-8, max_iter=10_000)
-                model.fit(own.astype(np.float64), marked)
-                planes.append(Hyperplanes(model.coef_, model.intercept_))
-    parts = zip(*((plane.weights, plane.intercepts) for plane in planes), strict=True)
-    return Hyperplanes(*map(np.concatenate, parts))
+                planes.append(_logistic_hyperplane(features, is_present, C, balanced=balanced))
+    weights = np.concatenate([plane.weights for plane in planes])
+    intercepts = np.concatenate([plane.intercepts for plane in planes])
+    return Hyperplanes(weights, intercepts)
+
+
+def _logistic_hyperplane(X: Floats, present: NDArray[np.bool_], C: float, *, balanced: bool) -> Hyperplanes:
+    """Fit the hyperplane of one concept, present [N], by logistic regression."""
+    class_weight = "balanced" if balanced else None
+    model = LogisticRegression(C=C, class_weight=class_weight, tol=1e-8, max_iter=10_000)
+    model.fit(X.astype(np.float64), present)
+    return Hyperplanes(model.coef_, model.intercept_)
 
 
 def refuse_constant(name: str, column: NDArray[Any]) -> None:
-    """Refuse a concept that is in all the clips it is fitted on, or in none."""
-    used = column[~np.isnan(column)]
-    if not used.size or used.min() == used.max():
-        where = "all" if used.size and used[0] == 1 else "none"
+    """Refuse a concept that is in all the clips it is fitted on, or in none.
+
+    Its column [N] has 1 or 0 for these clips, and NaN for others.
+    """
+    presences = column[~np.isnan(column)]
+    if not presences.size or presences.min() == presences.max():
+        how_many = "all" if presences.size and presences[0] == 1 else "none"
         raise ConceptError(
-            f"concept {name} is in {where} of the {used.size} clips to learn it from: "
+            f"concept {name} is in {how_many} of the {presences.size} clips to learn it from: "
             "a CAV needs clips of both classes"
         )
 
@@ -192,12 +204,14 @@ def ridge_hyperplanes(X: Floats, present: NDArray[np.bool_], C: float) -> Hyperp
         Inverse of the penalty, as in an SVM.
     """
     wide = np.asarray(X, dtype=np.float64)
-    centred, y = wide - wide.mean(axis=0), present - present.mean(axis=0)
+    centred = wide - wide.mean(axis=0)
+    y = present - present.mean(axis=0)
     with one_blas_thread():
         # The smaller of the two systems: of features, or of clips (the push-through identity).
         if len(centred) < centred.shape[1]:
             gram = centred @ centred.T
-            weights = linalg.solve(gram + np.eye(len(gram)) / C, y, assume_a="pos").T @ centred
+            by_clip = linalg.solve(gram + np.eye(len(gram)) / C, y, assume_a="pos")
+            weights = by_clip.T @ centred
         else:
             moments = centred.T @ centred
             weights = linalg.solve(moments + np.eye(len(moments)) / C, centred.T @ y, assume_a="pos").T
@@ -207,20 +221,25 @@ def ridge_hyperplanes(X: Floats, present: NDArray[np.bool_], C: float) -> Hyperp
 def mean_difference_hyperplanes(X: Floats, present: NDArray[np.bool_]) -> Hyperplanes:
     """Take the difference of the two classes' means as direction, and put b midway between them."""
     wide = np.asarray(X, dtype=np.float64)
-    weights = np.subtract(*_class_means(wide, present))
+    mean_with, mean_without = _class_means(wide, present)
+    weights = np.subtract(mean_with, mean_without)
     return Hyperplanes(weights, _midway(weights, wide, present))
 
 
 def _class_means(
     X: NDArray[np.float64], present: NDArray[np.bool_]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Mean of the clips with, and of those without, each concept: [K, D] each."""
-    share = present.astype(np.float64)
-    return (share / share.sum(axis=0)).T @ X, ((1 - share) / (1 - share).sum(axis=0)).T @ X
+    """Compute the mean of the clips with, and of those without, each concept: [K, D] each."""
+    is_with = present.astype(np.float64)
+    is_without = 1 - is_with
+    mean_with = (is_with / is_with.sum(axis=0)).T @ X
+    mean_without = (is_without / is_without.sum(axis=0)).T @ X
+    return mean_with, mean_without
 
 
 def _midway(
     weights: NDArray[np.float64], X: NDArray[np.float64], present: NDArray[np.bool_]
 ) -> NDArray[np.float64]:
-    positive, negative = _class_means(X, present)
-    return np.asarray(-np.einsum("kd,kd->k", weights, (positive + negative) / 2))
+    """Compute intercepts [K] that put hyperplanes midway between the mean projections of the two classes."""
+    mean_with, mean_without = _class_means(X, present)
+    return np.asarray(-np.einsum("kd,kd->k", weights, (mean_with + mean_without) / 2))

@@ -2,18 +2,18 @@
 
 A concept's penalty is the one of `PENALTIES` with the least squared error on the clips of movies left out
 (PRESS, Allen 1974, with movies for single clips). One eigendecomposition serves all penalties, concepts and
-movies: in the axes of the features' covariance, T = centred X V, the hat matrix at penalty r is
-H = 1/n + T diag(1 / (l + r)) T', and the errors on the rows of movie g of a fit without them are
-``inv(I - H_gg) (y_g - yhat_g)``.
+movies. V are the axes of the features' covariance, T = centred X V the coordinates of clips, and l the sums
+of squares along the axes. The hat matrix at penalty r is H = 1/n + T diag(1 / (l + r)) T'. The errors on the
+rows of movie g, of a fit without them, are ``inv(I - H_gg) (y_g - yhat_g)``.
 
 Only training clips are passed in, so that nothing depends on a test movie.
+
+Letters of shapes: N clips, D features, R axes, K concepts, V penalties.
 """
 
-import hashlib
-from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import TypeVar
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,13 +22,14 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.concepts.cav_fitting import Floats, Hyperplanes, refuse_constant
-from obygaze_models.errors import ConceptError
+from obygaze_models.concepts.feature_axes import FeatureAxes, axes_of, recalled
 from obygaze_models.models.scaling import ClippedScaler
-
-Made = TypeVar("Made")
 
 PENALTIES = (100.0, 10.0, 1.0, 0.1, 0.01)
 """In mean variances of the features' directions; of equal losses the strongest is chosen."""
+
+N_TUNED = 2
+"""Results kept with a decomposition: of the concepts, and of the control whose concepts are exchanged."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -38,9 +39,9 @@ class Tuned:
     Attributes
     ----------
     losses : ndarray, shape [len(PENALTIES), K]
-        Mean squared error on the clips of the movies left out.
+        Mean squared error of the presence on the clips of movies left out.
     chosen : ndarray of int, shape [K]
-        Places in `PENALTIES`.
+        Indices in `PENALTIES`.
     planes : Hyperplanes
         Fitted on all clips.
     distances : ndarray, shape [N, K]
@@ -81,7 +82,7 @@ def tuned_ridge(
     clip : float, optional
         Standardise features first, cut off at so many deviations; CAVs are then of standardised features.
     names : sequence of str, optional
-        The concepts, for messages; by default their places.
+        The concepts, for messages; by default their numbers.
 
     Raises
     ------
@@ -95,132 +96,125 @@ def tuned_ridge(
     movie_of = np.unique(movies, return_inverse=True)[1]
     # One thread: the rounding of a product, and so the bytes of a result, would depend on their number.
     with one_blas_thread():
-        known = _axes_of(X, clip)
+        axes = axes_of(X, clip)
         key = movie_of.tobytes() + np.packbits(present).tobytes() + str(present.shape).encode()
-        return _recalled(known.tuned, key, N_TUNED, lambda: _tuned(known, present, movie_of))
+        tuned: Tuned = recalled(axes.results, key, N_TUNED, lambda: _tuned(axes, present, movie_of))
+    return tuned
 
 
-def _recalled(kept: OrderedDict[bytes, Made], key: bytes, most: int, make: Callable[[], Made]) -> Made:
-    """Return what was kept under a key, or make it; of more than `most` the least recent ones are dropped."""
-    if key not in kept:
-        kept[key] = make()
-    kept.move_to_end(key)
-    while len(kept) > most:
-        kept.popitem(last=False)
-    return kept[key]
+class _Fits(NamedTuple):
+    """Ridge regressions of presences y on the coordinates of all clips, by every penalty.
 
-
-def _tuned(known: "_Axes", present: NDArray[np.bool_], movie_of: NDArray[np.intp]) -> Tuned:
-    y = present.astype(np.float64)
-    centre, axes, spread, T = known.centre, known.axes, known.spread, known.T
-    shrink = 1 / (spread + known.unit * np.array(PENALTIES)[:, None])
-    moments, share = T.T @ y, y.mean(axis=0)
-    whole = shrink[:, :, None] * moments
-    errors = np.empty((len(PENALTIES), *y.shape))
-    rows = [movie_of == movie for movie in range(movie_of.max() + 1)]
-    parts = [T[out] for out in rows]
-    for out, part in zip(rows, parts, strict=True):
-        rest = np.eye(len(part)) - 1 / len(T)
-        for index, factors in enumerate(shrink):
-            left = y[out] - share - part @ whole[index]
-            errors[index, out] = dpotrs(_root(part * np.sqrt(factors), rest), left)[0]
-    losses = np.mean(errors * errors, axis=1)
-    chosen = np.argmin(losses, axis=0)
-    each = np.arange(y.shape[1])
-    factors, weights = shrink[chosen].T, whole[chosen, :, each].T
-    error = errors[chosen, :, each].T
-    distances = np.empty_like(y)
-    for out, part in zip(rows, parts, strict=True):
-        left_out = weights - factors * (part.T @ error[out])
-        offsets = _midway(left_out, moments - part.T @ y[out], -part.sum(axis=0), y[~out])
-        lengths = np.sqrt(np.einsum("rk,rk->k", left_out, left_out))
-        distances[out] = (part @ left_out + offsets) / np.where(lengths > 0, lengths, 1.0)
-    offsets = _midway(weights, moments, np.zeros(len(spread)), y)
-    directions = np.ascontiguousarray((axes @ weights).T)
-    return Tuned(
-        losses, chosen, Hyperplanes(directions, offsets - directions @ centre), distances, known.scaler
-    )
-
-
-@dataclass(eq=False, slots=True)
-class _Axes:
-    """X's scaler, if there is one; the scaled X's mean [D], axes V [D, R], and X in them, T [N, R].
-
-    `spread` [R] is the sum of squares along each axis.
-
-    `unit` is that of the penalties. `tuned` are results for presences and movies.
+    Attributes
+    ----------
+    y : ndarray, shape [N, K]
+        Presences, 0 or 1.
+    moments : ndarray, shape [R, K]
+        Sum of the coordinates of the clips with each concept.
+    shrinkage : ndarray, shape [V, R]
+        1 / (l + r) of each penalty r and axis: what moments are multiplied by.
+    weights : ndarray, shape [V, R, K]
+        Of the fits.
     """
 
-    scaler: ClippedScaler | None
-    unit: float
-    centre: NDArray[np.float64]
-    axes: NDArray[np.float64]
-    spread: NDArray[np.float64]
-    T: NDArray[np.float64]
-    tuned: OrderedDict[bytes, Tuned] = field(default_factory=OrderedDict)
+    y: NDArray[np.float64]
+    moments: NDArray[np.float64]
+    shrinkage: NDArray[np.float64]
+    weights: NDArray[np.float64]
 
 
-def _root(scaled: NDArray[np.float64], rest: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Factor rest - scaled scaled' by LAPACK itself: scipy's checks take as long on a movie's few clips."""
-    hat = scaled @ scaled.T
-    np.subtract(rest, hat, out=hat)
+class _BestFits(NamedTuple):
+    """The fits on all clips, each concept's at its best penalty.
+
+    Attributes
+    ----------
+    shrinkage, weights : ndarray, shape [R, K]
+    errors : ndarray, shape [N, K]
+        Of each clip's presence by the fit without its movie.
+    """
+
+    shrinkage: NDArray[np.float64]
+    weights: NDArray[np.float64]
+    errors: NDArray[np.float64]
+
+
+def _tuned(axes: FeatureAxes, present: NDArray[np.bool_], movie_of: NDArray[np.intp]) -> Tuned:
+    """Choose penalties, and fit CAVs on all clips and without each movie; movies are numbered from 0, [N]."""
+    y = present.astype(np.float64)
+    penalties = axes.unit * np.array(PENALTIES)
+    shrinkage = 1 / (axes.spread + penalties[:, None])
+    moments = axes.coordinates.T @ y
+    fits = _Fits(y, moments, shrinkage, shrinkage[:, :, None] * moments)
+    clips_of_movies = [movie_of == movie for movie in range(movie_of.max() + 1)]
+    errors = _errors_without_movie(axes, fits, clips_of_movies)
+    losses = np.mean(errors * errors, axis=1)
+    chosen = np.argmin(losses, axis=0)
+    concepts = np.arange(y.shape[1])
+    best = _BestFits(
+        shrinkage=shrinkage[chosen].T,
+        weights=fits.weights[chosen, :, concepts].T,
+        errors=errors[chosen, :, concepts].T,
+    )
+    distances = _distances_without_movie(axes, fits, best, clips_of_movies)
+    offsets = _midway(best.weights, moments, np.zeros(len(axes.spread)), y)
+    # From coordinates, which are of centred features, back to features.
+    directions = np.ascontiguousarray((axes.axes @ best.weights).T)
+    planes = Hyperplanes(directions, offsets - directions @ axes.centre)
+    return Tuned(losses, chosen, planes, distances, axes.scaler)
+
+
+def _errors_without_movie(
+    axes: FeatureAxes, fits: _Fits, clips_of_movies: Sequence[NDArray[np.bool_]]
+) -> NDArray[np.float64]:
+    """Compute the error of each clip's presence by the fit without its movie, for each penalty [V, N, K]."""
+    share = fits.y.mean(axis=0)
+    n_clips = len(axes.coordinates)
+    errors = np.empty((len(PENALTIES), *fits.y.shape))
+    for is_in_movie in clips_of_movies:
+        coordinates = axes.coordinates[is_in_movie]
+        # I - 1/n: what I - H_gg is without the part that depends on the penalty.
+        without_mean = np.eye(len(coordinates)) - 1 / n_clips
+        for index, shrinkage in enumerate(fits.shrinkage):
+            residuals = fits.y[is_in_movie] - share - coordinates @ fits.weights[index]
+            root = _root_of_difference(without_mean, coordinates * np.sqrt(shrinkage))
+            errors[index, is_in_movie] = dpotrs(root, residuals)[0]
+    return errors
+
+
+def _root_of_difference(whole: NDArray[np.float64], scaled: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Factor ``whole - scaled scaled'``, [n, n], of the n clips of a movie by Cholesky.
+
+    LAPACK itself does it, for scipy's checks take as long as the arithmetic on so few clips.
+    """
+    difference = scaled @ scaled.T
+    np.subtract(whole, difference, out=difference)
     root: NDArray[np.float64]
     # Symmetric: its transpose is the same in LAPACK's order.
-    root, failed = dpotrf(hat.T, overwrite_a=True, clean=False)
+    root, failed = dpotrf(difference.T, overwrite_a=True, clean=False)
     if failed:
         raise linalg.LinAlgError("I - H_gg is not positive definite")
     return root
 
 
-_KEPT: OrderedDict[bytes, _Axes] = OrderedDict()
-MOST_BYTES = 200_000_000
-"""Bytes of decompositions that are kept: each film left out has one, which all concepts and heads share."""
-
-N_TUNED = 2
-"""Results kept with a decomposition: of the concepts, and of the control whose concepts are exchanged."""
-
-
-def _axes_of(X: Floats, clip: float | None) -> _Axes:
-    """Scale and decompose X, or give the decomposition of the same X from before."""
-    digest = hashlib.sha256(np.ascontiguousarray(X).data)
-    digest.update(str((X.shape, X.dtype, clip)).encode())
-    n_axes = min(X.shape)
-    most = MOST_BYTES // (8 * n_axes * (len(X) + X.shape[1]))
-    return _recalled(_KEPT, digest.digest(), max(most, 1), lambda: _axes(X, clip))
-
-
-def _axes(X: Floats, clip: float | None) -> _Axes:
-    """Decompose the smaller of the two matrices of products, with fewer clips than features the clips'."""
-    scaler = None if clip is None else ClippedScaler(clip).fit(X)
-    wide = np.asarray(X if scaler is None else scaler.transform(X), dtype=np.float64)
-    centre = wide.mean(axis=0)
-    centred = wide - centre
-    unit = mean_variance(centred)
-    if len(centred) >= centred.shape[1]:
-        spread, axes = linalg.eigh(centred.T @ centred)
-        return _Axes(scaler, unit, centre, axes, np.maximum(spread, 0.0), centred @ axes)
-    spread, rotation = linalg.eigh(centred @ centred.T)
-    # Rounding leaves directions without any spread a tiny one, or a negative.
-    real = spread > 1e-12 * spread[-1]
-    length = np.sqrt(spread[real])
-    axes = centred.T @ (rotation[:, real] / length)
-    return _Axes(scaler, unit, centre, axes, spread[real], rotation[:, real] * length)
-
-
-def mean_variance(centred: NDArray[np.float64]) -> float:
-    """Return the mean variance, times N, of the directions that centred features [N, D] have.
-
-    It is the unit of penalties.
-
-    Raises
-    ------
-    ConceptError
-        The features are constant.
-    """
-    unit = float(np.sum(centred * centred)) / int(min(centred.shape))
-    if unit <= 0:
-        raise ConceptError("the features are constant: no concept can be read from them")
-    return unit
+def _distances_without_movie(
+    axes: FeatureAxes,
+    fits: _Fits,
+    best: _BestFits,
+    clips_of_movies: Sequence[NDArray[np.bool_]],
+) -> NDArray[np.float64]:
+    """Compute the signed distance of each clip to the CAVs fitted without its movie, [N, K]."""
+    distances = np.empty_like(fits.y)
+    for is_in_movie in clips_of_movies:
+        coordinates = axes.coordinates[is_in_movie]
+        weights_without = best.weights - best.shrinkage * (coordinates.T @ best.errors[is_in_movie])
+        # Coordinates of all clips add up to 0, so that those of the others are the movie's with another sign.
+        moments_of_others = fits.moments - coordinates.T @ fits.y[is_in_movie]
+        sum_of_others = -coordinates.sum(axis=0)
+        offsets = _midway(weights_without, moments_of_others, sum_of_others, fits.y[~is_in_movie])
+        lengths = np.sqrt(np.einsum("rk,rk->k", weights_without, weights_without))
+        decisions = coordinates @ weights_without + offsets
+        distances[is_in_movie] = decisions / np.where(lengths > 0, lengths, 1.0)
+    return distances
 
 
 def _midway(
@@ -231,8 +225,17 @@ def _midway(
 ) -> NDArray[np.float64]:
     """Put the offsets [K] midway between the mean projections of clips with and without each concept.
 
-    `moments` [R, K] sum the clips with it, `total` [R] all clips; y [N, K] are their presences.
+    Parameters
+    ----------
+    weights : ndarray, shape [R, K]
+    moments : ndarray, shape [R, K]
+        Sum of the coordinates of the clips with each concept.
+    total : ndarray, shape [R]
+        Sum of the coordinates of all clips.
+    y : ndarray, shape [N, K]
+        Presences.
     """
     n_with = y.sum(axis=0)
-    middle = (moments / n_with + (total[:, None] - moments) / (len(y) - n_with)) / 2
+    n_without = len(y) - n_with
+    middle = (moments / n_with + (total[:, None] - moments) / n_without) / 2
     return np.asarray(-np.einsum("rk,rk->k", weights, middle))

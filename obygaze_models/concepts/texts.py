@@ -14,7 +14,8 @@ from obygaze_features.manifest import concept_texts
 from obygaze_features.store import Group, Store
 from obygaze_features.store.provenance import clipped, embedding_space
 from obygaze_models.blas import one_blas_thread
-from obygaze_models.concepts.in_time import ConceptsUnlabelled, TimeBank
+from obygaze_models.concepts.in_time import ConceptsUnlabelled
+from obygaze_models.concepts.time_bank import TimeBank
 from obygaze_models.dataset.dataset import Dataset
 from obygaze_models.errors import ConceptError
 from obygaze_models.models.binary import ABOVE_ZERO, BinaryClassifier, encode_labels
@@ -49,7 +50,7 @@ class TextVectors:
 
 
 class WithoutLabels(BinaryClassifier):
-    """Base class of models that score clips as they are; of labels only the names are kept.
+    """Base class of models that learn nothing: their scores do not depend on the clips fitted on.
 
     Attributes
     ----------
@@ -64,7 +65,7 @@ class WithoutLabels(BinaryClassifier):
     threshold_ = ABOVE_ZERO
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Store the two labels of y [N]; of X [N, D] only the width is used."""
+        """Note the two labels of y [N] and the width of X [N, D]."""
         _, labels = validate_data(self, X, y, dtype=(np.float64, np.float32))
         self.classes_, _ = encode_labels(labels, type(self).__name__)
         return self
@@ -94,7 +95,7 @@ class TextSimilarity(WithoutLabels):
         self.texts = texts
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Store the two labels of y [N]; of X [N, D] only the width is used.
+        """Note the two labels of y [N] and the width of X [N, D].
 
         Raises
         ------
@@ -112,7 +113,8 @@ class TextSimilarity(WithoutLabels):
         check_is_fitted(self)
         features = validate_data(self, X, dtype=np.float64, reset=False)
         with one_blas_thread():
-            nearest: NDArray[np.float64] = (normalize(features) @ self.texts.vectors.T).max(axis=1)
+            cosines = normalize(features) @ self.texts.vectors.T  # [N, M]
+        nearest: NDArray[np.float64] = cosines.max(axis=1)
         return nearest
 
 
@@ -132,48 +134,58 @@ def read_concept_texts(texts: Store, data: Dataset) -> Mapping[tuple[str, TextKi
     """
     if data.group is not None and data.features != "pooled":
         raise ConceptError(f"texts compare with pooled vectors, and these features are {data.features}")
-    name, known = read_texts(texts, data.backbone, data.group)
-    row_of, pooled = {text: row for row, text in enumerate(known.texts)}, known.vectors
-    chosen: dict[tuple[str, TextKind], list[str]] = {}
+    name, stored = read_texts(texts, data.backbone, data.group)
+    row_of = {text: row for row, text in enumerate(stored.texts)}
+    texts_of: dict[tuple[str, TextKind], list[str]] = {}
     for item in concept_texts(data.codebook):
         if item.text not in row_of:
             raise ConceptError(
                 f"{texts.where}, group {name}: has no text {clipped(item.text)!r} ({item.text_id}); "
                 "write the list with `obygaze codebook texts` and extract it"
             )
-        chosen.setdefault((item.concept, item.kind), []).append(item.text)
-    return {
-        key: TextVectors(tuple(own_texts), pooled[[row_of[text] for text in own_texts]])
-        for key, own_texts in chosen.items()
-    }
+        texts_of.setdefault((item.concept, item.kind), []).append(item.text)
+    vectors_of = {}
+    for key, texts_of_kind in texts_of.items():
+        rows = [row_of[text] for text in texts_of_kind]
+        vectors_of[key] = TextVectors(tuple(texts_of_kind), stored.vectors[rows])
+    return vectors_of
 
 
 def read_texts(texts: Store, backbone: str, group: Group | None) -> tuple[str, TextVectors]:
-    """Find the group of a store of texts that compares with a group of clips: its name, and what it has.
+    """Find the group of a store of texts that compares with a group of clips.
+
+    Returns
+    -------
+    name : str
+        Name of the group of texts.
+    vectors : TextVectors
+        Its texts, each once, as unit vectors.
 
     Raises
     ------
     ConceptError
         The clips' vectors are not those that texts compare with, or the store has no texts of their space.
     """
-    wanted = None if group is None else embedding_space(group.provenance)
-    if wanted is None:
+    space_of_clips = None if group is None else embedding_space(group.provenance)
+    if space_of_clips is None:
         raise ConceptError(f"the features {backbone} name no space, so nothing says which texts compare")
     spaces = {name: embedding_space(texts[name].provenance) for name in texts.names}
-    name = next((name for name, space in spaces.items() if space == wanted), None)
-    if name is None:
-        shown = ", ".join(f"{name} {space!r}" for name, space in spaces.items())
+    comparable = [name for name, space in spaces.items() if space == space_of_clips]
+    if not comparable:
+        listed = ", ".join(f"{name} {space!r}" for name, space in spaces.items())
         raise ConceptError(
-            f"texts and clips of different weights do not compare: {texts.where} has {shown}, "
-            f"the clips are of {wanted!r}"
+            f"texts and clips of different weights do not compare: {texts.where} has {listed}, "
+            f"the clips are of {space_of_clips!r}"
         )
-    stored = texts[name]
-    if stored.text is None:
+    name = comparable[0]
+    group_of_texts = texts[name]
+    if group_of_texts.text is None:
         raise ConceptError(f"{texts.where}, group {name}: holds clips, not texts")
-    usable = np.flatnonzero(stored.usable)
-    row_of = {stored.text[row]: row for row in usable[::-1]}
-    pooled = normalize(stored.pooled().astype(np.float64))
-    return name, TextVectors(tuple(row_of), pooled[list(row_of.values())])
+    usable_rows = np.flatnonzero(group_of_texts.usable)
+    # From the last to the first, so that of a text that stands there twice the first row is taken.
+    row_of = {group_of_texts.text[row]: row for row in usable_rows[::-1]}
+    vectors = normalize(group_of_texts.pooled().astype(np.float64))
+    return name, TextVectors(tuple(row_of), vectors[list(row_of.values())])
 
 
 def zero_shot_models(data: Dataset, texts: Store, task: str | Target) -> list[ModelSpec]:
@@ -205,26 +217,36 @@ def zero_shot_models(data: Dataset, texts: Store, task: str | Target) -> list[Mo
     """
     target = find_target(task, data.codebook) if isinstance(task, str) else task
     vectors_of = read_concept_texts(texts, data)
-    common = np.vstack([each.vectors for each in vectors_of.values()]).mean(axis=0)
+    # What all texts share says nothing of a concept.
+    common = np.vstack([vectors.vectors for vectors in vectors_of.values()]).mean(axis=0)
     has_frames = data.group is not None and "frames" in data.group.arrays
     specs = []
     for kind in TEXT_KINDS:
-        of_kind = {
-            concept: vectors
-            for (concept, what), vectors in vectors_of.items()
-            if what == kind and target.concept in {"", concept}
-        }
-        if of_kind:
-            every = [vectors.vectors for vectors in of_kind.values()]
-            texts_of_all = tuple(text for vectors in of_kind.values() for text in vectors.texts)
-            specs.append(_spec(kind, TextVectors(texts_of_all, np.vstack(every))))
+        vectors_of_concept = {}
+        for (concept, kind_of_text), vectors in vectors_of.items():
+            # A target without a concept is one of levels, for which all concepts count.
+            is_wanted = not target.concept or target.concept == concept
+            if kind_of_text == kind and is_wanted:
+                vectors_of_concept[concept] = vectors
+        if vectors_of_concept:
+            specs.append(_spec(kind, _all_texts(vectors_of_concept)))
             if has_frames:
-                means = np.array([vectors.mean(axis=0) - common for vectors in every])
-                specs.append(_in_time(kind, TextVectors(tuple(of_kind), means)))
+                means = [vectors.vectors.mean(axis=0) - common for vectors in vectors_of_concept.values()]
+                directions = TextVectors(tuple(vectors_of_concept), np.array(means))
+                specs.append(_in_time(kind, directions))
     return specs
 
 
+def _all_texts(vectors_of_concept: Mapping[str, TextVectors]) -> TextVectors:
+    """Put the texts of several concepts one after the other."""
+    texts: list[str] = []
+    for vectors in vectors_of_concept.values():
+        texts += vectors.texts
+    return TextVectors(tuple(texts), np.vstack([vectors.vectors for vectors in vectors_of_concept.values()]))
+
+
 def _spec(kind: TextKind, texts: TextVectors) -> ModelSpec:
+    """Describe the model that scores clips by the nearest of the texts of a kind."""
     return ModelSpec(f"zero_shot_{kind}", f"Zero-shot, {kind}", lambda _: TextSimilarity(texts))
 
 
@@ -235,5 +257,11 @@ def _in_time(kind: TextKind, directions: TextVectors) -> ModelSpec:
         bank = TimeBank(concepts=directions.texts, directions=directions, random_state=seed)
         return ConceptsUnlabelled(bank=bank, random_state=seed)
 
-    title = f"PCBM in time, concepts of texts, {kind}"
-    return ModelSpec(f"pcbm_time_{kind}", title, make, None, "frames", ("groups", "unlabelled"))
+    return ModelSpec(
+        f"pcbm_time_{kind}",
+        f"PCBM in time, concepts of texts, {kind}",
+        make,
+        choose=None,
+        reads="frames",
+        uses=("groups", "unlabelled"),
+    )

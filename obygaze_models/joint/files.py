@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from obygaze_features.arguments import checked
 from obygaze_features.io import local_path
-from obygaze_models.concepts.bank import LinearCAV
+from obygaze_models.concepts.linear_cav import LinearCAV
 from obygaze_models.errors import ModelError
 from obygaze_models.evaluation.run import software
 from obygaze_models.joint.fits import Joint, Planes

@@ -11,7 +11,8 @@ from obygaze_models.blas import one_blas_thread
 from obygaze_models.models.attention_network import AttentionNetwork, PooledFrames
 from obygaze_models.models.binary import Floats, encode_labels
 from obygaze_models.models.choices import EarlyStopping
-from obygaze_models.models.linear import PENALTIES, FrameReader, make_frames_probe
+from obygaze_models.models.frames import FrameReader, shuffle_frames
+from obygaze_models.models.linear import PENALTIES, make_frames_probe
 from obygaze_models.models.neural_classifiers import NetworkClassifier
 from obygaze_models.models.parameters import Count, Positive
 from obygaze_models.models.spec import ModelSpec
@@ -149,18 +150,10 @@ class AttentionPooling(FrameReader, NetworkClassifier):
             return frames
         rng = np.random.default_rng((int(self.random_state), 1))
         if self.disturb == "shuffle":
-            return _shuffled(frames, rng)
+            return shuffle_frames(frames, rng)
         if groups is None:
             raise ValueError("frames are exchanged within movies: give groups")
         return _exchanged(frames, y, np.asarray(groups), rng)
-
-
-def _shuffled(frames: Floats, rng: np.random.Generator) -> Floats:
-    """Put the frames [N, F, D] of each clip in random order."""
-    n_clips, n_frames = frames.shape[:2]
-    in_order = np.tile(np.arange(n_frames), (n_clips, 1))
-    order = rng.permuted(in_order, axis=1)
-    return np.take_along_axis(frames, order[..., None], axis=1)
 
 
 def _exchanged(

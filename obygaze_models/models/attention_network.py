@@ -9,7 +9,7 @@ from scipy.special import expit
 
 from obygaze_models.models.binary import Floats
 from obygaze_models.models.choices import log_loss
-from obygaze_models.models.linear import differing, frame_moments
+from obygaze_models.models.frames import differing, frame_moments
 from obygaze_models.models.scaling import standardise
 
 N_PERIODS = 3

@@ -23,7 +23,7 @@ from obygaze_models.dataset.features import StoredClips
 from obygaze_models.models.attentive_training import ProbesInTraining, TrainingSettings, attend, read_block
 from obygaze_models.models.binary import ABOVE_ZERO, Floats, encode_labels
 from obygaze_models.models.choices import candidates, log_loss
-from obygaze_models.models.linear import FrameReader
+from obygaze_models.models.frames import FrameReader
 from obygaze_models.models.neural_classifiers import NeuralClassifier
 from obygaze_models.models.parameters import Count
 from obygaze_models.models.spec import ModelSpec

@@ -20,7 +20,7 @@ from scipy.special import expit
 from obygaze_models.dataset.features import StoredClips
 from obygaze_models.models.adam import Adam, adam_step
 from obygaze_models.models.binary import Floats
-from obygaze_models.models.linear import differing
+from obygaze_models.models.frames import differing
 from obygaze_models.models.scaling import Moments, safe_scale
 
 Masks = NDArray[np.bool_]

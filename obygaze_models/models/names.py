@@ -37,7 +37,7 @@ HOMES: Mapping[str, tuple[str, ...]] = {
     ),
     "obygaze_models.concepts.in_time": ("pcbm_time", "pcbm_time_unordered", "pcbm_time_shuffled"),
     "obygaze_models.concepts.units": ("units",),
-    "obygaze_models.concepts.bank": ("cav",),
+    "obygaze_models.concepts.linear_cav": ("cav",),
     BASELINES: (
         "always_positive",
         "always_negative",

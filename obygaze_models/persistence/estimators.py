@@ -12,16 +12,19 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 
-from obygaze_models.concepts.bank import ConceptBank, LinearCAV
+from obygaze_models.concepts.bank import ConceptBank
 from obygaze_models.concepts.bottleneck import ConceptBottleneck
 from obygaze_models.concepts.cav_fitting import Hyperplanes
-from obygaze_models.concepts.heads import node_counts
-from obygaze_models.concepts.in_time import ConceptsInTime, ConceptsUnlabelled, TimeBank
-from obygaze_models.concepts.units import Dictionary, UnitBank
+from obygaze_models.concepts.dictionary import Dictionary
+from obygaze_models.concepts.head_scores import node_counts
+from obygaze_models.concepts.in_time import ConceptsInTime, ConceptsUnlabelled
+from obygaze_models.concepts.linear_cav import LinearCAV
+from obygaze_models.concepts.time_bank import TimeBank
+from obygaze_models.concepts.units import UnitBank
 from obygaze_models.errors import ModelError
 from obygaze_models.models.attention import AttentionPooling
 from obygaze_models.models.attentive import AttentiveProbe
-from obygaze_models.models.linear import FramePool
+from obygaze_models.models.frames import FramePool
 from obygaze_models.models.linear_fusion import LinearFusion, LinearJoin
 from obygaze_models.models.mlp import MLPProbe
 from obygaze_models.models.neural_classifiers import NeuralClassifier

@@ -18,7 +18,7 @@ from obygaze_features.store import (
     likely_classes,
 )
 from obygaze_features.templates import filled
-from obygaze_models.concepts.heads import Contribution, Explanation
+from obygaze_models.concepts.explanations import Contribution, Explanation
 from obygaze_models.errors import ConceptError, ModelError
 from obygaze_models.evaluation.predictions import records
 from obygaze_models.models.attention import AttentionPooling

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from obygaze_features.arguments import checked, made_by
 from obygaze_models.concepts.bank import ConceptBank
 from obygaze_models.concepts.bottleneck import ConceptBottleneck
-from obygaze_models.concepts.heads import Explanation
+from obygaze_models.concepts.explanations import Explanation
 from obygaze_models.concepts.in_time import ConceptsInTime
 from obygaze_models.dataset.features import StoredClips
 from obygaze_models.errors import ConceptError, ModelError

@@ -6,7 +6,7 @@ from sklearn.metrics import roc_auc_score
 
 from benchmarks.planted.in_time import corpus
 from obygaze_models.concepts import ConceptsInTime
-from obygaze_models.concepts.in_time import TimeBank, summaries
+from obygaze_models.concepts.time_bank import TimeBank, summaries
 from obygaze_models.errors import ConceptError
 from obygaze_models.models.registry import BUILTIN_MODELS
 

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from obygaze_models.concepts import ridge_hyperplanes, ridge_tuning
-from obygaze_models.concepts.ridge_tuning import PENALTIES, mean_variance, tuned_ridge
+from obygaze_models.concepts import feature_axes, ridge_hyperplanes
+from obygaze_models.concepts.feature_axes import mean_variance
+from obygaze_models.concepts.ridge_tuning import PENALTIES, tuned_ridge
 from obygaze_models.errors import ConceptError
 
 
@@ -88,6 +89,6 @@ def test_what_is_kept_of_the_same_features_changes_no_bit_whatever_the_movies_an
 
     fresh = []
     for case in cases:
-        ridge_tuning._KEPT.clear()
+        feature_axes._KEPT.clear()
         fresh.append(tuned(*case))
     assert [tuned(*case) for case in cases] == fresh

@@ -12,9 +12,11 @@ from obygaze_features.manifest import Clip, Manifest, builtin_codebook, write_ma
 from obygaze_features.store import open_store
 from obygaze_features.store.testing import seal_arrays
 from obygaze_models.commands.unit_commands import units
+from obygaze_models.concepts.dictionary import Dictionary
+from obygaze_models.concepts.dictionary_learning import learn_dictionary
 from obygaze_models.concepts.texts import TextVectors
 from obygaze_models.concepts.texts import _in_time as in_time
-from obygaze_models.concepts.units import Dictionary, UnitBank, learn_dictionary
+from obygaze_models.concepts.units import UnitBank
 from obygaze_models.errors import ModelError
 from obygaze_models.evaluation.evaluate import evaluate
 from obygaze_models.evaluation.significance import associate
@@ -64,7 +66,7 @@ def test_clips_are_read_in_blocks(clips, monkeypatch):
         sizes.append(len(rows))
         return clips[rows].reshape(-1, 16)
 
-    monkeypatch.setattr("obygaze_models.concepts.units.BLOCK_BYTES", 10 * clips[0].nbytes)
+    monkeypatch.setattr("obygaze_models.concepts.dictionary_learning.BLOCK_BYTES", 10 * clips[0].nbytes)
     made = learn_dictionary(read, len(clips), **SMALL)
     assert max(sizes) == 10
     assert np.isfinite(made.unexplained)
@@ -171,11 +173,13 @@ def test_the_command_describes_units_and_resumes(tmp_path, monkeypatch):
     def killed(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("obygaze_models.concepts.units.strongest", killed)
+    monkeypatch.setattr("obygaze_models.concepts.dictionary.strongest", killed)
     run("two")
     assert (tmp_path / "two.partial.npz").exists()
     monkeypatch.undo()
-    monkeypatch.setattr("obygaze_models.concepts.units._step", killed)  # nothing is left to learn
+    monkeypatch.setattr(
+        "obygaze_models.concepts.dictionary_learning._step", killed
+    )  # nothing is left to learn
     assert run("two").exit_code == 0
     assert not (tmp_path / "two.partial.npz").exists()
     assert (tmp_path / "one" / "units.npz").read_bytes() == (tmp_path / "two" / "units.npz").read_bytes()

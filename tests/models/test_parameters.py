@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from obygaze_models import concepts, models
-from obygaze_models.concepts.in_time import TimeBank
+from obygaze_models.concepts.time_bank import TimeBank
 from obygaze_models.concepts.units import UnitBank
-from obygaze_models.models.linear import FramePool
+from obygaze_models.models.frames import FramePool
 
 WRONG = {
     models.AttentionPooling: {

@@ -17,11 +17,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from obygaze_models.concepts.bank import LinearCAV
-from obygaze_models.concepts.heads import head_scores
+from obygaze_models.concepts.head_scores import head_scores
+from obygaze_models.concepts.linear_cav import LinearCAV
 from obygaze_models.errors import ModelError
 from obygaze_models.evaluation.evaluate import evaluate
-from obygaze_models.models.linear import FramePool, linear_probe, make_frames_probe
+from obygaze_models.models.frames import FramePool
+from obygaze_models.models.linear import linear_probe, make_frames_probe
 from obygaze_models.models.ridge_logistic import RidgeLogistic
 from obygaze_models.models.scaling import ClippedScaler
 from obygaze_models.models.spec import ModelSpec

@@ -203,7 +203,7 @@ def test_an_intervention_is_what_computing_anew_gives(shelf, more, name):
     X = more[0]["descriptors"].pooled()[3:9]
     values = model.concept_values(X)
     bottleneck = model.estimator
-    from obygaze_models.concepts.heads import head_scores
+    from obygaze_models.concepts.head_scores import head_scores
 
     for quantile in (0.0, 0.05, 0.5, 0.95, 1.0):
         changed = values.copy()

@@ -1,0 +1,59 @@
+"""Fit directions that know no concept: a control, which concept banks must beat."""
+
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from obygaze_models.concepts.bank import ConceptBank
+from obygaze_models.concepts.cav_fitting import Floats, Hyperplanes, Kind
+from obygaze_models.models.parameters import Positive
+
+Directions = Literal["shuffled", "random"]
+
+
+@dataclass(eq=False, repr=False)
+class ControlBank(ConceptBank):
+    """A concept bank whose directions know no concept.
+
+    Shuffled directions are CAVs of presences that were exchanged between the clips of a movie. Whole rows are
+    exchanged, so that concepts stay correlated with each other, and not with the clips. Random directions are
+    as many as there are concepts.
+
+    Parameters
+    ----------
+    directions : {"shuffled", "random"}
+    random_state : int
+        Seed of what is drawn.
+    """
+
+    kind: Kind = "ridge"
+    _: KW_ONLY
+    C: Positive | None = None
+    directions: Directions = "shuffled"
+    random_state: int = 0
+
+    def _tuned(self, X: Floats, present: NDArray[np.float64], groups: ArrayLike | None) -> Hyperplanes:
+        """Fit the scaler, and CAVs of exchanged presences; or draw directions."""
+        if self.directions == "shuffled":
+            rows = exchanged(np.asarray(groups), self.random_state)
+            return super()._tuned(X, present[rows], groups)
+        rng = np.random.default_rng(self.random_state)
+        n_concepts = present.shape[1]
+        directions = rng.normal(size=(n_concepts, X.shape[1]))
+        planes = Hyperplanes(directions, np.zeros(n_concepts))
+        self._fit_scaler(X)
+        # Nothing was learnt from any clip, and so not from those of the same movie.
+        self.cross_distances_ = planes.distances(self._scaled(X))
+        return planes
+
+
+def exchanged(movies: NDArray[Any], seed: int) -> NDArray[np.intp]:
+    """Draw for each clip [N] another of its movie: a permutation of the clips within each movie."""
+    rows = np.arange(len(movies))
+    rng = np.random.default_rng(seed)
+    for movie in np.unique(movies):
+        rows_of_movie = np.flatnonzero(movies == movie)
+        rows[rows_of_movie] = rng.permutation(rows_of_movie)
+    return rows

@@ -1,0 +1,142 @@
+"""Encode tokens by the units of a sparse autoencoder, few of which are active in a token.
+
+A token x, less the mean of all and over their mean length, is encoded as the K largest of W x + b that are
+above 0, and decoded as the sum of the units' directions, weighed by these (top-k sparse autoencoders:
+Makhzani and Frey 2013; Gao et al. 2024, arXiv 2406.04093). `dictionary_learning` trains the units.
+"""
+
+from dataclasses import dataclass, field, fields
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+
+from obygaze_models.blas import one_blas_thread
+
+Floats = NDArray[np.float32]
+
+RARE = 1e-3
+"""A unit is dead that was active in a smaller share of an epoch's tokens."""
+
+
+@dataclass(eq=False)
+class Dictionary:
+    """The H units of a sparse autoencoder, and the state of their training.
+
+    Attributes
+    ----------
+    n_active : int
+        Units that are active in a token, K, or fewer; more only where activations are equal.
+    centre : ndarray of float32, shape [D]
+    scale : float
+        The mean length of tokens less the centre.
+    encoder, decoder : ndarray of float32, shape [H, D]
+        The rows of the decoder have length 1.
+    bias : ndarray of float32, shape [H]
+    moments : ndarray of float32, shape [2, 2 H D + H]
+    decays : ndarray of float64, shape [2]
+        The sums and decays of `Adam`, of encoder, decoder and bias after each other.
+    epoch, step : int
+        How many epochs and steps are done.
+    shares : ndarray of float64, shape [H]
+        Share of the last epoch's tokens in which each unit was active.
+    unexplained : float
+        Share of the tokens' variance about the centre that the last epoch did not explain.
+    """
+
+    n_active: int
+    centre: Floats
+    scale: float
+    encoder: Floats
+    decoder: Floats
+    bias: Floats
+    moments: Floats = field(default_factory=lambda: np.empty(0, np.float32))
+    decays: NDArray[np.float64] = field(default_factory=lambda: np.ones(2))
+    epoch: int = 0
+    step: int = 0
+    shares: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    unexplained: float = np.nan
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Return all attributes as arrays, for a file."""
+        return {field.name: np.asarray(getattr(self, field.name)) for field in fields(self)}
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, Any]) -> Self:
+        """Make a dictionary of the arrays of `to_arrays`."""
+        attributes = {}
+        for name, array in arrays.items():
+            # Numbers were written as arrays without dimensions.
+            attributes[name] = array if array.ndim else array.item()
+        return cls(**attributes)
+
+    @property
+    def n_dead(self) -> int:
+        """Count the units that are active in fewer than one of 1,000 tokens."""
+        return int((self.shares < RARE).sum())
+
+    def scaled(self, tokens: NDArray[Any]) -> Floats:
+        """Subtract the centre from tokens [T, D], and divide by the scale."""
+        return np.asarray((tokens - self.centre) / np.float32(self.scale), np.float32)
+
+    def encode(self, scaled: Floats) -> csr_matrix:
+        """Compute the activations [T, H] of scaled tokens [T, D]: of each, the largest that are above 0."""
+        activations = scaled @ self.encoder.T
+        activations += self.bias
+        # The K-th largest activation of each token, [T, 1].
+        least = np.partition(activations, -self.n_active, axis=1)[:, [-self.n_active]]
+        is_active = (activations >= least) & (activations > 0)
+        rows, columns = np.nonzero(is_active)
+        # Rows are in order: where the entries of each begin.
+        starts = np.searchsorted(rows, np.arange(len(scaled) + 1))
+        return csr_matrix((activations[rows, columns], columns, starts), shape=activations.shape)
+
+
+def present_tokens(values: NDArray[Any]) -> Floats:
+    """Return the present tokens or frames of clips [N, T, D], one after another: [n, D].
+
+    A clip with fewer tokens than the longest has NaN in the place of those that it lacks.
+    """
+    tokens = values.reshape(-1, values.shape[-1])
+    return np.asarray(tokens[~np.isnan(tokens[:, 0])], np.float32)
+
+
+class ClipActivations(NamedTuple):
+    """The activations of a clip's present tokens.
+
+    Attributes
+    ----------
+    tokens : ndarray of int, shape [n]
+        Indices of the present tokens among all of the clip.
+    values : ndarray of float32, shape [n, H]
+    """
+
+    tokens: NDArray[np.intp]
+    values: Floats
+
+
+def activations_of_clip(dictionary: Dictionary, clip: Any) -> ClipActivations:
+    """Encode the present tokens of a clip [T, D]; a token of NaN is absent."""
+    tokens = np.asarray(clip, np.float32)
+    present = np.flatnonzero(~np.isnan(tokens[:, 0]))
+    with one_blas_thread():
+        activations = dictionary.encode(dictionary.scaled(tokens[present])).toarray()
+    return ClipActivations(present, activations)
+
+
+def strongest(dictionary: Dictionary, clips: Any) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
+    """Find each unit's largest activation in each clip's tokens [T, D], and the token that has it: [N, H].
+
+    A token of NaN is absent.
+    """
+    shape = (len(clips), len(dictionary.bias))
+    largest = np.zeros(shape, np.float32)
+    token_of_largest = np.zeros(shape, np.int32)
+    for row in range(len(clips)):
+        # A slice, as clips may be of a store, whose arrays are read by slices.
+        clip = np.asarray(clips[row : row + 1])[0]
+        active = activations_of_clip(dictionary, clip)
+        token_of_largest[row] = active.tokens[active.values.argmax(axis=0)]
+        largest[row] = active.values.max(axis=0)
+    return largest, token_of_largest

@@ -1,0 +1,130 @@
+"""Describe the decomposed score of one clip: what each concept adds, and the path through a tree."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from obygaze_models.concepts.head_scores import node_counts, walk
+
+
+@dataclass(frozen=True, slots=True)
+class Contribution:
+    """A concept's part in a score.
+
+    Attributes
+    ----------
+    concept : str
+    value : float
+        The clip's value on the concept, as the head reads it.
+    percentile : float
+        Share of the training clips with a value no larger, in percent: each by a model without its movie.
+    contribution : float
+        What the concept adds to the score.
+    usual : float or None
+        The value at which it adds nothing, the training clips' mean, each by a model without its movie; None
+        of a tree.
+    """
+
+    concept: str
+    value: float
+    percentile: float
+    contribution: float
+    usual: float | None = None
+
+    @property
+    def amount(self) -> str:
+        """``more`` or ``less`` than usual; empty where no usual value is known."""
+        if self.usual is None:
+            return ""
+        return "more" if self.value > self.usual else "less"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A tree node on the clip's path: its test, the outcome, and its training clips.
+
+    Attributes
+    ----------
+    concept : str
+    value, threshold : float
+    above : bool
+        Whether the clip's value is above the threshold.
+    n_train : int
+        Training clips in the node.
+    share_positive : float
+        Positives among them.
+    """
+
+    concept: str
+    value: float
+    threshold: float
+    above: bool
+    n_train: int
+    share_positive: float
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """A decomposed score: score = base + contributions + residual.
+
+    Attributes
+    ----------
+    score : float
+        A logit.
+    threshold : float
+        The score from which on a clip is called positive.
+    base : float
+        The score of the mean training clip (linear head), or of the tree's root.
+    contributions : tuple of Contribution
+        In the concepts' order. A linear head's is weight times distance from the training mean; a tree's is
+        the change of logit at the nodes that test the concept.
+    residual : float
+        What the features add beyond concepts; 0 without a residual.
+    path : tuple of Step
+        The decision path, root first; empty for a linear head.
+    """
+
+    score: float
+    threshold: float
+    base: float
+    contributions: tuple[Contribution, ...]
+    residual: float
+    path: tuple[Step, ...]
+
+
+def path_of(head: Any, values: NDArray[np.float64], concepts: Sequence[str]) -> tuple[Step, ...]:
+    """List the nodes from the root to the leaf of a clip, each with its test and the outcome.
+
+    The path through a linear head is empty.
+
+    Parameters
+    ----------
+    head : estimator
+        A fitted linear model or tree.
+    values : ndarray, shape [K]
+        The clip's values on the concepts.
+    concepts : sequence of str, length K
+    """
+    if not hasattr(head, "tree_"):
+        return ()
+    tree = head.tree_
+    counts = node_counts(head)
+    path = []
+    for level in walk(tree, values[None]):
+        # There is one row, the clip.
+        node = level.nodes[0]
+        concept = int(tree.feature[node])
+        path.append(
+            Step(
+                concept=concepts[concept],
+                value=float(values[concept]),
+                threshold=float(tree.threshold[node]),
+                above=bool(level.next_nodes[0] == tree.children_right[node]),
+                n_train=int(tree.n_node_samples[node]),
+                share_positive=float(counts[node, 1] / counts[node].sum()),
+            )
+        )
+    return tuple(path)

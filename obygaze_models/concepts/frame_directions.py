@@ -1,0 +1,159 @@
+"""Fit the directions of frames that tell clips with a concept from clips without, less films' means."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+from scipy.special import softmax
+
+from obygaze_models.concepts.cav_fitting import Floats
+
+SHRINKAGE = 0.05
+"""Share of the mean variance that is added to every variance before the covariance is inverted."""
+
+ROUNDS = 6
+"""How often frames are weighed anew by the direction last found."""
+
+LEARNING = 4.0
+"""Sharpness of the weights of frames that directions are learnt with; scores deviate by 1 within films."""
+
+N_FOLDS = 4
+"""Folds of movies for cross-fitted values, by movies' names in order."""
+
+BLOCK = 256
+"""Clips that are centred at once."""
+
+
+class CentredFrames(NamedTuple):
+    """Standardised frames of N clips of M films, less the mean of their film.
+
+    Attributes
+    ----------
+    frames : ndarray of float32, shape [N, F, D]
+        0 where a frame is absent.
+    is_present : ndarray of bool, shape [N, F]
+    film_means : ndarray of float32, shape [M, D]
+        What was subtracted.
+    scatters : ndarray, shape [N_FOLDS, D, D]
+        Sums of products of the frames of each fold of films.
+    """
+
+    frames: Floats
+    is_present: NDArray[np.bool_]
+    film_means: Floats
+    scatters: NDArray[np.float64]
+
+    def scores(
+        self, clips: NDArray[np.bool_], movies: NDArray[np.intp], directions: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Compute the scores [n, F, K] of some clips' frames along directions [K, D], with films' means.
+
+        Parameters
+        ----------
+        clips : ndarray of bool, shape [N]
+            Marks the clips.
+        movies : ndarray of int, shape [N]
+            The number of each clip's film.
+        directions : ndarray, shape [K, D]
+        """
+        scores_of_means = self.film_means @ directions.T  # [M, K]
+        scores_within_film = self.frames[clips] @ directions.T.astype(np.float32)
+        scores: NDArray[np.float64] = scores_within_film + scores_of_means[movies[clips], None]
+        scores[~self.is_present[clips]] = np.nan
+        return scores
+
+
+def centre_frames(frames: Floats, movies: NDArray[np.intp]) -> CentredFrames:
+    """Subtract from frames the mean of their film, in place, and add up their products.
+
+    Parameters
+    ----------
+    frames : ndarray of float32, shape [N, F, D]
+        Standardised; NaN where absent. It is written over.
+    movies : ndarray of int, shape [N]
+        The film of each clip, numbered from 0.
+    """
+    is_present = ~np.isnan(frames[..., 0])
+    frames[~is_present] = 0
+    n_features = frames.shape[2]
+    film_means = np.empty((movies.max() + 1, n_features), np.float32)
+    scatters = np.zeros((N_FOLDS, n_features, n_features))
+    for movie in range(len(film_means)):
+        rows_of_film = np.flatnonzero(movies == movie)
+        total = frames[rows_of_film].sum(axis=(0, 1), dtype=np.float64)
+        film_means[movie] = total / is_present[rows_of_film].sum()
+        n_blocks = -(-len(rows_of_film) // BLOCK)
+        for rows in np.array_split(rows_of_film, n_blocks):
+            block = (frames[rows] - film_means[movie]) * is_present[rows, :, None]
+            frames[rows] = block
+            flat = block.reshape(-1, n_features)
+            scatters[movie % N_FOLDS] += flat.T @ flat
+    return CentredFrames(frames, is_present, film_means, scatters)
+
+
+def fit_directions(
+    centred: CentredFrames, present: NDArray[np.float64], scatter: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Fit a direction [K, D] for each concept, along which frames have a deviation of 1 within films.
+
+    First all frames of a clip count alike; then, `ROUNDS` times over, they are weighed by the softmax of
+    their scores along the direction last found. A concept that has clips of one class alone gets a direction
+    of zeros.
+
+    Parameters
+    ----------
+    centred : CentredFrames
+    present : ndarray, shape [N, K]
+        1 of clips with the concept, 0 of clips without, NaN of clips that do not count.
+    scatter : ndarray, shape [D, D]
+        Sum of products of the frames of the clips that count.
+    """
+    counts = ~np.isnan(present).all(axis=1)
+    covariance = within_film_covariance(scatter, centred.is_present[counts].sum())
+    factor = cho_factor(covariance)
+    contrast = _contrast(present)
+    n_features = len(scatter)
+    frames = centred.frames.reshape(-1, n_features)
+    directions = np.zeros((present.shape[1], n_features))
+    # In the first round all scores are 0.
+    for _ in range(ROUNDS + 1):
+        scores = (frames @ directions.T.astype(np.float32)).reshape(*centred.is_present.shape, -1)
+        sharpened = np.where(centred.is_present[..., None], LEARNING * scores, -np.inf)
+        weights = contrast[:, None] * softmax(sharpened, axis=1)  # [N, F, K]
+        difference = weights.reshape(len(frames), -1).T.astype(np.float32) @ frames  # [K, D]
+        directions = scale_directions(cho_solve(factor, difference.T.astype(float)).T, covariance)
+    return np.asarray(directions, np.float64)
+
+
+def _contrast(present: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Compute the weights [N, K] of clips whose sum is the mean of clips with a concept less that of others.
+
+    They are 0 of a concept whose clips are of one class.
+    """
+    is_with = present == 1
+    is_without = present == 0
+    n_with = is_with.sum(axis=0)
+    n_without = is_without.sum(axis=0)
+    contrast = is_with / np.maximum(n_with, 1) - is_without / np.maximum(n_without, 1)
+    has_both_classes = np.minimum(n_with, n_without) > 0
+    return np.asarray(contrast * has_both_classes.astype(np.float64))
+
+
+def within_film_covariance(scatter: NDArray[np.float64], n_frames: int) -> NDArray[np.float64]:
+    """Compute the shrunk covariance [D, D] of frames less films' means, from the sum of their products.
+
+    Of frames that are all alike it is the unit matrix.
+    """
+    covariance = scatter / max(n_frames, 1)
+    mean_variance = covariance.trace() / len(scatter)
+    added = SHRINKAGE * mean_variance
+    if not added:
+        added = 1.0
+    return np.asarray(covariance + added * np.eye(len(scatter)))
+
+
+def scale_directions(directions: NDArray[np.float64], covariance: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Scale directions [K, D] so that frames have a deviation of 1 along each."""
+    lengths = np.sqrt(np.einsum("kd,de,ke->k", directions, covariance, directions))
+    return directions / np.where(lengths > 0, lengths, 1.0)[:, None]

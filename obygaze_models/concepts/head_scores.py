@@ -1,0 +1,138 @@
+"""Score concept values by a linear head or a tree, and decompose the scores into what each concept adds.
+
+Trees are walked here and not by scikit-learn: a model file keeps the numbers of a tree, and no estimator.
+"""
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.tree import DecisionTreeClassifier
+
+from obygaze_features.arguments import checked
+from obygaze_models.concepts.cav_fitting import Floats
+from obygaze_models.errors import ConceptError
+
+Tree: TypeAlias = DecisionTreeClassifier | SimpleNamespace
+"""A decision tree, or what a model file keeps of one."""
+
+Nodes = NDArray[np.intp]
+
+
+@checked
+def head_scores(head: Any, P: Floats) -> NDArray[np.float64]:
+    """Score concept values P [N, K]: the logit, positive for the positive class.
+
+    A linear head's is P w + b. A tree's is the logit of its leaf's share of positives with one clip of each
+    class added, so that a pure leaf is finite: log((n1 + 1) / (n0 + 1)). Its sign is the tree's prediction.
+
+    Raises
+    ------
+    ConceptError
+        The estimator is neither linear nor a tree.
+    """
+    if hasattr(head, "tree_"):
+        leaves = np.zeros(len(P), np.intp)
+        for level in walk(head.tree_, P):
+            leaves[level.rows] = level.next_nodes
+        return np.asarray(node_logits(head)[leaves])
+    if hasattr(head, "coef_"):
+        return np.asarray(P @ head.coef_[0] + head.intercept_[0])
+    raise ConceptError(
+        f"the head is a {type(head).__name__}, which is neither linear nor a tree: its score has no parts"
+    )
+
+
+def additive_parts(
+    head: Any, values: NDArray[np.float64], centre: NDArray[np.float64]
+) -> tuple[float, NDArray[np.float64]]:
+    """Decompose the scores of concept values [N, K] into a base and each concept's contribution [N, K].
+
+    Parameters
+    ----------
+    head : estimator
+        A fitted linear model or tree of scikit-learn.
+    values : ndarray, shape [N, K]
+    centre : ndarray, shape [K]
+        The training clips' mean values, from which a linear head's parts are measured.
+    """
+    if not hasattr(head, "tree_"):
+        weights = head.coef_[0]
+        base = float(head.intercept_[0] + weights @ centre)
+        return base, weights * (values - centre)
+    logits = node_logits(head)
+    parts = np.zeros(values.shape)
+    for level in walk(head.tree_, values):
+        # The step into a child changes the logit by what the tested concept says.
+        concepts = head.tree_.feature[level.nodes]
+        parts[level.rows, concepts] += logits[level.next_nodes] - logits[level.nodes]
+    root = 0
+    return float(logits[root]), parts
+
+
+def by_concept(parts: NDArray[np.float64], n_concepts: int) -> NDArray[np.float64]:
+    """Add up the parts of all values of each concept: [N, K].
+
+    Parameters
+    ----------
+    parts : ndarray, shape [N, V K]
+        V values of K concepts: the first values of all concepts, then the second values.
+    n_concepts : int
+        K.
+    """
+    return np.asarray(parts.reshape(len(parts), -1, n_concepts).sum(axis=1))
+
+
+# --- trees
+# ---------------------------------------------------------------------------
+
+
+@checked
+def node_counts(head: Tree) -> NDArray[np.float64]:
+    """Count the training clips of each class in each node [M, 2], weighted where classes are."""
+    shares = head.tree_.value[:, 0, :]
+    return np.asarray(shares * head.tree_.weighted_n_node_samples[:, None])
+
+
+def node_logits(head: Tree) -> NDArray[np.float64]:
+    """Compute log((n1 + 1) / (n0 + 1)) of each node [M]."""
+    counts = node_counts(head)
+    return np.log((counts[:, 1] + 1) / (counts[:, 0] + 1))
+
+
+class LevelOfTree(NamedTuple):
+    """The rows that are not yet in a leaf at some level of a tree.
+
+    Attributes
+    ----------
+    rows : ndarray of int, shape [n]
+        Indices of the rows.
+    nodes : ndarray of int, shape [n]
+        The node that each is in.
+    next_nodes : ndarray of int, shape [n]
+        The child that each goes into.
+    """
+
+    rows: Nodes
+    nodes: Nodes
+    next_nodes: Nodes
+
+
+def walk(tree: Any, values: NDArray[Any]) -> Iterator[LevelOfTree]:
+    """Walk all rows of concept values [N, K] down a tree together, level by level, into the leaves."""
+    # The tree compares in float32, and so does this walk.
+    narrow = values.astype(np.float32)
+    nodes_of_rows = np.zeros(len(values), dtype=np.intp)
+    while True:
+        # The two children of a leaf are the same mark.
+        is_inner = tree.children_left[nodes_of_rows] != tree.children_right[nodes_of_rows]
+        rows = np.flatnonzero(is_inner)
+        if not len(rows):
+            return
+        nodes = nodes_of_rows[rows]
+        is_above = narrow[rows, tree.feature[nodes]] > tree.threshold[nodes]
+        next_nodes = np.where(is_above, tree.children_right[nodes], tree.children_left[nodes])
+        nodes_of_rows[rows] = next_nodes
+        yield LevelOfTree(rows, nodes, next_nodes)

@@ -1,0 +1,141 @@
+"""Check clips' frames or tokens, compute their moments, reduce them to vectors, and read them in estimators.
+
+Frames are arrays [N, F, D] of N clips; a frame that a clip lacks is NaN.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import TransformerMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_array, check_consistent_length
+
+from obygaze_models.dataset.features import StoredClips
+from obygaze_models.models.binary import Floats
+from obygaze_models.models.parameters import Estimator
+from obygaze_models.models.scaling import Moments, safe_scale
+
+FRAMES_OF = 64
+"""Clips whose frames are copied in float64 at a time, for their moments."""
+
+
+def check_frames(X: ArrayLike) -> Floats:
+    """Take clips' frames [N, F, D] as floats of at least 32 bits.
+
+    Raises
+    ------
+    ValueError
+        They have another number of dimensions, are infinite, or a clip has no present frame.
+    """
+    frames = check_array(
+        X, dtype=(np.float32, np.float64), ensure_2d=False, allow_nd=True, ensure_all_finite="allow-nan"
+    )
+    if frames.ndim != 3 or 0 in frames.shape:
+        raise ValueError(f"expected clips' frames [N, F, D]; found an array of shape {list(frames.shape)}")
+    is_nan = np.isnan(frames)
+    is_absent = is_nan.all(axis=2)  # [N, F]
+    is_torn = is_nan.any(axis=2) & ~is_absent
+    if is_torn.any():
+        raise ValueError("a frame is absent (NaN) in all of its features or in none")
+    is_empty = is_absent.all(axis=1)  # [N]
+    if is_empty.any():
+        first_empty = int(np.flatnonzero(is_empty)[0])
+        raise ValueError(f"clip {first_empty} has no frame that is present")
+    return frames  # type: ignore[no-any-return]  # check_array is untyped
+
+
+def frame_moments(X: Floats, dtype: np.dtype[Any] | None = None) -> Moments:
+    """Compute mean and deviation [D] of all present frames of X [N, F, D]; 1 for constant features."""
+    n_frames = int((~np.isnan(X[..., 0])).sum())
+    blocks = [X[first : first + FRAMES_OF] for first in range(0, len(X), FRAMES_OF)]
+    total = np.zeros(X.shape[2])
+    for block in blocks:
+        total += np.nansum(block.astype(np.float64), axis=(0, 1))
+    mean = total / n_frames
+    squares = np.zeros(X.shape[2])
+    for block in blocks:
+        squares += np.nansum((block.astype(np.float64) - mean) ** 2, axis=(0, 1))
+    return safe_scale(mean, np.sqrt(squares / n_frames), dtype or X.dtype)
+
+
+def differing(difference: Floats, n: int) -> NDArray[np.float64]:
+    """Return the n directions [D, n] in which two scatter matrices differ most.
+
+    They are eigenvectors of the matrices' difference [D, D], those of the largest eigenvalues, of either
+    sign, first.
+    """
+    sizes, vectors = np.linalg.eigh(difference.astype(np.float64))
+    return vectors[:, np.argsort(-np.abs(sizes), kind="stable")[:n]]
+
+
+class FrameReader(Estimator):
+    """Base class of the classifiers of clips' frames or tokens [N, F, D]."""
+
+    n_features_in_: int
+
+    def __sklearn_tags__(self) -> Tags:
+        """Tell scikit-learn that a clip has several frames."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.input_tags.three_d_array = True
+        return tags
+
+    def _first_frames(self, X: ArrayLike | StoredClips, y: ArrayLike | None = None) -> Any:
+        """Check the clips to fit on, as many as labels, and note their number of features."""
+        clips = X if isinstance(X, StoredClips) else check_frames(X)
+        check_consistent_length(clips, y)
+        self.n_features_in_ = clips.shape[2]
+        return clips
+
+    def _frames(self, X: ArrayLike | StoredClips) -> Any:
+        """Check that clips have as many features as those fitted on; clips of a store stay unread."""
+        clips = X if isinstance(X, StoredClips) else check_frames(X)
+        if clips.shape[2] != self.n_features_in_:
+            raise ValueError(
+                f"X has {clips.shape[2]} features a frame; {type(self).__name__} was fitted with "
+                f"{self.n_features_in_}"
+            )
+        return clips
+
+
+@dataclass(eq=False, repr=False)
+class FramePool(TransformerMixin, Estimator):
+    """Reduce a clip's frames to one vector.
+
+    Parameters
+    ----------
+    pool : {"mean", "max"}
+        Over the frames that are present.
+    """
+
+    pool: Literal["mean", "max"] = "mean"
+
+    def __sklearn_tags__(self) -> Tags:
+        """Tell scikit-learn that a clip has several frames."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
+        tags.requires_fit = False
+        return tags
+
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
+        """Note the number of features of X [N, F, D]; y is not used."""
+        del y
+        self._validate_params()
+        self.n_features_in_ = check_frames(X).shape[2]
+        return self
+
+    def transform(self, X: ArrayLike) -> Floats:
+        """Reduce X [N, F, D] to [N, D]."""
+        frames = check_frames(X)
+        reduce = np.nanmean if self.pool == "mean" else np.nanmax
+        return np.asarray(reduce(frames, axis=1))
+
+
+def shuffle_frames(frames: Floats, rng: np.random.Generator) -> Floats:
+    """Put the frames [N, F, ...] of each clip in random order."""
+    n_clips, n_frames = frames.shape[:2]
+    in_order = np.tile(np.arange(n_frames), (n_clips, 1))
+    order = rng.permuted(in_order, axis=1)
+    return np.take_along_axis(frames, order[..., None], axis=1)
