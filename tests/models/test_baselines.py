@@ -15,15 +15,15 @@ Y = (RNG.random(N) < 0.23).astype(np.int64)
 
 
 def test_always_positive_has_f1_pos_2p_over_1_plus_p():
-    called = AlwaysPositive().fit(X, Y).predict(X)
+    predicted = AlwaysPositive().fit(X, Y).predict(X)
     p = Y.mean()
-    assert f1_pos(Y, called) == pytest.approx(2 * p / (1 + p))
+    assert f1_pos(Y, predicted) == pytest.approx(2 * p / (1 + p))
 
 
 def test_always_negative_looks_good_weighted_and_is_worthless_positive():
-    called = AlwaysNegative().fit(X, Y).predict(X)
-    assert f1_pos(Y, called) == 0
-    assert f1_weighted(Y, called) > 0.6
+    predicted = AlwaysNegative().fit(X, Y).predict(X)
+    assert f1_pos(Y, predicted) == 0
+    assert f1_weighted(Y, predicted) > 0.6
 
 
 @pytest.mark.parametrize(("probability", "share"), [(None, 0.23), (0.5, 0.5), (0, 0), (1, 1)])
@@ -34,7 +34,8 @@ def test_a_random_guess_calls_the_share_it_should_and_ranks_by_chance(probabilit
 
 
 def test_movie_prior_scores_a_seen_movie_by_its_own_share():
-    movies, y = np.array(["a"] * 4 + ["b"] * 4), np.array([1, 1, 1, 0, 0, 0, 0, 1])
+    movies = np.array(["a", "a", "a", "a", "b", "b", "b", "b"])
+    y = np.array([1, 1, 1, 0, 0, 0, 0, 1])
     model = MoviePrior().fit(np.zeros((8, 1)), y, groups=movies)
     assert model.decision_function(np.zeros((2, 1)), groups=["a", "b"]).tolist() == [0.75, 0.25]
     assert model.predict(np.zeros((2, 1)), groups=["a", "b"]).tolist() == [1, 0]
@@ -46,21 +47,32 @@ def test_movie_prior_scores_an_unseen_movie_by_the_training_prevalence():
     assert model.decision_function(X[:3]).tolist() == [Y.mean()] * 3
 
 
-def test_movie_prior_knows_nothing_within_a_movie_and_is_below_chance_pooled_over_left_out_movies():
+@pytest.fixture(scope="module")
+def labels_of_unlike_movies():
+    """Labels whose share of positives rises from movie to movie."""
     shares = np.linspace(0.05, 0.6, 10)
-    y = (np.random.default_rng(1).random(N) < shares[MOVIES]).astype(np.int64)
+    return (np.random.default_rng(1).random(N) < shares[MOVIES]).astype(np.int64)
+
+
+def test_movie_prior_knows_nothing_within_a_movie_and_is_below_chance_pooled_over_left_out_movies(
+    labels_of_unlike_movies,
+):
+    y = labels_of_unlike_movies
     scores = np.empty(N)
     for movie in range(10):
-        there = movie == MOVIES
-        model = MoviePrior().fit(X[~there], y[~there], groups=MOVIES[~there])
-        scores[there] = model.decision_function(X[there], groups=MOVIES[there])
+        held_out = movie == MOVIES
+        model = MoviePrior().fit(X[~held_out], y[~held_out], groups=MOVIES[~held_out])
+        scores[held_out] = model.decision_function(X[held_out], groups=MOVIES[held_out])
     assert within_movie_auc(y, scores, MOVIES) == 0.5
     # A movie rich in positives leaves fewer to train on: pooling turns that into an AUC below one half.
     assert auc(y, scores) < 0.4
-    # Where movies are seen, knowing them is worth a lot.
-    seen = MoviePrior().fit(X, y, groups=MOVIES)
-    assert auc(y, seen.decision_function(X, groups=MOVIES)) > 0.7
-    assert average_precision(y, seen.decision_function(X, groups=MOVIES)) > y.mean() + 0.1
+
+
+def test_movie_prior_is_worth_a_lot_where_movies_are_seen(labels_of_unlike_movies):
+    y = labels_of_unlike_movies
+    scores = MoviePrior().fit(X, y, groups=MOVIES).decision_function(X, groups=MOVIES)
+    assert auc(y, scores) > 0.7
+    assert average_precision(y, scores) > y.mean() + 0.1
 
 
 @pytest.mark.parametrize(("name", "expected"), [("EN_S", 0.76), ("HN_S", 0.68), ("ENHN_S", 0.71)])
@@ -69,10 +81,11 @@ def test_the_released_folds_let_the_movie_alone_be_recognised(shared_data, name,
     path = shared_data / "obygaze12" / "balanced_level" / f"02_{name}.csv"
     clips = pd.read_csv(path, sep=";")
     y = clips["label"].astype(str).isin(["Sure", "S"]).to_numpy(int)
-    movies, folds = clips["movie"].to_numpy(), clips["fold"].to_numpy()
-    values = []
+    movies = clips["movie"].to_numpy()
+    no_features = np.zeros((len(y), 1))
+    aucs = []
     for fold in range(10):
-        test = folds == fold
-        model = MoviePrior().fit(np.zeros((len(y), 1))[~test], y[~test], groups=movies[~test])
-        values.append(auc(y[test], model.decision_function(np.zeros((test.sum(), 1)), groups=movies[test])))
-    assert np.mean(values) == pytest.approx(expected, abs=0.005)
+        test = clips["fold"].to_numpy() == fold
+        model = MoviePrior().fit(no_features[~test], y[~test], groups=movies[~test])
+        aucs.append(auc(y[test], model.decision_function(no_features[test], groups=movies[test])))
+    assert np.mean(aucs) == pytest.approx(expected, abs=0.005)

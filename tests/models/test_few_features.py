@@ -22,19 +22,19 @@ def planted(n=300, k=5, seed=0):
 
 def without_each(film):
     """Mark the clips of all films but one, film by film, [N, 6]."""
-    return np.stack([film != out for out in range(6)], axis=1)
+    return np.stack([film != left_out for left_out in range(6)], axis=1)
 
 
 def test_each_fit_is_that_of_scikit_learn_on_its_own_clips():
     X, y, film = planted()
     subsets = without_each(film)
     for C in STRENGTHS:
-        logits = few_features.logits_of_subsets(X, y, subsets, [C] * 6)
-        for out, found in enumerate(logits):
-            model = LogisticRegression(C=C, solver="newton-cholesky", tol=1e-12, max_iter=1000)
-            model.fit(X[film != out], y[film != out])
-            expected = model.decision_function(X)
-            np.testing.assert_allclose(found, expected, atol=1e-9 * np.abs(expected).max())
+        logits_of_fits = few_features.logits_of_subsets(X, y, subsets, [C] * 6)
+        for subset, logits in enumerate(logits_of_fits):
+            inside = subsets[:, subset]
+            reference = LogisticRegression(C=C, solver="newton-cholesky", tol=1e-12, max_iter=1000)
+            expected = reference.fit(X[inside], y[inside]).decision_function(X)
+            np.testing.assert_allclose(logits, expected, atol=1e-9 * np.abs(expected).max())
 
 
 def test_a_fit_alone_among_others_and_in_small_blocks_is_the_same(monkeypatch):
@@ -61,12 +61,12 @@ def test_classes_that_values_part_wholly_and_values_that_say_nothing_end_in_a_fi
 def test_heads_chosen_in_one_computation_are_those_chosen_one_after_the_other(monkeypatch):
     X, y, film = planted()
     grid = Grid("estimator__C", tuple(CANDIDATES["logistic"]["C"]))
-    selection = GroupedSelection(ConceptHead(make_head("logistic", 0), X.shape[1]), grid)
-    at_once = selection.fit(X, y, groups=film)
-    held_out = at_once.held_out_
-    losses = [candidate.inner_loss for candidate in at_once.candidates_]
+    head = ConceptHead(make_head("logistic", 0), X.shape[1])
+    at_once = GroupedSelection(head, grid).fit(X, y, groups=film)
     monkeypatch.setattr(ConceptHead, "logits_of_subsets", staticmethod(lambda *_: None))
-    one_by_one = selection.fit(X, y, groups=film)
-    np.testing.assert_allclose(held_out.scores, one_by_one.held_out_.scores, atol=1e-7)
-    np.testing.assert_allclose(held_out.zeros, one_by_one.held_out_.zeros, atol=1e-7)
-    np.testing.assert_allclose(losses, [one.inner_loss for one in one_by_one.candidates_], atol=1e-7)
+    one_by_one = GroupedSelection(head, grid).fit(X, y, groups=film)
+    np.testing.assert_allclose(at_once.held_out_.scores, one_by_one.held_out_.scores, atol=1e-7)
+    np.testing.assert_allclose(at_once.held_out_.zeros, one_by_one.held_out_.zeros, atol=1e-7)
+    losses = [candidate.inner_loss for candidate in at_once.candidates_]
+    losses_one_by_one = [candidate.inner_loss for candidate in one_by_one.candidates_]
+    np.testing.assert_allclose(losses, losses_one_by_one, atol=1e-7)

@@ -26,6 +26,7 @@ def load(corpus, *names):
 
 
 def auc(run):
+    """Return the mean AUC over films of each model."""
     rows = run.metrics[run.metrics["metric"] == "auc"]
     return dict(zip(rows["model"], rows["movie_mean"], strict=True))
 
@@ -46,13 +47,13 @@ def test_a_dataset_of_stores_has_every_clip_once_and_nan_where_one_is_missing(co
     manifest, stores = corpus
     data = load(corpus, "seen", "heard")
     assert data.clip_ids.tolist() == [clip.clip_id for clip in manifest]
-    assert [(each.name, each.start, each.stop, each.missing) for each in data.modalities] == [
-        ("seen", 0, 6, 0),
-        ("heard", 6, 10, 32),
-    ]
-    for name, start, stop in (("seen", 0, 6), ("heard", 6, 10)):
-        alone = om.load_dataset(stores[name], manifest)
-        assert np.array_equal(data.X[data.rows(alone.clip_ids.tolist()), start:stop], alone.X)
+    seen, heard = data.modalities
+    assert (seen.name, seen.start, seen.stop, seen.missing) == ("seen", 0, 6, 0)
+    assert (heard.name, heard.start, heard.stop, heard.missing) == ("heard", 6, 10, 32)
+    for modality in (seen, heard):
+        alone = om.load_dataset(stores[modality.name], manifest)
+        rows = data.rows(alone.clip_ids.tolist())
+        assert np.array_equal(data.X[rows, modality.start : modality.stop], alone.X)
     assert np.isnan(data.X[:, 6:]).all(axis=1).sum() == 32
     assert np.isfinite(data.X[:, :6]).all()
 
@@ -60,42 +61,47 @@ def test_a_dataset_of_stores_has_every_clip_once_and_nan_where_one_is_missing(co
 @pytest.mark.long
 @pytest.mark.parametrize("how", HOW)
 def test_both_are_worth_more_than_each(evaluated, how):
-    found = auc(evaluated(how, "seen", "heard"))
-    each = max(found["linear:seen"], found["linear:heard"])
-    assert each > 0.8
-    assert found["linear"] > (each - 0.05 if how == "max" else each + 0.01)  # the larger of two noises
+    aucs = auc(evaluated(how, "seen", "heard"))
+    best_alone = max(aucs["linear:seen"], aucs["linear:heard"])
+    assert best_alone > 0.8
+    if how == "max":
+        # The largest of two scores has the larger of two noises.
+        assert aucs["linear"] > best_alone - 0.05
+    else:
+        assert aucs["linear"] > best_alone + 0.01
 
 
 @pytest.mark.parametrize("how", ["concat", "late"])
 def test_noise_beside_a_signal_gains_nothing_and_loses_little(evaluated, how):
-    found = auc(evaluated(how, "seen", "noise"))
-    assert abs(found["linear"] - found["linear:seen"]) < 0.03
-    assert 0.35 < found["linear:noise"] < 0.65
+    aucs = auc(evaluated(how, "seen", "noise"))
+    assert abs(aucs["linear"] - aucs["linear:seen"]) < 0.03
+    assert 0.35 < aucs["linear:noise"] < 0.65
 
 
 @pytest.mark.long  # simulates
 def test_of_three_each_is_left_out_in_turn(evaluated):
-    found = auc(evaluated("late", "seen", "heard", "noise"))
-    assert {name for name in found if name.startswith("linear")} == {
-        *("linear", "linear:seen", "linear:heard", "linear:noise"),
-        *("linear:-seen", "linear:-heard", "linear:-noise"),
+    aucs = auc(evaluated("late", "seen", "heard", "noise"))
+    assert {name for name in aucs if name.startswith("linear")} == {
+        "linear",
+        "linear:seen",
+        "linear:heard",
+        "linear:noise",
+        "linear:-seen",
+        "linear:-heard",
+        "linear:-noise",
     }
-    assert found["linear:-noise"] > found["linear:-heard"] > found["linear:noise"]
+    assert aucs["linear:-noise"] > aucs["linear:-heard"] > aucs["linear:noise"]
 
 
 def test_a_clip_without_a_modality_is_scored_by_a_model_of_the_others(corpus):
     data = load(corpus, "seen", "heard")
     (spec, *_) = om.fused(["linear"], data, "late")
     model = spec.make(0).fit(data.X, data.levels == "S", groups=data.movies)
-    lacking = np.isnan(data.X[:, 6])
+    is_unheard = np.isnan(data.X[:, 6])
+    probe_of_seen = om.GroupedSelection(om.linear_probe(), PENALTIES)
+    probe_of_seen.fit(data.X[:, :6], data.levels == "S", groups=data.movies)
     scores = model.decision_function(data.X)
-    other = data.X.copy()
-    other[lacking, 6:] = np.nan
-    assert np.array_equal(model.decision_function(other), scores)
-    alone = om.linear_probe()
-    by_seen = om.GroupedSelection(alone, PENALTIES)
-    by_seen.fit(data.X[:, :6], data.levels == "S", groups=data.movies)
-    assert np.array_equal(scores[lacking], by_seen.decision_function(data.X[lacking, :6]))
+    assert np.array_equal(scores[is_unheard], probe_of_seen.decision_function(data.X[is_unheard, :6]))
 
 
 @pytest.mark.parametrize("how", HOW)
@@ -104,15 +110,17 @@ def test_a_clip_that_a_model_has_nothing_of_is_scored_as_the_mean_clip(corpus, h
     data = load(corpus, "seen", "heard")
     (_, _, spec) = om.fused(["linear"], data, how)
     model = spec.make(0).fit(data.X, data.levels == "S", groups=data.movies)
-    scores, lacking = model.decision_function(data.X), np.isnan(data.X[:, 6])
-    assert scores[lacking] == pytest.approx(scores[~lacking].mean(), abs=1e-6)
+    scores = model.decision_function(data.X)
+    is_unheard = np.isnan(data.X[:, 6])
+    assert scores[is_unheard] == pytest.approx(scores[~is_unheard].mean(), abs=1e-6)
 
 
 @pytest.mark.parametrize("n_films", [1, 2])
 def test_a_modality_of_too_few_films_is_said(corpus, n_films):
     data = load(corpus, "seen", "heard")
     X = data.X.copy()
-    X[~np.isin(data.movies, np.unique(data.movies)[:n_films]), 6:] = np.nan
+    first_films = np.unique(data.movies)[:n_films]
+    X[~np.isin(data.movies, first_films), 6:] = np.nan
     few = replace(data, X=X)
     with pytest.raises(ObygazeError, match="modalit"):
         om.evaluate(few, om.fused(["linear"], few, "late"), "en_s")
@@ -121,32 +129,34 @@ def test_a_modality_of_too_few_films_is_said(corpus, n_films):
 def test_concatenation_weakens_the_penalty_of_the_modality_that_matters(tmp_path):
     corpus = planted(tmp_path, weights=(0.0, 2.0))
     data = load(corpus, "noise", "heard")
-    whole = np.isfinite(data.X).all(axis=1)
+    has_both = np.isfinite(data.X).all(axis=1)
     (spec, *_) = om.fused(["linear"], data, "concat")
-    model = spec.make(0).fit(data.X[whole], data.levels[whole] == "S", groups=data.movies[whole])
+    y = data.levels[has_both] == "S"
+    model = spec.make(0).fit(data.X[has_both], y, groups=data.movies[has_both])
     assert model.models_[0, 1].models[0].relative_ == (1.0, 10.0)
 
 
 def test_a_fold_never_sees_the_movie_it_tests(corpus):
     data = load(corpus, "seen", "heard")
-    changed = data.X.copy()
     held_out = data.movies == "f0"
+    changed = data.X.copy()
     changed[held_out] *= -3
-    specs = om.fused(["linear"], data, "late")
-    fit = {}
-    for X in (data.X, changed):
-        rows = ~held_out
-        fit[X is changed] = specs[0].make(0).fit(X[rows], data.levels[rows] == "S", groups=data.movies[rows])
-    assert np.array_equal(fit[0].decision_function(data.X), fit[1].decision_function(data.X))
+    (spec, *_) = om.fused(["linear"], data, "late")
+
+    def scores_without_film(X):
+        y = data.levels[~held_out] == "S"
+        model = spec.make(0).fit(X[~held_out], y, groups=data.movies[~held_out])
+        return model.decision_function(data.X)
+
+    assert np.array_equal(scores_without_film(data.X), scores_without_film(changed))
 
 
 def test_the_run_names_its_modalities_and_their_stores(corpus, evaluated):
     _, stores = corpus
     record = evaluated("mean", "seen", "heard").record
-    assert [(each["name"], each["store"], each["missing"]) for each in record["modalities"]] == [
-        ("seen", stores["seen"].fingerprint, 0),
-        ("heard", stores["heard"].fingerprint, 32),
-    ]
+    seen, heard = record["modalities"]
+    assert (seen["name"], seen["store"], seen["missing"]) == ("seen", stores["seen"].fingerprint, 0)
+    assert (heard["name"], heard["store"], heard["missing"]) == ("heard", stores["heard"].fingerprint, 32)
 
 
 def test_what_cannot_be_fused_is_refused(corpus):

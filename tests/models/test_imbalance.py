@@ -19,47 +19,57 @@ def planted(n=480, n_movies=6, share=0.05, strength=1.5):
     return X.astype(np.float32), y, np.arange(n) % n_movies
 
 
-def gradient(parameters, X, y, *weights):
-    found = np.empty_like(parameters)
+def gradient_of(parameters, X, y, weights=1.0):
+    """Compute the gradient of a perceptron's mean weighted loss."""
+    gradient = np.empty_like(parameters)
     network = Perceptron(X.shape[1], 5)
-    network.backward(network.views(parameters), X, y, network.views(found), *weights)
-    return found
+    network.backward(network.views(parameters), X, y, network.views(gradient), weights)
+    return gradient
 
 
-def test_weights_are_those_that_scikit_learn_calls_balanced_and_a_repeated_clips():
-    rng = np.random.default_rng(1)
-    X, y = rng.normal(size=(16, 4)), np.repeat([1.0, 0.0], [4, 12])
+def test_weights_are_those_that_scikit_learn_calls_balanced():
+    y = np.repeat([1.0, 0.0], [4, 12])
     weights = balanced_weights(y)
     np.testing.assert_allclose(weights, compute_sample_weight("balanced", y), rtol=1e-15)
     assert weights.mean() == 1
+
+
+def test_a_weight_does_what_repeating_the_clip_does():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(16, 4))
+    y = np.repeat([1.0, 0.0], [4, 12])
     # Three negatives to a positive: as if each positive clip were there three times.
     repeated = np.repeat(np.arange(16), np.where(y == 1, 3, 1))
     parameters = Perceptron(4, 5).starts(rng, X, y)[0]
-    np.testing.assert_allclose(
-        gradient(parameters, X, y, weights), gradient(parameters, X[repeated], y[repeated]), atol=1e-14
-    )
+    weighted = gradient_of(parameters, X, y, balanced_weights(y))
+    np.testing.assert_allclose(weighted, gradient_of(parameters, X[repeated], y[repeated]), atol=1e-14)
 
 
-def test_a_subsample_is_even_keeps_the_smaller_class_and_goes_by_its_seed():
+def test_a_subsample_is_even_in_order_and_keeps_the_smaller_class():
     y = planted()[1].astype(np.float32)
-    drawn = [even_rows(y, np.random.default_rng(seed)) for seed in (0, 0, 1)]
-    for rows in drawn:
+    for labels in (y, 1 - y):
+        smaller = np.flatnonzero(labels == (1 if labels.mean() < 0.5 else 0))
+        rows = even_rows(labels, np.random.default_rng(0))
         assert (np.diff(rows) > 0).all()
-        assert set(np.flatnonzero(y == 1)) <= set(rows)
-        assert len(rows) == 2 * y.sum()
-    assert np.array_equal(drawn[0], drawn[1])
-    assert not np.array_equal(drawn[0], drawn[2])
-    assert np.array_equal(even_rows(1 - y, np.random.default_rng(0)), drawn[0])
-    assert (np.diff(even_rows(np.tile([1.0, 0.0, 0.0], 40), np.random.default_rng(0))) > 0).all()
+        assert set(smaller) <= set(rows)
+        assert len(rows) == 2 * len(smaller)
+
+
+def test_a_subsample_goes_by_its_seed():
+    y = planted()[1].astype(np.float32)
+    first, again, other = (even_rows(y, np.random.default_rng(seed)) for seed in (0, 0, 1))
+    assert np.array_equal(first, again)
+    assert not np.array_equal(first, other)
 
 
 @pytest.mark.parametrize("remedy", REMEDIES)
 def test_a_planted_imbalance_no_longer_makes_every_clip_negative(remedy):
     X, y, _ = planted()
-    plain, mended = (MLPProbe(max_epochs=8, imbalance=one).fit(X, y) for one in ("none", remedy))
-    recall = [probe.predict(X)[y == 1].mean() for probe in (plain, mended)]
-    assert recall[0] < 0.1
-    assert recall[1] > 0.6
+    plain = MLPProbe(max_epochs=8, imbalance="none").fit(X, y)
+    mended = MLPProbe(max_epochs=8, imbalance=remedy).fit(X, y)
+    is_positive = y == 1
+    assert plain.predict(X)[is_positive].mean() < 0.1
+    assert mended.predict(X)[is_positive].mean() > 0.6
     new = np.random.default_rng(9).normal(size=(2000, 10)).astype(np.float32)
     # Without evidence a clip is as likely positive as its class is weighed: one half, not a twentieth.
     assert plain.predict_proba(new)[:, 1].mean() < 0.15

@@ -26,7 +26,7 @@ def clips(make_planted):
 
 
 def reference(X, y, C):
-    """Fit scikit-learn's logistic regression on standardised features cut by hand."""
+    """Return the scores, as a function of clips, of scikit-learn's logistic regression on cut features."""
     scaler = StandardScaler().fit(X.astype(np.float64))
 
     def cut(rows):
@@ -37,55 +37,62 @@ def reference(X, y, C):
 
 
 def test_of_one_penalty_it_is_scikit_learns(clips):
-    X, y, _ = (values.astype(np.float64) if values.dtype == np.float32 else values for values in clips)
+    X, y, _ = clips
+    X = X.astype(np.float64)
     for C in PENALTIES.values:
-        ours = linear_probe(C).set_params(ridgelogistic__tol=1e-10).fit(X, y).decision_function(X)
-        np.testing.assert_allclose(ours, reference(X, y, C)(X), atol=1e-6)
+        probe = linear_probe(C).set_params(ridgelogistic__tol=1e-10).fit(X, y)
+        np.testing.assert_allclose(probe.decision_function(X), reference(X, y, C)(X), atol=1e-6)
 
 
 def test_penalty_threshold_and_scores_are_those_of_scikit_learn_on_the_same_folds(clips):
     X, y, movies = clips
     X = X.astype(np.float64)
     probe = linear_probe().set_params(ridgelogistic__tol=1e-10)
-    found = GroupedSelection(probe, PENALTIES).fit(X, y, groups=movies)
-    folds, losses, scores = inner_folds(y, movies), [], []
+    selection = GroupedSelection(probe, PENALTIES).fit(X, y, groups=movies)
+    # The same by scikit-learn, fold by fold.
+    folds = inner_folds(y, movies)
+    losses = []
+    scores_of_penalties = []
     for C in PENALTIES.values:
-        held_out = np.empty(len(y))
+        scores = np.empty(len(y))
         for fold in np.unique(folds):
-            out = folds == fold
-            held_out[out] = reference(X[~out], y[~out], C)(X[out])
-        scores.append(held_out)
-        losses.append(log_loss(y, held_out))
+            held_out = folds == fold
+            scores[held_out] = reference(X[~held_out], y[~held_out], C)(X[held_out])
+        scores_of_penalties.append(scores)
+        losses.append(log_loss(y, scores))
     best = int(np.argmin(losses))
-    assert [one.inner_loss for one in found.candidates_] == pytest.approx(losses, abs=1e-6)
-    assert [one.chosen for one in found.candidates_].index(True) == best
-    np.testing.assert_allclose(found.held_out_.scores, scores[best], atol=1e-6)
-    assert found.threshold_ == pytest.approx(best_threshold(y, scores[best]), abs=1e-6)
-    np.testing.assert_allclose(
-        found.decision_function(X), reference(X, y, PENALTIES.values[best])(X), atol=1e-6
-    )
+    best_scores = scores_of_penalties[best]
+    assert [candidate.inner_loss for candidate in selection.candidates_] == pytest.approx(losses, abs=1e-6)
+    assert [candidate.chosen for candidate in selection.candidates_].index(True) == best
+    np.testing.assert_allclose(selection.held_out_.scores, best_scores, atol=1e-6)
+    assert selection.threshold_ == pytest.approx(best_threshold(y, best_scores), abs=1e-6)
+    expected = reference(X, y, PENALTIES.values[best])(X)
+    np.testing.assert_allclose(selection.decision_function(X), expected, atol=1e-6)
 
 
 def test_single_precision_features_converge_too(clips):
     """As stored. In single precision the solver gives up, with a warning, before the optimum."""
     X, y, _ = clips
-    ours = linear_probe(10.0).fit(X, y).decision_function(X)
-    np.testing.assert_allclose(ours, reference(X, y, 10.0)(X), atol=1e-3)
+    scores = linear_probe(10.0).fit(X, y).decision_function(X)
+    np.testing.assert_allclose(scores, reference(X, y, 10.0)(X), atol=1e-3)
 
 
 def test_a_feature_that_hardly_varies_in_training_does_not_decide(clips):
     """A quarter of the demo's descriptors hardly vary: one clip unlike the others would be at 1e6."""
     X, y, _ = clips
-    nearly = np.column_stack([X, 1 + 1e-6 * np.random.default_rng(0).normal(size=len(X))])
-    probe = linear_probe(1.0).fit(nearly, y)
-    other = nearly[:5].copy()
-    other[:, -1] = 2.0
-    shift = probe.decision_function(other) - probe.decision_function(nearly[:5])
+    nearly_constant = 1 + 1e-6 * np.random.default_rng(0).normal(size=len(X))
+    with_feature = np.column_stack([X, nearly_constant])
+    probe = linear_probe(1.0).fit(with_feature, y)
+    unlike = with_feature[:5].copy()
+    unlike[:, -1] = 2.0
+    shift = probe.decision_function(unlike) - probe.decision_function(with_feature[:5])
     assert np.abs(shift).max() < 5
-    constant = np.column_stack([X, np.full(len(X), 0.1, np.float32)])
-    assert moments(constant)[1][-1] == 1
-    np.testing.assert_allclose(
-        linear_probe(1.0).fit(constant, y).decision_function(constant),
-        linear_probe(1.0).fit(X, y).decision_function(X),
-        atol=1e-3,
-    )
+
+
+def test_a_constant_feature_changes_nothing(clips):
+    X, y, _ = clips
+    with_constant = np.column_stack([X, np.full(len(X), 0.1, np.float32)])
+    assert moments(with_constant).scale[-1] == 1
+    expected = linear_probe(1.0).fit(X, y).decision_function(X)
+    scores = linear_probe(1.0).fit(with_constant, y).decision_function(with_constant)
+    np.testing.assert_allclose(scores, expected, atol=1e-3)

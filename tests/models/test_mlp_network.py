@@ -23,12 +23,12 @@ def batch():
 
 def torch_twin(parameters, network=NETWORK):
     """Build the same model with PyTorch's own layers; the paper's ends in a softmax of two classes."""
-    layer = network.views(parameters)
-    last = (
-        (torch.nn.Linear(H, 1),) if network is NETWORK else (torch.nn.Linear(H, 2), torch.nn.Softmax(dim=1))
-    )
-    twin = torch.nn.Sequential(torch.nn.Linear(D, H), torch.nn.ReLU(), *last).double()
-    values = (layer.hidden_weight.T, layer.hidden_bias, layer.output_weight.T, layer.output_bias)
+    layers = [torch.nn.Linear(D, H), torch.nn.ReLU(), torch.nn.Linear(H, network.n_outputs)]
+    if network is PAPERS:
+        layers.append(torch.nn.Softmax(dim=1))
+    twin = torch.nn.Sequential(*layers).double()
+    views = network.views(parameters)
+    values = (views.hidden_weight.T, views.hidden_bias, views.output_weight.T, views.output_bias)
     with torch.no_grad():
         for tensor, value in zip(twin.parameters(), values, strict=True):
             tensor.copy_(torch.from_numpy(np.array(value)))
@@ -36,17 +36,18 @@ def torch_twin(parameters, network=NETWORK):
 
 
 def flat(tensors):
-    """Put PyTorch's four tensors in our order."""
-    weight, bias, last_weight, last_bias = (tensor.detach().numpy() for tensor in tensors)
-    return np.concatenate([weight.T.ravel(), bias, last_weight.T.ravel(), last_bias])
+    """Put PyTorch's four tensors, weight and bias of two layers, in our order."""
+    hidden_weight, hidden_bias, output_weight, output_bias = (tensor.detach().numpy() for tensor in tensors)
+    return np.concatenate([hidden_weight.T.ravel(), hidden_bias, output_weight.T.ravel(), output_bias])
 
 
 def torch_loss(twin, X, y):
-    """The paper's cross entropy takes the probabilities for logits."""
-    found, functional = twin(torch.from_numpy(X)), torch.nn.functional
-    if found.shape[1] == 2:
-        return functional.cross_entropy(found, torch.from_numpy(y).long())
-    return functional.binary_cross_entropy_with_logits(found[:, 0], torch.from_numpy(y))
+    """Compute the loss by PyTorch; the paper's cross entropy takes the probabilities for logits."""
+    outputs = twin(torch.from_numpy(X))
+    if outputs.shape[1] == 2:
+        return torch.nn.functional.cross_entropy(outputs, torch.from_numpy(y).long())
+    cross_entropy = torch.nn.functional.binary_cross_entropy_with_logits
+    return cross_entropy(outputs[:, 0], torch.from_numpy(y))
 
 
 def gradient_of(parameters, X, y, network=NETWORK):
@@ -66,8 +67,9 @@ def test_logits_loss_and_gradient_equal_autograd(batch, network):
     expected.backward()
     layer = network.views(parameters)
     scores = network.backward(layer, X, y, network.views(np.empty_like(parameters)))
-    given = twin(torch.from_numpy(X))[:, -1].detach().numpy()
-    np.testing.assert_allclose(scores if network is NETWORK else expit(scores), given, atol=1e-12)
+    # A logit, or the probability of the second class.
+    last_output = twin(torch.from_numpy(X))[:, -1].detach().numpy()
+    np.testing.assert_allclose(scores if network is NETWORK else expit(scores), last_output, atol=1e-12)
     assert np.array_equal(scores, network.logits(layer, X))
     np.testing.assert_allclose(network.loss(scores, y), expected.item(), atol=1e-12)
     gradient = flat(tensor.grad for tensor in twin.parameters())
@@ -78,7 +80,8 @@ def test_logits_loss_and_gradient_equal_autograd(batch, network):
 def test_six_hundred_steps_of_adam_follow_torch_to_1e_6():
     """Long enough for the sums to be brought back to scale twice."""
     rng = np.random.default_rng(2)
-    X, y = rng.normal(size=(60, D)), (rng.random(60) < 0.3).astype(np.float64)
+    X = rng.normal(size=(60, D))
+    y = (rng.random(60) < 0.3).astype(np.float64)
     parameters = NETWORK.starts(rng, np.empty(0), np.empty(0))[0]
     twin = torch_twin(parameters)
     optimiser = torch.optim.Adam(twin.parameters(), lr=1e-3)
@@ -97,9 +100,12 @@ def test_initial_parameters_have_the_borders_and_spread_of_torch_linear():
     parameters = network.starts(np.random.default_rng(0), np.empty(0), np.empty(0))[0]
     layer = network.views(parameters)
     assert parameters.size == network.n_parameters == 40_201
-    for values, inputs in ((layer.hidden_weight, 400), (layer.hidden_bias, 400), (layer.output_weight, 100)):
-        assert np.abs(values).max() <= inputs**-0.5
-        assert values.std() == pytest.approx((3 * inputs) ** -0.5, rel=0.15)
+    inputs_of = ((layer.hidden_weight, 400), (layer.hidden_bias, 400), (layer.output_weight, 100))
+    for values, n_inputs in inputs_of:
+        border = n_inputs**-0.5
+        assert np.abs(values).max() <= border
+        # The deviation of a uniform law between -border and border.
+        assert values.std() == pytest.approx(border / 3**0.5, rel=0.15)
     assert abs(layer.output_bias[0]) <= 0.1
 
 

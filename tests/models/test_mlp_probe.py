@@ -51,9 +51,10 @@ def fitted(learnable):
 
 
 def test_a_planted_direction_is_learnt_and_holds_in_a_movie_not_seen(learnable):
-    new = learnable.movies == learnable.movies[-1]
-    probe = MLPProbe(max_epochs=20).fit(learnable.X[~new], y_of(learnable)[~new])
-    assert auc(y_of(learnable)[new], probe.decision_function(learnable.X[new])) > 0.9
+    X, y = learnable.X, y_of(learnable)
+    is_new = learnable.movies == learnable.movies[-1]
+    probe = MLPProbe(max_epochs=20).fit(X[~is_new], y[~is_new])
+    assert auc(y[is_new], probe.decision_function(X[is_new])) > 0.9
 
 
 def test_constant_and_huge_features_do_no_harm(learnable):
@@ -77,25 +78,22 @@ def test_a_clip_unlike_any_other_has_the_score_of_one_at_the_limit(fitted, learn
 
 
 def test_features_are_standardised_by_the_training_clips_alone(learnable):
-    here = learnable.movies != learnable.movies[0]
-    probe = MLPProbe(max_epochs=1).fit(
-        learnable.X[here], y_of(learnable)[here], X_val=learnable.X[~here], y_val=y_of(learnable)[~here]
-    )
-    mean, scale = moments(learnable.X[here])
+    X, y = learnable.X, y_of(learnable)
+    train = learnable.movies != learnable.movies[0]
+    probe = MLPProbe(max_epochs=1).fit(X[train], y[train], X_val=X[~train], y_val=y[~train])
+    mean, scale = moments(X[train])
     assert np.array_equal(probe.mean_, mean)
     assert np.array_equal(probe.scale_, scale)
 
 
 def test_given_validation_clips_choose_the_epoch_and_the_best_is_restored(learnable):
-    held_out = learnable.movies == learnable.movies[-1]
-    X, y = learnable.X[~held_out], y_of(learnable)[~held_out]
-    probe = MLPProbe(learning_rate=0.02).fit(
-        X, y, X_val=learnable.X[held_out], y_val=y_of(learnable)[held_out]
-    )
+    X, y = learnable.X, y_of(learnable)
+    train = learnable.movies != learnable.movies[-1]
+    probe = MLPProbe(learning_rate=0.02).fit(X[train], y[train], X_val=X[~train], y_val=y[~train])
     curve = probe.curve_
     assert probe.n_epochs_ == curve.kept < len(curve.validation_loss)
     # The same training stopped there by hand has the same parameters.
-    stopped = MLPProbe(learning_rate=0.02, max_epochs=curve.kept).fit(X, y)
+    stopped = MLPProbe(learning_rate=0.02, max_epochs=curve.kept).fit(X[train], y[train])
     assert stopped.parameters_.tobytes() == probe.parameters_.tobytes()
     assert probe.threshold_ == 0.0
 
@@ -111,12 +109,17 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_does_not(learnable,
     assert first.parameters_.tobytes() != other.parameters_.tobytes()
 
 
-def test_half_a_validation_pair_unknown_labels_and_one_class_are_refused(learnable):
+def test_validation_clips_without_labels_are_refused(learnable):
+    with pytest.raises(ValueError, match="X_val and y_val"):
+        MLPProbe().fit(learnable.X, y_of(learnable), X_val=learnable.X)
+
+
+def test_a_label_that_is_in_validation_clips_alone_is_refused(learnable):
     X, y = learnable.X, y_of(learnable)
-    for labels, held_out, place in (
-        (y, {"X_val": X}, "X_val and y_val"),
-        (y, {"X_val": X, "y_val": y + 1}, "label 2"),
-        (np.zeros_like(y), {}, "two classes"),
-    ):
-        with pytest.raises(ValueError, match=place):
-            MLPProbe().fit(X, labels, **held_out)
+    with pytest.raises(ValueError, match="label 2"):
+        MLPProbe().fit(X, y, X_val=X, y_val=y + 1)
+
+
+def test_clips_of_one_class_are_refused(learnable):
+    with pytest.raises(ValueError, match="two classes"):
+        MLPProbe().fit(learnable.X, np.zeros_like(y_of(learnable)))

@@ -43,11 +43,11 @@ def test_a_score_is_the_sum_of_the_steps_probabilities_each_a_model_of_its_own(c
     X, y, movies = clips
     train = movies < "m6"
     assert isinstance(ladder, OrdinalModel)
-    alone = [
-        fit(BUILTIN_MODELS["linear"], 0, X[train], (y[train] > step).astype(np.int64), movies=movies[train])
-        for step in range(3)
-    ]
-    expected = sum(expit(step.scores(X, movies)) for step in alone)
+    expected = np.zeros(len(y))
+    for step in range(3):
+        is_above = (y[train] > step).astype(np.int64)
+        model_of_step = fit(BUILTIN_MODELS["linear"], 0, X[train], is_above, movies=movies[train])
+        expected += expit(model_of_step.scores(X, movies))
     np.testing.assert_array_equal(ladder.scores(X, movies), expected)
 
 
@@ -60,13 +60,19 @@ def test_a_level_that_no_other_movie_has_is_refused(clips):
 
 def test_baselines_of_levels_look_at_no_feature(clips):
     X, y, movies = clips
-    for spec in (spec for spec in SPECS if "ordinal" in spec.kinds):
-        found = [
-            fit_ordinal(spec, 0, given, y, n_levels=4, movies=movies).scores(given, movies)
-            for given in (X, -X)
-        ]
-        np.testing.assert_array_equal(*found)
-    assert MedianLevel().fit(X[:4], [0, 1, 2, 3]).level_ == 1
-    drawn = RandomLevel(random_state=3).fit(X, y).decision_function(np.zeros((20_000, 6)))
-    assert drawn.mean() == pytest.approx(y.mean(), abs=0.05)
-    assert set(drawn) == {0, 1, 2, 3}
+    for spec in SPECS:
+        if "ordinal" in spec.kinds:
+            scores = fit_ordinal(spec, 0, X, y, n_levels=4, movies=movies).scores(X, movies)
+            scores_of_others = fit_ordinal(spec, 0, -X, y, n_levels=4, movies=movies).scores(-X, movies)
+            np.testing.assert_array_equal(scores, scores_of_others)
+
+
+def test_the_median_level_is_the_lower_of_two():
+    assert MedianLevel().fit(np.zeros((4, 1)), [0, 1, 2, 3]).level_ == 1
+
+
+def test_random_levels_are_drawn_at_the_shares_of_training_clips(clips):
+    X, y, _ = clips
+    levels = RandomLevel(random_state=3).fit(X, y).decision_function(np.zeros((20_000, 6)))
+    assert levels.mean() == pytest.approx(y.mean(), abs=0.05)
+    assert set(levels) == {0, 1, 2, 3}

@@ -33,44 +33,43 @@ def corpus(n=240, d=12, *, tails=3.0, seed=0):
     return X.astype(np.float32), y, film
 
 
-def fitted(X, y, subsets):
-    """Give the logits [penalty][N, K] of all subsets."""
+def logits_of_penalties(X, y, subsets):
+    """Fit all subsets with each penalty, and return the logits [N, K] of each penalty."""
+    logits = []
     with one_blas_thread():
-        probes = FoldLogistic(X, y, 5.0)
-        found = []
+        logistic = FoldLogistic(X, y, 5.0)
         for C in STRENGTHS:
-            blocks = probes.minima(subsets, [C] * subsets.shape[1])
-            found.append(np.concatenate([fits.logits for fits in blocks], axis=1))
-    return found
+            blocks = logistic.minima(subsets, [C] * subsets.shape[1])
+            logits.append(np.concatenate([fits.logits for fits in blocks], axis=1))
+    return logits
 
 
 @pytest.mark.parametrize("d", [12, 400])
 def test_each_fit_is_that_of_scikit_learn_on_its_own_standardised_clips(d):
     X, y, film = corpus(d=d)
     subsets = np.stack([film != 0, film != 3, film % 2 == 1], axis=1)
-    logits = fitted(X, y, subsets)
-    for fold, inside in enumerate(subsets.T):
-        scaler = ClippedScaler().fit(X[inside])
-        for C, found in zip(STRENGTHS, logits, strict=True):
-            model = LogisticRegression(C=C, tol=1e-10, max_iter=100_000)
-            expected = model.fit(scaler.transform(X[inside]), y[inside]).decision_function(
-                scaler.transform(X)
-            )
-            np.testing.assert_allclose(found[:, fold], expected, atol=2e-5 * np.abs(expected).max())
+    logits_by_penalty = logits_of_penalties(X, y, subsets)
+    for subset, inside in enumerate(subsets.T):
+        standardised = ClippedScaler().fit(X[inside]).transform(X)
+        for C, logits in zip(STRENGTHS, logits_by_penalty, strict=True):
+            reference = LogisticRegression(C=C, tol=1e-10, max_iter=100_000)
+            reference.fit(standardised[inside], y[inside])
+            expected = reference.decision_function(standardised)
+            np.testing.assert_allclose(logits[:, subset], expected, atol=2e-5 * np.abs(expected).max())
 
 
 def test_a_fit_alone_and_among_others_agree_and_blocks_change_nothing(monkeypatch):
     X, y, film = corpus()
     subsets = np.stack([film != out for out in range(8)] * 5, axis=1)
-    together = fitted(X, y, subsets)
+    together = logits_of_penalties(X, y, subsets)
     monkeypatch.setattr(ridge_folds, "MOST_FITS", ridge_folds.WIDTH)
-    in_blocks = fitted(X, y, subsets)
+    in_blocks = logits_of_penalties(X, y, subsets)
     inside = film != 2
-    alone = fitted(X[inside], y[inside], np.ones((inside.sum(), 1), dtype=bool))
-    for one, other, own in zip(together, in_blocks, alone, strict=True):
-        size = np.abs(one).max()
-        np.testing.assert_allclose(one, other, atol=1e-6 * size)
-        np.testing.assert_allclose(one[inside, 2], own[:, 0], atol=1e-6 * size)
+    alone = logits_of_penalties(X[inside], y[inside], np.ones((inside.sum(), 1), dtype=bool))
+    for penalty in range(len(STRENGTHS)):
+        tolerance = 1e-6 * np.abs(together[penalty]).max()
+        np.testing.assert_allclose(together[penalty], in_blocks[penalty], atol=tolerance)
+        np.testing.assert_allclose(together[penalty][inside, 2], alone[penalty][:, 0], atol=tolerance)
 
 
 def test_a_side_among_others_chooses_as_it_does_alone():
@@ -79,16 +78,16 @@ def test_a_side_among_others_chooses_as_it_does_alone():
     for out in range(8):
         rows = np.flatnonzero(film != out)
         sides.append(TrainingSide(rows, inner_folds(y[rows], film[rows])))
-    found = list(search_probes(linear_probe(), PENALTIES, X, y, sides))
-    for side, chosen in zip(sides, found, strict=True):
-        own = X[side.rows], y[side.rows]
-        alone = GroupedSelection(linear_probe(), PENALTIES).fit(*own, groups=film[side.rows])
+    chosen_of_sides = list(search_probes(linear_probe(), PENALTIES, X, y, sides))
+    for side, chosen in zip(sides, chosen_of_sides, strict=True):
+        rows = side.rows
+        alone = GroupedSelection(linear_probe(), PENALTIES).fit(X[rows], y[rows], groups=film[rows])
         assert chosen.estimator[-1].C == alone.estimator_[-1].C
         expected = alone.decision_function(X)
-        np.testing.assert_allclose(
-            chosen.estimator.decision_function(X), expected, atol=1e-6 * np.abs(expected).max()
-        )
-        assert [one.chosen for one in chosen.candidates] == [one.chosen for one in alone.candidates_]
+        scores = chosen.estimator.decision_function(X)
+        np.testing.assert_allclose(scores, expected, atol=1e-6 * np.abs(expected).max())
+        is_chosen = [candidate.chosen for candidate in chosen.candidates]
+        assert is_chosen == [candidate.chosen for candidate in alone.candidates_]
 
 
 @settings(deadline=None, max_examples=30)
@@ -104,20 +103,21 @@ def test_moments_of_subsets_and_without_groups_are_those_of_the_rows_alone(seed,
     subsets = moments_of_subsets(X, inside)
     for number in range(4):
         mean, scale = moments(X[inside[:, number]])
-        for found in (without, subsets):
-            np.testing.assert_allclose(found.mean[number], mean, rtol=1e-9, atol=1e-9)
-            np.testing.assert_allclose(found.scale[number], scale, rtol=1e-5)
+        for computed in (without, subsets):
+            np.testing.assert_allclose(computed.mean[number], mean, rtol=1e-9, atol=1e-9)
+            np.testing.assert_allclose(computed.scale[number], scale, rtol=1e-5)
 
 
 def test_all_folds_cost_less_than_a_third_of_as_many_fits_one_after_the_other():
     """Counted in steps of all fits together, each of which reads the features once."""
     X, y, film = corpus(n=400, d=30)
     subsets = np.stack([film != out for out in range(8)] * 4, axis=1)
+    n_steps = 0
     with one_blas_thread():
-        probes = FoldLogistic(X, y, 5.0)
-        steps = 0
+        logistic = FoldLogistic(X, y, 5.0)
         for C in STRENGTHS:
-            blocks = probes.minima(subsets, [C] * subsets.shape[1])
-            steps += max(fits.n_steps.max() for fits in blocks)
-    # Each of 32 fits alone takes a tenth of this at least.
-    assert steps < 32 * 4 * 10 / 3
+            blocks = logistic.minima(subsets, [C] * subsets.shape[1])
+            n_steps += max(fits.n_steps.max() for fits in blocks)
+    # A fit alone takes ten steps at least.
+    n_steps_one_by_one = 32 * len(STRENGTHS) * 10
+    assert n_steps < n_steps_one_by_one / 3

@@ -32,18 +32,24 @@ def drawn(n_clips, n_features, *, seed=0, correlated=False, prevalence=0.5):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n_clips, n_features))
     if correlated:
-        X = (X / np.arange(1, n_features + 1)) @ np.linalg.qr(rng.standard_normal((n_features,) * 2))[0]
+        # Deviations that fall along random axes.
+        axes, _ = np.linalg.qr(rng.standard_normal((n_features, n_features)))
+        X = (X / np.arange(1, n_features + 1)) @ axes
         X = (X - X.mean(axis=0)) / X.std(axis=0)
     logit = X @ rng.standard_normal(n_features) / 4 + np.log(prevalence / (1 - prevalence))
     y = (rng.random(n_clips) < expit(logit)).astype(np.int64)
-    y[:2] = 0, 1
+    # Both classes, whatever was drawn.
+    y[0] = 0
+    y[1] = 1
     return X, y
 
 
 def loss(model, X, y, C):
-    """The loss of scikit-learn's documentation, a clip."""
+    """Compute the loss of scikit-learn's documentation, for one clip."""
     logit = X @ model.coef_[0] + model.intercept_[0]
-    return (C * np.logaddexp(0, (1 - 2 * y) * logit).sum() + (model.coef_**2).sum() / 2) / (C * len(y))
+    misfit = np.logaddexp(0, (1 - 2 * y) * logit).sum()
+    penalty = (model.coef_**2).sum() / 2
+    return (C * misfit + penalty) / (C * len(y))
 
 
 CASES = {
@@ -63,13 +69,13 @@ CASES = {
 @pytest.mark.parametrize("C", STRENGTHS)
 def test_its_minimum_is_the_one_of_scikit_learn(case, C):
     X, y = CASES[case]
-    ours = RidgeLogistic(C, tol=1e-9).fit(X, y)
-    centre = X.mean(axis=0)  # features far from 0 stop scikit-learn early
-    other = LogisticRegression(C=C, tol=1e-9, max_iter=100_000).fit(X - centre, y)
-    np.testing.assert_allclose(
-        ours.decision_function(X), other.decision_function(X - centre), atol=2e-5, rtol=2e-5
-    )
-    np.testing.assert_allclose(ours.coef_, other.coef_, atol=2e-5)
+    model = RidgeLogistic(C, tol=1e-9).fit(X, y)
+    # Features far from 0 stop scikit-learn early.
+    centred = X - X.mean(axis=0)
+    reference = LogisticRegression(C=C, tol=1e-9, max_iter=100_000).fit(centred, y)
+    expected = reference.decision_function(centred)
+    np.testing.assert_allclose(model.decision_function(X), expected, atol=2e-5, rtol=2e-5)
+    np.testing.assert_allclose(model.coef_, reference.coef_, atol=2e-5)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -79,10 +85,10 @@ def test_models_fitted_together_are_those_fitted_alone(case):
     RidgeLogistic.fit_together(models, X, y)
     for model in models:
         alone = RidgeLogistic(model.C).fit(X, y)
-        assert loss(model, X, y, model.C) == pytest.approx(loss(alone, X, y, model.C), abs=1e-9)
-        for one in (model, alone):
-            best = RidgeLogistic(one.C, tol=1e-9).fit(X, y)
-            assert loss(one, X, y, one.C) - loss(best, X, y, one.C) < 1e-9
+        best = RidgeLogistic(model.C, tol=1e-9).fit(X, y)
+        least_loss = loss(best, X, y, model.C)
+        assert loss(model, X, y, model.C) - least_loss < 1e-9
+        assert loss(alone, X, y, model.C) - least_loss < 1e-9
         assert model.n_features_in_ == X.shape[1]
         assert model.get_params() == alone.get_params()
 
@@ -97,11 +103,12 @@ def test_on_separable_clips_it_goes_on_until_penalty_and_loss_balance(case, C):
         X[:, 0] += 50 * y
     model = RidgeLogistic(C).fit(X, y)
     assert (model.predict(X) == y).all()
-    off = expit((1 - 2 * y) * model.decision_function(X)) * (1 - 2 * y)
-    weights = model.coef_[0] / C
+    residuals = expit(model.decision_function(X)) - y
+    penalty_slope = model.coef_[0] / C
     # The loss is |w|^2 / 2C or more, its excess |slope|^2 C / 2 or less: a part in 10,000 at most.
-    assert np.linalg.norm(off @ X + weights) < 1e-2 * np.linalg.norm(weights)
-    assert abs(off.sum()) < 1e-2 * np.abs(off).sum()
+    slope = residuals @ X + penalty_slope
+    assert np.linalg.norm(slope) < 1e-2 * np.linalg.norm(penalty_slope)
+    assert abs(residuals.sum()) < 1e-2 * np.abs(residuals).sum()
 
 
 def test_correlated_features_do_not_cost_more_passes():
@@ -109,30 +116,38 @@ def test_correlated_features_do_not_cost_more_passes():
     X, y = drawn(1_000, 64, correlated=True)
     models = [RidgeLogistic(C) for C in STRENGTHS]
     RidgeLogistic.fit_together(models, X, y)
-    other = LogisticRegression(C=10.0, tol=1e-6, max_iter=10_000).fit(X, y)
-    assert max(model.n_iter_ for model in models) < 15
-    assert sum(model.n_iter_ for model in models) < other.n_iter_[0]
+    n_iterations = [model.n_iter_ for model in models]
+    assert max(n_iterations) < 15
+    reference = LogisticRegression(C=10.0, tol=1e-6, max_iter=10_000).fit(X, y)
+    assert sum(n_iterations) < reference.n_iter_[0]
 
 
 def test_clips_are_read_in_blocks_and_the_last_may_be_short():
     n_features = 512
     rows = BLOCK // n_features
     X, y = drawn(2 * rows + 7, n_features)
-    ours = RidgeLogistic(0.01, tol=1e-9).fit(X, y).decision_function(X)
-    other = LogisticRegression(C=0.01, tol=1e-9, max_iter=10_000).fit(X, y).decision_function(X)
-    np.testing.assert_allclose(ours, other, atol=1e-5)
+    model = RidgeLogistic(0.01, tol=1e-9).fit(X, y)
+    reference = LogisticRegression(C=0.01, tol=1e-9, max_iter=10_000).fit(X, y)
+    np.testing.assert_allclose(model.decision_function(X), reference.decision_function(X), atol=1e-5)
 
 
-def test_the_same_clips_give_the_same_bytes_and_other_candidates_change_nothing_in_the_model_fitted_last():
+def selected(values):
+    """Choose a penalty for the same clips."""
     X, y = drawn(120, 20)
-    movies = np.repeat(np.arange(6), 20)
-    found = [
-        GroupedSelection(RidgeLogistic(), Grid("C", values)).fit(X, y, groups=movies)
-        for values in ((0.1, 1.0), (0.1, 1.0), (1e-9, 0.1, 1.0))
-    ]
-    for one in found[1:]:
-        np.testing.assert_array_equal(one.estimator_.coef_, found[0].estimator_.coef_)
-    np.testing.assert_array_equal(found[1].held_out_.scores, found[0].held_out_.scores)
+    return GroupedSelection(RidgeLogistic(), Grid("C", values)).fit(X, y, groups=np.repeat(np.arange(6), 20))
+
+
+def test_the_same_clips_give_the_same_bytes():
+    first = selected((0.1, 1.0))
+    again = selected((0.1, 1.0))
+    np.testing.assert_array_equal(again.estimator_.coef_, first.estimator_.coef_)
+    np.testing.assert_array_equal(again.held_out_.scores, first.held_out_.scores)
+
+
+def test_other_candidates_change_nothing_in_the_model_fitted_last():
+    few = selected((0.1, 1.0))
+    more = selected((1e-9, 0.1, 1.0))
+    np.testing.assert_array_equal(more.estimator_.coef_, few.estimator_.coef_)
 
 
 def test_too_few_iterations_are_said():

@@ -50,7 +50,9 @@ class Watcher(ClassifierMixin, BaseEstimator):
 
     def fit(self, X, y, X_val=None, y_val=None):
         del y, y_val
-        self.classes_, self.trained_, self.n_epochs_ = np.array([0, 1]), set(X[:, -1]), 1
+        self.classes_ = np.array([0, 1])
+        self.trained_ = set(X[:, -1])
+        self.n_epochs_ = 1
         if X_val is not None:
             Watcher.seen.append((self.trained_, set(X_val[:, -1])))
         return self
@@ -72,6 +74,7 @@ def test_whole_movies_are_held_out(clips, choose):
     GroupedSelection(Watcher(), choose).fit(numbered, y, groups=movies)
     # Those trained on are scored as well, for the mean of their scores alone.
     held_out = [(trained, scored) for trained, scored in Watcher.seen if not scored <= trained]
+    # Four folds; two values of a grid, and early stopping with its scores, see each twice.
     assert len(held_out) == (4 if choose == Threshold() else 8)
     for trained, scored in held_out:
         assert not trained & scored
@@ -82,7 +85,8 @@ def test_whole_movies_are_held_out(clips, choose):
 def test_inner_models_can_not_learn_from_the_labels_of_the_movies_held_out(clips, name):
     X, y, movies = clips
     estimator, choose = CHOICES[name]
-    if name == "grid":  # one value, for held-out labels may choose between several
+    # One value and one epoch, as held-out labels may choose between several.
+    if name == "grid":
         choose = Grid("C", (1.0,))
     if name == "epochs":
         estimator = MLPProbe(8, max_epochs=1)
@@ -92,10 +96,8 @@ def test_inner_models_can_not_learn_from_the_labels_of_the_movies_held_out(clips
     for movie in np.unique(movies[held_out]):
         misleading[movies == movie] = y[movies == movie][::-1]
     assert (misleading != y).any()
-    right, misled = (
-        GroupedSelection(estimator, choose).fit(X, labels, groups=movies).held_out_.scores
-        for labels in (y, misleading)
-    )
+    right = GroupedSelection(estimator, choose).fit(X, y, groups=movies).held_out_.scores
+    misled = GroupedSelection(estimator, choose).fit(X, misleading, groups=movies).held_out_.scores
     assert np.array_equal(right[held_out], misled[held_out])
     assert not np.array_equal(right[~held_out], misled[~held_out])
 
@@ -103,27 +105,33 @@ def test_inner_models_can_not_learn_from_the_labels_of_the_movies_held_out(clips
 @pytest.mark.parametrize("name", CHOICES)
 def test_the_threshold_is_the_best_of_the_held_out_scores_and_the_model_is_of_all_clips(clips, name):
     X, y, movies = clips
-    found = GroupedSelection(*CHOICES[name]).fit(X, y, groups=movies)
-    assert found.held_out_.scores.shape == y.shape
-    assert found.threshold_ == best_threshold(y, found.held_out_.scores)
-    called = found.decision_function(X) >= found.threshold_
-    assert np.array_equal(found.predict(X) == 1, called)
-    assert f1_pos(y, called) > 0.7
-    assert found.predict_proba(X).sum(axis=1) == pytest.approx(1)
+    selection = GroupedSelection(*CHOICES[name]).fit(X, y, groups=movies)
+    assert selection.held_out_.scores.shape == y.shape
+    assert selection.threshold_ == best_threshold(y, selection.held_out_.scores)
+    reaches_threshold = selection.decision_function(X) >= selection.threshold_
+    assert np.array_equal(selection.predict(X) == 1, reaches_threshold)
+    assert f1_pos(y, reaches_threshold) > 0.7
+    assert selection.predict_proba(X).sum(axis=1) == pytest.approx(1)
 
 
-def test_a_grid_takes_the_value_of_the_lowest_loss_and_of_equals_the_first(clips):
+def test_a_grid_takes_the_value_of_the_lowest_loss(clips):
     X, y, movies = clips
-    found = GroupedSelection(LogisticRegression(), Grid("C", (1e-6, 0.1, 10.0))).fit(X, y, groups=movies)
-    assert [one.name for one in found.candidates_] == ["C=1e-06", "C=0.1", "C=10"]
-    losses = [one.inner_loss for one in found.candidates_]
-    (chosen,) = [place for place, one in enumerate(found.candidates_) if one.chosen]
-    assert chosen == np.argmin(losses)
-    assert f"C={found.estimator_.C:g}" == found.candidates_[chosen].name
-    assert losses[chosen] == log_loss(y, found.held_out_.scores)
-    depths = Grid("max_depth", (3, 2, 1))
-    same = GroupedSelection(DecisionTreeClassifier(random_state=0), depths).fit(y[:, None], y, groups=movies)
-    assert same.estimator_.max_depth == 3
+    selection = GroupedSelection(LogisticRegression(), Grid("C", (1e-6, 0.1, 10.0)))
+    selection.fit(X, y, groups=movies)
+    assert [candidate.name for candidate in selection.candidates_] == ["C=1e-06", "C=0.1", "C=10"]
+    (chosen,) = [candidate for candidate in selection.candidates_ if candidate.chosen]
+    assert chosen.inner_loss == min(candidate.inner_loss for candidate in selection.candidates_)
+    assert chosen.inner_loss == log_loss(y, selection.held_out_.scores)
+    assert chosen.name == f"C={selection.estimator_.C:g}"
+
+
+def test_a_grid_takes_of_equal_losses_the_first(clips):
+    _, y, movies = clips
+    tree = DecisionTreeClassifier(random_state=0)
+    selection = GroupedSelection(tree, Grid("max_depth", (3, 2, 1)))
+    # The feature is the label, so that a tree of any depth knows it.
+    selection.fit(y[:, None], y, groups=movies)
+    assert selection.estimator_.max_depth == 3
 
 
 class Together(LogisticRegression):
@@ -138,54 +146,62 @@ class Together(LogisticRegression):
 
 def test_an_estimator_may_fit_the_candidates_of_a_grid_together(clips):
     X, y, movies = clips
-    values, found = (0.01, 0.1, 1.0), []
-    for head in (LogisticRegression(), Together()):
+    values = (0.01, 0.1, 1.0)
+
+    def selected(head):
         grid = Grid(f"{type(head).__name__.lower()}__C", values)
-        found.append(GroupedSelection(make_pipeline(ClippedScaler(), head), grid).fit(X, y, groups=movies))
+        return GroupedSelection(make_pipeline(ClippedScaler(), head), grid).fit(X, y, groups=movies)
+
+    one_by_one = selected(LogisticRegression())
+    together = selected(Together())
     assert tuple(Together.strengths) == values
-    assert found[0].candidates_ == found[1].candidates_
-    np.testing.assert_array_equal(found[0].held_out_.scores, found[1].held_out_.scores)
+    assert together.candidates_ == one_by_one.candidates_
+    np.testing.assert_array_equal(together.held_out_.scores, one_by_one.held_out_.scores)
+
+
+def test_candidates_are_not_fitted_together_where_fit_takes_more_than_clips(clips):
+    """The method for all candidates could not be given the weights."""
+    X, y, movies = clips
     Together.strengths = []
-    weighted = GroupedSelection(Together(), Grid("C", values))
-    weighted.fit(X, y, groups=movies, sample_weight=np.ones(len(y)))
-    assert not Together.strengths  # it is not given the weights
+    selection = GroupedSelection(Together(), Grid("C", (0.1, 1.0)))
+    selection.fit(X, y, groups=movies, sample_weight=np.ones(len(y)))
+    assert not Together.strengths
 
 
 def test_early_stopping_keeps_the_median_epoch_of_streams_of_their_own(clips):
     X, y, movies = clips
-    estimator, choose = CHOICES["epochs"]
-    found = GroupedSelection(estimator, choose).fit(X, y, groups=movies)
-    assert len(found.curves_) == 4
-    kept = [curve.kept for curve in found.curves_]
-    epochs = int(np.ceil(np.median(kept)))
-    assert found.estimator_.n_epochs_ == epochs
-    assert found.candidates_[0].name == f"max_epochs={epochs}"
-    for curve in found.curves_:
+    selection = GroupedSelection(*CHOICES["epochs"]).fit(X, y, groups=movies)
+    assert len(selection.curves_) == 4
+    for curve in selection.curves_:
         assert curve.kept == np.argmin(curve.validation_loss) + 1
+    epochs = int(np.ceil(np.median([curve.kept for curve in selection.curves_])))
+    assert selection.candidates_[0].name == f"max_epochs={epochs}"
     # The kept model is the probe trained for so many epochs on all clips.
+    assert selection.estimator_.n_epochs_ == epochs
     alone = MLPProbe(8, max_epochs=epochs, learning_rate=0.01).fit(X, y)
-    assert alone.parameters_.tobytes() == found.estimator_.parameters_.tobytes()
+    assert alone.parameters_.tobytes() == selection.estimator_.parameters_.tobytes()
 
 
 def test_without_movies_nothing_is_chosen(clips):
     X, y, movies = clips
-    found = GroupedSelection(LogisticRegression(C=0.3), Grid("C", (1.0, 2.0)))
-    found.fit(X, y, groups=movies).fit(X, y)
-    assert not hasattr(found, "held_out_")
-    assert found.candidates_ == ()
-    assert found.estimator_.C == 0.3
-    assert np.array_equal(found.predict(X), found.estimator_.predict(X))
+    selection = GroupedSelection(LogisticRegression(C=0.3), Grid("C", (1.0, 2.0)))
+    selection.fit(X, y, groups=movies)
+    selection.fit(X, y)
+    assert not hasattr(selection, "held_out_")
+    assert selection.candidates_ == ()
+    assert selection.estimator_.C == 0.3
+    assert np.array_equal(selection.predict(X), selection.estimator_.predict(X))
 
 
 def test_arrays_for_the_estimators_fit_are_cut_to_the_clips_of_each_fold(clips):
     X, y, movies = clips
     weights = np.where(y == 1, 3.0, 1.0)
-    found = GroupedSelection(LogisticRegression()).fit(X, y, groups=movies, sample_weight=weights)
+    weighted = GroupedSelection(LogisticRegression()).fit(X, y, groups=movies, sample_weight=weights)
     expected = LogisticRegression().fit(X, y, sample_weight=weights)
-    np.testing.assert_allclose(found.decision_function(X), expected.decision_function(X))
-    assert (found.held_out_.scores.mean()) > GroupedSelection(LogisticRegression()).fit(
-        X, y, groups=movies
-    ).held_out_.scores.mean()
+    np.testing.assert_allclose(weighted.decision_function(X), expected.decision_function(X))
+    # Positive clips weigh more in every fold, so that held-out scores are higher, too.
+    plain = GroupedSelection(LogisticRegression()).fit(X, y, groups=movies)
+    assert weighted.held_out_.scores.mean() > plain.held_out_.scores.mean()
 
 
 class Silent(BaseEstimator):
@@ -199,16 +215,23 @@ class Undefined(DummyClassifier):
         return np.full((len(X), 2), np.nan)
 
 
-def test_what_can_not_be_selected_is_refused(clips):
+def test_clips_of_one_movie_are_refused(clips):
+    X, y, _ = clips
+    with pytest.raises(ProtocolError, match="2 training movies"):
+        GroupedSelection(LogisticRegression()).fit(X, y, groups=["one"] * len(y))
+
+
+def test_clips_of_one_class_are_refused(clips):
     X, y, movies = clips
-    for estimator, labels, groups, error, place in (
-        (LogisticRegression(), y, ["one"] * len(y), ProtocolError, "2 training movies"),
-        (LogisticRegression(), np.zeros_like(y), movies, ValueError, "one class: 0"),
-        (Silent(), y, movies, ValueError, "Silent"),
-        (Undefined(), y, movies, ValueError, "not finite"),
-    ):
-        with pytest.raises(error, match=place):
-            GroupedSelection(estimator).fit(X, labels, groups=groups)
+    with pytest.raises(ValueError, match="one class: 0"):
+        GroupedSelection(LogisticRegression()).fit(X, np.zeros_like(y), groups=movies)
+
+
+@pytest.mark.parametrize(("estimator", "words"), [(Silent(), "Silent"), (Undefined(), "not finite")])
+def test_an_estimator_without_finite_scores_is_refused(clips, estimator, words):
+    X, y, movies = clips
+    with pytest.raises(ValueError, match=words):
+        GroupedSelection(estimator).fit(X, y, groups=movies)
 
 
 def test_it_asks_for_movies_by_the_rules_of_metadata_routing():

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from obygaze_models.models import MLPProbe, fit_many, neural_classifiers
 from obygaze_models.models.adam import Adam, adam_step
@@ -16,17 +17,18 @@ def learnable(make_planted):
 
 
 def leave_out(data):
-    """Rows of every movie's training side, of different sizes: the first movies lose clips."""
+    """Return the rows of all movies but one, movie by movie; each next one lacks seven clips more."""
     rng = np.random.default_rng(0)
     sides = []
-    for place, movie in enumerate(np.unique(data.movies)):
+    for index, movie in enumerate(np.unique(data.movies)):
         rows = np.flatnonzero(data.movies != movie)
-        sides.append(np.sort(rng.permutation(rows)[: len(rows) - 7 * place]))
+        kept = rng.permutation(rows)[: len(rows) - 7 * index]
+        sides.append(np.sort(kept))
     return sides
 
 
 def same(one, other):
-    """Say whether two fitted probes are the same to the last bit."""
+    """Tell whether two fitted probes are the same to the last bit."""
     return (
         one.parameters_.tobytes() == other.parameters_.tobytes()
         and (one.threshold_, one.n_epochs_) == (other.threshold_, other.n_epochs_)
@@ -40,33 +42,36 @@ def same(one, other):
     [(np.float32, "none"), (np.float64, "none"), (np.float32, "weights"), (np.float32, "subsample")],
 )
 def test_without_anything_to_stop_on_together_equals_one_by_one(learnable, dtype, imbalance):
-    X, sides = learnable.X.astype(dtype), leave_out(learnable)
-    alone, together = (
-        [MLPProbe(16, max_epochs=5, imbalance=imbalance, random_state=seed) for seed in range(len(sides))]
-        for _ in range(2)
-    )
-    for probe, rows in zip(alone, sides, strict=True):
-        probe.fit(X[rows], y_of(learnable)[rows])
-    fit_many(together, X, y_of(learnable), sides)
-    assert all(same(*pair) for pair in zip(alone, together, strict=True))
+    X, y, sides = learnable.X.astype(dtype), y_of(learnable), leave_out(learnable)
+    settings = {"n_hidden": 16, "max_epochs": 5, "imbalance": imbalance}
+    together = [MLPProbe(**settings, random_state=seed) for seed in range(len(sides))]
+    fit_many(together, X, y, sides)
+    for probe, rows in zip(together, sides, strict=True):
+        alone = clone(probe).fit(X[rows], y[rows])
+        assert same(alone, probe)
 
 
-def both(data, variant, seeds, sides, held_out):
-    """Train on each side, stopped by the clips held out: one by one, and together."""
-    settings = {"n_hidden": 16, "variant": variant, "learning_rate": 0.004, "max_epochs": 40}
-    alone, together = ([MLPProbe(**settings, random_state=seed) for seed in seeds] for _ in range(2))
+def n_epochs_of_probes(data, variant, seeds, sides, held_out):
+    """Train on each side, stopped by the clips held out, together and one by one; these must be the same.
+
+    Returns the different numbers of epochs that were run.
+    """
     X, y = data.X, y_of(data)
-    for probe, rows, out in zip(alone, sides, held_out, strict=True):
-        probe.fit(X[rows], y[rows], X_val=X[out], y_val=y[out])
+    settings = {"n_hidden": 16, "variant": variant, "learning_rate": 0.004, "max_epochs": 40}
+    together = [MLPProbe(**settings, random_state=seed) for seed in seeds]
+    alone = []
+    for probe, rows, validation in zip(together, sides, held_out, strict=True):
+        alone.append(clone(probe).fit(X[rows], y[rows], X_val=X[validation], y_val=y[validation]))
     fit_many(together, X, y, sides, validation=held_out)
     assert all(same(*pair) for pair in zip(alone, together, strict=True))
-    return len({len(probe.curve_.validation_loss) for probe in together})
+    return {len(probe.curve_.validation_loss) for probe in together}
 
 
 @pytest.mark.parametrize("variant", ["strict", "paper"])
 def test_models_that_stop_at_different_epochs_don_t_disturb_one_another(learnable, variant):
     held_out = [np.flatnonzero(learnable.movies == movie) for movie in np.unique(learnable.movies)]
-    assert both(learnable, variant, range(len(held_out)), leave_out(learnable), held_out) > 2
+    seeds = range(len(held_out))
+    assert len(n_epochs_of_probes(learnable, variant, seeds, leave_out(learnable), held_out)) > 2
 
 
 @pytest.mark.parametrize("variant", ["strict", "paper"])
@@ -85,7 +90,8 @@ def test_models_that_differ_in_what_they_are_validated_on_alone_are_trained_once
     rows = np.flatnonzero(np.isin(learnable.movies, names[:3]))
     held_out = [np.flatnonzero(learnable.movies == movie) for movie in names[3:]]
     n = len(held_out)
-    assert both(learnable, variant, [0] * n, [rows] * n, held_out) > 1
+    assert len(n_epochs_of_probes(learnable, variant, [0] * n, [rows] * n, held_out)) > 1
+    # Alone one after the other, then all of them in one training.
     assert n_models_of_trainings == [1] * n + [n]
 
 
@@ -107,13 +113,22 @@ def test_an_epoch_of_short_batches_equals_the_plain_mean_over_their_clips(learna
     np.testing.assert_allclose(probe.parameters_, parameters, atol=1e-12)
 
 
-def test_what_can_not_be_trained_together_is_refused(learnable):
+def test_probes_of_unlike_settings_are_refused(learnable):
+    rows = np.arange(len(learnable.X))
+    with pytest.raises(ValueError, match="random_state"):
+        fit_many([MLPProbe(4), MLPProbe(5)], learnable.X, y_of(learnable), [rows, rows])
+
+
+def test_training_rows_of_one_class_are_refused(learnable):
     y = y_of(learnable)
-    rows, negatives = np.arange(len(y)), np.flatnonzero(y == 0)
-    for widths, sides, validation, place in (
-        ((4, 5), [rows, rows], None, "random_state"),
-        ((4, 4), [rows, negatives], None, "two classes"),
-        ((4, 4), [rows, rows], [np.array([3])] * 2, "trained on"),
-    ):
-        with pytest.raises(ValueError, match=place):
-            fit_many([MLPProbe(n) for n in widths], learnable.X, y, sides, validation=validation)
+    rows = np.arange(len(y))
+    negatives = np.flatnonzero(y == 0)
+    with pytest.raises(ValueError, match="two classes"):
+        fit_many([MLPProbe(4), MLPProbe(4)], learnable.X, y, [rows, negatives])
+
+
+def test_validation_rows_that_are_trained_on_are_refused(learnable):
+    rows = np.arange(len(learnable.X))
+    trained_on = np.array([3])
+    with pytest.raises(ValueError, match="trained on"):
+        fit_many([MLPProbe(4)], learnable.X, y_of(learnable), [rows], validation=[trained_on])
