@@ -32,6 +32,7 @@ def world():
 
 
 def fitted(world, head="logistic", **settings):
+    """Fit a bottleneck on all clips of a world."""
     X, y, movies, present = world
     bank = settings.pop("bank", ConceptBank("ridge", C=0.1, concepts=NAMES))
     return ConceptBottleneck(head, bank=bank, **settings).fit(X, y, movies, present=present)
@@ -43,39 +44,49 @@ def test_a_score_is_base_contributions_and_residual(world, head, residual):
     model = fitted(world, head, residual=residual)
     X = world[0]
     for row in (0, 77, 301):
-        told = model.explain(X[row])
-        parts = told.base + sum(part.contribution for part in told.contributions) + told.residual
-        assert parts == pytest.approx(float(model.decision_function(X[row : row + 1])[0]), abs=1e-9)
-        assert told.score == pytest.approx(parts)
-        assert (told.residual != 0) == residual
-        assert [part.concept for part in told.contributions] == list(NAMES)
-        assert all(0 <= part.percentile <= 100 for part in told.contributions)
-        assert bool(told.path) == (head == "tree")
+        explanation = model.explain(X[row])
+        by_concepts = sum(part.contribution for part in explanation.contributions)
+        total = explanation.base + by_concepts + explanation.residual
+        assert total == pytest.approx(float(model.decision_function(X[row : row + 1])[0]), abs=1e-9)
+        assert explanation.score == pytest.approx(total)
+        assert (explanation.residual != 0) == residual
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_an_explanation_has_every_concept_with_its_percentile_and_a_path_of_a_tree(world, head):
+    explanation = fitted(world, head).explain(world[0][77])
+    assert [part.concept for part in explanation.contributions] == list(NAMES)
+    assert all(0 <= part.percentile <= 100 for part in explanation.contributions)
+    assert bool(explanation.path) == (head == "tree")
 
 
 def test_a_decision_path_is_the_trees_own(world):
     model = fitted(world, "tree")
+    X = world[0]
     for row in range(20):
-        told = model.explain(world[0][row])
-        values = model.concept_values(world[0][row : row + 1])
-        assert len(told.path) == model.head_.decision_path(values).sum() - 1
-        assert all(step.above == (np.float32(step.value) > step.threshold) for step in told.path)
-        assert told.path[0].n_train == len(world[0])
+        path = model.explain(X[row]).path
+        values = model.concept_values(X[row : row + 1])
+        n_nodes = model.head_.decision_path(values).sum()
+        assert len(path) == n_nodes - 1  # the leaf tests nothing
+        assert all(step.above == (np.float32(step.value) > step.threshold) for step in path)
+        assert path[0].n_train == len(X)
 
 
 @pytest.mark.parametrize("head", HEADS)
 def test_the_concept_that_matters_contributes_most(world, head):
     model = fitted(world, head)
-    told = [model.explain(row) for row in world[0][:60]]
-    sizes = np.abs([[part.contribution for part in one.contributions] for one in told]).mean(axis=0)
-    assert sizes[0] == sizes.max()
-    assert sizes[2] < sizes[0] / 3
+    _, parts, _ = model.contributions(world[0][:60])
+    body, look, posture = np.abs(parts).mean(axis=0)
+    assert body > look
+    assert posture < body / 3
 
 
 @pytest.mark.parametrize("head", HEADS)
 def test_an_intervention_on_the_concept_that_matters_moves_scores_up(world, head):
-    model, X = fitted(world, head), world[0]
-    low, high = model.intervene(X, {"Body": 0.05}), model.intervene(X, {"Body": 0.95})
+    X = world[0]
+    model = fitted(world, head)
+    low = model.intervene(X, {"Body": 0.05})
+    high = model.intervene(X, {"Body": 0.95})
     assert (high >= low).all()
     assert (high - low).mean() > 0.5
     assert np.array_equal(model.intervene(X, {}), model.decision_function(X))
@@ -83,55 +94,81 @@ def test_an_intervention_on_the_concept_that_matters_moves_scores_up(world, head
 
 def test_a_residual_adds_what_concepts_leave_out(world):
     X, y, movies, present = world
-    train, test = movies < 6, movies >= 6
-    part = X[train], y[train], movies[train], present[train]
-    without = auc(y[test], fitted(part).decision_function(X[test]))
-    with_residual = auc(y[test], fitted(part, residual=True).decision_function(X[test]))
+    train = movies < 6
+    world_of_training = X[train], y[train], movies[train], present[train]
+
+    def auc_on_new_movies(model):
+        return auc(y[~train], model.decision_function(X[~train]))
+
+    without = auc_on_new_movies(fitted(world_of_training))
+    with_residual = auc_on_new_movies(fitted(world_of_training, residual=True))
     assert 0.6 < without < with_residual
 
 
 def test_training_values_are_crossfitted_and_standardised(world):
     X, y, movies, _ = world
-    rng = np.random.default_rng(1)
-    noise = rng.random((len(X), 3)) < 0.5
-    model = ConceptBottleneck(bank=ConceptBank("ridge", C=10.0, concepts=NAMES)).fit(
-        X, y, movies, present=noise
-    )
+    noise = np.random.default_rng(1).random((len(X), 3)) < 0.5
+    bank = ConceptBank("ridge", C=10.0, concepts=NAMES)
+    model = ConceptBottleneck(bank=bank).fit(X, y, movies, present=noise)
     assert np.allclose(model.train_values_.mean(axis=0), 0)
     assert np.allclose(model.train_values_.std(axis=0), 1)
     # Presences drawn at random can be fitted, but not foretold for a movie held out.
-    seen = ConceptBank("ridge", C=10.0).fit_transform(X, noise)
-    assert auc(noise[:, 0], seen[:, 0]) > 0.58
+    values_of_fitted_clips = bank.fit_transform(X, noise)
+    assert auc(noise[:, 0], values_of_fitted_clips[:, 0]) > 0.58
     assert auc(noise[:, 0], model.train_values_[:, 0]) < 0.55
 
 
 def test_selection_is_inside_the_training_movies_and_kept(world):
     model = fitted(world, "logistic")
-    assert [one.name for one in model.candidates_] == ["C=0.001", "C=0.01", "C=0.1", "C=1", "C=10"]
-    best = min(model.candidates_, key=lambda one: one.inner_loss)
-    assert [one for one in model.candidates_ if one.chosen] == [best]
+    names = [candidate.name for candidate in model.candidates_]
+    assert names == ["C=0.001", "C=0.01", "C=0.1", "C=1", "C=10"]
+    best = min(model.candidates_, key=lambda candidate: candidate.inner_loss)
+    assert [candidate for candidate in model.candidates_ if candidate.chosen] == [best]
     assert f"C={model.head_.C:g}" == best.name
-    assert model.held_out_.scores.shape == world[1].shape
-    assert f1_pos(world[1], model.held_out_.scores >= model.threshold_) >= f1_pos(
-        world[1], model.held_out_.scores > 0
-    )
+    y = world[1]
+    scores = model.held_out_.scores
+    assert scores.shape == y.shape
+    assert f1_pos(y, scores >= model.threshold_) >= f1_pos(y, scores > 0)
 
 
-@pytest.mark.parametrize(
-    ("make", "place"),
-    [
-        (lambda *given: fitted(given).intervene(given[0], {"Nose": 0.5}), "'Nose'.*Body, Look, Posture"),
-        (lambda *given: fitted(given).intervene(given[0], {"Body": 5}), "between 0 and 1"),
-        (lambda *given: fitted(given).explain(given[0][:2]), "one clip"),
-        (lambda X, y, _, present: ConceptBottleneck().fit(X, y, present=present), "movies"),
-        (lambda X, y, *_: ConceptBottleneck(residual=True).fit(X, y), "residual"),
-        (lambda X, y, *_: ConceptBottleneck(KNeighborsClassifier()).fit(X, y).predict(X), "KNeighbors"),
-        (lambda *given: fitted((*given[:3], given[3] & (np.arange(480) < 5)[:, None])), "concept Body"),
-    ],
-)
-def test_what_cannot_be_is_refused_by_name(world, make, place):
-    with pytest.raises(ConceptError, match=place):
-        make(*world)
+def test_a_concept_that_is_not_there_is_refused_with_those_that_are(world):
+    with pytest.raises(ConceptError, match=r"'Nose'.*Body, Look, Posture"):
+        fitted(world).intervene(world[0], {"Nose": 0.5})
+
+
+def test_a_quantile_is_between_0_and_1(world):
+    with pytest.raises(ConceptError, match="between 0 and 1"):
+        fitted(world).intervene(world[0], {"Body": 5})
+
+
+def test_one_clip_is_explained_at_a_time(world):
+    with pytest.raises(ConceptError, match="one clip"):
+        fitted(world).explain(world[0][:2])
+
+
+def test_concepts_are_not_learnt_without_movies(world):
+    X, y, _, present = world
+    with pytest.raises(ConceptError, match="movies"):
+        ConceptBottleneck().fit(X, y, present=present)
+
+
+def test_a_residual_needs_features_beside_the_concepts(world):
+    X, y, *_ = world
+    with pytest.raises(ConceptError, match="residual"):
+        ConceptBottleneck(residual=True).fit(X, y)
+
+
+def test_a_head_that_is_neither_linear_nor_a_tree_is_refused(world):
+    X, y, *_ = world
+    with pytest.raises(ConceptError, match="KNeighbors"):
+        ConceptBottleneck(KNeighborsClassifier()).fit(X, y).predict(X)
+
+
+def test_a_concept_of_a_single_movie_is_refused_by_name(world):
+    X, y, movies, present = world
+    in_first_clips = (np.arange(len(X)) < 5)[:, None]
+    with pytest.raises(ConceptError, match="concept Body"):
+        fitted((X, y, movies, present & in_first_clips))
 
 
 def test_without_presences_columns_are_concept_values_taken_as_they_are(world):
@@ -146,6 +183,6 @@ def test_without_presences_columns_are_concept_values_taken_as_they_are(world):
 
 def test_the_annotated_concepts_themselves_stand_beside_those_that_are_found(make_planted_concepts):
     run = evaluate(make_planted_concepts(), ["concept_labels", "pcbm_lr"], "hn_s")
-    auc = run.metrics.set_index(["metric", "model"])["pooled"]["within_movie_auc"]
-    assert auc["concept_labels"] == 1.0  # S shows Body with another, HN others
-    assert auc["pcbm_lr"] < 1.0
+    auc_of = run.metrics.set_index(["metric", "model"])["pooled"]["within_movie_auc"]
+    assert auc_of["concept_labels"] == 1.0  # S shows Body with another, HN others
+    assert auc_of["pcbm_lr"] < 1.0

@@ -42,14 +42,18 @@ def planted(*, n_movies=12, n_per_movie=60, n_features=32, strength=2.0, film=1.
 
     Movies are moved at random, and differ in how often the concept is there. All are shifted by `bias` along
     the direction, so that the concept begins at bias + strength / 2.
+
+    Returns features, presences, movies and the direction.
     """
     rng = np.random.default_rng(seed)
     movies = np.repeat(np.arange(n_movies), n_per_movie)
     axis = rng.normal(size=n_features)
     axis /= np.linalg.norm(axis)
-    present = rng.random(movies.size) < rng.uniform(0.15, 0.45, n_movies)[movies]
+    share_of_movie = rng.uniform(0.15, 0.45, n_movies)
+    present = rng.random(movies.size) < share_of_movie[movies]
     X = rng.normal(size=(movies.size, n_features)) + (bias + strength * present[:, None]) * axis
-    X += film * rng.normal(size=(n_movies, n_features))[movies] / np.sqrt(n_features) * 2
+    shift_of_movie = film * rng.normal(size=(n_movies, n_features)) / np.sqrt(n_features) * 2
+    X += shift_of_movie[movies]
     return X, present, movies, axis
 
 
@@ -75,11 +79,13 @@ def test_a_planted_bias_off_the_origin_is_recovered(kind, bias):
 @pytest.mark.parametrize("balanced", [True, False])
 def test_the_decision_is_the_signed_distance_and_norm_gives_the_raw_value(balanced):
     X, present, *_ = planted()
-    reference = SVC(kernel="linear", C=0.1, class_weight="balanced" if balanced else None).fit(X, present)
+    class_weight = "balanced" if balanced else None
+    reference = SVC(kernel="linear", C=0.1, class_weight=class_weight).fit(X, present)
+    raw_values = reference.decision_function(X)
     cav = LinearCAV(C=0.1, balanced=balanced).fit(X, present)
-    raw = reference.decision_function(X)
-    assert np.abs(cav.decision_function(X) - raw / np.linalg.norm(reference.coef_)).max() < 1e-6
-    assert np.abs(cav.decision_function(X) * cav.norm_ - raw).max() < 1e-6
+    distances = cav.decision_function(X)
+    assert np.abs(distances - raw_values / np.linalg.norm(reference.coef_)).max() < 1e-6
+    assert np.abs(distances * cav.norm_ - raw_values).max() < 1e-6
 
 
 @pytest.mark.long  # for other seeds, sizes and penalties than those of the oracle below
@@ -92,7 +98,9 @@ def test_svms_on_a_shared_gram_matrix_equal_svc_one_by_one(seed, C, balanced):
     for _ in range(3):
         rows = np.sort(rng.permutation(60)[: rng.integers(20, 60)])
         present = rng.random(rows.size) < 0.4
-        present[:2] = [True, False]
+        # Both classes, whatever was drawn.
+        present[0] = True
+        present[1] = False
         problems.append((rows, present, C))
     planes = svm_hyperplanes(X, problems, balanced=balanced)
     for number, (rows, present, _) in enumerate(problems):
@@ -103,8 +111,10 @@ def test_svms_on_a_shared_gram_matrix_equal_svc_one_by_one(seed, C, balanced):
 
 def test_ridge_has_the_direction_of_scikit_learns():
     X, present, *_ = planted()
-    reference = Ridge(alpha=1 / 0.05).fit(X, present.astype(float))
-    assert np.abs(ridge_hyperplanes(X, present[:, None], 0.05).weights[0] - reference.coef_).max() < 1e-10
+    C = 0.05
+    reference = Ridge(alpha=1 / C).fit(X, present.astype(float))
+    plane = ridge_hyperplanes(X, present[:, None], C)
+    assert np.abs(plane.weights[0] - reference.coef_).max() < 1e-10
 
 
 def test_a_bank_is_its_cavs_and_names_its_columns():
@@ -124,29 +134,36 @@ def test_a_cav_is_fitted_without_its_unused_clips():
     X, present, *_ = planted()
     labels = present.astype(float)
     labels[::3] = np.nan
-    bank = ConceptBank(C=0.1).fit(X, labels)
-    alone = LinearCAV(C=0.1).fit(X[~np.isnan(labels)], labels[~np.isnan(labels)])
-    assert np.allclose(bank.hyperplanes_.weights[0] / bank.hyperplanes_.norms[0], alone.direction_)
+    is_used = ~np.isnan(labels)
+    planes = ConceptBank(C=0.1).fit(X, labels).hyperplanes_
+    alone = LinearCAV(C=0.1).fit(X[is_used], labels[is_used])
+    assert np.allclose(planes.weights[0] / planes.norms[0], alone.direction_)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_bytes_do_not_depend_on_the_number_of_threads(kind):
     X, present, *_ = planted()
-    found = []
+    values = []
     for n_threads in (1, 2):
         with threadpool_limits(limits=n_threads, user_api="blas"):
-            found.append(ConceptBank(kind).fit_transform(X, present).tobytes())
-    assert found[0] == found[1]
+            values.append(ConceptBank(kind).fit_transform(X, present))
+    assert values[0].tobytes() == values[1].tobytes()
 
 
 @pytest.mark.parametrize(
-    ("more", "place"), [([1.0], "Look is in all of the 720"), ([0.0], "in none of the 720"), ([], "Look")]
+    ("value", "words"), [(1.0, "Look is in all of the 720"), (0.0, "in none of the 720")]
 )
-def test_a_constant_concept_and_names_that_do_not_fit_the_columns_are_refused(more, place):
+def test_a_constant_concept_is_refused(value, words):
     X, present, *_ = planted()
-    labels = np.column_stack([present, *(np.full(len(X), value) for value in more)])
-    with pytest.raises(ConceptError, match=place):
+    labels = np.column_stack([present, np.full(len(X), value)])
+    with pytest.raises(ConceptError, match=words):
         ConceptBank(concepts=["Body", "Look"]).fit(X, labels)
+
+
+def test_names_that_do_not_fit_the_columns_are_refused():
+    X, present, *_ = planted()
+    with pytest.raises(ConceptError, match="Look"):
+        ConceptBank(concepts=["Body", "Look"]).fit(X, present)
 
 
 @pytest.fixture(scope="module")
@@ -162,10 +179,13 @@ def test_a_cav_has_the_originals_decision_values(shared_data, synthetic, concept
     X, row_of = synthetic
     with np.load(shared_data / "oracles" / "cav_svm_split0.npz", allow_pickle=False) as file:
         oracle = {name: file[name] for name in file.files if name.startswith(f"{concept}/")}
-    rows = [row_of[clip_id] for clip_id in oracle[f"{concept}/train/ids"].tolist()]
-    cav = LinearCAV(C=float(oracle[f"{concept}/C"])).fit(X[rows], oracle[f"{concept}/train/y"])
+
+    def clips_of(side):
+        return X[[row_of[clip_id] for clip_id in oracle[f"{concept}/{side}/ids"].tolist()]]
+
+    cav = LinearCAV(C=float(oracle[f"{concept}/C"])).fit(clips_of("train"), oracle[f"{concept}/train/y"])
     for side in ("train", "val", "test"):
-        seen = [row_of[clip_id] for clip_id in oracle[f"{concept}/{side}/ids"].tolist()]
+        clips = clips_of(side)
         expected = oracle[f"{concept}/{side}/decision_function"]
-        assert np.abs(cav.decision_function(X[seen]) * cav.norm_ - expected).max() < 1e-6
-        assert np.array_equal(cav.predict(X[seen]), oracle[f"{concept}/{side}/pred_predict"])
+        assert np.abs(cav.decision_function(clips) * cav.norm_ - expected).max() < 1e-6
+        assert np.array_equal(cav.predict(clips), oracle[f"{concept}/{side}/pred_predict"])

@@ -19,30 +19,34 @@ def world():
 
 
 def fitted(world, y, disturb="none"):
-    known = world.movies > 0
-    bank = TimeBank(disturb=disturb)
-    return ConceptsInTime(bank=bank).fit(
-        world.X[known], y[known], world.movies[known], present=world.present[known]
-    )
+    """Fit labels y without movie 0; -1 is of clips that are not in the task."""
+    train = world.movies > 0
+    model = ConceptsInTime(bank=TimeBank(disturb=disturb))
+    return model.fit(world.X[train], y[train], world.movies[train], present=world.present[train])
 
 
 def auc_of(world, y, model):
-    rows = (world.movies == 0) & (y >= 0)
-    return roc_auc_score(y[rows], model.decision_function(world.X[rows]))
+    """Compute the AUC of a model on movie 0."""
+    test = (world.movies == 0) & (y >= 0)
+    return roc_auc_score(y[test], model.decision_function(world.X[test]))
 
 
-def test_a_concept_in_two_frames_is_found_and_so_is_the_order_of_two(world):
+def test_a_concept_in_two_frames_is_found(world):
     model = fitted(world, world.present[:, 0].astype(int))
     assert auc_of(world, world.present[:, 0], model) > 0.85
-    frames = model.frame_values(world.X)[..., 0]
-    has = world.present[:, 0] == 1
-    assert roc_auc_score(world.where[has, :, 0].ravel(), frames[has].ravel()) > 0.97
+    values = model.frame_values(world.X)[..., 0]
+    has_concept = world.present[:, 0] == 1
+    is_in_frame = world.where[has_concept, :, 0]
+    assert roc_auc_score(is_in_frame.ravel(), values[has_concept].ravel()) > 0.97
+
+
+def test_the_order_of_two_concepts_is_found_unless_time_is_disturbed(world):
     assert auc_of(world, world.y, fitted(world, world.y)) > 0.9
-    assert 0.3 < auc_of(world, world.y, fitted(world, world.y, "time")) < 0.7
+    assert 0.3 < auc_of(world, world.y, fitted(world, world.y, disturb="time")) < 0.7
 
 
 def test_shuffled_concepts_find_nothing(world):
-    model = fitted(world, world.present[:, 0].astype(int), "concepts")
+    model = fitted(world, world.present[:, 0].astype(int), disturb="concepts")
     assert 0.3 < auc_of(world, world.present[:, 0], model) < 0.75
 
 
@@ -58,19 +62,24 @@ def test_the_control_of_shuffled_concepts_varies_where_a_sparse_head_would_not(w
 def test_scores_are_base_and_contributions_and_a_set_concept_moves_them(world):
     model = fitted(world, world.present[:, 0].astype(int))
     clip = world.X[:1]
-    told, logit = model.explain(clip[0]), float(model.decision_function(clip)[0])
-    assert told.base + sum(part.contribution for part in told.contributions) == pytest.approx(logit)
-    assert [part.value for part in told.contributions] == model.concept_values(clip)[0].tolist()
-    assert model.intervene(clip, {"concept0": 0.99})[0] > model.intervene(clip, {"concept0": 0.01})[0]
+    logit = float(model.decision_function(clip)[0])
+    explanation = model.explain(clip[0])
+    by_concepts = sum(part.contribution for part in explanation.contributions)
+    assert explanation.base + by_concepts == pytest.approx(logit)
+    assert [part.value for part in explanation.contributions] == model.concept_values(clip)[0].tolist()
     base, parts, _ = model.contributions(clip)
     assert base + parts.sum() == pytest.approx(logit)
+    assert model.intervene(clip, {"concept0": 0.99})[0] > model.intervene(clip, {"concept0": 0.01})[0]
 
 
-def test_a_clips_score_depends_on_nothing_else(world):
-    """Not on other clips, absent frames, or clips that are scored beside it."""
+def test_a_clips_score_does_not_depend_on_clips_scored_beside_it(world):
     model = fitted(world, world.present[:, 0].astype(int))
-    whole = model.decision_function(world.X[:20])
-    assert model.decision_function(world.X[7:8])[0] == pytest.approx(whole[7], rel=1e-12)
+    together = model.decision_function(world.X[:20])
+    assert model.decision_function(world.X[7:8])[0] == pytest.approx(together[7], rel=1e-12)
+
+
+def test_absent_frames_have_no_value_and_change_no_concepts_value(world):
+    model = fitted(world, world.present[:, 0].astype(int))
     cut = world.X[:2].copy()
     cut[:, 20:] = np.nan
     scores = model.frame_values(cut)
@@ -82,50 +91,69 @@ def test_a_clips_score_depends_on_nothing_else(world):
 def test_values_that_the_head_learns_from_are_of_other_films(world):
     """With a movie's presences turned round its own cross-fitted values stay, others' change."""
     X, present, movies = world.X, world.present, world.movies
-    turned = np.where((movies == 1)[:, None], 1 - present, present)
-    one, two = (TimeBank().fit(X, labels, movies).cross_distances_ for labels in (present, turned))
-    np.testing.assert_array_equal(one[movies == 1], two[movies == 1])
-    assert np.abs(one - two)[movies != 1].max() > 1e-6
+    is_turned = movies == 1
+    turned = np.where(is_turned[:, None], 1 - present, present)
+    values = TimeBank().fit(X, present, movies).cross_distances_
+    values_of_turned = TimeBank().fit(X, turned, movies).cross_distances_
+    np.testing.assert_array_equal(values_of_turned[is_turned], values[is_turned])
+    assert np.abs(values_of_turned - values)[~is_turned].max() > 1e-6
 
 
 def test_values_that_the_head_learns_from_do_not_know_how_the_films_frames_vary(world):
     """The values of one feature change places within a clip: moments stay, covariances do not."""
-    frames, movies = world.X.copy(), world.movies
-    changed = np.flatnonzero(movies == 1)[0]
-    frames[changed, :, 0] = frames[changed, ::-1, 0]
-    one, two = (TimeBank().fit(X, world.present, movies).cross_distances_ for X in (world.X, frames))
-    others_of_its_fold = (movies % 4 == 1) & (np.arange(len(movies)) != changed)
-    np.testing.assert_allclose(one[others_of_its_fold], two[others_of_its_fold], atol=1e-5)
-    assert np.abs(one - two)[movies % 4 != 1].max() > 1e-3
+    movies = world.movies
+    changed_clip = np.flatnonzero(movies == 1)[0]
+    changed = world.X.copy()
+    changed[changed_clip, :, 0] = changed[changed_clip, ::-1, 0]
+    values = TimeBank().fit(world.X, world.present, movies).cross_distances_
+    values_of_changed = TimeBank().fit(changed, world.present, movies).cross_distances_
+    is_in_its_fold = movies % 4 == 1
+    others_of_its_fold = is_in_its_fold & (np.arange(len(movies)) != changed_clip)
+    np.testing.assert_allclose(values_of_changed[others_of_its_fold], values[others_of_its_fold], atol=1e-5)
+    assert np.abs(values_of_changed - values)[~is_in_its_fold].max() > 1e-3
 
 
 def test_frames_that_are_absent_everywhere_change_no_presence(world):
     padding = np.full_like(world.X, np.nan)
     padded = np.concatenate([world.X, padding], axis=1)
-    one, two = (TimeBank().fit(X, world.present, world.movies) for X in (world.X, padded))
+    bank = TimeBank().fit(world.X, world.present, world.movies)
+    bank_of_padded = TimeBank().fit(padded, world.present, world.movies)
     n_concepts = world.present.shape[1]
-    np.testing.assert_allclose(
-        one.cross_distances_[:, :n_concepts], two.cross_distances_[:, :n_concepts], atol=1e-4
-    )
-    np.testing.assert_allclose(one.weights_, two.weights_, rtol=1e-3, atol=1e-4)
+    presences = bank.cross_distances_[:, :n_concepts]
+    presences_of_padded = bank_of_padded.cross_distances_[:, :n_concepts]
+    np.testing.assert_allclose(presences_of_padded, presences, atol=1e-4)
+    np.testing.assert_allclose(bank_of_padded.weights_, bank.weights_, rtol=1e-3, atol=1e-4)
 
 
-def test_presence_and_position_of_frames():
-    scores = np.full((1, 5, 1), -9.0)
-    scores[0, 4] = 9.0
-    presence, position = summaries(scores)[0]
+def scores_of_one_clip(*scores):
+    """Return scores of frames of one clip for one concept, [1, F, 1]."""
+    return np.array(scores)[None, :, None]
+
+
+def test_presence_is_the_best_of_frames_and_position_is_where_it_is():
+    presence, position = summaries(scores_of_one_clip(-9.0, -9.0, -9.0, -9.0, 9.0))[0]
     assert presence == pytest.approx(9 - np.log(5) / 2)
     assert position == pytest.approx(0.5)
-    # Frames that a clip lacks of the longest change nothing: the last that is there is its end.
-    assert summaries(np.array([[[2.0], [np.nan]]])).tolist() == summaries(np.array([[[2.0]]])).tolist()
-    absent = np.concatenate([scores, np.full((1, 3, 1), np.nan)], axis=1)
-    np.testing.assert_allclose(summaries(absent), summaries(scores))
-    assert summaries(np.array([[[2.0]]]))[0].tolist() == [2.0, 0.0]
 
 
-def test_what_cannot_be_learnt_is_named(world):
+def test_a_single_frame_is_in_the_middle():
+    assert summaries(scores_of_one_clip(2.0))[0].tolist() == [2.0, 0.0]
+
+
+def test_the_last_frame_that_is_there_is_a_clips_end():
+    whole = scores_of_one_clip(-9.0, -9.0, 9.0)
+    followed_by_absent = scores_of_one_clip(-9.0, -9.0, 9.0, np.nan, np.nan)
+    np.testing.assert_allclose(summaries(followed_by_absent), summaries(whole))
+
+
+def test_a_concept_that_no_clip_has_is_refused_by_name(world):
+    present = world.present.copy()
+    present[:, 1] = 0
     with pytest.raises(ConceptError, match="concept1"):
-        TimeBank().fit(world.X, world.present * [1, 0, 1, 1], world.movies)
+        TimeBank().fit(world.X, present, world.movies)
+
+
+def test_vectors_are_refused(world):
     with pytest.raises(ValueError, match=r"\[N, F, D\]"):
         TimeBank().fit(world.X[:, 0], world.present, world.movies)
 
@@ -134,6 +162,7 @@ def test_a_concept_that_is_in_one_fold_of_films_alone_has_no_value_there(world):
     rare = world.present.copy()
     rare[world.movies != 2, 0] = 0
     bank = TimeBank().fit(world.X, rare, world.movies)
-    own = np.isin(world.movies, [2, 2 + 4])
-    assert (bank.cross_distances_[own, 0] == 0).all()
-    assert (bank.cross_distances_[~own, 0] != 0).all()
+    # Of four folds, that of movie 2 has every fourth.
+    is_in_its_fold = world.movies % 4 == 2
+    assert (bank.cross_distances_[is_in_its_fold, 0] == 0).all()
+    assert (bank.cross_distances_[~is_in_its_fold, 0] != 0).all()

@@ -10,9 +10,9 @@ from obygaze_models.errors import ConceptError
 
 
 def planted(n, n_features, *, strength=(1.5, 0.0), n_movies=6, seed=0):
-    """Features with a direction for each concept, of the given strength, and films apart."""
+    """Draw features that move along a direction for each concept, by its strength, and with each film."""
     rng = np.random.default_rng(seed)
-    movies = np.array([f"m{place % n_movies}" for place in range(n)])
+    movies = np.array([f"m{row % n_movies}" for row in range(n)])
     present = rng.random((n, len(strength))) < 0.4
     axes = np.linalg.qr(rng.normal(size=(n_features, n_features)))[0]
     X = rng.normal(size=(n, n_features)) + 5 + (present * strength) @ axes[: len(strength)]
@@ -20,75 +20,94 @@ def planted(n, n_features, *, strength=(1.5, 0.0), n_movies=6, seed=0):
     return X.astype(np.float32), present, movies
 
 
-@pytest.mark.long  # alone it refits without each movie, clips fewer than features and more
-@pytest.mark.parametrize(("n", "n_features"), [(240, 12), (60, 150)])
+def errors_of_refits(X, y, movies, penalty):
+    """Compute the error of each clip's presence y [N] by a ridge regression without its movie.
+
+    The intercept is not penalised, as scikit-learn has it.
+    """
+    errors = np.empty(len(y))
+    for movie in np.unique(movies):
+        held_out = movies == movie
+        train = X[~held_out].astype(np.float64)
+        centred = train - train.mean(axis=0)
+        hessian = centred.T @ centred + penalty * np.eye(X.shape[1])
+        weights = np.linalg.solve(hessian, centred.T @ y[~held_out])
+        predicted = (X[held_out] - train.mean(axis=0)) @ weights + y[~held_out].mean()
+        errors[held_out] = predicted - y[held_out]
+    return errors
+
+
+@pytest.mark.long  # refits without each movie
+@pytest.mark.parametrize(("n", "n_features"), [(240, 12), (60, 150)], ids=["more clips", "more features"])
 def test_losses_distances_and_planes_are_those_of_refitting_without_each_movie(n, n_features):
     X, present, movies = planted(n, n_features)
-    found = tuned_ridge(X, present, movies)
+    tuned = tuned_ridge(X, present, movies)
     unit = mean_variance(X - X.mean(axis=0, dtype=np.float64))
     for concept in range(present.shape[1]):
-        y = present[:, [concept]]
+        y = present[:, concept]
         losses = []
         for penalty in PENALTIES:
-            error = np.empty(n)
-            for movie in np.unique(movies):
-                out = movies == movie
-                # Ridge with an intercept that is not penalised, as scikit-learn has it.
-                train = X[~out].astype(np.float64)
-                centred = train - train.mean(axis=0)
-                w = np.linalg.solve(
-                    centred.T @ centred + penalty * unit * np.eye(n_features), centred.T @ y[~out, 0]
-                )
-                error[out] = (X[out] - train.mean(axis=0)) @ w + y[~out].mean() - y[out, 0]
-            losses.append(np.mean(error**2))
-        np.testing.assert_allclose(found.losses[:, concept], losses, rtol=1e-8)
-        assert found.chosen[concept] == np.argmin(losses)
-        C = 1 / (found.penalties[concept] * unit)
-        whole = ridge_hyperplanes(X, y, C).distances(X)[:, 0]
-        plane = found.planes.distances(X)[:, concept]
-        np.testing.assert_allclose(plane, whole, atol=1e-8)
+            errors = errors_of_refits(X, y, movies, penalty * unit)
+            losses.append(np.mean(errors**2))
+        np.testing.assert_allclose(tuned.losses[:, concept], losses, rtol=1e-8)
+        assert tuned.chosen[concept] == np.argmin(losses)
+        C = 1 / (tuned.penalties[concept] * unit)
+        expected = ridge_hyperplanes(X, y[:, None], C).distances(X)[:, 0]
+        np.testing.assert_allclose(tuned.planes.distances(X)[:, concept], expected, atol=1e-8)
         for movie in np.unique(movies):
-            out = movies == movie
-            left_out = ridge_hyperplanes(X[~out], y[~out], C).distances(X[out])[:, 0]
-            np.testing.assert_allclose(found.distances[out, concept], left_out, atol=1e-8)
+            held_out = movies == movie
+            plane = ridge_hyperplanes(X[~held_out], y[~held_out, None], C)
+            expected = plane.distances(X[held_out])[:, 0]
+            np.testing.assert_allclose(tuned.distances[held_out, concept], expected, atol=1e-8)
 
 
 def test_a_concept_that_is_not_there_is_shrunk_more_than_one_that_is():
     X, present, movies = planted(300, 40, strength=(3.0, 0.0))
-    found = tuned_ridge(X, present, movies)
-    assert found.penalties[1] == max(PENALTIES) > found.penalties[0]
+    there, not_there = tuned_ridge(X, present, movies).penalties
+    assert not_there == max(PENALTIES)
+    assert there < not_there
 
 
 def test_penalties_do_not_depend_on_the_unit_of_the_features_nor_on_the_other_concepts():
     X, present, movies = planted(240, 20)
-    found, large = tuned_ridge(X, present, movies), tuned_ridge(1000 * X, present, movies)
-    np.testing.assert_allclose(found.losses, large.losses, rtol=1e-5)
+    tuned = tuned_ridge(X, present, movies)
+    in_other_unit = tuned_ridge(1000 * X, present, movies)
+    np.testing.assert_allclose(tuned.losses, in_other_unit.losses, rtol=1e-5)
     alone = tuned_ridge(X, present[:, [1]], movies)
-    np.testing.assert_allclose(alone.losses[:, 0], found.losses[:, 1], rtol=1e-10)
-    np.testing.assert_allclose(alone.distances[:, 0], found.distances[:, 1], rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(alone.losses[:, 0], tuned.losses[:, 1], rtol=1e-10)
+    np.testing.assert_allclose(alone.distances[:, 0], tuned.distances[:, 1], rtol=1e-8, atol=1e-10)
 
 
-def test_a_concept_of_one_movie_and_constant_features_are_refused_by_name():
+def test_a_concept_of_one_movie_is_refused_by_name():
     X, present, movies = planted(60, 5)
     present[:, 1] = (movies == "m3") & present[:, 1]
     with pytest.raises(ConceptError, match="concept 1, without movie m3"):
         tuned_ridge(X, present, movies)
+
+
+def test_constant_features_are_refused():
+    X, present, movies = planted(60, 5)
     with pytest.raises(ConceptError, match="constant"):
         tuned_ridge(np.ones_like(X), present[:, [0]], movies)
 
 
 def test_what_is_kept_of_the_same_features_changes_no_bit_whatever_the_movies_and_concepts():
     X, present, movies = planted(90, 20)
-    others = np.roll(movies, 45)
-    others[:7] = "m0"
-    cases = [(present, movies), (present[:, :1], others), (present[:, 1:], movies), (present, others)]
+    other_movies = np.roll(movies, 45)
+    other_movies[:7] = "m0"
+    cases = [
+        (present, movies),
+        (present[:, :1], other_movies),
+        (present[:, 1:], movies),
+        (present, other_movies),
+    ]
 
-    def tuned(marks, films):
-        found = tuned_ridge(X, marks, films)
-        return found.losses.tobytes(), found.distances.tobytes(), found.planes.weights.tobytes()
+    def bytes_of(presences, movies_of_clips):
+        tuned = tuned_ridge(X, presences, movies_of_clips)
+        return tuned.losses.tobytes(), tuned.distances.tobytes(), tuned.planes.weights.tobytes()
 
     fresh = []
     for case in cases:
         feature_axes._KEPT.clear()
-        fresh.append(tuned(*case))
-    assert [tuned(*case) for case in cases] == fresh
+        fresh.append(bytes_of(*case))
+    assert [bytes_of(*case) for case in cases] == fresh

@@ -29,55 +29,74 @@ CONCEPTS = builtin_codebook("obygaze12").visual_concepts
 PLANTED = ("Body", "Clothing", "Look")
 """Concepts that move a clip along their text's direction; the others are marked at random."""
 
+TWO_TEXTS = TextVectors(("a", "b"), np.array([[1.0, 0.0], [0.0, 1.0]]))
 
-def direction(concept, rng_of=np.random.default_rng):
-    vector = rng_of([*concept.encode()]).normal(size=D)
+
+def direction(name):
+    """Draw a unit vector [D] that depends on a name alone."""
+    seed = list(name.encode())
+    vector = np.random.default_rng(seed).normal(size=D)
     return vector / np.linalg.norm(vector)
 
 
 def text_vectors(rng):
-    """Each text near its concept's direction, with a common part as real text embeddings have."""
-    common = direction("what all texts share") * 3
-    return np.array(
-        [
-            2 * direction(one.concept) + common + 0.1 * rng.normal(size=D)
-            for one in concept_texts(builtin_codebook("obygaze12"))
-        ],
-        np.float32,
-    )
+    """Draw each text near its concept's direction, with a common part as real text embeddings have."""
+    common = 3 * direction("what all texts share")
+    texts = concept_texts(builtin_codebook("obygaze12"))
+    directions = np.array([direction(text.concept) for text in texts])
+    noise = 0.1 * rng.normal(size=directions.shape)
+    return (2 * directions + common + noise).astype(np.float32)
+
+
+def planted_clips(rng):
+    """Draw clips whose vectors move along the directions of the planted concepts, and with their movie.
+
+    Returns clips and vectors [N, D].
+    """
+    clips = []
+    vectors = []
+    for movie in range(MOVIES):
+        shift_of_movie = rng.normal(size=D)
+        for number in range(CLIPS):
+            concepts = [concept for concept in CONCEPTS if rng.random() < 0.3]
+            level = "S" if "Body" in concepts else "EN"
+            clip_id = f"f{movie}-{number:02}"
+            clips.append(Clip(clip_id, f"f{movie}", level=level, concepts=tuple(concepts)))
+            signal = np.zeros(D)
+            for concept in concepts:
+                if concept in PLANTED:
+                    signal += 2 * direction(concept)
+            vectors.append(signal + shift_of_movie + 0.6 * rng.normal(size=D))
+    return clips, np.array(vectors, np.float32)
+
+
+def seal_texts(folder, texts, vectors, space=SPACE):
+    """Seal a store of texts by id, with the first of the vectors."""
+    arrays = {"xclip-text": {"pooled": vectors[: len(texts)]}}
+    seal_arrays(folder, dict.fromkeys(texts, ""), arrays, texts=texts, space=space)
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
+    """Stores of clips (films; shown, with frames) and of texts (thesaurus, partly, noise, other)."""
     folder = tmp_path_factory.mktemp("texts")
     rng = np.random.default_rng(0)
-    clips, rows = [], []
-    for movie in range(MOVIES):
-        own = rng.normal(size=D)
-        for place in range(CLIPS):
-            there = [concept for concept in CONCEPTS if rng.random() < 0.3]
-            level = "S" if "Body" in there else "EN"
-            clips.append(Clip(f"f{movie}-{place:02}", f"f{movie}", level=level, concepts=tuple(there)))
-            signal = sum((2 * direction(concept) for concept in there if concept in PLANTED), np.zeros(D))
-            rows.append(signal + own + 0.6 * rng.normal(size=D))
+    clips, pooled = planted_clips(rng)
     write_manifest(Manifest(tuple(clips), folder), folder / "films.csv")
     movie_of = {clip.clip_id: clip.movie for clip in clips}
-    pooled = np.array(rows, np.float32)
     seal_arrays(folder / "films", movie_of, {"xclip": {"pooled": pooled}}, space=SPACE)
     # What a clip shows is in one of its frames.
     frames = 0.3 * rng.normal(size=(len(pooled), 4, D)).astype(np.float32)
     frames[np.arange(len(pooled)), rng.integers(4, size=len(pooled))] += pooled
     arrays = {"pooled": pooled, "frames": frames}
     seal_arrays(folder / "shown", movie_of, {"xclip": arrays}, space=SPACE, n_frames=4)
-    texts = {f"t{place}": one.text for place, one in enumerate(concept_texts(builtin_codebook("obygaze12")))}
+    listed = concept_texts(builtin_codebook("obygaze12"))
+    texts = {f"t{number}": text.text for number, text in enumerate(listed)}
     vectors = text_vectors(rng)
-    for name, said in (("thesaurus", texts), ("partly", dict(list(texts.items())[:5]))):
-        arrays = {"xclip-text": {"pooled": vectors[: len(said)]}}
-        seal_arrays(folder / name, dict.fromkeys(said, ""), arrays, texts=said, space=SPACE)
-    noise = {"xclip-text": {"pooled": rng.normal(size=vectors.shape).astype(np.float32)}}
-    seal_arrays(folder / "noise", dict.fromkeys(texts, ""), noise, texts=texts, space=SPACE)
-    arrays = {"xclip-text": {"pooled": vectors}}
-    seal_arrays(folder / "other", dict.fromkeys(texts, ""), arrays, texts=texts, space="xclip sha256:9")
+    seal_texts(folder / "thesaurus", texts, vectors)
+    seal_texts(folder / "partly", dict(list(texts.items())[:5]), vectors)
+    seal_texts(folder / "noise", texts, rng.normal(size=vectors.shape).astype(np.float32))
+    seal_texts(folder / "other", texts, vectors, space="xclip sha256:9")
     return folder
 
 
@@ -87,82 +106,120 @@ def data(folder):
 
 
 def test_the_thesaurus_is_a_list_of_the_papers_table():
-    texts = concept_texts(builtin_codebook("obygaze12"))
-    assert len({one.text_id for one in texts}) == len(texts)
-    assert {one.concept for one in texts} == set(CONCEPTS)
-    body = [(one.kind, one.text) for one in texts if one.concept == "Body"]
-    assert body[:2] == [("definition", "Body"), ("instances", "Suggested nudity")]
-    assert ("instances", "silhouette behind shower curtain") in body
-    named = sum(len(concept.instances) for concept in builtin_codebook("obygaze12").concepts)
-    assert named == 22, "Table 1 has 22 instances"
+    codebook = builtin_codebook("obygaze12")
+    texts = concept_texts(codebook)
+    assert len({text.text_id for text in texts}) == len(texts)
+    assert {text.concept for text in texts} == set(CONCEPTS)
+    texts_of_body = [(text.kind, text.text) for text in texts if text.concept == "Body"]
+    assert texts_of_body[:2] == [("definition", "Body"), ("instances", "Suggested nudity")]
+    assert ("instances", "silhouette behind shower curtain") in texts_of_body
+    n_instances = sum(len(concept.instances) for concept in codebook.concepts)
+    assert n_instances == 22, "Table 1 has 22 instances"
 
 
 def test_a_clip_is_as_near_as_its_nearest_text():
-    texts = TextVectors(("a", "b"), np.array([[1.0, 0.0], [0.0, 1.0]]))
-    model = TextSimilarity(texts).fit(np.eye(2), [0, 1])
+    model = TextSimilarity(TWO_TEXTS).fit(np.eye(2), [0, 1])
     scores = model.decision_function([[3.0, 0.0], [0.0, -2.0], [1.0, 1.0], [0.0, 0.0]])
     np.testing.assert_allclose(scores, [1, 0, np.sqrt(0.5), 0], atol=1e-12)
-    other = TextSimilarity(texts).fit(np.eye(2), [1, 0])
-    np.testing.assert_array_equal(other.decision_function(np.eye(2)), model.decision_function(np.eye(2)))
+
+
+def test_labels_do_not_change_how_near_a_clip_is():
+    clips = np.eye(2)
+    model = TextSimilarity(TWO_TEXTS).fit(clips, [0, 1])
+    model_of_other_labels = TextSimilarity(TWO_TEXTS).fit(clips, [1, 0])
+    scores = model_of_other_labels.decision_function(clips)
+    np.testing.assert_array_equal(scores, model.decision_function(clips))
+
+
+def test_texts_of_another_width_than_the_clips_are_refused():
     with pytest.raises(ConceptError, match="2 values, the clips 3"):
-        TextSimilarity(texts).fit(np.eye(3)[:2], [0, 1])
+        TextSimilarity(TWO_TEXTS).fit(np.eye(3)[:2], [0, 1])
 
 
 def test_zero_shot_rows_stand_beside_labelled_cavs_under_the_same_folds(folder, data):
     texts = open_store(folder / "thesaurus")
     models = [*zero_shot_models(data, texts, "concept:Body"), "cav"]
     run = evaluate(data, models, "concept:Body")
-    pooled = run.metrics.query("metric == 'auc'").set_index("model")["pooled"]
-    assert pooled["zero_shot_instances"] > 0.8
-    assert pooled["zero_shot_definition"] > 0.8
-    assert pooled["cav"] > 0.8
+    auc_of = run.metrics.query("metric == 'auc'").set_index("model")["pooled"]
+    assert auc_of["zero_shot_instances"] > 0.8
+    assert auc_of["zero_shot_definition"] > 0.8
+    assert auc_of["cav"] > 0.8
     table = run.predictions.table
-    clips = table.groupby("model")["clip_id"].apply(lambda ids: tuple(sorted(ids)))
-    assert len(set(clips)) == 1, "the same clips are tested for every row"
+    tested_clips = table.groupby("model")["clip_id"].apply(lambda ids: tuple(sorted(ids)))
+    assert len(set(tested_clips)) == 1, "the same clips are tested for every row"
     assert table.groupby("model")["fold"].nunique().eq(MOVIES).all()
 
 
 def test_labels_of_the_test_movie_and_even_all_labels_do_not_change_a_zero_shot_score(folder, data):
     (spec, _) = zero_shot_models(data, open_store(folder / "thesaurus"), "concept:Look")
     y = data.present["Look"].to_numpy().astype(int)
-    scores = [spec.make(0).fit(data.X, labels).decision_function(data.X) for labels in (y, 1 - y)]
-    np.testing.assert_array_equal(*scores)
+    scores = spec.make(0).fit(data.X, y).decision_function(data.X)
+    scores_of_other_labels = spec.make(0).fit(data.X, 1 - y).decision_function(data.X)
+    np.testing.assert_array_equal(scores_of_other_labels, scores)
 
 
-def test_texts_are_concepts_of_frames_whose_annotation_nobody_needs(folder, tmp_path):
-    store = open_store(folder / "shown")
-    shown = load_dataset(store, read_manifest(folder / "films.csv"))
+@pytest.fixture(scope="module")
+def shown(folder):
+    """Clips with frames."""
+    return load_dataset(open_store(folder / "shown"), read_manifest(folder / "films.csv"))
+
+
+@pytest.fixture(scope="module")
+def models_of_frames(folder, shown):
+    """Zero-shot models of clips with frames, by name."""
     specs = zero_shot_models(shown, open_store(folder / "thesaurus"), "en_s")
-    names = [
-        f"{model}_{kind}" for kind in ("definition", "instances") for model in ("zero_shot", "pcbm_time")
+    return {spec.name: spec for spec in specs}
+
+
+def test_clips_with_frames_have_a_bottleneck_in_time_for_each_kind_of_text(models_of_frames):
+    assert list(models_of_frames) == [
+        "zero_shot_definition",
+        "pcbm_time_definition",
+        "zero_shot_instances",
+        "pcbm_time_instances",
     ]
-    assert [spec.name for spec in specs] == names
-    unmarked = replace(shown.labels, present=np.zeros_like(shown.labels.present))
-    runs = [evaluate(each, specs[1:2], "en_s") for each in (shown, replace(shown, labels=unmarked))]
-    auc = [run.metrics.query("metric == 'auc'").set_index("model")["movie_mean"] for run in runs]
-    assert auc[0]["pcbm_time_definition"] == auc[1]["pcbm_time_definition"] > 0.8
-    path = save_models(runs[0], shown, names[1:2], tmp_path, models=specs[1:2])[names[1]]
+
+
+def test_texts_are_concepts_of_frames_whose_annotation_nobody_needs(shown, models_of_frames):
+    spec = models_of_frames["pcbm_time_definition"]
+    no_marks = replace(shown.labels, present=np.zeros_like(shown.labels.present))
+
+    def auc_of(data):
+        metrics = evaluate(data, [spec], "en_s").metrics
+        return metrics.query("metric == 'auc'").set_index("model")["movie_mean"][spec.name]
+
+    assert auc_of(shown) == auc_of(replace(shown, labels=no_marks)) > 0.8
+
+
+def test_a_kept_model_of_texts_finds_concepts_in_frames(folder, shown, models_of_frames, tmp_path):
+    spec = models_of_frames["pcbm_time_definition"]
+    run = evaluate(shown, [spec], "en_s")
+    (path,) = save_models(run, shown, [spec.name], tmp_path, models=[spec]).values()
     model = load_model(path)
     assert model.concepts == tuple(CONCEPTS)
-    kept, present = predict_frames(model, store), shown.present["Body"].to_numpy() == 1
-    best = kept.groupby("clip_id")["Body_value"].max().loc[shown.clip_ids]
-    assert best[present].mean() > best[~present].mean() + 0.5
+    frames = predict_frames(model, open_store(folder / "shown"))
+    best_of_clip = frames.groupby("clip_id")["Body_value"].max().loc[shown.clip_ids]
+    has_body = shown.present["Body"].to_numpy() == 1
+    assert best_of_clip[has_body].mean() > best_of_clip[~has_body].mean() + 0.5
 
 
-def test_texts_of_noise_find_nothing_and_levels_are_scored_by_all_concepts(folder, data):
-    noise = zero_shot_models(data, open_store(folder / "noise"), "concept:Body")
-    auc = evaluate(data, noise, "concept:Body").metrics.query("metric == 'auc'").set_index("model")["pooled"]
-    assert abs(auc["zero_shot_instances"] - 0.5) < 0.15
-    whole = zero_shot_models(data, open_store(folder / "thesaurus"), "en_s")
-    said = [one.make(0).texts.texts for one in whole]
-    assert said[0] == CONCEPTS
-    assert len(said[1]) > 22
+def test_texts_of_noise_find_nothing(folder, data):
+    specs = zero_shot_models(data, open_store(folder / "noise"), "concept:Body")
+    metrics = evaluate(data, specs, "concept:Body").metrics
+    auc_of = metrics.query("metric == 'auc'").set_index("model")["pooled"]
+    assert abs(auc_of["zero_shot_instances"] - 0.5) < 0.15
+
+
+def test_levels_are_scored_by_the_texts_of_all_concepts(folder, data):
+    definition, instances = zero_shot_models(data, open_store(folder / "thesaurus"), "en_s")
+    assert definition.make(0).texts.texts == CONCEPTS
+    assert len(instances.make(0).texts.texts) > 22
 
 
 @pytest.mark.parametrize(
-    ("name", "place"),
+    ("name", "words"),
     [("other", "sha256:9.*sha256:0123"), ("partly", "obygaze codebook texts"), ("films", "group xclip")],
 )
-def test_texts_that_do_not_fit_are_refused(folder, data, name, place):
-    with pytest.raises(ConceptError, match=place):
+def test_texts_that_do_not_fit_are_refused(folder, data, name, words):
+    with pytest.raises(ConceptError, match=words):
         read_concept_texts(open_store(folder / name), data)

@@ -31,31 +31,36 @@ def clips():
 
 
 def learnt(clips, **settings):
-    return learn_dictionary(
-        lambda rows: clips[rows].reshape(-1, clips.shape[-1]), len(clips), **SMALL | settings
-    )
+    """Learn a small dictionary of clips [N, T, D]."""
+
+    def read(rows):
+        return clips[rows].reshape(-1, clips.shape[-1])
+
+    return learn_dictionary(read, len(clips), **SMALL | settings)
 
 
-def bytes_of(made):
-    return {name: array.tobytes() for name, array in made.to_arrays().items()}
+def bytes_of(dictionary):
+    return {name: array.tobytes() for name, array in dictionary.to_arrays().items()}
 
 
 def test_planted_atoms_are_found_and_dead_units_are_renewed():
     tokens, atoms = tokens_of(np.random.default_rng(1), 6000)
-    made = dictionary_of(tokens, n_units=128)
-    assert (atoms @ made.decoder.T).max(axis=1).mean() > 0.95
-    assert made.unexplained < 0.1
+    dictionary = dictionary_of(tokens, n_units=128)
+    cosine_of_nearest_unit = (atoms @ dictionary.decoder.T).max(axis=1)
+    assert cosine_of_nearest_unit.mean() > 0.95
+    assert dictionary.unexplained < 0.1
 
 
 def test_the_same_seed_gives_the_same_bytes_also_resumed_after_an_epoch(clips):
-    kept = []
+    after_epochs = []
 
-    def keep(made):
-        kept.append({name: array.copy() for name, array in made.to_arrays().items()})
+    def keep(dictionary):
+        after_epochs.append({name: array.copy() for name, array in dictionary.to_arrays().items()})
 
     whole = learnt(clips, keep=keep)
     assert bytes_of(learnt(clips)) == bytes_of(whole)
-    assert bytes_of(learnt(clips, begun=Dictionary.from_arrays(kept[2]))) == bytes_of(whole)
+    after_third = Dictionary.from_arrays(after_epochs[2])
+    assert bytes_of(learnt(clips, begun=after_third)) == bytes_of(whole)
     assert bytes_of(learnt(clips, seed=1)) != bytes_of(whole)
 
 
@@ -67,9 +72,9 @@ def test_clips_are_read_in_blocks(clips, monkeypatch):
         return clips[rows].reshape(-1, 16)
 
     monkeypatch.setattr("obygaze_models.concepts.dictionary_learning.BLOCK_BYTES", 10 * clips[0].nbytes)
-    made = learn_dictionary(read, len(clips), **SMALL)
+    dictionary = learn_dictionary(read, len(clips), **SMALL)
     assert max(sizes) == 10
-    assert np.isfinite(made.unexplained)
+    assert np.isfinite(dictionary.unexplained)
 
 
 def test_more_active_units_than_units_are_refused(clips):
@@ -83,8 +88,8 @@ def test_tokens_that_are_all_equal_are_refused(clips):
 
 
 def test_at_most_k_units_are_active_and_none_below_zero(clips):
-    made = learnt(clips)
-    codes = made.encode(made.scaled(clips[0]))
+    dictionary = learnt(clips)
+    codes = dictionary.encode(dictionary.scaled(clips[0]))
     assert np.diff(codes.indptr).max() <= 4
     assert (codes.data > 0).all()
 
@@ -97,40 +102,53 @@ def test_absent_frames_count_for_nothing(clips):
     assert np.isnan(bank.frame_scores(cut)[:, 20:]).all()
 
 
+MOVIES = np.repeat([f"film{number}" for number in range(4)], 20)
+
+
+def labelled_clips():
+    """Draw levels and concepts of twenty clips of each of four films."""
+    rng = np.random.default_rng(3)
+    clips = []
+    for row, movie in enumerate(MOVIES):
+        level = ("HN", "S")[rng.integers(2)]
+        concepts = rng.permutation(["Body", "Speech"]).tolist()[: rng.integers(3)]
+        clips.append(Clip(f"{movie}-{row:02}", movie, level=level, concepts=tuple(concepts)))
+    return tuple(clips)
+
+
+def scores_by(name, frames, folder):
+    """Evaluate a model of frames [N, F, D], and return held-out scores and thresholds [N, 2] of all clips."""
+    clips = labelled_clips()
+    manifest = Manifest(clips, folder, builtin_codebook("obygaze12"))
+    seen = {"pooled": frames.mean(axis=1), "frames": frames}
+    heard = {array: -values for array, values in seen.items()}
+    movie_of = {clip.clip_id: clip.movie for clip in clips}
+    store = open_store(seal_arrays(folder, movie_of, {"toy": seen, "ears": heard}, n_frames=8))
+    data = om.load_dataset(store, manifest, backbone="toy")
+    if name in BUILTIN_MODELS:
+        spec = replace(BUILTIN_MODELS[name], beside=())
+    elif name == "concepts_in_time":
+        data = om.load_dataset([store, store], manifest, backbone=["toy", "ears"]).named(["visual", "heard"])
+        spec = om.fused_by_concepts(data, in_time=True)[0]
+    else:
+        spec = in_time("definition", TextVectors(("Body", "Look"), np.eye(2, 6)))
+    table = evaluate(data, [spec], "hn_s").predictions.table
+    rows = table[table["model"] == name].set_index("clip_id")
+    return rows.loc[list(movie_of), ["score", "threshold"]].to_numpy()
+
+
 @pytest.mark.parametrize("name", ["units", "pcbm_time", "pcbm_time_definition", "concepts_in_time"])
 def test_nothing_of_a_film_tested_enters_its_model(tmp_path, name):
     """Frames of half of a film's clips are replaced: scores of its other half are the same."""
-    rng = np.random.default_rng(3)
-    X = rng.normal(size=(80, 8, 6)).astype(np.float32)
-    movies = np.repeat([f"film{k}" for k in range(4)], 20)
-    movie_of = dict(zip([f"{movie}-{row:02}" for row, movie in enumerate(movies)], movies, strict=True))
-    clips = tuple(
-        Clip(clip_id, movie, level=("HN", "S")[rng.integers(2)], concepts=tuple(marked[: rng.integers(3)]))
-        for clip_id, movie in movie_of.items()
-        for marked in [rng.permutation(["Body", "Speech"]).tolist()]
-    )
-    manifest = Manifest(clips, tmp_path, builtin_codebook("obygaze12"))
-
-    def scores(frames, folder):
-        arrays = {"pooled": frames.mean(axis=1), "frames": frames}
-        groups = {"toy": arrays, "ears": {each: -array for each, array in arrays.items()}}
-        store = open_store(seal_arrays(tmp_path / folder, movie_of, groups, n_frames=8))
-        data = om.load_dataset([store, store], manifest, backbone=["toy", "ears"]).named(["visual", "heard"])
-        specs = om.fused_by_concepts(data, in_time=True)[:1]
-        if name != specs[0].name:
-            data = om.load_dataset(store, manifest, backbone="toy")
-            specs = [in_time("definition", TextVectors(("Body", "Look"), np.eye(2, 6)))]
-        if name in BUILTIN_MODELS:
-            specs = [replace(BUILTIN_MODELS[name], beside=())]
-        table = evaluate(data, specs, "hn_s")
-        own = table.predictions.table.query("model == @name").set_index("clip_id")
-        return own.loc[list(movie_of), ["score", "threshold"]].to_numpy()
-
-    changed = X.copy()
+    rng = np.random.default_rng(4)
+    frames = rng.normal(size=(80, 8, 6)).astype(np.float32)
+    changed = frames.copy()
     changed[:10] = 5 * rng.normal(size=(10, 8, 6))
-    one, two = scores(X, "a"), scores(changed, "b")
-    np.testing.assert_array_equal(one[10:20], two[10:20])
-    assert (one[20:] != two[20:]).any()  # these films' models were trained on it
+    before = scores_by(name, frames, tmp_path / "before")
+    after = scores_by(name, changed, tmp_path / "after")
+    np.testing.assert_array_equal(after[10:20], before[10:20])
+    # The models of other films were trained on the changed clips.
+    assert (after[20:] != before[20:]).any()
 
 
 def test_a_unit_that_goes_with_a_concept_is_found_beside_many_that_do_not():
@@ -144,42 +162,50 @@ def test_a_unit_that_goes_with_a_concept_is_found_beside_many_that_do_not():
     assert 0.75 < np.nanmean(auc[:, 7, 1]) < 0.95
 
 
-def test_the_command_describes_units_and_resumes(tmp_path, monkeypatch):
+@pytest.fixture
+def run_units(tmp_path):
+    """Call the command `units` on clips half of which show a body in one frame."""
     rng = np.random.default_rng(0)
-    ids = {f"m{k // 12}-{k:02}": f"m{k // 12}" for k in range(48)}
-    shows = rng.random(48) < 0.5
+    movie_of = {f"m{row // 12}-{row:02}": f"m{row // 12}" for row in range(48)}
+    shows_body = rng.random(48) < 0.5
     frames = rng.normal(size=(48, 8, 6)).astype(np.float32)
-    frames[shows, 2] += 6 * np.eye(6, dtype=np.float32)[1]
-    seal_arrays(
-        tmp_path / "films", ids, {"toy": {"pooled": frames.mean(axis=1), "frames": frames}}, n_frames=8
-    )
-    clips = tuple(
-        Clip(name, movie, level="S", concepts=("Body",) * bool(there))
-        for (name, movie), there in zip(ids.items(), shows, strict=True)
-    )
-    write_manifest(Manifest(clips, tmp_path), tmp_path / "films.csv")
-    command = [str(tmp_path / "films"), "--labels", str(tmp_path / "films.csv")]
-    command += ["--units", "12", "--active", "2"]
+    frames[shows_body, 2, 1] += 6
+    arrays = {"pooled": frames.mean(axis=1), "frames": frames}
+    seal_arrays(tmp_path / "films", movie_of, {"toy": arrays}, n_frames=8)
+    clips = []
+    for row, (clip_id, movie) in enumerate(movie_of.items()):
+        concepts = ("Body",) if shows_body[row] else ()
+        clips.append(Clip(clip_id, movie, level="S", concepts=concepts))
+    write_manifest(Manifest(tuple(clips), tmp_path), tmp_path / "films.csv")
 
-    def run(name):
-        return CliRunner().invoke(units, [*command, "--out", str(tmp_path / name)])
+    def call(folder):
+        words = [str(tmp_path / "films"), "--labels", str(tmp_path / "films.csv")]
+        words += ["--units", "12", "--active", "2", "--out", str(folder)]
+        return CliRunner().invoke(units, words)
 
-    assert run("one").exit_code == 0
-    table = (tmp_path / "one" / "units.csv").read_text()
-    first = next(line for line in table.splitlines() if "Body" in line)
-    assert " s" in first
-    assert "units go with a concept" in (tmp_path / "one" / "units.md").read_text()
+    return call
 
+
+def test_the_command_describes_units(run_units, tmp_path):
+    assert run_units(tmp_path / "units").exit_code == 0
+    table = (tmp_path / "units" / "units.csv").read_text()
+    first_of_body = next(line for line in table.splitlines() if "Body" in line)
+    assert " s" in first_of_body  # the times of its strongest frames
+    assert "units go with a concept" in (tmp_path / "units" / "units.md").read_text()
+
+
+def test_the_command_resumes_after_the_last_epoch(run_units, tmp_path, monkeypatch):
     def killed(*_):
         raise KeyboardInterrupt
 
+    assert run_units(tmp_path / "whole").exit_code == 0
+    # Killed when all epochs are done: nothing is left to learn.
     monkeypatch.setattr("obygaze_models.concepts.dictionary.strongest", killed)
-    run("two")
-    assert (tmp_path / "two.partial.npz").exists()
+    run_units(tmp_path / "resumed")
+    assert (tmp_path / "resumed.partial.npz").exists()
     monkeypatch.undo()
-    monkeypatch.setattr(
-        "obygaze_models.concepts.dictionary_learning._step", killed
-    )  # nothing is left to learn
-    assert run("two").exit_code == 0
-    assert not (tmp_path / "two.partial.npz").exists()
-    assert (tmp_path / "one" / "units.npz").read_bytes() == (tmp_path / "two" / "units.npz").read_bytes()
+    monkeypatch.setattr("obygaze_models.concepts.dictionary_learning._step", killed)
+    assert run_units(tmp_path / "resumed").exit_code == 0
+    assert not (tmp_path / "resumed.partial.npz").exists()
+    whole = (tmp_path / "whole" / "units.npz").read_bytes()
+    assert (tmp_path / "resumed" / "units.npz").read_bytes() == whole

@@ -19,7 +19,8 @@ from obygaze_features.store import open_store
 from obygaze_models.dataset import load_dataset
 from obygaze_models.errors import DatasetError, ModelError
 from obygaze_models.evaluation.evaluate import evaluate
-from obygaze_models.models import Grid, ModelSpec, fit, other_models
+from obygaze_models.models import Grid, ModelSpec, fit
+from obygaze_models.models.other_models import as_spec
 from obygaze_models.models.registry import BUILTIN_MODELS, models_for
 from tests.lab_package import describe
 
@@ -89,12 +90,13 @@ def data(make_planted):
 
 
 def within(run):
+    """Return the AUC within films of each model."""
     rows = run.metrics[run.metrics["metric"] == "within_movie_auc"]
     return dict(zip(rows["model"], rows["pooled"], strict=True))
 
 
 @pytest.mark.parametrize(
-    ("asked", "name"),
+    ("text", "name"),
     [
         ("thelab_models:Difference", "thelab_models:Difference"),
         ("thelab_models:ready", "thelab_models:ready"),
@@ -103,19 +105,27 @@ def within(run):
     ],
 )
 @pytest.mark.usefixtures("_lab")
-def test_a_labs_model_is_evaluated_by_name(data, asked, name):
-    run = evaluate(data, [asked], "enhn_s")
+def test_a_labs_model_is_evaluated_by_name(data, text, name):
+    run = evaluate(data, [text], "enhn_s")
     assert within(run)[name] > 0.8
     assert next(iter(run.record["models"])) == name
-    assert (run.selection["model"] == "lab_grid").sum() == (8 if name == "lab_grid" else 0)
+
+
+@pytest.mark.usefixtures("_lab")
+def test_what_inner_folds_try_of_a_labs_model_is_recorded(data):
+    run = evaluate(data, ["thelab_models:SPEC"], "enhn_s")
+    # Two values of its grid for each of four films left out.
+    assert (run.selection["model"] == "lab_grid").sum() == 8
 
 
 def test_a_pipeline_is_evaluated_as_it_is_and_its_penalty_is_what_scikit_learn_makes_of_it(data):
-    run = evaluate(data, {"mine": make_pipeline(StandardScaler(), LogisticRegression(C=0.1))}, "enhn_s")
-    table = run.predictions.table.query("model == 'mine' and fold == 0")
-    y, out = data.levels == "S", data.movies == data.movies[0]
-    expected = make_pipeline(StandardScaler(), LogisticRegression(C=0.1)).fit(data.X[~out], y[~out])
-    np.testing.assert_allclose(table["score"], expected.decision_function(data.X[out]), atol=1e-5)
+    pipeline = make_pipeline(StandardScaler(), LogisticRegression(C=0.1))
+    run = evaluate(data, {"mine": pipeline}, "enhn_s")
+    scores = run.predictions.table.query("model == 'mine' and fold == 0")["score"]
+    y = data.levels == "S"
+    held_out = data.movies == data.movies[0]
+    pipeline.fit(data.X[~held_out], y[~held_out])
+    np.testing.assert_allclose(scores, pipeline.decision_function(data.X[held_out]), atol=1e-5)
 
 
 def test_a_skorch_estimator_is_evaluated(data):
@@ -137,7 +147,8 @@ def test_a_skorch_estimator_is_evaluated(data):
             Net, max_epochs=4, lr=0.5, batch_size=30, train_split=None, verbose=0
         )
 
-    first, again = (evaluate(data, {"skorch": make}, "enhn_s") for _ in range(2))
+    first = evaluate(data, {"skorch": make}, "enhn_s")
+    again = evaluate(data, {"skorch": make}, "enhn_s")
     assert within(first)["skorch"] > 0.8
     assert " at 0x" not in str(first.record["models"]["skorch"])
     assert first.record == again.record
@@ -152,29 +163,37 @@ class NeedsMovies(LogisticRegression):
         if groups is None:
             raise ValueError("give the movies")
         assert len(groups) == len(X)
-        _, movie, n = np.unique(groups, return_inverse=True, return_counts=True)
-        return super().fit(X, y, sample_weight=1 / n[movie])
+        _, movie_of, n_clips = np.unique(groups, return_inverse=True, return_counts=True)
+        return super().fit(X, y, sample_weight=1 / n_clips[movie_of])
 
 
 def test_an_estimator_that_requests_movies_gets_them_in_every_inner_fold_too(data):
-    given = {
+    models = {
         "plain": NeedsMovies(),
         "in_pipeline": make_pipeline(StandardScaler(), NeedsMovies()),
         "in_spec": ModelSpec("in_spec", "", lambda _: NeedsMovies(), choose=Grid("C", (0.1, 1.0))),
     }
-    values = within(evaluate(data, given, "enhn_s"))
-    assert min(values[name] for name in given) > 0.8
+    auc_of = within(evaluate(data, models, "enhn_s"))
+    for name in models:
+        assert auc_of[name] > 0.8
 
 
 def test_every_part_of_an_estimator_draws_from_the_runs_seed():
-    small = MLPClassifier(4, max_iter=3, early_stopping=False)
-    made = [other_models.as_spec("net", make_pipeline(StandardScaler(), small)).make(seed) for seed in (3, 4)]
-    assert [one.get_params()["mlpclassifier__random_state"] for one in made] == [3, 4]
-    assert small.random_state is None
-    assert other_models.as_spec("net", small).draws()
-    assert not other_models.as_spec("plain", StandardScaler()).draws()
-    keyword = other_models.as_spec("net", lambda *, seed=0: MLPClassifier(random_state=seed))
-    assert keyword.make(5).random_state == 5
+    network = MLPClassifier(4, max_iter=3, early_stopping=False)
+    spec = as_spec("net", make_pipeline(StandardScaler(), network))
+    for seed in (3, 4):
+        assert spec.make(seed).get_params()["mlpclassifier__random_state"] == seed
+    assert network.random_state is None
+
+
+def test_a_spec_tells_whether_its_estimator_draws():
+    assert as_spec("net", MLPClassifier()).draws()
+    assert not as_spec("plain", StandardScaler()).draws()
+
+
+def test_a_factory_gets_the_seed_by_its_keyword():
+    spec = as_spec("net", lambda *, seed=0: MLPClassifier(random_state=seed))
+    assert spec.make(5).random_state == 5
 
 
 @pytest.mark.parametrize(
@@ -183,22 +202,24 @@ def test_every_part_of_an_estimator_draws_from_the_runs_seed():
 def test_the_unit_of_frames_changes_no_decision(name):
     """Not even where squares of what float32 holds are more, or less, than it holds."""
     rng = np.random.default_rng(0)
-    y, movies = np.arange(32) % 2, np.repeat(["a", "b", "c", "d"], 8)
+    y = np.arange(32) % 2
+    movies = np.repeat(["a", "b", "c", "d"], 8)
     present = pd.DataFrame(rng.integers(2, size=(32, 2)), columns=["Body", "Look"])
     X = rng.standard_normal((32, 3, 4)).astype(np.float32)
     X[:, 1, 0] += 2 * y
     X[..., 1:3] += present.to_numpy()[:, None]
 
-    def decided(scale):
+    def scores_in_unit(scale):
         frames = X * np.float32(scale)
-        return fit(BUILTIN_MODELS[name], 0, frames, y, movies=movies, present=present).scores(frames, movies)
+        model = fit(BUILTIN_MODELS[name], 0, frames, y, movies=movies, present=present)
+        return model.scores(frames, movies)
 
     for scale in (2.0**80, 2.0**-80):
-        np.testing.assert_allclose(decided(scale), decided(1), rtol=1e-3, atol=1e-4)
+        np.testing.assert_allclose(scores_in_unit(scale), scores_in_unit(1), rtol=1e-3, atol=1e-4)
 
 
-@pytest.mark.parametrize("asked", ["own/planted_net.py:make", "own.planted_net:make"])
-def test_a_file_of_the_folder_is_named_by_path_or_as_a_module(tmp_path, monkeypatch, asked):
+@pytest.mark.parametrize("model", ["own/planted_net.py:make", "own.planted_net:make"])
+def test_a_file_of_the_folder_is_named_by_path_or_as_a_module(tmp_path, monkeypatch, model):
     (tmp_path / "own").mkdir()
     text = "from sklearn.svm import LinearSVC\n\n\ndef make():\n    return LinearSVC()\n"
     (tmp_path / "own" / "planted_net.py").write_text(text, encoding="utf-8")
@@ -206,21 +227,24 @@ def test_a_file_of_the_folder_is_named_by_path_or_as_a_module(tmp_path, monkeypa
     monkeypatch.setattr(sys, "path", [*sys.path])
     for name in ("own", "own.planted_net"):
         monkeypatch.delitem(sys.modules, name, raising=False)
-    (spec,) = [spec for spec in models_for("levels", [asked]) if spec.name == asked]
+    (spec,) = [spec for spec in models_for("levels", [model]) if spec.name == model]
     assert type(spec.make(0)).__name__ == "LinearSVC"
 
 
 def test_a_model_of_a_module_may_be_given_a_name():
-    found = models_for("levels", ["forest=sklearn.ensemble:HistGradientBoostingClassifier"])[0]
-    assert (found.name, found.title) == ("forest", "forest")
-    assert type(found.make(0)).__name__ == "HistGradientBoostingClassifier"
-    for name in ("linear", "", "a b", "a=b"):  # a file is called so
-        with pytest.raises(ModelError):
-            models_for("levels", [f"{name}=sklearn.svm:LinearSVC"])
+    spec, *_ = models_for("levels", ["forest=sklearn.ensemble:HistGradientBoostingClassifier"])
+    assert (spec.name, spec.title) == ("forest", "forest")
+    assert type(spec.make(0)).__name__ == "HistGradientBoostingClassifier"
+
+
+@pytest.mark.parametrize("name", ["linear", "", "a b", "a=b"])
+def test_a_name_that_a_model_has_or_no_file_can_have_is_refused(name):
+    with pytest.raises(ModelError):
+        models_for("levels", [f"{name}=sklearn.svm:LinearSVC"])
 
 
 @pytest.mark.parametrize(
-    ("asked", "place"),
+    ("model", "words"),
     [
         ("liner", "'liner'.*'linear'"),
         ("xyz", "'xyz'.*linear, mlp, .*MODULE:FACTORY"),
@@ -234,9 +258,9 @@ def test_a_model_of_a_module_may_be_given_a_name():
     ],
 )
 @pytest.mark.usefixtures("_lab")
-def test_a_model_that_can_not_be_found_is_refused_in_one_line(asked, place):
-    with pytest.raises(ModelError, match=place) as caught:
-        models_for("levels", [asked])
+def test_a_model_that_can_not_be_found_is_refused_in_one_line(model, words):
+    with pytest.raises(ModelError, match=words) as caught:
+        models_for("levels", [model])
     assert "\n" not in str(caught.value)
 
 
@@ -258,47 +282,60 @@ class Torn(TwoColumns):
 
 
 @pytest.mark.parametrize(
-    ("given", "place"),
+    ("estimator", "words"),
     [
         (Silent(), "model mine .*Silent"),
         (TwoColumns(), r"model mine .*shape \[\d+\]"),
         (Torn(), "model mine .*mat1 and mat2 shapes"),
     ],
 )
-def test_an_estimator_that_can_not_be_used_is_refused_in_one_line(data, given, place):
-    with pytest.raises(ModelError, match=place):
-        evaluate(data, {"mine": given}, "enhn_s")
+def test_an_estimator_that_can_not_be_used_is_refused_in_one_line(data, estimator, words):
+    with pytest.raises(ModelError, match=words):
+        evaluate(data, {"mine": estimator}, "enhn_s")
 
 
-def test_names_of_models_are_given_and_taken_once(data):
-    for nameless in (LogisticRegression(), [LogisticRegression()], RandomForestClassifier()):
-        with pytest.raises(ArgumentError, match="NAME: VALUE"):
-            evaluate(data, nameless, task="hn_s")
-        with pytest.raises(ModelError, match="my_model"):
-            models_for("levels", nameless)
-    twice = ModelSpec("linear", "Another", lambda _: LogisticRegression())
+@pytest.mark.parametrize(
+    "nameless", [LogisticRegression(), [LogisticRegression()], RandomForestClassifier()], ids=str
+)
+def test_an_estimator_without_a_name_is_refused(data, nameless):
+    with pytest.raises(ArgumentError, match="NAME: VALUE"):
+        evaluate(data, nameless, task="hn_s")
+    with pytest.raises(ModelError, match="my_model"):
+        models_for("levels", nameless)
+
+
+def test_two_models_of_one_name_are_refused(data):
+    other = ModelSpec("linear", "Another", lambda _: LogisticRegression())
     with pytest.raises(ModelError, match="'linear'"):
-        evaluate(data, [BUILTIN_MODELS["linear"], twice], "enhn_s")
-    asked = [one.name for one in models_for("levels", ["linear", "linear"])]
-    assert asked[:2] == ["linear", "always_positive"]
+        evaluate(data, [BUILTIN_MODELS["linear"], other], "enhn_s")
+
+
+def test_a_model_that_is_named_twice_is_evaluated_once():
+    names = [spec.name for spec in models_for("levels", ["linear", "linear"])]
+    assert names[:2] == ["linear", "always_positive"]
 
 
 @pytest.mark.usefixtures("_lab")
 def test_a_model_reads_frames_where_the_store_has_them_and_is_refused_where_not(make_store, tmp_path):
     rng = np.random.default_rng(0)
-    movie_of = {f"m{movie}-{place:02}": f"m{movie}" for movie in range(4) for place in range(12)}
-    levels = [("EN", "S")[int(clip_id[-2:]) % 2] for clip_id in movie_of]
-    clips = [Clip(*one, level=level) for one, level in zip(movie_of.items(), levels, strict=True)]
-    frames = rng.normal(size=(len(clips), 2, 5)).astype(np.float32)
-    frames[:, :, 0] += 3 * np.array([[level == "S"] for level in levels])
-    arrays = {"pooled": frames.mean(axis=1), "frames": frames}
-    stores = [
-        open_store(make_store(tmp_path / name, movie_of, {"one": own}))
-        for name, own in (("s", arrays), ("t", {"pooled": arrays["pooled"]}))
-    ]
-    whole, bare = (load_dataset(store, Manifest(tuple(clips), tmp_path)) for store in stores)
-    assert within(evaluate(whole, ["thelab_models:FRAMES"], "en_s"))["frame_mean"] > 0.9
-    seen = []
+    is_sure = np.arange(48) % 2 == 1
+    clips = []
+    for row in range(48):
+        movie = f"m{row // 12}"
+        level = "S" if is_sure[row] else "EN"
+        clips.append(Clip(f"{movie}-{row:02}", movie, level=level))
+    movie_of = {clip.clip_id: clip.movie for clip in clips}
+    manifest = Manifest(tuple(clips), tmp_path)
+    frames = rng.normal(size=(48, 2, 5)).astype(np.float32)
+    frames[is_sure, :, 0] += 3
+    pooled = frames.mean(axis=1)
+    with_frames = make_store(tmp_path / "s", movie_of, {"one": {"pooled": pooled, "frames": frames}})
+    without_frames = make_store(tmp_path / "t", movie_of, {"one": {"pooled": pooled}})
+
+    run = evaluate(load_dataset(open_store(with_frames), manifest), ["thelab_models:FRAMES"], "en_s")
+    assert within(run)["frame_mean"] > 0.9
+    bare = load_dataset(open_store(without_frames), manifest)
+    steps = []
     with pytest.raises(DatasetError, match="one has no frames"):
-        evaluate(bare, ["linear", "frames_of_lab"], "en_s", progress=lambda *done: seen.append(done))
-    assert not seen  # before hours of training, not after
+        evaluate(bare, ["linear", "frames_of_lab"], "en_s", progress=lambda *step: steps.append(step))
+    assert not steps  # refused before hours of training, not after
