@@ -33,6 +33,7 @@ from obygaze_features.manifest.importers.span_films import OWN_TABLES, FilmNames
 from obygaze_features.manifest.importers.tool_spans import ANSWERS, ToolSpans, span_of
 from obygaze_features.manifest.manifest import Manifest, default_codebook
 from obygaze_features.manifest.spans.account import Account
+from obygaze_features.manifest.spans.formats import json_value
 from obygaze_features.manifest.spans.headings import Headings
 from obygaze_features.manifest.spans.instant import SHORTEST_S, clock
 from obygaze_features.manifest.spans.label_words import LabelWords
@@ -204,7 +205,9 @@ def _kind_of(file: SpanFile, codebook: Codebook | None) -> str:
     try:
         return kind_of(file)
     except ManifestError:
-        if what_instead(file) or not is_table(file, LabelWords(codebook or default_codebook())):
+        is_document = json_value(file) is not None or file.head.lstrip().startswith("<")
+        words = LabelWords(codebook or default_codebook())
+        if what_instead(file) or is_document or not is_table(file, words):
             raise
         return TABLE
 

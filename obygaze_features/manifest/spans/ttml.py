@@ -25,7 +25,10 @@ from obygaze_features.manifest.spans.xml_names import attribute, children, desce
 
 ROOT: Final = "tt"
 TIMED: Final = ("body", "div", "p", "span")
-"""Elements that have times and texts."""
+"""Elements that have times."""
+
+WITH_TEXT: Final = ("p", "span")
+"""Elements that have texts."""
 
 BREAK: Final = "br"
 MOST_DEPTH: Final = 100
@@ -200,8 +203,8 @@ class _Reader:
             raise self._file.error("nested too deeply")
         language = attribute(node, "lang") or language
         speaker = self._speakers.get(attribute(node, "agent"), speaker)
-        if local_name(node.tag) == "p" or (local_name(node.tag) == "span" and not _has_timed(node)):
-            yield from self._paragraph(node, interval, language, speaker, depth)
+        if local_name(node.tag) in WITH_TEXT:
+            yield from self._text_element(node, interval, language, speaker, depth)
             return
         yield from self._inner(node, interval, language, speaker, depth)
 
@@ -209,7 +212,6 @@ class _Reader:
         self, node: Element, interval: Interval, language: str, speaker: str, depth: int
     ) -> Iterator[RawSpan]:
         """Yield the texts of the timed elements inside an element."""
-        is_sequence = attribute(node, "timeContainer") == "seq"
         reference = interval.begin
         for child in children(node, *TIMED):
             shown = self._interval(child, reference, interval.end)
@@ -218,7 +220,7 @@ class _Reader:
                 yield RawSpan(self._where(child), reason=shown.reason)
                 continue
             yield from self.records(child, shown, language, speaker, depth + 1)
-            if is_sequence:
+            if _is_sequence(node):
                 # The next begins where this one ends; one without an end takes no time.
                 reference = shown.begin if shown.end is None else shown.end
 
@@ -251,15 +253,18 @@ class _Reader:
         text = attribute(node, name).strip()
         return self._clock.seconds(text) if text else None
 
-    def _paragraph(
+    def _text_element(
         self, node: Element, interval: Interval, language: str, speaker: str, depth: int
     ) -> Iterator[RawSpan]:
-        """Yield the text of a paragraph; of timed spans in it each one's."""
+        """Yield the text of a paragraph or span; of timed spans in it each one's, and what is outside."""
         if not _has_timed(node):
             yield self._record(node, interval, _text(node), language, speaker)
             return
         own_text = one_line(_text_outside_spans(node))
-        if own_text:
+        if own_text and _is_sequence(node):
+            self._n_texts += 1
+            yield RawSpan(self._where(node), reason="text in a sequence, which takes no time")
+        elif own_text:
             yield self._record(node, interval, own_text, language, speaker)
         yield from self._inner(node, interval, language, speaker, depth)
 
@@ -294,6 +299,11 @@ def _speakers(root: Element) -> dict[str, str]:
         if attribute(agent, "id") and name:
             names[attribute(agent, "id")] = name
     return names
+
+
+def _is_sequence(node: Element) -> bool:
+    """Return whether what is inside an element is shown one after the other."""
+    return attribute(node, "timeContainer") == "seq"
 
 
 def _has_timed(node: Element) -> bool:

@@ -42,6 +42,102 @@ FILES: dict[str, Callable[[int], str]] = {
         % n
         + "".join(f'{i} {i + 1} "a{i}"\n' for i in range(n))
     ),
+    "ttml": lambda n: (
+        '<tt xmlns="http://www.w3.org/ns/ttml"><body><div>'
+        + "".join(
+            f'<p begin="{i}s" end="{i + 1}s"><span begin="0s">a{i}</span> b<br/>c</p>' for i in range(n)
+        )
+        + "</div></body></tt>"
+    ),
+    "ttml one text": lambda n: (
+        '<tt xmlns="http://www.w3.org/ns/ttml"><body><div><p end="9s">'
+        + "".join(f"<span>a{i}</span>" for i in range(n))
+        + "</p></div></body></tt>"
+    ),
+    "transcript": lambda n: json.dumps(
+        {"segments": [{"start": i, "end": i + 1, "text": f"a{i}", "speaker": f"s{i}"} for i in range(n)]}
+    ),
+    "transcript of words": lambda n: json.dumps(
+        {"words": [{"word": f"a{i}", "start": i / 10, "end": i / 10 + 0.1} for i in range(n)]}
+    ),
+    "markers": lambda n: table(
+        "Marker Name\tIn\tOut\tMarker Type",
+        [f"a{i}\t{i}\t{i + 1}\tt{i}" for i in range(n)],
+    ),
+    "edl": lambda n: (
+        "TITLE: a\nFCM: NON-DROP FRAME\n"
+        + "".join(
+            f"{i % 900 + 100} 001 V C 00:00:01:00 00:00:01:01 00:00:01:00 00:00:01:01\n|C:c{i} |M:a{i} |D:10\n"
+            for i in range(n)
+        )
+    ),
+    "xmeml": lambda n: (
+        "<xmeml><sequence><rate><timebase>25</timebase></rate>"
+        + "".join(f"<marker><name>a{i}</name><in>{i}</in><out>{i + 9}</out></marker>" for i in range(n))
+        + "</sequence></xmeml>"
+    ),
+    "fcpxml": lambda n: (
+        "<fcpxml><resources>"
+        + "".join(f'<asset id="r{i}" src="file:///f{i}.mov"/>' for i in range(n))
+        + "</resources><spine>"
+        + "".join(
+            f'<asset-clip ref="r{i}"><keyword start="{i}s" duration="1s" value="a{i}"/></asset-clip>'
+            for i in range(n)
+        )
+        + "</spine></fcpxml>"
+    ),
+    "otio": lambda n: json.dumps(
+        {
+            "OTIO_SCHEMA": "Track.1",
+            "markers": [
+                {
+                    "name": f"a{i}",
+                    "color": f"c{i}",
+                    "marked_range": {
+                        "start_time": {"rate": 1, "value": i},
+                        "duration": {"rate": 1, "value": 1},
+                    },
+                }
+                for i in range(n)
+            ],
+        }
+    ),
+    "jsonld": lambda n: json.dumps(
+        {
+            "@context": "http://www.w3.org/ns/anno.jsonld",
+            "items": [
+                {"target": f"http://a/f{i}.mp4#t={i},{i + 1}", "body": {"purpose": f"p{i}", "value": f"a{i}"}}
+                for i in range(n)
+            ],
+        }
+    ),
+    "iiif": lambda n: json.dumps(
+        {
+            "@context": "http://iiif.io/api/presentation/3/context.json",
+            "items": [
+                {
+                    "annotations": [
+                        {
+                            "items": [
+                                {"target": f"http://a/f{i}#t={i},{i + 1}", "body": {"value": f"a{i}"}}
+                                for i in range(n)
+                            ]
+                        }
+                    ]
+                }
+            ],
+        }
+    ),
+    "refi-qda": lambda n: (
+        '<Project xmlns="urn:QDA-XML:project:1.0"><CodeBook><Codes>'
+        + "".join(f'<Code guid="c{i}" name="a{i}"/>' for i in range(n))
+        + '</Codes></CodeBook><Sources><VideoSource name="f.mp4">'
+        + "".join(
+            f'<VideoSelection begin="{i}000" end="{i + 1}000"><Coding><CodeRef targetGUID="c{i}"/></Coding></VideoSelection>'
+            for i in range(n)
+        )
+        + "</VideoSource></Sources></Project>"
+    ),
     "elan-text": lambda n: "".join(f"t{i}\tp{i}\t{i}.0\t{i + 1}.0\tw{i}\n" for i in range(n)),
     "boris": lambda n: table(
         "Observation id,Media file,Time,Subject,Behavior,Behavioral category,Status",

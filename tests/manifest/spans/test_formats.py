@@ -66,6 +66,9 @@ def test_a_format_is_told_however_its_text_is_saved(tmp_path, name):
     [
         '{"results": {"f": [1, 2]}}',
         '{"hello": 1}',
+        json.dumps(
+            {"type": "object", "properties": {"start": {"type": "number"}, "id": {"type": "integer"}}}
+        ),
         "[1, 2]",
         "<notes><note>a</note></notes>",
         "only words\nand more words\n",

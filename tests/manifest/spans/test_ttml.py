@@ -75,6 +75,21 @@ def test_spans_with_times_of_their_own_are_texts_of_their_own(read):
     ]
 
 
+def test_text_around_timed_spans_is_kept_at_any_depth_but_takes_no_time_in_a_sequence(read):
+    body = '<div><p end="9s"><span begin="1s"><span begin="1s">c</span> b</span> a</p></div>'
+    clips, _ = read({"a.ttml": ttml(body)})
+    assert sorted((clip.start_s, clip.end_s, clip.extras["text"]) for clip in clips) == [
+        (0, 9, "a"),
+        (1, 9, "b"),
+        (2, 9, "c"),
+    ]
+    clips, said = read(
+        {"a.ttml": ttml('<div><p timeContainer="seq" dur="9s">no <span dur="5s">yes</span></p></div>')}
+    )
+    assert [(clip.start_s, clip.end_s, clip.extras["text"]) for clip in clips] == [(0, 5, "yes")]
+    assert "takes no time" in said
+
+
 def test_a_text_keeps_its_breaks_and_loses_styles_and_metadata(read):
     head = "<head><metadata><ttm:title>no</ttm:title></metadata></head>"
     body = '<div><p begin="1s" end="2s"><metadata><ttm:desc>no</ttm:desc></metadata>a<br/><span>b <span>c</span></span> d</p></div>'
