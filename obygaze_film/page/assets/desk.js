@@ -209,7 +209,7 @@ function cite() {
   still.toBlob((picture) => { URL.revokeObjectURL(save.href); save.href = URL.createObjectURL(picture); });
   save.download = `${name}.png`;
  }
- Object.assign(find("#d-figure"), {href: `figure.svg?a=${it.start}&b=${it.end}`, download: `${name}.svg`});
+ Object.assign(find("#d-figure"), {href: `figure.svg?a=${it.start}&b=${it.end}&who=${encodeURIComponent(store.who)}`, download: `${name}.svg`});
  find("#d-cited").showModal();
 }
 click("#d-copy-text", (button) => navigator.clipboard.writeText(find("#d-citation").textContent).then(() => { button.textContent = words.copied; }));
