@@ -222,7 +222,11 @@ if (stills) mediaOf(state.film).then((media) => {
 }, () => {});
 player.moved = (t, isPlaying) => { tiers.moveTo(t, isPlaying); find("#d-clock").value = clock(t); };
 if (video) {
- video.onpause = () => { if (!video.seeking) say(clock(video.currentTime)); };
+ video.onpause = () => {
+  if (video.seeking) return;
+  tiers.moveTo(player.at);
+  say(clock(video.currentTime));
+ };
  video.onloadedmetadata = () => {
   if (Math.abs(video.duration - state.whole) > .01 * state.whole) say(filled(words.another_cut, {copy: clock(video.duration), film: clock(state.whole)}));
  };
