@@ -229,7 +229,7 @@ def run(
     from obygaze_models.persistence.sharing import describe_model
 
     _refuse_options(films, shots, flags, title, year, variables=variables, sound=sound, people=people)
-    _offer_year(films, year)
+    _offer_year(films, title, year)
     _refuse_late(films, title, flags, sound=sound)
     model_files = {model: describe_model(model)[0] for model in models}
     cards = {model: file.card for model, file in model_files.items()}
@@ -329,11 +329,15 @@ def _refuse_late(films: Sequence[str], title: str | None, flags: str | None, *, 
         speech_chances(())
 
 
-def _offer_year(films: Sequence[str], year: int | None) -> None:
-    """Say how to keep a year that the only film's name has in brackets."""
-    named = re.search(r"\((1[89]\d\d|20\d\d)\)", Path(films[0]).stem)
-    if named and year is None and len(films) == 1:
-        click.echo(f"{films[0]}: its name says {named[1]}: 'film run --year {named[1]}' keeps that", err=True)
+def _offer_year(films: Sequence[str], title: str | None, year: int | None) -> None:
+    """Say how to keep a year that the only film's title has in brackets, or the name of its file."""
+    if year is not None or len(films) > 1:
+        return
+    of_what, text = ("title", title) if title else ("name", Path(films[0]).stem)
+    named = re.search(r"\((1[89]\d\d|20\d\d)\)", text)
+    if named:
+        notice = f"{films[0]}: its {of_what} says {named[1]}: 'film run --year {named[1]}' keeps that"
+        click.echo(notice, err=True)
 
 
 def _people(sources: Sequence[str]) -> "People | None":

@@ -1,5 +1,8 @@
 """Draw figures as SVG, for pages and articles: films by year with groups and trend, and parts of one film."""
 
+import math
+import unicodedata
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -9,6 +12,7 @@ from obygaze_film.claims import phrases
 from obygaze_film.claims.of_groups import compared_share
 from obygaze_film.claims.words import Words
 from obygaze_film.notes import LATER
+from obygaze_film.page import charts
 from obygaze_film.page.html import template_page
 from obygaze_models.report import asset
 
@@ -18,6 +22,22 @@ if TYPE_CHECKING:
 
 LEFT, RIGHT, HIGH = 50, 735, 250
 """Ends of the axis of years, and height of the chart, in units of the figure."""
+
+WIDTH: Final = 760
+"""Width of a figure, in units."""
+
+GAP: Final = 14
+"""Room between a figure's edge, its names and its columns."""
+
+CONTEXT_S: Final = 30.0
+"""Seconds before and after a span that its figure shows too."""
+
+MOST_TIMES: Final = 7
+"""Times on the axis of a film's figure."""
+
+NARROW: Final = frozenset("iljtfrI.,:;'’|!()[] ")
+WIDE: Final = frozenset("mwMWœæŒÆ@%—…")
+"""Signs that are narrower, and wider, than others in every sans-serif font."""
 
 SCALES: Final = (0.1, 0.2, 0.4, 0.6, 0.8)
 """Possible ends of the axis of shares; the smallest that contains all intervals is used."""
@@ -116,13 +136,138 @@ def _dated(film: "ComparedFilm", words: Words) -> Dot:
     return Dot(float(year), film, phrases.film_share_sentence(title, year, compared_share(film), words))
 
 
-def film_figure(view: "FilmView", start_s: float, end_s: float) -> str:
-    """Draw a part of a film as a figure of its own: passages, probability with band, concepts by weight."""
+class FigureRow(NamedTuple):
+    """A row of the figure of a film: its name, and its place from the top, in units of the figure."""
+
+    name: str
+    top: int
+    high: int
+
+    @property
+    def baseline(self) -> int:
+        """Where the name stands, in the middle of the row."""
+        return self.top + self.high // 2 + 4
+
+
+class FigurePart(NamedTuple):
+    """The part of a film that a figure draws, the span that it is about, and where its columns begin.
+
+    Times are in seconds, `left` and `width` in units of the figure.
+    """
+
+    start_s: float
+    end_s: float
+    span_start_s: float
+    span_end_s: float
+    left: int
+    width: int
+
+    def x(self, seconds: float) -> float:
+        """Place a time."""
+        share = (seconds - self.start_s) / (self.end_s - self.start_s)
+        return round(self.left + self.width * share, 1)
+
+
+def film_figure(
+    view: "FilmView", start_s: float, end_s: float, decisions: Sequence[Mapping[str, Any]] = ()
+) -> str:
+    """Draw a span of a film as a figure of its own, with `CONTEXT_S` before and after it.
+
+    The figure has the model's passages, what people decided, the probability with its band and the threshold,
+    and the concepts that are found better than chance. Its left margin is as wide as its longest name.
+
+    Parameters
+    ----------
+    view : FilmView
+    start_s, end_s : float
+        Ends of the span; a span that goes on behind the film ends with it.
+    decisions : sequence of mapping
+        What people decided, as the desk describes it to its script; those in the figure's part are drawn.
+    """
     words, model = view.words, view.model
+    part_start_s = max(0.0, start_s - CONTEXT_S)
+    part_end_s = min(view.whole_s, end_s + CONTEXT_S)
+    part_start_s = min(part_start_s, max(0.0, part_end_s - CONTEXT_S))  # of a span behind the film's end
+    decided = _decided_rows(decisions, part_start_s, part_end_s, words)
+    passages = [
+        one
+        for one in view.cards
+        if one["start"] < part_end_s and one["end"] > part_start_s and not one["below"]
+    ]
+    concepts = [shown for shown in view.concepts if shown.concept.is_found]
+    names = [words["segments"], words["probability"], *decided]
+    names += [shown.concept.name for shown in concepts]
+    left = GAP + max(math.ceil(text_width(name)) for name in names)
+    part = FigurePart(part_start_s, part_end_s, start_s, min(end_s, view.whole_s), left, WIDTH - GAP - left)
+    top = 26
+    rows = {}
+    for kind, names_of_kind, high in (
+        ("passages", [words["segments"]] if passages else [], 12),
+        ("decided", [*decided], 12),
+        ("probability", [words["probability"]], 120),
+        ("concepts", [shown.concept.name for shown in concepts], 14),
+    ):
+        rows[kind] = []
+        for name in names_of_kind:
+            rows[kind].append(FigureRow(name, top, high))
+            top += high + 4
     notes = phrases.figure_notes(view.positive, model.title, model.threshold_p, words)
     title = words.say("named", name=view.heading, what=" ".join(notes))
-    high = 218 + 16 * sum(concept.is_found for concept, _ in view.concepts)
-    return _figure("film", high, title, words, alone=True, view=view, start=start_s, end=end_s, notes=notes)
+    high = top + 24 + 14 * len(notes)
+    return _figure(
+        "film", high, title, words, alone=True, view=view, part=part, notes=notes, bottom=top,
+        rows=rows, passages=passages, decided=list(decided.values()), concepts=concepts,
+        ticks=_tick_times(part),
+    )  # fmt: skip
+
+
+def _tick_times(part: FigurePart) -> list[float]:
+    """Choose the times of the figure's axis: full multiples of a step, counted from the film's start."""
+    length_s = part.end_s - part.start_s
+    step = next((step for step in charts.TICKS_S if length_s / step <= MOST_TIMES), charts.TICKS_S[-1])
+    first = math.ceil(part.start_s / step) * step
+    return [float(time) for time in range(first, int(part.end_s) + 1, step)]
+
+
+def _decided_rows(
+    decisions: Sequence[Mapping[str, Any]], start_s: float, end_s: float, words: Words
+) -> dict[str, list[Mapping[str, Any]]]:
+    """Group the decisions of a part of a film by who gave which level, and how; the group's name says it."""
+    groups: dict[str, list[Mapping[str, Any]]] = {}
+    for one in decisions:
+        if one["level"] and one["start"] < end_s and one["end"] > start_s:
+            who = one["who"]
+            if one["kind"] == "agreed":
+                who = words.say("desk_agreed", judges=one["judges"])
+            name = words.say("figure_decided", level=one["title"], who=who)
+            if one["blind"]:
+                name += f" ({words['desk_blindly']})"
+            groups.setdefault(name, []).append(one)
+    return groups
+
+
+def text_width(text: str) -> float:
+    """Estimate the width of a text of 12 units in common sans-serif fonts, from above.
+
+    The widest of the usual ones, DejaVu Sans, has letters of .6 em on average.
+
+    Examples
+    --------
+    >>> from obygaze_film.page.figures import text_width
+    >>> text_width("ill") < text_width("Mmm")
+    True
+    """
+    width = 0.0
+    for sign in text:
+        if sign in NARROW:
+            width += 0.4
+        elif sign in WIDE or unicodedata.east_asian_width(sign) in "WF":
+            width += 1.0
+        elif sign.isupper():
+            width += 0.76
+        else:
+            width += 0.64
+    return 12 * width
 
 
 def _figure(name: str, high: int, title: str, words: Words, *, alone: bool, **values: Any) -> str:

@@ -280,7 +280,10 @@ class Workspace:
 
     def figure(self, request: Request) -> Response:
         """Draw a span as a figure for an article."""
-        figure = film_figure(self.film(request).view(_language(request)), *_ends(request))
+        film = self.film(request)
+        view = film.view(_language(request))
+        who = " ".join(request.query_params.get("who", "").split())
+        figure = film_figure(view, *_ends(request), shown_decisions(film, who, words=view.words))
         return Response(figure, media_type="image/svg+xml")
 
     def decisions(self, request: Request) -> Response:

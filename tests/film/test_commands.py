@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 
 from obygaze.cli import main
+from obygaze.film_run import _offer_year
 from obygaze.film_run import run as film_run
 from obygaze_features import load_backbone
 from obygaze_features.errors import ObygazeError
@@ -519,3 +520,19 @@ def test_a_page_that_is_there_is_refused_before_films_are_read(obygaze, tmp_path
     (tmp_path / "page.html").write_text("mine", encoding="utf-8")
     _, said = obygaze("film", "report", tmp_path / "no-film", "--out", tmp_path / "page.html", code=1)
     assert ("page.html" in said, "no-film" in said) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "offered"),
+    [
+        ("Harbour Lights (1954).mkv", {}, "1954"),
+        ("harbour.mkv", {"title": "Harbour Lights (1954)"}, "1954"),
+        ("harbour.mkv", {}, ""),
+        ("Harbour Lights (1954).mkv", {"year": 1955}, ""),
+    ],
+)
+def test_a_year_in_brackets_is_offered(capsys, name, options, offered):
+    _offer_year([name], options.get("title"), options.get("year"))
+    said = capsys.readouterr().err
+    assert (f"--year {offered}'" in said) == bool(offered)
+    assert bool(said) == bool(offered)

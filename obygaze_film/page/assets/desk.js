@@ -209,7 +209,7 @@ function cite() {
   still.toBlob((picture) => { URL.revokeObjectURL(save.href); save.href = URL.createObjectURL(picture); });
   save.download = `${name}.png`;
  }
- Object.assign(find("#d-figure"), {href: `figure.svg?a=${it.start}&b=${it.end}`, download: `${name}.svg`});
+ Object.assign(find("#d-figure"), {href: `figure.svg?a=${it.start}&b=${it.end}&who=${encodeURIComponent(store.who)}`, download: `${name}.svg`});
  find("#d-cited").showModal();
 }
 click("#d-copy-text", (button) => navigator.clipboard.writeText(find("#d-citation").textContent).then(() => { button.textContent = words.copied; }));
@@ -222,7 +222,11 @@ if (stills) mediaOf(state.film).then((media) => {
 }, () => {});
 player.moved = (t, isPlaying) => { tiers.moveTo(t, isPlaying); find("#d-clock").value = clock(t); };
 if (video) {
- video.onpause = () => { if (!video.seeking) say(clock(video.currentTime)); };
+ video.onpause = () => {
+  if (video.seeking) return;
+  tiers.moveTo(player.at);
+  say(clock(video.currentTime));
+ };
  video.onloadedmetadata = () => {
   if (Math.abs(video.duration - state.whole) > .01 * state.whole) say(filled(words.another_cut, {copy: clock(video.duration), film: clock(state.whole)}));
  };

@@ -37,6 +37,7 @@ class FilmPage {
   this.table = new DecisionTable(prefix, desk, this.store, words, act, {threshold: data.threshold, filter});
   this.store.changed = () => this.draw();
   this.player.moved = (t, isPlaying) => this.moved(t, isPlaying);
+  this.part("video").onpause = () => this.moved(this.player.at, false); // what is read aloud waits for this
   drawStrips(this.tiers, this, this.rows);
   this.openOwn();
   if (this.part("stills")) this.showStills(this.part("stills"), data.copy.stills);

@@ -305,6 +305,74 @@ def test_people_who_decided_have_tiers_and_their_decisions_say_how(visit, watche
     assert "AB" in page.locator("#f1-title").inner_text()
 
 
+CHANGES_READ_ALOUD = """() => {
+    window.spoken = [];
+    const regions = [...document.querySelectorAll("[role=status], [aria-live], output, [role=slider]")];
+    const quiet = (node) => node.ariaLive === "off";
+    const observer = new MutationObserver((changes) => {
+        for (const {target} of changes) {
+            const region = regions.find((one) => one.contains(target));
+            if (region && !quiet(region)) spoken.push(region.id || region.className);
+        }
+    });
+    const what = {subtree: true, childList: true, characterData: true, attributeFilter: ["aria-valuetext"]};
+    for (const region of regions) observer.observe(region, what);
+}"""
+
+
+def test_nothing_is_read_aloud_while_the_film_plays_and_the_time_is_when_it_stands(visit, watched):
+    page = visit(watched / "film.html").page
+    page.get_by_label("Open your own copy").set_input_files(watched / "own.webm")
+    is_true(page, "document.querySelector('#f1-own').textContent")
+    page.keyboard.press("n")
+    is_true(page, "!document.querySelector('video').paused")
+    page.evaluate(CHANGES_READ_ALOUD)
+    before = page.evaluate("document.querySelector('video').currentTime")
+    is_true(page, f"document.querySelector('video').currentTime > {before} + 2")
+    assert page.evaluate("spoken") == []
+    page.evaluate("document.querySelector('video').pause()")
+    is_true(page, "spoken.includes('d-track d-over')")
+
+
+FOCUSED = """() => {
+    const one = document.activeElement, style = getComputedStyle(one);
+    const isOutlined = parseFloat(style.outlineWidth) > 0 && style.outlineStyle !== "none";
+    const name = one.id || one.dataset.key || one.dataset.filter || one.className || one.tagName;
+    return [name, isOutlined && one.getBoundingClientRect().bottom > 0];
+}"""
+"""What has the focus, and whether that is seen."""
+
+
+def test_the_page_is_toured_by_the_keyboard_alone_and_focus_is_seen(visit, watched):
+    page = visit(watched / "film.html").page
+    reached = []
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        where = page.evaluate(FOCUSED)
+        if where[0] == "BODY":
+            break
+        reached.append(where)
+    names = [name for name, _ in reached]
+    for name in ("skip", "f1-file", "N", "f1-order", "passages", "d-track d-over", "d-scroll", "d-strips"):
+        assert name in names
+    assert [name for name, is_seen in reached if not is_seen] == []
+    page.keyboard.press("?")
+    assert page.get_by_role("dialog").is_visible()
+    page.locator("[data-change=n]").focus()
+    page.keyboard.press("Enter")
+    page.keyboard.press("m")  # the key of the next passage
+    page.keyboard.press("Escape")
+    page.keyboard.press("n")
+    assert "Nothing selected" in page.locator("#f1-title").inner_text()
+    page.keyboard.press("m")
+    assert "Passage 1" in page.locator("#f1-title").inner_text()
+    assert page.locator("[data-key=N] kbd").inner_text() == "M"
+    page.keyboard.press("v")
+    assert page.locator("#f1-order").input_value() == "strength"
+    page.keyboard.press("f")
+    assert page.locator("[data-filter=weak]").get_attribute("aria-pressed") == "true"
+
+
 @pytest.mark.parametrize(("width", "height"), [(1400, 900), (1280, 720), (1024, 768), (700, 450), (390, 844)])
 def test_film_and_cursor_are_in_view_at_every_size(visit, watched, width, height):
     page = visit(watched / "film.html", width=width, height=height).page

@@ -3,13 +3,14 @@
 import re
 from base64 import b64decode
 from dataclasses import replace as film_of
-from html import unescape
+from html import escape, unescape
 from xml.dom import minidom
 
 import numpy as np
 import pytest
 from msgspec.structs import replace
 
+from obygaze_features.manifest import BUILTIN, builtin_codebook
 from obygaze_film.claims import LANGUAGES, Words
 from obygaze_film.claims.kinds import ALL_UNLIKE, ClaimTime
 from obygaze_film.claims.of_film import marked_passages, passage_reasons
@@ -17,9 +18,11 @@ from obygaze_film.claims.phrases import no_prediction_phrase, reasons_sentence
 from obygaze_film.claims.words import clock
 from obygaze_film.commands.film_lines import lines_of_film
 from obygaze_film.exchange import export
+from obygaze_film.exchange.tiers import Decided
 from obygaze_film.page import charts, film_page
-from obygaze_film.page.figures import film_figure
+from obygaze_film.page.figures import film_figure, text_width
 from obygaze_film.page.view import FilmView
+from obygaze_film.page.view_model import decisions_data
 from obygaze_film.schema import EvidenceRecord
 from obygaze_film.segments import Reason, reasons
 from obygaze_models.prediction import mean_probability
@@ -451,14 +454,52 @@ def test_no_class_of_the_films_styles_is_one_of_the_reports():
     assert own[1] & own[2] == set()
 
 
-def test_a_figure_shows_the_part_that_is_asked_for():
+def test_a_figure_shows_the_span_with_half_a_minute_around_it():
     view = FilmView(invented_film(**SMALL), "f1", Words("en"), top=5)
     figure = str(film_figure(view, 100.0, 400.0))
     minidom.parseString(figure)  # noqa: S318 - ours, and well-formed
-    assert set(re.findall(r'viewBox="(\d+) 0 (\d+) \d+" preserve', figure)) == {("1000", "3000")}
+    assert set(re.findall(r'viewBox="(\d+) 0 (\d+) \d+" preserve', figure)) == {("700", "3600")}
     assert "0:01:40–0:06:40" in figure
     assert all(f">{concept.name}</text>" in figure for concept, _ in view.concepts if concept.is_found)
     assert "http" not in figure.replace("http://www.w3.org/2000/svg", "")
+
+
+@pytest.mark.parametrize("ends", [(0.0, 1e9), (590.0, 700.0), (1e6, 1e9)])
+def test_a_figure_ends_with_its_film(ends):
+    view = FilmView(invented_film(**SMALL), "f1", Words("en"), top=5)
+    figure = str(film_figure(view, *ends))
+    for start, length in re.findall(r'viewBox="(\d+) 0 (\d+) \d+" preserve', figure):
+        assert int(start) + int(length) == 6000
+    times = re.findall(r">(\d):(\d\d):(\d\d)</text>", figure)
+    assert 0 < len(times) <= 8
+    assert all(3600 * int(h) + 60 * int(m) + int(s) <= 600 for h, m, s in times)
+
+
+@pytest.mark.parametrize("name", sorted(BUILTIN))
+def test_no_name_of_a_concept_is_cut_in_a_figure(name):
+    longest = max(builtin_codebook(name).concept_names, key=text_width, default="")
+    if not longest:
+        pytest.skip("a codebook of levels alone")
+    film = invented_film(concepts=((longest, 0.9, 0.1),), codebook=name, **SMALL)
+    film.model().concepts[:] = [replace(one, low=0.5) for one in film.model().concepts]
+    figure = str(film_figure(FilmView(film, "f1", Words("en"), top=5), 100.0, 200.0))
+    ((x, shown),) = re.findall(
+        rf'<text class="c-end" x="([\d.]+)" y="[\d.]+">({re.escape(escape(longest))})<', figure
+    )
+    assert float(x) - text_width(shown) >= 0
+
+
+def test_a_figure_says_who_decided_what_and_draws_the_threshold():
+    film = invented_film(**SMALL)
+    view = FilmView(film, "f1", Words("en"), top=5)
+    decided = [
+        Decided(120.0, 150.0, ("AB",), level="S", is_blind=True),
+        Decided(500.0, 510.0, ("CD",), level="S"),
+    ]
+    figure = str(film_figure(view, 100.0, 160.0, decisions_data(decided, view)))
+    assert "S (Sure), AB (blind)" in figure
+    assert "CD" not in figure  # it is elsewhere
+    assert 'class="c-threshold"' in figure
 
 
 # --- minute by minute
