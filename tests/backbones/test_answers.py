@@ -52,26 +52,45 @@ def load(kind, folder, **options):
 @pytest.mark.parametrize("kind", KINDS)
 def test_answers_are_those_of_the_class_and_vectors_those_of_the_network(folders, kind):
     plain = load(kind, folders[kind])
-    both = load(kind, folders[kind], answers=True, layers=Layers((1,)))
-    batch = np.array([[plain.prepare(frame) for frame in clip] for clip in FRAMES[:2]])
-    constants = plain.provenance["preset"]["constants"]
-    pixels = batch * np.array(constants["scale"]) + np.array(constants["shift"])
-    pixels = torch.from_numpy(pixels.transpose(0, 1, 4, 2, 3)).float()
-    kinds = IMAGES | VIDEOS
-    with quiet():
-        whole = getattr(transformers, kinds[kind].classifier).from_pretrained(folders[kind]).eval()
-    given = pixels.flatten(0, 1) if kind in IMAGES else pixels
-    shares = whole(**{kinds[kind].pixels(): given}).logits.softmax(dim=-1)
-    expected = shares.view(2, -1, len(NAMES)).mean(dim=1)
-    found = both.encode(batch)
-    assert_close(found["answers/pooled"], expected, SAME)
+    with_answers = load(kind, folders[kind], answers=True, layers=Layers((1,)))
+    batch = prepared(plain, FRAMES[:2])
+
+    arrays = with_answers.encode(batch)
+
+    assert_close(arrays["answers/pooled"], probabilities_of_class(kind, folders[kind], plain, batch), SAME)
     for name, array in plain.encode(batch).items():
-        assert_close(found[name], array, SAME)
-    assert both.provenance == plain.provenance
-    answers = next(side for side in both.beside if side.name == "answers")
+        assert_close(arrays[name], array, SAME)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_answers_are_a_side_group_whose_provenance_names_the_classes(folders, kind):
+    plain = load(kind, folders[kind])
+    with_answers = load(kind, folders[kind], answers=True, layers=Layers((1,)))
+    assert with_answers.provenance == plain.provenance
+    assert with_answers.group_names() == (plain.name, f"{plain.name}.answers", f"{plain.name}.1")
+    (answers,) = [side for side in with_answers.beside if side.name == "answers"]
     assert answers.provenance["architecture"]["features"] == list(NAMES)
     assert answers.provenance["head"] == "classifier"
-    assert both.group_names() == (plain.name, f"{plain.name}.answers", f"{plain.name}.1")
+
+
+def prepared(backbone, clips):
+    """Prepare every frame of some clips for a backbone, [B, F, h, w, 3]."""
+    frames = [backbone.prepare(frame) for clip in clips for frame in clip]
+    return np.stack(frames).reshape(len(clips), -1, *frames[0].shape)
+
+
+def probabilities_of_class(kind, folder, backbone, batch):
+    """Return the probabilities of each clip, [B, Q], by the classifier of transformers itself."""
+    row = (IMAGES | VIDEOS)[kind]
+    constants = backbone.provenance["preset"]["constants"]
+    pixels = batch * np.array(constants["scale"]) + np.array(constants["shift"])
+    pixels = torch.from_numpy(pixels.transpose(0, 1, 4, 2, 3)).float()
+    if kind in IMAGES:
+        pixels = pixels.flatten(0, 1)
+    with quiet():
+        classifier = getattr(transformers, row.classifier).from_pretrained(folder).eval()
+    probabilities = classifier(**{row.pixels(): pixels}).logits.softmax(dim=-1)
+    return probabilities.view(len(batch), -1, len(NAMES)).mean(dim=1)
 
 
 def test_a_network_without_a_classifier_is_refused(tmp_path):

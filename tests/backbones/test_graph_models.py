@@ -8,6 +8,7 @@ import os
 import tarfile
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -140,41 +141,57 @@ def test_the_largest_around_and_other_sizes_are_those_of_pytorch():
 # ---------------------------------------------------------------------------
 
 
-@given(st.data())
-def test_slices_are_those_of_numpy(data):
-    axes = data.draw(st.lists(st.sampled_from(["all", "part", "place", "new"]), min_size=1, max_size=5))
-    axes = axes[: next((n for n in range(len(axes)) if sum(a != "new" for a in axes[:n]) == 3), len(axes))]
-    begins, ends, steps, index = [], [], [], []
-    masks = dict.fromkeys(("begin_mask", "end_mask", "shrink_axis_mask", "new_axis_mask"), 0)
-    axis = 0
-    for position, kind in enumerate(axes):
-        bit = 1 << position
-        size = NUMBERS.shape[min(axis, 2)]
-        begin, end, step = 0, 0, 1
+class SlicedAxis(NamedTuple):
+    """An index of numpy for an axis, and the same as the begin, end and step of a slice with a mask's bit."""
+
+    index: int | slice | None
+    begin: int = 0
+    end: int = 0
+    step: int = 1
+    masks: tuple[str, ...] = ()
+
+
+@st.composite
+def sliced_axes(draw):
+    """Indices of up to three axes of `NUMBERS`, with new axes between them."""
+    kinds = draw(st.lists(st.sampled_from(["all", "part", "position", "new"]), min_size=1, max_size=5))
+    sizes = list(NUMBERS.shape)
+    axes = []
+    for kind in kinds:
         if kind == "new":
-            masks["new_axis_mask"] |= bit
-            index.append(None)
-        elif kind == "place":
-            begin = data.draw(st.integers(-size, size - 1))
-            masks["shrink_axis_mask"] |= bit
-            index.append(begin)
-        elif kind == "all":
-            masks["begin_mask"] |= bit
-            masks["end_mask"] |= bit
-            index.append(slice(None))
+            axes.append(SlicedAxis(None, masks=("new_axis_mask",)))
+            continue
+        if not sizes:
+            break
+        size = sizes.pop(0)
+        if kind == "all":
+            axes.append(SlicedAxis(slice(None), masks=("begin_mask", "end_mask")))
+        elif kind == "position":
+            position = draw(st.integers(-size, size - 1))
+            axes.append(SlicedAxis(position, begin=position, masks=("shrink_axis_mask",)))
         else:
-            begin = data.draw(st.integers(0, size - 1))
-            end = data.draw(st.integers(begin + 1, size))
-            step = data.draw(st.integers(1, 2))
-            index.append(slice(begin, end, step))
-        axis += kind != "new"
-        begins.append(begin)
-        ends.append(end)
-        steps.append(step)
-    constants = {"numbers": NUMBERS, "begins": begins, "ends": ends, "steps": steps}
+            begin = draw(st.integers(0, size - 1))
+            end = draw(st.integers(begin + 1, size))
+            step = draw(st.integers(1, 2))
+            axes.append(SlicedAxis(slice(begin, end, step), begin, end, step))
+    return axes
+
+
+@given(sliced_axes())
+def test_slices_are_those_of_numpy(axes):
+    masks = dict.fromkeys(("begin_mask", "end_mask", "shrink_axis_mask", "new_axis_mask"), 0)
+    for number, axis in enumerate(axes):
+        for mask in axis.masks:
+            masks[mask] |= 1 << number
+    constants = {
+        "numbers": NUMBERS,
+        "begins": [axis.begin for axis in axes],
+        "ends": [axis.end for axis in axes],
+        "steps": [axis.step for axis in axes],
+    }
     sliced = node("out", "StridedSlice", "numbers", "begins", "ends", "steps", **masks, ellipsis_mask=0)
-    found = given_by([sliced, *_as_real("out")], constants, "out|real")
-    np.testing.assert_array_equal(found, NUMBERS[tuple(index)])
+    result = given_by([sliced, *_as_real("out")], constants, "out|real")
+    np.testing.assert_array_equal(result, NUMBERS[tuple(axis.index for axis in axes)])
 
 
 def _as_real(name):

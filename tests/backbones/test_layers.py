@@ -55,18 +55,19 @@ def pixels_of(backbone, batch):
 
 
 def hidden_states(kind, model, pixels):
-    """Return transformers' own hidden states after each block, without what stands before the patches."""
-    sees_frames = kind in IMAGES or kind == "xclip"
+    """Return transformers' own hidden states after each block, of the patches alone."""
     has_halves = kind in {"clip", "metaclip_2", "siglip", "aimv2", "xclip"}
-    called = model.vision_model if has_halves else model
-    name = (IMAGES | VIDEOS)[kind].pixels()
-    how = {"skip_predictor": True} if kind == "vjepa2" else {}
-    given = {name: pixels.flatten(0, 1) if sees_frames else pixels}
-    states = called(**given, output_hidden_states=True, **how).hidden_states
-    prefix = REGISTERS.get(kind, 0)
+    network = model.vision_model if has_halves else model
+    sees_frames = kind in IMAGES or kind == "xclip"
+    inputs = {(IMAGES | VIDEOS)[kind].pixels(): pixels.flatten(0, 1) if sees_frames else pixels}
+    if kind == "vjepa2":
+        inputs["skip_predictor"] = True
+    states = network(**inputs, output_hidden_states=True).hidden_states
+    n_other_tokens = REGISTERS.get(kind, 0)
     if kind not in WITHOUT_CLASS:
-        prefix += 1
-    return [state[:, prefix:] for state in states[1:]]
+        n_other_tokens += 1
+    after_blocks = states[1:]  # the first is the input of the first block
+    return [state[:, n_other_tokens:] for state in after_blocks]
 
 
 def of_moments(kind, state, n_clips):

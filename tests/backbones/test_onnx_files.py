@@ -23,7 +23,7 @@ from tests.command import obygaze
 onnx = pytest.importorskip("onnx")
 runtime = pytest.importorskip("onnxruntime")
 
-TOLD = {
+FIELDS = {
     "layout": "NCHW",
     "type": "float32",
     "channels": "RGB",
@@ -37,27 +37,50 @@ TOLD = {
 FRAMES = np.random.default_rng(0).integers(0, 256, (4, 30, 50, 3), dtype=np.uint8)
 
 
-def written(folder, told=TOLD, *, shape=("n", 3, 24, 24), kind="FLOAT", name="net"):
-    """Write a network: channels' means over positions, doubled."""
-    make, kinds = onnx.helper, onnx.TensorProto
-    value = make.make_tensor_value_info
-    axes = [1, 2] if shape and shape[-1] == 3 else [2, 3]
-    nodes, at, out = [], "x", value("out", kinds.FLOAT, ["n", 3])
+def written(folder, fields=FIELDS, *, shape=("n", 3, 24, 24), kind="FLOAT", name="net"):
+    """Write a network and its TOML; it gives the mean of each channel over positions, doubled.
+
+    Parameters
+    ----------
+    fields
+        Fields of the TOML.
+    shape, kind
+        Shape and type of the input.
+    """
+    node = onnx.helper.make_node
+    value = onnx.helper.make_tensor_value_info
+    floats = onnx.TensorProto.FLOAT
+    has_channels_last = shape and shape[-1] == 3
+    nodes = []
+    real = "x"
     if kind != "FLOAT":
-        nodes, at = [make.make_node("Cast", [at], ["real"], to=kinds.FLOAT)], "real"
-    nodes += [make.make_node("Relu", [at], ["inside"])]
-    nodes += [make.make_node("ReduceMean", [at], ["map"], axes=axes, keepdims=0)]
-    nodes += [make.make_node("Add", ["map", "map"], ["out"])]
-    graph = make.make_graph(nodes, "net", [value("x", getattr(kinds, kind), shape and list(shape))], [out])
-    model = make.make_model(graph, opset_imports=[make.make_opsetid("", 13)], ir_version=8)
+        real = "real"
+        nodes.append(node("Cast", ["x"], [real], to=floats))
+    nodes.append(node("Relu", [real], ["inside"]))
+    axes = [1, 2] if has_channels_last else [2, 3]
+    nodes.append(node("ReduceMean", [real], ["map"], axes=axes, keepdims=0))
+    nodes.append(node("Add", ["map", "map"], ["out"]))
+    takes = value("x", getattr(onnx.TensorProto, kind), shape and list(shape))
+    graph = onnx.helper.make_graph(nodes, "net", [takes], [value("out", floats, ["n", 3])])
+    opset = onnx.helper.make_opsetid("", 13)
+    model = onnx.helper.make_model(graph, opset_imports=[opset], ir_version=8)
     path = folder / f"{name}.onnx"
     path.write_bytes(model.SerializeToString())
-    lines = [f"{key} = {str(value).lower() if value is True else repr(value)}" for key, value in told.items()]
-    path.with_suffix(".toml").write_text("\n".join(lines).replace("'", '"'), encoding="utf-8")
+    path.with_suffix(".toml").write_text(toml_of(fields), encoding="utf-8")
     return path
 
 
+def toml_of(fields):
+    """Format fields as TOML, whose values are texts, numbers, lists and true."""
+    lines = []
+    for key, value in fields.items():
+        text = "true" if value is True else repr(value).replace("'", '"')
+        lines.append(f"{key} = {text}")
+    return "\n".join(lines)
+
+
 def by_hand(path, pixels, output="out"):
+    """Run a network on values that are prepared already."""
     session = runtime.InferenceSession(path.read_bytes(), providers=["CPUExecutionProvider"])
     return session.run([output], {"x": pixels})[0]
 
@@ -67,8 +90,11 @@ def prepared(backbone):
 
 
 def normalised(clip):
-    scale = np.array([1 / (255 * each) for each in TOLD["std"]], np.float32)
-    shift = np.array([-m / s for m, s in zip(TOLD["mean"], TOLD["std"], strict=True)], np.float32)
+    """Normalise pixels by the mean and std of the TOML."""
+    mean = np.array(FIELDS["mean"])
+    std = np.array(FIELDS["std"])
+    scale = (1 / (255 * std)).astype(np.float32)
+    shift = (-mean / std).astype(np.float32)
     return clip.astype(np.float32) * scale + shift
 
 
@@ -86,16 +112,16 @@ def test_the_vectors_are_onnxruntimes_of_the_pictures_that_the_toml_describes(tm
 
 
 def test_blue_comes_first_where_it_is_said(tmp_path):
-    path = written(tmp_path, TOLD | {"channels": "BGR", "mean": [0.5] * 3, "std": [0.5] * 3})
-    rgb = written(tmp_path, TOLD | {"mean": [0.5] * 3, "std": [0.5] * 3}, name="rgb")
+    path = written(tmp_path, FIELDS | {"channels": "BGR", "mean": [0.5] * 3, "std": [0.5] * 3})
+    rgb = written(tmp_path, FIELDS | {"mean": [0.5] * 3, "std": [0.5] * 3}, name="rgb")
     clip = prepared(load_backbone(f"onnx:{path}", 4))
     found = [load_backbone(f"onnx:{one}", 4).encode(clip[None])["frames"] for one in (path, rgb)]
     assert np.array_equal(found[0], found[1][..., ::-1])
 
 
 def test_whole_numbers_and_channels_last_go_in_as_they_are(tmp_path):
-    told = {key: value for key, value in TOLD.items() if key not in ("mean", "std")}
-    path = written(tmp_path, told | {"layout": "NHWC", "type": "uint8"}, shape=(1, 24, 24, 3), kind="UINT8")
+    fields = {key: value for key, value in FIELDS.items() if key not in ("mean", "std")}
+    path = written(tmp_path, fields | {"layout": "NHWC", "type": "uint8"}, shape=(1, 24, 24, 3), kind="UINT8")
     backbone = load_backbone(f"onnx:{path}", 4)
     clip = prepared(backbone)
     singly = np.concatenate([by_hand(path, frame[None]) for frame in clip])  # it takes one picture at a time
@@ -106,14 +132,14 @@ def test_whole_numbers_and_channels_last_go_in_as_they_are(tmp_path):
     with pytest.raises(BackboneError, match="vectors were expected"):
         load_backbone(f"onnx:{path}:x", 4)
     with pytest.raises(BackboneError, match="for uint8"):
-        load_backbone(f"onnx:{written(tmp_path, TOLD | {'type': 'uint8'}, kind='UINT8')}", 4)
+        load_backbone(f"onnx:{written(tmp_path, FIELDS | {'type': 'uint8'}, kind='UINT8')}", 4)
 
 
 @pytest.mark.parametrize("resize", ["pillow-bicubic", "opencv-bilinear"])
 def test_a_picture_may_be_wider_than_high(tmp_path, resize):
-    told = {key: value for key, value in TOLD.items() if key != "shortest"}
-    told |= {"fit": "squash", "size": [16, 28], "resize": resize}
-    backbone = onnx_files.onnx_backbone(str(written(tmp_path, told, shape=("n", 3, 16, 28))), 4)
+    fields = {key: value for key, value in FIELDS.items() if key != "shortest"}
+    fields |= {"fit": "squash", "size": [16, 28], "resize": resize}
+    backbone = onnx_files.onnx_backbone(str(written(tmp_path, fields, shape=("n", 3, 16, 28))), 4)
     clip = prepared(backbone)
     assert clip.shape == (4, 16, 28, 3)
     image = Image.fromarray(FRAMES[0]).resize((28, 16), Image.Resampling.BICUBIC)
@@ -154,9 +180,9 @@ def test_a_layer_inside_is_given_as_an_output_of_a_graph_would_be(tmp_path):
 @pytest.mark.parametrize(("layout", "turn"), [("NCHW", [0, 2, 3, 1]), ("NHWC", [0, 3, 1, 2])])
 @pytest.mark.parametrize("sides", [(24, 24), (16, 28)])
 def test_a_layer_may_lie_otherwise_than_the_pictures(tmp_path, layout, turn, sides):
-    told = {key: value for key, value in TOLD.items() if key != "shortest"}
+    fields = {key: value for key, value in FIELDS.items() if key != "shortest"}
     shape = ("n", 3, *sides) if layout == "NCHW" else ("n", *sides, 3)
-    path = written(tmp_path, told | {"fit": "squash", "size": [*sides], "layout": layout}, shape=shape)
+    path = written(tmp_path, fields | {"fit": "squash", "size": [*sides], "layout": layout}, shape=shape)
     model = onnx.load(path)
     model.graph.node.append(onnx.helper.make_node("Transpose", ["x"], ["turned"], perm=turn))
     path.write_bytes(model.SerializeToString())
@@ -168,8 +194,8 @@ def test_a_layer_may_lie_otherwise_than_the_pictures(tmp_path, layout, turn, sid
 
 @pytest.mark.parametrize("kind", ["FLOAT", "UINT8"])  # black is 0 as uint8, whatever chance multiplies it
 def test_a_network_that_gives_other_vectors_each_time_is_refused(tmp_path, kind):
-    raw = {key: value for key, value in TOLD.items() if key not in {"mean", "std"}} | {"type": "uint8"}
-    path = written(tmp_path, TOLD if kind == "FLOAT" else raw, kind=kind)
+    raw = {key: value for key, value in FIELDS.items() if key not in {"mean", "std"}} | {"type": "uint8"}
+    path = written(tmp_path, FIELDS if kind == "FLOAT" else raw, kind=kind)
     model = onnx.load(path)
     model.graph.node[-1].CopyFrom(onnx.helper.make_node("Dropout", ["map", "", "training"], ["out"]))
     model.graph.initializer.append(onnx.numpy_helper.from_array(np.array(True), "training"))
@@ -180,7 +206,7 @@ def test_a_network_that_gives_other_vectors_each_time_is_refused(tmp_path, kind)
 
 @pytest.mark.parametrize("field", ["layout", "type", "channels", "resize", "size", "fit", "mean", "shortest"])
 def test_what_the_toml_does_not_say_is_refused(tmp_path, field):
-    path = written(tmp_path, {key: value for key, value in TOLD.items() if key != field})
+    path = written(tmp_path, {key: value for key, value in FIELDS.items() if key != field})
     with pytest.raises(BackboneError, match=rf"net\.toml.*{field}"):
         load_backbone(f"onnx:{path}", 4)
 
@@ -210,7 +236,7 @@ def test_what_the_toml_does_not_say_is_refused(tmp_path, field):
     ],
 )
 def test_what_contradicts_the_network_or_itself_is_refused(tmp_path, more, words):
-    path = written(tmp_path, {key: value for key, value in (TOLD | more).items() if value is not None})
+    path = written(tmp_path, {key: value for key, value in (FIELDS | more).items() if value is not None})
     with pytest.raises(BackboneError, match=words):
         load_backbone(f"onnx:{path}", 4)
 
@@ -321,8 +347,8 @@ def test_another_process_reads_the_same_file_or_none(tmp_path):
 
 
 def test_networks_give_a_store_that_names_the_file_by_its_digest(tmp_path, monkeypatch):
-    path = written(tmp_path, TOLD | {"name": "lab-net", "licence": "MIT"})
-    written(tmp_path, TOLD | {"channels": "BGR"}, name="other")
+    path = written(tmp_path, FIELDS | {"name": "lab-net", "licence": "MIT"})
+    written(tmp_path, FIELDS | {"channels": "BGR"}, name="other")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "videos").mkdir()
     for number in range(2):
@@ -353,7 +379,7 @@ def test_networks_give_a_store_that_names_the_file_by_its_digest(tmp_path, monke
 
 
 CLASSES = ("a red thing", "a green thing", "a blue thing")
-NAMED = TOLD | {"classes": "labels.txt", "gives": "logits"}
+NAMED = FIELDS | {"classes": "labels.txt", "gives": "logits"}
 
 
 def with_labels(folder, names=CLASSES):
@@ -388,18 +414,18 @@ def test_a_store_of_them_is_searched_and_grown_by_the_very_file(tmp_path, monkey
 
 
 @pytest.mark.parametrize(
-    ("told", "names"),
+    ("fields", "names"),
     [
-        (TOLD | {"classes": "labels.txt"}, CLASSES),  # logits or probabilities?
-        (TOLD | {"gives": "logits"}, CLASSES),  # of what?
+        (FIELDS | {"classes": "labels.txt"}, CLASSES),  # logits or probabilities?
+        (FIELDS | {"gives": "logits"}, CLASSES),  # of what?
         (NAMED | {"classes": "../labels.txt"}, CLASSES),
         (NAMED, CLASSES[:2]),  # of three
         (NAMED, (*CLASSES[:2], CLASSES[0])),
         (NAMED | {"gives": "probabilities"}, CLASSES),  # which are below 0
     ],
 )
-def test_classes_that_do_not_fit_the_network_are_refused(tmp_path, told, names):
+def test_classes_that_do_not_fit_the_network_are_refused(tmp_path, fields, names):
     with_labels(tmp_path, names)
-    path = written(tmp_path, told)
+    path = written(tmp_path, fields)
     with pytest.raises(BackboneError):
         load_backbone(f"onnx:{path}", 4)

@@ -6,6 +6,7 @@ Everything runs on the pretended card; under the marker `gpu` the same propertie
 import os
 import subprocess
 import sys
+from collections import deque
 from pathlib import Path
 
 import numpy as np
@@ -195,21 +196,32 @@ def real_card():
 )
 @pytest.mark.usefixtures("real_card")
 def test_on_a_real_card_any_batches_give_the_same_bits(sizes, at_once, ahead):
+    """Batches that overlap give the bits of single clips, and a CPU's values within 1e-5 of the largest."""
     batches = [clips(n) for n in sizes]
-    expected = runner("cuda", clips_at_once=at_once)
-    run, waiting, found = runner("cuda", clips_at_once=at_once), [], []
+
+    results = overlapping(runner("cuda", clips_at_once=at_once), batches, ahead)
+
+    of_single_clips = runner("cuda", clips_at_once=at_once)
+    for result, batch in zip(results, batches, strict=True):
+        single_results = [of_single_clips(clip[None]) for clip in batch]
+        for output in OUTPUTS:
+            expected = np.concatenate([single[output.name] for single in single_results])
+            assert np.array_equal(result.arrays[output.name], expected)
+    for result, on_cpu in zip(results, on_a_cpu(batches), strict=True):
+        largest = np.abs(on_cpu["frames"]).max()
+        assert np.abs(result.arrays["frames"] - on_cpu["frames"]).max() <= 1e-5 * largest
+
+
+def overlapping(run, batches, ahead):
+    """Start batches, and wait for the oldest whenever more than `ahead` are waiting."""
+    waiting = deque()
+    results = []
     for batch in batches:
         waiting.append(run.start(list(batch)))
         if len(waiting) > ahead:
-            found.append(waiting.pop(0).result())
-    found += [each.result() for each in waiting]
-    one_by_one = [[expected(clip[None]) for clip in batch] for batch in batches]
-    for here, there in zip(found, one_by_one, strict=True):
-        for output in OUTPUTS:
-            wanted = np.concatenate([each[output.name] for each in there])
-            assert np.array_equal(here.arrays[output.name], wanted)
-    for here, there in zip(found, on_a_cpu(batches), strict=True):
-        assert np.abs(here.arrays["frames"] - there["frames"]).max() <= 1e-5 * np.abs(there["frames"]).max()
+            results.append(waiting.popleft().result())
+    results += [pending.result() for pending in waiting]
+    return results
 
 
 @pytest.mark.gpu

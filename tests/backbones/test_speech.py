@@ -1,4 +1,6 @@
-"""Speech is found chunk by chunk, the last one too, by weights that are known."""
+"""Speech is found chunk by chunk, the last one too, with the expected weights alone."""
+
+import math
 
 import numpy as np
 import pytest
@@ -9,20 +11,28 @@ from obygaze_features.backbones.sound_measures import RATE
 from obygaze_features.errors import BackboneError
 
 VOICE = spoken("en-us")[: 4 * RATE + 100].astype(np.float32)
+"""Four seconds of speech, whose last chunk is not a whole one."""
 
 
-def test_speech_is_speech_and_music_is_none():
-    assert (speech.speech_chances([VOICE]) > speech.SPEECH).mean() > 0.8
+def share_of_speech(samples):
+    return (speech.speech_chances([samples]) > speech.SPEECH).mean()
+
+
+def test_a_voice_is_speech_and_a_song_without_words_is_none():
     song = music(np.random.default_rng(0), 4 * RATE, "song").astype(np.float32)
-    assert (speech.speech_chances([song]) > speech.SPEECH).mean() < 0.02
+    assert share_of_speech(VOICE) > 0.8
+    assert share_of_speech(song) < 0.02
+
+
+def test_the_last_chunk_counts_though_it_is_not_whole():
+    assert len(speech.speech_chances([VOICE])) == math.ceil(len(VOICE) / speech.CHUNK)
 
 
 @pytest.mark.parametrize("chunks", [1, 7, 1000])
-def test_portions_do_not_matter_and_the_last_chunk_is_not_lost(chunks):
-    whole, size = speech.speech_chances([VOICE]), chunks * speech.CHUNK
-    assert len(whole) == -(-len(VOICE) // speech.CHUNK)
-    portions = (VOICE[first : first + size] for first in range(0, len(VOICE), size))
-    assert np.array_equal(speech.speech_chances(portions), whole)
+def test_a_sound_in_parts_has_the_chances_of_the_whole_sound(chunks):
+    size = chunks * speech.CHUNK
+    parts = [VOICE[first : first + size] for first in range(0, len(VOICE), size)]
+    assert np.array_equal(speech.speech_chances(parts), speech.speech_chances([VOICE]))
 
 
 def test_other_weights_are_refused(monkeypatch):

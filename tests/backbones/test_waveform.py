@@ -1,6 +1,7 @@
 """Networks that hear give what transformers' own extractor and forward give, window by window."""
 
 import json
+import math
 
 import numpy as np
 import pytest
@@ -63,11 +64,13 @@ def plain(kind, folder, window):
 def test_the_steps_are_those_of_transformers_for_every_window(folders, kind, seconds):
     encoder = load_backbone("waveform", 4, weights=str(folders[kind])).encode
     heard = samples(seconds)
-    count = int(-(-seconds // LONGEST_S.get(kind, 30.0)))
-    size = len(heard) // count
-    expected = [plain(kind, folders[kind], heard[k * size : (k + 1) * size]) for k in range(count)]
+    n_windows = math.ceil(seconds / LONGEST_S.get(kind, 30.0))
+    size = len(heard) // n_windows
+    windows = [heard[k * size : (k + 1) * size] for k in range(n_windows)]
+    expected = np.concatenate([plain(kind, folders[kind], window) for window in windows])
+
     steps, middles = encoder.steps(heard)
-    expected = np.concatenate(expected)
+
     assert steps.shape == expected.shape
     assert np.abs(steps - expected).max() <= SAME * max(np.abs(expected).max(), 1.0)
     assert (np.diff(middles) > 0).all()
@@ -75,27 +78,43 @@ def test_the_steps_are_those_of_transformers_for_every_window(folders, kind, sec
 
 
 @pytest.mark.parametrize("kind", HEARING)
-def test_a_clip_gets_the_same_bytes_in_any_batch_and_parts_their_own_steps(folders, kind):
+def test_a_clip_gets_the_same_bytes_in_any_batch(folders, kind):
+    backbone = load_backbone("waveform", 3, weights=str(folders[kind]))
+    clip = in_three_parts(samples(3.6))
+    reversed_clip = clip[::-1].copy()
+    alone = backbone.encode([clip])["frames"]
+    in_a_batch = backbone.encode([reversed_clip, clip])["frames"]
+    assert alone.shape == (1, *backbone.outputs[0].shape)
+    assert np.array_equal(alone[0], in_a_batch[1])
+
+
+@pytest.mark.parametrize("kind", HEARING)
+def test_a_part_of_a_clip_is_the_mean_of_its_steps_and_the_clip_that_of_its_parts(folders, kind):
     backbone = load_backbone("waveform", 3, weights=str(folders[kind]))
     heard = samples(3.6)
-    parts = np.stack([np.pad(each, (0, 100), constant_values=np.nan) for each in np.split(heard, 3)])
-    other = parts[::-1].copy()
-    alone, both = backbone.encode([parts]), backbone.encode([other, parts])
-    assert np.array_equal(alone["frames"][0], both["frames"][1])
-    assert alone["frames"].shape == (1, *backbone.outputs[0].shape)
-    steps, middles = backbone.encode.steps(heard)
-    if kind != "clap":
-        mean = steps[(middles >= 19_200) & (middles < 38_400)].mean(axis=0)
-        assert np.allclose(alone["frames"][0, 1], mean, atol=SAME)
-    assert np.allclose(alone["pooled"][0], alone["frames"][0].mean(axis=0), atol=SAME)
+    arrays = backbone.encode([in_three_parts(heard)])
+    frames = arrays["frames"][0]
+    if kind != "clap":  # which has one step a window
+        steps, middles = backbone.encode.steps(heard)
+        in_second_part = (middles >= 19_200) & (middles < 38_400)
+        assert np.allclose(frames[1], steps[in_second_part].mean(axis=0), atol=SAME)
+    assert np.allclose(arrays["pooled"][0], frames.mean(axis=0), atol=SAME)
+
+
+def in_three_parts(heard):
+    """Cut a sound into three parts [3, L] of one clip, each with NaN after its end."""
+    parts = [np.pad(part, (0, 100), constant_values=np.nan) for part in np.split(heard, 3)]
+    return np.stack(parts)
 
 
 def test_a_part_that_is_shorter_than_a_step_has_the_nearest_one(folders):
     backbone = load_backbone("waveform", 2, weights=str(folders["hubert"]))
     parts = np.full((2, 16_000), np.nan, np.float32)
-    parts[0], parts[1, 0] = samples(1.0), 0.0
+    parts[0] = samples(1.0)
+    parts[1, 0] = 0.0  # a part of one sample
     frames = backbone.encode([parts])["frames"][0]
-    assert np.array_equal(frames[1], backbone.encode.steps(parts[np.isfinite(parts)])[0][-1])
+    steps, _ = backbone.encode.steps(parts[np.isfinite(parts)])
+    assert np.array_equal(frames[1], steps[-1])
 
 
 def test_what_is_not_understood_is_refused_by_its_name(tmp_path):

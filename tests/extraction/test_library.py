@@ -12,73 +12,105 @@ from obygaze_features.errors import ExtractError, StoreError
 from obygaze_features.extraction import estimate
 from tests.process import python
 
+SETTINGS = {"n_frames": 2, "workers": 1, "licence": "CC0-1.0"}
+
+
+def write_films(folder):
+    """Write two videos, a file that is none, and the manifest of all three."""
+    for i in range(2):
+        frames = (np.full((48, 64, 3), 20 * i + t, np.uint8) for t in range(12))
+        write_video(folder / f"{i}.mp4", frames, 24)
+    (folder / "2.mp4").write_bytes(b"no video")
+    clips = tuple(of.Clip(f"tt1-{i}", "tt1", f"{i}.mp4") for i in range(3))
+    of.write_manifest(of.Manifest(clips, folder), folder / "films.csv")
+    return folder
+
 
 @pytest.fixture
 def films(tmp_path):
-    """Two videos and a file that is none."""
-    for i in range(2):
-        frames = (np.full((48, 64, 3), 20 * i + t, np.uint8) for t in range(12))
-        write_video(tmp_path / f"{i}.mp4", frames, 24)
-    (tmp_path / "2.mp4").write_bytes(b"no video")
-    clips = tuple(of.Clip(f"tt1-{i}", "tt1", f"{i}.mp4") for i in range(3))
-    of.write_manifest(of.Manifest(clips, tmp_path), tmp_path / "films.csv")
-    return tmp_path
+    """A folder with two videos, a file that is none, and their manifest."""
+    return write_films(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def extracted(tmp_path_factory):
+    """Such a folder, and the store of its clips."""
+    folder = write_films(tmp_path_factory.mktemp("films"))
+    return folder, of.extract(folder / "films.csv", folder / "mine", **SETTINGS)
 
 
 def test_it_gives_the_very_bytes_of_the_command(films, obygaze, tree):
-    told, how = [], {"n_frames": 2, "workers": 1, "licence": "CC0-1.0"}
-    store = of.extract(films / "films.csv", films / "mine", progress=lambda *at: told.append(at), **how)
-    assert told[-1] == (3, 3)
+    progress = []
+    store = of.extract(
+        films / "films.csv",
+        films / "by-call",
+        progress=lambda n_done, n_clips: progress.append((n_done, n_clips)),
+        **SETTINGS,
+    )
+    assert progress[-1] == (3, 3)
     assert [clip.status for clip in store.clips] == ["ok", "ok", "failed"]
-    command = ("extract", "films.csv", "theirs", "--n", 2, "--workers", 1, "--licence")
-    said = obygaze(films, *command, "CC0-1.0")
-    assert said.returncode == 3, said.stderr
-    assert tree(films / "mine-1.0.0") == tree(films / "theirs-1.0.0")
-    said = obygaze(films, *command, "MIT")
-    assert "keeps licence" in said.stderr
-    assert "--store-version 1.0.1" in said.stderr
+
+    command = ("extract", "films.csv", "by-command", "--n", 2, "--workers", 1, "--licence")
+    process = obygaze(films, *command, "CC0-1.0")
+    assert process.returncode == 3, process.stderr
+    assert tree(films / "by-call-1.0.0") == tree(films / "by-command-1.0.0")
+
+    again = obygaze(films, *command, "MIT")
+    assert "keeps licence" in again.stderr
+    assert "--store-version 1.0.1" in again.stderr
 
 
 def test_a_licence_is_asked_for_before_anything_is_read(films):
-    told = []
-    how = {"n_frames": 2, "workers": 1, "note": told.append, "progress": lambda *at: told.append(at)}
-    of.extract(films / "films.csv", films / "none", **how)
-    assert "--licence SPDX" in told[0]
-    told.clear()
-    of.extract(films / "films.csv", films / "stated", licence="CC0-1.0", **how)
-    assert not [note for note in told if "--licence" in str(note)]
+    events = []  # notes, and pairs of progress
+    settings = {
+        "n_frames": 2,
+        "workers": 1,
+        "note": events.append,
+        "progress": lambda *progress: events.append(progress),
+    }
+    of.extract(films / "films.csv", films / "none", **settings)
+    assert "--licence SPDX" in events[0]
+
+    events.clear()
+    of.extract(films / "films.csv", films / "stated", licence="CC0-1.0", **settings)
+    assert not [event for event in events if "--licence" in str(event)]
 
 
 def test_a_limit_leaves_clips_for_the_next_call_which_gives_the_store(films):
     notes = []
-    settings = {"n_frames": 2, "workers": 1, "licence": "CC0-1.0", "progress": False, "note": notes.append}
+    settings = {**SETTINGS, "progress": False, "note": notes.append}
     assert of.extract(films / "films.csv", films / "few", limit=1, **settings) is None
     assert "2 clips" in notes[-1]
     store = of.extract(films / "films.csv", films / "few", **settings)
     assert [clip.status for clip in store.clips] == ["ok", "ok", "failed"]
-    again = of.extract(films / "films.csv", films / "whole", limit=3, **settings)
-    assert np.array_equal(again["descriptors"].pooled(), store["descriptors"].pooled(), equal_nan=True)
+    in_one_call = of.extract(films / "films.csv", films / "whole", limit=3, **settings)
+    assert np.array_equal(in_one_call["descriptors"].pooled(), store["descriptors"].pooled(), equal_nan=True)
 
 
-def test_a_store_lists_what_its_files_state_of_their_pictures_with_the_number_of_clips(films):
-    """Part of no clip's row: two films of one kind are one entry, and a file that was not read is none."""
-    store = of.extract(films / "films.csv", films / "mine", n_frames=2, workers=1, licence="CC0-1.0")
+def test_a_store_lists_the_streams_of_its_files_with_the_number_of_clips(extracted):
+    """Two films with equal streams are one entry, and a file that was not read is none."""
+    folder, store = extracted
     (stream,) = store.attributes["streams"]
-    assert (stream["codec"], stream["pixels"], stream["clips"]) == ("h264", "yuv420p", 2)
-    assert {name: value for name, value in stream.items() if name != "clips"} == of.read_frames(
-        films / "0.mp4", of.uniform(1)
-    ).stream
-    more = of.Manifest((of.Clip("more", "tt9", "0.mp4"),), films)
-    of.write_manifest(more, films / "more.csv")
-    how = {"n_frames": 2, "workers": 1, "licence": "CC0-1.0", "note": str}
-    grown = of.extract(films / "more.csv", films / "mine", append=store.path, version="1.1.0", **how)
-    assert grown.attributes["streams"] == [{**stream, "clips": 3}]
-    other = of.extract(films / "more.csv", films / "other", **how)
-    merged = of.open_store(of.merge([store, other], films / "both", corpus="films"))
-    assert merged.attributes["streams"] == grown.attributes["streams"]
-    assert (
-        "streams" not in of.open_store(of.merge([grown, other], films / "twice", corpus="films")).attributes
+    assert (stream["codec"], stream["pixels"]) == ("h264", "yuv420p")
+    assert stream == {**of.read_frames(folder / "0.mp4", of.uniform(1)).stream, "clips": 2}
+
+
+def test_a_store_that_grows_or_is_merged_counts_the_clips_of_a_stream(extracted):
+    folder, store = extracted
+    (stream,) = store.attributes["streams"]
+    of.write_manifest(of.Manifest((of.Clip("more", "tt9", "0.mp4"),), folder), folder / "more.csv")
+
+    grown = of.extract(
+        folder / "more.csv", folder / "mine", append=store.path, version="1.1.0", note=str, **SETTINGS
     )
+    assert grown.attributes["streams"] == [{**stream, "clips": 3}]
+
+    other = of.extract(folder / "more.csv", folder / "other", note=str, **SETTINGS)
+    merged = of.open_store(of.merge([store, other], folder / "both", corpus="films"))
+    assert merged.attributes["streams"] == grown.attributes["streams"]
+    # Both have the clip `more`, so that their numbers of clips cannot be added.
+    overlapping = of.open_store(of.merge([grown, other], folder / "twice", corpus="films"))
+    assert "streams" not in overlapping.attributes
 
 
 SCRIPT = """
@@ -114,10 +146,13 @@ def test_a_script_without_a_guard_runs_once_and_keeps_what_its_workers_would_nee
 
 
 def test_an_estimate_writes_nothing_and_counts_what_is_left(films):
-    found = estimate(films / "films.csv", films / "mine", n_frames=2)
-    assert (found.clips, found.files, found.absent) == (3, 3, 0)
+    cost = estimate(films / "films.csv", films / "mine", n_frames=2)
+    assert (cost.clips, cost.files, cost.absent) == (3, 3, 0)
     assert not list(films.glob("mine*"))
-    of.extract(films / "films.csv", films / "mine", n_frames=2, workers=1, licence="CC0-1.0")
+
+
+def test_an_estimate_of_a_store_that_is_done_counts_no_clips_and_is_refused_as_the_extraction(films):
+    of.extract(films / "films.csv", films / "mine", **SETTINGS)
     assert estimate(films / "films.csv", films / "mine", n_frames=2).clips == 0
     with pytest.raises(StoreError, match="other settings"):
         estimate(films / "films.csv", films / "mine", n_frames=3)
@@ -129,10 +164,13 @@ def test_an_estimate_writes_nothing_and_counts_what_is_left(films):
 def test_an_estimate_encodes_one_clip_where_no_card_takes_several(films, monkeypatch):
     module = import_module("obygaze_features.extraction.cost_estimate")
     n_clips = []
-    encode = module.encode_batch
-    monkeypatch.setattr(
-        module, "encode_batch", lambda of, clips: n_clips.append(len(clips)) or encode(of, clips)
-    )
+    encode_batch = module.encode_batch
+
+    def counting(backbones, clips):
+        n_clips.append(len(clips))
+        return encode_batch(backbones, clips)
+
+    monkeypatch.setattr(module, "encode_batch", counting)
     assert estimate(films / "films.csv", films / "other", n_frames=2).tried == 3
     assert n_clips == [1, 1]
 
@@ -147,19 +185,18 @@ def film(tmp_path_factory):
 
 
 def windows(folder, n):
+    """Windows of 2 s of the film, each half a second after the one before."""
     clips = tuple(of.Clip(f"w{i:02d}", "m", "film.mp4", 0.5 * i, 0.5 * i + 2) for i in range(n))
     return of.Manifest(clips, folder)
 
 
 def test_windows_of_a_film_are_counted_by_the_passes_they_share(film, monkeypatch):
-    module = import_module(
-        "obygaze_features.extraction.cost_estimate"
-    )  # the package has a function of this name
+    module = import_module("obygaze_features.extraction.cost_estimate")
     monkeypatch.setattr(module, "LONGEST_S", float("inf"))
-    found = estimate(windows(film, 32), film / "s", n_frames=2, workers=1)
-    assert (found.clips, found.files, found.passes, found.tried) == (32, 1, 2, 32)
-    assert found.seconds > 0
-    assert found.cpu_s > 0
-    assert found.gpu_s is None
-    alone = 32 * estimate(windows(film, 1), film / "s", n_frames=2, workers=1).cpu_s
-    assert found.cpu_s < alone
+    cost = estimate(windows(film, 32), film / "s", n_frames=2, workers=1)
+    assert (cost.clips, cost.files, cost.passes, cost.tried) == (32, 1, 2, 32)
+    assert cost.seconds > 0
+    assert cost.cpu_s > 0
+    assert cost.gpu_s is None
+    cost_of_one = estimate(windows(film, 1), film / "s", n_frames=2, workers=1)
+    assert cost.cpu_s < 32 * cost_of_one.cpu_s

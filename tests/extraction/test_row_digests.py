@@ -14,36 +14,44 @@ from ..store.toy_stores import CORPUS, WITH, group, plan, result, sealed, status
 
 
 @pytest.fixture
-def later():
+def digests():
     with RowDigests() as digests:
         yield digests
 
 
-def test_digests_are_those_of_the_parts_that_were_asked_for(tmp_path, later):
-    file = tmp_path / "rows"
+def digests_of(digests, file, parts):
+    """Ask for the digests of all parts of a file, then wait for each."""
+    waiting = [digests(str(file), offset, size) for offset, size in parts]
+    return [wait() for wait in waiting]
+
+
+def test_digests_are_those_of_the_parts_also_when_the_worker_is_killed(tmp_path, digests):
     data = os.urandom(700_000)
+    file = tmp_path / "rows"
     file.write_bytes(data)
     parts = [(0, 10), (5, 600_000), (699_990, 10)]
-    wanted = [hashlib.sha256(data[offset : offset + size]).hexdigest() for offset, size in parts]
-    assert [wait() for wait in [later(str(file), *part) for part in parts]] == wanted
-    for pid in later.pids():
+    expected = [hashlib.sha256(data[offset : offset + size]).hexdigest() for offset, size in parts]
+
+    assert digests_of(digests, file, parts) == expected
+    for pid in digests.pids():
         os.kill(pid, signal.SIGKILL)
-    assert [wait() for wait in [later(str(file), *part) for part in parts]] == wanted
+    assert digests_of(digests, file, parts) == expected
 
 
-def test_a_stage_is_the_same(tmp_path, monkeypatch, later):
-    monkeypatch.setattr(writer, "WRITE_BLOCK", 16)
-    asked = []
+def test_a_stage_with_digests_of_a_worker_is_that_of_one_process(tmp_path, monkeypatch, digests):
+    monkeypatch.setattr(writer, "WRITE_BLOCK", 16)  # so that the rows of a toy store are large ones
+    parts = []
 
-    def counted(*part):
-        asked.append(part)
-        return later(*part)
+    def noting(*part):
+        parts.append(part)
+        return digests(*part)
 
-    before = sealed(tmp_path / "before", 20)
+    by_one_process = sealed(tmp_path / "before", 20)
     stage = Stage.open(staging_path(tmp_path / "after" / "toy"), plan(20), [group()], CORPUS)
-    ids = stage.missing()
-    with stage.writer(ids, counted) as some:
-        for clip in ids:
-            some.commit([result(clip, stage.groups, status_of(clip))])
-    assert len(asked) == sum(status_of(clip) != "failed" for clip in ids)
-    assert tree(seal(None, tmp_path / "after" / "toy", **WITH)) == tree(before)
+    clip_ids = stage.missing()
+    with stage.writer(clip_ids, noting) as stage_writer:
+        for clip in clip_ids:
+            stage_writer.commit([result(clip, stage.groups, status_of(clip))])
+
+    assert len(parts) == len([clip for clip in clip_ids if status_of(clip) != "failed"])
+    assert tree(seal(None, tmp_path / "after" / "toy", **WITH)) == tree(by_one_process)

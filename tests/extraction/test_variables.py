@@ -27,7 +27,10 @@ from tests.planted_people import FACES_TOML, saved
 from tests.video.encoding import encode
 from tests.video.sounding import tone, write_film
 
-STEPS, SPEED = 25, 0.1
+STEPS = 25
+"""Frames a second of the planted film."""
+SPEED = 0.1
+"""Speed of its pan, in widths of the picture a second."""
 NAMED = {"corpus": "film", "licence": "CC0-1.0"}
 SPANS = [(0.0, 3.0), (3.0, 6.0), (4.0, 8.0)]
 
@@ -45,35 +48,50 @@ def film(tmp_path_factory):
     return write_film(path, {"eng": sound}, seconds=8, rate=RATE, pictures=pictures, wide_high=(320, 180))
 
 
-def test_every_variable_is_that_which_is_planted(film):
-    pan, mixed, still = film_variables(film, SPANS, speech=True)
-    assert (pan["cuts"], pan["black"]) == (0, 0)
-    assert (mixed["cuts"], mixed["black"]) == (pytest.approx(40, abs=0.1), pytest.approx(1 / 3, abs=0.02))
-    assert pan["pan"] == pytest.approx(SPEED, rel=0.05)
-    assert pan["camera"] == pytest.approx(SPEED, rel=0.05)
-    assert still["camera"] < 0.005
-    assert pan["speech"] > 0.8
-    assert still["speech"] < 0.1
-    assert still["loudness"] == pytest.approx(-43.0, abs=0.3)
-    assert -30 < pan["loudness"] < -20
+@pytest.fixture(scope="module")
+def planted(film):
+    """What is measured in three windows: of the pan, across black and two cuts, and of the still picture."""
+    return dict(zip(("pan", "across_cuts", "still"), film_variables(film, SPANS, speech=True), strict=True))
+
+
+def test_cuts_and_black_are_those_that_are_planted(planted):
+    assert (planted["pan"]["cuts"], planted["pan"]["black"]) == (0, 0)
+    # Two cuts and one second of black in three seconds.
+    assert planted["across_cuts"]["cuts"] == pytest.approx(40, abs=0.1)
+    assert planted["across_cuts"]["black"] == pytest.approx(1 / 3, abs=0.02)
+
+
+def test_the_camera_moves_as_it_is_planted(planted):
+    assert planted["pan"]["pan"] == pytest.approx(SPEED, rel=0.05)
+    assert planted["pan"]["camera"] == pytest.approx(SPEED, rel=0.05)
+    assert planted["still"]["camera"] < 0.005
+
+
+def test_speech_and_loudness_are_those_of_the_planted_voice_and_tone(planted):
+    assert planted["pan"]["speech"] > 0.8
+    assert planted["still"]["speech"] < 0.1
+    assert planted["still"]["loudness"] == pytest.approx(-43.0, abs=0.3)
+    assert -30 < planted["pan"]["loudness"] < -20
+
+
+def stored_cameras(film):
+    """Extract `camera` of the three windows, and return its frames with their times for each."""
+    clips = tuple(Clip(f"film-{number}", "film", film.name, *span) for number, span in enumerate(SPANS))
+    windows = film.parent / "windows.csv"
+    write_manifest(Manifest(clips, film.parent), windows)
+    group = extract(windows, film.parent / "store", backbones=("camera",), workers=1, **NAMED)["camera"]
+    return [(group.read(clip.clip_id, "frames"), group.time_s[row]) for row, clip in enumerate(clips)]
 
 
 def test_shots_and_camera_that_are_known_are_not_measured_again(film, monkeypatch):
-    whole = film_variables(film, SPANS)
-    clips = tuple(Clip(f"film-{number}", "film", film.name, *span) for number, span in enumerate(SPANS))
-    write_manifest(Manifest(clips, film.parent), film.parent / "windows.csv")
-    store = extract(
-        film.parent / "windows.csv", film.parent / "store", backbones=("camera",), workers=1, **NAMED
-    )
-    cameras = [
-        (store["camera"].read(clip.clip_id, "frames"), store["camera"].time_s[row])
-        for row, clip in enumerate(clips)
-    ]
+    measured = film_variables(film, SPANS)
     shots = find_shots(film)
-    for name in ("decode_stretch", "decode_with_av"):
-        monkeypatch.setattr(module, name, pytest.fail)
-        known = cameras if name == "decode_with_av" else None
-        assert film_variables(film, SPANS, shots=shots, camera=known) == whole
+    cameras = stored_cameras(film)
+    # With shots the film is not decoded as a whole; with the camera too it is not decoded at all.
+    monkeypatch.setattr(module, "decode_stretch", pytest.fail)
+    assert film_variables(film, SPANS, shots=shots) == measured
+    monkeypatch.setattr(module, "decode_with_av", pytest.fail)
+    assert film_variables(film, SPANS, shots=shots, camera=cameras) == measured
 
 
 def test_a_film_is_decoded_once_for_all_that_is_seen(film, monkeypatch):
@@ -87,42 +105,60 @@ def test_a_film_is_decoded_once_for_all_that_is_seen(film, monkeypatch):
 
     for name in ("decode_with_av", "find_shots"):
         monkeypatch.setattr(module, name, pytest.fail)
-    shown, notes = [], []
-    spans = [*SPANS, (3.2, 3.8)]
-    found = film_variables(
-        film, spans, people=People(), note=notes.append, show=lambda *done: shown.append(done)
+    progress = []
+    notes = []
+    black_span = (3.2, 3.8)
+
+    *lit_rows, black_row = film_variables(
+        film,
+        [*SPANS, black_span],
+        people=People(),
+        note=notes.append,
+        show=lambda n_done, n_windows: progress.append((n_done, n_windows)),
     )
-    assert [
-        (each["people_frames"], each["present"], each.get("face"), "camera" in each) for each in found
-    ] == [
-        *[(3, 1, 0.5, True)] * 3,
-        (3, 0, None, False),
-    ]
-    assert shown[-1] == (4, 4)
+
+    for row in lit_rows:
+        assert (row["people_frames"], row["present"], row["face"]) == (3, 1, 0.5)
+        assert "camera" in row
+    assert (black_row["people_frames"], black_row["present"]) == (3, 0)
+    assert not {"face", "camera"} & black_row.keys()
+    assert progress[-1] == (4, 4)
     assert "1 of 4 windows" in "".join(notes)
 
 
-def test_of_a_window_that_ends_after_the_film_what_is_there_counts(film):
+def test_a_window_that_ends_after_the_film_is_measured_up_to_its_end(film):
     notes = []
-    spans = [(2.0, 8.0), (2.0, 14.0), (40.0, 50.0)]
-    whole, late, later = film_variables(film, spans, speech=True, note=notes.append)
-    assert (late["cuts"], late["black"]) == pytest.approx((whole["cuts"], whole["black"]))
-    assert late["speech"] == whole["speech"] == film_variables(film, spans[:1], speech=True)[0]["speech"]
-    assert later == {}
-    for said in ("as far as the film goes (1 of 3 windows)", "after the film's end (1 of 3 windows)"):
-        assert said in "".join(notes)
+    to_the_end = (2.0, 8.0)
+    over_the_end = (2.0, 14.0)
+    after_the_end = (40.0, 50.0)
+    inside, over, after = film_variables(
+        film, [to_the_end, over_the_end, after_the_end], speech=True, note=notes.append
+    )
+    assert (over["cuts"], over["black"]) == pytest.approx((inside["cuts"], inside["black"]))
+    assert over["speech"] == inside["speech"]
+    assert inside["speech"] == film_variables(film, [to_the_end], speech=True)[0]["speech"]
+    assert after == {}
+    for remark in ("as far as the film goes (1 of 3 windows)", "after the film's end (1 of 3 windows)"):
+        assert remark in "".join(notes)
 
 
-def test_a_cut_counts_in_one_window_and_what_no_shot_covers_is_unknown_as_is_motion_across_a_cut(film):
+def test_a_cut_counts_in_the_window_in_which_its_shot_begins(film):
+    """Shots are known up to 6 s of the film; a cut at the edge of two windows is of the second."""
     spans = [(0.0, 2.0), (2.0, 4.0), (4.0, 6.0), (6.0, 8.0), (1.7, 2.3)]
-    found = film_variables(film, spans, shots=[Shot(0, 2), Shot(2, 4, ("black",)), Shot(4, 6)])
-    assert [each.get("cuts") for each in found] == [0, 30, 30, None, pytest.approx(100)]
-    assert [each.get("black") for each in found] == [0, 1, 0, None, pytest.approx(0.5)]
-    assert ["camera" in each for each in (found[0], found[4])] == [True, False]
-    assert "camera" in film_variables(film, spans[4:], shots=[Shot(0, 8)])[0]
+    rows = film_variables(film, spans, shots=[Shot(0, 2), Shot(2, 4, ("black",)), Shot(4, 6)])
+    assert [row.get("cuts") for row in rows] == [0, 30, 30, None, pytest.approx(100)]
+    assert [row.get("black") for row in rows] == [0, 1, 0, None, pytest.approx(0.5)]
 
 
-def test_speech_is_told_from_the_start_of_the_film_whatever_the_windows(tmp_path, monkeypatch):
+def test_motion_across_a_cut_is_unknown(film):
+    inside, across = film_variables(film, [(0.0, 2.0), (1.7, 2.3)], shots=[Shot(0, 2), Shot(2, 8)])
+    assert "camera" in inside
+    assert "camera" not in across
+    (without_cut,) = film_variables(film, [(1.7, 2.3)], shots=[Shot(0, 8)])
+    assert "camera" in without_cut
+
+
+def test_speech_is_measured_from_the_start_of_the_film_whatever_the_windows(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "HEARD_S", 4)  # so that a window lies across two portions
     voice = np.resize(spoken("en-us"), 8 * RATE).astype(np.float32)
     path = write_film(tmp_path / "film.mkv", {"eng": voice}, seconds=8, rate=RATE, codec="pcm_f32le")
@@ -146,26 +182,28 @@ def test_samples_that_are_no_numbers_are_missing(tmp_path, sample):
     assert found["loudness"] == pytest.approx(-43.0, abs=0.3)
 
 
-def test_of_what_is_damaged_something_is_said(tmp_path):
+def test_a_gap_in_the_sound_and_a_file_that_is_cut_off_are_noted(tmp_path):
     heard = {"eng": tone(997, 8, 0.01, RATE)}
     path = write_film(tmp_path / "film.mkv", heard, seconds=8, rate=RATE, codec="pcm_s16le", gap=(2.0, 5.0))
     notes = []
-    whole, gone, _ = film_variables(path, [(0.0, 8.0), (2.5, 4.5), (9.0, 10.0)], note=notes.append)
-    assert "loudness" in whole
-    assert "loudness" not in gone
-    told = "".join(notes)
-    assert "taken for silence (1 of 3 windows)" in told
-    assert "no sound (1 of 3 windows)" in told
+    around, inside, _ = film_variables(path, [(0.0, 8.0), (2.5, 4.5), (9.0, 10.0)], note=notes.append)
+    assert "loudness" in around
+    assert "loudness" not in inside
+    assert "taken for silence (1 of 3 windows)" in "".join(notes)
+    assert "no sound (1 of 3 windows)" in "".join(notes)
+
     path.write_bytes(path.read_bytes()[:-9000])
     film_variables(path, [(0.0, 2.0)], note=notes.append)
     assert "cut off" in notes[-1]
 
 
 def test_a_film_that_cannot_be_decoded_has_empty_rows_beside_others(tmp_path, film, capsys):
-    broken, out = tmp_path / "broken.mp4", tmp_path / "out.csv"
+    broken = tmp_path / "broken.mp4"
+    out = tmp_path / "out.csv"
     content = film.read_bytes()
-    first, last = content.index(b"mdat") + 4, content.index(b"moov") - 4
-    broken.write_bytes(content[:first] + bytes(last - first) + content[last:])
+    first = content.index(b"mdat") + 4  # of the packets, which become zeros
+    end = content.index(b"moov") - 4
+    broken.write_bytes(content[:first] + bytes(end - first) + content[end:])
     assert obygaze("film", "variables", broken, film, "--out", out) == 3
     _, empty, full = out.read_text().splitlines()
     assert empty == "broken-0001,broken,0.0,8.0" + "," * 9
@@ -228,15 +266,18 @@ def test_speech_is_refused_before_a_film_is_decoded_where_its_package_is_not_ins
         film_variables(film, SPANS, speech=True)
 
 
-def test_bars_and_shapes_that_each_window_has_otherwise_hide_nothing_that_is_said(tmp_path):
-    still, pictures = filmed(leaves(np.random.default_rng(0))), []
+def test_bars_of_another_width_in_each_window_do_not_crowd_out_other_notes(tmp_path):
+    """Twelve windows have remarks on twelve bars and on the shape of pixels, and few notes are shown."""
+    still = filmed(leaves(np.random.default_rng(0)))
+    pictures = []
     for second in range(12):
-        dark = still.copy()
-        dark[:, : 20 + 2 * second] = 0
-        pictures += [dark] * STEPS
-    path, notes = encode(tmp_path / "film.mkv", pictures, sample_aspect_ratio=Fraction(2)), []
-    found = film_variables(path, [(second, second + 1.0) for second in range(12)], note=notes.append)
-    assert all("camera" in each for each in found)
+        with_bar = still.copy()
+        with_bar[:, : 20 + 2 * second] = 0
+        pictures += [with_bar] * STEPS
+    path = encode(tmp_path / "film.mkv", pictures, sample_aspect_ratio=Fraction(2))
+    notes = []
+    rows = film_variables(path, [(second, second + 1.0) for second in range(12)], note=notes.append)
+    assert all("camera" in row for row in rows)
     assert notes == ["film.mkv: no columns of sound: no sound track (12 of 12 windows)"]
 
 
