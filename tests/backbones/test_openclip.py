@@ -235,13 +235,18 @@ def test_the_map_of_a_resnet_is_autograds_through_its_attention_pooling(folders,
 def test_the_map_of_a_vision_transformer_is_autograds(folders, originals, frames):
     mapped, embed = openclip_to_map(str(folders["vit"]), cpu())
     text = embed(TEXTS[0])
-    _, found = live_map(mapped, mapped.pixels(frames[0, 0]), similarity(text, "cosine"))
-    visual, kept = originals["vit"].visual, []
-    handle = visual.transformer.resblocks[-1].ln_1.register_forward_hook(lambda *given: kept.append(given[2]))
+    _, live = live_map(mapped, mapped.pixels(frames[0, 0]), similarity(text, "cosine"))
+
+    outputs = []  # of the last block's first norm
+    visual = originals["vit"].visual
+    layer = visual.transformer.resblocks[-1].ln_1
+    handle = layer.register_forward_hook(lambda _layer, _inputs, output: outputs.append(output))
     picture = pixels(frames[0, :1]).requires_grad_()
-    value = normalize(visual(picture), dim=-1)[0] @ normalize(text, dim=0)
+    cosine = normalize(visual(picture), dim=-1)[0] @ normalize(text, dim=0)
     handle.remove()
-    (gradient,) = torch.autograd.grad(value, kept[0])
-    tokens, slopes = kept[0][0, 1:], gradient[0, 1:]
-    cam = (tokens @ slopes.mean(dim=0)).relu().reshape(4, 4).detach().numpy()
-    np.testing.assert_allclose(found, cam, atol=SAME * np.abs(cam).max() + 1e-9)
+    (output,) = outputs
+    (gradient,) = torch.autograd.grad(cosine, output)
+    patches = output[0, 1:]  # after the class token
+    weights = gradient[0, 1:].mean(dim=0)
+    expected = (patches @ weights).relu().reshape(4, 4).detach().numpy()
+    np.testing.assert_allclose(live, expected, atol=SAME * np.abs(expected).max() + 1e-9)

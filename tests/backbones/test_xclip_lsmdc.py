@@ -37,11 +37,12 @@ def expected(oracle):
 
 @pytest.fixture(scope="module")
 def found(oracle, network):
-    """Every output on the oracle's clips, some of them shorter than 12 frames."""
+    """Every output on the oracle's clips, some of them shorter than 12 frames, by the oracle's names."""
     inputs = np.load(oracle / "inputs.npz")
     mask = torch.from_numpy(inputs["video_mask"]).bool()
     frames = torch.from_numpy(inputs["frames_u8"]).float() / 255
-    mean, std = (torch.from_numpy(inputs[key]).float().reshape(3, 1, 1) for key in ("mean", "std"))
+    mean = torch.from_numpy(inputs["mean"]).float().reshape(3, 1, 1)
+    std = torch.from_numpy(inputs["std"]).float().reshape(3, 1, 1)
     pixels = torch.where(mask[:, :, None, None, None], (frames - mean) / std, 0.0)
     with torch.inference_mode():
         visual = network.encode_frames(pixels)

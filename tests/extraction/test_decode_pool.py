@@ -149,40 +149,61 @@ def test_a_crash_or_an_exception_costs_the_window_that_holds_it_alone(film, prep
     assert_same(after, decoded_alone(harmless_windows[8]))
 
 
-@pytest.mark.parametrize("part", ["hear", "encode"])
-def test_what_fails_beside_the_pictures_fails_the_clip_alone(film, part):
-    def broken(*_, **__):
-        raise ArithmeticError("no such layout")
+def broken(*_, **__):
+    raise ArithmeticError("no such layout")
 
-    wishes = {"five": Request(uniform(5), quarter, broken if part == "encode" else None)}
-    sounds = {"heard": (None, Request(uniform(5), quarter))} if part == "hear" else {}
-    tasks = [DecodeTask("a", film, 0.0, 1.0, wishes, sounds=sounds)]
-    ((_, clip),) = decode_clips(tasks, decode_with_av)
-    reason = clip.absent["heard"] if part == "hear" else clip.reason
-    assert clip.status == ("ok" if part == "hear" else "failed")
-    assert "Error" in reason
+
+def test_an_encoder_that_fails_in_the_worker_fails_the_clip(film):
+    requests = {"five": Request(uniform(5), quarter, encode=broken)}
+    clip = decoded_alone(DecodeTask("a", film, 0.0, 1.0, requests))
+    assert clip.status == "failed"
+    assert "ArithmeticError" in clip.reason
+
+
+def test_a_backbone_that_cannot_hear_leaves_the_clip_to_the_others(film):
+    requests = {"five": Request(uniform(5), quarter)}
+    hearing_that_fails = (None, Request(uniform(5), quarter))
+    clip = decoded_alone(DecodeTask("a", film, 0.0, 1.0, requests, sounds={"heard": hearing_that_fails}))
+    assert clip.status == "ok"
+    assert "Error" in clip.absent["heard"]
 
 
 class PretendedWorkers:
-    """Stands for worker processes: a clip takes as long as `cost` says, on a clock of its own."""
+    """Stands for worker processes on a clock of its own.
 
-    def __init__(self, workers, cost):
-        self.clock, self._cost, self._idle = 0.0, cost, workers
-        self._waiting, self._running, self._done, self._count = deque(), [], deque(), count()
+    Parameters
+    ----------
+    workers
+        Number of processes.
+    seconds
+        Clip -> seconds that it takes.
+    """
+
+    def __init__(self, workers, seconds):
+        self.clock_s = 0.0
+        self._seconds = seconds
+        self._n_idle = workers
+        self._waiting = deque()
+        self._running = []  # heap, by the time of the end
+        self._events = deque()
+        self._numbers = count()
 
     def put(self, key, task, _limit_s):
-        self._waiting.append((key, task[0].tasks[0].clip_id))
+        (decode_task,) = task.work.tasks
+        self._waiting.append((key, decode_task.clip_id))
 
     def get(self, _timeout_s):
-        while not self._done:
-            while self._idle and self._waiting:
+        while not self._events:
+            while self._n_idle and self._waiting:
                 key, clip = self._waiting.popleft()
-                self._idle -= 1
-                heapq.heappush(self._running, (self.clock + self._cost[clip], next(self._count), key, clip))
-            self.clock, _, key, clip = heapq.heappop(self._running)
-            self._idle += 1
-            self._done += [Event(key, "item", (0, DecodedClip(clip, "ok"))), Event(key, "done")]
-        return self._done.popleft()
+                end_s = self.clock_s + self._seconds[clip]
+                heapq.heappush(self._running, (end_s, next(self._numbers), key, clip))
+                self._n_idle -= 1
+            self.clock_s, _, key, clip = heapq.heappop(self._running)
+            self._n_idle += 1
+            self._events.append(Event(key, "item", (0, DecodedClip(clip, "ok"))))
+            self._events.append(Event(key, "done"))
+        return self._events.popleft()
 
     def close(self):
         pass
@@ -190,12 +211,16 @@ class PretendedWorkers:
 
 @pytest.mark.parametrize("workers", [2, 16])
 def test_long_clips_among_short_ones_keep_no_worker_idle(workers):
-    """The best of all orders could take as long as the workers have work, or as the longest clip."""
-    costs = np.random.default_rng(0).lognormal(sigma=1.0, size=3000)
-    tasks = [DecodeTask(str(i), Path(f"{i}.mp4"), None, None, {}) for i in range(len(costs))]
+    """No order is better than an even division of the work, or than the longest clip."""
+    clip_seconds = np.random.default_rng(0).lognormal(sigma=1.0, size=3000)
+    tasks = [DecodeTask(str(i), Path(f"{i}.mp4"), None, None, {}) for i in range(len(clip_seconds))]
+    pretended = PretendedWorkers(workers, {str(i): seconds for i, seconds in enumerate(clip_seconds)})
+
     with DecodePool(workers, 600.0, batch_size=8) as pool:
         pool._pool.close()
-        pool._pool = pretended = PretendedWorkers(workers, {str(i): cost for i, cost in enumerate(costs)})
-        given = [clip.clip_id for clip in pool.decode(tasks)]
-    assert len(set(given)) == len(costs)
-    assert pretended.clock <= 1.05 * max(costs.sum() / workers, costs.max())
+        pool._pool = pretended
+        clip_ids = [clip.clip_id for clip in pool.decode(tasks)]
+
+    assert len(set(clip_ids)) == len(clip_seconds)
+    best_s = max(clip_seconds.sum() / workers, clip_seconds.max())
+    assert pretended.clock_s <= 1.05 * best_s

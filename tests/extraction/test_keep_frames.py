@@ -2,8 +2,8 @@
 
 import hashlib
 import os
-import threading
-from functools import partial
+import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
@@ -20,6 +20,7 @@ from obygaze_features.store.provenance import same_numerics
 from tests.video.encoding import encode
 
 N = 4
+"""Frames of a clip."""
 NAMED = {"corpus": "clips", "licence": "CC0-1.0", "workers": 1, "n_frames": N}
 
 
@@ -33,10 +34,12 @@ def moving(seed, n=24, height=300, width=400):
 
 @pytest.fixture
 def clips(tmp_path) -> Manifest:
+    """Two videos, and a span of the first."""
     for number in range(2):
         encode(tmp_path / f"{number}.mp4", moving(number), options={"preset": "ultrafast"})
-    known = [Clip(f"tt{number}-0", f"tt{number}", f"{number}.mp4") for number in range(2)]
-    return Manifest((*known, Clip("tt0-1", "tt0", "0.mp4", 0.2, 0.8)), tmp_path)
+    whole_files = [Clip(f"tt{number}-0", f"tt{number}", f"{number}.mp4") for number in range(2)]
+    span = Clip("tt0-1", "tt0", "0.mp4", 0.2, 0.8)
+    return Manifest((*whole_files, span), tmp_path)
 
 
 def run(manifest, out, folder, backbones=("descriptors",), **settings):
@@ -48,25 +51,28 @@ def run(manifest, out, folder, backbones=("descriptors",), **settings):
 
 def decoded(manifest, folder, backbones=("descriptors",), n_frames=N, **settings):
     """Decode the clips as a worker does, in their order."""
-    built = tuple(map(partial(load_backbone, n_frames=n_frames), backbones))
+    built = tuple(load_backbone(name, n_frames) for name in backbones)
     job = Job(manifest, "clips", built, keep_frames=folder, **settings)
-    ids = [clip.clip_id for clip in manifest]
-    every = [decode_clips(some, keeping(decode_with_av)) for some in passes(job.tasks(ids), 1)]
-    return sorted((clip for some in every for _, clip in some), key=lambda clip: ids.index(clip.clip_id))
+    clip_ids = [clip.clip_id for clip in manifest]
+    clip_of_id = {}
+    for pass_tasks in passes(job.tasks(clip_ids), 1):
+        for _, clip in decode_clips(pass_tasks, keeping(decode_with_av)):
+            clip_of_id[clip.clip_id] = clip
+    return [clip_of_id[clip_id] for clip_id in clip_ids]
 
 
-def equal(ours, theirs):
-    """Whether clips are the same but for what it cost to decode them."""
-    for a, b in zip(ours, theirs, strict=True):
-        assert (a.clip_id, a.status, a.reason, a.source) == (b.clip_id, b.status, b.reason, b.source)
-        assert a.encoded.keys() == b.encoded.keys()
-        for name, features in a.encoded.items():
-            other = b.encoded[name]
+def assert_equal(decoded_clips, expected_clips):
+    """Compare clips but for what it cost to decode them, and for remarks."""
+    for clip, expected in zip(decoded_clips, expected_clips, strict=True):
+        for fact in ("clip_id", "status", "reason", "source"):
+            assert getattr(clip, fact) == getattr(expected, fact)
+        assert clip.encoded.keys() == expected.encoded.keys()
+        for name, features in clip.encoded.items():
+            expected_features = expected.encoded[name]
             for array in features.arrays:
-                np.testing.assert_array_equal(features.arrays[array], other.arrays[array])
-            np.testing.assert_array_equal(features.time_s, other.time_s)
-            np.testing.assert_array_equal(features.frame_index, other.frame_index)
-    return True
+                np.testing.assert_array_equal(features.arrays[array], expected_features.arrays[array])
+            np.testing.assert_array_equal(features.time_s, expected_features.time_s)
+            np.testing.assert_array_equal(features.frame_index, expected_features.frame_index)
 
 
 def n_decoded(clips):
@@ -82,32 +88,40 @@ def files(folder: Path):
 
 
 def test_a_later_run_reads_what_the_first_kept_and_gives_the_same(clips, tmp_path):
-    first, decoding = run(clips, tmp_path / "a", tmp_path / "kept", ("descriptors", "signature"))
-    later_on, reading = run(clips, tmp_path / "b", tmp_path / "kept")
-    assert decoding.n_decoded > 0
-    assert reading.n_decoded == 0
-    assert [clip.source for clip in first.clips] == [clip.source for clip in later_on.clips]
-    a, b = first["descriptors"], later_on["descriptors"]
-    assert a.provenance == b.provenance
-    np.testing.assert_array_equal(a.frames(), b.frames())
-    np.testing.assert_array_equal(a.time_s, b.time_s)
+    first_store, first_report = run(clips, tmp_path / "a", tmp_path / "kept", ("descriptors", "signature"))
+    second_store, second_report = run(clips, tmp_path / "b", tmp_path / "kept")
+    assert first_report.n_decoded > 0
+    assert second_report.n_decoded == 0
+    assert [clip.source for clip in first_store.clips] == [clip.source for clip in second_store.clips]
+    first = first_store["descriptors"]
+    second = second_store["descriptors"]
+    assert first.provenance == second.provenance
+    np.testing.assert_array_equal(first.frames(), second.frames())
+    np.testing.assert_array_equal(first.time_s, second.time_s)
 
 
-def test_kept_frames_are_near_the_exact_ones_and_named(clips, tmp_path):
-    kept, again, exact = (decoded(clips, folder) for folder in (tmp_path / "kept", tmp_path / "kept", None))
-    assert equal(kept, again)
-    assert remarks(kept) == remarks(again) == remarks(exact)
+def test_kept_frames_are_near_the_exact_ones(clips, tmp_path):
+    kept = decoded(clips, tmp_path / "kept")
+    read = decoded(clips, tmp_path / "kept")
+    exact = decoded(clips, None)
+    assert_equal(read, kept)
+    assert remarks(kept) == remarks(read) == remarks(exact)
     assert [clip.source for clip in kept] == [clip.source for clip in exact]
-    for near, clip in zip(kept, exact, strict=True):
-        a, b = near.encoded["descriptors"], clip.encoded["descriptors"]
-        np.testing.assert_array_equal(a.frame_index, b.frame_index)
-        np.testing.assert_allclose(a.arrays["frames"], b.arrays["frames"], atol=3)
-        assert not np.array_equal(a.arrays["frames"], b.arrays["frames"])
-    of_kept, of_exact = (
-        Job(clips, "clips", (load_backbone("descriptors", N),), keep_frames=folder).groups()[0].provenance
-        for folder in (tmp_path / "kept", None)
-    )
-    assert same_numerics(of_kept, of_exact) == ["decoder.kept_frames"]
+    for kept_clip, exact_clip in zip(kept, exact, strict=True):
+        near = kept_clip.encoded["descriptors"]
+        expected = exact_clip.encoded["descriptors"]
+        np.testing.assert_array_equal(near.frame_index, expected.frame_index)
+        np.testing.assert_allclose(near.arrays["frames"], expected.arrays["frames"], atol=3)
+        assert not np.array_equal(near.arrays["frames"], expected.arrays["frames"])
+
+
+def test_the_provenance_names_kept_frames(clips, tmp_path):
+    def provenance(folder):
+        job = Job(clips, "clips", (load_backbone("descriptors", N),), keep_frames=folder)
+        (group,) = job.groups()
+        return group.provenance
+
+    assert same_numerics(provenance(tmp_path / "kept"), provenance(None)) == ["decoder.kept_frames"]
 
 
 def test_a_picture_is_kept_small_and_one_that_is_small_as_it_is():
@@ -120,24 +134,27 @@ def test_a_picture_is_kept_small_and_one_that_is_small_as_it_is():
     assert np.abs(near.astype(int) - small).mean() < 3
 
 
-def cut(file):
+def cut_off(file):
+    """Remove the last bytes of a file."""
     file.write_bytes(file.read_bytes()[:-100])
 
 
-def flipped(file):
+def flip_a_bit(file):
+    """Change one bit in the middle of a file."""
     data = bytearray(file.read_bytes())
     data[len(data) // 2] ^= 16
     file.write_bytes(data)
 
 
-def linked(file):
+def make_a_link(file):
+    """Replace a file by a link to it."""
     other = file.with_name("other")
     file.rename(other)
     file.symlink_to(other)
 
 
-def fewer(file):
-    """Leave out the last frame, and make the digest that of the rest."""
+def remove_a_frame(file):
+    """Remove the last frame, and make the digest that of the rest."""
     kept = msgspec.msgpack.decode(file.read_bytes().partition(b"\n")[2])
     for name in ("index", "time_s", "jpegs"):
         kept[name].pop()
@@ -145,47 +162,59 @@ def fewer(file):
     file.write_bytes(hashlib.sha256(rest).hexdigest().encode() + b"\n" + rest)
 
 
-def piped(file):
+def make_a_pipe(file):
+    """Replace a file by a named pipe, at which a reader would wait forever."""
     file.unlink()
     os.mkfifo(file)
 
 
-@pytest.mark.parametrize("damage", [cut, flipped, linked, fewer, piped, lambda file: file.write_bytes(b"")])
-def test_damaged_frames_are_said_and_decoded_again(clips, tmp_path, damage):
+def empty(file):
+    """Remove the content of a file."""
+    file.write_bytes(b"")
+
+
+@pytest.mark.parametrize("damage", [cut_off, flip_a_bit, make_a_link, remove_a_frame, make_a_pipe, empty])
+def test_damaged_frames_are_noted_decoded_again_and_replaced(clips, tmp_path, damage):
     first = decoded(clips, tmp_path / "kept")
-    every = files(tmp_path / "kept")
-    whole = every[0].read_bytes()
-    damage(every[0])
+    file = files(tmp_path / "kept")[0]
+    content = file.read_bytes()
+    damage(file)
+
     again = decoded(clips, tmp_path / "kept")
-    assert equal(first, again)
+
+    assert_equal(again, first)
     assert remarks(again).count(DAMAGED) == 1
     assert n_decoded(again) > 0
-    assert every[0].read_bytes() == whole
-    assert not every[0].is_symlink()
+    assert file.read_bytes() == content
+    assert not file.is_symlink()
 
 
-def test_what_cannot_be_kept_is_said_and_the_features_are_the_same(clips, tmp_path):
-    """As on a full disk, or where nobody may write."""
+def test_frames_that_cannot_be_kept_are_noted_and_the_features_are_the_same(clips, tmp_path):
+    """Files lie in the place of folders, so that writing fails as on a full disk."""
     first = decoded(clips, tmp_path / "kept")
     for folder in (tmp_path / "kept").iterdir():
-        for file in folder.iterdir():
-            file.unlink()
-        folder.rmdir()
+        shutil.rmtree(folder)
         folder.write_text("in the way", encoding="utf-8")
+
     again = decoded(clips, tmp_path / "kept")
-    assert equal(first, again)
-    assert sum("could not be kept" in remark for remark in remarks(again)) == 3
+
+    assert_equal(again, first)
+    assert len([remark for remark in remarks(again) if "could not be kept" in remark]) == 3
 
 
-def test_another_video_of_the_name_other_frames_and_other_spans_have_their_own(clips, tmp_path):
+def test_another_video_of_the_same_name_has_frames_of_its_own(clips, tmp_path):
     decoded(clips, tmp_path / "kept")
     encode(tmp_path / "0.mp4", moving(7), options={"preset": "ultrafast"})
     changed = decoded(clips, tmp_path / "kept")
     assert n_decoded(changed) > 0
-    assert equal(changed, decoded(clips, tmp_path / "other"))
-    before = files(tmp_path / "kept")
+    assert_equal(changed, decoded(clips, tmp_path / "other"))
+
+
+def test_another_number_of_frames_has_files_of_its_own(clips, tmp_path):
+    decoded(clips, tmp_path / "kept")
+    n_files = len(files(tmp_path / "kept"))
     decoded(clips, tmp_path / "kept", n_frames=2)
-    assert len(files(tmp_path / "kept")) == len(before) + 3
+    assert len(files(tmp_path / "kept")) == n_files + 3
 
 
 def test_nothing_is_kept_where_it_is_not_asked_for(clips, tmp_path):
@@ -194,16 +223,20 @@ def test_nothing_is_kept_where_it_is_not_asked_for(clips, tmp_path):
     assert not (tmp_path / "kept").exists()
 
 
-def test_a_clip_in_part_stays_one(tmp_path):
+def test_a_partial_clip_is_partial_also_when_it_is_read_and_fails_if_damage_is_refused(tmp_path):
     encode(tmp_path / "1.mkv", moving(1, n=96), options={"preset": "ultrafast", "g": "12"})
     data = (tmp_path / "1.mkv").read_bytes()
     (tmp_path / "1.mkv").write_bytes(data[: int(0.6 * len(data))])
-    cut_off = Manifest((Clip("tt1-0", "tt1", "1.mkv"),), tmp_path)
-    first, again = decoded(cut_off, tmp_path / "kept"), decoded(cut_off, tmp_path / "kept")
+    cut_off_film = Manifest((Clip("tt1-0", "tt1", "1.mkv"),), tmp_path)
+
+    first = decoded(cut_off_film, tmp_path / "kept")
+    read = decoded(cut_off_film, tmp_path / "kept")
+
     assert [clip.status for clip in first] == ["partial"]
-    assert equal(first, again)
-    assert n_decoded(again) == 0
-    assert [clip.status for clip in decoded(cut_off, tmp_path / "kept", strict=True)] == ["failed"]
+    assert_equal(read, first)
+    assert n_decoded(read) == 0
+    (strict,) = decoded(cut_off_film, tmp_path / "kept", strict=True)
+    assert strict.status == "failed"
 
 
 @pytest.mark.long
@@ -213,40 +246,34 @@ def test_windows_of_a_film_whose_shots_are_found_keep_the_same_frames(tmp_path):
         Clip(f"film-{start:02d}", "film", "film.mp4", start / 4, start / 4 + 1.5) for start in range(30)
     ]
     manifest = Manifest(tuple(windows), tmp_path)
-    alone, *others = (
-        run(manifest, tmp_path / out, tmp_path / kept, shots=table)[0]["descriptors"]
-        for out, kept, table in (
-            ("a", "kept", None),
-            ("b", "other", tmp_path / "s.csv"),
-            ("c", "other", tmp_path / "t.csv"),
-        )
-    )
-    for other in others:
-        np.testing.assert_array_equal(alone.frames(), other.frames())
-    assert (tmp_path / "s.csv").read_bytes() == (tmp_path / "t.csv").read_bytes()
-    kept, other = files(tmp_path / "kept"), files(tmp_path / "other")
-    assert [(file.name, file.read_bytes()) for file in kept] == [
-        (file.name, file.read_bytes()) for file in other
+
+    def frames(out, kept, table=None):
+        store, _ = run(manifest, tmp_path / out, tmp_path / kept, shots=table)
+        return store["descriptors"].frames()
+
+    without_shots = frames("a", "kept")
+    np.testing.assert_array_equal(frames("b", "other", tmp_path / "first.csv"), without_shots)
+    # From kept frames, while the film is decoded for its shots alone.
+    np.testing.assert_array_equal(frames("c", "other", tmp_path / "second.csv"), without_shots)
+    assert (tmp_path / "first.csv").read_bytes() == (tmp_path / "second.csv").read_bytes()
+    contents = [
+        {file.name: file.read_bytes() for file in files(tmp_path / name)} for name in ("kept", "other")
     ]
+    assert contents[0] == contents[1]
 
 
 def test_two_runs_may_keep_in_one_folder_at_once(clips, tmp_path):
-    stores = {}
-
-    def do(name):
-        stores[name] = decoded(clips, tmp_path / "kept")
-
-    threads = [threading.Thread(target=do, args=(name,)) for name in ("a", "b")]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert equal(stores["a"], stores["b"])
+    with ThreadPoolExecutor(2) as threads:
+        runs = [threads.submit(decoded, clips, tmp_path / "kept") for _ in range(2)]
+        first, second = [run.result() for run in runs]
+    assert_equal(first, second)
     assert n_decoded(decoded(clips, tmp_path / "kept")) == 0
     assert len(files(tmp_path / "kept")) == 3
 
 
-def test_a_file_in_the_place_of_the_folder_and_what_only_hears_are_refused(clips, tmp_path):
-    for folder, backbones in ((tmp_path / "0.mp4", ("descriptors",)), (tmp_path / "kept", ("sound",))):
-        with pytest.raises(ExtractError, match=str(folder)):
-            prepare(clips, tmp_path / "a", backbones, keep_frames=folder, **NAMED)
+@pytest.mark.parametrize(("name", "backbone"), [("0.mp4", "descriptors"), ("kept", "sound")])
+def test_a_file_in_the_place_of_the_folder_and_a_backbone_that_only_hears_are_refused(
+    clips, tmp_path, name, backbone
+):
+    with pytest.raises(ExtractError, match=str(tmp_path / name)):
+        prepare(clips, tmp_path / "a", (backbone,), keep_frames=tmp_path / name, **NAMED)
