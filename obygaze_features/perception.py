@@ -54,7 +54,7 @@ def perceived(provenance: Mapping[str, Any]) -> tuple[str, ...]:
     ----------
     provenance
         States it by the field `perceives`. Else the preset tells: that of a backbone that hears names a
-        track. Features of texts have a tokenizer and no preset.
+        track. Features of texts have a tokenizer, and an empty preset.
 
     Returns
     -------
@@ -70,7 +70,8 @@ def perceived(provenance: Mapping[str, Any]) -> tuple[str, ...]:
     if isinstance(stated, Sequence) and not isinstance(stated, str):
         return tuple(name for name in MODALITIES if name in stated)
     preset = provenance.get("preset")
-    if isinstance(preset, Mapping):
+    # A store writes every field of a preset, each empty where no picture or sound was prepared.
+    if isinstance(preset, Mapping) and any(value is not None for value in preset.values()):
         return PERCEIVED_BY["heard" if "track" in preset else "visual"]
     return PERCEIVED_BY["told"] if provenance.get("tokenizer") else ()
 

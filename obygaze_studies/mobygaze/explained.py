@@ -23,9 +23,7 @@ from obygaze_features.manifest import Codebook, Manifest, perceived
 from obygaze_features.screen import Progress
 from obygaze_features.store import Store
 from obygaze_models.dataset import Dataset
-from obygaze_models.evaluation import METRICS, Run
-from obygaze_models.evaluation.predictions import Predictions
-from obygaze_models.evaluation.summary import summarise
+from obygaze_models.evaluation import METRICS, Predictions, Run, summarise
 from obygaze_models.protocol import Labels, Target
 from obygaze_models.report import Block, Report, interval, number
 from obygaze_studies.errors import TaskError

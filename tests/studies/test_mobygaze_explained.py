@@ -5,7 +5,7 @@ import pytest
 
 import obygaze_features as of
 from obygaze.cli import table_of_contents
-from obygaze_features.manifest import builtin_codebook
+from obygaze_features.manifest import builtin_codebook, perceived
 from obygaze_features.store.testing import seal_arrays
 from obygaze_studies.errors import TaskError
 from obygaze_studies.mobygaze import explained_report
@@ -80,6 +80,16 @@ def test_a_table_for_each_modality_and_one_for_all_with_counts(report, corpus):
     n_positive = sum(clip.level == "S" for clip in manifest)
     n_heard = sum("Soundtrack" in clip.concepts for clip in manifest)
     assert f"{n_heard} of {n_positive}" in " ".join(report.notes)
+
+
+def test_features_of_texts_perceive_what_is_said_and_told():
+    empty = {
+        "resize": None,
+        "crop": None,
+        "constants": None,
+        "order": None,
+    }  # as a sealed store of texts has it
+    assert perceived({"tokenizer": {"sha256": {}}, "preset": empty}) == ("said", "told")
 
 
 def test_features_of_which_nobody_knows_what_they_perceive_are_refused(corpus, tmp_path):
