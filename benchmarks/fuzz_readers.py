@@ -25,7 +25,7 @@ from obygaze_features.exchange.import_files import torch_files
 from obygaze_features.exchange.import_items import ImportItem
 from obygaze_features.exchange.import_tables import table_items
 from obygaze_features.exchange.row_ids import read_ids
-from obygaze_features.manifest import import_spans, load_codebook
+from obygaze_features.manifest import import_spans, load_codebook, refi_qda_archive
 from obygaze_features.manifest.importers import spans
 from obygaze_features.manifest.importers.film_windows import read_parts
 from obygaze_features.video import (
@@ -215,6 +215,7 @@ def foreign_spans() -> dict[str, tuple[str, bytes, Callable[[Path], object]]]:
                 count_lost(error)
 
     contents = {kind: example.content for kind, example in EXAMPLES.items()}
+    contents["refi-qda.qdpx"] = refi_qda_archive(str(contents["refi-qda"]))
     contents["table.xlsx"] = sheet([["movie", "start_s", "end_s"], ["m", 1.0, ("time", 0.01)]])
     return {
         f"spans {kind}": (

@@ -14,7 +14,11 @@ NOTES: Final = "obygaze: notes"
 
 def to_markers(exported: Exported) -> str:
     """Write a marker for each span, divided by tabs; the first one, without length, has the caveats."""
-    lines = ["\t".join(COLUMNS), _line(exported, NOTES, " ".join(exported.caveats), (0, 0))]
+    is_dropping, first = exported.start
+    start_code = frame_label(first, exported.rate, drop=is_dropping)
+    # Importers read the rate and the start here, as the table has no place for them.
+    notes = " ".join([f"obygaze rate {exported.rate}, start {start_code}.", *exported.caveats])
+    lines = ["\t".join(COLUMNS), _line(exported, NOTES, notes, (0, 0))]
     placed = sorted(exported.spans, key=lambda placed: placed[1].start_s)
     for tier, span in placed:
         name = tier.people.line(span.text) if tier.people else f"{tier.name} = {span.text}"

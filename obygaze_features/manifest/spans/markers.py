@@ -25,6 +25,9 @@ AVID: Final = re.compile(
 )
 """A line of Avid's text: who, time code, track, colour, comment, and the length in frames."""
 
+OWN_TIME_LINE: Final = re.compile(r"obygaze rate (\d+(?:/\d+)?), start ([\d:;]+)")
+"""How the description of the first marker begins in tables that obygaze exports."""
+
 TIER: Final = "marker"
 """The tier of markers that have no type and no colour."""
 
@@ -76,7 +79,11 @@ def read_markers(file: SpanFile) -> Iterator[RawSpan]:
 def _of_table(file: SpanFile, layout: Layout) -> Iterator[RawSpan]:
     """Yield the markers of a table with a header."""
     rows = tool_table(file, (layout.start, layout.end)).rows
-    line = time_line(file, [row.cells[name] for row in rows for name in (layout.start, layout.end)])
+    own = OWN_TIME_LINE.match(rows[0].cells.get("Description", "")) if rows else None
+    rate = own[1] if own else ""
+    start = own[2] if own else ""
+    codes = [row.cells[name] for row in rows for name in (layout.start, layout.end)]
+    line = time_line(file, codes, rate=rate, start=start)
     for row in rows:
         yield _marker_of_row(row, layout, line)
 

@@ -2,7 +2,6 @@
 
 import json
 import re
-from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -27,7 +26,6 @@ EVERY = (AB_BLIND, AB_SIGHT, AB_LATER, CD_BLIND, SETTLED, NOTE)
 WITH_TIERS = ("eaf", "textgrid")
 LINES = ("vtt", "srt", "rttm")
 READ_BACK = tuple(FORMATS)
-IN_FRAMES = ("fcpxml7", "edl", "markers")
 
 
 @pytest.fixture(scope="module")
@@ -41,12 +39,11 @@ def written(film, kind, tmp_path, *decided, **options):
     return path
 
 
-def labelled(clips, rate=1000):
-    """Who marked which times, to a frame of the rate, with which labels and how."""
+def labelled(clips):
     found = []
     for clip in clips:
         if clip.level:
-            times = round(round(clip.start_s * rate) / rate, 3), round(round(clip.end_s * rate) / rate, 3)
+            times = round(clip.start_s, 3), round(clip.end_s, 3)
             found.append(
                 (clip.annotator, *times, clip.level, clip.concepts, clip.extras.get("seen_score", ""))
             )
@@ -76,7 +73,7 @@ def test_every_format_says_who_decided_what_and_how(film, kind):
 def test_our_reader_gets_back_who_decided_what_and_how(film, kind, tmp_path):
     people = EVERY if kind in {"eaf", "csv"} else (AB_BLIND, AB_SIGHT, AB_LATER, CD_BLIND)
     path = written(film, kind, tmp_path, *people)
-    manifest = import_spans([path], tmp_path, movie=film.movie, rate=Fraction(24)).manifest
+    manifest = import_spans([path], tmp_path, movie=film.movie).manifest
     own = [clip for clip in manifest if "," not in clip.annotator]
     assert labelled(own) == as_labelled(AB_BLIND, AB_SIGHT, AB_LATER, CD_BLIND)
 
@@ -210,6 +207,6 @@ def test_a_hostile_note_or_name_breaks_no_format(film, kind, tmp_path):
     elif kind in {"vtt", "srt"}:
         assert text.count(" --> ") == len(re.findall(r"^\d\d:.* --> ", text, re.MULTILINE))
     if kind in READ_BACK:
-        found = labelled(import_spans([path], tmp_path, movie=film.movie, rate=Fraction(24)).manifest)
+        found = labelled(import_spans([path], tmp_path, movie=film.movie).manifest)
         assert as_labelled(CD_BLIND)[0] in found
         assert len(found) == 2
