@@ -6,7 +6,8 @@ core (`decode`). Only the wanted frames are copied from the card. They are broug
 core gives them, which loses nothing, and become RGB as all frames do (`picture`).
 
 A card gives the bits of a core, or nothing: `NotOnCard` is raised where the bits may be others. Whether a
-card decoded a frame is told by the frame itself, because FFmpeg falls back to a core without a word.
+card decoded a frame is told by the frame itself, because FFmpeg falls back to a core without a word. Damage
+inside of a picture's data, which a core flags, cannot be told: a card may conceal it.
 
 None of this was tried on a card yet.
 """
