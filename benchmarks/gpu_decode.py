@@ -155,7 +155,10 @@ def bits(bench: Bench, card: Card) -> None:
     for (name,) in bench.plan("bits", "film", of=[(name,) for name in films], needed_s=2):
         path = films[name]
         table = index_packets(path)
-        verdict = difference(path, range(len(table.shown)), card) or "equal in all bits"
+        try:
+            verdict = difference(path, range(len(table.shown)), card) or "equal in all bits"
+        except NotOnCard as reason:
+            verdict = str(reason)
         bench.row("bits", film=name, pixels=table.stream.pixels, card=verdict)
         if verdict.startswith("equal"):
             bench.check(f"a clip of {name}", equal_clip(path, card))

@@ -17,10 +17,10 @@ from obygaze_features.backbones import Backbone
 from obygaze_features.errors import ExtractError
 from obygaze_features.extraction.card_process import (
     CARD_THREADS,
-    Drawn,
-    Ended,
+    CardOpened,
+    ClipGiven,
     NewPass,
-    Opened,
+    PassEnded,
     serve_card,
 )
 from obygaze_features.extraction.decode_clips import DecodedClip, DecodeTask
@@ -172,14 +172,14 @@ class CardPool(DecodePool):
         message = event.value
         if event.kind != "item":
             self._end_process(str(message))
-        elif isinstance(message, Opened):
+        elif isinstance(message, CardOpened):
             if message.missing and self._process_number == 1:
                 raise ExtractError(no_card(message.missing))
             self._is_open = not message.missing
-        elif isinstance(message, Drawn):
+        elif isinstance(message, ClipGiven):
             del self._on_card[message.key][message.number]
             return [_remarked(message.clip, ON_CARD)]
-        elif isinstance(message, Ended):
+        elif isinstance(message, PassEnded):
             left = list(self._on_card.pop(message.key).values())
             if left and message.of_file:
                 self._reason_of_file[left[0].path] = message.reason

@@ -33,13 +33,15 @@ from obygaze_features.video.hardware import (
     MOST_COMPARED,
     Card,
     CardReader,
+    FirstLook,
+    NotDecoded,
     NotOnCard,
     Sample,
     difference,
+    first_look,
     group_around,
     kind_of,
     sample_of,
-    why_on_cores,
 )
 from obygaze_features.video.index import index_packets
 from obygaze_features.video.packet_table import PacketTable
@@ -52,13 +54,13 @@ CARD_THREADS = 4
 NOT_WHOLE = "damage is told by cores"
 
 
-class Opened(NamedTuple):
+class CardOpened(NamedTuple):
     """The process has looked for its card; `missing` says what is missing, and is empty if nothing is."""
 
     missing: str
 
 
-class Drawn(NamedTuple):
+class ClipGiven(NamedTuple):
     """A clip of a pass that the card has decoded, by its position in the pass."""
 
     key: Hashable
@@ -66,7 +68,7 @@ class Drawn(NamedTuple):
     clip: DecodedClip
 
 
-class Ended(NamedTuple):
+class PassEnded(NamedTuple):
     """The end of a pass: why the card did not give the clips that are left, and whether all of the file."""
 
     key: Hashable
@@ -88,8 +90,8 @@ def serve_card(_: object, parent: Parent, *, card: Card, folder: Path, n_threads
     Parameters
     ----------
     parent
-        Tells of each pass by a `NewPass`, and gets `Opened`, then `Drawn` for every clip and `Ended` for each
-        pass.
+        Tells of each pass by a `NewPass`, and gets `CardOpened`, then `ClipGiven` for every clip and
+        `PassEnded` for each pass.
     card
         The card.
     folder
@@ -99,7 +101,7 @@ def serve_card(_: object, parent: Parent, *, card: Card, folder: Path, n_threads
     """
     share_in(folder)
     missing = card.missing()
-    parent.send(Opened(missing))
+    parent.send(CardOpened(missing))
     if missing:
         return
     waiting: queue.SimpleQueue[NewPass] = queue.SimpleQueue()
@@ -113,7 +115,8 @@ def serve_card(_: object, parent: Parent, *, card: Card, folder: Path, n_threads
 class CardDecoder:
     """Decoder of passes on one card, used by several threads.
 
-    It keeps which kinds of streams, and which files, the card gives in the bits of a core.
+    It keeps which kinds of streams the card gives in the bits of a core, which sizes of them it does not
+    decode, and what is known of files.
 
     Parameters
     ----------
@@ -127,10 +130,11 @@ class CardDecoder:
         self._card = card
         self._parent = parent
         self._watch = Watch()
-        self._files_to_cores: dict[Path, str] = {}
+        self._looks: dict[Path, FirstLook] = {}
         self._compared_files: set[Path] = set()
-        self._kinds: dict[str, str] = {}
+        self._differences: dict[str, str] = {}
         self._comparing: dict[str, threading.Lock] = defaultdict(threading.Lock)
+        self._not_decoded: set[tuple[str, int, int]] = set()
 
     def decode_all(self, waiting: "queue.SimpleQueue[NewPass]") -> None:
         """Decode passes as they come, one after the other; runs in a thread."""
@@ -140,24 +144,24 @@ class CardDecoder:
             try:
                 ended = self._decode(new)
             except Exception as error:  # noqa: BLE001 - whatever it is, a core decodes what is left
-                ended = Ended(new.key, _worded(error))
+                ended = PassEnded(new.key, _worded(error))
             self._watch.forget(new.key)
             self._parent.send(ended)
 
-    def _decode(self, new: NewPass) -> Ended:
+    def _decode(self, new: NewPass) -> PassEnded:
         """Decode a pass; send its clips, but none that is damaged, of which cores tell more."""
         reasons: list[Exception] = []
-        decode = keeping(partial(self._drawn, reasons=reasons))
+        decode = keeping(partial(self._decoded, reasons=reasons))
         for number, clip in decode_clips(new.work.tasks, decode, time.thread_time):
             self._watch.expect(new.key, new.limit_s)
             if clip.status == "ok":
-                self._parent.send(Drawn(new.key, number, clip))
+                self._parent.send(ClipGiven(new.key, number, clip))
         if not reasons:
-            return Ended(new.key, NOT_WHOLE)
+            return PassEnded(new.key, NOT_WHOLE)
         of_file = isinstance(reasons[0], NotOnCard) and reasons[0].of_file
-        return Ended(new.key, _worded(reasons[0]), of_file)
+        return PassEnded(new.key, _worded(reasons[0]), of_file)
 
-    def _drawn(
+    def _decoded(
         self, tasks: Sequence[DecodeTask], reasons: list[Exception]
     ) -> Iterator[tuple[int, DecodedClip]]:
         """Decode clips of one file on the card, as far as it gives them.
@@ -187,45 +191,60 @@ class CardDecoder:
         """
         if any(settings.values()):
             raise NotOnCard("a core reads these windows")
-        self._refuse_unsuited(path)
+        if path not in self._looks:
+            self._looks[path] = first_look(path, self._card.least_pixels)
+        look = self._looks[path]
+        if look.reason:
+            raise NotOnCard(look.reason, of_file=True)
         table = index_packets(path)
         first = _first_frame(table, windows)
-        self._refuse_kind(path, table, first)
-        yield from CardReader(path, wishes, self._card, self._sample(path, table, first)).read_all(windows)
+        kind_and_size = (kind_of(table), look.width, look.height)
+        try:
+            with self._comparing[kind_of(table)]:
+                self._refuse_kind(path, table, first, kind_and_size)
+            reader = CardReader(path, wishes, self._card, self._sample(path, table, first))
+            yield from reader.read_all(windows)
+        except NotDecoded:
+            self._not_decoded.add(kind_and_size)
+            raise
         self._compared_files.add(path)
 
-    def _refuse_unsuited(self, path: Path) -> None:
-        """Refuse a file that is not for a card; what it is like is looked up once.
-
-        Raises
-        ------
-        NotOnCard
-            With the reason.
-        """
-        if path not in self._files_to_cores:
-            self._files_to_cores[path] = why_on_cores(path, self._card.least_pixels)
-        reason = self._files_to_cores[path]
-        if reason:
-            raise NotOnCard(reason, of_file=True)
-
-    def _refuse_kind(self, path: Path, table: PacketTable, frame: int) -> None:
-        """Refuse streams of a kind that the card gives in other bits, or not at all.
+    def _refuse_kind(
+        self, path: Path, table: PacketTable, frame: int, kind_and_size: tuple[str, int, int]
+    ) -> None:
+        """Refuse streams of a kind that the card gives in other bits, and of a size that it does not decode.
 
         The first time that a kind comes, a group of pictures is decoded both ways, while other threads with
         streams of the kind wait.
 
+        Parameters
+        ----------
+        path
+            The file that came.
+        table
+            Its packets.
+        frame
+            A frame of the group.
+        kind_and_size
+            Its kind, and the width and height of its pictures.
+
         Raises
         ------
         NotOnCard
             With the reason.
         """
-        kind = kind_of(table)
-        with self._comparing[kind]:
-            if kind not in self._kinds:
-                frames = group_around(table, frame)[:MOST_COMPARED]
-                self._kinds[kind] = difference(path, frames, self._card)
-        if self._kinds[kind]:
-            raise NotOnCard(self._kinds[kind], of_file=True)
+        kind = kind_and_size[0]
+        if kind_and_size in self._not_decoded:
+            raise NotOnCard(f"a card does not decode {kind} of this size", of_file=True)
+        if kind not in self._differences:
+            frames = group_around(table, frame)[:MOST_COMPARED]
+            try:
+                self._differences[kind] = difference(path, frames, self._card)
+            except NotDecoded:
+                self._not_decoded.add(kind_and_size)
+                raise
+        if self._differences[kind]:
+            raise NotOnCard(self._differences[kind], of_file=True)
 
     def _sample(self, path: Path, table: PacketTable, frame: int) -> Sample | None:
         """Return a picture of a core to compare with, for the first pass over a file; else None."""

@@ -6,7 +6,8 @@ core (`decode`). Only the wanted frames are copied from the card. They are broug
 core gives them, which loses nothing, and become RGB as all frames do (`picture`).
 
 A card gives the bits of a core, or nothing: `NotOnCard` is raised where the bits may be others. Whether a
-card decoded a frame is told by the frame itself, because FFmpeg falls back to a core without a word.
+card decoded a frame is told by the frame itself, because FFmpeg falls back to a core without a word. Damage
+inside of a picture's data, which a core flags, cannot be told: a card may conceal it.
 
 None of this was tried on a card yet.
 """
@@ -84,6 +85,10 @@ class NotOnCard(Exception):  # noqa: N818 - not an error: the signal to decode o
         self.of_file = of_file
 
 
+class NotDecoded(NotOnCard):
+    """A card does not decode streams of a kind and size, or gives them in a format that is not known."""
+
+
 class Card(Protocol):
     """What decodes pictures beside the cores; it is sent to the process that uses it."""
 
@@ -97,7 +102,7 @@ class Card(Protocol):
     def opened(self, path: Path) -> AbstractContextManager[Source]:
         """Open a file so that the card decodes its pictures."""
 
-    def is_drawn_here(self, frame: VideoFrame) -> bool:
+    def is_from_card(self, frame: VideoFrame) -> bool:
         """Return whether the card decoded a frame, and not a core in its place."""
 
     def to_host(self, frame: VideoFrame, pixels: str) -> VideoFrame:
@@ -105,7 +110,7 @@ class Card(Protocol):
 
         Raises
         ------
-        NotOnCard
+        NotDecoded
             The frame cannot be brought into that format without loss.
         """
 
@@ -154,7 +159,7 @@ class NvidiaCard:
             source.context.options = LIMITS | {"export_side_data": "film_grain"}
             yield source
 
-    def is_drawn_here(self, frame: VideoFrame) -> bool:
+    def is_from_card(self, frame: VideoFrame) -> bool:
         """Return whether the card decoded a frame, and not a core in its place."""
         return frame.format.name == "cuda"
 
@@ -182,11 +187,11 @@ def as_from_core(frame: VideoFrame, held: str, pixels: str) -> VideoFrame:
 
     Raises
     ------
-    NotOnCard
+    NotDecoded
         It is not known how to convert the format without loss.
     """
     if pixels not in CORES_FORMATS.get(held, ()):
-        raise NotOnCard(f"a card gives {held or 'another format'} for {pixels}", of_file=True)
+        raise NotDecoded(f"a card gives {held or 'another format'} for {pixels}", of_file=True)
     host = frame.reformat(format=pixels, threads=1)
     host.colorspace = frame.colorspace  # which PyAV writes anew
     return host
@@ -284,13 +289,15 @@ class CardReader(WindowReader[T]):
 
         Raises
         ------
+        NotDecoded
+            A core decoded a frame in place of the card.
         NotOnCard
-            A core decoded a frame in place of the card, or a core would put film grain on it.
+            A core would put film grain on it.
         """
         stream = self.table.stream
         for number, frame in frames:
-            if not self._card.is_drawn_here(frame):
-                raise NotOnCard(f"a card does not decode {kind_of(self.table)}", of_file=True)
+            if not self._card.is_from_card(frame):
+                raise NotDecoded(f"a card does not decode {kind_of(self.table)}", of_file=True)
             _, side_data = orientation(frame)
             if Type.FILM_GRAIN_PARAMS.name in side_data:
                 raise NotOnCard(FILM_GRAIN, of_file=True)
@@ -309,8 +316,16 @@ def kind_of(table: PacketTable) -> str:
     return f"{table.stream.codec}, {table.stream.pixels}"
 
 
-def why_on_cores(path: Path, least_pixels: int) -> str:
-    """Say why a file is not for a card; empty if it may be.
+class FirstLook(NamedTuple):
+    """What a file is like: why it is not for a card, empty if it may be; width and height of its pictures."""
+
+    reason: str
+    width: int = 0
+    height: int = 0
+
+
+def first_look(path: Path, least_pixels: int) -> FirstLook:
+    """Look whether a file may be for a card, without decoding.
 
     Parameters
     ----------
@@ -325,17 +340,18 @@ def why_on_cores(path: Path, least_pixels: int) -> str:
         The file cannot be read at all.
     """
     if is_still(path):
-        return "still images are read by cores"
+        return FirstLook("still images are read by cores")
     with opened(path) as source:
-        n_pixels = source.context.width * source.context.height
-    if n_pixels < least_pixels:
-        return f"pictures of under {least_pixels:,} pixels take cores less time"
+        width = source.context.width
+        height = source.context.height
+    if width * height < least_pixels:
+        return FirstLook(f"pictures of under {least_pixels:,} pixels take cores less time")
     table = index_packets(path)
     if table.unsafe:
-        return f"all frames are to be decoded: {table.unsafe}"
+        return FirstLook(f"all frames are to be decoded: {table.unsafe}")
     if not table.random_access.any():
-        return "it says nowhere that decoding can start"
-    return ""
+        return FirstLook("it says nowhere that decoding can start")
+    return FirstLook("", width, height)
 
 
 def group_around(table: PacketTable, frame: int) -> range:
@@ -362,12 +378,12 @@ def sample_of(path: Path, number: int) -> Sample:
 
 
 def difference(path: Path, frames: Sequence[int], card: Card) -> str:
-    """Decode frames on a core and on a card, and say what is different; empty if all bits are equal.
+    """Decode frames on a core and on a card, and say that they differ; empty if all bits are equal.
 
     Parameters
     ----------
     path
-        A video file for which `why_on_cores` gives no reason.
+        A video file for which `first_look` gives no reason.
     frames
         Numbers of frames, rising.
     card
@@ -376,17 +392,15 @@ def difference(path: Path, frames: Sequence[int], card: Card) -> str:
     Raises
     ------
     NotOnCard
-        A core does not decode them without errors.
+        A core or the card does not decode them without errors, or the card not at all (`NotDecoded`).
     """
     reader: CardReader[Any] = CardReader(path, (), card)
     on_card = reader.applied(reader.sparse(frames))
     for number, expected in _by_core(path, frames):
         try:
             card_number, picture, _ = next(on_card)
-        except NotOnCard as reason:
-            return str(reason)
-        except (NotSafe, VideoError, StopIteration):
-            return f"a card does not decode {kind_of(reader.table)} without errors"
+        except (NotSafe, VideoError, StopIteration) as error:
+            raise NotOnCard("a card does not decode it without errors", of_file=True) from error
         if card_number != number or not are_equal(picture, expected):
             return f"{OTHER_BITS} of {kind_of(reader.table)}"
     return ""

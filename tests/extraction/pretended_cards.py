@@ -38,7 +38,7 @@ class PretendedCard:
             source.context.options = LIMITS | {"export_side_data": "film_grain"}
             yield source
 
-    def is_drawn_here(self, _frame):
+    def is_from_card(self, _frame):
         return True
 
     def to_host(self, frame, pixels):
@@ -75,8 +75,16 @@ class WrongBit(PretendedCard):
 class FallsBack(PretendedCard):
     """A card that cannot decode: FFmpeg lets a core decode in its place, without a word."""
 
-    def is_drawn_here(self, _frame):
+    def is_from_card(self, _frame):
         return False
+
+
+@dataclass(frozen=True)
+class Narrow(PretendedCard):
+    """A card that cannot decode pictures that are wider than 96 pixels."""
+
+    def is_from_card(self, frame):
+        return frame.width <= 96
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from obygaze_features import extract
@@ -29,7 +30,7 @@ from obygaze_features.video.index import index_packets
 from ..files import written
 from ..video.conftest import draw, spoiled
 from ..video.encoding import encode
-from .pretended_cards import Breaks, FallsBack, NoCard, Noted, PretendedCard, WrongBit
+from .pretended_cards import Breaks, FallsBack, Narrow, NoCard, Noted, PretendedCard, WrongBit
 from .test_decode_pool import alone_of, in_order, quarter, same
 
 N_FRAMES = 100
@@ -143,6 +144,20 @@ def test_what_ffmpeg_gives_to_a_core_is_told_by_the_frame(folder):
     assert_as_by_cores(clips, tasks)
     (reason,) = hands_of(clips)
     assert "does not decode vp9, yuv420p" in reason
+
+
+def test_a_size_that_a_card_does_not_decode_refuses_no_other_size(folder, tmp_path):
+    wide = encode(tmp_path / "wide.mp4", (np.tile(draw(number), (2, 2, 1)) for number in range(50)))
+    tasks = windows_of(wide, number=2)
+    with CardPool(1, LIMIT_S, 1, Narrow()) as pool:
+        wait_for_card(pool)
+        of_wide = in_order(pool.decode(tasks), tasks)
+        narrow = windows_of(folder / "h264.mp4", number=1)
+        clips = in_order(pool.decode(narrow), narrow)
+    assert_as_by_cores(of_wide, tasks)
+    assert_as_by_cores(clips, narrow)
+    assert ON_CARD not in hands_of(of_wide)
+    assert set(hands_of(clips)) == {ON_CARD}
 
 
 def test_film_grain_is_put_on_by_cores(tmp_path):
@@ -277,6 +292,7 @@ def measured(*options, **environment) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.long
 def test_what_measures_a_card_says_in_one_line_that_there_is_none():
     done = measured(CUDA_VISIBLE_DEVICES="")
     assert (done.returncode, done.stdout) == (1, "")
